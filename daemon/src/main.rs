@@ -1,0 +1,2 @@
+//! The `mingle` binary.
+fn main() {}
