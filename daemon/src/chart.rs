@@ -1,0 +1,365 @@
+//! Line charts as self-contained SVG: panels under each other on one horizontal axis, with reference lines and events.
+//!
+//! Pure text, nothing but the standard library. The picture brings its own white background, so it reads the same in a
+//! viewer with a dark page.
+//!
+//! ```text
+//!   title
+//!   -- mean  -- node-0  -- node-1             legend: a name has one colour in all panels
+//!              node-3 killed                  marks: events, drawn through all panels
+//!   1.0 |         :      ______
+//!       |    __---:-----         - - - - all data in one place 0.96
+//!   0.0 |___------:--------------
+//!   1   |--.__    :
+//!  10^-3|     ----:______________
+//!       1        20            60   round
+//! ```
+
+mod axis;
+mod legend;
+mod runs;
+mod svg;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write as _;
+
+use axis::{Axis, Ends, Tick};
+use legend::{Legend, NAME_OFFSET};
+use runs::runs;
+use svg::{Anchor, Svg, text_width};
+
+pub(crate) use axis::Scale;
+
+/// One diagram of a chart.
+#[derive(Clone, Debug)]
+pub(crate) struct Panel {
+    /// Written along the vertical axis.
+    pub(crate) y_label: String,
+    /// The spread of the vertical axis; its range follows from the data and the references.
+    pub(crate) scale: Scale,
+    /// The lines, thin ones behind.
+    pub(crate) series: Vec<Series>,
+    /// Horizontal lines to compare with.
+    pub(crate) references: Vec<Reference>,
+}
+
+/// One line of a panel. The same name has the same colour in every panel of the chart.
+#[derive(Clone, Debug)]
+pub(crate) struct Series {
+    /// Shown in the legend.
+    pub(crate) name: String,
+    /// `(x, y)` in the order they are joined. A point that has no place (not finite, or not above zero on a
+    /// logarithmic scale) leaves a gap.
+    pub(crate) points: Vec<(f64, f64)>,
+    /// How much the line stands out.
+    pub(crate) weight: Weight,
+}
+
+/// How much a line stands out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Weight {
+    /// What the chart is about: a mean, a total.
+    Bold,
+    /// One of many: a peer.
+    Thin,
+    /// Not measured: a forecast, a target that moves.
+    Dashed,
+}
+
+/// A horizontal line with a label in the right margin.
+#[derive(Clone, Debug)]
+pub(crate) struct Reference {
+    /// Where it stands on the vertical axis.
+    pub(crate) value: f64,
+    /// Written next to it, so it should hold the value where that matters.
+    pub(crate) label: String,
+}
+
+/// An event at one place of the horizontal axis.
+#[derive(Clone, Debug)]
+pub(crate) struct Mark {
+    /// Where it stands on the horizontal axis.
+    pub(crate) x: f64,
+    /// Written above the first panel.
+    pub(crate) label: String,
+}
+
+/// Draws `panels` under each other and returns the SVG document.
+///
+/// All lengths are in SVG user units (CSS pixels at natural size). The same input gives the same text. Time and size
+/// are linear in the number of points up to a few per horizontal pixel, then only what can be seen is written.
+pub(crate) fn line_chart(title: &str, x_label: &str, panels: &[Panel], marks: &[Mark]) -> String {
+    let chart = Chart::new(panels, marks);
+    let mut svg = Svg::page(WIDTH, chart.bottom() + BOTTOM, title, STYLE);
+    svg.text("title", (LEFT, 28.0), Anchor::Start, title);
+    chart.legend(&mut svg);
+    chart.marks(&mut svg);
+    for (index, panel) in panels.iter().enumerate() {
+        chart.panel(&mut svg, chart.panel_top(index), panel);
+    }
+    chart.x_labels(&mut svg, x_label);
+    svg.finish()
+}
+
+const WIDTH: f64 = 900.0;
+const LEFT: f64 = 74.0;
+const RIGHT: f64 = 26.0;
+const TITLE_HEIGHT: f64 = 44.0;
+const LEGEND_ROW: f64 = 20.0;
+const MARK_ROW: f64 = 15.0;
+const PANEL_HEIGHT: f64 = 230.0;
+const PANEL_GAP: f64 = 26.0;
+const BOTTOM: f64 = 54.0;
+const SMALL_TEXT: f64 = 11.0;
+/// Reference labels keep at least this distance from each other.
+const LABEL_DISTANCE: f64 = 13.0;
+
+const STYLE: &str = "\
+text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:#374151}\
+path{fill:none;stroke-width:1}\
+.title{font-size:17px;font-weight:600;fill:#111827}.legend,.axis{font-size:12px}.small{font-size:11px}\
+.event{font-size:11px;fill:#92400e}.mark{stroke:#b45309;stroke-dasharray:2 3}\
+.grid{stroke:#e5e7eb}.minor{stroke:#f1f3f5}.frame{stroke:#9ca3af}.reference{stroke:#374151;stroke-dasharray:5 3}\
+.line{stroke-linejoin:round;stroke-linecap:round}.bold{stroke-width:2.6}\
+.thin{stroke-width:1.2;stroke-opacity:.75}.dashed{stroke-width:1.6;stroke-dasharray:6 4}";
+
+/// Everything that is decided before drawing: axis, colours, and where the panels stand.
+struct Chart<'a> {
+    x_axis: Axis,
+    legend: Legend<'a>,
+    marks: Vec<PlacedMark<'a>>,
+    panels: usize,
+    right: f64,
+    /// Top of the first panel.
+    top: f64,
+}
+
+struct PlacedMark<'a> {
+    mark: &'a Mark,
+    x: f64,
+    row: usize,
+    /// The label stands to the left of its line, where there is no room to the right.
+    left: bool,
+}
+
+impl<'a> Chart<'a> {
+    fn new(panels: &'a [Panel], marks: &'a [Mark]) -> Self {
+        let points = panels
+            .iter()
+            .flat_map(|panel| &panel.series)
+            .flat_map(|series| &series.points);
+        let xs = points
+            .map(|point| point.0)
+            .chain(marks.iter().map(|mark| mark.x));
+        let widest = panels
+            .iter()
+            .flat_map(|panel| &panel.references)
+            .map(|line| text_width(&line.label, SMALL_TEXT));
+        let margin = widest.fold(0.0, f64::max);
+        let mut chart = Self {
+            x_axis: Axis::covering(Scale::Linear, Ends::AtData, xs),
+            legend: Legend::new(panels, LEFT, WIDTH - RIGHT),
+            marks: Vec::new(),
+            panels: panels.len(),
+            right: WIDTH - RIGHT.max(margin + 14.0),
+            top: 0.0,
+        };
+        chart.marks = chart.place(marks);
+        let mark_rows = chart
+            .marks
+            .iter()
+            .map(|mark| mark.row + 1)
+            .max()
+            .unwrap_or(0);
+        chart.top = TITLE_HEIGHT
+            + LEGEND_ROW * chart.legend.rows() as f64
+            + MARK_ROW * mark_rows as f64
+            + 8.0;
+        chart
+    }
+
+    /// Gives each mark the lowest row in which its label covers no other. From right to left: a label that has to
+    /// move up begins left of those it moved above, so that no line crosses a label.
+    fn place(&self, marks: &'a [Mark]) -> Vec<PlacedMark<'a>> {
+        let at = |mark: &'a Mark| Some((self.x(mark.x)?, mark));
+        let mut places: Vec<(f64, &Mark)> = marks.iter().filter_map(at).collect();
+        places.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let mut free_until: Vec<f64> = Vec::new();
+        let mut placed = Vec::with_capacity(places.len());
+        for (x, mark) in places {
+            let width = text_width(&mark.label, SMALL_TEXT) + 10.0;
+            let left = x + width > WIDTH;
+            let begin = if left { x - width } else { x };
+            let fits = |&free: &f64| begin + width <= free;
+            let row = free_until.iter().position(fits).unwrap_or(free_until.len());
+            if row == free_until.len() {
+                free_until.push(begin);
+            }
+            free_until[row] = begin;
+            placed.push(PlacedMark { mark, x, row, left });
+        }
+        placed
+    }
+
+    fn x(&self, value: f64) -> Option<f64> {
+        self.x_axis
+            .position(value)
+            .map(|position| self.x_at(position))
+    }
+
+    fn x_at(&self, position: f64) -> f64 {
+        LEFT + position * (self.right - LEFT)
+    }
+
+    fn panel_top(&self, index: usize) -> f64 {
+        self.top + index as f64 * (PANEL_HEIGHT + PANEL_GAP)
+    }
+
+    fn bottom(&self) -> f64 {
+        self.panel_top(self.panels.max(1) - 1) + PANEL_HEIGHT
+    }
+
+    fn legend(&self, svg: &mut Svg) {
+        for entry in &self.legend.entries {
+            let (x, y) = (entry.x, TITLE_HEIGHT + LEGEND_ROW * entry.row as f64 + 6.0);
+            svg.coloured_path(
+                line_class(entry.weight),
+                entry.colour,
+                format_args!("M{x:.1},{y:.1}h22"),
+            );
+            svg.text(
+                "legend",
+                (x + NAME_OFFSET, y + 4.0),
+                Anchor::Start,
+                &entry.label,
+            );
+        }
+    }
+
+    fn marks(&self, svg: &mut Svg) {
+        for PlacedMark { mark, x, row, left } in &self.marks {
+            // Row 0 is the lowest, next to the panel.
+            let y = self.top - 6.0 - MARK_ROW * *row as f64;
+            let (top, bottom) = (y - 9.0, self.bottom());
+            svg.path("mark", format_args!("M{x:.1},{top:.1}V{bottom:.1}"));
+            let (text_x, anchor) = if *left {
+                (x - 4.0, Anchor::End)
+            } else {
+                (x + 4.0, Anchor::Start)
+            };
+            svg.text("event", (text_x, y), anchor, &mark.label);
+        }
+    }
+
+    fn panel(&self, svg: &mut Svg, top: f64, panel: &Panel) {
+        let points = panel.series.iter().flat_map(|series| &series.points);
+        let references = panel.references.iter().map(|reference| reference.value);
+        let values = points.map(|point| point.1).chain(references);
+        let axis = Axis::covering(panel.scale, Ends::AtTicks, values);
+        let y = |value: f64| Some(top + (1.0 - axis.position(value)?) * PANEL_HEIGHT);
+
+        self.grid(svg, &axis.ticks, top);
+        let placed = panel
+            .references
+            .iter()
+            .filter_map(|reference| Some((y(reference.value)?, &*reference.label)));
+        self.references(svg, placed.collect(), top);
+        for weight in [Weight::Thin, Weight::Dashed, Weight::Bold] {
+            for series in panel.series.iter().filter(|series| series.weight == weight) {
+                self.series(svg, series, y);
+            }
+        }
+        let (bottom, right) = (top + PANEL_HEIGHT, self.right);
+        svg.path(
+            "frame",
+            format_args!("M{LEFT},{top:.1}V{bottom:.1}H{right:.1}"),
+        );
+        svg.upright_text("axis", (20.0, top + PANEL_HEIGHT / 2.0), &panel.y_label);
+    }
+
+    fn grid(&self, svg: &mut Svg, y_ticks: &[Tick], top: f64) {
+        let (right, bottom) = (self.right, top + PANEL_HEIGHT);
+        for tick in y_ticks {
+            let y = top + (1.0 - tick.position) * PANEL_HEIGHT;
+            let class = if tick.label.is_some() {
+                "grid"
+            } else {
+                "minor"
+            };
+            svg.path(class, format_args!("M{LEFT},{y:.1}H{right:.1}"));
+            if let Some(label) = &tick.label {
+                svg.text("small", (LEFT - 8.0, y + 4.0), Anchor::End, label);
+            }
+        }
+        for tick in &self.x_axis.ticks {
+            let x = self.x_at(tick.position);
+            svg.path("grid", format_args!("M{x:.1},{top:.1}V{bottom:.1}"));
+        }
+    }
+
+    fn series(&self, svg: &mut Svg, series: &Series, y: impl Fn(f64) -> Option<f64>) {
+        let place = |&(x, value): &(f64, f64)| Some((self.x(x)?, y(value)?));
+        let mut d = String::new();
+        for run in runs(series.points.iter().map(place)) {
+            for (index, (x, y)) in run.iter().enumerate() {
+                let _ = write!(d, "{}{x:.1},{y:.1}", if index == 0 { "M" } else { "L" });
+            }
+            if run.len() == 1 {
+                d.push_str("h0"); // round caps make a dot of it
+            }
+        }
+        if !d.is_empty() {
+            let colour = self.legend.colour(&series.name);
+            svg.coloured_path(line_class(series.weight), colour, format_args!("{d}"));
+        }
+    }
+
+    /// Dashed lines, and their labels in the right margin: in the order of the lines, pushed apart where they would
+    /// cover each other.
+    fn references(&self, svg: &mut Svg, mut lines: Vec<(f64, &str)>, top: f64) {
+        lines.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut label_ys = Vec::with_capacity(lines.len());
+        let mut least = f64::NEG_INFINITY;
+        for (y, _) in &lines {
+            label_ys.push(y.max(least));
+            least = y.max(least) + LABEL_DISTANCE;
+        }
+        let mut most = top + PANEL_HEIGHT;
+        for label_y in label_ys.iter_mut().rev() {
+            *label_y = label_y.min(most);
+            most = *label_y - LABEL_DISTANCE;
+        }
+        let (right, x) = (self.right, self.right + 8.0);
+        for ((y, label), label_y) in lines.into_iter().zip(label_ys) {
+            svg.path(
+                "reference",
+                format_args!("M{LEFT},{y:.1}H{right:.1}L{x:.1},{label_y:.1}"),
+            );
+            svg.text("small", (x + 3.0, label_y + 4.0), Anchor::Start, label);
+        }
+    }
+
+    fn x_labels(&self, svg: &mut Svg, x_label: &str) {
+        let y = self.bottom() + 17.0;
+        for tick in &self.x_axis.ticks {
+            let label = tick.label.as_deref().unwrap_or_default();
+            svg.text(
+                "small",
+                (self.x_at(tick.position), y),
+                Anchor::Middle,
+                label,
+            );
+        }
+        svg.text("axis", (self.x_at(0.5), y + 22.0), Anchor::Middle, x_label);
+    }
+}
+
+fn line_class(weight: Weight) -> &'static str {
+    match weight {
+        Weight::Bold => "line bold",
+        Weight::Thin => "line thin",
+        Weight::Dashed => "line dashed",
+    }
+}

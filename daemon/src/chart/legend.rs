@@ -1,0 +1,118 @@
+//! Which colour each name has, and how the names are laid out above the panels.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::svg::text_width;
+use super::{Panel, Series, Weight};
+
+/// With more thin lines than this, colours no longer tell them apart: they share one that stays in the background.
+const TOLD_APART: usize = 8;
+
+const BOLD_COLOURS: [&str; 4] = ["#14304f", "#b3261e", "#1b6e53", "#6b2fa0"];
+const THIN_COLOURS: [&str; TOLD_APART] = [
+    "#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#3fa7a3", "#c9a227", "#b07aa1", "#9c755f",
+];
+const DASHED_COLOUR: &str = "#6b7280";
+const CROWD_COLOUR: &str = "#9db2c9";
+
+const FONT_SIZE: f64 = 12.0;
+/// From the left end of a line's sample to its name.
+pub(super) const NAME_OFFSET: f64 = 28.0;
+const GAP: f64 = 18.0;
+
+/// The names of all panels, each once.
+#[derive(Debug)]
+pub(super) struct Legend<'a> {
+    colours: BTreeMap<&'a str, &'static str>,
+    pub(super) entries: Vec<Entry>,
+}
+
+/// A name and where it stands.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) label: String,
+    pub(super) colour: &'static str,
+    pub(super) weight: Weight,
+    pub(super) x: f64,
+    /// Counted from the top.
+    pub(super) row: usize,
+}
+
+impl<'a> Legend<'a> {
+    /// Bold and dashed lines come first; a crowd of thin ones is one entry, named after its first and last.
+    pub(super) fn new(panels: &'a [Panel], left: f64, right: f64) -> Self {
+        let others = named_once(panels, |weight| weight != Weight::Thin);
+        let thin = named_once(panels, |weight| weight == Weight::Thin);
+        let crowded = thin.len() > TOLD_APART;
+        let mut legend = Self {
+            colours: colours(&others, &thin),
+            entries: Vec::new(),
+        };
+
+        let mut labels: Vec<(String, &Series)> = Vec::new();
+        labels.extend(others.iter().map(|series| (series.name.clone(), *series)));
+        match (thin.first(), thin.last()) {
+            (Some(first), Some(last)) if crowded => {
+                labels.push((format!("{} … {}", first.name, last.name), first));
+            }
+            _ => labels.extend(thin.iter().map(|series| (series.name.clone(), *series))),
+        }
+
+        let (mut x, mut row) = (left, 0);
+        for (label, series) in labels {
+            let width = NAME_OFFSET + text_width(&label, FONT_SIZE) + GAP;
+            if x > left && x + width > right {
+                (x, row) = (left, row + 1);
+            }
+            let colour = legend.colour(&series.name);
+            legend.entries.push(Entry {
+                label,
+                colour,
+                weight: series.weight,
+                x,
+                row,
+            });
+            x += width;
+        }
+        legend
+    }
+
+    /// How many rows the entries fill.
+    pub(super) fn rows(&self) -> usize {
+        self.entries.last().map_or(0, |entry| entry.row + 1)
+    }
+
+    /// The colour of the line called `name`.
+    pub(super) fn colour(&self, name: &str) -> &'static str {
+        self.colours.get(name).copied().unwrap_or(CROWD_COLOUR)
+    }
+}
+
+/// The first series of each name whose weight is `wanted`, in the order they appear.
+fn named_once(panels: &[Panel], wanted: impl Fn(Weight) -> bool) -> Vec<&Series> {
+    let mut seen = BTreeSet::new();
+    let all = panels.iter().flat_map(|panel| &panel.series);
+    all.filter(|series| wanted(series.weight) && seen.insert(&*series.name))
+        .collect()
+}
+
+fn colours<'a>(others: &[&'a Series], thin: &[&'a Series]) -> BTreeMap<&'a str, &'static str> {
+    let mut colours = BTreeMap::new();
+    if thin.len() <= TOLD_APART {
+        colours.extend(
+            thin.iter()
+                .zip(THIN_COLOURS)
+                .map(|(series, colour)| (&*series.name, colour)),
+        );
+    }
+    let mut bold = BOLD_COLOURS.into_iter().cycle();
+    for series in others {
+        let colour = if series.weight == Weight::Bold {
+            bold.next()
+        } else {
+            None
+        };
+        colours.insert(&series.name, colour.unwrap_or(DASHED_COLOUR));
+    }
+    colours
+}
