@@ -355,7 +355,9 @@ fn labels_of_close_references_keep_their_order_and_their_distance() {
             label: label.to_owned(),
         });
     }
-    let svg = line_chart("", "", &[close], &[]);
+    let panels = [close];
+    let top = Chart::new(&panels, &[]).top;
+    let svg = line_chart("", "", &panels, &[]);
     let y_of = |label: &str| -> f64 {
         let line = svg
             .lines()
@@ -364,6 +366,7 @@ fn labels_of_close_references_keep_their_order_and_their_distance() {
         attributes(line, "y")[0].parse().expect("a number")
     };
     let from_top = ["central", "swarm", "again", "alone", "floor"].map(y_of);
+    assert!(from_top[0] > top && from_top[4] < top + PANEL_HEIGHT + LABEL_DISTANCE);
     for pair in from_top.windows(2) {
         assert!(pair[1] - pair[0] >= LABEL_DISTANCE - 0.11, "{from_top:?}");
     }
