@@ -1,1 +1,58 @@
-//! Placeholder.
+//! Local training for Mingle: data, models, splits and flat parameters.
+//!
+//! One peer's learning, and nothing else: this crate knows no network, no protocol and no plan. It turns
+//! a name such as `digits` into samples, a name such as `mlp` into a model, and offers the two operations
+//! a decentralised algorithm needs:
+//!
+//! * [`Trainer::train`]: from flat parameters, some local SGD steps, and the change they made;
+//! * [`Evaluator::evaluate`]: the accuracy and loss of flat parameters on held-out samples.
+//!
+//! Parameters cross this boundary only as one flat `Vec<f32>`, so whatever mixes them need not know that
+//! they are a neural network. Training runs on [burn](https://burn.dev); which device it runs on is
+//! always named, never guessed (see [`DeviceName`]).
+//!
+//! ```
+//! use mingle_models::{DataSource, DeviceName, Evaluator, ModelKind, SgdOptions, Task, Trainer, TrainerOptions};
+//!
+//! let source: DataSource = "digits".parse()?;
+//! let data = source.load(1)?;
+//! let device = DeviceName::Cpu.open()?;
+//! let task = Task::new("softmax".parse()?, data.train.shape(), data.train.classes())?;
+//!
+//! let mut parameters = task.initial_parameters(1);
+//! let mut trainer = Trainer::new(
+//!     TrainerOptions { task, device: device.clone(), sgd: SgdOptions::default(), batch_size: 32, data_seed: 1 },
+//!     data.train,
+//! )?;
+//! let outcome = trainer.train(&parameters, 100)?;
+//! for (parameter, change) in parameters.iter_mut().zip(&outcome.delta) {
+//!     *parameter += change;
+//! }
+//!
+//! let evaluation = Evaluator::new(task, &device).evaluate(&parameters, &data.test)?;
+//! assert!(evaluation.accuracy > 0.8);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod batches;
+mod checkpoint;
+mod dataset;
+mod device;
+mod evaluation;
+mod flatten;
+mod initialization;
+mod model;
+mod optimizer;
+mod partition;
+mod task;
+mod trainer;
+
+pub use checkpoint::{Checkpoint, CheckpointError};
+pub use dataset::{CsvSource, DataError, DataSet, DataSource, LabelColumn, SampleShape, Samples};
+pub use device::{Adapter, Device, DeviceError, DeviceName};
+pub use evaluation::{Evaluation, Evaluator};
+pub use model::ModelKind;
+pub use optimizer::SgdOptions;
+pub use partition::{PartitionError, Split};
+pub use task::{Task, TaskError};
+pub use trainer::{TrainError, TrainOutcome, Trainer, TrainerOptions};

@@ -1,0 +1,120 @@
+//! Which samples each local step sees.
+//!
+//! Every epoch is one shuffle of all samples, cut into batches of equal size; the few left over wait
+//! for the next shuffle. Epoch `e` of a seed is stream `e` of one ChaCha generator, so the batch of
+//! step `s` follows from the seed and `s` alone: a peer that restarts at step `s` continues exactly
+//! where it would have been.
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+/// The batches of one peer, one per step.
+#[derive(Clone, Debug)]
+pub(crate) struct Batches {
+    seed: u64,
+    batch_size: usize,
+    order: Vec<u32>,
+    /// The epoch that `order` belongs to.
+    epoch: Option<u64>,
+    step: u64,
+}
+
+impl Batches {
+    /// Batches of `batch_size` out of `samples`, or of all samples if there are fewer.
+    ///
+    /// Both are at least 1, and `samples` is below 2^32.
+    pub(crate) fn new(samples: u32, batch_size: usize, seed: u64) -> Self {
+        Self {
+            seed,
+            batch_size: batch_size.min(samples as usize),
+            order: (0..samples).collect(),
+            epoch: None,
+            step: 0,
+        }
+    }
+
+    /// Samples in each batch.
+    pub(crate) fn batch_size(&self) -> usize {
+        self.batch_size
+    }
+
+    /// The number of batches taken so far.
+    pub(crate) fn step(&self) -> u64 {
+        self.step
+    }
+
+    /// Continues as if `step` batches had been taken.
+    pub(crate) fn resume_at(&mut self, step: u64) {
+        self.step = step;
+    }
+
+    /// The samples of the next batch.
+    pub(crate) fn next(&mut self) -> &[u32] {
+        let per_epoch = (self.order.len() / self.batch_size) as u64;
+        let epoch = self.step / per_epoch;
+        if self.epoch != Some(epoch) {
+            self.shuffle(epoch);
+        }
+        let start = (self.step % per_epoch) as usize * self.batch_size;
+        self.step += 1;
+        &self.order[start..start + self.batch_size]
+    }
+
+    fn shuffle(&mut self, epoch: u64) {
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+        rng.set_stream(epoch);
+        // From the same start each time: an epoch must not depend on the ones before it.
+        self.order.sort_unstable();
+        self.order.shuffle(&mut rng);
+        self.epoch = Some(epoch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_epoch_shows_each_sample_once_and_the_next_one_in_another_order() {
+        let mut batches = Batches::new(12, 4, 5);
+        let mut epoch = || -> Vec<u32> { (0..3).flat_map(|_| batches.next().to_vec()).collect() };
+        let (first, second) = (epoch(), epoch());
+        assert_ne!(first, second);
+        for mut order in [first, second] {
+            order.sort_unstable();
+            assert_eq!(order, (0..12).collect::<Vec<u32>>());
+        }
+    }
+
+    #[test]
+    fn samples_left_over_by_one_epoch_come_in_another() {
+        let mut batches = Batches::new(10, 4, 1);
+        let mut seen = [false; 10];
+        for _ in 0..40 {
+            let batch = batches.next();
+            assert_eq!(batch.len(), 4);
+            batch
+                .iter()
+                .for_each(|&sample| seen[sample as usize] = true);
+        }
+        assert_eq!(seen, [true; 10]);
+    }
+
+    #[test]
+    fn a_restarted_peer_continues_with_the_batch_it_would_have_seen() {
+        let mut all = Batches::new(50, 7, 3);
+        let expected: Vec<Vec<u32>> = (0..40).map(|_| all.next().to_vec()).collect();
+        for start in [0, 1, 6, 7, 8, 39] {
+            let mut restarted = Batches::new(50, 7, 3);
+            restarted.resume_at(start as u64);
+            assert_eq!(restarted.next(), expected[start], "from step {start}");
+        }
+    }
+
+    #[test]
+    fn a_batch_is_never_larger_than_the_samples() {
+        let mut batches = Batches::new(3, 64, 0);
+        assert_eq!(batches.next().len(), 3);
+    }
+}

@@ -1,0 +1,235 @@
+//! Checkpoints: a model in one file that PyTorch users can load as it is.
+//!
+//! The format is [safetensors](https://github.com/huggingface/safetensors) with PyTorch's names and
+//! shapes: burn keeps the weight of a linear layer as `[inputs, outputs]`, the file as
+//! `[outputs, inputs]`. `torch.nn` modules with fields of the same names (`fc1`, `conv1`, `linear`)
+//! accept it as a state dictionary.
+//!
+//! A file is complete or absent: it is written beside its final name, flushed to disk and renamed. Equal
+//! parameters and metadata give equal bytes, so checkpoints can be compared by their hash.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use burn_store::{BurnToPyTorchAdapter, ModuleSnapshot, PyTorchToBurnAdapter, SafetensorsStore};
+use safetensors::SafeTensors;
+use serde_json::{Map, Value};
+
+use crate::flatten::{flatten, unflatten};
+use crate::task::{Task, TaskError};
+
+/// Room for names, shapes and metadata in a file.
+const HEADER_MAX: u64 = 1 << 20;
+
+/// The header starts after its length, a little-endian 64-bit number, and tensors start at multiples of it.
+const WORD: usize = 8;
+
+/// Parameters and what is known about them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checkpoint {
+    /// The flat parameters.
+    pub parameters: Vec<f32>,
+    /// Free text by key: the round, hashes of the plan and the task, metrics.
+    pub metadata: BTreeMap<String, String>,
+}
+
+impl Checkpoint {
+    /// Writes the checkpoint of a `task` to `path`, replacing what is there in one step.
+    ///
+    /// # Errors
+    ///
+    /// [`CheckpointError::Task`] when the parameters have the wrong length, [`CheckpointError::Write`]
+    /// when the file cannot be written; what was at `path` is then untouched.
+    ///
+    /// ```
+    /// use std::collections::BTreeMap;
+    /// use mingle_models::{Checkpoint, ModelKind, SampleShape, Task};
+    ///
+    /// let task = Task::new(ModelKind::Softmax, SampleShape::Flat { features: 4 }, 3)?;
+    /// let checkpoint = Checkpoint {
+    ///     parameters: task.initial_parameters(1),
+    ///     metadata: BTreeMap::from([("round".into(), "12".into())]),
+    /// };
+    /// let folder = tempfile::tempdir()?;
+    /// let path = folder.path().join("model.safetensors");
+    /// checkpoint.save(&path, &task)?;
+    /// assert_eq!(Checkpoint::load(&path, &task)?.parameters, checkpoint.parameters);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn save(&self, path: &Path, task: &Task) -> Result<(), CheckpointError> {
+        task.check(&self.parameters)?;
+        let bytes = self
+            .encode(task)
+            .map_err(|reason| CheckpointError::Format {
+                path: path.into(),
+                reason,
+            })?;
+        write_atomically(path, &bytes).map_err(|error| CheckpointError::Write {
+            path: path.into(),
+            error,
+        })
+    }
+
+    /// Reads the checkpoint of a `task` from `path`.
+    ///
+    /// # Errors
+    ///
+    /// [`CheckpointError::Read`] when the file cannot be read, [`CheckpointError::Size`] when it is too
+    /// large for the task, and [`CheckpointError::Format`] when it is not a safetensors file with exactly
+    /// the task's tensors as 32-bit numbers.
+    pub fn load(path: &Path, task: &Task) -> Result<Self, CheckpointError> {
+        let limit = HEADER_MAX + (task.parameter_count() * size_of::<f32>()) as u64;
+        let mut bytes = Vec::new();
+        File::open(path)
+            .and_then(|file| file.take(limit + 1).read_to_end(&mut bytes))
+            .map_err(|error| CheckpointError::Read {
+                path: path.into(),
+                error,
+            })?;
+        if bytes.len() as u64 > limit {
+            return Err(CheckpointError::Size {
+                path: path.into(),
+                limit,
+            });
+        }
+        Self::decode(bytes, task).map_err(|reason| CheckpointError::Format {
+            path: path.into(),
+            reason,
+        })
+    }
+
+    fn encode(&self, task: &Task) -> Result<Vec<u8>, String> {
+        let network = unflatten(
+            task.blank(),
+            &self.parameters,
+            &burn::tensor::Device::flex(),
+        );
+        let mut store = SafetensorsStore::from_bytes(None)
+            .clear_metadata()
+            .skip_enum_variants(true)
+            .with_to_adapter(BurnToPyTorchAdapter);
+        network
+            .save_into(&mut store)
+            .map_err(|error| error.to_string())?;
+        let bytes = store.get_bytes().map_err(|error| error.to_string())?;
+        with_metadata(&bytes, &self.metadata).map_err(|error| error.to_string())
+    }
+
+    fn decode(bytes: Vec<u8>, task: &Task) -> Result<Self, String> {
+        let (_, header) = SafeTensors::read_metadata(&bytes).map_err(|error| error.to_string())?;
+        let metadata = header
+            .metadata()
+            .iter()
+            .flatten()
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        let mut network = task.blank();
+        let mut store = SafetensorsStore::from_bytes(Some(bytes))
+            .skip_enum_variants(true)
+            .with_from_adapter(PyTorchToBurnAdapter);
+        let result = network
+            .load_from(&mut store)
+            .map_err(|error| error.to_string())?;
+        if let Some(unused) = result.unused.first() {
+            return Err(format!("it has a tensor {unused} that the model has not"));
+        }
+        let mut parameters = Vec::with_capacity(task.parameter_count());
+        flatten(network, &mut parameters)?;
+        Ok(Self {
+            parameters,
+            metadata,
+        })
+    }
+}
+
+/// Puts `metadata` into the header of a safetensors file, in the order of its keys: the store would write
+/// it in a random order.
+fn with_metadata(file: &[u8], metadata: &BTreeMap<String, String>) -> serde_json::Result<Vec<u8>> {
+    let (length, rest) = file.split_at(WORD);
+    let length = length
+        .iter()
+        .rev()
+        .fold(0, |length, &byte| length << 8 | usize::from(byte));
+    let (header, tensors) = rest.split_at(length);
+    let mut entries: BTreeMap<String, Value> = serde_json::from_slice(header)?;
+    let metadata = metadata
+        .iter()
+        .map(|(key, value)| (key.clone(), Value::from(value.as_str())));
+    entries.insert(
+        "__metadata__".into(),
+        Value::Object(metadata.collect::<Map<_, _>>()),
+    );
+    let mut header = serde_json::to_vec(&entries)?;
+    header.resize(header.len().next_multiple_of(WORD), b' ');
+
+    let mut bytes = Vec::with_capacity(WORD + header.len() + tensors.len());
+    bytes.extend_from_slice(&(header.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(&header);
+    bytes.extend_from_slice(tensors);
+    Ok(bytes)
+}
+
+/// Writes a new file beside `path` and renames it once it is on disk.
+fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // As any new file: the user's mask decides, not the privacy of temporary files.
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let mut file = builder.prefix(".checkpoint-").tempfile_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|refused| refused.error)?;
+    // The new name is durable once its folder is; not every system can flush a folder.
+    #[cfg(unix)]
+    File::open(folder)?.sync_all()?;
+    Ok(())
+}
+
+/// Why a checkpoint cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointError {
+    /// The parameters are not the task's.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    /// The file cannot be written.
+    #[error("cannot write checkpoint {}: {error}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The file cannot be read.
+    #[error("cannot read checkpoint {}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The file is larger than a checkpoint of the task can be.
+    #[error("{} is no checkpoint of this model: it is larger than {limit} bytes", path.display())]
+    Size {
+        /// The file.
+        path: PathBuf,
+        /// The most bytes a checkpoint of the task can have.
+        limit: u64,
+    },
+    /// The file is damaged or belongs to another model.
+    #[error("{} is no checkpoint of this model: {reason}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+}

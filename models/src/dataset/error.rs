@@ -1,0 +1,166 @@
+//! What can be wrong with data.
+
+use std::path::PathBuf;
+
+use super::SampleShape;
+
+/// Why data cannot be used; every variant names the place.
+#[derive(Debug, thiserror::Error)]
+pub enum DataError {
+    /// The text names no data source.
+    #[error("unknown data source {0:?}: write digits, idx:DIR or csv:FILE[,label=NAME|INDEX]")]
+    UnknownSource(String),
+    /// A file cannot be opened or read.
+    #[error("cannot read {}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// Neither a file nor its compressed form exists.
+    #[error("{} has no {name} and no {name}.gz", directory.display())]
+    Missing {
+        /// Where the file should be.
+        directory: PathBuf,
+        /// Its name.
+        name: &'static str,
+    },
+    /// A file is not in the format its name promises.
+    #[error("{} is not an IDX file of {wanted}: it starts with {found:#010x}, not {expected:#010x}", path.display())]
+    Magic {
+        /// The file.
+        path: PathBuf,
+        /// What the file should hold.
+        wanted: &'static str,
+        /// The number it should start with.
+        expected: u32,
+        /// The number it starts with.
+        found: u32,
+    },
+    /// A file ends before the data it announces.
+    #[error("{} is truncated: {missing} of {announced} bytes are missing", path.display())]
+    Truncated {
+        /// The file.
+        path: PathBuf,
+        /// The bytes its header announces.
+        announced: usize,
+        /// The bytes that are not there.
+        missing: usize,
+    },
+    /// A file goes on after the data it announces.
+    #[error("{} has bytes after the {announced} its header announces", path.display())]
+    Trailing {
+        /// The file.
+        path: PathBuf,
+        /// The bytes its header announces.
+        announced: usize,
+    },
+    /// A file announces more than is accepted.
+    #[error("{} announces {announced} values, more than the {max} accepted", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The values it announces.
+        announced: u64,
+        /// The values accepted.
+        max: usize,
+    },
+    /// Two files that belong together do not.
+    #[error("{} holds {images} images, but {} holds {labels} labels", image_file.display(), label_file.display())]
+    Counts {
+        /// The file of images.
+        image_file: PathBuf,
+        /// How many images it holds.
+        images: usize,
+        /// The file of labels.
+        label_file: PathBuf,
+        /// How many labels it holds.
+        labels: usize,
+    },
+    /// The training images and the test images have different sizes.
+    #[error("{} has images of {test}, but the training images are {train}", path.display())]
+    TestShape {
+        /// The file of test images.
+        path: PathBuf,
+        /// The shape of a training image.
+        train: SampleShape,
+        /// The shape of a test image.
+        test: SampleShape,
+    },
+    /// A table is malformed.
+    #[error("{}, line {line}: {reason}", path.display())]
+    Row {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: u64,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A cell of a table is no number.
+    #[error("{}, line {line}, column {column}: {cell:?} is not a finite number", path.display())]
+    Cell {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: u64,
+        /// The column, counted from 1, with its name if it has one.
+        column: String,
+        /// What the cell holds.
+        cell: String,
+    },
+    /// A table has no such column.
+    #[error("{} has no label column {wanted}: its {columns} columns are {names}", path.display())]
+    LabelColumn {
+        /// The file.
+        path: PathBuf,
+        /// The column asked for.
+        wanted: String,
+        /// How many columns there are.
+        columns: usize,
+        /// Their names, or that they have none.
+        names: String,
+    },
+    /// There is too little to train on and to test on.
+    #[error("{} holds {samples} samples in {classes} classes: at least 5 samples and 2 classes are needed", path.display())]
+    TooFew {
+        /// The file.
+        path: PathBuf,
+        /// How many samples it holds.
+        samples: usize,
+        /// In how many classes.
+        classes: usize,
+    },
+    /// Features and labels do not go together.
+    #[error("{labels} labels of samples of shape {shape} do not go with {features} numbers")]
+    Lengths {
+        /// The shape of one sample.
+        shape: SampleShape,
+        /// How many labels there are.
+        labels: usize,
+        /// How many numbers there are.
+        features: usize,
+    },
+    /// A label is not below the number of classes.
+    #[error("sample {sample} has label {label}, but there are {classes} classes")]
+    Label {
+        /// The sample, counted from 0.
+        sample: usize,
+        /// Its label.
+        label: u16,
+        /// The number of classes.
+        classes: usize,
+    },
+    /// A feature is infinite or no number.
+    #[error("sample {sample} has a feature {feature} that is not finite")]
+    NotFinite {
+        /// The sample, counted from 0.
+        sample: usize,
+        /// The feature, counted from 0.
+        feature: usize,
+    },
+    /// The data that comes with the program is damaged.
+    #[error("the embedded digits are damaged: {0}")]
+    Embedded(String),
+}

@@ -1,0 +1,95 @@
+//! Modules to flat parameters and back.
+//!
+//! The flat order is the order of the fields: layer by layer, weight before bias, each tensor row by row
+//! in burn's layout (a linear weight is `[inputs, outputs]`, a convolution's is
+//! `[channels out, channels in, height, width]`). It depends on the model alone, not on the device.
+
+use burn::Tensor;
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::tensor::{Device, TensorData};
+
+/// A copy of `module` whose parameters are `flat`, on `device`; each requires gradients there if the
+/// device computes them. Parameter identities are kept: optimizer state belongs to them.
+///
+/// The caller has checked that `flat` has [`parameter_count`] values.
+pub(crate) fn unflatten<M: Module>(module: M, flat: &[f32], device: &Device) -> M {
+    module.map(&mut Filler { rest: flat, device })
+}
+
+/// Consumes `module` and appends its parameters to `flat`.
+///
+/// # Errors
+///
+/// The text of the device's failure; `flat` is then incomplete.
+pub(crate) fn flatten<M: Module>(module: M, flat: &mut Vec<f32>) -> Result<(), String> {
+    let mut drain = Drain {
+        flat,
+        failure: None,
+    };
+    module.map(&mut drain);
+    match drain.failure {
+        None => Ok(()),
+        Some(failure) => Err(failure),
+    }
+}
+
+/// The number of values in the flat parameters of `module`, without touching a tensor.
+pub(crate) fn parameter_count<M: Module>(module: &M) -> usize {
+    let mut counter = Counter { count: 0 };
+    module.visit(&mut counter);
+    counter.count
+}
+
+struct Filler<'a> {
+    rest: &'a [f32],
+    device: &'a Device,
+}
+
+impl ModuleMapper for Filler<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let shape = param.lazy_shape();
+        let (values, rest) = self.rest.split_at(shape.num_elements());
+        self.rest = rest;
+        let tensor = Tensor::from_data(TensorData::new(values.to_vec(), shape), self.device);
+        // Not `param.map`: the blank module would first draw the random values it never uses.
+        Param::initialized(param.id, tensor.set_require_grad(self.device.is_autodiff()))
+    }
+}
+
+/// Takes the tensors out of the module instead of reading clones of them: a tensor with one owner
+/// hands over its memory, a shared one is copied once more.
+struct Drain<'a> {
+    flat: &'a mut Vec<f32>,
+    failure: Option<String>,
+}
+
+impl ModuleMapper for Drain<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let (id, tensor, mapper) = param.consume();
+        let data = match tensor.inner().try_into_data() {
+            Ok(data) => data,
+            Err(failure) => {
+                self.failure.get_or_insert(failure.to_string());
+                TensorData::zeros::<f32, _>([0; D])
+            }
+        };
+        match data.as_slice::<f32>() {
+            Ok(values) => self.flat.extend_from_slice(values),
+            Err(failure) => {
+                self.failure.get_or_insert(failure.to_string());
+            }
+        }
+        // What the mapper gives back is dropped with the module; the processor takes it for nothing.
+        Param::from_mapped_value(id, Tensor::from_data(data, &Device::flex()), mapper)
+    }
+}
+
+struct Counter {
+    count: usize,
+}
+
+impl ModuleVisitor for Counter {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.count += param.lazy_shape().num_elements();
+    }
+}

@@ -1,0 +1,41 @@
+//! The models: one per file, and the one enum that dispatches to them.
+//!
+//! A model maps a batch of feature rows `[batch, features]` to logits `[batch, classes]`. Field names are
+//! PyTorch's habit (`fc1`, `conv1`), because checkpoints carry them.
+
+mod cnn;
+mod kind;
+mod mlp;
+mod softmax;
+
+use burn::Tensor;
+use burn::module::Module;
+
+pub use kind::ModelKind;
+
+pub(crate) use cnn::Cnn;
+pub(crate) use kind::Architecture;
+pub(crate) use mlp::Mlp;
+pub(crate) use softmax::Softmax;
+
+/// Any of the models.
+#[derive(Module, Debug)]
+pub(crate) enum Network {
+    /// Multinomial logistic regression.
+    Softmax(Softmax),
+    /// One hidden layer.
+    Mlp(Mlp),
+    /// Two convolutions, two linear layers.
+    Cnn(Cnn),
+}
+
+impl Network {
+    /// Logits `[batch, classes]` of a batch of feature rows `[batch, features]`.
+    pub(crate) fn forward(&self, features: Tensor<2>) -> Tensor<2> {
+        match self {
+            Self::Softmax(model) => model.forward(features),
+            Self::Mlp(model) => model.forward(features),
+            Self::Cnn(model) => model.forward(features),
+        }
+    }
+}

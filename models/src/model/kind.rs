@@ -1,0 +1,187 @@
+//! The models by name.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::str::FromStr;
+
+use burn::tensor::Device;
+use serde::{Deserialize, Serialize};
+
+use super::cnn::SIDE_DIVISOR;
+use super::{Cnn, Mlp, Network, Softmax};
+use crate::dataset::SampleShape;
+use crate::task::TaskError;
+
+/// Which model to train, as written by the user.
+///
+/// | text | model |
+/// | --- | --- |
+/// | `softmax` | multinomial logistic regression |
+/// | `mlp`, `mlp:hidden=128` | one hidden layer of rectified linear units, 64 wide by default |
+/// | `cnn` | the convolutional network of McMahan et al. 2017; images only |
+///
+/// ```
+/// use mingle_models::ModelKind;
+///
+/// assert_eq!("mlp:hidden=32".parse::<ModelKind>()?.to_string(), "mlp:hidden=32");
+/// assert!("resnet".parse::<ModelKind>().is_err());
+/// # Ok::<(), mingle_models::TaskError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum ModelKind {
+    /// Multinomial logistic regression.
+    Softmax,
+    /// A multilayer perceptron with one hidden layer.
+    Mlp {
+        /// Units in the hidden layer.
+        hidden: NonZeroUsize,
+    },
+    /// Two convolutions and two linear layers.
+    Cnn,
+}
+
+/// The largest hidden layer accepted: a typing error should not ask for all memory.
+const HIDDEN_MAX: usize = 1 << 16;
+
+/// The hidden layer of a plain `mlp`.
+const HIDDEN_DEFAULT: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not zero");
+
+impl ModelKind {
+    /// The layers of this model for samples of `shape`.
+    pub(crate) fn architecture(self, shape: SampleShape) -> Result<Architecture, TaskError> {
+        let features = shape.features();
+        match self {
+            Self::Softmax => Ok(Architecture::Softmax { features }),
+            Self::Mlp { hidden } => Ok(Architecture::Mlp {
+                features,
+                hidden: hidden.get(),
+            }),
+            Self::Cnn => Ok(Architecture::Cnn {
+                image: pooled_image(shape)?,
+            }),
+        }
+    }
+}
+
+/// A model that fits its samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Architecture {
+    /// See [`Softmax`].
+    Softmax { features: usize },
+    /// See [`Mlp`].
+    Mlp { features: usize, hidden: usize },
+    /// See [`Cnn`].
+    Cnn { image: [usize; 3] },
+}
+
+impl Architecture {
+    /// A network without values.
+    pub(crate) fn blank(self, classes: usize, device: &Device) -> Network {
+        match self {
+            Self::Softmax { features } => {
+                Network::Softmax(Softmax::blank(features, classes, device))
+            }
+            Self::Mlp { features, hidden } => {
+                Network::Mlp(Mlp::blank(features, hidden, classes, device))
+            }
+            Self::Cnn { image } => Network::Cnn(Cnn::blank(image, classes, device)),
+        }
+    }
+}
+
+/// The sides of an image which can be halved twice.
+fn pooled_image(shape: SampleShape) -> Result<[usize; 3], TaskError> {
+    match shape {
+        SampleShape::Image {
+            channels,
+            height,
+            width,
+        } if height % SIDE_DIVISOR == 0 && width % SIDE_DIVISOR == 0 => {
+            Ok([channels, height, width])
+        }
+        _ => Err(TaskError::Shape {
+            model: ModelKind::Cnn,
+            wanted: "an image whose height and width are multiples of 4, such as 1x28x28",
+            found: shape,
+        }),
+    }
+}
+
+impl FromStr for ModelKind {
+    type Err = TaskError;
+
+    fn from_str(text: &str) -> Result<Self, TaskError> {
+        let unknown = || TaskError::UnknownModel(text.to_owned());
+        match text {
+            "softmax" => Ok(Self::Softmax),
+            "mlp" => Ok(Self::Mlp {
+                hidden: HIDDEN_DEFAULT,
+            }),
+            "cnn" => Ok(Self::Cnn),
+            _ => {
+                let hidden = text.strip_prefix("mlp:hidden=").ok_or_else(unknown)?;
+                let hidden: NonZeroUsize = hidden.parse().map_err(|_| unknown())?;
+                if hidden.get() > HIDDEN_MAX {
+                    return Err(unknown());
+                }
+                Ok(Self::Mlp { hidden })
+            }
+        }
+    }
+}
+
+impl TryFrom<String> for ModelKind {
+    type Error = TaskError;
+
+    fn try_from(text: String) -> Result<Self, TaskError> {
+        text.parse()
+    }
+}
+
+impl From<ModelKind> for String {
+    fn from(kind: ModelKind) -> Self {
+        kind.to_string()
+    }
+}
+
+impl fmt::Display for ModelKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Softmax => f.write_str("softmax"),
+            Self::Mlp { hidden } if *hidden == HIDDEN_DEFAULT => f.write_str("mlp"),
+            Self::Mlp { hidden } => write!(f, "mlp:hidden={hidden}"),
+            Self::Cnn => f.write_str("cnn"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn every_model_name_reads_back_as_it_prints() {
+        for text in ["softmax", "mlp", "mlp:hidden=1", "mlp:hidden=65536", "cnn"] {
+            assert_eq!(text.parse::<ModelKind>().unwrap().to_string(), text);
+        }
+        assert_eq!(
+            "mlp:hidden=64".parse::<ModelKind>().unwrap(),
+            "mlp".parse().unwrap()
+        );
+        for text in [
+            "",
+            "MLP",
+            "mlp:",
+            "mlp:hidden=0",
+            "mlp:hidden=65537",
+            "mlp:hidden=-1",
+            "cnn:3",
+        ] {
+            let error = text.parse::<ModelKind>().unwrap_err();
+            assert_eq!(error, TaskError::UnknownModel(text.into()));
+        }
+    }
+}

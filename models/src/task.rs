@@ -1,0 +1,285 @@
+//! A task: a model together with the shape of the samples it is for.
+//!
+//! A [`Task`] that exists can be built: the shapes agree. It fixes the flat parameter vector (how long,
+//! in which order), so two peers with equal tasks can mix their parameters.
+
+use serde::Serialize;
+
+use crate::dataset::SampleShape;
+use crate::model::{Architecture, ModelKind, Network};
+use crate::{flatten, initialization};
+
+/// A model for samples of one shape in a number of classes.
+///
+/// ```
+/// use mingle_models::{ModelKind, SampleShape, Task};
+///
+/// let images = SampleShape::Image { channels: 1, height: 28, width: 28 };
+/// let task = Task::new(ModelKind::Cnn, images, 10)?;
+/// assert_eq!(task.parameter_count(), 1_663_370);
+/// # Ok::<(), mingle_models::TaskError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Task {
+    model: ModelKind,
+    shape: SampleShape,
+    classes: usize,
+    #[serde(skip)]
+    architecture: Architecture,
+    parameter_count: usize,
+}
+
+impl Task {
+    /// The most features of one sample: a batch of 32 then takes 512 MiB.
+    pub const FEATURES_MAX: usize = 1 << 22;
+    /// The most classes: labels are 16 bits wide.
+    pub const CLASSES_MAX: usize = 1 << 16;
+    /// The most parameters of a model: 1 GiB of them.
+    pub const PARAMETERS_MAX: usize = 1 << 28;
+
+    /// Checks that `model` can be built for samples of `shape` in `classes` classes.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError::Shape`] when the model needs another shape, naming both; [`TaskError::Features`],
+    /// [`TaskError::Classes`] and [`TaskError::Parameters`] outside the bounds above.
+    pub fn new(model: ModelKind, shape: SampleShape, classes: usize) -> Result<Self, TaskError> {
+        if !(1..=Self::FEATURES_MAX).contains(&shape.features()) {
+            return Err(TaskError::Features { shape });
+        }
+        if !(2..=Self::CLASSES_MAX).contains(&classes) {
+            return Err(TaskError::Classes { classes });
+        }
+        let architecture = model.architecture(shape)?;
+        let parameter_count = flatten::parameter_count(&blank(architecture, classes));
+        if parameter_count > Self::PARAMETERS_MAX {
+            return Err(TaskError::Parameters {
+                model,
+                shape,
+                parameters: parameter_count,
+            });
+        }
+        Ok(Self {
+            model,
+            shape,
+            classes,
+            architecture,
+            parameter_count,
+        })
+    }
+
+    /// The model.
+    pub fn model(&self) -> ModelKind {
+        self.model
+    }
+
+    /// The shape of one sample.
+    pub fn shape(&self) -> SampleShape {
+        self.shape
+    }
+
+    /// The number of classes.
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+
+    /// The length of the flat parameter vector.
+    pub fn parameter_count(&self) -> usize {
+        self.parameter_count
+    }
+
+    /// Flat initial parameters: equal bits on every peer and device for one `seed`, uniform within
+    /// `1 / sqrt(inputs of the layer)` of zero (He et al. 2015).
+    pub fn initial_parameters(&self, seed: u64) -> Vec<f32> {
+        initialization::initial_parameters(&self.blank(), seed)
+    }
+
+    /// A network without values. Two blanks have different parameter identities: optimizer state
+    /// follows the clones of one.
+    pub(crate) fn blank(&self) -> Network {
+        blank(self.architecture, self.classes)
+    }
+
+    /// Checks the length of flat parameters.
+    pub(crate) fn check(&self, parameters: &[f32]) -> Result<(), TaskError> {
+        if parameters.len() == self.parameter_count {
+            return Ok(());
+        }
+        Err(TaskError::Length {
+            model: self.model,
+            expected: self.parameter_count,
+            found: parameters.len(),
+        })
+    }
+}
+
+/// A blank costs nothing and no device is touched, so it can always be the processor's.
+fn blank(architecture: Architecture, classes: usize) -> Network {
+    architecture.blank(classes, &burn::tensor::Device::flex())
+}
+
+/// Why a model and its samples or parameters do not go together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TaskError {
+    /// The text names no model.
+    #[error("unknown model {0:?}: write softmax, mlp, mlp:hidden=N (N up to 65536) or cnn")]
+    UnknownModel(String),
+    /// The model cannot take samples of this shape.
+    #[error("model {model} needs {wanted}, but the samples have shape {found}")]
+    Shape {
+        /// The model.
+        model: ModelKind,
+        /// The shape it needs.
+        wanted: &'static str,
+        /// The shape of the samples.
+        found: SampleShape,
+    },
+    /// Samples are empty or too large.
+    #[error(
+        "samples of shape {shape} have no features or more than {}",
+        Task::FEATURES_MAX
+    )]
+    Features {
+        /// The shape of the samples.
+        shape: SampleShape,
+    },
+    /// There is nothing to tell apart, or too much.
+    #[error(
+        "{classes} classes cannot be learnt: 2 to {} are needed",
+        Task::CLASSES_MAX
+    )]
+    Classes {
+        /// The number of classes.
+        classes: usize,
+    },
+    /// The model would not fit in memory.
+    #[error(
+        "model {model} for samples of shape {shape} has {parameters} parameters, more than {}",
+        Task::PARAMETERS_MAX
+    )]
+    Parameters {
+        /// The model.
+        model: ModelKind,
+        /// The shape of the samples.
+        shape: SampleShape,
+        /// The parameters it would have.
+        parameters: usize,
+    },
+    /// The flat parameters belong to another model.
+    #[error("model {model} has {expected} parameters, but {found} were given")]
+    Length {
+        /// The model.
+        model: ModelKind,
+        /// The parameters it has.
+        expected: usize,
+        /// The parameters given.
+        found: usize,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn task(model: &str, shape: SampleShape) -> Result<Task, TaskError> {
+        Task::new(model.parse().unwrap(), shape, 10)
+    }
+
+    const DIGIT: SampleShape = SampleShape::Image {
+        channels: 1,
+        height: 8,
+        width: 8,
+    };
+    const PHOTO: SampleShape = SampleShape::Image {
+        channels: 1,
+        height: 28,
+        width: 28,
+    };
+
+    #[test]
+    fn parameter_counts_are_those_of_the_layers() {
+        assert_eq!(
+            task("softmax", DIGIT).unwrap().parameter_count(),
+            64 * 10 + 10
+        );
+        assert_eq!(
+            task("mlp:hidden=32", DIGIT).unwrap().parameter_count(),
+            64 * 32 + 32 + 32 * 10 + 10
+        );
+        // The figure given by McMahan et al. 2017, section 3.
+        assert_eq!(task("cnn", PHOTO).unwrap().parameter_count(), 1_663_370);
+    }
+
+    #[test]
+    fn a_model_refuses_samples_of_the_wrong_shape_and_names_both() {
+        let error = task("cnn", SampleShape::Flat { features: 30 }).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "model cnn needs an image whose height and width are multiples of 4, such as 1x28x28, \
+             but the samples have shape 30"
+        );
+        let odd = SampleShape::Image {
+            channels: 3,
+            height: 30,
+            width: 32,
+        };
+        assert!(
+            task("cnn", odd)
+                .unwrap_err()
+                .to_string()
+                .ends_with("shape 3x30x32")
+        );
+    }
+
+    #[test]
+    fn sizes_that_would_not_fit_in_memory_are_refused() {
+        let huge = SampleShape::Image {
+            channels: usize::MAX,
+            height: 2,
+            width: 2,
+        };
+        assert_eq!(
+            task("softmax", huge),
+            Err(TaskError::Features { shape: huge })
+        );
+        let empty = SampleShape::Flat { features: 0 };
+        assert_eq!(
+            task("mlp", empty),
+            Err(TaskError::Features { shape: empty })
+        );
+        let wide = SampleShape::Flat { features: 1 << 20 };
+        assert!(matches!(
+            task("mlp:hidden=65536", wide),
+            Err(TaskError::Parameters {
+                parameters: 68_720_197_642,
+                ..
+            })
+        ));
+        let one = Task::new(ModelKind::Softmax, DIGIT, 1);
+        assert_eq!(one, Err(TaskError::Classes { classes: 1 }));
+    }
+
+    #[test]
+    fn initial_parameters_depend_on_the_seed_alone_and_keep_the_bound_of_each_layer() {
+        let task = task("mlp:hidden=32", DIGIT).unwrap();
+        let parameters = task.initial_parameters(7);
+        assert_eq!(parameters, task.initial_parameters(7));
+        assert_ne!(parameters, task.initial_parameters(8));
+        assert_eq!(parameters.len(), task.parameter_count());
+
+        let (first, second) = parameters.split_at(64 * 32 + 32);
+        for (layer, inputs) in [(first, 64.0f32), (second, 32.0)] {
+            let bound = 1.0 / inputs.sqrt();
+            assert!(layer.iter().all(|value| value.abs() <= bound));
+            let mean_square =
+                layer.iter().map(|value| value * value).sum::<f32>() / layer.len() as f32;
+            // A uniform variable within b of zero has variance b^2 / 3.
+            assert!(
+                (mean_square * 3.0 * inputs - 1.0).abs() < 0.15,
+                "{mean_square}"
+            );
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Local training: stochastic gradient descent on one peer's samples.
+
+use burn::Tensor;
+use burn::nn::loss::CrossEntropyLossConfig;
+use burn::optim::{GradientsParams, ModuleOptimizer};
+use burn::tensor::{Int, TensorData};
+
+use crate::batches::Batches;
+use crate::dataset::{SampleShape, Samples};
+use crate::device::Device;
+use crate::flatten::{flatten, unflatten};
+use crate::model::Network;
+use crate::optimizer::SgdOptions;
+use crate::task::{Task, TaskError};
+
+/// How a peer trains.
+#[derive(Clone, Debug)]
+pub struct TrainerOptions {
+    /// The model and the shape of its samples.
+    pub task: Task,
+    /// Where to compute.
+    pub device: Device,
+    /// The step size, momentum and weight decay.
+    pub sgd: SgdOptions,
+    /// Samples per step; all samples if there are fewer.
+    pub batch_size: usize,
+    /// Chooses the batches; give each peer its own.
+    pub data_seed: u64,
+}
+
+/// One peer's samples, its optimizer and its place in the sequence of batches.
+///
+/// The parameters belong to the caller, who mixes them with other peers' between calls; momentum stays
+/// here. Equal options, samples and calls give equal bits on the same kind of machine, whatever the number
+/// of threads; another processor or device may round differently.
+pub struct Trainer {
+    task: Task,
+    device: Device,
+    samples: Samples,
+    batches: Batches,
+    /// Never filled: its clones are, and share its parameter identities with the optimizer.
+    blank: Network,
+    optimizer: ModuleOptimizer,
+    sgd: SgdOptions,
+}
+
+/// What some local steps did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrainOutcome {
+    /// The parameters after the steps minus those before; add it to what is mixed. Not finite if the
+    /// training diverged.
+    pub delta: Vec<f32>,
+    /// The loss of each batch before its step, averaged over the steps; 0 without steps.
+    pub mean_loss: f32,
+    /// How many samples were seen, counting each time.
+    pub samples: u64,
+}
+
+impl Trainer {
+    /// A trainer for `samples`, the part of the training data that this peer holds.
+    ///
+    /// # Errors
+    ///
+    /// [`TrainError::NoSamples`], [`TrainError::TooManySamples`], [`TrainError::Mismatch`] when the samples
+    /// are not the task's, [`TrainError::Option`] for a setting out of bounds.
+    pub fn new(options: TrainerOptions, samples: Samples) -> Result<Self, TrainError> {
+        let TrainerOptions {
+            task,
+            device,
+            sgd,
+            batch_size,
+            data_seed,
+        } = options;
+        sgd.check()?;
+        if batch_size == 0 {
+            return Err(TrainError::Option {
+                option: "batch_size",
+                value: 0.0,
+                bounds: "at least 1",
+            });
+        }
+        check_samples(&task, &samples)?;
+        if samples.is_empty() {
+            return Err(TrainError::NoSamples);
+        }
+        let count =
+            u32::try_from(samples.len()).map_err(|_| TrainError::TooManySamples(samples.len()))?;
+        Ok(Self {
+            task,
+            device,
+            batches: Batches::new(count, batch_size, data_seed),
+            samples,
+            blank: task.blank(),
+            optimizer: sgd.optimizer(),
+            sgd,
+        })
+    }
+
+    /// The model and the shape of its samples.
+    pub fn task(&self) -> &Task {
+        &self.task
+    }
+
+    /// The number of samples this peer holds.
+    pub fn sample_count(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// The local steps taken since the beginning, or as set by [`Trainer::resume_at`].
+    pub fn step(&self) -> u64 {
+        self.batches.step()
+    }
+
+    /// Continues with the batch that follows the first `step` ones: for a peer that restarts. Its momentum
+    /// starts from rest.
+    pub fn resume_at(&mut self, step: u64) {
+        self.batches.resume_at(step);
+        self.optimizer = self.sgd.optimizer();
+    }
+
+    /// Changes the step size from the next step on.
+    ///
+    /// # Errors
+    ///
+    /// [`TrainError::Option`] when it is not positive and finite.
+    pub fn set_learning_rate(&mut self, learning_rate: f64) -> Result<(), TrainError> {
+        let sgd = SgdOptions {
+            learning_rate,
+            ..self.sgd
+        };
+        sgd.check()?;
+        self.sgd = sgd;
+        Ok(())
+    }
+
+    /// Takes `local_steps` steps of stochastic gradient descent from the flat parameters `from`.
+    ///
+    /// # Errors
+    ///
+    /// [`TrainError::Task`] when `from` has the wrong length, [`TrainError::Device`] when the device fails.
+    /// Divergence is no error: look at [`TrainOutcome::delta`].
+    pub fn train(&mut self, from: &[f32], local_steps: u32) -> Result<TrainOutcome, TrainError> {
+        self.task.check(from)?;
+        let mut network = unflatten(self.blank.clone(), from, &self.device.training());
+        // Summed on the device: reading each loss would make a graphics card wait at every step.
+        let mut losses = Tensor::<1>::zeros([1], &self.device.inference());
+        for _ in 0..local_steps {
+            let loss;
+            (network, loss) = self.step_from(network);
+            losses = losses + loss;
+        }
+        let losses = losses
+            .try_into_scalar::<f32>()
+            .map_err(|error| TrainError::Device(error.to_string()))?;
+        let mut delta = Vec::with_capacity(from.len());
+        flatten(network, &mut delta).map_err(TrainError::Device)?;
+        for (change, before) in delta.iter_mut().zip(from) {
+            *change -= before;
+        }
+        Ok(TrainOutcome {
+            delta,
+            mean_loss: losses / local_steps.max(1) as f32,
+            samples: u64::from(local_steps) * self.batches.batch_size() as u64,
+        })
+    }
+
+    /// One step on the next batch; the loss `[1]` is the one before the step.
+    fn step_from(&mut self, network: Network) -> (Network, Tensor<1>) {
+        let (features, labels) = self.next_batch();
+        let loss = CrossEntropyLossConfig::new()
+            .init(&self.device.training())
+            .forward(network.forward(features), labels);
+        let gradients = GradientsParams::from_grads(loss.backward(), &network);
+        let network = self
+            .optimizer
+            .step(self.sgd.learning_rate, network, gradients);
+        (network, loss.inner())
+    }
+
+    /// Feature rows `[batch, features]` and classes `[batch]`.
+    fn next_batch(&mut self) -> (Tensor<2>, Tensor<1, Int>) {
+        let device = self.device.training();
+        let batch = self.batches.next();
+        let features = self
+            .samples
+            .gather(batch.iter().map(|&index| index as usize));
+        let labels = self.samples.labels();
+        let labels: Vec<i32> = batch
+            .iter()
+            .map(|&index| i32::from(labels[index as usize]))
+            .collect();
+        let rows = [batch.len(), self.task.shape().features()];
+        let features = Tensor::from_data(TensorData::new(features, rows), &device);
+        let labels = Tensor::from_data(TensorData::new(labels, [batch.len()]), &device);
+        (features, labels)
+    }
+}
+
+/// Whether `samples` are the ones `task` is for.
+pub(crate) fn check_samples(task: &Task, samples: &Samples) -> Result<(), TrainError> {
+    if (samples.shape(), samples.classes()) == (task.shape(), task.classes()) {
+        return Ok(());
+    }
+    Err(TrainError::Mismatch {
+        expected: task.shape(),
+        expected_classes: task.classes(),
+        found: samples.shape(),
+        found_classes: samples.classes(),
+    })
+}
+
+/// Why training cannot start or go on.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum TrainError {
+    /// There is nothing to train on.
+    #[error("this peer has no samples to train on: give it data or fewer peers to share with")]
+    NoSamples,
+    /// There are more samples than can be counted.
+    #[error("{0} samples are too many for one peer: 4294967295 are possible")]
+    TooManySamples(usize),
+    /// The samples are not the ones the task is for.
+    #[error(
+        "the task is for samples of shape {expected} in {expected_classes} classes, but these have shape {found} and {found_classes} classes"
+    )]
+    Mismatch {
+        /// The shape the task is for.
+        expected: SampleShape,
+        /// The classes the task is for.
+        expected_classes: usize,
+        /// The shape of the samples.
+        found: SampleShape,
+        /// The classes of the samples.
+        found_classes: usize,
+    },
+    /// A setting is out of bounds.
+    #[error("{option} = {value} must be {bounds}")]
+    Option {
+        /// The setting.
+        option: &'static str,
+        /// Its value.
+        value: f64,
+        /// What it must be.
+        bounds: &'static str,
+    },
+    /// The parameters are not the task's.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    /// The device failed.
+    #[error("the device failed while training: {0}")]
+    Device(String),
+}
