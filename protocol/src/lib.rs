@@ -1,1 +1,59 @@
-//! Placeholder.
+//! One node of a push-sum swarm as a sans-IO state machine.
+//!
+//! A swarm trains or averages without a server: every node holds a numerator x and a weight w, believes in z = x / w,
+//! and in every step of a periodic plan sends shares of both along directed links. This crate is one such node, the
+//! messages it exchanges, and their wire format. It has no clock, no sockets, no threads, no files and no randomness:
+//! a host calls [`Node::handle`] with the time and what happened, and carries out the [`Effect`]s it gets back.
+//!
+//! What it promises: the weights of all nodes and of all parcels under way add up to the number of founders, as an
+//! identity of integers ([`Mass`]), through loss, duplication, delay, reordering and disconnection. A node that dies
+//! takes what it held with it; the survivors' books ([`Node::ledger`], [`audit`]) say exactly how much that was.
+//!
+//! | Start with | for |
+//! | --- | --- |
+//! | [`Schedule`] | a plan, checked |
+//! | [`NodeConfig`], [`Node`] | the state machine |
+//! | [`Input`], [`Effect`], [`Event`] | its language |
+//! | [`wire`] | messages as bytes |
+//! | [`LedgerSummary`], [`audit`] | the books |
+//! | `sim` (feature `sim`) | many nodes in one thread, on virtual time, with faults |
+
+mod audit;
+mod config;
+mod effect;
+mod input;
+mod ledger;
+mod link;
+mod mass;
+mod message;
+mod node;
+mod payload;
+mod peer;
+mod push_sum;
+mod round_clock;
+mod schedule;
+#[cfg(feature = "sim")]
+pub mod sim;
+mod time;
+pub mod wire;
+
+pub use audit::{AbsentPeer, AuditReport, EdgeDispute, audit};
+pub use config::{NodeConfig, NodeError, WaitPolicy};
+pub use effect::{Effect, Event, Fault, Mismatch, RoundReport, SkippedDelta, Suspension};
+pub use input::Input;
+pub use ledger::{InLinkLedger, LedgerSummary, OutLinkLedger};
+pub use link::WINDOW;
+pub use mass::{Mass, Share, UNITS_PER_ONE};
+pub use message::{
+    Ack, Codec, Generation, Hello, Identity, LinkState, MAX_DESCRIPTION, Message, PROTOCOL_VERSION,
+    Parcel, ParcelHeader, TaskCard,
+};
+pub use node::{Node, State};
+pub use payload::{MAX_DIMENSION, MAX_MAGNITUDE, Payload, PayloadError};
+pub use push_sum::SMALLEST_WORKING_MASS;
+#[doc(hidden)]
+pub use push_sum::bench;
+pub use schedule::{
+    COLUMN_TOLERANCE, MAX_NODES, MAX_PERIOD, NodeId, OutShare, Schedule, ScheduleError, Step,
+};
+pub use time::Time;

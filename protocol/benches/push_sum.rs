@@ -1,0 +1,2 @@
+//! The hot loops.
+fn main() {}

@@ -1,0 +1,347 @@
+//! Double-entry audit of a swarm from the books of whoever is left.
+//!
+//! Founders bring one whole each. Every unit of mass is then either held by a node, in a parcel between two nodes, with
+//! a node whose books are not there, in doubt on the way to one, or written off. All of it is added up as integers: the
+//! sum is the number of founders or the report names the node or link whose books disagree.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ledger::{InLinkLedger, LedgerSummary, OutLinkLedger};
+use crate::mass::UNITS_PER_ONE;
+use crate::schedule::NodeId;
+
+/// Where the mass of a swarm is, in units of 2^-40.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditReport {
+    /// What all founders brought.
+    pub expected: u128,
+    /// Held by the nodes whose books are here.
+    pub held: u128,
+    /// Sent by one of them to another and not yet applied there.
+    pub in_flight: u128,
+    /// Sent to a node or a life of a node that is gone, which may or may not have applied it.
+    pub in_doubt: u128,
+    /// Given up by the senders because the receiver lost its state.
+    pub written_off: u128,
+    /// What nodes without books, and the earlier lives of restarted ones, held; ascending.
+    pub absent: Vec<AbsentPeer>,
+    /// Books that contradict each other.
+    pub disputes: Vec<EdgeDispute>,
+}
+
+/// A node whose books are not there, or the earlier lives of one that restarted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AbsentPeer {
+    /// The node.
+    pub id: NodeId,
+    /// What it held by the books of the others: what it brought, plus what it confirmed, less what they applied from
+    /// it. Parcels it had sent that nobody applied count as held. Negative when it passed on mass it had not confirmed;
+    /// that mass is then in doubt or written off. Where two absent nodes are neighbours only their sum is certain.
+    pub held: i128,
+    /// The part of `held` that has already arrived at others and waits there for its step.
+    pub queued: u128,
+}
+
+/// Books that contradict each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EdgeDispute {
+    /// A node holds something else than it began with, plus what it applied, less what it sent.
+    Node {
+        /// The node.
+        id: NodeId,
+        /// What it holds.
+        holds: i128,
+        /// What its own books say.
+        booked: i128,
+    },
+    /// A sender's totals do not add up.
+    Sender {
+        /// The sender.
+        from: NodeId,
+        /// The receiver.
+        to: NodeId,
+        /// What it says it sent.
+        sent: u128,
+        /// What became of it by its own books.
+        accounted: u128,
+    },
+    /// Sender and receiver differ on what was applied.
+    Link {
+        /// The sender.
+        from: NodeId,
+        /// The receiver.
+        to: NodeId,
+        /// What the receiver says it applied.
+        applied: u128,
+        /// What the sender says it sent up to there.
+        sent: u128,
+    },
+    /// Books of a node that is not in the plan, or that are there twice.
+    Unexpected {
+        /// The node.
+        id: NodeId,
+    },
+}
+
+/// Adds up the books of any number of the `nodes` nodes of a swarm.
+///
+/// The books need not be of one instant as long as no mass moved between them: take them from stopped nodes, or from
+/// nodes that all drained. Books taken while parcels move show up as disputes on the links concerned.
+///
+/// ```
+/// use mingle_protocol::{LedgerSummary, Mass, NodeId, audit};
+/// let founder = LedgerSummary { incarnation: 1, initial: Mass::ONE, mass: Mass::ONE, ..Default::default() };
+/// let report = audit(&[(NodeId(0), founder)], 2);
+/// assert!(report.is_exact());
+/// assert_eq!(report.absent[0].held, i128::from(Mass::ONE.units()));
+/// ```
+pub fn audit(books: &[(NodeId, LedgerSummary)], nodes: usize) -> AuditReport {
+    let mut report = AuditReport {
+        expected: nodes as u128 * u128::from(UNITS_PER_ONE),
+        ..AuditReport::default()
+    };
+    let mut present = BTreeMap::new();
+    for (id, ledger) in books {
+        if id.index() >= nodes || present.insert(*id, ledger).is_some() {
+            report.disputes.push(EdgeDispute::Unexpected { id: *id });
+        }
+    }
+    let mut gone = Gone::new(&present, nodes);
+    for (&id, ledger) in &present {
+        report.held += u128::from(ledger.mass.units());
+        report.check_own_books(id, ledger);
+        for (&to, link) in &ledger.outgoing {
+            let receiver = present.get(&to).copied();
+            report.add_outgoing(id, ledger, to, link, receiver);
+            gone.confirmed(to, link, receiver);
+        }
+        for (&from, link) in &ledger.incoming {
+            gone.applied(from, link, present.get(&from).copied());
+        }
+    }
+    report.absent = gone
+        .peers
+        .into_iter()
+        .map(|(id, peer)| AbsentPeer { id, ..peer })
+        .collect();
+    report
+}
+
+impl AuditReport {
+    /// All mass accounted for; equals `expected` in a sound swarm.
+    pub fn total(&self) -> i128 {
+        let absent: i128 = self.absent.iter().map(|peer| peer.held).sum();
+        signed(self.held + self.in_flight + self.in_doubt + self.written_off) + absent
+    }
+
+    /// Whether every unit is accounted for and no books contradict each other.
+    pub fn is_exact(&self) -> bool {
+        self.disputes.is_empty() && self.total() == signed(self.expected)
+    }
+
+    /// Whether, moreover, nothing is lost or in doubt: all mass is with the nodes, or between them.
+    pub fn is_complete(&self) -> bool {
+        self.is_exact() && self.held + self.in_flight == self.expected
+    }
+
+    fn check_own_books(&mut self, id: NodeId, ledger: &LedgerSummary) {
+        let applied: u128 = ledger
+            .incoming
+            .values()
+            .map(InLinkLedger::applied_in_all)
+            .sum();
+        let sent: u128 = ledger.outgoing.values().map(|link| link.sent_total).sum();
+        let booked = signed(u128::from(ledger.initial.units()) + applied) - signed(sent);
+        let holds = i128::from(ledger.mass.units());
+        if holds != booked {
+            self.disputes.push(EdgeDispute::Node { id, holds, booked });
+        }
+    }
+
+    fn add_outgoing(
+        &mut self,
+        from: NodeId,
+        sender: &LedgerSummary,
+        to: NodeId,
+        link: &OutLinkLedger,
+        receiver: Option<&LedgerSummary>,
+    ) {
+        let outbox = link.outstanding_after(0);
+        let accounted = link.acked_total + link.acked_by_earlier_lives + outbox + link.written_off;
+        if accounted != link.sent_total {
+            self.disputes.push(EdgeDispute::Sender {
+                from,
+                to,
+                sent: link.sent_total,
+                accounted,
+            });
+        }
+        self.written_off += link.written_off;
+        let Some(receiver) =
+            receiver.filter(|receiver| receiver.incarnation == link.receiver_incarnation)
+        else {
+            let never_heard = link.receiver_incarnation == 0;
+            self.in_doubt += if never_heard { 0 } else { outbox };
+            return;
+        };
+        let nothing = InLinkLedger::default();
+        let other_end = receiver.incoming.get(&from).unwrap_or(&nothing);
+        let other_end = if other_end.sender_incarnation == sender.incarnation {
+            other_end
+        } else {
+            &nothing
+        };
+        let under_way = link.outstanding_after(other_end.applied_seq);
+        self.in_flight += under_way;
+        let sent = link.acked_total + outbox - under_way;
+        if sent != other_end.applied_total {
+            self.disputes.push(EdgeDispute::Link {
+                from,
+                to,
+                applied: other_end.applied_total,
+                sent,
+            });
+        }
+    }
+}
+
+/// The accounts of lives whose own books are not there.
+struct Gone {
+    peers: BTreeMap<NodeId, AbsentPeer>,
+}
+
+impl Gone {
+    fn new(present: &BTreeMap<NodeId, &LedgerSummary>, nodes: usize) -> Self {
+        let founder_is_gone = |id: &NodeId| {
+            present
+                .get(id)
+                .is_none_or(|ledger| ledger.initial.is_zero())
+        };
+        let brought = i128::from(UNITS_PER_ONE);
+        let account = |id: NodeId| {
+            (
+                id,
+                AbsentPeer {
+                    id,
+                    held: brought,
+                    queued: 0,
+                },
+            )
+        };
+        Self {
+            peers: (0..nodes as u32)
+                .map(NodeId)
+                .filter(founder_is_gone)
+                .map(account)
+                .collect(),
+        }
+    }
+
+    /// What lives of `to` that are gone had confirmed on a link.
+    fn confirmed(&mut self, to: NodeId, link: &OutLinkLedger, receiver: Option<&LedgerSummary>) {
+        let is_current =
+            receiver.is_some_and(|receiver| receiver.incarnation == link.receiver_incarnation);
+        let by_present_life = if is_current { link.acked_total } else { 0 };
+        let total = link.acked_by_earlier_lives + link.acked_total - by_present_life;
+        self.add(to, signed(total), 0);
+    }
+
+    /// What was applied from lives of `from` that are gone.
+    fn applied(&mut self, from: NodeId, link: &InLinkLedger, sender: Option<&LedgerSummary>) {
+        let is_current = sender.is_some_and(|sender| sender.incarnation == link.sender_incarnation);
+        let (from_present_life, queued) = if is_current {
+            (link.applied_total, 0)
+        } else {
+            (0, link.queued_mass())
+        };
+        self.add(
+            from,
+            -signed(link.applied_in_all() - from_present_life),
+            queued,
+        );
+    }
+
+    fn add(&mut self, id: NodeId, held: i128, queued: u128) {
+        if let Some(peer) = self.peers.get_mut(&id) {
+            peer.held += held;
+            peer.queued += queued;
+        }
+    }
+}
+
+fn signed(units: u128) -> i128 {
+    i128::try_from(units).unwrap_or(i128::MAX)
+}
+
+impl fmt::Display for AuditReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whole = |units: i128| units as f64 / UNITS_PER_ONE as f64;
+        writeln!(f, "held       {:>14.6}", whole(signed(self.held)))?;
+        writeln!(f, "in flight  {:>14.6}", whole(signed(self.in_flight)))?;
+        for peer in &self.absent {
+            writeln!(f, "node {:<5} {:>14.6}  absent", peer.id, whole(peer.held))?;
+        }
+        writeln!(f, "in doubt   {:>14.6}", whole(signed(self.in_doubt)))?;
+        writeln!(f, "written off{:>14.6}", whole(signed(self.written_off)))?;
+        for dispute in &self.disputes {
+            writeln!(f, "{dispute}")?;
+        }
+        let difference = self.total() - signed(self.expected);
+        let founders = self.expected / u128::from(UNITS_PER_ONE);
+        if self.is_exact() {
+            write!(
+                f,
+                "total      {:>14.6}  exactly the {founders} the founders brought",
+                whole(self.total())
+            )
+        } else {
+            write!(
+                f,
+                "total      {:>14.6}  {difference:+} units off the {founders} the founders brought",
+                whole(self.total())
+            )
+        }
+    }
+}
+
+impl fmt::Display for EdgeDispute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Node { id, holds, booked } => write!(
+                f,
+                "node {id} holds {holds} units, but its books say {booked}"
+            ),
+            Self::Sender {
+                from,
+                to,
+                sent,
+                accounted,
+            } => {
+                write!(
+                    f,
+                    "link {from} -> {to}: node {from} sent {sent} units, but accounts for {accounted}"
+                )
+            }
+            Self::Link {
+                from,
+                to,
+                applied,
+                sent,
+            } => {
+                write!(
+                    f,
+                    "link {from} -> {to}: node {to} applied {applied} units, but node {from} sent it {sent}"
+                )
+            }
+            Self::Unexpected { id } => write!(
+                f,
+                "node {id} is not in the plan, or its books are there twice"
+            ),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What a node is told once, at its start.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::message::{Generation, Identity, MAX_DESCRIPTION, TaskCard};
+use crate::payload::{MAX_DIMENSION, MAX_MAGNITUDE, first_unusable};
+use crate::schedule::{NodeId, Schedule};
+
+/// How long a node waits for its in-neighbours before it goes on to the next step. Conservation does not depend on it:
+/// what comes late is absorbed late. No wait outlasts the deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WaitPolicy {
+    /// Wait for the parcel of this very step from every in-neighbour the plan has in it, and absorb them in a fixed
+    /// order: without faults the result is the same to the bit whatever the network does.
+    Sync,
+    /// Wait only for in-neighbours that are more than `staleness` periods behind; absorb on arrival.
+    Bounded {
+        /// How many periods an in-neighbour may lag.
+        staleness: u64,
+    },
+    /// Never wait for a straggler; absorb on arrival.
+    Async,
+}
+
+impl Default for WaitPolicy {
+    fn default() -> Self {
+        Self::Bounded { staleness: 4 }
+    }
+}
+
+/// Everything a node needs to start. [`NodeConfig::new`] fills in the defaults.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// This node's index in the plan.
+    pub id: NodeId,
+    /// The plan.
+    pub schedule: Arc<Schedule>,
+    /// The ratio z to start from, `[dimension]`.
+    pub initial: Vec<f32>,
+    /// Periods to run.
+    pub rounds: u64,
+    /// The ledger this run belongs to, with the plan's hash.
+    pub generation: Generation,
+    /// What is trained.
+    pub task: TaskCard,
+    /// This life of the node. Incarnation 1 is a founder and starts with mass 1; any later one lost its state and
+    /// starts with none. A host must move to a larger incarnation before it restarts a node that has reported
+    /// [`Event::Started`](crate::Event::Started), and may keep it before that.
+    pub identity: Identity,
+    /// How long to wait for in-neighbours.
+    pub policy: WaitPolicy,
+    /// The shortest deadline of any wait; the deadline is the larger of this and twice the usual round time.
+    pub deadline_floor: Duration,
+    /// How long a finished node waits for neighbours that do not answer.
+    pub drain_deadline: Duration,
+    /// The longest silence a node allows itself on a link; three of them and a neighbour is suspended.
+    pub heartbeat: Duration,
+    /// Over streams that lose nothing while they live, `None`: parcels are sent again only after a new Hello. Over
+    /// datagrams, the first retransmission timeout; it doubles while nothing gets through.
+    pub retransmit_after: Option<Duration>,
+}
+
+impl NodeConfig {
+    /// A founder's configuration with the defaults: bounded staleness 4, deadlines from 2 s, drain for 30 s,
+    /// heartbeats every 5 s, reliable streams.
+    pub fn new(id: NodeId, schedule: Arc<Schedule>, initial: Vec<f32>, rounds: u64) -> Self {
+        Self {
+            id,
+            schedule,
+            initial,
+            rounds,
+            generation: Generation {
+                counter: 0,
+                plan_hash: [0; 32],
+            },
+            task: TaskCard::default(),
+            identity: Identity {
+                incarnation: 1,
+                boot_nonce: 0,
+            },
+            policy: WaitPolicy::default(),
+            deadline_floor: Duration::from_millis(2_000),
+            drain_deadline: Duration::from_secs(30),
+            heartbeat: Duration::from_secs(5),
+            retransmit_after: None,
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), NodeError> {
+        let nodes = self.schedule.nodes();
+        if self.id.index() >= nodes {
+            return Err(NodeError::NotInPlan { id: self.id, nodes });
+        }
+        let dimension = self.initial.len();
+        if dimension == 0 || dimension > MAX_DIMENSION {
+            return Err(NodeError::Dimension { dimension });
+        }
+        if let Some(index) = first_unusable(&self.initial) {
+            return Err(NodeError::Initial {
+                index,
+                value: self.initial[index],
+            });
+        }
+        if self.identity.incarnation == 0 {
+            return Err(NodeError::Incarnation);
+        }
+        if self.task.description.len() > MAX_DESCRIPTION {
+            return Err(NodeError::Description {
+                bytes: self.task.description.len(),
+            });
+        }
+        if self.heartbeat.is_zero() || self.retransmit_after.is_some_and(|after| after.is_zero()) {
+            return Err(NodeError::ZeroInterval);
+        }
+        if self.rounds.checked_mul(self.schedule.period()).is_none() {
+            return Err(NodeError::Rounds {
+                rounds: self.rounds,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Why a node cannot be made.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum NodeError {
+    /// The id is not in the plan.
+    #[error("node {id} is not in the plan, which has nodes 0..{nodes}")]
+    NotInPlan {
+        /// The id given.
+        id: NodeId,
+        /// Nodes in the plan.
+        nodes: usize,
+    },
+    /// There is nothing to average, or too much.
+    #[error("the initial vector has {dimension} coordinates; give 1 to {MAX_DIMENSION}")]
+    Dimension {
+        /// How many there are.
+        dimension: usize,
+    },
+    /// The initial vector holds an unusable number.
+    #[error(
+        "coordinate {index} of the initial vector is {value}; give finite numbers up to {MAX_MAGNITUDE:e}"
+    )]
+    Initial {
+        /// Which coordinate.
+        index: usize,
+        /// Its value.
+        value: f32,
+    },
+    /// Incarnations count from 1.
+    #[error("incarnation 0 does not exist; the first life of a node is 1")]
+    Incarnation,
+    /// The task description is too long.
+    #[error("the task description has {bytes} bytes; keep it within {MAX_DESCRIPTION}")]
+    Description {
+        /// Its length.
+        bytes: usize,
+    },
+    /// A heartbeat or retransmission interval of zero.
+    #[error("heartbeat and retransmission intervals must be longer than zero")]
+    ZeroInterval,
+    /// More steps than can be counted.
+    #[error("{rounds} rounds have more steps than 64 bits can count; run fewer")]
+    Rounds {
+        /// Rounds asked for.
+        rounds: u64,
+    },
+}

@@ -1,0 +1,278 @@
+//! What a node wants done, and what it has to say.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::mass::Mass;
+use crate::message::{Generation, Message};
+use crate::schedule::NodeId;
+
+/// Something the host has to do, in the order given.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Send a message. It may be lost only together with the link ([`Input::LinkDown`](crate::Input::LinkDown)),
+    /// unless the node was told to retransmit.
+    Send {
+        /// To whom.
+        to: NodeId,
+        /// What.
+        message: Message,
+    },
+    /// Train locally from this point and answer with [`Input::Trained`](crate::Input::Trained).
+    Train {
+        /// The round, to be repeated in the answer.
+        round: u64,
+        /// The ratio z to start from, `[dimension]`.
+        from: Arc<[f32]>,
+        /// How many local steps the plan wants.
+        local_steps: u32,
+    },
+    /// Something worth telling people or metrics.
+    Report(Event),
+    /// All mass this node owed has arrived. The host may drop it now; until then it goes on answering others.
+    Drained,
+}
+
+/// Something that happened in a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Event {
+    /// The node is about to move mass for the first time. From here on its incarnation is spent: the host stores that
+    /// before it carries out the effects that follow.
+    Started {
+        /// The first global step it takes part in.
+        step: u64,
+    },
+    /// A period is complete.
+    RoundFinished(RoundReport),
+    /// A neighbour is no longer waited for or sent to.
+    NeighbourSuspended {
+        /// The neighbour.
+        peer: NodeId,
+        /// Why.
+        reason: Suspension,
+    },
+    /// A suspended neighbour takes part again.
+    NeighbourBack {
+        /// The neighbour.
+        peer: NodeId,
+    },
+    /// A wait ended without some neighbours.
+    DeadlineMissed {
+        /// The global step.
+        step: u64,
+        /// Those that were waited for in vain.
+        missing: Vec<NodeId>,
+        /// How long the wait was.
+        waited: Duration,
+    },
+    /// A local step was not taken.
+    DeltaSkipped {
+        /// The round.
+        round: u64,
+        /// Why.
+        reason: SkippedDelta,
+    },
+    /// A neighbour restarted without its state.
+    NewIncarnation {
+        /// The neighbour.
+        peer: NodeId,
+        /// Its new incarnation.
+        incarnation: u64,
+    },
+    /// Parcels that an earlier life of a neighbour may or may not have applied are given up.
+    MassWrittenOff {
+        /// The neighbour.
+        peer: NodeId,
+        /// Their total mass.
+        mass: Mass,
+        /// How many there were.
+        parcels: usize,
+    },
+    /// A neighbour's Hello does not fit.
+    Refused {
+        /// The neighbour.
+        peer: NodeId,
+        /// What differs.
+        mismatch: Mismatch,
+    },
+    /// A message was ignored because no sound neighbour would send it.
+    Ignored {
+        /// The neighbour.
+        peer: NodeId,
+        /// What is wrong with it.
+        fault: Fault,
+    },
+    /// The node's own ratio is no longer finite: it keeps everything.
+    OwnRatioUnusable {
+        /// The global step.
+        step: u64,
+    },
+    /// The node has taken its last step and waits until all it sent has been applied.
+    Draining {
+        /// Steps it took part in, counted from the start of the plan.
+        steps: u64,
+    },
+    /// Draining ended at its deadline.
+    DrainGaveUp {
+        /// Neighbours that did not answer, and the mass on its way to each that may or may not have arrived.
+        undelivered: Vec<(NodeId, Mass)>,
+    },
+}
+
+/// One completed period.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoundReport {
+    /// The round, from 0.
+    pub round: u64,
+    /// Global steps completed so far.
+    pub step: u64,
+    /// The node's weight now.
+    pub mass: Mass,
+    /// The weight it would have in a settled swarm.
+    pub stationary_weight: f64,
+    /// Relative root mean square distance between what was absorbed and the node's own ratio just before, over all
+    /// parcels of the round; `None` when none could be compared.
+    pub disagreement: Option<f64>,
+    /// Parcels absorbed in this round.
+    pub absorbed: u32,
+    /// Time spent waiting for neighbours in this round.
+    pub waited: Duration,
+    /// Time the whole round took.
+    pub took: Duration,
+}
+
+/// Why a neighbour is suspended. Mass is never touched by it: false alarms are harmless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Suspension {
+    /// It let a deadline pass; back as soon as it makes progress.
+    Late,
+    /// Nothing was heard for three heartbeats; back at its next message.
+    Silent,
+    /// The host says the link is down; back at the first message after it is up again.
+    LinkDown,
+}
+
+/// Why a local step was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SkippedDelta {
+    /// The node holds too little mass to add a step to.
+    NoMass,
+    /// The step contains a number that is not finite.
+    NotFinite,
+    /// The step has the wrong number of coordinates.
+    WrongDimension {
+        /// How many it has.
+        got: usize,
+        /// How many it needs.
+        expected: usize,
+    },
+}
+
+/// What a Hello differs in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mismatch {
+    /// Another protocol version.
+    Version {
+        /// Ours.
+        ours: u16,
+        /// Theirs.
+        theirs: u16,
+    },
+    /// Another plan or generation.
+    Generation {
+        /// Ours.
+        ours: Generation,
+        /// Theirs.
+        theirs: Generation,
+    },
+    /// Another task.
+    Task {
+        /// Ours, in words.
+        ours: String,
+        /// Theirs, in words.
+        theirs: String,
+    },
+    /// Another process with the same incarnation already exchanged mass with us.
+    IdentityInUse {
+        /// The incarnation both claim.
+        incarnation: u64,
+    },
+    /// A life of the neighbour that a later one has replaced.
+    Outdated {
+        /// The incarnation it claims.
+        incarnation: u64,
+        /// The one known.
+        known: u64,
+    },
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Version { ours, theirs } => {
+                write!(
+                    f,
+                    "it speaks protocol version {theirs}, this node {ours}: run the same release on both"
+                )
+            }
+            Self::Generation { ours, theirs } if ours.plan_hash == theirs.plan_hash => {
+                write!(
+                    f,
+                    "it is in generation {} of the plan, this node in {}",
+                    theirs.counter, ours.counter
+                )
+            }
+            Self::Generation { .. } => {
+                write!(f, "it follows another plan: give both the same plan file")
+            }
+            Self::Task { ours, theirs } => write!(
+                f,
+                "it trains \"{theirs}\", this node \"{ours}\": start both on one task"
+            ),
+            Self::IdentityInUse { incarnation } => {
+                write!(
+                    f,
+                    "another process took part as its incarnation {incarnation}: stop one, or restart it as a later one"
+                )
+            }
+            Self::Outdated { incarnation, known } => {
+                write!(
+                    f,
+                    "it claims incarnation {incarnation}, but incarnation {known} has been here: stop the old process"
+                )
+            }
+        }
+    }
+}
+
+/// What no sound neighbour would send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// It is not a neighbour in the plan.
+    NotANeighbour,
+    /// It belongs to another generation.
+    OtherGeneration,
+    /// The plan has no such link in that step.
+    NoSuchLink,
+    /// A mass of zero, or more than the whole swarm has.
+    ImpossibleMass,
+    /// A payload of the wrong dimension.
+    WrongDimension,
+    /// Steps that run backwards or past the end.
+    ImpossibleStep,
+    /// It acknowledges parcels that were never sent, or takes back acknowledgements.
+    ImpossibleAck,
+    /// More parcels than the window allows.
+    WindowExceeded,
+    /// An answer to a question that was not asked.
+    UnexpectedTraining,
+}

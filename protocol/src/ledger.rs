@@ -1,0 +1,92 @@
+//! The books of a node: what it holds, what it sent, what it took.
+//!
+//! Both ends of every link keep totals, so the survivors' books alone tell what a dead neighbour held.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+use crate::mass::Mass;
+use crate::schedule::NodeId;
+
+/// A node's books at one instant.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LedgerSummary {
+    /// This life of the node.
+    pub incarnation: u64,
+    /// Mass it began this life with: 1 for a founder, 0 after a restart without state.
+    pub initial: Mass,
+    /// Mass it holds.
+    pub mass: Mass,
+    /// Its links from others, by sender.
+    pub incoming: BTreeMap<NodeId, InLinkLedger>,
+    /// Its links to others, by receiver.
+    pub outgoing: BTreeMap<NodeId, OutLinkLedger>,
+}
+
+/// The receiver's books of one link. Totals are in units of 2^-40.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InLinkLedger {
+    /// The life of the sender that `applied_total` and the numbers refer to; 0 when it was never heard.
+    pub sender_incarnation: u64,
+    /// Parcels up to this number have arrived.
+    pub received_seq: u64,
+    /// Parcels up to this number have been added to the node's mass.
+    pub applied_seq: u64,
+    /// Parcels that arrived and wait for their step: number and mass.
+    pub queued: Vec<(u64, Mass)>,
+    /// Mass applied from this life of the sender.
+    pub applied_total: u128,
+    /// Mass applied from its earlier lives.
+    pub applied_from_earlier_lives: u128,
+}
+
+/// The sender's books of one link. Totals are in units of 2^-40.
+///
+/// `sent_total` is always the sum of the two `acked` totals, the outbox and `written_off`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutLinkLedger {
+    /// The life of the receiver that `acked_total` and the outbox refer to; 0 when it was never heard.
+    pub receiver_incarnation: u64,
+    /// Parcels to this life of the receiver start after this number.
+    pub base: u64,
+    /// The number of the next parcel.
+    pub next_seq: u64,
+    /// Parcels up to this number are known to be applied.
+    pub acked_seq: u64,
+    /// Parcels not known to be applied: number and mass.
+    pub outbox: Vec<(u64, Mass)>,
+    /// Mass ever sent on this link.
+    pub sent_total: u128,
+    /// Mass this life of the receiver has confirmed.
+    pub acked_total: u128,
+    /// Mass its earlier lives had confirmed.
+    pub acked_by_earlier_lives: u128,
+    /// Mass given up when a life of the receiver ended.
+    pub written_off: u128,
+}
+
+impl InLinkLedger {
+    /// Mass applied from all lives of the sender.
+    pub fn applied_in_all(&self) -> u128 {
+        self.applied_total + self.applied_from_earlier_lives
+    }
+
+    /// Mass that arrived and waits.
+    pub fn queued_mass(&self) -> u128 {
+        self.queued
+            .iter()
+            .map(|(_, mass)| u128::from(mass.units()))
+            .sum()
+    }
+}
+
+impl OutLinkLedger {
+    /// Mass not known to be applied beyond parcel `applied`.
+    pub fn outstanding_after(&self, applied: u64) -> u128 {
+        self.outbox
+            .iter()
+            .filter(|(seq, _)| *seq > applied)
+            .map(|(_, mass)| u128::from(mass.units()))
+            .sum()
+    }
+}

@@ -1,0 +1,216 @@
+//! The sending end of a link.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::WINDOW;
+use crate::effect::Fault;
+use crate::ledger::OutLinkLedger;
+use crate::mass::Mass;
+use crate::message::LinkState;
+use crate::payload::Payload;
+use crate::time::Time;
+
+/// Retransmission timeouts double up to this power of two.
+const MAX_BACKOFF: u32 = 4;
+
+/// A parcel that the receiver has not applied, as far as the sender knows.
+#[derive(Clone, Debug)]
+pub(crate) struct Outstanding {
+    pub(crate) seq: u64,
+    pub(crate) step: u64,
+    pub(crate) mass: Mass,
+    pub(crate) payload: Payload,
+}
+
+/// Parcels given up because the life of the receiver they were meant for is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WrittenOff {
+    pub(crate) parcels: usize,
+    pub(crate) mass: Mass,
+}
+
+/// Sender state of one link.
+#[derive(Clone, Debug)]
+pub(crate) struct OutLink {
+    outbox: VecDeque<Outstanding>,
+    base: u64,
+    next_seq: u64,
+    received: u64,
+    applied: u64,
+    final_seq: Option<u64>,
+    sent_total: u128,
+    applied_total: u128,
+    applied_by_earlier_lives: u128,
+    written_off: u128,
+    resend_at: Option<Time>,
+    backoff: u32,
+}
+
+impl OutLink {
+    pub(crate) fn new() -> Self {
+        Self {
+            outbox: VecDeque::new(),
+            base: 0,
+            next_seq: 1,
+            received: 0,
+            applied: 0,
+            final_seq: None,
+            sent_total: 0,
+            applied_total: 0,
+            applied_by_earlier_lives: 0,
+            written_off: 0,
+            resend_at: None,
+            backoff: 0,
+        }
+    }
+
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
+    pub(crate) fn next_seq(&self) -> u64 {
+        self.next_seq
+    }
+
+    pub(crate) fn final_seq(&self) -> Option<u64> {
+        self.final_seq
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.final_seq.is_none()
+    }
+
+    pub(crate) fn has_room(&self) -> bool {
+        self.outbox.len() < WINDOW
+    }
+
+    /// Whether everything ever sent has been applied or written off.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.outbox.is_empty()
+    }
+
+    /// Whether the present life of the receiver has taken anything it cannot give back.
+    pub(crate) fn has_applied(&self) -> bool {
+        self.applied > self.base
+    }
+
+    /// Mass that may or may not have arrived.
+    pub(crate) fn undelivered(&self) -> Mass {
+        Mass::from_units(self.outbox.iter().map(|parcel| parcel.mass.units()).sum())
+    }
+
+    /// Numbers a parcel and books it as sent.
+    pub(crate) fn push(&mut self, step: u64, mass: Mass, payload: Payload) -> &Outstanding {
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        self.sent_total += u128::from(mass.units());
+        self.outbox.push_back(Outstanding {
+            seq,
+            step,
+            mass,
+            payload,
+        });
+        &self.outbox[self.outbox.len() - 1]
+    }
+
+    /// Takes the receiver's word for what has arrived. Returns whether it moved.
+    pub(crate) fn on_ack(&mut self, state: &LinkState) -> Result<bool, Fault> {
+        if state.applied > state.received || state.received >= self.next_seq {
+            return Err(Fault::ImpossibleAck);
+        }
+        let moved = state.received > self.received || state.applied > self.applied;
+        self.received = self.received.max(state.received);
+        while self
+            .outbox
+            .front()
+            .is_some_and(|parcel| parcel.seq <= state.applied)
+        {
+            if let Some(parcel) = self.outbox.pop_front() {
+                self.applied = parcel.seq;
+                self.applied_total += u128::from(parcel.mass.units());
+            }
+        }
+        if moved {
+            self.backoff = 0;
+            self.resend_at = None;
+        }
+        Ok(moved)
+    }
+
+    /// The receiver lost its state. What its earlier life may have applied is given up and never sent again: sending
+    /// it could double mass, giving it up only loses a bounded amount. Numbers are never used again.
+    pub(crate) fn on_new_life(&mut self) -> WrittenOff {
+        let written_off = WrittenOff {
+            parcels: self.outbox.len(),
+            mass: self.undelivered(),
+        };
+        self.written_off += u128::from(written_off.mass.units());
+        self.applied_by_earlier_lives += std::mem::take(&mut self.applied_total);
+        self.outbox.clear();
+        self.base = self.next_seq - 1;
+        self.applied = self.base;
+        self.received = self.base;
+        self.final_seq = self.final_seq.map(|_| self.base);
+        self.resend_at = None;
+        self.backoff = 0;
+        written_off
+    }
+
+    /// The receiver restarted before it took anything: all of it can be sent again.
+    pub(crate) fn on_same_life(&mut self) {
+        self.received = self.base;
+    }
+
+    /// Promises to send nothing more.
+    pub(crate) fn close(&mut self) {
+        self.final_seq.get_or_insert(self.next_seq - 1);
+    }
+
+    /// Parcels that have not arrived as far as the sender knows.
+    pub(crate) fn unreceived(&self) -> impl Iterator<Item = &Outstanding> {
+        self.outbox
+            .iter()
+            .filter(|parcel| parcel.seq > self.received)
+    }
+
+    /// When to send them again, on a link that may lose them.
+    pub(crate) fn resend_at(&self) -> Option<Time> {
+        self.resend_at
+    }
+
+    /// Sets the retransmission timer, if anything is outstanding and it is not running.
+    pub(crate) fn arm(&mut self, now: Time, after: Option<Duration>) {
+        if self.resend_at.is_none() && self.unreceived().next().is_some() {
+            self.resend_at = after.map(|after| now + after * (1 << self.backoff));
+        }
+    }
+
+    /// The timer ran out: the next one is longer.
+    pub(crate) fn back_off(&mut self) {
+        self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
+        self.resend_at = None;
+    }
+
+    pub(crate) fn disarm(&mut self) {
+        self.resend_at = None;
+    }
+
+    pub(crate) fn ledger(&self, receiver_incarnation: u64) -> OutLinkLedger {
+        OutLinkLedger {
+            receiver_incarnation,
+            base: self.base,
+            next_seq: self.next_seq,
+            acked_seq: self.applied,
+            outbox: self
+                .outbox
+                .iter()
+                .map(|parcel| (parcel.seq, parcel.mass))
+                .collect(),
+            sent_total: self.sent_total,
+            acked_total: self.applied_total,
+            acked_by_earlier_lives: self.applied_by_earlier_lives,
+            written_off: self.written_off,
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What two neighbours say to each other.
+//!
+//! Apart from parcels every message is a statement of the sender's present state, never an event: losing one, hearing
+//! one twice or out of order does no harm, and the next heartbeat repeats it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::mass::Mass;
+use crate::payload::Payload;
+
+/// Version of the protocol; peers that differ refuse each other.
+pub const PROTOCOL_VERSION: u16 = 1;
+/// Longest task description in bytes.
+pub const MAX_DESCRIPTION: usize = 256;
+
+/// One message between two neighbours.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    /// Who I am, what I train, and where our links stand. First on every new connection.
+    Hello(Box<Hello>),
+    /// Where our links stand; also the heartbeat.
+    Ack(Ack),
+    /// A share of mass.
+    Parcel(Parcel),
+    /// Asks for the plan with this hash, or for the current one. For hosts: a node ignores it.
+    PlanGet {
+        /// BLAKE3 of the plan wanted.
+        hash: Option<[u8; 32]>,
+    },
+    /// The bytes of a plan. For hosts: a node ignores it.
+    PlanData(Vec<u8>),
+}
+
+/// Which ledger mass belongs to: a counter, and the plan it was started with.
+///
+/// Counter and hash together, so that a counter used twice after a rollback is not mistaken for the same generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Generation {
+    /// Counts the generations of a swarm from 0.
+    pub counter: u64,
+    /// BLAKE3 of the plan.
+    pub plan_hash: [u8; 32],
+}
+
+/// What a swarm trains, as a hash that must match and a line for people.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskCard {
+    /// Hash of everything the members must agree on. Opaque to the protocol.
+    pub hash: [u8; 32],
+    /// One line for error messages, at most [`MAX_DESCRIPTION`] bytes.
+    pub description: String,
+}
+
+/// One life of a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// 1 for a founder, larger after every restart that may have lost state.
+    pub incarnation: u64,
+    /// Differs between any two processes, so that two of them with the same incarnation are told apart.
+    pub boot_nonce: u64,
+}
+
+/// The first message on a connection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// [`PROTOCOL_VERSION`] of the sender.
+    pub version: u16,
+    /// The sender's generation.
+    pub generation: Generation,
+    /// What the sender trains.
+    pub task: TaskCard,
+    /// Who the sender is.
+    pub identity: Identity,
+    /// The receiver as the sender knows it, if it does.
+    pub seen: Option<Identity>,
+    /// Where the links between the two stand.
+    pub link: LinkState,
+}
+
+/// A statement of where the links between two peers stand.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ack {
+    /// The sender's generation.
+    pub generation: Generation,
+    /// Who the sender is.
+    pub identity: Identity,
+    /// Whom it believes to be talking to.
+    pub seen: Identity,
+    /// Where the links between the two stand.
+    pub link: LinkState,
+}
+
+/// Both directed links between two peers, as one of them sees them. Numbers of a link that the plan does not have are 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkState {
+    /// Parcels up to this number have arrived here. Volatile.
+    pub received: u64,
+    /// Parcels up to this number are part of my (x, w): the peer may forget them.
+    pub applied: u64,
+    /// My parcels to you start after this number.
+    pub base: u64,
+    /// The number my next parcel to you will have.
+    pub next_seq: u64,
+    /// I am through with the sends of this many steps, whether or not they held a parcel for you.
+    pub passed: u64,
+    /// I will never send you a parcel beyond this number.
+    pub final_seq: Option<u64>,
+    /// I have stopped taking part: send me nothing more.
+    pub leaving: bool,
+}
+
+/// How the coordinates of a payload are encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Codec {
+    /// Little-endian f32.
+    F32,
+}
+
+/// What a parcel says about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParcelHeader {
+    /// The ledger the mass belongs to.
+    pub generation: Generation,
+    /// The life of the sender that split the mass off.
+    pub sender_incarnation: u64,
+    /// The life of the receiver it is meant for; any other must not take it.
+    pub receiver_incarnation: u64,
+    /// Parcels between these two lives start after this number.
+    pub base: u64,
+    /// The parcel's number on its link.
+    pub seq: u64,
+    /// The step it was split in.
+    pub step: u64,
+    /// Its weight w_m; its numerator is w_m times the payload.
+    pub mass: Mass,
+}
+
+/// A share of mass under way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parcel {
+    /// Everything but the coordinates.
+    pub header: ParcelHeader,
+    /// The sender's ratio.
+    pub payload: Payload,
+}

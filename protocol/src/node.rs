@@ -1,0 +1,287 @@
+//! One node of a push-sum swarm, as a state machine without clock, network, threads or randomness.
+//!
+//! ```text
+//!   Gathering --all neighbours greeted--> Running --last round, or Stop--> Draining --> Drained
+//!
+//!   Running, one step:   [train, at the start of a period]
+//!                        wait for window room -> split and send -> wait for in-parcels -> absorb
+//! ```
+//!
+//! [`Node::handle`] dispatches an input to its handler, then lets the node advance as far as it can. The handlers live
+//! beside this file: `round` (what a step consists of), `exchange` (messages), `liveness` (links and timers), `drain`.
+
+mod drain;
+mod exchange;
+mod liveness;
+mod round;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::config::{NodeConfig, NodeError};
+use crate::effect::{Effect, Event, Suspension};
+use crate::input::Input;
+use crate::ledger::LedgerSummary;
+use crate::link::{InLink, OutLink};
+use crate::mass::Mass;
+use crate::message::Message;
+use crate::peer::Peer;
+use crate::push_sum::PushSum;
+use crate::round_clock::RoundClock;
+use crate::schedule::NodeId;
+use crate::time::Time;
+use round::{Appetite, RoundTally};
+
+/// One node. See the [module](self) for its life, and the crate's documentation for an example.
+#[derive(Clone, Debug)]
+pub struct Node {
+    config: NodeConfig,
+    push_sum: PushSum,
+    peers: BTreeMap<NodeId, Peer>,
+    phase: Phase,
+    /// Steps completed; the global number of the present one.
+    step: u64,
+    /// Whether the present step's sends are done.
+    split_done: bool,
+    last_step: u64,
+    started: bool,
+    stopping: bool,
+    clock: RoundClock,
+    tally: RoundTally,
+    appetite: Appetite,
+    now: Time,
+    effects: Vec<Effect>,
+}
+
+/// Where in its life a node is, for people and metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Waiting for every neighbour's Hello.
+    Gathering,
+    /// The host trains.
+    Training,
+    /// Waiting for neighbours to take earlier parcels.
+    AwaitingRoom,
+    /// Waiting for neighbours' parcels.
+    AwaitingParcels,
+    /// All steps done; waiting until all that was sent has been applied.
+    Draining,
+    /// Done.
+    Drained,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Gathering { give_up_at: Option<Time> },
+    BeforeStep,
+    Training,
+    AwaitingRoom(Wait),
+    AwaitingParcels(Wait),
+    Draining { give_up_at: Time },
+    Drained,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Wait {
+    since: Time,
+    deadline: Time,
+}
+
+impl Node {
+    /// A node that has not started. A founder (incarnation 1) holds mass 1 at the initial ratio; a later incarnation
+    /// holds none and takes part again once its neighbours send it some.
+    ///
+    /// # Errors
+    /// [`NodeError`] says which part of the configuration is wrong.
+    pub fn new(mut config: NodeConfig) -> Result<Self, NodeError> {
+        config.check()?;
+        let mass = if config.identity.incarnation == 1 {
+            Mass::ONE
+        } else {
+            Mass::ZERO
+        };
+        let initial = std::mem::take(&mut config.initial);
+        let last_step = config.rounds * config.schedule.period();
+        Ok(Self {
+            push_sum: PushSum::new(initial, mass),
+            peers: neighbours(&config),
+            phase: Phase::Gathering { give_up_at: None },
+            step: 0,
+            split_done: false,
+            last_step,
+            started: false,
+            stopping: false,
+            clock: RoundClock::new(config.deadline_floor),
+            tally: RoundTally::default(),
+            appetite: Appetite::default(),
+            now: Time::default(),
+            effects: Vec::new(),
+            config,
+        })
+    }
+
+    /// Takes note of one input at `now` and returns what is to be done, in order.
+    ///
+    /// Time never runs backwards: an earlier `now` counts as the latest one seen.
+    pub fn handle(&mut self, now: Time, input: Input) -> Vec<Effect> {
+        self.now = self.now.max(now);
+        match input {
+            Input::Start => self.on_start(),
+            Input::LinkUp { peer } => self.on_link_up(peer),
+            Input::LinkDown { peer } => self.on_link_down(peer),
+            Input::Received { from, message } => self.on_message(from, message),
+            Input::Trained { round, delta } => self.on_trained(round, &delta),
+            Input::Tick => self.on_tick(),
+            Input::Stop => self.on_stop(),
+        }
+        self.advance();
+        self.send_owed_acks();
+        std::mem::take(&mut self.effects)
+    }
+
+    /// When the node wants the next [`Input::Tick`], if nothing happens before.
+    pub fn next_deadline(&self) -> Option<Time> {
+        let phase = match self.phase {
+            Phase::Gathering { give_up_at } => give_up_at.filter(|_| self.started),
+            Phase::AwaitingRoom(wait) | Phase::AwaitingParcels(wait) => Some(wait.deadline),
+            // Once past, only a neighbour's word can still end the draining.
+            Phase::Draining { give_up_at } => Some(give_up_at).filter(|at| *at > self.now),
+            Phase::BeforeStep | Phase::Training | Phase::Drained => None,
+        };
+        phase.into_iter().chain(self.link_deadlines()).min()
+    }
+
+    /// This node's index in the plan.
+    pub fn id(&self) -> NodeId {
+        self.config.id
+    }
+
+    /// What the node was told at its start; `initial` is empty.
+    pub fn config(&self) -> &NodeConfig {
+        &self.config
+    }
+
+    /// The mass the node holds.
+    pub fn mass(&self) -> Mass {
+        self.push_sum.mass()
+    }
+
+    /// The weight w the node holds; 1 on average over the swarm.
+    pub fn w(&self) -> f64 {
+        self.mass().to_f64()
+    }
+
+    /// The ratio z = x / w, `[dimension]`; the last one formed while the node holds no mass.
+    pub fn ratio(&mut self) -> Arc<[f32]> {
+        self.push_sum.ratio()
+    }
+
+    /// The numerator x, `[dimension]`: summed over the swarm and its parcels it is conserved up to rounding.
+    pub fn numerator(&self) -> &[f32] {
+        self.push_sum.numerator()
+    }
+
+    /// The number of coordinates.
+    pub fn dimension(&self) -> usize {
+        self.push_sum.dimension()
+    }
+
+    /// The present round (period), from 0.
+    pub fn round(&self) -> u64 {
+        self.step / self.config.schedule.period()
+    }
+
+    /// Global steps completed.
+    pub fn step(&self) -> u64 {
+        self.step
+    }
+
+    /// Where in its life the node is.
+    pub fn state(&self) -> State {
+        match self.phase {
+            Phase::Gathering { .. } => State::Gathering,
+            Phase::BeforeStep | Phase::Training => State::Training,
+            Phase::AwaitingRoom(_) => State::AwaitingRoom,
+            Phase::AwaitingParcels(_) => State::AwaitingParcels,
+            Phase::Draining { .. } => State::Draining,
+            Phase::Drained => State::Drained,
+        }
+    }
+
+    /// Neighbours that have not yet been greeted and greeted back, ascending.
+    pub fn missing_neighbours(&self) -> Vec<NodeId> {
+        self.peers
+            .values()
+            .filter(|peer| !peer.mutual)
+            .map(|peer| peer.id)
+            .collect()
+    }
+
+    /// Neighbours that are suspended now, with the reason, ascending.
+    pub fn suspended_neighbours(&self) -> Vec<(NodeId, Suspension)> {
+        self.peers
+            .values()
+            .filter_map(|peer| Some((peer.id, peer.suspended?)))
+            .collect()
+    }
+
+    /// All neighbours in the plan, ascending.
+    pub fn neighbours(&self) -> impl Iterator<Item = NodeId> {
+        self.peers.keys().copied()
+    }
+
+    /// The node's books.
+    pub fn ledger(&self) -> LedgerSummary {
+        let incarnation = self.config.identity.incarnation;
+        let incoming =
+            |peer: &Peer| Some((peer.id, peer.incoming.as_ref()?.ledger(peer.incarnation())));
+        let outgoing =
+            |peer: &Peer| Some((peer.id, peer.outgoing.as_ref()?.ledger(peer.incarnation())));
+        LedgerSummary {
+            incarnation,
+            initial: if incarnation == 1 {
+                Mass::ONE
+            } else {
+                Mass::ZERO
+            },
+            mass: self.mass(),
+            incoming: self.peers.values().filter_map(incoming).collect(),
+            outgoing: self.peers.values().filter_map(outgoing).collect(),
+        }
+    }
+
+    fn report(&mut self, event: Event) {
+        self.effects.push(Effect::Report(event));
+    }
+
+    fn send(&mut self, to: NodeId, message: Message) {
+        if let Some(peer) = self.peers.get_mut(&to) {
+            peer.sent_at = self.now;
+        }
+        self.effects.push(Effect::Send { to, message });
+    }
+
+    /// Steps whose sends are done.
+    fn passed(&self) -> u64 {
+        self.step + u64::from(self.split_done)
+    }
+
+    fn is_leaving(&self) -> bool {
+        matches!(self.phase, Phase::Draining { .. } | Phase::Drained)
+    }
+}
+
+fn neighbours(config: &NodeConfig) -> BTreeMap<NodeId, Peer> {
+    let mut peers = BTreeMap::new();
+    for &from in config.schedule.all_in_neighbours(config.id) {
+        peers
+            .entry(from)
+            .or_insert_with(|| Peer::new(from))
+            .incoming = Some(InLink::default());
+    }
+    for &to in config.schedule.all_out_neighbours(config.id) {
+        peers.entry(to).or_insert_with(|| Peer::new(to)).outgoing = Some(OutLink::new());
+    }
+    peers
+}

@@ -1,0 +1,65 @@
+//! The end of a node's part: announce the last parcel of every link, take what still comes, and wait until everything
+//! sent has been applied. A drained node goes on answering, so that its neighbours can drain too.
+
+use super::{Node, Phase};
+use crate::effect::{Effect, Event};
+use crate::peer::Peer;
+use crate::schedule::NodeId;
+use crate::time::Time;
+
+impl Node {
+    pub(super) fn on_stop(&mut self) {
+        self.stopping = true;
+        // Before its sends a step has promised nothing to anyone; after them it is finished first.
+        if matches!(
+            self.phase,
+            Phase::Gathering { .. } | Phase::Training | Phase::AwaitingRoom(_)
+        ) {
+            self.begin_draining();
+        }
+    }
+
+    pub(super) fn begin_draining(&mut self) -> bool {
+        for peer in self.peers.values_mut() {
+            peer.outgoing.iter_mut().for_each(|link| link.close());
+            peer.ack_owed = true;
+        }
+        self.phase = Phase::Draining {
+            give_up_at: self.now + self.config.drain_deadline,
+        };
+        self.report(Event::Draining { steps: self.step });
+        self.absorb_on_arrival();
+        true
+    }
+
+    /// Drained once every link is closed and settled; unreachable neighbours are given up at the deadline.
+    pub(super) fn try_finish_draining(&mut self, give_up_at: Time) -> bool {
+        let gives_up = self.now >= give_up_at;
+        let blocks = |peer: &&Peer| {
+            peer.identity.is_some() && !peer.is_drained() && (peer.is_active() || !gives_up)
+        };
+        if self.peers.values().any(|peer| blocks(&peer)) {
+            return false;
+        }
+        let undelivered: Vec<(NodeId, crate::mass::Mass)> = self
+            .peers
+            .values()
+            .filter(|peer| peer.identity.is_some() && !peer.is_drained())
+            .map(|peer| {
+                (
+                    peer.id,
+                    peer.outgoing
+                        .as_ref()
+                        .map(|link| link.undelivered())
+                        .unwrap_or_default(),
+                )
+            })
+            .collect();
+        if !undelivered.is_empty() {
+            self.report(Event::DrainGaveUp { undelivered });
+        }
+        self.phase = Phase::Drained;
+        self.effects.push(Effect::Drained);
+        true
+    }
+}

@@ -1,0 +1,351 @@
+//! Messages from neighbours: greetings, acknowledgements, parcels.
+
+use super::Node;
+use crate::config::NodeConfig;
+use crate::effect::{Event, Fault, Mismatch};
+use crate::link::Acceptance;
+use crate::mass::UNITS_PER_ONE;
+use crate::message::{
+    Ack, Hello, Identity, LinkState, Message, PROTOCOL_VERSION, Parcel, ParcelHeader,
+};
+use crate::schedule::NodeId;
+
+impl Node {
+    pub(super) fn on_message(&mut self, from: NodeId, message: Message) {
+        if !self.peers.contains_key(&from) {
+            self.report(Event::Ignored {
+                peer: from,
+                fault: Fault::NotANeighbour,
+            });
+            return;
+        }
+        let outcome = match message {
+            Message::Hello(hello) => self.on_hello(from, &hello),
+            Message::Ack(ack) => self.on_ack(from, &ack),
+            Message::Parcel(parcel) => self.on_parcel(from, parcel),
+            Message::PlanGet { .. } | Message::PlanData(_) => Ok(()),
+        };
+        if let Err(fault) = outcome {
+            self.report(Event::Ignored { peer: from, fault });
+        }
+    }
+
+    fn on_hello(&mut self, from: NodeId, hello: &Hello) -> Result<(), Fault> {
+        if let Some(mismatch) = self.mismatch(from, hello) {
+            self.refuse(from, mismatch);
+            return Ok(());
+        }
+        self.recognise(from, hello.identity);
+        self.on_heard(from);
+        if hello.seen == Some(self.config.identity) {
+            self.on_link_state(from, &hello.link)?;
+        }
+        let me = self.config.identity;
+        if let Some(peer) = self.peers.get_mut(&from) {
+            peer.ack_owed = true;
+            if !peer.told || hello.seen != Some(me) {
+                self.send_hello(from);
+            }
+        }
+        self.resend(from);
+        Ok(())
+    }
+
+    fn mismatch(&self, from: NodeId, hello: &Hello) -> Option<Mismatch> {
+        let NodeConfig {
+            generation, task, ..
+        } = &self.config;
+        if hello.version != PROTOCOL_VERSION {
+            return Some(Mismatch::Version {
+                ours: PROTOCOL_VERSION,
+                theirs: hello.version,
+            });
+        }
+        if hello.generation != *generation {
+            return Some(Mismatch::Generation {
+                ours: *generation,
+                theirs: hello.generation,
+            });
+        }
+        if hello.task.hash != task.hash {
+            let (ours, theirs) = (task.description.clone(), hello.task.description.clone());
+            return Some(Mismatch::Task { ours, theirs });
+        }
+        let peer = self.peers.get(&from)?;
+        let known = peer.identity?;
+        let incarnation = hello.identity.incarnation;
+        if incarnation < known.incarnation {
+            return Some(Mismatch::Outdated {
+                incarnation,
+                known: known.incarnation,
+            });
+        }
+        let is_other_process =
+            incarnation == known.incarnation && hello.identity.boot_nonce != known.boot_nonce;
+        (is_other_process && peer.has_exchanged_mass())
+            .then_some(Mismatch::IdentityInUse { incarnation })
+    }
+
+    fn refuse(&mut self, from: NodeId, mismatch: Mismatch) {
+        if let Some(peer) = self.peers.get_mut(&from)
+            && peer.refused.as_ref() != Some(&mismatch)
+        {
+            peer.refused = Some(mismatch.clone());
+            self.report(Event::Refused {
+                peer: from,
+                mismatch,
+            });
+        }
+    }
+
+    /// Notes who a neighbour is now, and what its earlier life left behind.
+    fn recognise(&mut self, from: NodeId, identity: Identity) {
+        let Some(peer) = self.peers.get_mut(&from) else {
+            return;
+        };
+        peer.refused = None;
+        let known = peer.identity.replace(identity);
+        if known == Some(identity) {
+            return;
+        }
+        peer.mutual = false;
+        peer.told = false;
+        peer.leaving = false;
+        match known {
+            None => {}
+            Some(known) if known.incarnation == identity.incarnation => {
+                peer.outgoing
+                    .iter_mut()
+                    .for_each(|link| link.on_same_life());
+                peer.incoming
+                    .iter_mut()
+                    .for_each(|link| link.on_same_life());
+            }
+            Some(_) => self.on_new_life(from, identity.incarnation),
+        }
+    }
+
+    fn on_new_life(&mut self, from: NodeId, incarnation: u64) {
+        self.report(Event::NewIncarnation {
+            peer: from,
+            incarnation,
+        });
+        // What the earlier life sent and we hold is real mass.
+        self.absorb_from(from, u64::MAX);
+        let Some(peer) = self.peers.get_mut(&from) else {
+            return;
+        };
+        peer.incoming.iter_mut().for_each(|link| link.on_new_life());
+        let written_off = peer.outgoing.as_mut().map(|link| link.on_new_life());
+        self.appetite.excuse();
+        if let Some(lost) = written_off.filter(|lost| lost.parcels > 0) {
+            self.report(Event::MassWrittenOff {
+                peer: from,
+                mass: lost.mass,
+                parcels: lost.parcels,
+            });
+        }
+    }
+
+    fn on_ack(&mut self, from: NodeId, ack: &Ack) -> Result<(), Fault> {
+        if ack.generation != self.config.generation {
+            return Err(Fault::OtherGeneration);
+        }
+        let Some(peer) = self.peers.get(&from) else {
+            return Err(Fault::NotANeighbour);
+        };
+        if peer.incarnation() > ack.identity.incarnation {
+            return Ok(());
+        }
+        if peer.identity != Some(ack.identity) || ack.seen != self.config.identity {
+            self.send_hello(from);
+            return Ok(());
+        }
+        self.on_heard(from);
+        self.on_link_state(from, &ack.link)
+    }
+
+    /// Takes a neighbour's word for where the links stand. It knows our present identity.
+    fn on_link_state(&mut self, from: NodeId, state: &LinkState) -> Result<(), Fault> {
+        let (now, after) = (self.now, self.config.retransmit_after);
+        let Some(peer) = self.peers.get_mut(&from) else {
+            return Err(Fault::NotANeighbour);
+        };
+        peer.mutual = true;
+        let mut progress = false;
+        if let Some(link) = &mut peer.incoming {
+            progress |= link.on_state(state)?;
+            if progress {
+                self.appetite.hear();
+            }
+        }
+        if let Some(link) = &mut peer.outgoing {
+            // A neighbour that has not heard from this link yet states zeros.
+            if state.received >= link.base() {
+                progress |= link.on_ack(state)?;
+                link.arm(now, after);
+            }
+        }
+        if state.leaving && !peer.leaving {
+            peer.leaving = true;
+            peer.ack_owed = true;
+            peer.outgoing.iter_mut().for_each(|link| link.close());
+            progress = true;
+        }
+        if progress {
+            self.on_progress(from);
+        }
+        Ok(())
+    }
+
+    fn on_parcel(&mut self, from: NodeId, parcel: Parcel) -> Result<(), Fault> {
+        let header = parcel.header;
+        self.check_parcel(from, &header, parcel.payload.values().len())?;
+        let me = self.config.identity.incarnation;
+        let Some(peer) = self.peers.get_mut(&from) else {
+            return Err(Fault::NotANeighbour);
+        };
+        if peer.incarnation() > header.sender_incarnation {
+            return Ok(());
+        }
+        if peer.incarnation() != header.sender_incarnation || header.receiver_incarnation != me {
+            self.send_hello(from);
+            return Ok(());
+        }
+        let Some(link) = &mut peer.incoming else {
+            return Err(Fault::NoSuchLink);
+        };
+        peer.ack_owed = true;
+        let acceptance = link.accept(&header, parcel.payload)?;
+        self.on_heard(from);
+        if acceptance == Acceptance::Queued {
+            self.on_progress(from);
+            self.appetite.hear();
+            self.absorb_on_arrival();
+        }
+        Ok(())
+    }
+
+    /// What any parcel from anyone has to satisfy.
+    fn check_parcel(
+        &self,
+        from: NodeId,
+        header: &ParcelHeader,
+        dimension: usize,
+    ) -> Result<(), Fault> {
+        let schedule = &self.config.schedule;
+        if header.generation != self.config.generation {
+            return Err(Fault::OtherGeneration);
+        }
+        if header.step >= self.last_step {
+            return Err(Fault::ImpossibleStep);
+        }
+        if header.seq <= header.base || !schedule.has_link(from, self.config.id, header.step) {
+            return Err(Fault::NoSuchLink);
+        }
+        if dimension != self.dimension() {
+            return Err(Fault::WrongDimension);
+        }
+        let whole = schedule.nodes() as u128 * u128::from(UNITS_PER_ONE);
+        let here = u128::from(self.mass().units()) + self.queued_mass();
+        if header.mass.is_zero() || u128::from(header.mass.units()) > whole {
+            return Err(Fault::ImpossibleMass);
+        }
+        let is_new = self
+            .peers
+            .get(&from)
+            .and_then(|peer| peer.incoming.as_ref());
+        let is_new = is_new.is_some_and(|link| header.seq > link.received());
+        if is_new && here + u128::from(header.mass.units()) > whole {
+            return Err(Fault::ImpossibleMass);
+        }
+        Ok(())
+    }
+
+    fn queued_mass(&self) -> u128 {
+        self.peers
+            .values()
+            .filter_map(|peer| peer.incoming.as_ref())
+            .map(|link| link.queued_mass())
+            .sum()
+    }
+
+    pub(super) fn send_hello(&mut self, to: NodeId) {
+        let (passed, leaving) = (self.passed(), self.is_leaving());
+        let Some(peer) = self.peers.get_mut(&to).filter(|peer| peer.link_up) else {
+            return;
+        };
+        peer.told = peer.identity.is_some();
+        let hello = Hello {
+            version: PROTOCOL_VERSION,
+            generation: self.config.generation,
+            task: self.config.task.clone(),
+            identity: self.config.identity,
+            seen: peer.identity,
+            link: peer.link_state(passed, leaving),
+        };
+        self.send(to, Message::Hello(Box::new(hello)));
+    }
+
+    /// Sends everything outstanding that has not arrived.
+    pub(super) fn resend(&mut self, to: NodeId) {
+        let (now, after) = (self.now, self.config.retransmit_after);
+        let (generation, me) = (self.config.generation, self.config.identity);
+        let Some(peer) = self
+            .peers
+            .get_mut(&to)
+            .filter(|peer| peer.link_up && peer.mutual)
+        else {
+            return;
+        };
+        let receiver_incarnation = peer.incarnation();
+        let Some(link) = &mut peer.outgoing else {
+            return;
+        };
+        link.arm(now, after);
+        let base = link.base();
+        let parcels: Vec<Parcel> = link
+            .unreceived()
+            .map(|parcel| Parcel {
+                header: ParcelHeader {
+                    generation,
+                    sender_incarnation: me.incarnation,
+                    receiver_incarnation,
+                    base,
+                    seq: parcel.seq,
+                    step: parcel.step,
+                    mass: parcel.mass,
+                },
+                payload: parcel.payload.clone(),
+            })
+            .collect();
+        for parcel in parcels {
+            self.send(to, Message::Parcel(parcel));
+        }
+    }
+
+    /// One Ack to every neighbour that is owed one, however many parcels it is for.
+    pub(super) fn send_owed_acks(&mut self) {
+        let (passed, leaving) = (self.passed(), self.is_leaving());
+        let (generation, identity) = (self.config.generation, self.config.identity);
+        let mut acks = Vec::new();
+        for peer in self.peers.values_mut().filter(|peer| peer.ack_owed) {
+            peer.ack_owed = false;
+            if let Some(seen) = peer.identity.filter(|_| peer.link_up) {
+                let link = peer.link_state(passed, leaving);
+                acks.push((
+                    peer.id,
+                    Ack {
+                        generation,
+                        identity,
+                        seen,
+                        link,
+                    },
+                ));
+            }
+        }
+        for (to, ack) in acks {
+            self.send(to, Message::Ack(ack));
+        }
+    }
+}

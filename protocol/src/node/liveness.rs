@@ -1,0 +1,142 @@
+//! Links that come and go, neighbours that fall silent, and the timers that notice.
+//!
+//! Suspending a neighbour is local and reversible and never touches mass, so a false alarm costs nothing but time.
+
+use super::{Node, Phase};
+use crate::effect::{Event, Suspension};
+use crate::schedule::NodeId;
+use crate::time::Time;
+
+/// Heartbeats a neighbour may miss before it is suspended; a restarted node also waits this many for missing ones.
+const MISSED_HEARTBEATS: u32 = 3;
+
+impl Node {
+    pub(super) fn on_start(&mut self) {
+        if self.started {
+            return;
+        }
+        self.started = true;
+        let is_restarted = self.config.identity.incarnation > 1;
+        let give_up_at = is_restarted.then(|| self.now + self.config.heartbeat * MISSED_HEARTBEATS);
+        if let Phase::Gathering { .. } = self.phase {
+            self.phase = Phase::Gathering { give_up_at };
+        }
+    }
+
+    pub(super) fn on_link_up(&mut self, peer: NodeId) {
+        let now = self.now;
+        if let Some(peer) = self.peers.get_mut(&peer) {
+            peer.link_up = true;
+            peer.heard_at = now;
+            peer.told = false;
+        }
+        self.send_hello(peer);
+    }
+
+    pub(super) fn on_link_down(&mut self, peer: NodeId) {
+        if let Some(peer) = self.peers.get_mut(&peer) {
+            peer.link_up = false;
+            peer.mutual = false;
+            peer.outgoing.iter_mut().for_each(|link| link.disarm());
+        }
+        self.suspend(peer, Suspension::LinkDown);
+    }
+
+    /// Suspends a neighbour, or makes the reason a stronger one.
+    pub(super) fn suspend(&mut self, peer: NodeId, reason: Suspension) {
+        if let Some(entry) = self.peers.get_mut(&peer)
+            && entry.suspended < Some(reason)
+        {
+            entry.suspended = Some(reason);
+            self.report(Event::NeighbourSuspended { peer, reason });
+        }
+    }
+
+    /// Any sound message from a neighbour's present life.
+    pub(super) fn on_heard(&mut self, from: NodeId) {
+        let now = self.now;
+        let Some(peer) = self.peers.get_mut(&from) else {
+            return;
+        };
+        peer.heard_at = now;
+        let is_back = match peer.suspended {
+            Some(Suspension::Silent) => true,
+            Some(Suspension::LinkDown) => peer.link_up,
+            Some(Suspension::Late) | None => false,
+        };
+        if is_back {
+            self.reinstate(from);
+        }
+    }
+
+    /// A neighbour took or sent a parcel, or went on to a later step.
+    pub(super) fn on_progress(&mut self, from: NodeId) {
+        if self
+            .peers
+            .get(&from)
+            .is_some_and(|peer| peer.suspended == Some(Suspension::Late))
+        {
+            self.reinstate(from);
+        }
+    }
+
+    fn reinstate(&mut self, peer: NodeId) {
+        if let Some(entry) = self.peers.get_mut(&peer) {
+            entry.suspended = None;
+            self.report(Event::NeighbourBack { peer });
+        }
+    }
+
+    pub(super) fn on_tick(&mut self) {
+        let now = self.now;
+        let ids: Vec<NodeId> = self.peers.keys().copied().collect();
+        for id in ids {
+            let Some(peer) = self.peers.get_mut(&id).filter(|peer| peer.link_up) else {
+                continue;
+            };
+            let resend = peer
+                .outgoing
+                .as_mut()
+                .filter(|link| link.resend_at().is_some_and(|at| at <= now));
+            let resend = resend.map(|link| link.back_off()).is_some();
+            let heartbeat = peer.sent_at + self.config.heartbeat <= now;
+            let is_silent = peer.identity.is_some() && peer.heard_at + self.silence() <= now;
+            if is_silent {
+                self.suspend(id, Suspension::Silent);
+            }
+            if resend {
+                self.resend(id);
+            }
+            if heartbeat {
+                self.beat(id);
+            }
+        }
+    }
+
+    /// Says the present state again; to a neighbour that has not answered, a Hello.
+    fn beat(&mut self, id: NodeId) {
+        match self.peers.get_mut(&id) {
+            Some(peer) if peer.mutual => peer.ack_owed = true,
+            Some(_) => self.send_hello(id),
+            None => {}
+        }
+    }
+
+    fn silence(&self) -> std::time::Duration {
+        self.config.heartbeat * MISSED_HEARTBEATS
+    }
+
+    /// When heartbeats, retransmissions and suspicions are due.
+    pub(super) fn link_deadlines(&self) -> impl Iterator<Item = Time> {
+        self.peers
+            .values()
+            .filter(|peer| peer.link_up)
+            .flat_map(|peer| {
+                let heartbeat = Some(peer.sent_at + self.config.heartbeat);
+                let watched = peer.identity.is_some() && peer.suspended < Some(Suspension::Silent);
+                let silence = watched.then(|| peer.heard_at + self.silence());
+                let resend = peer.outgoing.as_ref().and_then(|link| link.resend_at());
+                [heartbeat, silence, resend].into_iter().flatten()
+            })
+    }
+}

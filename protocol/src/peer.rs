@@ -1,0 +1,100 @@
+//! One neighbour, as a node sees it.
+
+use crate::effect::{Mismatch, Suspension};
+use crate::link::{InLink, OutLink};
+use crate::message::{Identity, LinkState};
+use crate::schedule::NodeId;
+use crate::time::Time;
+
+/// A neighbour: who it is, whether it can be relied on, and the links to and from it.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) id: NodeId,
+    /// Who its last Hello said it is; `None` before the first one that fits.
+    pub(crate) identity: Option<Identity>,
+    pub(crate) link_up: bool,
+    pub(crate) suspended: Option<Suspension>,
+    pub(crate) heard_at: Time,
+    pub(crate) sent_at: Time,
+    /// It has shown that it knows our present identity, so it accepts our parcels.
+    pub(crate) mutual: bool,
+    /// A Hello of ours has named its present identity.
+    pub(crate) told: bool,
+    /// It has stopped taking part.
+    pub(crate) leaving: bool,
+    pub(crate) ack_owed: bool,
+    pub(crate) refused: Option<Mismatch>,
+    pub(crate) outgoing: Option<OutLink>,
+    pub(crate) incoming: Option<InLink>,
+}
+
+impl Peer {
+    pub(crate) fn new(id: NodeId) -> Self {
+        Self {
+            id,
+            identity: None,
+            link_up: false,
+            suspended: None,
+            heard_at: Time::default(),
+            sent_at: Time::default(),
+            mutual: false,
+            told: false,
+            leaving: false,
+            ack_owed: false,
+            refused: None,
+            outgoing: None,
+            incoming: None,
+        }
+    }
+
+    /// Whether it is known, reachable and keeping up.
+    pub(crate) fn is_active(&self) -> bool {
+        self.link_up && self.mutual && self.suspended.is_none()
+    }
+
+    pub(crate) fn incarnation(&self) -> u64 {
+        self.identity.map_or(0, |identity| identity.incarnation)
+    }
+
+    /// Whether a parcel may be put on the link to it now.
+    pub(crate) fn can_take_parcel(&self) -> bool {
+        self.is_active()
+            && self
+                .outgoing
+                .as_ref()
+                .is_some_and(|link| link.is_open() && link.has_room())
+    }
+
+    /// Where the links with it stand, for a Hello or an Ack.
+    pub(crate) fn link_state(&self, passed: u64, leaving: bool) -> LinkState {
+        let mut state = LinkState {
+            passed,
+            leaving,
+            ..LinkState::default()
+        };
+        if let Some(link) = &self.incoming {
+            state.received = link.received();
+            state.applied = link.applied();
+        }
+        if let Some(link) = &self.outgoing {
+            state.base = link.base();
+            state.next_seq = link.next_seq();
+            state.final_seq = link.final_seq();
+        }
+        state
+    }
+
+    /// Whether mass has moved, for good, between us and its present life.
+    pub(crate) fn has_exchanged_mass(&self) -> bool {
+        self.outgoing.as_ref().is_some_and(OutLink::has_applied)
+            || self.incoming.as_ref().is_some_and(InLink::has_received)
+    }
+
+    /// Whether everything between us is settled and both links are closed.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.outgoing
+            .as_ref()
+            .is_none_or(|link| !link.is_open() && link.is_settled())
+            && self.incoming.as_ref().is_none_or(InLink::is_complete)
+    }
+}

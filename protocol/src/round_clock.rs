@@ -1,0 +1,83 @@
+//! How long a round usually takes, and so how long it is worth waiting.
+
+use std::time::Duration;
+
+use crate::time::Time;
+
+/// No wait is longer than this, however slow the rounds.
+const LONGEST_DEADLINE: Duration = Duration::from_secs(600);
+/// Weight of the newest round in the moving average: 1 / 4.
+const NEWEST: u32 = 4;
+
+/// Exponentially weighted mean of the round time, and the adaptive deadline made of it.
+///
+/// Fixed time-outs are wrong both ways: too short for the slow swarm, too long for the fast one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RoundClock {
+    floor: Duration,
+    usual: Option<Duration>,
+    started: Time,
+}
+
+impl RoundClock {
+    pub(crate) fn new(floor: Duration) -> Self {
+        Self {
+            floor,
+            usual: None,
+            started: Time::default(),
+        }
+    }
+
+    /// A round begins.
+    pub(crate) fn start(&mut self, now: Time) {
+        self.started = now;
+    }
+
+    /// The round is over; returns how long it took.
+    pub(crate) fn finish(&mut self, now: Time) -> Duration {
+        let took = now.since(self.started);
+        self.usual = Some(match self.usual {
+            None => took,
+            Some(usual) => (usual * (NEWEST - 1) + took) / NEWEST,
+        });
+        took
+    }
+
+    /// When a wait that begins now ends: after twice the usual round time, or twice what this round has taken already,
+    /// so that even the first round waits for a neighbour that trains at half the speed; never less than the floor.
+    pub(crate) fn deadline(&self, now: Time) -> Time {
+        let usual = self.usual.unwrap_or_default().max(now.since(self.started));
+        now + (usual * 2).min(LONGEST_DEADLINE).max(self.floor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deadline_follows_the_round_time_both_ways_and_respects_its_bounds() {
+        let mut clock = RoundClock::new(Duration::from_secs(2));
+        let mut now = Time::from_millis(1_000);
+        clock.start(now);
+        assert_eq!(clock.deadline(now).since(now), Duration::from_secs(2));
+        let later = now + Duration::from_secs(5);
+        assert_eq!(clock.deadline(later).since(later), Duration::from_secs(10));
+        for (took, rounds) in [(30, 40), (3, 40)] {
+            for _ in 0..rounds {
+                clock.start(now);
+                now = now + Duration::from_secs(took);
+                clock.finish(now);
+            }
+            clock.start(now);
+            let deadline = clock.deadline(now).since(now).as_secs_f64();
+            assert!((deadline - 2.0 * took as f64).abs() < 0.01, "{deadline}");
+        }
+        clock.start(now);
+        let hours_later = now + Duration::from_secs(36_000);
+        assert_eq!(
+            clock.deadline(hours_later).since(hours_later),
+            LONGEST_DEADLINE
+        );
+    }
+}

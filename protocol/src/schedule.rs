@@ -1,0 +1,415 @@
+//! What a node must know of a plan: for every step of the period, who sends which share to whom.
+//!
+//! A schedule that exists is sound: every index is a node, no link is a self-loop or listed twice in a step, and every
+//! column of every step (what a node keeps plus what it sends) sums to one. So a node that follows it conserves mass,
+//! whatever the others do (finding F4: column-stochasticity is a local property of the sender).
+//!
+//! The stationary weights w* at the start of every step, n times the Perron vector of the period's product started
+//! there, are what the guarded step divides by.
+
+mod stationary;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::mass::{Share, UNITS_PER_ONE};
+
+/// Most nodes in one plan: their total mass stays far below 2^64 units.
+pub const MAX_NODES: usize = 1 << 20;
+/// Most steps in one period.
+pub const MAX_PERIOD: usize = 1 << 16;
+/// How far a column may be from 1 before the plan is refused.
+pub const COLUMN_TOLERANCE: f64 = 1e-9;
+
+/// A node's index in the plan.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct NodeId(pub u32);
+
+impl NodeId {
+    /// The index as a position in a slice.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// One step of a plan as the host hands it over: raw numbers, checked by [`Schedule::new`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Step {
+    /// The fraction each node keeps; one per node; 0 is legal (a node that hands everything up a tree).
+    pub keep: Vec<f64>,
+    /// Who sends which fraction to whom: `(from, to, weight)` with `0 < weight <= 1`.
+    pub links: Vec<(NodeId, NodeId, f64)>,
+}
+
+/// One outgoing link of a node in one step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutShare {
+    /// The receiver.
+    pub to: NodeId,
+    /// The fraction of the sender's mass it gets.
+    pub share: Share,
+}
+
+/// A plan that has been checked, seen from its nodes.
+///
+/// ```
+/// use mingle_protocol::{NodeId, Schedule, Step};
+/// // Two nodes that exchange a quarter in every step.
+/// let step = Step {
+///     keep: vec![0.75, 0.75],
+///     links: vec![(NodeId(0), NodeId(1), 0.25), (NodeId(1), NodeId(0), 0.25)],
+/// };
+/// let schedule = Schedule::new(2, &[step], 1).unwrap();
+/// assert_eq!(schedule.out_links(NodeId(0), 0)[0].to, NodeId(1));
+/// assert_eq!(schedule.in_neighbours(NodeId(0), 0), [NodeId(1)]);
+/// assert!((schedule.stationary_weight(NodeId(0), 0) - 1.0).abs() < 1e-9);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Schedule {
+    nodes: usize,
+    local_steps: u32,
+    steps: Vec<StepTable>,
+    /// Union over the period, per node, ascending.
+    in_union: Vec<Vec<NodeId>>,
+    out_union: Vec<Vec<NodeId>>,
+    /// `[step][node]`.
+    stationary: Vec<Vec<f64>>,
+}
+
+/// One step, indexed by node.
+#[derive(Clone, Debug, PartialEq)]
+struct StepTable {
+    keeps: Vec<bool>,
+    out: Vec<Vec<OutShare>>,
+    incoming: Vec<Vec<NodeId>>,
+}
+
+impl Schedule {
+    /// Checks a plan of `nodes` nodes whose period is `steps`, with `local_steps` gradient steps at the start of it.
+    ///
+    /// `local_steps` 0 means that nothing is trained: the nodes only average.
+    ///
+    /// # Errors
+    /// [`ScheduleError`] names the step, node or link that is wrong.
+    ///
+    /// # Complexity
+    /// O(n B + links) for the tables; the stationary weights take a power iteration over all links until two
+    /// iterates agree to 1e-13, or 20,000 periods.
+    pub fn new(nodes: usize, steps: &[Step], local_steps: u32) -> Result<Self, ScheduleError> {
+        if nodes == 0 || nodes > MAX_NODES {
+            return Err(ScheduleError::Nodes { nodes });
+        }
+        if steps.is_empty() || steps.len() > MAX_PERIOD {
+            return Err(ScheduleError::Period { steps: steps.len() });
+        }
+        let tables = steps
+            .iter()
+            .enumerate()
+            .map(|(index, step)| StepTable::new(nodes, index, step))
+            .collect::<Result<Vec<_>, _>>()?;
+        let (in_union, out_union) = unions(nodes, &tables);
+        let stationary = stationary::weights(nodes, steps);
+        Ok(Self {
+            nodes,
+            local_steps,
+            steps: tables,
+            in_union,
+            out_union,
+            stationary,
+        })
+    }
+
+    /// The number of nodes n.
+    pub fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    /// The number of steps B in a period.
+    pub fn period(&self) -> u64 {
+        self.steps.len() as u64
+    }
+
+    /// Gradient steps each node takes at the start of every period; 0 = none.
+    pub fn local_steps(&self) -> u32 {
+        self.local_steps
+    }
+
+    /// The links `node` sends on in global step `step`, by ascending receiver.
+    pub fn out_links(&self, node: NodeId, step: u64) -> &[OutShare] {
+        &self.table(step).out[node.index()]
+    }
+
+    /// Who sends to `node` in global step `step`, ascending.
+    pub fn in_neighbours(&self, node: NodeId, step: u64) -> &[NodeId] {
+        &self.table(step).incoming[node.index()]
+    }
+
+    /// Whether `node` keeps anything in global step `step`.
+    pub fn keeps(&self, node: NodeId, step: u64) -> bool {
+        self.table(step).keeps[node.index()]
+    }
+
+    /// Everyone who sends to `node` in some step of the period, ascending.
+    pub fn all_in_neighbours(&self, node: NodeId) -> &[NodeId] {
+        &self.in_union[node.index()]
+    }
+
+    /// Everyone `node` sends to in some step of the period, ascending.
+    pub fn all_out_neighbours(&self, node: NodeId) -> &[NodeId] {
+        &self.out_union[node.index()]
+    }
+
+    /// The weight w* that `node` holds at the start of global step `step` once the swarm has settled.
+    ///
+    /// n times the Perron vector of the product of one period of mixing matrices started at that step; 0 where the
+    /// plan leaves the node empty at that point.
+    pub fn stationary_weight(&self, node: NodeId, step: u64) -> f64 {
+        self.stationary[self.slot(step)][node.index()]
+    }
+
+    /// Whether the link `from -> to` is used in global step `step`.
+    pub fn has_link(&self, from: NodeId, to: NodeId, step: u64) -> bool {
+        to.index() < self.nodes && self.in_neighbours(to, step).binary_search(&from).is_ok()
+    }
+
+    /// The last global step up to and including `step` in which `from -> to` is used, if any.
+    pub fn last_use(&self, from: NodeId, to: NodeId, step: u64) -> Option<u64> {
+        let oldest = step.saturating_sub(self.period() - 1);
+        (oldest..=step)
+            .rev()
+            .find(|&step| self.has_link(from, to, step))
+    }
+
+    fn slot(&self, step: u64) -> usize {
+        (step % self.period()) as usize
+    }
+
+    fn table(&self, step: u64) -> &StepTable {
+        &self.steps[self.slot(step)]
+    }
+}
+
+impl StepTable {
+    fn new(nodes: usize, index: usize, step: &Step) -> Result<Self, ScheduleError> {
+        if step.keep.len() != nodes {
+            return Err(ScheduleError::KeepLength {
+                step: index,
+                got: step.keep.len(),
+                nodes,
+            });
+        }
+        let mut columns = step.keep.clone();
+        let mut weights: Vec<Vec<(NodeId, f64)>> = vec![Vec::new(); nodes];
+        let mut incoming: Vec<Vec<NodeId>> = vec![Vec::new(); nodes];
+        for &(from, to, weight) in &step.links {
+            check_link(nodes, index, from, to, weight)?;
+            columns[from.index()] += weight;
+            weights[from.index()].push((to, weight));
+            incoming[to.index()].push(from);
+        }
+        for (node, (&keep, &sum)) in step.keep.iter().zip(&columns).enumerate() {
+            let node = NodeId(node as u32);
+            if !(0.0..=1.0).contains(&keep) {
+                return Err(ScheduleError::Keep {
+                    step: index,
+                    node,
+                    keep,
+                });
+            }
+            if (sum - 1.0).abs() > COLUMN_TOLERANCE {
+                return Err(ScheduleError::ColumnSum {
+                    step: index,
+                    node,
+                    sum,
+                });
+            }
+        }
+        let mut out = Vec::with_capacity(nodes);
+        for (node, links) in weights.iter_mut().enumerate() {
+            let from = NodeId(node as u32);
+            links.sort_by_key(|&(to, _)| to);
+            if let Some(pair) = links.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+                return Err(ScheduleError::RepeatedLink {
+                    step: index,
+                    from,
+                    to: pair[0].0,
+                });
+            }
+            out.push(integer_shares(links, step.keep[node] > 0.0));
+        }
+        for senders in &mut incoming {
+            senders.sort_unstable();
+        }
+        Ok(Self {
+            keeps: step.keep.iter().map(|&keep| keep > 0.0).collect(),
+            out,
+            incoming,
+        })
+    }
+}
+
+fn check_link(
+    nodes: usize,
+    step: usize,
+    from: NodeId,
+    to: NodeId,
+    weight: f64,
+) -> Result<(), ScheduleError> {
+    for node in [from, to] {
+        if node.index() >= nodes {
+            return Err(ScheduleError::UnknownNode { step, node, nodes });
+        }
+    }
+    if from == to {
+        return Err(ScheduleError::SelfLink { step, node: from });
+    }
+    if !(weight > 0.0 && weight <= 1.0) {
+        return Err(ScheduleError::Weight {
+            step,
+            from,
+            to,
+            weight,
+        });
+    }
+    Ok(())
+}
+
+/// Rounds one column to shares that never exceed the whole, and are exactly the whole when nothing is kept.
+fn integer_shares(links: &[(NodeId, f64)], keeps: bool) -> Vec<OutShare> {
+    let mut left = UNITS_PER_ONE;
+    let mut shares: Vec<OutShare> = links
+        .iter()
+        .map(|&(to, weight)| {
+            let share = Share::from_weight(weight)
+                .unwrap_or(Share::WHOLE)
+                .units()
+                .min(left);
+            left -= share;
+            OutShare {
+                to,
+                share: Share::from_units(share).unwrap_or(Share::WHOLE),
+            }
+        })
+        .collect();
+    if !keeps && let Some(last) = shares.last_mut() {
+        last.share = Share::from_units(last.share.units() + left).unwrap_or(Share::WHOLE);
+    }
+    shares
+}
+
+fn unions(nodes: usize, tables: &[StepTable]) -> (Vec<Vec<NodeId>>, Vec<Vec<NodeId>>) {
+    let mut incoming = vec![Vec::new(); nodes];
+    let mut outgoing = vec![Vec::new(); nodes];
+    for table in tables {
+        for node in 0..nodes {
+            incoming[node].extend_from_slice(&table.incoming[node]);
+            outgoing[node].extend(table.out[node].iter().map(|link| link.to));
+        }
+    }
+    for list in incoming.iter_mut().chain(&mut outgoing) {
+        list.sort_unstable();
+        list.dedup();
+    }
+    (incoming, outgoing)
+}
+
+/// What is wrong with a plan.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum ScheduleError {
+    /// Too few or too many nodes.
+    #[error("a plan needs 1 to {MAX_NODES} nodes, this one has {nodes}")]
+    Nodes {
+        /// How many there are.
+        nodes: usize,
+    },
+    /// Too few or too many steps.
+    #[error("a plan needs 1 to {MAX_PERIOD} steps, this one has {steps}")]
+    Period {
+        /// How many there are.
+        steps: usize,
+    },
+    /// `keep` does not have one entry per node.
+    #[error("step {step}: keep has {got} entries for {nodes} nodes; give one per node")]
+    KeepLength {
+        /// The step.
+        step: usize,
+        /// How many entries there are.
+        got: usize,
+        /// How many nodes there are.
+        nodes: usize,
+    },
+    /// A kept fraction is not within 0 ..= 1.
+    #[error("step {step}: node {node} keeps {keep}, which is not within 0..=1")]
+    Keep {
+        /// The step.
+        step: usize,
+        /// The node.
+        node: NodeId,
+        /// What it keeps.
+        keep: f64,
+    },
+    /// A link names a node the plan does not have.
+    #[error("step {step}: a link names node {node}, but the plan has nodes 0..{nodes}")]
+    UnknownNode {
+        /// The step.
+        step: usize,
+        /// The node that does not exist.
+        node: NodeId,
+        /// How many nodes there are.
+        nodes: usize,
+    },
+    /// A node sends to itself.
+    #[error("step {step}: node {node} sends to itself; put that weight into keep")]
+    SelfLink {
+        /// The step.
+        step: usize,
+        /// The node.
+        node: NodeId,
+    },
+    /// A weight is not within (0, 1].
+    #[error("step {step}: link {from} -> {to} has weight {weight}, which is not within (0, 1]")]
+    Weight {
+        /// The step.
+        step: usize,
+        /// The sender.
+        from: NodeId,
+        /// The receiver.
+        to: NodeId,
+        /// The weight.
+        weight: f64,
+    },
+    /// A link is listed twice in one step.
+    #[error("step {step}: link {from} -> {to} is listed twice; add the weights up")]
+    RepeatedLink {
+        /// The step.
+        step: usize,
+        /// The sender.
+        from: NodeId,
+        /// The receiver.
+        to: NodeId,
+    },
+    /// What a node keeps and sends is not one.
+    #[error("step {step}: what node {node} keeps and sends sums to {sum}, not 1")]
+    ColumnSum {
+        /// The step.
+        step: usize,
+        /// The node.
+        node: NodeId,
+        /// The sum.
+        sum: f64,
+    },
+}
+
+#[cfg(test)]
+mod tests;

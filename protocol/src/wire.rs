@@ -1,0 +1,100 @@
+//! The wire format: how messages become bytes and come back.
+//!
+//! ```text
+//!   frame    length: u32 LE (of the body)   kind: u8   body
+//!   control  body = postcard, at most 64 KiB, nothing after it
+//!   chunk    body = raw bytes, at most 256 KiB: the next piece of the parcel or plan announced last
+//! ```
+//!
+//! A parcel is a header frame and its chunks; other control frames may come between the chunks, so that a heartbeat
+//! never waits behind a slow parcel. [`encode`] gives byte slices that borrow the payload, [`MessageReader`] takes
+//! whatever bytes arrive. Nothing a peer sends can make it panic, or allocate more than one payload of the dimension
+//! it was told to expect.
+
+mod assembler;
+mod frame;
+mod reader;
+mod writer;
+
+pub use assembler::ParcelAssembler;
+pub use frame::{FRAME_HEAD_BYTES, MAX_CHUNK_BYTES, MAX_CONTROL_BYTES, MAX_PLAN_BYTES};
+pub use reader::MessageReader;
+pub use writer::{EncodedMessage, encode};
+
+use thiserror::Error;
+
+/// Why bytes are not a message. The stream they came from cannot be trusted any further: drop it.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum WireError {
+    /// A frame kind this version does not know.
+    #[error("frame kind {kind} is unknown; the peer speaks another version")]
+    UnknownKind {
+        /// The kind byte.
+        kind: u8,
+    },
+    /// A frame longer than its kind may be.
+    #[error("a frame of kind {kind} announces {bytes} bytes, more than the {limit} it may have")]
+    FrameTooLong {
+        /// The kind byte.
+        kind: u8,
+        /// The length announced.
+        bytes: usize,
+        /// The limit of that kind.
+        limit: usize,
+    },
+    /// A control body that is not what its kind says.
+    #[error("a control frame of kind {kind} cannot be decoded: {reason}")]
+    Malformed {
+        /// The kind byte.
+        kind: u8,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A chunk without a header, or an empty one.
+    #[error("a chunk came that no header announced")]
+    UnexpectedChunk,
+    /// A header while the chunks of another are still due.
+    #[error("a header came while {missing} bytes of the previous one are missing")]
+    Interleaved {
+        /// Bytes still due.
+        missing: usize,
+    },
+    /// A payload of the wrong size.
+    #[error("a payload of {bytes} bytes is announced where {expected} are expected")]
+    PayloadSize {
+        /// Bytes announced.
+        bytes: u64,
+        /// Bytes of the dimension expected.
+        expected: u64,
+    },
+    /// More bytes than announced.
+    #[error("a chunk runs {excess} bytes past the end of what was announced")]
+    TooManyBytes {
+        /// Bytes beyond the end.
+        excess: usize,
+    },
+    /// A payload whose content is not what its header says.
+    #[error("the payload of parcel {seq} does not match its hash")]
+    HashMismatch {
+        /// The parcel's number.
+        seq: u64,
+    },
+    /// A payload with a coordinate that is not a usable number.
+    #[error("coordinate {index} of parcel {seq} is not a finite number of reasonable size")]
+    Unusable {
+        /// The parcel's number.
+        seq: u64,
+        /// The coordinate.
+        index: usize,
+    },
+    /// A plan that is too large or empty.
+    #[error("a plan of {bytes} bytes is announced; plans have 1 to {MAX_PLAN_BYTES}")]
+    PlanSize {
+        /// Bytes announced.
+        bytes: u64,
+    },
+    /// A plan whose content is not what its header says.
+    #[error("the plan received does not match its hash")]
+    PlanHash,
+}

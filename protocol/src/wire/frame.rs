@@ -1,0 +1,74 @@
+//! Frames: a length, a kind, a body.
+
+use super::WireError;
+
+/// Bytes in front of every body: its length and its kind.
+pub const FRAME_HEAD_BYTES: usize = 5;
+/// Longest control body.
+pub const MAX_CONTROL_BYTES: usize = 64 * 1024;
+/// Longest chunk body.
+pub const MAX_CHUNK_BYTES: usize = 256 * 1024;
+/// Largest plan.
+pub const MAX_PLAN_BYTES: usize = 1 << 20;
+
+/// What the body of a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Kind {
+    Hello = 1,
+    Ack = 2,
+    Parcel = 3,
+    Chunk = 4,
+    PlanGet = 5,
+    Plan = 6,
+}
+
+impl Kind {
+    fn from_byte(byte: u8) -> Option<Self> {
+        [
+            Self::Hello,
+            Self::Ack,
+            Self::Parcel,
+            Self::Chunk,
+            Self::PlanGet,
+            Self::Plan,
+        ]
+        .into_iter()
+        .find(|kind| *kind as u8 == byte)
+    }
+
+    fn limit(self) -> usize {
+        match self {
+            Self::Chunk => MAX_CHUNK_BYTES,
+            _ => MAX_CONTROL_BYTES,
+        }
+    }
+}
+
+/// The head of a frame, checked against the limit of its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) kind: Kind,
+    pub(super) bytes: usize,
+}
+
+impl Head {
+    pub(super) fn decode(head: [u8; FRAME_HEAD_BYTES]) -> Result<Self, WireError> {
+        let [a, b, c, d, kind_byte] = head;
+        let bytes = u32::from_le_bytes([a, b, c, d]) as usize;
+        let kind = Kind::from_byte(kind_byte).ok_or(WireError::UnknownKind { kind: kind_byte })?;
+        if bytes > kind.limit() {
+            return Err(WireError::FrameTooLong {
+                kind: kind_byte,
+                bytes,
+                limit: kind.limit(),
+            });
+        }
+        Ok(Self { kind, bytes })
+    }
+
+    pub(super) fn encode(self) -> [u8; FRAME_HEAD_BYTES] {
+        let [a, b, c, d] = (self.bytes as u32).to_le_bytes();
+        [a, b, c, d, self.kind as u8]
+    }
+}
