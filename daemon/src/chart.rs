@@ -17,6 +17,7 @@
 
 mod axis;
 mod legend;
+mod marks;
 mod runs;
 mod svg;
 
@@ -27,6 +28,7 @@ use std::fmt::Write as _;
 
 use axis::{Axis, Ends, Tick};
 use legend::{Legend, NAME_OFFSET};
+use marks::PlacedMark;
 use runs::runs;
 use svg::{Anchor, Svg, text_width};
 
@@ -95,10 +97,10 @@ pub(crate) fn line_chart(title: &str, x_label: &str, panels: &[Panel], marks: &[
     let mut svg = Svg::page(WIDTH, chart.bottom() + BOTTOM, title, STYLE);
     svg.text("title", (LEFT, 28.0), Anchor::Start, title);
     chart.legend(&mut svg);
-    chart.marks(&mut svg);
     for (index, panel) in panels.iter().enumerate() {
         chart.panel(&mut svg, chart.panel_top(index), panel);
     }
+    chart.marks(&mut svg);
     chart.x_labels(&mut svg, x_label);
     svg.finish()
 }
@@ -136,14 +138,6 @@ struct Chart<'a> {
     top: f64,
 }
 
-struct PlacedMark<'a> {
-    mark: &'a Mark,
-    x: f64,
-    row: usize,
-    /// The label stands to the left of its line, where there is no room to the right.
-    left: bool,
-}
-
 impl<'a> Chart<'a> {
     fn new(panels: &'a [Panel], marks: &'a [Mark]) -> Self {
         let points = panels
@@ -166,7 +160,10 @@ impl<'a> Chart<'a> {
             right: WIDTH - RIGHT.max(margin + 14.0),
             top: 0.0,
         };
-        chart.marks = chart.place(marks);
+        let on_axis = marks
+            .iter()
+            .filter_map(|mark| Some((chart.x(mark.x)?, mark)));
+        chart.marks = marks::place(on_axis, SMALL_TEXT, WIDTH);
         let mark_rows = chart
             .marks
             .iter()
@@ -178,29 +175,6 @@ impl<'a> Chart<'a> {
             + MARK_ROW * mark_rows as f64
             + 8.0;
         chart
-    }
-
-    /// Gives each mark the lowest row in which its label covers no other. From right to left: a label that has to
-    /// move up begins left of those it moved above, so that no line crosses a label.
-    fn place(&self, marks: &'a [Mark]) -> Vec<PlacedMark<'a>> {
-        let at = |mark: &'a Mark| Some((self.x(mark.x)?, mark));
-        let mut places: Vec<(f64, &Mark)> = marks.iter().filter_map(at).collect();
-        places.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let mut free_until: Vec<f64> = Vec::new();
-        let mut placed = Vec::with_capacity(places.len());
-        for (x, mark) in places {
-            let width = text_width(&mark.label, SMALL_TEXT) + 10.0;
-            let left = x + width > WIDTH;
-            let begin = if left { x - width } else { x };
-            let fits = |&free: &f64| begin + width <= free;
-            let row = free_until.iter().position(fits).unwrap_or(free_until.len());
-            if row == free_until.len() {
-                free_until.push(begin);
-            }
-            free_until[row] = begin;
-            placed.push(PlacedMark { mark, x, row, left });
-        }
-        placed
     }
 
     fn x(&self, value: f64) -> Option<f64> {
@@ -239,7 +213,10 @@ impl<'a> Chart<'a> {
     }
 
     fn marks(&self, svg: &mut Svg) {
-        for PlacedMark { mark, x, row, left } in &self.marks {
+        for PlacedMark {
+            mark, x, row, left, ..
+        } in &self.marks
+        {
             // Row 0 is the lowest, next to the panel.
             let y = self.top - 6.0 - MARK_ROW * *row as f64;
             let (top, bottom) = (y - 9.0, self.bottom());

@@ -304,7 +304,12 @@ fn labels_of_marks_cover_neither_each_other_nor_a_line() {
         mark(10.0, "node-3 killed"),
         mark(11.0, "node-3 suspended"),
         mark(10.5, "plan 2"),
+        mark(10.5, "plan 3"),
         mark(60.0, "node-1 back"),
+        mark(93.0, "node-1 suspended"),
+        mark(96.0, "node-1 killed for good"),
+        mark(98.0, "node-2 killed for good"),
+        mark(100.0, "end"),
     ];
     let panels = [panel(
         Scale::Linear,
@@ -312,29 +317,38 @@ fn labels_of_marks_cover_neither_each_other_nor_a_line() {
     )];
     let chart = Chart::new(&panels, &marks);
     assert_eq!(chart.marks.len(), marks.len());
-    for a in &chart.marks {
-        let end = a.x + text_width(&a.mark.label, SMALL_TEXT);
-        for b in &chart.marks {
-            let covers = b.x > a.x && b.x < end;
+    assert!(chart.marks.iter().any(|mark| mark.left));
+    for (index, a) in chart.marks.iter().enumerate() {
+        let extent = |mark: &PlacedMark<'_>| {
+            let width = text_width(&mark.mark.label, SMALL_TEXT);
+            if mark.left {
+                (mark.x - width, mark.x)
+            } else {
+                (mark.x, mark.x + width)
+            }
+        };
+        let (begin, end) = extent(a);
+        assert!(
+            begin > 0.0 && end < WIDTH,
+            "{} leaves the canvas",
+            a.mark.label
+        );
+        for (other, b) in chart.marks.iter().enumerate() {
+            let crossed = b.x > begin && b.x < end && b.row >= a.row;
             assert!(
-                !covers || b.row < a.row,
+                !crossed,
                 "the line of {} crosses {}",
-                b.mark.label,
-                a.mark.label
+                b.mark.label, a.mark.label
+            );
+            let apart = a.row != b.row || end <= extent(b).0 || extent(b).1 <= begin;
+            assert!(
+                index == other || apart,
+                "{} covers {}",
+                a.mark.label,
+                b.mark.label
             );
         }
     }
-}
-
-#[test]
-fn a_mark_at_the_right_edge_writes_to_its_left() {
-    let panels = [panel(
-        Scale::Linear,
-        vec![series("a", Weight::Bold, &[(0.0, 0.0), (100.0, 1.0)])],
-    )];
-    let marks = [mark(100.0, "the last event of the run")];
-    let chart = Chart::new(&panels, &marks);
-    assert!(chart.marks[0].left);
 }
 
 #[test]
