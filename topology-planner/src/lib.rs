@@ -1,1 +1,53 @@
-//! Placeholder.
+//! Plans the mixing graph of a serverless training swarm and forecasts what it will cost.
+//!
+//! A [`Topology`] says who can hear whom. [`design`] turns it into a [`Plan`]: a period of column-stochastic mixing
+//! steps on a directed subgraph, with the broadcast slots in which its links can be active without interference.
+//! A [`Forecast`] tells, before anything runs, how many slots a period takes and how fast the peers will agree.
+//!
+//! The main design is Algorithm 1 of Nguyen and He, "Optimizing Stochastic Gradient Push under Broadcast
+//! Communications" (arXiv:2604.15549), cited as \[NH\]. Each of its steps is a module of its own:
+//!
+//! ```text
+//! topology ── minimum_degree_spanning_tree ── extra_edges ── orientation ── conflict_graph + coloring ── augmentation
+//!                  (step 1)                    (step 2)       (step 3)                (step 4: slots, then free links)
+//! ```
+//!
+//! Everything here is a pure function of its arguments: no clock, no file, no thread. The same topology, method and
+//! options give the same plan, bit for bit.
+//!
+//! ```
+//! use mingle_planner::{DesignOptions, Method, Plan, Topology, design};
+//!
+//! let topology = Topology::generate("windmill:cliques=2,size=6")?;
+//! let plan = design(&topology, Method::NguyenHe, &DesignOptions::default())?;
+//! assert!(plan.forecast().slots_per_period < 11); // every node in a slot of its own would need 11
+//!
+//! let copy = Plan::from_json(&plan.to_json())?;
+//! assert_eq!(copy.hash(), plan.hash());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod augmentation;
+pub mod bit_set;
+pub mod coloring;
+pub mod conflict_graph;
+pub mod consensus;
+pub mod design;
+pub mod digraph;
+pub mod distance;
+pub mod extra_edges;
+pub mod forecast;
+pub mod minimum_degree_spanning_tree;
+pub mod mixing_matrix;
+pub mod objective;
+pub mod orientation;
+pub mod plan;
+pub mod recurrence;
+pub mod spectrum;
+pub mod topology;
+
+pub use design::{DesignError, DesignOptions, ExtraEdges, Method, design};
+pub use digraph::Link;
+pub use forecast::{Forecast, ForecastDifference};
+pub use plan::{Medium, Parameter, Plan, PlanError, PlanHash, Step, WeightedLink};
+pub use topology::{Topology, TopologyError};

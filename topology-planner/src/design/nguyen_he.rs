@@ -1,0 +1,146 @@
+//! Algorithm 1 of Nguyen and He \[NH\], and the choice of its parameter `K`.
+//!
+//! `K*` minimises eq. 19 after step 3, the lowest `K` among equals, with one exception. When the oriented graph is a
+//! directed ring through all nodes (`D+ = 1`), eq. 19 is at its best by far and misleads: any one more link raises `D+`
+//! to 2 but leaves the distance from its receiver's side round to its transmitter at `n - 1`, so step 4 can never pay for
+//! it and the ring stays a ring, whose `|lambda_2|` is `cos(pi / n)`. On a dense topology its neighbours among the `K`
+//! mix fifty times faster. So a ring is taken only if it needs no more slots per neper than the finished design of the
+//! best `K` without one; on a topology that is itself a ring, it does.
+
+use super::{Design, DesignError, ExtraEdges};
+use crate::{
+    augmentation::augment,
+    coloring,
+    conflict_graph::ConflictGraph,
+    digraph::Digraph,
+    distance,
+    extra_edges::FarthestEdges,
+    forecast::slots_per_neper,
+    minimum_degree_spanning_tree::minimum_degree_spanning_tree,
+    mixing_matrix::MixingMatrix,
+    objective::ln_objective_19,
+    orientation::orient,
+    plan::{Step, StepDraft},
+    spectrum,
+    topology::Topology,
+};
+
+/// The sweep ends at this many extra edges per node: eq. 19 grows with the degrees they bring.
+const SWEEP_EDGES_PER_NODE: usize = 4;
+
+/// Eq. 19 after step 3 of Algorithm 1 for every `K` that was tried.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sweep {
+    /// In the order of `K`, from 0.
+    pub points: Vec<SweepPoint>,
+}
+
+/// One `K` of a sweep.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SweepPoint {
+    /// `K`: edges added to the spanning tree.
+    pub extra_edges: usize,
+    /// The logarithm of eq. 19 after step 3.
+    pub ln_objective_19: f64,
+    /// `D+` after step 3; 1 for a directed ring.
+    pub max_out_degree: usize,
+}
+
+impl Sweep {
+    /// The `K` with the least eq. 19 among those `accept` takes, the lowest among equals.
+    fn best(&self, accept: impl Fn(&SweepPoint) -> bool) -> Option<&SweepPoint> {
+        let accepted = self.points.iter().filter(|point| accept(point));
+        accepted.min_by(|a, b| a.ln_objective_19.total_cmp(&b.ln_objective_19))
+    }
+}
+
+/// Tries every `K` from 0 to the number of edges outside the spanning tree, but at most `4 n`: steps 1 to 3 of
+/// Algorithm 1 and eq. 19. O(n (n + m)) for each `K`.
+///
+/// ```
+/// use mingle_planner::{Topology, design::sweep};
+/// let ring = sweep(&Topology::generate("ring:n=8")?);
+/// assert_eq!(ring.points.len(), 2); // a path, and the ring
+/// assert_eq!(ring.points[1].max_out_degree, 1);
+/// # Ok::<(), mingle_planner::TopologyError>(())
+/// ```
+#[must_use]
+pub fn sweep(topology: &Topology) -> Sweep {
+    let nodes = topology.node_count();
+    let mut edges = minimum_degree_spanning_tree(topology);
+    let mut farthest = FarthestEdges::new(topology, &edges);
+    let mut points = Vec::new();
+    loop {
+        let graph = Digraph::new(nodes, orient(nodes, &edges));
+        let diameter = distance::diameter(&graph).unwrap_or(usize::MAX);
+        let (max_out_degree, max_in_degree) = (graph.max_out_degree(), graph.max_in_degree());
+        let ln_objective_19 = ln_objective_19(max_out_degree, max_in_degree, diameter);
+        points.push(SweepPoint {
+            extra_edges: points.len(),
+            ln_objective_19,
+            max_out_degree,
+        });
+        match farthest.next() {
+            Some(edge) if points.len() <= SWEEP_EDGES_PER_NODE * nodes => edges.push(edge),
+            _ => return Sweep { points },
+        }
+    }
+}
+
+/// Algorithm 1 with the given `K`, or with `K*`.
+pub(super) fn design(topology: &Topology, extra_edges: ExtraEdges) -> Result<Design, DesignError> {
+    let (extra_edges, step) = match extra_edges {
+        ExtraEdges::Exactly(asked) => {
+            let available = topology.edges().len() + 1 - topology.node_count();
+            if asked > available {
+                return Err(DesignError::TooManyExtraEdges { asked, available });
+            }
+            (asked, algorithm_1(topology, asked))
+        }
+        ExtraEdges::Auto => best(topology),
+    };
+    Ok(Design {
+        step,
+        parameters: vec![("extra_edges", extra_edges as u64)],
+    })
+}
+
+/// `K*` and its design, see the top of the file.
+fn best(topology: &Topology) -> (usize, StepDraft) {
+    let sweep = sweep(topology);
+    let finish = |point: &SweepPoint| (point.extra_edges, algorithm_1(topology, point.extra_edges));
+    let ring = sweep
+        .best(|_| true)
+        .filter(|point| point.max_out_degree == 1)
+        .map(finish);
+    // K = 0 orients a tree, where some node of three or more has two neighbours; two nodes have no other K.
+    let other = sweep.best(|point| point.max_out_degree > 1).map(finish);
+    match (ring, other) {
+        (None, Some(other)) => other,
+        (Some(ring), Some(other)) if speed(topology, &other.1) < speed(topology, &ring.1) => other,
+        (Some(ring), _) => ring,
+        (None, None) => (0, algorithm_1(topology, 0)),
+    }
+}
+
+/// All four steps.
+fn algorithm_1(topology: &Topology, extra_edges: usize) -> StepDraft {
+    let nodes = topology.node_count();
+    let mut edges = minimum_degree_spanning_tree(topology);
+    let farthest = FarthestEdges::new(topology, &edges);
+    edges.extend(farthest.take(extra_edges));
+    let conflicts = ConflictGraph::new(topology, orient(nodes, &edges));
+    let slots = coloring::slots(conflicts.links(), &coloring::dsatur(&conflicts));
+    let slots = augment(topology, slots);
+    let graph = Digraph::new(nodes, slots.iter().flatten().copied());
+    let (keep, links) = MixingMatrix::uniform_columns(&graph).into_parts();
+    StepDraft { keep, links, slots }
+}
+
+/// Slots per neper of a finished design; infinite if the spectrum is not known.
+fn speed(topology: &Topology, draft: &StepDraft) -> f64 {
+    let step = Step::sorted(draft.clone());
+    let slots = step.slots().len();
+    let lambda_2 = spectrum::second_modulus(topology.node_count(), &[step]);
+    lambda_2.map_or(f64::INFINITY, |lambda_2| slots_per_neper(slots, lambda_2))
+}

@@ -1,0 +1,267 @@
+//! What a plan promises: its cost per period and how fast the nodes agree.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    consensus::periods_to_accuracy,
+    digraph::Digraph,
+    distance,
+    objective::{ln_objective_16, ln_objective_19},
+    plan::{Medium, Step},
+    recurrence::{RecurrenceError, recurrent_nodes},
+    spectrum,
+};
+
+/// The name and version of the document [`Forecast::to_json`] writes.
+pub const SCHEMA: &str = "mingle.forecast/1";
+
+/// Relative difference up to which a stored number agrees with a recomputed one.
+const AGREEMENT: f64 = 1e-6;
+
+/// The cost and speed of a plan, computed from its matrices and slots.
+///
+/// Degrees, diameter and objectives are those of the graph of all links of the period. Real numbers are rounded to 10
+/// significant digits, so that machines whose last bits differ write the same plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Forecast {
+    /// Broadcast slots per period; 0 on a point-to-point medium.
+    pub slots_per_period: usize,
+    /// Different links used in a period.
+    pub links: usize,
+    /// `D+`: the most receivers a node has.
+    pub max_out_degree: usize,
+    /// `D-`: the most senders a node has.
+    pub max_in_degree: usize,
+    /// `Delta`: the largest distance in hops.
+    pub diameter: usize,
+    /// Logarithm of \[NH\] eq. 16; none where there are no slots.
+    pub ln_objective_16: Option<f64>,
+    /// Logarithm of \[NH\] eq. 19.
+    pub ln_objective_19: f64,
+    /// `|lambda_2|` of the period's product: the factor by which disagreement shrinks per period in the long run.
+    pub lambda_2: Option<f64>,
+    /// Why `lambda_2` is not known.
+    pub lambda_2_note: Option<String>,
+    /// Slots until disagreement has shrunk by a factor e in the long run: slots per period / -ln `lambda_2`.
+    pub slots_per_neper: Option<f64>,
+    /// Slots, in whole periods, until a random start is averaged to within 1 % by [`periods_to_accuracy`]; none where
+    /// there are no slots or it takes too long to try.
+    #[serde(rename = "slots_to_1e-2")]
+    pub slots_to_1e_2: Option<usize>,
+    /// The smallest push-sum weight a node ends with, `n` times the Perron vector. The average is 1.
+    pub perron_min: Option<f64>,
+    /// The largest.
+    pub perron_max: Option<f64>,
+    /// Transmissions per period: broadcasts, counted once for each slot a node transmits in; on a point-to-point medium
+    /// one for each link of each step.
+    pub payloads_per_period: usize,
+}
+
+/// A number of a stored forecast that is not what the plan gives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForecastDifference {
+    /// The name of the field.
+    pub field: &'static str,
+    /// What the plan file says.
+    pub stored: String,
+    /// What its matrices and slots give.
+    pub recomputed: String,
+}
+
+impl fmt::Display for ForecastDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "forecast.{}: the file says {}, the plan gives {}",
+            self.field, self.stored, self.recomputed
+        )
+    }
+}
+
+impl Forecast {
+    /// Computes the forecast of a period that has passed the checks of a plan.
+    ///
+    /// O(n (n + links)) for the diameter and, up to [`crate::spectrum::MAX_DENSE_NODES`] nodes, O(n^3) for the spectrum.
+    pub(crate) fn of_period(
+        node_count: usize,
+        medium: Medium,
+        steps: &[Step],
+    ) -> Result<Self, RecurrenceError> {
+        let graph = Digraph::new(
+            node_count,
+            steps.iter().flat_map(Step::links).map(|link| link.link()),
+        );
+        let modulus = spectrum::second_modulus(node_count, steps);
+        let perron =
+            spectrum::perron_weights(node_count, steps, &recurrent_nodes(node_count, steps)?).ok();
+        let slots: usize = steps.iter().map(|step| step.slots().len()).sum();
+        let has_slots = medium == Medium::Broadcast;
+        // Plans are checked to be strongly connected before.
+        let diameter = distance::diameter(&graph).unwrap_or(0);
+        let (max_out_degree, max_in_degree) = (graph.max_out_degree(), graph.max_in_degree());
+        let lambda_2 = modulus.as_ref().ok().map(|&modulus| {
+            if modulus < 1e-9 {
+                0.0
+            } else {
+                rounded(modulus)
+            }
+        });
+        let extreme =
+            |pick: fn(f64, f64) -> f64| perron.iter().flatten().copied().reduce(pick).map(rounded);
+        let periods = if has_slots {
+            periods_to_accuracy(node_count, steps, 1e-2)
+        } else {
+            None
+        };
+        Ok(Self {
+            slots_per_period: slots,
+            links: graph.link_count(),
+            max_out_degree,
+            max_in_degree,
+            diameter,
+            ln_objective_16: has_slots
+                .then(|| rounded(ln_objective_16(slots, diameter, max_out_degree))),
+            ln_objective_19: rounded(ln_objective_19(max_out_degree, max_in_degree, diameter)),
+            lambda_2,
+            lambda_2_note: modulus.err().map(|unresolved| unresolved.reason),
+            slots_per_neper: lambda_2
+                .filter(|&modulus| has_slots && modulus < 1.0)
+                .map(|modulus| rounded(slots_per_neper(slots, modulus))),
+            slots_to_1e_2: periods.map(|periods| periods * slots),
+            perron_min: extreme(f64::min),
+            perron_max: extreme(f64::max),
+            payloads_per_period: steps.iter().map(|step| payloads(step, medium)).sum(),
+        })
+    }
+
+    /// The forecast as a JSON document of its own, with its schema.
+    ///
+    /// ```
+    /// # use mingle_planner::{DesignOptions, Method, Topology, design};
+    /// let plan = design(&Topology::generate("ring:n=4")?, Method::SgpUniform, &DesignOptions::default())?;
+    /// assert!(plan.forecast().to_json().contains("\"schema\": \"mingle.forecast/1\""));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let fields = self
+            .fields()
+            .map(|(name, value)| format!("  \"{name}\": {}", value.json()));
+        format!(
+            "{{\n  \"schema\": \"{SCHEMA}\",\n{}\n}}\n",
+            fields.join(",\n")
+        )
+    }
+
+    /// The fields in which this stored forecast is not the recomputed one. Whole numbers must be equal, real numbers
+    /// agree to a millionth.
+    #[must_use]
+    pub fn differences(&self, recomputed: &Self) -> Vec<ForecastDifference> {
+        let pairs = self.fields().into_iter().zip(recomputed.fields());
+        let differing = pairs.filter(|((_, stored), (_, fresh))| !stored.agrees_with(fresh));
+        differing
+            .map(|((field, stored), (_, fresh))| ForecastDifference {
+                field,
+                stored: stored.json(),
+                recomputed: fresh.json(),
+            })
+            .collect()
+    }
+
+    /// The first real number that is not finite, by name.
+    pub(crate) fn first_not_finite(&self) -> Option<&'static str> {
+        let fields = self.fields();
+        fields
+            .iter()
+            .find(|(_, value)| matches!(value, Value::Real(Some(x)) if !x.is_finite()))
+            .map(|&(name, _)| name)
+    }
+
+    /// All fields, in the order of the file.
+    pub(crate) fn fields(&self) -> [(&'static str, Value<'_>); 14] {
+        [
+            (
+                "slots_per_period",
+                Value::Count(Some(self.slots_per_period)),
+            ),
+            ("links", Value::Count(Some(self.links))),
+            ("max_out_degree", Value::Count(Some(self.max_out_degree))),
+            ("max_in_degree", Value::Count(Some(self.max_in_degree))),
+            ("diameter", Value::Count(Some(self.diameter))),
+            ("ln_objective_16", Value::Real(self.ln_objective_16)),
+            ("ln_objective_19", Value::Real(Some(self.ln_objective_19))),
+            ("lambda_2", Value::Real(self.lambda_2)),
+            ("lambda_2_note", Value::Note(self.lambda_2_note.as_deref())),
+            ("slots_per_neper", Value::Real(self.slots_per_neper)),
+            ("slots_to_1e-2", Value::Count(self.slots_to_1e_2)),
+            ("perron_min", Value::Real(self.perron_min)),
+            ("perron_max", Value::Real(self.perron_max)),
+            (
+                "payloads_per_period",
+                Value::Count(Some(self.payloads_per_period)),
+            ),
+        ]
+    }
+}
+
+/// Slots until disagreement has shrunk by a factor e, at `slots` per period and a second modulus of `lambda_2`.
+///
+/// ```
+/// use mingle_planner::forecast::slots_per_neper;
+/// assert_eq!(slots_per_neper(7, 0.0), 0.0); // one period averages exactly
+/// ```
+#[must_use]
+pub fn slots_per_neper(slots: usize, lambda_2: f64) -> f64 {
+    slots as f64 / -lambda_2.ln()
+}
+
+/// One field of a forecast.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Value<'f> {
+    Count(Option<usize>),
+    Real(Option<f64>),
+    Note(Option<&'f str>),
+}
+
+impl Value<'_> {
+    pub(crate) fn json(self) -> String {
+        match self {
+            Self::Count(Some(count)) => count.to_string(),
+            Self::Real(Some(real)) => serde_json::Value::from(real).to_string(),
+            Self::Note(Some(note)) => serde_json::Value::from(note).to_string(),
+            Self::Count(None) | Self::Real(None) | Self::Note(None) => "null".to_owned(),
+        }
+    }
+
+    fn agrees_with(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Real(Some(a)), Self::Real(Some(b))) => {
+                (a - b).abs() <= AGREEMENT * a.abs().max(b.abs())
+            }
+            // The note tells where an iteration stopped: its wording is not a promise.
+            (Self::Note(a), Self::Note(b)) => a.is_some() == b.is_some(),
+            _ => self == other,
+        }
+    }
+}
+
+fn payloads(step: &Step, medium: Medium) -> usize {
+    if medium == Medium::PointToPoint {
+        return step.links().len();
+    }
+    let transmitters = |slot: &Vec<crate::Link>| {
+        let mut from: Vec<usize> = slot.iter().map(|link| link.from).collect();
+        from.sort_unstable();
+        from.dedup();
+        from.len()
+    };
+    step.slots().iter().map(transmitters).sum()
+}
+
+/// The number to 10 significant digits.
+fn rounded(x: f64) -> f64 {
+    format!("{x:.9e}").parse().unwrap_or(x)
+}

@@ -1,0 +1,91 @@
+//! The weights of one mixing step: column-stochastic matrices, kept as columns.
+//!
+//! `W_ij` is the share of its mass that node `j` gives to node `i`; each column sums to 1, so mixing moves mass but
+//! neither makes nor loses any.
+
+use crate::{
+    digraph::{Digraph, Link},
+    plan::WeightedLink,
+    topology::Topology,
+};
+
+/// What each node keeps, and what each link carries.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MixingMatrix {
+    keep: Vec<f64>,
+    links: Vec<WeightedLink>,
+}
+
+impl MixingMatrix {
+    /// Uniform columns: a node with `d` out-neighbours keeps `1 / (d + 1)` and gives each of them as much. The best
+    /// choice for the bound of \[NH\] (Lemma 4.1).
+    ///
+    /// ```
+    /// use mingle_planner::{Link, digraph::Digraph, mixing_matrix::MixingMatrix};
+    /// let graph = Digraph::new(3, [Link::new(0, 1), Link::new(0, 2), Link::new(1, 0), Link::new(2, 0)]);
+    /// assert_eq!(MixingMatrix::uniform_columns(&graph).keep(), [1.0 / 3.0, 0.5, 0.5]);
+    /// ```
+    #[must_use]
+    pub fn uniform_columns(graph: &Digraph) -> Self {
+        let share = |node: usize| 1.0 / (graph.successors(node).len() + 1) as f64;
+        Self {
+            keep: (0..graph.node_count()).map(share).collect(),
+            links: graph
+                .links()
+                .map(|link| WeightedLink::new(link, share(link.from)))
+                .collect(),
+        }
+    }
+
+    /// Metropolis-Hastings weights on every edge of the topology, both ways: `1 / (1 + max(d_i, d_j))`, and a node keeps
+    /// the rest. Symmetric, hence doubly stochastic: push-sum weights stay 1 and the method is plain D-PSGD
+    /// (Xiao and Boyd, "Fast linear iterations for distributed averaging", 2004).
+    ///
+    /// ```
+    /// use mingle_planner::{Topology, mixing_matrix::MixingMatrix};
+    /// let star = Topology::generate("star:n=4")?;
+    /// assert_eq!(MixingMatrix::metropolis_hastings(&star).keep(), [0.25, 0.75, 0.75, 0.75]);
+    /// # Ok::<(), mingle_planner::TopologyError>(())
+    /// ```
+    #[must_use]
+    pub fn metropolis_hastings(topology: &Topology) -> Self {
+        let degree = |node: usize| topology.neighbors(node).len();
+        let weight = |u: usize, v: usize| 1.0 / (1 + degree(u).max(degree(v))) as f64;
+        let nodes = 0..topology.node_count();
+        let given = |node: usize| {
+            topology
+                .neighbors(node)
+                .iter()
+                .map(|&other| weight(node, other))
+                .sum::<f64>()
+        };
+        let links = nodes
+            .clone()
+            .flat_map(|u| topology.neighbors(u).iter().map(move |&v| Link::new(u, v)));
+        Self {
+            // With all weights equal the sum can exceed 1 by a rounding error.
+            keep: nodes.map(|node| (1.0 - given(node)).max(0.0)).collect(),
+            links: links
+                .map(|link| WeightedLink::new(link, weight(link.from, link.to)))
+                .collect(),
+        }
+    }
+
+    /// `W_ii`: what each node keeps.
+    #[must_use]
+    pub fn keep(&self) -> &[f64] {
+        &self.keep
+    }
+
+    /// The links with their weights, ordered by transmitter, then receiver.
+    #[must_use]
+    pub fn links(&self) -> &[WeightedLink] {
+        &self.links
+    }
+
+    /// The two parts: what each node keeps, and the weighted links.
+    #[must_use]
+    pub fn into_parts(self) -> (Vec<f64>, Vec<WeightedLink>) {
+        (self.keep, self.links)
+    }
+}

@@ -1,0 +1,364 @@
+//! The plan: a period of mixing steps with its slots, bound to peers, and what it promises.
+//!
+//! A [`Plan`] that exists is valid: its steps are column-stochastic on links of the base graph, its slots are free of
+//! conflicts, and repeating its period brings all nodes to one value. It is written as JSON (`mingle-plan/1`) for
+//! people and as postcard bytes for the wire; its [`PlanHash`] is BLAKE3 over those bytes.
+
+mod check;
+mod hash;
+mod json;
+mod problem;
+mod step;
+mod wire;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::{
+    hash::{ParseHashError, PlanHash},
+    problem::PlanError,
+    step::{Step, StepDraft, WeightedLink},
+};
+use crate::{
+    forecast::{Forecast, ForecastDifference},
+    topology::Topology,
+};
+
+/// The name and version of the plan format.
+pub const FORMAT: &str = "mingle-plan/1";
+
+/// The most steps in a period.
+pub const MAX_STEPS: usize = 65_536;
+
+/// The most links in all steps of a period together.
+pub const MAX_LINKS: usize = 1 << 20;
+
+/// The most bytes a plan may have on the wire.
+pub const MAX_WIRE_BYTES: usize = 1 << 20;
+
+/// The most bytes in the name of a method or parameter, in a parameter's text or in a peer id.
+pub const MAX_TEXT_BYTES: usize = 256;
+
+/// The most parameters of a method.
+pub const MAX_PARAMETERS: usize = 64;
+
+/// Who mixes with whom, how much, and in which slots.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    base: Topology,
+    peers: Vec<Option<String>>,
+    method: String,
+    parameters: BTreeMap<String, Parameter>,
+    medium: Medium,
+    steps: Vec<Step>,
+    local_steps: u32,
+    forecast: Forecast,
+}
+
+/// What a plan is made of, before it is checked. Positions of the topology are not part of a plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlanDraft {
+    /// Who can hear whom.
+    pub base: Topology,
+    /// The name of the design.
+    pub method: String,
+    /// All that the design needs to make the same plan again.
+    pub parameters: BTreeMap<String, Parameter>,
+    /// Whether links share a channel.
+    pub medium: Medium,
+    /// The period.
+    pub steps: Vec<StepDraft>,
+    /// Gradient steps per period, taken at its start.
+    pub local_steps: u32,
+}
+
+/// How links share the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Medium {
+    /// One channel for all: links are active in slots, and interfere.
+    Broadcast,
+    /// A connection for each link: no slots.
+    PointToPoint,
+}
+
+/// The value of a design parameter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Parameter {
+    /// Yes or no.
+    Flag(bool),
+    /// A number, not negative.
+    Whole(u64),
+    /// A finite number.
+    Real(f64),
+    /// A word.
+    Text(String),
+}
+
+/// A node of a plan, by its number or its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeRef<'a> {
+    /// By number.
+    Number(usize),
+    /// By name.
+    Name(&'a str),
+}
+
+impl From<usize> for NodeRef<'_> {
+    fn from(number: usize) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl<'a> From<&'a str> for NodeRef<'a> {
+    fn from(name: &'a str) -> Self {
+        Self::Name(name)
+    }
+}
+
+impl Plan {
+    /// Checks a draft and computes its forecast.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong, with the step, node, link or slot.
+    pub fn new(draft: PlanDraft) -> Result<Self, PlanError> {
+        let plan = Self::checked(draft, None)?;
+        Ok(plan)
+    }
+
+    /// Checks everything; keeps the given forecast or computes one.
+    fn checked(draft: PlanDraft, forecast: Option<Forecast>) -> Result<Self, PlanError> {
+        let steps = check::check(&draft)?;
+        let node_count = draft.base.node_count();
+        let forecast = match forecast {
+            Some(stored) => match stored.first_not_finite() {
+                Some(field) => return Err(PlanError::ForecastNotFinite { field }),
+                None => stored,
+            },
+            None => Forecast::of_period(node_count, draft.medium, &steps)?,
+        };
+        Ok(Self {
+            peers: vec![None; node_count],
+            base: draft.base.without_positions(),
+            method: draft.method,
+            parameters: draft.parameters,
+            medium: draft.medium,
+            steps,
+            local_steps: draft.local_steps,
+            forecast,
+        })
+    }
+
+    /// Reads a plan file and checks all of it but the forecast, which [`Plan::forecast_differences`] compares.
+    ///
+    /// # Errors
+    ///
+    /// Text that is not a plan of this format (with line and column; unknown keys are errors), or the first thing that
+    /// is wrong with the plan.
+    pub fn from_json(text: &str) -> Result<Self, PlanError> {
+        json::read(text)
+    }
+
+    /// The plan file: JSON with one link per line, the same text for the same plan.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        json::write(self)
+    }
+
+    /// Reads a plan from its wire bytes, with the same checks as a file.
+    ///
+    /// # Errors
+    ///
+    /// More than [`MAX_WIRE_BYTES`], bytes that are not the canonical encoding of a plan, or what is wrong with it.
+    pub fn from_postcard(bytes: &[u8]) -> Result<Self, PlanError> {
+        wire::read(bytes)
+    }
+
+    /// The canonical bytes for the wire.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::TooLarge`] when no peer would accept them.
+    pub fn to_postcard(&self) -> Result<Vec<u8>, PlanError> {
+        let bytes = wire::write(self);
+        if bytes.len() > MAX_WIRE_BYTES {
+            return Err(PlanError::TooLarge { bytes: bytes.len() });
+        }
+        Ok(bytes)
+    }
+
+    /// BLAKE3 over the canonical bytes: everything in the plan, bound peers and forecast included.
+    #[must_use]
+    pub fn hash(&self) -> PlanHash {
+        PlanHash::of(&wire::write(self))
+    }
+
+    /// Binds a node to a peer, in place of the one it was bound to.
+    ///
+    /// ```
+    /// use mingle_planner::{DesignOptions, Method, Topology, design};
+    /// let mut plan = design(&Topology::generate("ring:n=4")?, Method::DPsgd, &DesignOptions::default())?;
+    /// plan.bind(0, "12D3KooWana")?;
+    /// plan.bind("node-1", "12D3KooWben")?;
+    /// assert_eq!(plan.node_of("12D3KooWben"), Some(1));
+    /// assert!(plan.bind(2, "12D3KooWana").is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// No such node, an unusable peer id, or a peer that another node is bound to.
+    pub fn bind<'a>(&mut self, node: impl Into<NodeRef<'a>>, peer: &str) -> Result<(), PlanError> {
+        let node = self.resolve(node.into())?;
+        check::check_peer(node, peer)?;
+        if let Some(other) = self.node_of(peer).filter(|&other| other != node) {
+            return Err(PlanError::PeerTwice {
+                peer: peer.to_owned(),
+                first: other,
+                second: node,
+            });
+        }
+        self.peers[node] = Some(peer.to_owned());
+        Ok(())
+    }
+
+    /// Unbinds a node.
+    ///
+    /// # Errors
+    ///
+    /// No such node.
+    pub fn unbind<'a>(&mut self, node: impl Into<NodeRef<'a>>) -> Result<(), PlanError> {
+        let node = self.resolve(node.into())?;
+        self.peers[node] = None;
+        Ok(())
+    }
+
+    /// The number of nodes.
+    #[must_use]
+    pub fn node_count(&self) -> usize {
+        self.base.node_count()
+    }
+
+    /// The nodes, in the order of their numbers: name, and peer once bound.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (&str, Option<&str>)> {
+        self.base
+            .names()
+            .iter()
+            .zip(&self.peers)
+            .map(|(name, peer)| (name.as_str(), peer.as_deref()))
+    }
+
+    /// The peer a node is bound to.
+    #[must_use]
+    pub fn peer(&self, node: usize) -> Option<&str> {
+        self.peers.get(node)?.as_deref()
+    }
+
+    /// The node a peer is bound to.
+    #[must_use]
+    pub fn node_of(&self, peer: &str) -> Option<usize> {
+        self.peers
+            .iter()
+            .position(|bound| bound.as_deref() == Some(peer))
+    }
+
+    /// The node of this name.
+    #[must_use]
+    pub fn node_named(&self, name: &str) -> Option<usize> {
+        self.base.names().iter().position(|known| known == name)
+    }
+
+    /// Who can hear whom.
+    #[must_use]
+    pub const fn base(&self) -> &Topology {
+        &self.base
+    }
+
+    /// The name of the design.
+    #[must_use]
+    pub fn method(&self) -> &str {
+        &self.method
+    }
+
+    /// All that the design needs to make the same plan again.
+    #[must_use]
+    pub const fn parameters(&self) -> &BTreeMap<String, Parameter> {
+        &self.parameters
+    }
+
+    /// Whether links share a channel.
+    #[must_use]
+    pub const fn medium(&self) -> Medium {
+        self.medium
+    }
+
+    /// The period, at least one step.
+    #[must_use]
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Gradient steps per period, taken at its start.
+    #[must_use]
+    pub const fn local_steps(&self) -> u32 {
+        self.local_steps
+    }
+
+    /// What the plan promises. In a plan that was read, what its author promised: see
+    /// [`Plan::forecast_differences`].
+    #[must_use]
+    pub const fn forecast(&self) -> &Forecast {
+        &self.forecast
+    }
+
+    /// The forecast computed anew from the steps.
+    ///
+    /// # Errors
+    ///
+    /// None for a plan that exists; the check is repeated along the way.
+    pub fn recompute_forecast(&self) -> Result<Forecast, PlanError> {
+        Ok(Forecast::of_period(
+            self.node_count(),
+            self.medium,
+            &self.steps,
+        )?)
+    }
+
+    /// The fields of the stored forecast that are not what the steps give; none for an honest file.
+    ///
+    /// # Errors
+    ///
+    /// None for a plan that exists; see [`Plan::recompute_forecast`].
+    pub fn forecast_differences(&self) -> Result<Vec<ForecastDifference>, PlanError> {
+        Ok(self.forecast.differences(&self.recompute_forecast()?))
+    }
+
+    /// `n pi`: the push-sum weight each node has at the start of a period in the long run.
+    ///
+    /// # Errors
+    ///
+    /// The iteration for a plan of more than [`crate::spectrum::MAX_DENSE_NODES`] nodes did not converge.
+    pub fn perron_weights(&self) -> Result<Vec<f64>, crate::spectrum::Unresolved> {
+        let unresolved = |error: crate::recurrence::RecurrenceError| crate::spectrum::Unresolved {
+            reason: error.to_string(),
+        };
+        let recurrent = crate::recurrence::recurrent_nodes(self.node_count(), &self.steps)
+            .map_err(unresolved)?;
+        crate::spectrum::perron_weights(self.node_count(), &self.steps, &recurrent)
+    }
+
+    fn resolve(&self, node: NodeRef<'_>) -> Result<usize, PlanError> {
+        let found = match node {
+            NodeRef::Number(number) => Some(number).filter(|&number| number < self.node_count()),
+            NodeRef::Name(name) => self.node_named(name),
+        };
+        found.ok_or_else(|| PlanError::NoSuchNode {
+            node: match node {
+                NodeRef::Number(number) => number.to_string(),
+                NodeRef::Name(name) => format!("{name:?}"),
+            },
+        })
+    }
+}

@@ -1,0 +1,233 @@
+//! All the checks that make a draft a plan.
+
+use super::{
+    MAX_LINKS, MAX_PARAMETERS, MAX_STEPS, MAX_TEXT_BYTES, Medium, Parameter, PlanDraft, PlanError,
+    step::{Step, StepDraft},
+};
+use crate::{
+    digraph::{Digraph, Link},
+    recurrence::recurrent_nodes,
+    topology::Topology,
+};
+
+/// How far the sum of a column may be from 1.
+const COLUMN_TOLERANCE: f64 = 1e-9;
+
+/// Checks a draft, cheapest things first, and returns its steps in canonical order.
+pub(super) fn check(draft: &PlanDraft) -> Result<Vec<Step>, PlanError> {
+    check_description(draft)?;
+    if draft.steps.is_empty() {
+        return Err(PlanError::NoSteps);
+    }
+    if draft.steps.len() > MAX_STEPS {
+        return Err(PlanError::TooManySteps {
+            steps: draft.steps.len(),
+        });
+    }
+    let links = draft.steps.iter().map(|step| step.links.len()).sum();
+    if links > MAX_LINKS {
+        return Err(PlanError::TooManyLinks { links });
+    }
+    let mut steps = Vec::with_capacity(draft.steps.len());
+    for (number, step) in draft.steps.iter().enumerate() {
+        check_weights(number, step, &draft.base)?;
+        let step = Step::sorted(step.clone());
+        check_columns(number, &step)?;
+        match draft.medium {
+            Medium::Broadcast => check_slots(number, &step, &draft.base)?,
+            Medium::PointToPoint if step.slots().is_empty() => {}
+            Medium::PointToPoint => return Err(PlanError::UnwantedSlots { step: number }),
+        }
+        steps.push(step);
+    }
+    let node_count = draft.base.node_count();
+    let union = Digraph::new(
+        node_count,
+        steps.iter().flat_map(Step::links).map(|link| link.link()),
+    );
+    if let Some(node) = union.first_cut_off() {
+        return Err(PlanError::NotStronglyConnected { node });
+    }
+    recurrent_nodes(node_count, &steps)?;
+    Ok(steps)
+}
+
+/// Checks a peer id.
+pub(super) fn check_peer(node: usize, peer: &str) -> Result<(), PlanError> {
+    if is_usable(peer) {
+        Ok(())
+    } else {
+        Err(PlanError::UnusablePeer { node })
+    }
+}
+
+fn check_description(draft: &PlanDraft) -> Result<(), PlanError> {
+    let unusable = |what: String| Err(PlanError::Description { what });
+    if !is_usable(&draft.method) {
+        return unusable("the name of the method".to_owned());
+    }
+    if draft.parameters.len() > MAX_PARAMETERS {
+        return unusable(format!("a list of {} parameters", draft.parameters.len()));
+    }
+    for (name, value) in &draft.parameters {
+        let is_value_usable = match value {
+            Parameter::Flag(_) | Parameter::Whole(_) => true,
+            Parameter::Real(real) => real.is_finite(),
+            Parameter::Text(text) => is_usable(text),
+        };
+        if !is_usable(name) || !is_value_usable {
+            return unusable(format!(
+                "parameter {:?}",
+                name.chars().take(80).collect::<String>()
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn is_usable(text: &str) -> bool {
+    !text.is_empty() && text.len() <= MAX_TEXT_BYTES && !text.chars().any(char::is_control)
+}
+
+fn check_weights(number: usize, step: &StepDraft, base: &Topology) -> Result<(), PlanError> {
+    let nodes = base.node_count();
+    if step.keep.len() != nodes {
+        return Err(PlanError::KeepLength {
+            step: number,
+            found: step.keep.len(),
+            nodes,
+        });
+    }
+    // Written so that NaN fails.
+    if let Some(node) = step
+        .keep
+        .iter()
+        .position(|keep| !(0.0..=1.0).contains(keep))
+    {
+        return Err(PlanError::KeepOutOfRange {
+            step: number,
+            node,
+            keep: step.keep[node],
+        });
+    }
+    for link in &step.links {
+        let (weight, link) = (link.weight, link.link());
+        if link.from.max(link.to) >= nodes {
+            return Err(PlanError::LinkOutOfRange {
+                step: number,
+                link,
+                nodes,
+            });
+        }
+        if !base.has_edge(link.from, link.to) {
+            return Err(PlanError::NotABaseLink { step: number, link });
+        }
+        if !(weight > 0.0 && weight <= 1.0) {
+            return Err(PlanError::WeightOutOfRange {
+                step: number,
+                link,
+                weight,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn check_columns(number: usize, step: &Step) -> Result<(), PlanError> {
+    if let Some(pair) = step
+        .links()
+        .windows(2)
+        .find(|pair| pair[0].link() == pair[1].link())
+    {
+        return Err(PlanError::DuplicateLink {
+            step: number,
+            link: pair[0].link(),
+        });
+    }
+    for (node, keep) in step.keep().iter().enumerate() {
+        let sum = keep
+            + step
+                .links_from(node)
+                .iter()
+                .map(|link| link.weight)
+                .sum::<f64>();
+        if (sum - 1.0).abs() > COLUMN_TOLERANCE {
+            return Err(PlanError::ColumnSum {
+                step: number,
+                node,
+                sum,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Slots partition the links, and no two links of a slot conflict.
+fn check_slots(number: usize, step: &Step, base: &Topology) -> Result<(), PlanError> {
+    let mut slot_of = vec![None; step.links().len()];
+    for (slot, links) in step.slots().iter().enumerate() {
+        if links.is_empty() {
+            return Err(PlanError::EmptySlot { step: number, slot });
+        }
+        for &link in links {
+            let Some(position) = step.position(link) else {
+                return Err(PlanError::UnknownSlotLink {
+                    step: number,
+                    slot,
+                    link,
+                });
+            };
+            if let Some(first) = slot_of[position].replace(slot) {
+                return Err(PlanError::LinkInTwoSlots {
+                    step: number,
+                    link,
+                    first,
+                    second: slot,
+                });
+            }
+        }
+        if let Some((first, second)) = first_conflict(links, base) {
+            return Err(PlanError::Conflict {
+                step: number,
+                slot,
+                first,
+                second,
+            });
+        }
+    }
+    match slot_of.iter().position(Option::is_none) {
+        Some(position) => Err(PlanError::LinkWithoutSlot {
+            step: number,
+            link: step.links()[position].link(),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Two conflicting links among the links of a slot, which are in ascending order.
+///
+/// Link `(i, j)` is received when `j` hears no transmitter of the slot but `i`; so for each link the shorter is searched
+/// of the slot's transmitters and the nodes that `j` hears.
+fn first_conflict(links: &[Link], base: &Topology) -> Option<(Link, Link)> {
+    let mut transmitters: Vec<usize> = links.iter().map(|link| link.from).collect();
+    transmitters.dedup();
+    let link_from = |node: usize| links[links.partition_point(|link| link.from < node)];
+    for &link in links {
+        let hears = base.interferers(link.to);
+        let disturber = if transmitters.len() < hears.len() {
+            transmitters
+                .iter()
+                .copied()
+                .find(|&node| node != link.from && base.interferes(link.to, node))
+        } else {
+            let heard = hears.iter().chain([&link.to]).copied();
+            heard
+                .filter(|&node| node != link.from)
+                .find(|node| transmitters.binary_search(node).is_ok())
+        };
+        if let Some(node) = disturber {
+            return Some((link, link_from(node)));
+        }
+    }
+    None
+}

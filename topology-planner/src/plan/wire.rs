@@ -1,0 +1,153 @@
+//! The plan on the wire: postcard, in one canonical encoding.
+//!
+//! Every vector is preceded by its length, and an element takes at least a byte, so what is allocated is bounded by the
+//! bytes received, which are bounded by [`MAX_WIRE_BYTES`].
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{FORMAT, MAX_WIRE_BYTES, Medium, Parameter, Plan, PlanDraft, PlanError, json, step};
+use crate::{digraph::Link, forecast::Forecast};
+
+#[derive(Serialize, Deserialize)]
+struct WirePlan {
+    format: String,
+    method: String,
+    parameters: BTreeMap<String, Parameter>,
+    nodes: Vec<(String, Option<String>)>,
+    edges: Vec<(u32, u32)>,
+    interference: Option<Vec<(u32, u32)>>,
+    medium: Medium,
+    steps: Vec<WireStep>,
+    local_steps: u32,
+    forecast: Forecast,
+}
+
+#[derive(Serialize, Deserialize)]
+struct WireStep {
+    keep: Vec<f64>,
+    links: Vec<(u32, u32, f64)>,
+    /// Positions in `links`.
+    slots: Vec<Vec<u32>>,
+}
+
+pub(super) fn read(bytes: &[u8]) -> Result<Plan, PlanError> {
+    if bytes.len() > MAX_WIRE_BYTES {
+        return Err(PlanError::TooLarge { bytes: bytes.len() });
+    }
+    let wire: WirePlan = postcard::from_bytes(bytes).map_err(|error| PlanError::Wire {
+        message: error.to_string(),
+    })?;
+    if wire.format != FORMAT {
+        return Err(PlanError::Format {
+            found: wire.format.chars().take(80).collect(),
+        });
+    }
+    let (names, peers): (Vec<_>, Vec<_>) = wire.nodes.into_iter().unzip();
+    let interference = wire.interference.as_deref().map(widened);
+    let steps = wire.steps.into_iter().enumerate();
+    let draft = PlanDraft {
+        base: json::read_base(names, &widened(&wire.edges), interference.as_deref())?,
+        method: wire.method,
+        parameters: wire.parameters,
+        medium: wire.medium,
+        steps: steps
+            .map(|(number, step)| step.into_draft(number))
+            .collect::<Result<_, _>>()?,
+        local_steps: wire.local_steps,
+    };
+    let plan = json::bind_all(Plan::checked(draft, Some(wire.forecast))?, peers)?;
+    // Two encodings of one plan would have two hashes.
+    if write(&plan) == bytes {
+        Ok(plan)
+    } else {
+        Err(PlanError::NotCanonical)
+    }
+}
+
+pub(super) fn write(plan: &Plan) -> Vec<u8> {
+    let wire = WirePlan {
+        format: FORMAT.to_owned(),
+        method: plan.method.clone(),
+        parameters: plan.parameters.clone(),
+        nodes: plan
+            .nodes()
+            .map(|(name, peer)| (name.to_owned(), peer.map(str::to_owned)))
+            .collect(),
+        edges: narrowed(plan.base.edges()),
+        interference: plan.base.interference_edges().map(narrowed),
+        medium: plan.medium,
+        steps: plan.steps.iter().map(WireStep::of).collect(),
+        local_steps: plan.local_steps,
+        forecast: plan.forecast.clone(),
+    };
+    // Serialising plain data into a growing vector has no way to fail.
+    postcard::to_allocvec(&wire).unwrap_or_default()
+}
+
+impl WireStep {
+    fn of(step: &step::Step) -> Self {
+        let positions = |slot: &Vec<Link>| {
+            slot.iter()
+                .filter_map(|&link| step.position(link))
+                .map(|at| at as u32)
+                .collect()
+        };
+        Self {
+            keep: step.keep().to_vec(),
+            links: step
+                .links()
+                .iter()
+                .map(|link| (link.from as u32, link.to as u32, link.weight))
+                .collect(),
+            slots: step.slots().iter().map(positions).collect(),
+        }
+    }
+
+    fn into_draft(self, number: usize) -> Result<step::StepDraft, PlanError> {
+        let links: Vec<_> = self
+            .links
+            .into_iter()
+            .map(|(from, to, weight)| step::WeightedLink {
+                from: from as usize,
+                to: to as usize,
+                weight,
+            })
+            .collect();
+        let link_at = |&at: &u32| {
+            let out_of_range = || PlanError::Wire {
+                message: format!(
+                    "step {number}: a slot names link number {at} of {}",
+                    links.len()
+                ),
+            };
+            links
+                .get(at as usize)
+                .map(|link| link.link())
+                .ok_or_else(out_of_range)
+        };
+        let slots = self
+            .slots
+            .iter()
+            .map(|slot| slot.iter().map(link_at).collect())
+            .collect::<Result<_, _>>()?;
+        Ok(step::StepDraft {
+            keep: self.keep,
+            links,
+            slots,
+        })
+    }
+}
+
+/// Node numbers are below 65,536.
+fn narrowed(edges: &[(usize, usize)]) -> Vec<(u32, u32)> {
+    edges.iter().map(|&(u, v)| (u as u32, v as u32)).collect()
+}
+
+fn widened(edges: &[(u32, u32)]) -> Vec<(usize, usize)> {
+    edges
+        .iter()
+        .map(|&(u, v)| (u as usize, v as usize))
+        .collect()
+}

@@ -1,0 +1,178 @@
+//! What can be wrong with a topology.
+
+use std::fmt;
+
+use super::{MAX_EDGES, MAX_NAME_BYTES, MAX_NODES};
+
+/// Why a text or a list of edges is not a topology.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TopologyError {
+    /// There are no nodes.
+    #[error("the topology is empty: give at least two nodes and an edge between them")]
+    Empty,
+    /// There is one node only.
+    #[error("node {node:?} is alone: a topology needs at least two nodes")]
+    SingleNode {
+        /// The node.
+        node: String,
+    },
+    /// More nodes than [`MAX_NODES`].
+    #[error("the topology has {nodes} nodes or more: the limit is {MAX_NODES}")]
+    TooManyNodes {
+        /// How many were counted.
+        nodes: usize,
+    },
+    /// More edges than [`MAX_EDGES`].
+    #[error("the topology has {edges} edges or more: the limit is {MAX_EDGES}")]
+    TooManyEdges {
+        /// How many were counted.
+        edges: usize,
+    },
+    /// Two nodes have the same name or id.
+    #[error("two nodes are called {name:?}: give each its own name")]
+    DuplicateName {
+        /// The name.
+        name: String,
+    },
+    /// A name is empty, longer than [`MAX_NAME_BYTES`] or holds control characters.
+    #[error(
+        "the name of node {node} is empty, longer than {MAX_NAME_BYTES} bytes, or holds a control character"
+    )]
+    UnusableName {
+        /// The number of the node.
+        node: usize,
+    },
+    /// An edge names a node number that does not exist.
+    #[error(
+        "edge [{u}, {v}] names a node that does not exist: the {nodes} nodes are numbered from 0"
+    )]
+    UnknownNumber {
+        /// One end.
+        u: usize,
+        /// The other end.
+        v: usize,
+        /// How many nodes there are.
+        nodes: usize,
+    },
+    /// An edge names a node id that is not among the nodes.
+    #[error("an edge names {id:?}, which is not among the nodes: add the node or correct the edge")]
+    UnknownNode {
+        /// The id as it was written.
+        id: String,
+    },
+    /// An edge joins a node to itself.
+    #[error("node {node:?} has an edge to itself: remove it, every node hears itself anyway")]
+    SelfLoop {
+        /// The node.
+        node: String,
+    },
+    /// A link has no reverse.
+    #[error(
+        "{from:?} reaches {to:?} but not the other way round: a topology needs every link in both directions"
+    )]
+    OneWay {
+        /// The node that is heard.
+        from: String,
+        /// The node that is not.
+        to: String,
+    },
+    /// Some nodes cannot reach others.
+    #[error("the topology falls into {} parts with no edge between them: {components}", components.0.len())]
+    Disconnected {
+        /// The parts.
+        components: Components,
+    },
+    /// The interference graph lacks an edge of the topology.
+    #[error(
+        "the interference graph lacks the edge {u:?} - {v:?} of the topology: who is heard also disturbs, add it"
+    )]
+    InterferenceMissesEdge {
+        /// One end.
+        u: String,
+        /// The other end.
+        v: String,
+    },
+    /// A line of an edge list is not understood.
+    #[error("line {line}: {text:?} is not an edge: write two node names, as in \"ana ben\"")]
+    EdgeList {
+        /// The line, from 1.
+        line: usize,
+        /// What it says.
+        text: String,
+    },
+    /// The JSON is not a topology.
+    #[error("line {line}, column {column}: {message}")]
+    Json {
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1.
+        column: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// The XML is not GraphML.
+    #[error("line {line}: {message}")]
+    GraphMl {
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// There is no generator of this name.
+    #[error("there is no generator {name:?}: use one of {known}")]
+    UnknownGenerator {
+        /// The name as it was written.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A generator's parameter is missing, unknown, given twice or out of range.
+    #[error("generator {generator:?}: {message}")]
+    GeneratorParameter {
+        /// The generator.
+        generator: String,
+        /// What is wrong with which parameter.
+        message: String,
+    },
+    /// A random generator found no connected graph.
+    #[error(
+        "{expression}: none of {draws} draws is connected; the last falls into {} parts: {components}; \
+         ask for more edges or another seed", components.0.len()
+    )]
+    NeverConnected {
+        /// The generator expression.
+        expression: String,
+        /// How many graphs were drawn.
+        draws: usize,
+        /// The parts of the last graph.
+        components: Components,
+    },
+}
+
+/// The connected components of a graph, by node names. Displays the first few.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Components(pub Vec<Vec<String>>);
+
+impl fmt::Display for Components {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN_COMPONENTS: usize = 4;
+        const SHOWN_NAMES: usize = 8;
+        for (at, names) in self.0.iter().take(SHOWN_COMPONENTS).enumerate() {
+            let separator = if at == 0 { "" } else { ", " };
+            write!(
+                f,
+                "{separator}{{{}",
+                names[..names.len().min(SHOWN_NAMES)].join(", ")
+            )?;
+            if names.len() > SHOWN_NAMES {
+                write!(f, " and {} more", names.len() - SHOWN_NAMES)?;
+            }
+            f.write_str("}")?;
+        }
+        match self.0.len().saturating_sub(SHOWN_COMPONENTS) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more parts"),
+        }
+    }
+}
