@@ -19,6 +19,8 @@ pub(crate) use mlp::Mlp;
 pub(crate) use softmax::Softmax;
 
 /// Any of the models.
+// There is one network at a time: the size of the small variants does not matter.
+#[allow(clippy::large_enum_variant)]
 #[derive(Module, Debug)]
 pub(crate) enum Network {
     /// Multinomial logistic regression.

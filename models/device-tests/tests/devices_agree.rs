@@ -1,0 +1,146 @@
+//! Every device computes the same training, up to rounding.
+//!
+//! flex and ndarray share no kernel, so each checks the other. The graphics device is reached through
+//! Vulkan, on a card or in software (Mesa: `apt-get install mesa-vulkan-drivers libvulkan1`). Without a
+//! Vulkan driver its part is skipped, and says so, unless `MINGLE_REQUIRE_VULKAN=1` is set.
+
+#![allow(clippy::unwrap_used)]
+
+use mingle_models::{
+    DataSource, Device, DeviceError, DeviceName, Evaluation, Evaluator, Samples, SgdOptions, Task,
+    TrainOutcome, Trainer, TrainerOptions,
+};
+
+/// Single precision keeps 7 digits; some tens of steps lose two or three of them to the order of sums.
+const PARAMETER_TOLERANCE: f32 = 1e-4;
+const LOSS_TOLERANCE: f64 = 1e-4;
+
+const STEPS: u32 = 30;
+
+#[test]
+fn softmax_trains_alike_on_every_device() {
+    training_agrees("softmax");
+}
+
+#[test]
+fn a_multilayer_perceptron_trains_alike_on_every_device() {
+    training_agrees("mlp:hidden=32");
+}
+
+#[test]
+fn the_convolutional_network_computes_and_learns_alike_on_every_device() {
+    let (task, train, test) = digits("cnn");
+    let few = test.select(&[0, 1, 2, 3, 4, 5, 6, 7]);
+    let parameters = task.initial_parameters(3);
+    let one_step = |device: &Device| trained(task, device, train.select(&[0, 1, 2, 3]), 1);
+    let (expected, expected_step) =
+        (evaluated(task, &cpu(), &parameters, &few), one_step(&cpu()));
+    for device in others() {
+        assert_evaluations_agree(&device, &evaluated(task, &device, &parameters, &few), &expected);
+        assert_outcomes_agree(&device, &one_step(&device), &expected_step);
+    }
+}
+
+#[test]
+fn the_graphics_device_names_its_adapter_and_refuses_one_that_is_not_there() {
+    let Some(device) = vulkan() else { return };
+    println!("graphics device: {device}");
+    let adapter = device.adapter();
+    assert_eq!(adapter.backend, "Vulkan");
+    assert!(!adapter.name.is_empty());
+    // Mesa's rasterizer calls itself so; anything else should be a card.
+    assert_eq!(adapter.software, adapter.name.contains("llvmpipe"), "{adapter:?}");
+
+    let error = DeviceName::Wgpu { index: Some(1_000) }.open().unwrap_err();
+    let DeviceError::AdapterIndex { index: 1_000, names } = &error else { panic!("{error}") };
+    assert!(names.contains(&adapter.name), "{error}");
+    let first = DeviceName::Wgpu { index: Some(0) }.open().unwrap();
+    assert_eq!(first.adapter(), adapter);
+}
+
+fn training_agrees(model: &str) {
+    let (task, train, test) = digits(model);
+    let expected = trained(task, &cpu(), train.clone(), STEPS);
+    let parameters = after(task, &expected);
+    let expected_evaluation = evaluated(task, &cpu(), &parameters, &test);
+    // Agreement on nothing learnt would be worth nothing.
+    assert!(expected_evaluation.accuracy > 0.5, "{expected_evaluation:?}");
+    for device in others() {
+        let outcome = trained(task, &device, train.clone(), STEPS);
+        assert_outcomes_agree(&device, &outcome, &expected);
+        let evaluation = evaluated(task, &device, &parameters, &test);
+        assert_evaluations_agree(&device, &evaluation, &expected_evaluation);
+    }
+}
+
+fn digits(model: &str) -> (Task, Samples, Samples) {
+    let data = DataSource::Digits.load(1).unwrap();
+    let task = Task::new(model.parse().unwrap(), data.train.shape(), data.train.classes()).unwrap();
+    (task, data.train, data.test)
+}
+
+fn trained(task: Task, device: &Device, samples: Samples, steps: u32) -> TrainOutcome {
+    let options = TrainerOptions {
+        task,
+        device: device.clone(),
+        sgd: SgdOptions { learning_rate: 0.05, momentum: 0.9, weight_decay: 1e-4 },
+        batch_size: 32,
+        data_seed: 2,
+    };
+    let mut trainer = Trainer::new(options, samples).unwrap();
+    trainer.train(&task.initial_parameters(3), steps).unwrap()
+}
+
+fn after(task: Task, outcome: &TrainOutcome) -> Vec<f32> {
+    let before = task.initial_parameters(3);
+    before.iter().zip(&outcome.delta).map(|(before, change)| before + change).collect()
+}
+
+fn evaluated(task: Task, device: &Device, parameters: &[f32], samples: &Samples) -> Evaluation {
+    Evaluator::new(task, device).evaluate(parameters, samples).unwrap()
+}
+
+fn assert_outcomes_agree(device: &Device, found: &TrainOutcome, expected: &TrainOutcome) {
+    let difference = found
+        .delta
+        .iter()
+        .zip(&expected.delta)
+        .map(|(a, b)| (a - b).abs())
+        .fold(0.0, f32::max);
+    println!("{device}: parameters differ by at most {difference:e}");
+    assert!(difference <= PARAMETER_TOLERANCE, "{device}: parameters differ by {difference:e}");
+    let losses = (f64::from(found.mean_loss), f64::from(expected.mean_loss));
+    assert!((losses.0 - losses.1).abs() <= LOSS_TOLERANCE, "{device}: losses {losses:?}");
+    assert_eq!(found.samples, expected.samples);
+    assert!(expected.delta.iter().any(|change| change.abs() > 10.0 * PARAMETER_TOLERANCE));
+}
+
+fn assert_evaluations_agree(device: &Device, found: &Evaluation, expected: &Evaluation) {
+    assert!((found.loss - expected.loss).abs() <= LOSS_TOLERANCE, "{device}: {found:?}, not {expected:?}");
+    // Two logits that are equal but for rounding may change places in one sample.
+    let one_sample = 1.0 / expected.samples as f64;
+    assert!((found.accuracy - expected.accuracy).abs() <= one_sample, "{device}: {found:?}, not {expected:?}");
+}
+
+fn cpu() -> Device {
+    DeviceName::Cpu.open().unwrap()
+}
+
+/// Every device but the default one.
+fn others() -> Vec<Device> {
+    [DeviceName::NdArray.open().unwrap()].into_iter().chain(vulkan()).collect()
+}
+
+/// The graphics device, or nothing where there is no Vulkan driver and none is required.
+fn vulkan() -> Option<Device> {
+    match DeviceName::Wgpu { index: None }.open() {
+        Ok(device) => Some(device),
+        Err(error @ DeviceError::NoAdapter { .. }) => {
+            let required = std::env::var_os("MINGLE_REQUIRE_VULKAN").is_some_and(|value| value == "1");
+            assert!(!required, "{error}");
+            println!("SKIPPED the graphics device: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}

@@ -1,0 +1,87 @@
+//! The same seeds give the same bits, whatever else runs and on however many threads.
+
+#![allow(clippy::unwrap_used)]
+
+use std::process::Command;
+
+use mingle_models::{DataSource, DeviceName, SgdOptions, Task, Trainer, TrainerOptions};
+
+/// Set in the child processes of [`the_number_of_threads_does_not_change_a_bit`].
+const MODEL: &str = "MINGLE_TEST_MODEL";
+
+/// Trains and returns the change as hexadecimal digits.
+fn trained_bits(model: &str, steps: u32) -> String {
+    let data = DataSource::Digits.load(6).unwrap();
+    let task = Task::new(model.parse().unwrap(), data.train.shape(), 10).unwrap();
+    let options = TrainerOptions {
+        task,
+        device: DeviceName::Cpu.open().unwrap(),
+        sgd: SgdOptions {
+            learning_rate: 0.05,
+            momentum: 0.9,
+            weight_decay: 1e-4,
+        },
+        batch_size: 64,
+        data_seed: 8,
+    };
+    let mut trainer = Trainer::new(options, data.train).unwrap();
+    let outcome = trainer.train(&task.initial_parameters(7), steps).unwrap();
+    // FNV-1a over all bits: different bits, different digest, for all a test can tell.
+    let digest = outcome
+        .delta
+        .iter()
+        .chain([&outcome.mean_loss])
+        .fold(0xcbf2_9ce4_8422_2325u64, |hash, value| {
+            (hash ^ u64::from(value.to_bits())).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+    format!("{digest:016x}")
+}
+
+#[test]
+fn training_twice_at_once_gives_the_bits_of_training_alone() {
+    let alone = trained_bits("mlp", 40);
+    let together: Vec<_> = (0..4)
+        .map(|_| std::thread::spawn(|| trained_bits("mlp", 40)))
+        .collect();
+    for thread in together {
+        assert_eq!(thread.join().unwrap(), alone);
+    }
+}
+
+#[test]
+fn the_number_of_threads_does_not_change_a_bit() {
+    // The wide hidden layer and the convolutions are large enough to be divided among threads.
+    for model in ["mlp:hidden=2048", "cnn"] {
+        let digests: Vec<String> = ["1", "2", "5"]
+            .iter()
+            .map(|threads| digest_with(model, threads))
+            .collect();
+        assert!(
+            digests.iter().all(|digest| *digest == digests[0]),
+            "{model}: {digests:?}"
+        );
+    }
+}
+
+/// The digest of a fresh process which uses this many threads.
+fn digest_with(model: &str, threads: &str) -> String {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child_prints_its_digest", "--nocapture"])
+        .env(MODEL, model)
+        .env("RAYON_NUM_THREADS", threads)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let digest = text.lines().find_map(|line| line.strip_prefix("digest "));
+    digest
+        .unwrap_or_else(|| panic!("no digest in {text}"))
+        .to_owned()
+}
+
+#[test]
+fn child_prints_its_digest() {
+    // Does nothing unless started by the test above.
+    if let Ok(model) = std::env::var(MODEL) {
+        println!("\ndigest {}", trained_bits(&model, 3));
+    }
+}
