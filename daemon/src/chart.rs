@@ -66,8 +66,6 @@ pub(crate) enum Weight {
     Bold,
     /// One of many: a peer.
     Thin,
-    /// Not measured: a forecast, a target that moves.
-    Dashed,
 }
 
 /// A horizontal line with a label in the right margin.
@@ -125,7 +123,7 @@ path{fill:none;stroke-width:1}\
 .event{font-size:11px;fill:#92400e}.mark{stroke:#b45309;stroke-dasharray:2 3}\
 .grid{stroke:#e5e7eb}.minor{stroke:#f1f3f5}.frame{stroke:#9ca3af}.reference{stroke:#374151;stroke-dasharray:5 3}\
 .line{stroke-linejoin:round;stroke-linecap:round}.bold{stroke-width:2.6}\
-.thin{stroke-width:1.2;stroke-opacity:.75}.dashed{stroke-width:1.6;stroke-dasharray:6 4}";
+.thin{stroke-width:1.2;stroke-opacity:.75}";
 
 /// Everything that is decided before drawing: axis, colours, and where the panels stand.
 struct Chart<'a> {
@@ -243,7 +241,7 @@ impl<'a> Chart<'a> {
             .iter()
             .filter_map(|reference| Some((y(reference.value)?, &*reference.label)));
         self.references(svg, placed.collect(), top);
-        for weight in [Weight::Thin, Weight::Dashed, Weight::Bold] {
+        for weight in [Weight::Thin, Weight::Bold] {
             for series in panel.series.iter().filter(|series| series.weight == weight) {
                 self.series(svg, series, y);
             }
@@ -337,6 +335,5 @@ fn line_class(weight: Weight) -> &'static str {
     match weight {
         Weight::Bold => "line bold",
         Weight::Thin => "line thin",
-        Weight::Dashed => "line dashed",
     }
 }

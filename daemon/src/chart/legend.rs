@@ -12,7 +12,6 @@ const BOLD_COLOURS: [&str; 4] = ["#14304f", "#b3261e", "#1b6e53", "#6b2fa0"];
 const THIN_COLOURS: [&str; TOLD_APART] = [
     "#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#3fa7a3", "#c9a227", "#b07aa1", "#9c755f",
 ];
-const DASHED_COLOUR: &str = "#6b7280";
 const CROWD_COLOUR: &str = "#9db2c9";
 
 const FONT_SIZE: f64 = 12.0;
@@ -39,18 +38,18 @@ pub(super) struct Entry {
 }
 
 impl<'a> Legend<'a> {
-    /// Bold and dashed lines come first; a crowd of thin ones is one entry, named after its first and last.
+    /// Bold lines come first; a crowd of thin ones is one entry, named after its first and last.
     pub(super) fn new(panels: &'a [Panel], left: f64, right: f64) -> Self {
-        let others = named_once(panels, |weight| weight != Weight::Thin);
-        let thin = named_once(panels, |weight| weight == Weight::Thin);
+        let bold = named_once(panels, Weight::Bold);
+        let thin = named_once(panels, Weight::Thin);
         let crowded = thin.len() > TOLD_APART;
         let mut legend = Self {
-            colours: colours(&others, &thin),
+            colours: colours(&bold, &thin),
             entries: Vec::new(),
         };
 
         let mut labels: Vec<(String, &Series)> = Vec::new();
-        labels.extend(others.iter().map(|series| (series.name.clone(), *series)));
+        labels.extend(bold.iter().map(|series| (series.name.clone(), *series)));
         match (thin.first(), thin.last()) {
             (Some(first), Some(last)) if crowded => {
                 labels.push((format!("{} … {}", first.name, last.name), first));
@@ -88,31 +87,21 @@ impl<'a> Legend<'a> {
     }
 }
 
-/// The first series of each name whose weight is `wanted`, in the order they appear.
-fn named_once(panels: &[Panel], wanted: impl Fn(Weight) -> bool) -> Vec<&Series> {
+/// The first series of each name among those of `weight`, in the order they appear.
+fn named_once(panels: &[Panel], weight: Weight) -> Vec<&Series> {
     let mut seen = BTreeSet::new();
     let all = panels.iter().flat_map(|panel| &panel.series);
-    all.filter(|series| wanted(series.weight) && seen.insert(&*series.name))
+    all.filter(|series| series.weight == weight && seen.insert(&*series.name))
         .collect()
 }
 
-fn colours<'a>(others: &[&'a Series], thin: &[&'a Series]) -> BTreeMap<&'a str, &'static str> {
+fn colours<'a>(bold: &[&'a Series], thin: &[&'a Series]) -> BTreeMap<&'a str, &'static str> {
     let mut colours = BTreeMap::new();
     if thin.len() <= TOLD_APART {
-        colours.extend(
-            thin.iter()
-                .zip(THIN_COLOURS)
-                .map(|(series, colour)| (&*series.name, colour)),
-        );
+        let named = thin.iter().zip(THIN_COLOURS);
+        colours.extend(named.map(|(series, colour)| (&*series.name, colour)));
     }
-    let mut bold = BOLD_COLOURS.into_iter().cycle();
-    for series in others {
-        let colour = if series.weight == Weight::Bold {
-            bold.next()
-        } else {
-            None
-        };
-        colours.insert(&series.name, colour.unwrap_or(DASHED_COLOUR));
-    }
+    let named = bold.iter().zip(BOLD_COLOURS.into_iter().cycle());
+    colours.extend(named.map(|(series, colour)| (&*series.name, colour)));
     colours
 }
