@@ -47,6 +47,13 @@ pub enum Event {
         /// The first global step it takes part in.
         step: u64,
     },
+    /// The node had fallen so far behind that it skipped steps to rejoin its neighbours.
+    CaughtUp {
+        /// The step it was about to begin.
+        from: u64,
+        /// The step it goes on with.
+        to: u64,
+    },
     /// A period is complete.
     RoundFinished(RoundReport),
     /// A neighbour is no longer waited for or sent to.

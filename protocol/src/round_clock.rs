@@ -17,6 +17,7 @@ pub(crate) struct RoundClock {
     floor: Duration,
     usual: Option<Duration>,
     started: Time,
+    in_vain: Duration,
 }
 
 impl RoundClock {
@@ -25,28 +26,41 @@ impl RoundClock {
             floor,
             usual: None,
             started: Time::default(),
+            in_vain: Duration::ZERO,
         }
     }
 
     /// A round begins.
     pub(crate) fn start(&mut self, now: Time) {
         self.started = now;
+        self.in_vain = Duration::ZERO;
+    }
+
+    /// Part of this round was spent waiting in vain: it says nothing about how long rounds take, and counting it would
+    /// let every missed deadline make the next one longer.
+    pub(crate) fn discount(&mut self, waited: Duration) {
+        self.in_vain += waited;
     }
 
     /// The round is over; returns how long it took.
     pub(crate) fn finish(&mut self, now: Time) -> Duration {
         let took = now.since(self.started);
+        let useful = self.useful(now);
         self.usual = Some(match self.usual {
-            None => took,
-            Some(usual) => (usual * (NEWEST - 1) + took) / NEWEST,
+            None => useful,
+            Some(usual) => (usual * (NEWEST - 1) + useful) / NEWEST,
         });
         took
+    }
+
+    fn useful(&self, now: Time) -> Duration {
+        now.since(self.started).saturating_sub(self.in_vain)
     }
 
     /// When a wait that begins now ends: after twice the usual round time, or twice what this round has taken already,
     /// so that even the first round waits for a neighbour that trains at half the speed; never less than the floor.
     pub(crate) fn deadline(&self, now: Time) -> Time {
-        let usual = self.usual.unwrap_or_default().max(now.since(self.started));
+        let usual = self.usual.unwrap_or_default().max(self.useful(now));
         now + (usual * 2).min(LONGEST_DEADLINE).max(self.floor)
     }
 }

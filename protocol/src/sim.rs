@@ -1,1 +1,28 @@
-//! Simulator.
+//! A deterministic simulator: many production nodes in one thread, on virtual time, with faults.
+//!
+//! Nothing here is a model of the protocol. The nodes are [`Node`](crate::Node)s, their messages pass through the real
+//! [`wire`](crate::wire) format, and after every single event the mass of the whole swarm is added up as integers, from
+//! the parcels the simulator saw on the wire rather than from the nodes' own books. A run is a function of its seed,
+//! and its [digest](Swarm::digest) says whether two runs were the same to the bit.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use mingle_protocol::{NodeId, Schedule, Step, Time, sim::{Swarm, SwarmConfig}};
+//!
+//! // Three nodes in a ring, each keeping half: they agree on the average of 0, 3 and 6.
+//! let links = (0..3).map(|i| (NodeId(i), NodeId((i + 1) % 3), 0.5)).collect();
+//! let plan = Schedule::new(3, &[Step { keep: vec![0.5; 3], links }], 0)?;
+//! let config = SwarmConfig::averaging(Arc::new(plan), vec![vec![0.0], vec![3.0], vec![6.0]], 40);
+//! let mut swarm = Swarm::new(config)?;
+//! swarm.run_until_drained(Time::from_millis(60_000))?;
+//! assert!((swarm.ratio(NodeId(1))[0] - 3.0).abs() < 1e-5);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod conservation;
+mod network;
+mod swarm;
+mod trace;
+
+pub use network::NetworkModel;
+pub use swarm::{Fault, SimError, Swarm, SwarmConfig, Trainer};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Node, Phase, Wait};
 use crate::config::WaitPolicy;
 use crate::effect::{Effect, Event, Fault, RoundReport, SkippedDelta, Suspension};
-use crate::link::InLink;
+use crate::link::{InLink, WINDOW};
 use crate::mass::Mass;
 use crate::message::{Message, Parcel, ParcelHeader};
 use crate::payload::first_unusable;
@@ -129,7 +129,33 @@ impl Node {
             .min(self.last_step)
     }
 
+    /// Where a node that has fallen far behind goes on: a synchronous or bounded swarm would otherwise wait for it in
+    /// vain in every step, and hold parcels for steps it will not reach for a long time. `None` while it keeps up.
+    ///
+    /// A neighbour that is further ahead than the window (or the allowed staleness) can only be so because it has
+    /// gone on without us, so without faults nobody ever jumps. An asynchronous node jumps only to the end, when
+    /// everyone who could send it something has got there.
+    fn overdue_step(&self) -> Option<u64> {
+        let allowed = match self.config.policy {
+            WaitPolicy::Sync => WINDOW as u64,
+            WaitPolicy::Bounded { staleness } => staleness.max(WINDOW as u64),
+            WaitPolicy::Async => {
+                let mut links = self.peers.values().filter_map(|peer| peer.incoming.as_ref()).peekable();
+                let all_done = links.peek().is_some() && links.all(|link| link.passed() >= self.last_step);
+                return all_done.then_some(self.last_step).filter(|last| *last > self.step);
+            }
+        };
+        let target = self.catch_up_step();
+        let horizon = self.step.saturating_add(allowed.saturating_add(2).saturating_mul(self.config.schedule.period()));
+        (target > horizon).then_some(target)
+    }
+
     fn begin_step(&mut self) -> bool {
+        if let Some(step) = self.overdue_step() {
+            self.report(Event::CaughtUp { from: self.step, to: step });
+            self.step = step;
+            self.absorb_until(step);
+        }
         if self.stopping || self.step >= self.last_step || self.is_left_alone() {
             return self.begin_draining();
         }

@@ -1,0 +1,175 @@
+//! The simulated network: when, how often and whether a message arrives.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::time::Duration;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::schedule::NodeId;
+use crate::time::Time;
+
+/// What the network does to messages.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NetworkModel {
+    /// Probability that a message is lost.
+    pub drop: f64,
+    /// Probability that a message arrives twice.
+    pub duplicate: f64,
+    /// Shortest and longest delay; uniform between them.
+    pub delay: (Duration, Duration),
+    /// Whether messages of a directed link keep their order and are lost only with the link, like a stream. Otherwise
+    /// they are datagrams: every one takes its own time.
+    pub is_stream: bool,
+}
+
+impl NetworkModel {
+    /// Streams with 1 to 20 ms of delay: nothing is lost while a link is up.
+    pub fn streams() -> Self {
+        Self {
+            drop: 0.0,
+            duplicate: 0.0,
+            delay: (Duration::from_millis(1), Duration::from_millis(20)),
+            is_stream: true,
+        }
+    }
+
+    /// Datagrams with 1 to 100 ms of delay, so reordered, of which a fraction is lost or duplicated.
+    pub fn datagrams(drop: f64, duplicate: f64) -> Self {
+        Self { drop, duplicate, delay: (Duration::from_millis(1), Duration::from_millis(100)), is_stream: false }
+    }
+}
+
+/// Something that will happen.
+#[derive(Debug)]
+pub(super) struct Scheduled<T> {
+    pub(super) at: Time,
+    order: u64,
+    pub(super) what: T,
+}
+
+impl<T> PartialEq for Scheduled<T> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at, self.order) == (other.at, other.order)
+    }
+}
+impl<T> Eq for Scheduled<T> {}
+impl<T> PartialOrd for Scheduled<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl<T> Ord for Scheduled<T> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.order).cmp(&(other.at, other.order))
+    }
+}
+
+/// Future events in the order of their time, then of their making.
+#[derive(Debug)]
+pub(super) struct Agenda<T> {
+    heap: BinaryHeap<Reverse<Scheduled<T>>>,
+    made: u64,
+}
+
+impl<T> Agenda<T> {
+    pub(super) fn new() -> Self {
+        Self { heap: BinaryHeap::new(), made: 0 }
+    }
+
+    pub(super) fn add(&mut self, at: Time, what: T) {
+        self.made += 1;
+        self.heap.push(Reverse(Scheduled { at, order: self.made, what }));
+    }
+
+    pub(super) fn next_at(&self) -> Option<Time> {
+        self.heap.peek().map(|Reverse(next)| next.at)
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Scheduled<T>> {
+        self.heap.pop().map(|Reverse(next)| next)
+    }
+}
+
+/// Decides the fate of messages. All randomness of a simulation is here.
+#[derive(Debug)]
+pub(super) struct Network {
+    model: NetworkModel,
+    rng: ChaCha8Rng,
+    /// Latest arrival so far on each directed link of a stream.
+    busy_until: BTreeMap<(NodeId, NodeId), Time>,
+    cut: BTreeSet<(NodeId, NodeId)>,
+    /// Times each pair has been connected: what was under way on an earlier stream is lost.
+    connections: BTreeMap<(NodeId, NodeId), u64>,
+}
+
+impl Network {
+    pub(super) fn new(model: NetworkModel, seed: u64) -> Self {
+        Self {
+            model,
+            rng: ChaCha8Rng::seed_from_u64(seed),
+            busy_until: BTreeMap::new(),
+            cut: BTreeSet::new(),
+            connections: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn is_stream(&self) -> bool {
+        self.model.is_stream
+    }
+
+    /// When the copies of a message sent now arrive: none, one or two.
+    pub(super) fn route(&mut self, now: Time, from: NodeId, to: NodeId) -> Vec<Time> {
+        if self.is_cut(from, to) {
+            return Vec::new();
+        }
+        if self.model.is_stream {
+            let at = now + self.draw_between(self.model.delay);
+            let latest = self.busy_until.entry((from, to)).or_default();
+            *latest = at.max(*latest);
+            return vec![*latest];
+        }
+        if self.rng.random_bool(self.model.drop) {
+            return Vec::new();
+        }
+        let copies = 1 + usize::from(self.rng.random_bool(self.model.duplicate));
+        (0..copies).map(|_| now + self.draw_between(self.model.delay)).collect()
+    }
+
+    /// A duration drawn uniformly from `shortest ..= longest`.
+    pub(super) fn draw_between(&mut self, (shortest, longest): (Duration, Duration)) -> Duration {
+        let micros = |span: Duration| u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
+        let longest = micros(longest).max(micros(shortest));
+        Duration::from_micros(self.rng.random_range(micros(shortest)..=longest))
+    }
+
+    pub(super) fn cut(&mut self, a: NodeId, b: NodeId) {
+        self.cut.insert(pair(a, b));
+        self.reconnect(a, b);
+    }
+
+    pub(super) fn mend(&mut self, a: NodeId, b: NodeId) {
+        self.cut.remove(&pair(a, b));
+    }
+
+    pub(super) fn is_cut(&self, a: NodeId, b: NodeId) -> bool {
+        self.cut.contains(&pair(a, b))
+    }
+
+    /// The present connection of two nodes; over datagrams there is only ever one.
+    pub(super) fn connection(&self, a: NodeId, b: NodeId) -> u64 {
+        self.connections.get(&pair(a, b)).copied().unwrap_or(0)
+    }
+
+    /// Streams between two nodes break: whatever is under way on them is lost.
+    pub(super) fn reconnect(&mut self, a: NodeId, b: NodeId) {
+        if self.model.is_stream {
+            *self.connections.entry(pair(a, b)).or_default() += 1;
+        }
+    }
+}
+
+fn pair(a: NodeId, b: NodeId) -> (NodeId, NodeId) {
+    (a.min(b), a.max(b))
+}

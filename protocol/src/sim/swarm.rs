@@ -1,0 +1,471 @@
+//! The host of a simulation.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use super::conservation::Conservation;
+use super::network::{Agenda, Network, NetworkModel};
+use super::trace::{Entry, Trace};
+use crate::audit::{AuditReport, audit};
+use crate::config::{NodeConfig, NodeError, WaitPolicy};
+use crate::effect::{Effect, Event};
+use crate::input::Input;
+use crate::ledger::LedgerSummary;
+use crate::message::{Generation, Identity, Message, ParcelHeader};
+use crate::node::Node;
+use crate::schedule::{NodeId, Schedule};
+use crate::time::Time;
+use crate::wire::{MessageReader, WireError, encode};
+
+/// Events at one instant after which a simulation is considered stuck.
+const MOST_EVENTS_PER_INSTANT: u32 = 100_000;
+
+/// Trains one node for one round: `(node, round, z, local_steps)` to the change of z.
+pub type Trainer = Box<dyn FnMut(NodeId, u64, &[f32], u32) -> Vec<f32>>;
+
+/// What to simulate.
+pub struct SwarmConfig {
+    /// The plan.
+    pub schedule: Arc<Schedule>,
+    /// The initial ratio of every node, `[nodes][dimension]`.
+    pub initial: Vec<Vec<f32>>,
+    /// Periods to run.
+    pub rounds: u64,
+    /// How nodes wait.
+    pub policy: WaitPolicy,
+    /// What the network does.
+    pub network: NetworkModel,
+    /// Seed of every random decision.
+    pub seed: u64,
+    /// Retransmission timeout; needed where the network loses messages.
+    pub retransmit_after: Option<Duration>,
+    /// Shortest and longest time one round of training takes.
+    pub training_time: (Duration, Duration),
+    /// The local training.
+    pub trainer: Trainer,
+}
+
+impl SwarmConfig {
+    /// Pure averaging over streams, synchronous, seed 0.
+    pub fn averaging(schedule: Arc<Schedule>, initial: Vec<Vec<f32>>, rounds: u64) -> Self {
+        Self {
+            schedule,
+            initial,
+            rounds,
+            policy: WaitPolicy::Sync,
+            network: NetworkModel::streams(),
+            seed: 0,
+            retransmit_after: None,
+            training_time: (Duration::from_millis(1), Duration::from_millis(50)),
+            trainer: Box::new(|_, _, z, _| vec![0.0; z.len()]),
+        }
+    }
+}
+
+impl fmt::Debug for SwarmConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SwarmConfig")
+            .field("nodes", &self.schedule.nodes())
+            .field("rounds", &self.rounds)
+            .field("policy", &self.policy)
+            .field("network", &self.network)
+            .field("seed", &self.seed)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Something that goes wrong, or that someone does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A node vanishes with everything it holds.
+    Crash(NodeId),
+    /// A crashed node starts again, without its state.
+    Restart(NodeId),
+    /// Two nodes lose each other.
+    LinkDown(NodeId, NodeId),
+    /// They find each other again.
+    LinkUp(NodeId, NodeId),
+    /// A node is asked to stop.
+    Stop(NodeId),
+}
+
+enum Happening {
+    Delivery { from: NodeId, to: NodeId, connection: u64, bytes: Arc<[u8]> },
+    Trained { id: NodeId, incarnation: u64, round: u64, delta: Vec<f32> },
+    Fault(Fault),
+}
+
+/// A swarm under simulation.
+pub struct Swarm {
+    config: SwarmConfig,
+    now: Time,
+    nodes: BTreeMap<NodeId, Node>,
+    incarnations: BTreeMap<NodeId, u64>,
+    drained: BTreeMap<NodeId, bool>,
+    agenda: Agenda<Happening>,
+    network: Network,
+    conservation: Conservation,
+    trace: Trace,
+    events: Vec<(Time, NodeId, Event)>,
+    events_now: u32,
+}
+
+impl fmt::Debug for Swarm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Swarm").field("config", &self.config).field("now", &self.now).finish_non_exhaustive()
+    }
+}
+
+/// Why a simulation ended early. All but `NotDrained` mean a bug in the node.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum SimError {
+    /// A node could not be made.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    /// A node's mass changed by something else than the parcels it sent and applied.
+    #[error("at {now} node {id} holds {holds} units and should hold {should_hold}")]
+    NodeMass {
+        /// When.
+        now: Time,
+        /// The node.
+        id: NodeId,
+        /// What it holds.
+        holds: u128,
+        /// What it should hold.
+        should_hold: i128,
+    },
+    /// The swarm's mass is not what the founders brought.
+    #[error("at {now} the swarm has {total} units, and its founders brought {expected}")]
+    TotalMass {
+        /// When.
+        now: Time,
+        /// What there is.
+        total: u128,
+        /// What there should be.
+        expected: u128,
+    },
+    /// A node applied a parcel that was never sent, or applied it twice.
+    #[error("at {now} node {to} applied parcel {seq} of node {from}, which is not under way")]
+    UnknownParcel {
+        /// When.
+        now: Time,
+        /// The sender.
+        from: NodeId,
+        /// The receiver.
+        to: NodeId,
+        /// The parcel's number.
+        seq: u64,
+    },
+    /// A message did not survive the wire format.
+    #[error("at {now} a message from {from} to {to} cannot be decoded: {error}")]
+    Wire {
+        /// When.
+        now: Time,
+        /// The sender.
+        from: NodeId,
+        /// The receiver.
+        to: NodeId,
+        /// What is wrong.
+        error: WireError,
+    },
+    /// Virtual time stands still.
+    #[error("at {now} the swarm keeps itself busy without time passing, last at node {id}")]
+    Livelock {
+        /// When.
+        now: Time,
+        /// The node served last.
+        id: NodeId,
+    },
+    /// Time ran out.
+    #[error("at {now} nodes {waiting:?} have not drained")]
+    NotDrained {
+        /// When.
+        now: Time,
+        /// Who has not.
+        waiting: Vec<NodeId>,
+    },
+}
+
+impl Swarm {
+    /// A swarm of founders, all of whose links come up at time zero.
+    ///
+    /// # Errors
+    /// [`SimError::Node`] when the configuration makes no node.
+    pub fn new(config: SwarmConfig) -> Result<Self, SimError> {
+        let nodes = config.schedule.nodes();
+        let mut swarm = Self {
+            now: Time::default(),
+            nodes: BTreeMap::new(),
+            incarnations: BTreeMap::new(),
+            drained: BTreeMap::new(),
+            agenda: Agenda::new(),
+            network: Network::new(config.network.clone(), config.seed),
+            conservation: Conservation::new(),
+            trace: Trace::default(),
+            events: Vec::new(),
+            events_now: 0,
+            config,
+        };
+        let ids = || (0..nodes as u32).map(NodeId);
+        for id in ids() {
+            swarm.make(id)?;
+        }
+        for id in ids() {
+            swarm.connect(id)?;
+        }
+        Ok(swarm)
+    }
+
+    /// Arranges for a fault at a time to come.
+    pub fn at(&mut self, time: Time, fault: Fault) {
+        self.agenda.add(time, Happening::Fault(fault));
+    }
+
+    /// Runs until every living node has drained and no fault is left to happen.
+    ///
+    /// # Errors
+    /// [`SimError`]: a broken invariant, or `limit` reached before that.
+    pub fn run_until_drained(&mut self, limit: Time) -> Result<(), SimError> {
+        while !self.drained.values().all(|drained| *drained) {
+            if !self.step(limit)? {
+                let waiting = self.drained.iter().filter(|(_, drained)| !**drained).map(|(id, _)| *id).collect();
+                return Err(SimError::NotDrained { now: self.now, waiting });
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs until `time`.
+    ///
+    /// # Errors
+    /// [`SimError`]: a broken invariant.
+    pub fn run_until(&mut self, time: Time) -> Result<(), SimError> {
+        while self.step(time)? {}
+        self.now = self.now.max(time);
+        Ok(())
+    }
+
+    /// Virtual time.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// A living node.
+    pub fn node(&self, id: NodeId) -> Option<&Node> {
+        self.nodes.get(&id)
+    }
+
+    /// A living node's ratio; empty for a dead one.
+    pub fn ratio(&mut self, id: NodeId) -> Arc<[f32]> {
+        self.nodes.get_mut(&id).map(Node::ratio).unwrap_or_default()
+    }
+
+    /// The books of all living nodes.
+    pub fn books(&self) -> Vec<(NodeId, LedgerSummary)> {
+        self.nodes.iter().map(|(id, node)| (*id, node.ledger())).collect()
+    }
+
+    /// The audit of those books.
+    pub fn audit(&self) -> AuditReport {
+        audit(&self.books(), self.config.schedule.nodes())
+    }
+
+    /// Everything the nodes reported.
+    pub fn events(&self) -> &[(Time, NodeId, Event)] {
+        &self.events
+    }
+
+    /// How often conservation was checked.
+    pub fn checks(&self) -> u64 {
+        self.conservation.checks()
+    }
+
+    /// Mass that crashed nodes held when they died, in units; the simulator knows, the survivors must find out.
+    pub fn lost_with_nodes(&self) -> u128 {
+        self.conservation.lost_with_nodes()
+    }
+
+    /// Mass in parcels not applied by the life they are meant for, in units.
+    pub fn outstanding(&self) -> u128 {
+        self.conservation.outstanding()
+    }
+
+    /// A hash of all that happened; equal for equal runs.
+    pub fn digest(&self) -> [u8; 32] {
+        self.trace.digest()
+    }
+
+    /// How many things happened.
+    pub fn trace_length(&self) -> u64 {
+        self.trace.events()
+    }
+
+    /// Lets the next thing happen, unless it lies beyond `limit`.
+    fn step(&mut self, limit: Time) -> Result<bool, SimError> {
+        let tick = self.nodes.iter().filter_map(|(id, node)| Some((node.next_deadline()?.max(self.now), *id))).min();
+        let happening = self.agenda.next_at();
+        let is_tick = tick.is_some_and(|(at, _)| happening.is_none_or(|happening| at < happening));
+        let Some(at) = tick.filter(|_| is_tick).map(|(at, _)| at).or(happening).filter(|at| *at <= limit) else {
+            return Ok(false);
+        };
+        self.events_now = if at > self.now { 0 } else { self.events_now + 1 };
+        self.now = at;
+        match tick.filter(|_| is_tick) {
+            Some((_, id)) => self.input(id, Input::Tick, Entry::Ticked, &[])?,
+            None => {
+                if let Some(next) = self.agenda.pop() {
+                    self.happen(next.what)?;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn happen(&mut self, what: Happening) -> Result<(), SimError> {
+        match what {
+            Happening::Delivery { from, to, connection, bytes } => {
+                if self.network.connection(from, to) != connection || !self.nodes.contains_key(&to) {
+                    return Ok(());
+                }
+                let now = self.now;
+                let mut reader = MessageReader::new(self.config.initial[to.index()].len());
+                let messages = reader.feed(&bytes).map_err(|error| SimError::Wire { now, from, to, error })?;
+                for message in messages {
+                    self.input(to, Input::Received { from, message }, Entry::Delivered, &bytes)?;
+                }
+                Ok(())
+            }
+            Happening::Trained { id, incarnation, round, delta } => {
+                if self.incarnations.get(&id) != Some(&incarnation) {
+                    return Ok(());
+                }
+                self.input(id, Input::Trained { round, delta }, Entry::Trained, &round.to_le_bytes())
+            }
+            Happening::Fault(fault) => self.inflict(fault),
+        }
+    }
+
+    fn inflict(&mut self, fault: Fault) -> Result<(), SimError> {
+        self.trace.record(self.now, NodeId(0), Entry::Faulted, format!("{fault:?}").as_bytes());
+        match fault {
+            Fault::Crash(id) => self.crash(id),
+            Fault::Restart(id) if !self.nodes.contains_key(&id) => {
+                self.make(id)?;
+                self.connect(id)
+            }
+            Fault::Restart(_) => Ok(()),
+            Fault::Stop(id) => self.input(id, Input::Stop, Entry::Faulted, &[]),
+            Fault::LinkDown(a, b) => {
+                self.network.cut(a, b);
+                self.input(a, Input::LinkDown { peer: b }, Entry::Faulted, &[])?;
+                self.input(b, Input::LinkDown { peer: a }, Entry::Faulted, &[])
+            }
+            Fault::LinkUp(a, b) => {
+                self.network.mend(a, b);
+                self.link_up(a, b)
+            }
+        }
+    }
+
+    fn crash(&mut self, id: NodeId) -> Result<(), SimError> {
+        let Some(node) = self.nodes.remove(&id) else {
+            return Ok(());
+        };
+        self.conservation.died(id);
+        self.drained.remove(&id);
+        for peer in node.neighbours() {
+            self.network.reconnect(id, peer);
+            if self.network.is_stream() {
+                self.input(peer, Input::LinkDown { peer: id }, Entry::Faulted, &[])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn make(&mut self, id: NodeId) -> Result<(), SimError> {
+        let incarnation = self.incarnations.entry(id).or_insert(0);
+        *incarnation += 1;
+        let config = &self.config;
+        let initial = config.initial.get(id.index()).cloned().unwrap_or_default();
+        let mut node_config = NodeConfig::new(id, Arc::clone(&config.schedule), initial, config.rounds);
+        node_config.identity = Identity { incarnation: *incarnation, boot_nonce: *incarnation };
+        node_config.generation = Generation { counter: 0, plan_hash: [1; 32] };
+        node_config.policy = config.policy;
+        node_config.retransmit_after = config.retransmit_after;
+        let node = Node::new(node_config)?;
+        self.conservation.born(id, node.ledger());
+        self.nodes.insert(id, node);
+        self.drained.insert(id, false);
+        self.input(id, Input::Start, Entry::Faulted, &[])
+    }
+
+    fn connect(&mut self, id: NodeId) -> Result<(), SimError> {
+        let peers: Vec<NodeId> = self.nodes.get(&id).map(|node| node.neighbours().collect()).unwrap_or_default();
+        for peer in peers {
+            self.link_up(id, peer)?;
+        }
+        Ok(())
+    }
+
+    fn link_up(&mut self, a: NodeId, b: NodeId) -> Result<(), SimError> {
+        if self.network.is_cut(a, b) || !self.nodes.contains_key(&a) || !self.nodes.contains_key(&b) {
+            return Ok(());
+        }
+        self.input(a, Input::LinkUp { peer: b }, Entry::Faulted, &[])?;
+        self.input(b, Input::LinkUp { peer: a }, Entry::Faulted, &[])
+    }
+
+    /// Serves one input, carries out its effects and checks the mass.
+    fn input(&mut self, id: NodeId, input: Input, entry: Entry, content: &[u8]) -> Result<(), SimError> {
+        self.trace.record(self.now, id, entry, content);
+        if self.events_now > MOST_EVENTS_PER_INSTANT {
+            return Err(SimError::Livelock { now: self.now, id });
+        }
+        let Some(node) = self.nodes.get_mut(&id) else {
+            return Ok(());
+        };
+        let effects = node.handle(self.now, input);
+        let books = node.ledger();
+        let mut sent: Vec<(NodeId, ParcelHeader)> = Vec::new();
+        for effect in effects {
+            match effect {
+                Effect::Send { to, message } => {
+                    if let Message::Parcel(parcel) = &message {
+                        sent.push((to, parcel.header));
+                    }
+                    self.transmit(id, to, message);
+                }
+                Effect::Train { round, from, local_steps } => self.train(id, round, &from, local_steps),
+                Effect::Report(event) => {
+                    self.trace.record(self.now, id, Entry::Reported, format!("{event:?}").as_bytes());
+                    self.events.push((self.now, id, event));
+                }
+                Effect::Drained => {
+                    self.drained.insert(id, true);
+                }
+            }
+        }
+        self.conservation.check(self.now, id, books, &sent)
+    }
+
+    fn transmit(&mut self, from: NodeId, to: NodeId, message: Message) {
+        let bytes: Arc<[u8]> = encode(message).slices().flatten().copied().collect();
+        self.trace.record(self.now, from, Entry::Sent, &bytes);
+        let connection = self.network.connection(from, to);
+        for at in self.network.route(self.now, from, to) {
+            self.agenda.add(at, Happening::Delivery { from, to, connection, bytes: Arc::clone(&bytes) });
+        }
+    }
+
+    fn train(&mut self, id: NodeId, round: u64, from: &[f32], local_steps: u32) {
+        let delta = (self.config.trainer)(id, round, from, local_steps);
+        let incarnation = self.incarnations.get(&id).copied().unwrap_or(0);
+        let at = self.now + self.network.draw_between(self.config.training_time);
+        self.agenda.add(at, Happening::Trained { id, incarnation, round, delta });
+    }
+}

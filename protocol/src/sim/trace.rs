@@ -1,0 +1,42 @@
+//! A running hash of everything that happened, so that two runs can be compared by one line.
+
+use crate::schedule::NodeId;
+use crate::time::Time;
+
+/// BLAKE3 over the events of a run.
+#[derive(Debug, Default)]
+pub(super) struct Trace {
+    hasher: blake3::Hasher,
+    events: u64,
+}
+
+/// What kind of event a trace entry is.
+#[derive(Clone, Copy, Debug)]
+#[repr(u8)]
+pub(super) enum Entry {
+    Delivered = 1,
+    Trained = 2,
+    Ticked = 3,
+    Faulted = 4,
+    Reported = 5,
+    Sent = 6,
+}
+
+impl Trace {
+    pub(super) fn record(&mut self, now: Time, node: NodeId, entry: Entry, content: &[u8]) {
+        self.events += 1;
+        self.hasher.update(&now.micros().to_le_bytes());
+        self.hasher.update(&node.0.to_le_bytes());
+        self.hasher.update(&[entry as u8]);
+        self.hasher.update(&(content.len() as u64).to_le_bytes());
+        self.hasher.update(content);
+    }
+
+    pub(super) fn events(&self) -> u64 {
+        self.events
+    }
+
+    pub(super) fn digest(&self) -> [u8; 32] {
+        *self.hasher.finalize().as_bytes()
+    }
+}

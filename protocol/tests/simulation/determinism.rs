@@ -1,0 +1,67 @@
+//! The same seed gives the same run; a synchronous swarm gives the same bits whatever the network's timing.
+
+use std::time::Duration;
+
+use mingle_protocol::WaitPolicy;
+use mingle_protocol::sim::{NetworkModel, Swarm, SwarmConfig};
+
+use crate::support::*;
+use crate::training::least_squares;
+
+fn run(config: SwarmConfig) -> (Vec<Vec<u32>>, [u8; 32]) {
+    let nodes = config.schedule.nodes() as u32;
+    let mut swarm = Swarm::new(config).unwrap();
+    swarm.run_until_drained(HOUR).unwrap();
+    let bits = ids(nodes).map(|id| swarm.ratio(id).iter().map(|v| v.to_bits()).collect()).collect();
+    (bits, swarm.digest())
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_to_the_last_byte() {
+    for policy in POLICIES {
+        let config = || SwarmConfig {
+            policy,
+            network: NetworkModel::datagrams(0.2, 0.1),
+            retransmit_after: Some(Duration::from_millis(300)),
+            seed: 11,
+            ..least_squares(6, 40, 0.05)
+        };
+        let (first, second) = (run(config()), run(config()));
+        assert_eq!(first, second);
+        assert_ne!(first.1, run(SwarmConfig { seed: 12, ..config() }).1, "the seed must matter");
+    }
+}
+
+#[test]
+fn a_synchronous_swarm_without_faults_gives_the_same_bits_whatever_the_timing() {
+    let config = |seed, shortest, longest| SwarmConfig {
+        policy: WaitPolicy::Sync,
+        seed,
+        network: NetworkModel {
+            delay: (Duration::from_millis(shortest), Duration::from_millis(longest)),
+            ..NetworkModel::streams()
+        },
+        training_time: (Duration::from_millis(1), Duration::from_millis(longest)),
+        ..least_squares(9, 60, 0.05)
+    };
+    let (reference, digest) = run(config(1, 1, 2));
+    for (seed, shortest, longest) in [(2, 1, 2), (3, 0, 300), (4, 50, 400), (5, 1, 500)] {
+        let (bits, other) = run(config(seed, shortest, longest));
+        assert_eq!(bits, reference, "seed {seed}, delays {shortest} to {longest} ms");
+        assert_ne!(other, digest, "the timing was meant to differ");
+    }
+}
+
+#[test]
+fn duplicated_and_reordered_datagrams_do_not_change_a_synchronous_result() {
+    let config = |seed, network| SwarmConfig {
+        seed,
+        network,
+        retransmit_after: Some(Duration::from_millis(250)),
+        ..least_squares(7, 50, 0.05)
+    };
+    let (reference, _) = run(config(1, NetworkModel::streams()));
+    for seed in 2..6 {
+        assert_eq!(run(config(seed, NetworkModel::datagrams(0.0, 0.3))).0, reference, "seed {seed}");
+    }
+}

@@ -1,0 +1,11 @@
+//! Whole swarms of production nodes on virtual time, with their mass added up after every event.
+#![allow(clippy::unwrap_used)]
+
+mod averaging;
+mod crashes;
+mod debug;
+mod determinism;
+mod faults;
+mod lifecycle;
+mod support;
+mod training;
