@@ -137,3 +137,107 @@ fn greatest_common_divisor(mut a: usize, mut b: usize) -> usize {
     }
     a
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::plan::{StepDraft, WeightedLink};
+
+    /// A step on `n` nodes in which mass moves exactly along the given `(from, to)` pairs; columns need not sum to 1.
+    fn pattern(n: usize, moves: &[(usize, usize)]) -> Step {
+        let mut draft = StepDraft {
+            keep: vec![0.0; n],
+            ..StepDraft::default()
+        };
+        for &(from, to) in moves {
+            if from == to {
+                draft.keep[from] = 0.5;
+            } else {
+                draft.links.push(WeightedLink {
+                    from,
+                    to,
+                    weight: 0.5,
+                });
+            }
+        }
+        Step::sorted(draft)
+    }
+
+    /// Steps in which every node passes its mass on to at least one node, perhaps itself.
+    fn periods() -> impl Strategy<Value = (usize, Vec<Step>)> {
+        (2_usize..6, 1_usize..4).prop_flat_map(|(n, steps)| {
+            let columns = prop::collection::vec(prop::collection::btree_set(0..n, 1..=2), n);
+            prop::collection::vec(columns, steps).prop_map(move |steps| {
+                let step = |columns: Vec<std::collections::BTreeSet<usize>>| {
+                    let columns = columns.into_iter().enumerate();
+                    let moves: Vec<_> = columns
+                        .flat_map(|(from, to)| to.into_iter().map(move |to| (from, to)))
+                        .collect();
+                    pattern(n, &moves)
+                };
+                (n, steps.into_iter().map(step).collect())
+            })
+        })
+    }
+
+    /// Which nodes can hold mass that was at `source`, after many periods: row sets of a high Boolean power.
+    fn reached_after(n: usize, steps: &[Step], periods: usize, source: usize) -> Vec<bool> {
+        let mut here = vec![false; n];
+        here[source] = true;
+        for step in (0..periods).flat_map(|_| steps) {
+            let mut next = vec![false; n];
+            (0..n)
+                .filter(|&node| here[node] && step.keep()[node] > 0.0)
+                .for_each(|node| next[node] = true);
+            step.links()
+                .iter()
+                .filter(|link| here[link.from])
+                .for_each(|link| next[link.to] = true);
+            here = next;
+        }
+        here
+    }
+
+    proptest! {
+        /// A chain has a single aperiodic recurrent class exactly when, after some number of steps and ever after, some
+        /// node is reached from everywhere; `n^2` periods are enough (Wielandt), and those nodes are the class.
+        #[test]
+        fn a_single_aperiodic_class_is_found_exactly_when_a_node_is_reached_from_everywhere((n, steps) in periods()) {
+            let reached: Vec<Vec<bool>> = (0..n).map(|source| reached_after(n, &steps, 4 * n * n, source)).collect();
+            let class: Vec<usize> = (0..n).filter(|&node| reached.iter().all(|row| row[node])).collect();
+            match recurrent_nodes(n, &steps) {
+                Ok(found) => prop_assert_eq!(found, class),
+                Err(_) => prop_assert_eq!(class, Vec::<usize>::new()),
+            }
+        }
+    }
+
+    #[test]
+    fn two_halves_that_never_meet_are_several_classes() {
+        let apart = pattern(4, &[(0, 1), (1, 0), (0, 0), (2, 3), (3, 2), (2, 2)]);
+        let error = RecurrenceError::SeveralClasses {
+            first: 0,
+            second: 2,
+        };
+        assert_eq!(recurrent_nodes(4, &[apart]), Err(error));
+    }
+
+    #[test]
+    fn a_node_that_loses_all_its_mass_is_not_recurrent() {
+        let drain = pattern(3, &[(0, 1), (1, 2), (2, 1), (2, 2)]);
+        assert_eq!(recurrent_nodes(3, &[drain]), Ok(vec![1, 2]));
+    }
+
+    #[test]
+    fn a_shift_of_three_comes_back_every_three_periods() {
+        let shift = pattern(3, &[(0, 1), (1, 2), (2, 0)]);
+        let error = RecurrenceError::Periodic { node: 0, phases: 3 };
+        assert_eq!(recurrent_nodes(3, std::slice::from_ref(&shift)), Err(error));
+        let rest = pattern(3, &[(0, 0), (0, 1), (1, 2), (2, 0)]);
+        assert_eq!(recurrent_nodes(3, &[shift, rest]), Ok(vec![0, 1, 2]));
+    }
+}

@@ -129,3 +129,97 @@ fn descending(mut values: Vec<f64>) -> Vec<f64> {
     values.sort_unstable_by(|a, b| b.total_cmp(a));
     values
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::{DesignOptions, ExtraEdges, Method, Topology, design, recurrence::recurrent_nodes};
+
+    fn steps_of(expression: &str, method: Method) -> (usize, Vec<Step>) {
+        let topology = Topology::generate(expression).unwrap();
+        let plan = design(&topology, method, &DesignOptions::default()).unwrap();
+        (plan.node_count(), plan.steps().to_vec())
+    }
+
+    /// The directed ring, whose second eigenvalues are a complex pair.
+    fn directed_ring(n: usize) -> (usize, Vec<Step>) {
+        let ring = Topology::generate(&format!("ring:n={n}")).unwrap();
+        let options = DesignOptions {
+            extra_edges: ExtraEdges::Exactly(1),
+            ..DesignOptions::default()
+        };
+        let plan = design(&ring, Method::NguyenHe, &options).unwrap();
+        assert_eq!(plan.forecast().max_out_degree, 1);
+        (n, plan.steps().to_vec())
+    }
+
+    fn assert_close(a: f64, b: f64, what: &str) {
+        assert!((a - b).abs() < 1e-7, "{what}: {a} and {b}");
+    }
+
+    #[test]
+    fn iteration_and_elimination_agree() {
+        let general = steps_of("rg:n=40,r=0.5,seed=1", Method::NguyenHe);
+        let symmetric = steps_of("rg:n=40,r=0.5,seed=1", Method::DPsgd);
+        let windmill = steps_of("windmill:cliques=3,size=9", Method::SgpUniform);
+        for (what, (n, steps)) in [
+            ("general", general),
+            ("symmetric", symmetric),
+            ("directed ring", directed_ring(24)),
+            ("windmill", windmill),
+        ] {
+            let dense = second_modulus(n, &steps).unwrap();
+            assert_close(iterative::second_modulus(n, &steps).unwrap(), dense, what);
+            let masses = perron_weights(n, &steps, &recurrent_nodes(n, &steps).unwrap()).unwrap();
+            for (a, b) in masses.iter().zip(iterative::perron(n, &steps).unwrap()) {
+                assert_close(*a, b, what);
+            }
+        }
+    }
+
+    #[test]
+    fn perron_weights_are_a_fixed_point_and_sum_to_the_number_of_nodes() {
+        let (n, steps) = steps_of("rg:n=33,r=0.4,seed=2", Method::NguyenHe);
+        let masses = perron_weights(n, &steps, &recurrent_nodes(n, &steps).unwrap()).unwrap();
+        assert!((masses.iter().sum::<f64>() - n as f64).abs() < 1e-10);
+        let (mut mixed, mut scratch) = (masses.clone(), vec![0.0; n]);
+        steps
+            .iter()
+            .for_each(|step| step.mix(&mut mixed, &mut scratch));
+        for (before, after) in masses.iter().zip(mixed) {
+            assert!((before - after).abs() <= 1e-12 * before);
+        }
+    }
+
+    #[test]
+    fn a_directed_ring_has_the_modulus_of_its_cosine() {
+        let (n, steps) = directed_ring(12);
+        assert_close(
+            second_modulus(n, &steps).unwrap(),
+            (std::f64::consts::PI / 12.0).cos(),
+            "ring",
+        );
+    }
+
+    #[test]
+    fn a_large_plan_is_solved_by_iteration_to_the_known_value() {
+        // A leaf keeps half and gives half to the hub: what differs between leaves halves each time.
+        let (n, steps) = steps_of("star:n=1500", Method::SgpUniform);
+        assert!(n > MAX_DENSE_NODES);
+        assert_close(second_modulus(n, &steps).unwrap(), 0.5, "star");
+    }
+
+    #[test]
+    fn an_iteration_that_does_not_converge_says_so() {
+        let (n, steps) = steps_of("ring:n=1200", Method::SgpUniform);
+        let error = second_modulus(n, &steps).unwrap_err();
+        assert!(
+            error
+                .reason
+                .starts_with("power iteration stopped at a relative residual of"),
+            "{error}"
+        );
+    }
+}

@@ -17,7 +17,6 @@ use mingle_planner::{
     digraph::Digraph,
     distance::Distances,
     extra_edges::FarthestEdges,
-    forecast::slots_per_neper,
     minimum_degree_spanning_tree::minimum_degree_spanning_tree,
     objective::{ln_iteration_factor, ln_objective_16, ln_objective_19},
     orientation::orient,
@@ -392,40 +391,26 @@ fn vanilla_slots_are_no_fewer_than_the_lower_bound() {
 }
 
 #[test]
-fn no_design_chosen_by_the_sweep_is_a_ring_trap() {
+fn the_sweep_never_falls_into_the_ring_trap() {
     for (name, case) in cases() {
         let base = topology(&case["base"]);
         let plan = design(&base, Method::NguyenHe, &DesignOptions::default()).unwrap();
         let forecast = plan.forecast();
+        let speed = forecast.slots_per_neper.unwrap();
         println!(
-            "{name}: {:?} {} slots, {} links, {:?} slots per neper, perron_min {:?}",
+            "{name}: {:?} {} slots, {} links, {speed} slots per neper",
             plan.parameters(),
             forecast.slots_per_period,
             forecast.links,
-            forecast.slots_per_neper,
-            forecast.perron_min
         );
-        let alone = design(
-            &base,
-            Method::NguyenHe,
-            &DesignOptions {
-                extra_edges: ExtraEdges::Exactly(0),
-                ..DesignOptions::default()
-            },
-        )
-        .unwrap();
-        if forecast.max_out_degree == 1 && alone.forecast().max_out_degree > 1 {
-            assert!(
-                forecast.slots_per_neper <= alone.forecast().slots_per_neper,
-                "{name}"
-            );
-        }
-        let _ = slots_per_neper(1, 0.5);
+        // On a topology of two edges per node or more a directed ring is always a bad bargain.
+        let is_dense = base.edges().len() >= 2 * base.node_count();
+        assert!(!is_dense || forecast.max_out_degree > 1, "{name}");
     }
 }
 
 #[test]
-fn shared_topologies_are_read_and_planned() {
+fn shared_topologies_are_read_whole() {
     let Some(folder) = shared("data/topologies") else {
         return;
     };

@@ -26,9 +26,9 @@ pub(super) fn read(text: &str) -> Result<Topology, TopologyError> {
     for (u, v, one_way) in lines {
         let edge = (builder.node(u)?, builder.node(v)?);
         if one_way {
-            builder.one_way.push(edge)
+            builder.one_way.push(edge);
         } else {
-            builder.edges.push(edge)
+            builder.edges.push(edge);
         }
     }
     builder.finish()

@@ -11,13 +11,22 @@ use super::{Builder, Topology, TopologyError};
 pub(super) fn read(text: &str) -> Result<Topology, TopologyError> {
     let mut reader = Reader::from_str(text);
     let mut graph = GraphReader::default();
+    let mut open = 0_usize;
     loop {
         let place = Place {
             text,
             offset: reader.buffer_position(),
         };
         match reader.read_event() {
-            Ok(Event::Start(element) | Event::Empty(element)) => graph.element(&element, &place)?,
+            Ok(Event::Start(element)) => {
+                open += 1;
+                graph.element(&element, &place)?;
+            }
+            Ok(Event::Empty(element)) => graph.element(&element, &place)?,
+            Ok(Event::End(_)) => open -= 1, // the reader refuses ends without a start
+            Ok(Event::Eof) if open > 0 => {
+                return Err(place.error("the text ends before the last element is closed"));
+            }
             Ok(Event::Eof) => break,
             Ok(_) => {}
             Err(error) => {
