@@ -20,6 +20,8 @@ pub(crate) struct Peer {
     pub(crate) mutual: bool,
     /// A Hello of ours has named its present identity.
     pub(crate) told: bool,
+    /// Steps it is through with, by its own word.
+    pub(crate) passed: u64,
     /// It has stopped taking part.
     pub(crate) leaving: bool,
     pub(crate) ack_owed: bool,
@@ -39,6 +41,7 @@ impl Peer {
             sent_at: Time::default(),
             mutual: false,
             told: false,
+            passed: 0,
             leaving: false,
             ack_owed: false,
             refused: None,

@@ -8,6 +8,8 @@ use crate::time::Time;
 const LONGEST_DEADLINE: Duration = Duration::from_secs(600);
 /// Weight of the newest round in the moving average: 1 / 4.
 const NEWEST: u32 = 4;
+/// A round counts as at most this many usual ones, so that a single hiccup does not stretch every later wait.
+const OUTLIER: u32 = 2;
 
 /// Exponentially weighted mean of the round time, and the adaptive deadline made of it.
 ///
@@ -48,7 +50,7 @@ impl RoundClock {
         let useful = self.useful(now);
         self.usual = Some(match self.usual {
             None => useful,
-            Some(usual) => (usual * (NEWEST - 1) + useful) / NEWEST,
+            Some(usual) => (usual * (NEWEST - 1) + useful.min(usual * OUTLIER)) / NEWEST,
         });
         took
     }

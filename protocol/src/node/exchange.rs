@@ -111,6 +111,7 @@ impl Node {
         peer.mutual = false;
         peer.told = false;
         peer.leaving = false;
+        peer.passed = 0;
         match known {
             None => {}
             Some(known) if known.incarnation == identity.incarnation => {
@@ -172,12 +173,13 @@ impl Node {
             return Err(Fault::NotANeighbour);
         };
         peer.mutual = true;
-        let mut progress = false;
-        if let Some(link) = &mut peer.incoming {
-            progress |= link.on_state(state)?;
-            if progress {
-                self.appetite.hear();
-            }
+        let mut progress = state.passed > peer.passed;
+        peer.passed = peer.passed.max(state.passed);
+        if let Some(link) = &mut peer.incoming
+            && link.on_state(state)?
+        {
+            progress = true;
+            self.appetite.hear();
         }
         if let Some(link) = &mut peer.outgoing {
             // A neighbour that has not heard from this link yet states zeros.

@@ -113,20 +113,11 @@ impl Node {
         true
     }
 
-    /// The start of the first period that no in-neighbour has entered yet.
+    /// The start of the first period that no neighbour has entered yet.
     fn catch_up_step(&self) -> u64 {
-        let ahead = self
-            .peers
-            .values()
-            .filter_map(|peer| peer.incoming.as_ref())
-            .map(InLink::passed)
-            .max();
+        let ahead = self.peers.values().map(|peer| peer.passed).max().unwrap_or(0);
         let period = self.config.schedule.period();
-        ahead
-            .unwrap_or(0)
-            .div_ceil(period)
-            .saturating_mul(period)
-            .min(self.last_step)
+        ahead.div_ceil(period).saturating_mul(period).min(self.last_step)
     }
 
     /// Where a node that has fallen far behind goes on: a synchronous or bounded swarm would otherwise wait for it in
@@ -139,15 +130,19 @@ impl Node {
         let allowed = match self.config.policy {
             WaitPolicy::Sync => WINDOW as u64,
             WaitPolicy::Bounded { staleness } => staleness.max(WINDOW as u64),
-            WaitPolicy::Async => {
-                let mut links = self.peers.values().filter_map(|peer| peer.incoming.as_ref()).peekable();
-                let all_done = links.peek().is_some() && links.all(|link| link.passed() >= self.last_step);
-                return all_done.then_some(self.last_step).filter(|last| *last > self.step);
-            }
+            WaitPolicy::Async => return self.everyone_is_done().then_some(self.last_step),
         };
         let target = self.catch_up_step();
         let horizon = self.step.saturating_add(allowed.saturating_add(2).saturating_mul(self.config.schedule.period()));
         (target > horizon).then_some(target)
+    }
+
+    /// Whether some neighbour has reached the end and no other can still be heard on the way there.
+    fn everyone_is_done(&self) -> bool {
+        let is_done = |peer: &&Peer| peer.passed >= self.last_step;
+        self.step < self.last_step
+            && self.peers.values().any(|peer| is_done(&peer))
+            && !self.peers.values().any(|peer| peer.is_active() && !is_done(&peer))
     }
 
     fn begin_step(&mut self) -> bool {
@@ -378,8 +373,12 @@ impl Node {
         if self.now < wait.deadline && (!missing.is_empty() || self.has_nothing_to_go_on()) {
             return false;
         }
+        if missing.is_empty() && self.now >= wait.deadline {
+            self.clock.discount(self.now.since(wait.since));
+        }
         self.end_wait(wait, missing);
         self.absorb_until(self.step);
+        self.answer_those_who_passed();
         let due = self
             .config
             .schedule
@@ -392,6 +391,16 @@ impl Node {
         }
         self.phase = Phase::BeforeStep;
         true
+    }
+
+    /// In-neighbours that had no parcel for this step learn that we went on: the word of an Ack is all they get.
+    fn answer_those_who_passed(&mut self) {
+        let schedule = &self.config.schedule;
+        for from in schedule.in_neighbours(self.config.id, self.step) {
+            if let Some(peer) = self.peers.get_mut(from) {
+                peer.ack_owed |= peer.mutual;
+            }
+        }
     }
 
     /// The neighbours the policy waits for in this step.
@@ -425,23 +434,26 @@ impl Node {
             .collect()
     }
 
-    /// A node that did not train and has heard nothing would only spin: it lets time pass instead, as long as someone
+    /// A node that did not train and was sent nothing would only spin: it lets time pass instead, as long as someone
     /// could still send it something.
     fn has_nothing_to_go_on(&self) -> bool {
-        let due = self
-            .config
-            .schedule
-            .in_neighbours(self.config.id, self.step);
-        let is_open = |from: &NodeId| {
-            self.peers
-                .get(from)
-                .and_then(|peer| peer.incoming.as_ref())
-                .is_some_and(|link| !link.is_complete())
-        };
-        !self.tally.trained
-            && !self.appetite.heard
-            && !self.has_due_parcel()
-            && due.iter().any(is_open)
+        if self.tally.trained {
+            return false;
+        }
+        let due = self.config.schedule.in_neighbours(self.config.id, self.step);
+        let due = || due.iter().filter_map(|from| self.peers.get(from));
+        if due().all(|peer| peer.incoming.as_ref().is_none_or(InLink::is_complete)) {
+            return false;
+        }
+        if !due().any(Peer::is_active) && self.peers.values().any(|peer| peer.is_active() && peer.passed > self.step) {
+            // Nothing can come, and the others are getting ahead.
+            return false;
+        }
+        match self.config.policy {
+            // In step with its neighbours, word that no parcel is coming is enough; otherwise only mass is.
+            WaitPolicy::Sync => !self.appetite.heard && !self.has_due_parcel(),
+            WaitPolicy::Bounded { .. } | WaitPolicy::Async => !self.appetite.fed,
+        }
     }
 
     /// Whether a parcel of this step or an earlier one is queued.

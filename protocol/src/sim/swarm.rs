@@ -43,6 +43,9 @@ pub struct SwarmConfig {
     pub seed: u64,
     /// Retransmission timeout; needed where the network loses messages.
     pub retransmit_after: Option<Duration>,
+    /// The longest silence of a node on a link. Where messages are lost it is also how soon a lost statement is
+    /// repeated.
+    pub heartbeat: Duration,
     /// Shortest and longest time one round of training takes.
     pub training_time: (Duration, Duration),
     /// The local training.
@@ -50,6 +53,17 @@ pub struct SwarmConfig {
 }
 
 impl SwarmConfig {
+    /// The same swarm over a network that loses and duplicates messages, with retransmission.
+    #[must_use]
+    pub fn over_datagrams(self, drop: f64, duplicate: f64) -> Self {
+        Self {
+            network: NetworkModel::datagrams(drop, duplicate),
+            retransmit_after: Some(Duration::from_millis(250)),
+            heartbeat: Duration::from_secs(1),
+            ..self
+        }
+    }
+
     /// Pure averaging over streams, synchronous, seed 0.
     pub fn averaging(schedule: Arc<Schedule>, initial: Vec<Vec<f32>>, rounds: u64) -> Self {
         Self {
@@ -60,6 +74,7 @@ impl SwarmConfig {
             network: NetworkModel::streams(),
             seed: 0,
             retransmit_after: None,
+            heartbeat: Duration::from_secs(5),
             training_time: (Duration::from_millis(1), Duration::from_millis(50)),
             trainer: Box::new(|_, _, z, _| vec![0.0; z.len()]),
         }
@@ -397,6 +412,7 @@ impl Swarm {
         node_config.generation = Generation { counter: 0, plan_hash: [1; 32] };
         node_config.policy = config.policy;
         node_config.retransmit_after = config.retransmit_after;
+        node_config.heartbeat = config.heartbeat;
         let node = Node::new(node_config)?;
         self.conservation.born(id, node.ledger());
         self.nodes.insert(id, node);

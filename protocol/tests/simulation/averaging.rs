@@ -15,7 +15,8 @@ fn a_fault_free_swarm_agrees_on_the_average() {
         let mut swarm = Swarm::new(SwarmConfig { policy, ..config }).unwrap();
         swarm.run_until_drained(HOUR).unwrap();
         assert!(swarm.audit().is_complete(), "{policy:?}: {}", swarm.audit());
-        assert!(worst_distance(&mut swarm, 8, &mean) < 1e-5, "{policy:?}");
+        let distance = worst_distance(&mut swarm, 8, &mean);
+        assert!(distance < 1e-5, "{policy:?}: {distance}");
     }
 }
 
@@ -123,7 +124,8 @@ fn policies_differ_in_waiting_and_in_nothing_else() {
         let mean = mean_of(&config.initial);
         let mut swarm = Swarm::new(SwarmConfig { policy, ..config }).unwrap();
         swarm.run_until_drained(HOUR).unwrap();
-        assert!(worst_distance(&mut swarm, 4, &mean) < 1e-4, "{policy:?}");
+        let distance = worst_distance(&mut swarm, 4, &mean);
+        assert!(distance < 1e-4, "{policy:?}: {distance}");
         assert!(swarm.audit().is_complete());
     }
 }

@@ -79,10 +79,9 @@ proptest! {
         let config = SwarmConfig {
             policy: POLICIES[policy],
             seed,
-            network: if is_stream { NetworkModel::streams() } else { NetworkModel::datagrams(drop, 0.1) },
-            retransmit_after: (!is_stream).then_some(Duration::from_millis(400)),
             ..averaging(random_plan(nodes, 2 * nodes as usize, 0), nodes, 60)
         };
+        let config = if is_stream { config } else { config.over_datagrams(drop, 0.1) };
         let mut swarm = Swarm::new(config).unwrap();
         for _ in 0..rng.random_range(1..5) {
             let id = NodeId(rng.random_range(0..nodes));

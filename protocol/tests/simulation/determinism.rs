@@ -21,10 +21,8 @@ fn the_same_seed_gives_the_same_run_to_the_last_byte() {
     for policy in POLICIES {
         let config = || SwarmConfig {
             policy,
-            network: NetworkModel::datagrams(0.2, 0.1),
-            retransmit_after: Some(Duration::from_millis(300)),
             seed: 11,
-            ..least_squares(6, 40, 0.05)
+            ..least_squares(6, 40, 0.05).over_datagrams(0.2, 0.1)
         };
         let (first, second) = (run(config()), run(config()));
         assert_eq!(first, second);
@@ -54,14 +52,9 @@ fn a_synchronous_swarm_without_faults_gives_the_same_bits_whatever_the_timing() 
 
 #[test]
 fn duplicated_and_reordered_datagrams_do_not_change_a_synchronous_result() {
-    let config = |seed, network| SwarmConfig {
-        seed,
-        network,
-        retransmit_after: Some(Duration::from_millis(250)),
-        ..least_squares(7, 50, 0.05)
-    };
-    let (reference, _) = run(config(1, NetworkModel::streams()));
+    let config = |seed| SwarmConfig { seed, ..least_squares(7, 50, 0.05) };
+    let (reference, _) = run(config(1));
     for seed in 2..6 {
-        assert_eq!(run(config(seed, NetworkModel::datagrams(0.0, 0.3))).0, reference, "seed {seed}");
+        assert_eq!(run(config(seed).over_datagrams(0.0, 0.3)).0, reference, "seed {seed}");
     }
 }

@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::support::*;
 
 /// Breaks random links for a while, again and again, until `until`.
-fn flap_links(swarm: &mut Swarm, nodes: u32, until: Time, rng: &mut ChaCha8Rng) {
+pub(crate) fn flap_links(swarm: &mut Swarm, nodes: u32, until: Time, rng: &mut ChaCha8Rng) {
     let mut at = Time::from_millis(rng.random_range(0..2_000));
     while at < until {
         let (a, b) = (rng.random_range(0..nodes), rng.random_range(0..nodes));
@@ -36,13 +36,8 @@ proptest! {
         let rng = &mut ChaCha8Rng::seed_from_u64(seed);
         let steps: Vec<_> = (0..period).map(|_| random_step(nodes, chords, rng)).collect();
         let schedule = std::sync::Arc::new(mingle_protocol::Schedule::new(nodes as usize, &steps, 0).unwrap());
-        let config = SwarmConfig {
-            policy: POLICIES[policy],
-            seed,
-            network: if is_stream { NetworkModel::streams() } else { NetworkModel::datagrams(drop, duplicate) },
-            retransmit_after: (!is_stream).then_some(Duration::from_millis(400)),
-            ..averaging(schedule, nodes, 30)
-        };
+        let config = SwarmConfig { policy: POLICIES[policy], seed, ..averaging(schedule, nodes, 30) };
+        let config = if is_stream { config } else { config.over_datagrams(drop, duplicate) };
         let mut swarm = Swarm::new(config).unwrap();
         flap_links(&mut swarm, nodes, Time::from_millis(40_000), rng);
         swarm.run_until_drained(HOUR).unwrap();
@@ -58,9 +53,7 @@ fn averaging_survives_the_loss_of_half_of_all_messages() {
         let config = SwarmConfig {
             policy,
             seed,
-            network: NetworkModel::datagrams(0.5, 0.1),
-            retransmit_after: Some(Duration::from_millis(200)),
-            ..averaging(random_plan(8, 8, 0), 8, 300)
+            ..averaging(random_plan(8, 8, 0), 8, 300).over_datagrams(0.5, 0.1)
         };
         let mean = mean_of(&config.initial);
         let mut swarm = Swarm::new(config).unwrap();
@@ -97,12 +90,7 @@ fn both_halves_of_a_partition_go_on_and_agree_once_it_heals() {
 #[test]
 fn a_silent_neighbour_is_suspended_and_taken_back_when_it_speaks() {
     // Datagrams: nobody tells the nodes that the network is gone; they notice the silence.
-    let config = SwarmConfig {
-        network: NetworkModel { drop: 1.0, ..NetworkModel::datagrams(1.0, 0.0) },
-        retransmit_after: Some(Duration::from_millis(200)),
-        ..averaging(random_plan(2, 0, 0), 2, 10)
-    };
-    let mut dark = Swarm::new(config).unwrap();
+    let mut dark = Swarm::new(averaging(random_plan(2, 0, 0), 2, 10).over_datagrams(1.0, 0.0)).unwrap();
     dark.run_until(Time::from_millis(60_000)).unwrap();
     for id in ids(2) {
         assert_eq!(dark.node(id).unwrap().missing_neighbours().len(), 1, "nobody was ever heard");
