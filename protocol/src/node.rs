@@ -143,7 +143,9 @@ impl Node {
     /// When the node wants the next [`Input::Tick`], if nothing happens before.
     pub fn next_deadline(&self) -> Option<Time> {
         let phase = match self.phase {
-            Phase::Gathering { give_up_at } => give_up_at.filter(|at| self.started && *at > self.now),
+            Phase::Gathering { give_up_at } => {
+                give_up_at.filter(|at| self.started && *at > self.now)
+            }
             Phase::AwaitingRoom(wait) | Phase::AwaitingParcels(wait) => Some(wait.deadline),
             // Once past, only a neighbour's word can still end the gathering or draining.
             Phase::Draining { give_up_at } => Some(give_up_at).filter(|at| *at > self.now),

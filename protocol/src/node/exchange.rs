@@ -193,6 +193,7 @@ impl Node {
             peer.ack_owed = true;
             peer.outgoing.iter_mut().for_each(|link| link.close());
             progress = true;
+            self.appetite.excuse();
         }
         if progress {
             self.on_progress(from);

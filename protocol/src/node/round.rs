@@ -32,8 +32,10 @@ pub(super) struct RoundTally {
 pub(super) struct Appetite {
     due: bool,
     fed: bool,
-    /// Anything heard from an in-neighbour in the present step.
-    heard: bool,
+    /// A parcel was absorbed in the present step.
+    fed_in_step: bool,
+    /// Anything was heard from an in-neighbour in the present step.
+    heard_in_step: bool,
     fasts: u32,
 }
 
@@ -41,16 +43,17 @@ impl Appetite {
     /// A parcel was absorbed.
     fn feed(&mut self) {
         self.fed = true;
-        self.heard = true;
+        self.fed_in_step = true;
+        self.heard_in_step = true;
         self.fasts = 0;
     }
 
     /// An in-neighbour went on, with or without a parcel.
     pub(super) fn hear(&mut self) {
-        self.heard = true;
+        self.heard_in_step = true;
     }
 
-    /// Parcels sent to a neighbour died with it: they cannot come back, so sending once more is allowed.
+    /// Parcels sent to a neighbour died or left with it: they cannot come back, so sending once more is allowed.
     pub(super) fn excuse(&mut self) {
         self.fed = true;
     }
@@ -60,10 +63,9 @@ impl Appetite {
     }
 
     fn split(&mut self) {
-        *self = Self {
-            heard: self.heard,
-            ..Self::default()
-        };
+        self.due = false;
+        self.fed = false;
+        self.fasts = 0;
     }
 
     fn fast(&mut self) {
@@ -71,7 +73,8 @@ impl Appetite {
     }
 
     fn next_step(&mut self) {
-        self.heard = false;
+        self.fed_in_step = false;
+        self.heard_in_step = false;
     }
 }
 
@@ -115,26 +118,44 @@ impl Node {
 
     /// The start of the first period that no neighbour has entered yet.
     fn catch_up_step(&self) -> u64 {
-        let ahead = self.peers.values().map(|peer| peer.passed).max().unwrap_or(0);
+        let ahead = self
+            .peers
+            .values()
+            .map(|peer| peer.passed)
+            .max()
+            .unwrap_or(0);
         let period = self.config.schedule.period();
-        ahead.div_ceil(period).saturating_mul(period).min(self.last_step)
+        ahead
+            .div_ceil(period)
+            .saturating_mul(period)
+            .min(self.last_step)
     }
 
-    /// Where a node that has fallen far behind goes on: a synchronous or bounded swarm would otherwise wait for it in
-    /// vain in every step, and hold parcels for steps it will not reach for a long time. `None` while it keeps up.
+    /// Where a node that has fallen far behind goes on: its neighbours would otherwise wait for it in vain in every
+    /// step, and it would hold their parcels for steps it will not reach for a long time. `None` while it keeps up.
     ///
-    /// A neighbour that is further ahead than the window (or the allowed staleness) can only be so because it has
-    /// gone on without us, so without faults nobody ever jumps. An asynchronous node jumps only to the end, when
-    /// everyone who could send it something has got there.
+    /// Without faults nobody ever jumps: a receiver of ours cannot be further ahead than the staleness allows, nor in
+    /// a synchronous swarm a sender further than its window, unless they have gone on without us. An asynchronous node
+    /// jumps only to the end, once everyone else has got there.
     fn overdue_step(&self) -> Option<u64> {
-        let allowed = match self.config.policy {
-            WaitPolicy::Sync => WINDOW as u64,
-            WaitPolicy::Bounded { staleness } => staleness.max(WINDOW as u64),
+        let (allowed, is_bound_to_us): (u64, fn(&Peer) -> bool) = match self.config.policy {
+            WaitPolicy::Sync => (WINDOW as u64, |_| true),
+            WaitPolicy::Bounded { staleness } => {
+                (staleness.max(WINDOW as u64), |peer| peer.outgoing.is_some())
+            }
             WaitPolicy::Async => return self.everyone_is_done().then_some(self.last_step),
         };
-        let target = self.catch_up_step();
-        let horizon = self.step.saturating_add(allowed.saturating_add(2).saturating_mul(self.config.schedule.period()));
-        (target > horizon).then_some(target)
+        let slack = allowed
+            .saturating_add(2)
+            .saturating_mul(self.config.schedule.period());
+        let horizon = self.step.saturating_add(slack);
+        let left_behind = self
+            .peers
+            .values()
+            .any(|peer| is_bound_to_us(peer) && peer.passed > horizon);
+        (left_behind || self.everyone_is_done())
+            .then(|| self.catch_up_step())
+            .filter(|step| *step > self.step)
     }
 
     /// Whether some neighbour has reached the end and no other can still be heard on the way there.
@@ -142,12 +163,18 @@ impl Node {
         let is_done = |peer: &&Peer| peer.passed >= self.last_step;
         self.step < self.last_step
             && self.peers.values().any(|peer| is_done(&peer))
-            && !self.peers.values().any(|peer| peer.is_active() && !is_done(&peer))
+            && !self
+                .peers
+                .values()
+                .any(|peer| peer.is_active() && !is_done(&peer))
     }
 
     fn begin_step(&mut self) -> bool {
         if let Some(step) = self.overdue_step() {
-            self.report(Event::CaughtUp { from: self.step, to: step });
+            self.report(Event::CaughtUp {
+                from: self.step,
+                to: step,
+            });
             self.step = step;
             self.absorb_until(step);
         }
@@ -440,19 +467,27 @@ impl Node {
         if self.tally.trained {
             return false;
         }
-        let due = self.config.schedule.in_neighbours(self.config.id, self.step);
+        let due = self
+            .config
+            .schedule
+            .in_neighbours(self.config.id, self.step);
         let due = || due.iter().filter_map(|from| self.peers.get(from));
         if due().all(|peer| peer.incoming.as_ref().is_none_or(InLink::is_complete)) {
             return false;
         }
-        if !due().any(Peer::is_active) && self.peers.values().any(|peer| peer.is_active() && peer.passed > self.step) {
+        if !due().any(Peer::is_active)
+            && self
+                .peers
+                .values()
+                .any(|peer| peer.is_active() && peer.passed > self.step)
+        {
             // Nothing can come, and the others are getting ahead.
             return false;
         }
         match self.config.policy {
             // In step with its neighbours, word that no parcel is coming is enough; otherwise only mass is.
-            WaitPolicy::Sync => !self.appetite.heard && !self.has_due_parcel(),
-            WaitPolicy::Bounded { .. } | WaitPolicy::Async => !self.appetite.fed,
+            WaitPolicy::Sync => !self.appetite.heard_in_step && !self.has_due_parcel(),
+            WaitPolicy::Bounded { .. } | WaitPolicy::Async => !self.appetite.fed_in_step,
         }
     }
 

@@ -109,8 +109,18 @@ pub enum Fault {
 }
 
 enum Happening {
-    Delivery { from: NodeId, to: NodeId, connection: u64, bytes: Arc<[u8]> },
-    Trained { id: NodeId, incarnation: u64, round: u64, delta: Vec<f32> },
+    Delivery {
+        from: NodeId,
+        to: NodeId,
+        connection: u64,
+        bytes: Arc<[u8]>,
+    },
+    Trained {
+        id: NodeId,
+        incarnation: u64,
+        round: u64,
+        delta: Vec<f32>,
+    },
     Fault(Fault),
 }
 
@@ -131,7 +141,10 @@ pub struct Swarm {
 
 impl fmt::Debug for Swarm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Swarm").field("config", &self.config).field("now", &self.now).finish_non_exhaustive()
+        f.debug_struct("Swarm")
+            .field("config", &self.config)
+            .field("now", &self.now)
+            .finish_non_exhaustive()
     }
 }
 
@@ -248,8 +261,16 @@ impl Swarm {
     pub fn run_until_drained(&mut self, limit: Time) -> Result<(), SimError> {
         while !self.drained.values().all(|drained| *drained) {
             if !self.step(limit)? {
-                let waiting = self.drained.iter().filter(|(_, drained)| !**drained).map(|(id, _)| *id).collect();
-                return Err(SimError::NotDrained { now: self.now, waiting });
+                let waiting = self
+                    .drained
+                    .iter()
+                    .filter(|(_, drained)| !**drained)
+                    .map(|(id, _)| *id)
+                    .collect();
+                return Err(SimError::NotDrained {
+                    now: self.now,
+                    waiting,
+                });
             }
         }
         Ok(())
@@ -282,7 +303,10 @@ impl Swarm {
 
     /// The books of all living nodes.
     pub fn books(&self) -> Vec<(NodeId, LedgerSummary)> {
-        self.nodes.iter().map(|(id, node)| (*id, node.ledger())).collect()
+        self.nodes
+            .iter()
+            .map(|(id, node)| (*id, node.ledger()))
+            .collect()
     }
 
     /// The audit of those books.
@@ -322,13 +346,26 @@ impl Swarm {
 
     /// Lets the next thing happen, unless it lies beyond `limit`.
     fn step(&mut self, limit: Time) -> Result<bool, SimError> {
-        let tick = self.nodes.iter().filter_map(|(id, node)| Some((node.next_deadline()?.max(self.now), *id))).min();
+        let tick = self
+            .nodes
+            .iter()
+            .filter_map(|(id, node)| Some((node.next_deadline()?.max(self.now), *id)))
+            .min();
         let happening = self.agenda.next_at();
         let is_tick = tick.is_some_and(|(at, _)| happening.is_none_or(|happening| at < happening));
-        let Some(at) = tick.filter(|_| is_tick).map(|(at, _)| at).or(happening).filter(|at| *at <= limit) else {
+        let Some(at) = tick
+            .filter(|_| is_tick)
+            .map(|(at, _)| at)
+            .or(happening)
+            .filter(|at| *at <= limit)
+        else {
             return Ok(false);
         };
-        self.events_now = if at > self.now { 0 } else { self.events_now + 1 };
+        self.events_now = if at > self.now {
+            0
+        } else {
+            self.events_now + 1
+        };
         self.now = at;
         match tick.filter(|_| is_tick) {
             Some((_, id)) => self.input(id, Input::Tick, Entry::Ticked, &[])?,
@@ -343,30 +380,61 @@ impl Swarm {
 
     fn happen(&mut self, what: Happening) -> Result<(), SimError> {
         match what {
-            Happening::Delivery { from, to, connection, bytes } => {
-                if self.network.connection(from, to) != connection || !self.nodes.contains_key(&to) {
+            Happening::Delivery {
+                from,
+                to,
+                connection,
+                bytes,
+            } => {
+                if self.network.connection(from, to) != connection || !self.nodes.contains_key(&to)
+                {
                     return Ok(());
                 }
                 let now = self.now;
                 let mut reader = MessageReader::new(self.config.initial[to.index()].len());
-                let messages = reader.feed(&bytes).map_err(|error| SimError::Wire { now, from, to, error })?;
+                let messages = reader.feed(&bytes).map_err(|error| SimError::Wire {
+                    now,
+                    from,
+                    to,
+                    error,
+                })?;
                 for message in messages {
-                    self.input(to, Input::Received { from, message }, Entry::Delivered, &bytes)?;
+                    self.input(
+                        to,
+                        Input::Received { from, message },
+                        Entry::Delivered,
+                        &bytes,
+                    )?;
                 }
                 Ok(())
             }
-            Happening::Trained { id, incarnation, round, delta } => {
+            Happening::Trained {
+                id,
+                incarnation,
+                round,
+                delta,
+            } => {
                 if self.incarnations.get(&id) != Some(&incarnation) {
                     return Ok(());
                 }
-                self.input(id, Input::Trained { round, delta }, Entry::Trained, &round.to_le_bytes())
+                self.input(
+                    id,
+                    Input::Trained { round, delta },
+                    Entry::Trained,
+                    &round.to_le_bytes(),
+                )
             }
             Happening::Fault(fault) => self.inflict(fault),
         }
     }
 
     fn inflict(&mut self, fault: Fault) -> Result<(), SimError> {
-        self.trace.record(self.now, NodeId(0), Entry::Faulted, format!("{fault:?}").as_bytes());
+        self.trace.record(
+            self.now,
+            NodeId(0),
+            Entry::Faulted,
+            format!("{fault:?}").as_bytes(),
+        );
         match fault {
             Fault::Crash(id) => self.crash(id),
             Fault::Restart(id) if !self.nodes.contains_key(&id) => {
@@ -407,9 +475,16 @@ impl Swarm {
         *incarnation += 1;
         let config = &self.config;
         let initial = config.initial.get(id.index()).cloned().unwrap_or_default();
-        let mut node_config = NodeConfig::new(id, Arc::clone(&config.schedule), initial, config.rounds);
-        node_config.identity = Identity { incarnation: *incarnation, boot_nonce: *incarnation };
-        node_config.generation = Generation { counter: 0, plan_hash: [1; 32] };
+        let mut node_config =
+            NodeConfig::new(id, Arc::clone(&config.schedule), initial, config.rounds);
+        node_config.identity = Identity {
+            incarnation: *incarnation,
+            boot_nonce: *incarnation,
+        };
+        node_config.generation = Generation {
+            counter: 0,
+            plan_hash: [1; 32],
+        };
         node_config.policy = config.policy;
         node_config.retransmit_after = config.retransmit_after;
         node_config.heartbeat = config.heartbeat;
@@ -421,7 +496,11 @@ impl Swarm {
     }
 
     fn connect(&mut self, id: NodeId) -> Result<(), SimError> {
-        let peers: Vec<NodeId> = self.nodes.get(&id).map(|node| node.neighbours().collect()).unwrap_or_default();
+        let peers: Vec<NodeId> = self
+            .nodes
+            .get(&id)
+            .map(|node| node.neighbours().collect())
+            .unwrap_or_default();
         for peer in peers {
             self.link_up(id, peer)?;
         }
@@ -429,7 +508,8 @@ impl Swarm {
     }
 
     fn link_up(&mut self, a: NodeId, b: NodeId) -> Result<(), SimError> {
-        if self.network.is_cut(a, b) || !self.nodes.contains_key(&a) || !self.nodes.contains_key(&b) {
+        if self.network.is_cut(a, b) || !self.nodes.contains_key(&a) || !self.nodes.contains_key(&b)
+        {
             return Ok(());
         }
         self.input(a, Input::LinkUp { peer: b }, Entry::Faulted, &[])?;
@@ -437,7 +517,13 @@ impl Swarm {
     }
 
     /// Serves one input, carries out its effects and checks the mass.
-    fn input(&mut self, id: NodeId, input: Input, entry: Entry, content: &[u8]) -> Result<(), SimError> {
+    fn input(
+        &mut self,
+        id: NodeId,
+        input: Input,
+        entry: Entry,
+        content: &[u8],
+    ) -> Result<(), SimError> {
         self.trace.record(self.now, id, entry, content);
         if self.events_now > MOST_EVENTS_PER_INSTANT {
             return Err(SimError::Livelock { now: self.now, id });
@@ -456,9 +542,18 @@ impl Swarm {
                     }
                     self.transmit(id, to, message);
                 }
-                Effect::Train { round, from, local_steps } => self.train(id, round, &from, local_steps),
+                Effect::Train {
+                    round,
+                    from,
+                    local_steps,
+                } => self.train(id, round, &from, local_steps),
                 Effect::Report(event) => {
-                    self.trace.record(self.now, id, Entry::Reported, format!("{event:?}").as_bytes());
+                    self.trace.record(
+                        self.now,
+                        id,
+                        Entry::Reported,
+                        format!("{event:?}").as_bytes(),
+                    );
                     self.events.push((self.now, id, event));
                 }
                 Effect::Drained => {
@@ -474,7 +569,15 @@ impl Swarm {
         self.trace.record(self.now, from, Entry::Sent, &bytes);
         let connection = self.network.connection(from, to);
         for at in self.network.route(self.now, from, to) {
-            self.agenda.add(at, Happening::Delivery { from, to, connection, bytes: Arc::clone(&bytes) });
+            self.agenda.add(
+                at,
+                Happening::Delivery {
+                    from,
+                    to,
+                    connection,
+                    bytes: Arc::clone(&bytes),
+                },
+            );
         }
     }
 
@@ -482,6 +585,14 @@ impl Swarm {
         let delta = (self.config.trainer)(id, round, from, local_steps);
         let incarnation = self.incarnations.get(&id).copied().unwrap_or(0);
         let at = self.now + self.network.draw_between(self.config.training_time);
-        self.agenda.add(at, Happening::Trained { id, incarnation, round, delta });
+        self.agenda.add(
+            at,
+            Happening::Trained {
+                id,
+                incarnation,
+                round,
+                delta,
+            },
+        );
     }
 }

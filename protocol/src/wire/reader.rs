@@ -7,6 +7,7 @@ use super::assembler::ParcelAssembler;
 use super::frame::{FRAME_HEAD_BYTES, Head, Kind, MAX_PLAN_BYTES};
 use super::writer::{ParcelFrame, PlanFrame};
 use crate::message::{Hello, MAX_DESCRIPTION, Message};
+use crate::payload::MAX_DIMENSION;
 
 /// Decodes the bytes of one stream into messages.
 ///
@@ -34,10 +35,11 @@ enum Incoming {
 }
 
 impl MessageReader {
-    /// A reader for a stream whose parcels have `dimension` coordinates; 0 refuses all parcels.
+    /// A reader for a stream whose parcels have `dimension` coordinates, at most [`MAX_DIMENSION`]; 0 refuses all
+    /// parcels.
     pub fn new(dimension: usize) -> Self {
         Self {
-            dimension,
+            dimension: dimension.min(MAX_DIMENSION),
             head: Vec::new(),
             frame: None,
             body: Vec::new(),

@@ -3,7 +3,7 @@
 
 mod averaging;
 mod crashes;
-mod debug;
+
 mod determinism;
 mod faults;
 mod lifecycle;

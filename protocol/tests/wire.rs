@@ -1,0 +1,352 @@
+//! The wire format: what goes in comes out, and nothing a peer sends does harm.
+#![allow(clippy::unwrap_used)]
+
+use mingle_protocol::wire::{
+    FRAME_HEAD_BYTES, MAX_CHUNK_BYTES, MAX_CONTROL_BYTES, MAX_PLAN_BYTES, MessageReader, WireError,
+    encode,
+};
+use mingle_protocol::*;
+use proptest::prelude::*;
+
+const DIMENSION: usize = 7;
+
+fn bytes_of(message: &Message) -> Vec<u8> {
+    let encoded = encode(message.clone());
+    let bytes: Vec<u8> = encoded.slices().flatten().copied().collect();
+    assert_eq!(bytes.len(), encoded.total_bytes());
+    bytes
+}
+
+fn generations() -> impl Strategy<Value = Generation> {
+    (any::<u64>(), any::<[u8; 32]>())
+        .prop_map(|(counter, plan_hash)| Generation { counter, plan_hash })
+}
+
+fn identities() -> impl Strategy<Value = Identity> {
+    (any::<u64>(), any::<u64>()).prop_map(|(incarnation, boot_nonce)| Identity {
+        incarnation,
+        boot_nonce,
+    })
+}
+
+fn link_states() -> impl Strategy<Value = LinkState> {
+    (any::<[u64; 5]>(), any::<Option<u64>>(), any::<bool>()).prop_map(|(n, final_seq, leaving)| {
+        LinkState {
+            received: n[0],
+            applied: n[1],
+            base: n[2],
+            next_seq: n[3],
+            passed: n[4],
+            final_seq,
+            leaving,
+        }
+    })
+}
+
+fn hellos() -> impl Strategy<Value = Message> {
+    let parts = (
+        any::<u16>(),
+        generations(),
+        any::<[u8; 32]>(),
+        "[a-z é]{0,60}",
+        identities(),
+    );
+    (parts, proptest::option::of(identities()), link_states()).prop_map(
+        |((version, generation, hash, description, identity), seen, link)| {
+            let task = TaskCard { hash, description };
+            Message::Hello(Box::new(Hello {
+                version,
+                generation,
+                task,
+                identity,
+                seen,
+                link,
+            }))
+        },
+    )
+}
+
+fn parcels(dimension: usize) -> impl Strategy<Value = Message> {
+    let values = prop::collection::vec(-1e9f32..1e9, dimension);
+    (generations(), any::<[u64; 6]>(), values).prop_map(|(generation, n, values)| {
+        let header = ParcelHeader {
+            generation,
+            sender_incarnation: n[0],
+            receiver_incarnation: n[1],
+            base: n[2],
+            seq: n[3],
+            step: n[4],
+            mass: Mass::from_units(n[5]),
+        };
+        Message::Parcel(Parcel {
+            header,
+            payload: Payload::new(values.into()).unwrap(),
+        })
+    })
+}
+
+fn messages() -> impl Strategy<Value = Message> {
+    let acks = (generations(), identities(), identities(), link_states()).prop_map(
+        |(generation, identity, seen, link)| {
+            Message::Ack(Ack {
+                generation,
+                identity,
+                seen,
+                link,
+            })
+        },
+    );
+    let plan_gets = any::<Option<[u8; 32]>>().prop_map(|hash| Message::PlanGet { hash });
+    let plans = prop::collection::vec(any::<u8>(), 1..3_000).prop_map(Message::PlanData);
+    prop_oneof![hellos(), acks, parcels(DIMENSION), plan_gets, plans]
+}
+
+proptest! {
+    #[test]
+    fn a_stream_of_messages_comes_out_as_it_went_in_however_it_is_cut(
+        sent in prop::collection::vec(messages(), 1..6), cuts in prop::collection::vec(1usize..200, 1..20),
+    ) {
+        let stream: Vec<u8> = sent.iter().flat_map(bytes_of).collect();
+        let mut reader = MessageReader::new(DIMENSION);
+        let (mut received, mut rest) = (Vec::new(), stream.as_slice());
+        for cut in cuts.iter().cycle() {
+            let (piece, tail) = rest.split_at((*cut).min(rest.len()));
+            received.extend(reader.feed(piece).unwrap());
+            rest = tail;
+            if rest.is_empty() {
+                break;
+            }
+        }
+        prop_assert_eq!(received, sent);
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        let _ = MessageReader::new(DIMENSION).feed(&bytes);
+    }
+
+    #[test]
+    fn a_frame_of_arbitrary_content_never_panics(
+        kind in 0u8..8, body in prop::collection::vec(any::<u8>(), 0..300), more in prop::collection::vec(any::<u8>(), 0..64),
+    ) {
+        let mut bytes = (body.len() as u32).to_le_bytes().to_vec();
+        bytes.push(kind);
+        bytes.extend(body);
+        bytes.extend(more);
+        let _ = MessageReader::new(DIMENSION).feed(&bytes);
+    }
+
+    #[test]
+    fn a_damaged_message_is_an_error_or_another_message_but_never_a_damaged_parcel(
+        message in messages(), position: prop::sample::Index, flip in 1u8..=255,
+    ) {
+        let mut bytes = bytes_of(&message);
+        let position = position.index(bytes.len());
+        bytes[position] ^= flip;
+        for received in MessageReader::new(DIMENSION).feed(&bytes).unwrap_or_default() {
+            if let (Message::Parcel(received), Message::Parcel(sent)) = (&received, &message) {
+                prop_assert_eq!(received.payload.values(), sent.payload.values());
+            }
+        }
+    }
+}
+
+fn sample_parcel(dimension: usize) -> Message {
+    let generation = Generation {
+        counter: 0,
+        plan_hash: [7; 32],
+    };
+    let header = ParcelHeader {
+        generation,
+        sender_incarnation: 1,
+        receiver_incarnation: 1,
+        base: 0,
+        seq: 3,
+        step: 9,
+        mass: Mass::ONE,
+    };
+    let values: Vec<f32> = (0..dimension).map(|i| i as f32 * 0.5).collect();
+    Message::Parcel(Parcel {
+        header,
+        payload: Payload::new(values.into()).unwrap(),
+    })
+}
+
+/// The control frame of a parcel without its chunks.
+fn parcel_header_bytes(dimension: usize) -> Vec<u8> {
+    let encoded = encode(sample_parcel(dimension));
+    let (control, _) = encoded.frames().next().unwrap();
+    control.to_vec()
+}
+
+#[test]
+fn a_large_parcel_travels_in_chunks_and_a_heartbeat_may_come_between_them() {
+    let dimension = 3 * MAX_CHUNK_BYTES / 4 + 5;
+    let parcel = sample_parcel(dimension);
+    let heartbeat = Message::PlanGet { hash: None };
+    let encoded = encode(parcel.clone());
+    let frames: Vec<Vec<u8>> = encoded
+        .frames()
+        .map(|(head, body)| [head, body].concat())
+        .collect();
+    assert_eq!(frames.len(), 1 + 4);
+    let mut reader = MessageReader::new(dimension);
+    let mut received = Vec::new();
+    for frame in frames {
+        received.extend(reader.feed(&frame).unwrap());
+        received.extend(reader.feed(&bytes_of(&heartbeat)).unwrap());
+    }
+    assert_eq!(
+        received
+            .iter()
+            .filter(|message| **message == heartbeat)
+            .count(),
+        5
+    );
+    assert_eq!(
+        received.iter().find(|message| **message != heartbeat),
+        Some(&parcel)
+    );
+}
+
+#[test]
+fn a_parcel_of_another_dimension_is_refused_at_its_header() {
+    let bytes = parcel_header_bytes(100);
+    for expected in [0, 99, 101, MAX_DIMENSION] {
+        let error = MessageReader::new(expected).feed(&bytes).unwrap_err();
+        assert_eq!(
+            error,
+            WireError::PayloadSize {
+                bytes: 400,
+                expected: expected as u64 * 4
+            }
+        );
+    }
+}
+
+#[test]
+fn a_parcel_with_a_number_that_is_not_finite_is_refused() {
+    for (value, index) in [(f32::NAN, 0), (f32::INFINITY, 3), (-2e30, 6)] {
+        let mut bytes = bytes_of(&sample_parcel(DIMENSION));
+        let start = bytes.len() - 4 * (DIMENSION - index);
+        bytes[start..start + 4].copy_from_slice(&value.to_le_bytes());
+        let error = MessageReader::new(DIMENSION).feed(&bytes).unwrap_err();
+        assert_eq!(error, WireError::Unusable { seq: 3, index });
+    }
+}
+
+#[test]
+fn a_parcel_that_differs_from_its_hash_is_refused() {
+    let mut bytes = bytes_of(&sample_parcel(DIMENSION));
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    assert_eq!(
+        MessageReader::new(DIMENSION).feed(&bytes),
+        Err(WireError::HashMismatch { seq: 3 })
+    );
+}
+
+#[test]
+fn frames_longer_than_their_kind_allows_are_refused_at_their_head() {
+    for (kind, limit) in [(1u8, MAX_CONTROL_BYTES), (4, MAX_CHUNK_BYTES)] {
+        let mut head = ((limit + 1) as u32).to_le_bytes().to_vec();
+        head.push(kind);
+        let error = MessageReader::new(DIMENSION).feed(&head).unwrap_err();
+        assert_eq!(
+            error,
+            WireError::FrameTooLong {
+                kind,
+                bytes: limit + 1,
+                limit
+            }
+        );
+    }
+    let unknown = [0, 0, 0, 0, 99];
+    assert_eq!(
+        MessageReader::new(DIMENSION).feed(&unknown),
+        Err(WireError::UnknownKind { kind: 99 })
+    );
+}
+
+#[test]
+fn chunks_come_only_after_a_header_and_headers_only_after_the_last_chunk() {
+    let chunk = [1, 0, 0, 0, 4, 0];
+    assert_eq!(
+        MessageReader::new(DIMENSION).feed(&chunk),
+        Err(WireError::UnexpectedChunk)
+    );
+    let twice = [
+        parcel_header_bytes(DIMENSION),
+        parcel_header_bytes(DIMENSION),
+    ]
+    .concat();
+    assert_eq!(
+        MessageReader::new(DIMENSION).feed(&twice),
+        Err(WireError::Interleaved {
+            missing: 4 * DIMENSION
+        })
+    );
+    let mut overlong = parcel_header_bytes(DIMENSION);
+    overlong.extend((4 * DIMENSION as u32 + 3).to_le_bytes());
+    overlong.push(4);
+    overlong.extend(vec![0; 4 * DIMENSION + 3]);
+    assert_eq!(
+        MessageReader::new(DIMENSION).feed(&overlong),
+        Err(WireError::TooManyBytes { excess: 3 })
+    );
+}
+
+#[test]
+fn bytes_after_a_control_message_and_long_descriptions_are_refused() {
+    let mut bytes = bytes_of(&Message::PlanGet { hash: None });
+    bytes.push(0);
+    bytes[0] += 1;
+    assert!(matches!(
+        MessageReader::new(0).feed(&bytes),
+        Err(WireError::Malformed { kind: 5, .. })
+    ));
+    let hello = Hello {
+        version: PROTOCOL_VERSION,
+        generation: Generation {
+            counter: 0,
+            plan_hash: [0; 32],
+        },
+        task: TaskCard {
+            hash: [0; 32],
+            description: "x".repeat(MAX_DESCRIPTION + 1),
+        },
+        identity: Identity {
+            incarnation: 1,
+            boot_nonce: 1,
+        },
+        seen: None,
+        link: LinkState::default(),
+    };
+    let bytes = bytes_of(&Message::Hello(Box::new(hello)));
+    assert!(matches!(
+        MessageReader::new(0).feed(&bytes),
+        Err(WireError::Malformed { kind: 1, .. })
+    ));
+}
+
+#[test]
+fn plans_are_bounded_and_verified() {
+    let mut bytes = bytes_of(&Message::PlanData(vec![5; 300_000]));
+    assert_eq!(
+        MessageReader::new(0).feed(&bytes),
+        Ok(vec![Message::PlanData(vec![5; 300_000])])
+    );
+    let last = bytes.len() - 1;
+    bytes[last] = 6;
+    assert_eq!(MessageReader::new(0).feed(&bytes), Err(WireError::PlanHash));
+    let huge = bytes_of(&Message::PlanData(vec![0; MAX_PLAN_BYTES + 1]));
+    let error = MessageReader::new(0)
+        .feed(&huge[..FRAME_HEAD_BYTES + 40])
+        .unwrap_err();
+    assert_eq!(
+        error,
+        WireError::PlanSize {
+            bytes: MAX_PLAN_BYTES as u64 + 1
+        }
+    );
+}
