@@ -51,9 +51,11 @@ fn whole_designs(c: &mut Criterion) {
 
 fn steps(c: &mut Criterion) {
     let topology = generate(RANDOM_GEOMETRIC);
-    c.bench_function("sweep/33_nodes", |b| b.iter(|| sweep(black_box(&topology))));
+    c.bench_function("sweep/33_nodes", |b| {
+        b.iter(|| sweep(black_box(&topology)));
+    });
     c.bench_function("spanning_tree/33_nodes", |b| {
-        b.iter(|| minimum_degree_spanning_tree(black_box(&topology)))
+        b.iter(|| minimum_degree_spanning_tree(black_box(&topology)));
     });
     let mut edges = minimum_degree_spanning_tree(&topology);
     let farthest = FarthestEdges::new(&topology, &edges);
@@ -61,17 +63,17 @@ fn steps(c: &mut Criterion) {
     let graph = ConflictGraph::new(&topology, orient(33, &edges));
     let slots = coloring::slots(graph.links(), &coloring::dsatur(&graph));
     c.bench_function("augmentation/33_nodes", |b| {
-        b.iter(|| augment(black_box(&topology), slots.clone()))
+        b.iter(|| augment(black_box(&topology), slots.clone()));
     });
     for (name, expression) in [("33_nodes", RANDOM_GEOMETRIC), ("windmill_61", WINDMILL)] {
         let topology = generate(expression);
         let graph = ConflictGraph::new(&topology, both_ways(&topology));
         c.bench_function(&format!("coloring_all_links/{name}"), |b| {
-            b.iter(|| coloring::dsatur(black_box(&graph)))
+            b.iter(|| coloring::dsatur(black_box(&graph)));
         });
         let digraph = Digraph::new(topology.node_count(), both_ways(&topology));
         c.bench_function(&format!("diameter_all_links/{name}"), |b| {
-            b.iter(|| distance::diameter(black_box(&digraph)))
+            b.iter(|| distance::diameter(black_box(&digraph)));
         });
     }
 }
@@ -90,13 +92,13 @@ fn plans(c: &mut Criterion) {
         bytes.len()
     );
     c.bench_function("forecast/windmill_61", |b| {
-        b.iter(|| black_box(&plan).recompute_forecast().unwrap())
+        b.iter(|| black_box(&plan).recompute_forecast().unwrap());
     });
     c.bench_function("from_json/windmill_61", |b| {
-        b.iter(|| Plan::from_json(black_box(&text)).unwrap())
+        b.iter(|| Plan::from_json(black_box(&text)).unwrap());
     });
     c.bench_function("from_postcard/windmill_61", |b| {
-        b.iter(|| Plan::from_postcard(black_box(&bytes)).unwrap())
+        b.iter(|| Plan::from_postcard(black_box(&bytes)).unwrap());
     });
 }
 

@@ -1,6 +1,6 @@
 //! Plans the mixing graph of a serverless training swarm and forecasts what it will cost.
 //!
-//! A [`Topology`] says who can hear whom. [`design`] turns it into a [`Plan`]: a period of column-stochastic mixing
+//! A [`Topology`] says who can hear whom. [`design()`] turns it into a [`Plan`]: a period of column-stochastic mixing
 //! steps on a directed subgraph, with the broadcast slots in which its links can be active without interference.
 //! A [`Forecast`] tells, before anything runs, how many slots a period takes and how fast the peers will agree.
 //!
