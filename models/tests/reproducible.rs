@@ -26,15 +26,39 @@ fn trained_bits(model: &str, steps: u32) -> String {
     };
     let mut trainer = Trainer::new(options, data.train).unwrap();
     let outcome = trainer.train(&task.initial_parameters(7), steps).unwrap();
-    // FNV-1a over all bits: different bits, different digest, for all a test can tell.
-    let digest = outcome
-        .delta
-        .iter()
-        .chain([&outcome.mean_loss])
-        .fold(0xcbf2_9ce4_8422_2325u64, |hash, value| {
-            (hash ^ u64::from(value.to_bits())).wrapping_mul(0x0000_0100_0000_01b3)
-        });
-    format!("{digest:016x}")
+    format!(
+        "{:016x}",
+        digest(outcome.delta.iter().chain([&outcome.mean_loss]))
+    )
+}
+
+/// FNV-1a over all bits: other bits, another digest, for all that a test can tell.
+fn digest<'a>(values: impl Iterator<Item = &'a f32>) -> u64 {
+    values.fold(0xcbf2_9ce4_8422_2325, |hash: u64, value| {
+        (hash ^ u64::from(value.to_bits())).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// Peers of different versions must start from one point and be judged by the same samples: whoever
+/// changes these values tells users that old and new peers do not mix.
+#[test]
+fn what_peers_must_agree_on_is_the_same_on_every_machine_and_in_every_version() {
+    let data = DataSource::Digits.load(1).unwrap();
+    assert_eq!(
+        data.test.labels()[..12],
+        [0, 6, 4, 6, 5, 8, 9, 2, 5, 6, 5, 1]
+    );
+    let initial = |model: &str| {
+        let task = Task::new(model.parse().unwrap(), data.train.shape(), 10).unwrap();
+        digest(task.initial_parameters(1).iter())
+    };
+    let digests = ["softmax", "mlp", "cnn"].map(initial);
+    let pinned = [
+        0x4438_a783_1cb7_636b,
+        0x4d64_2c3c_153a_f5db,
+        0x0489_d884_038c_3058,
+    ];
+    assert_eq!(digests, pinned, "{digests:#x?}");
 }
 
 #[test]
