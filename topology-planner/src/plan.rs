@@ -124,8 +124,7 @@ impl Plan {
     ///
     /// The first thing that is wrong, with the step, node, link or slot.
     pub fn new(draft: PlanDraft) -> Result<Self, PlanError> {
-        let plan = Self::checked(draft, None)?;
-        Ok(plan)
+        Self::checked(draft, None)
     }
 
     /// Checks everything; keeps the given forecast or computes one.
