@@ -19,14 +19,12 @@ fn half() -> Mass {
 
 fn push_sum(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("push_sum");
-    group
-        .sample_size(30)
-        .throughput(Throughput::Bytes(4 * DIMENSION as u64));
+    group.sample_size(30).throughput(Throughput::Bytes(4 * DIMENSION as u64));
     let payload = Payload::new(vector().into()).expect("finite");
     let delta = vector();
     let mut pair = Pair::new(vector());
     group.bench_function("absorb", |b| {
-        b.iter(|| pair.absorb(Mass::from_units(1 << 20), black_box(&payload)))
+        b.iter(|| pair.absorb(Mass::from_units(1 << 20), black_box(&payload)));
     });
     let mut pair = Pair::new(vector());
     group.bench_function("step", |b| b.iter(|| pair.step(1e-6, black_box(&delta))));
@@ -52,14 +50,9 @@ fn push_sum(criterion: &mut Criterion) {
 
 fn wire(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("wire");
-    group
-        .sample_size(30)
-        .throughput(Throughput::Bytes(4 * DIMENSION as u64));
+    group.sample_size(30).throughput(Throughput::Bytes(4 * DIMENSION as u64));
     let header = ParcelHeader {
-        generation: Generation {
-            counter: 0,
-            plan_hash: [0; 32],
-        },
+        generation: Generation { counter: 0, plan_hash: [0; 32] },
         sender_incarnation: 1,
         receiver_incarnation: 1,
         base: 0,
@@ -67,29 +60,18 @@ fn wire(criterion: &mut Criterion) {
         step: 0,
         mass: half(),
     };
-    let parcel = Message::Parcel(Parcel {
-        header,
-        payload: Payload::new(vector().into()).expect("finite"),
-    });
+    let parcel = Message::Parcel(Parcel { header, payload: Payload::new(vector().into()).expect("finite") });
     let bytes: Vec<u8> = encode(parcel.clone()).slices().flatten().copied().collect();
     group.bench_function("payload check and hash", |b| {
         b.iter_batched(|| vector().into(), Payload::new, BatchSize::LargeInput);
     });
     group.bench_function("encode", |b| {
-        b.iter(|| {
-            encode(parcel.clone())
-                .slices()
-                .map(<[u8]>::len)
-                .sum::<usize>()
-        })
+        b.iter(|| encode(parcel.clone()).slices().map(<[u8]>::len).sum::<usize>());
     });
     group.bench_function("decode", |b| {
         b.iter(|| {
             let mut reader = MessageReader::new(DIMENSION);
-            bytes
-                .chunks(64 * 1024)
-                .map(|piece| reader.feed(piece).expect("sound").len())
-                .sum::<usize>()
+            bytes.chunks(64 * 1024).map(|piece| reader.feed(piece).expect("sound").len()).sum::<usize>()
         });
     });
     group.finish();

@@ -81,6 +81,11 @@ pub enum EdgeDispute {
         /// What the sender says it sent up to there.
         sent: u128,
     },
+    /// Books with totals no run could reach; they are left out of the sums.
+    Implausible {
+        /// The node.
+        id: NodeId,
+    },
     /// Books of a node that is not in the plan, or that are there twice.
     Unexpected {
         /// The node.
@@ -101,13 +106,12 @@ pub enum EdgeDispute {
 /// assert_eq!(report.absent[0].held, i128::from(Mass::ONE.units()));
 /// ```
 pub fn audit(books: &[(NodeId, LedgerSummary)], nodes: usize) -> AuditReport {
-    let mut report = AuditReport {
-        expected: nodes as u128 * u128::from(UNITS_PER_ONE),
-        ..AuditReport::default()
-    };
+    let mut report = AuditReport { expected: nodes as u128 * u128::from(UNITS_PER_ONE), ..AuditReport::default() };
     let mut present = BTreeMap::new();
     for (id, ledger) in books {
-        if id.index() >= nodes || present.insert(*id, ledger).is_some() {
+        if !ledger.is_plausible() {
+            report.disputes.push(EdgeDispute::Implausible { id: *id });
+        } else if id.index() >= nodes || present.insert(*id, ledger).is_some() {
             report.disputes.push(EdgeDispute::Unexpected { id: *id });
         }
     }
@@ -124,11 +128,7 @@ pub fn audit(books: &[(NodeId, LedgerSummary)], nodes: usize) -> AuditReport {
             gone.applied(from, link, present.get(&from).copied());
         }
     }
-    report.absent = gone
-        .peers
-        .into_iter()
-        .map(|(id, peer)| AbsentPeer { id, ..peer })
-        .collect();
+    report.absent = gone.peers.into_iter().map(|(id, peer)| AbsentPeer { id, ..peer }).collect();
     report
 }
 
@@ -150,11 +150,7 @@ impl AuditReport {
     }
 
     fn check_own_books(&mut self, id: NodeId, ledger: &LedgerSummary) {
-        let applied: u128 = ledger
-            .incoming
-            .values()
-            .map(InLinkLedger::applied_in_all)
-            .sum();
+        let applied: u128 = ledger.incoming.values().map(InLinkLedger::applied_in_all).sum();
         let sent: u128 = ledger.outgoing.values().map(|link| link.sent_total).sum();
         let booked = signed(u128::from(ledger.initial.units()) + applied) - signed(sent);
         let holds = i128::from(ledger.mass.units());
@@ -174,38 +170,21 @@ impl AuditReport {
         let outbox = link.outstanding_after(0);
         let accounted = link.acked_total + link.acked_by_earlier_lives + outbox + link.written_off;
         if accounted != link.sent_total {
-            self.disputes.push(EdgeDispute::Sender {
-                from,
-                to,
-                sent: link.sent_total,
-                accounted,
-            });
+            self.disputes.push(EdgeDispute::Sender { from, to, sent: link.sent_total, accounted });
         }
         self.written_off += link.written_off;
-        let Some(receiver) =
-            receiver.filter(|receiver| receiver.incarnation == link.receiver_incarnation)
-        else {
-            let never_heard = link.receiver_incarnation == 0;
-            self.in_doubt += if never_heard { 0 } else { outbox };
+        let Some(receiver) = receiver.filter(|receiver| receiver.incarnation == link.receiver_incarnation) else {
+            self.in_doubt += outbox;
             return;
         };
         let nothing = InLinkLedger::default();
         let other_end = receiver.incoming.get(&from).unwrap_or(&nothing);
-        let other_end = if other_end.sender_incarnation == sender.incarnation {
-            other_end
-        } else {
-            &nothing
-        };
+        let other_end = if other_end.sender_incarnation == sender.incarnation { other_end } else { &nothing };
         let under_way = link.outstanding_after(other_end.applied_seq);
         self.in_flight += under_way;
         let sent = link.acked_total + outbox - under_way;
         if sent != other_end.applied_total {
-            self.disputes.push(EdgeDispute::Link {
-                from,
-                to,
-                applied: other_end.applied_total,
-                sent,
-            });
+            self.disputes.push(EdgeDispute::Link { from, to, applied: other_end.applied_total, sent });
         }
     }
 }
@@ -217,35 +196,15 @@ struct Gone {
 
 impl Gone {
     fn new(present: &BTreeMap<NodeId, &LedgerSummary>, nodes: usize) -> Self {
-        let founder_is_gone = |id: &NodeId| {
-            present
-                .get(id)
-                .is_none_or(|ledger| ledger.initial.is_zero())
-        };
+        let founder_is_gone = |id: &NodeId| present.get(id).is_none_or(|ledger| ledger.initial.is_zero());
         let brought = i128::from(UNITS_PER_ONE);
-        let account = |id: NodeId| {
-            (
-                id,
-                AbsentPeer {
-                    id,
-                    held: brought,
-                    queued: 0,
-                },
-            )
-        };
-        Self {
-            peers: (0..nodes as u32)
-                .map(NodeId)
-                .filter(founder_is_gone)
-                .map(account)
-                .collect(),
-        }
+        let account = |id: NodeId| (id, AbsentPeer { id, held: brought, queued: 0 });
+        Self { peers: (0..nodes as u32).map(NodeId).filter(founder_is_gone).map(account).collect() }
     }
 
     /// What lives of `to` that are gone had confirmed on a link.
     fn confirmed(&mut self, to: NodeId, link: &OutLinkLedger, receiver: Option<&LedgerSummary>) {
-        let is_current =
-            receiver.is_some_and(|receiver| receiver.incarnation == link.receiver_incarnation);
+        let is_current = receiver.is_some_and(|receiver| receiver.incarnation == link.receiver_incarnation);
         let by_present_life = if is_current { link.acked_total } else { 0 };
         let total = link.acked_by_earlier_lives + link.acked_total - by_present_life;
         self.add(to, signed(total), 0);
@@ -254,16 +213,8 @@ impl Gone {
     /// What was applied from lives of `from` that are gone.
     fn applied(&mut self, from: NodeId, link: &InLinkLedger, sender: Option<&LedgerSummary>) {
         let is_current = sender.is_some_and(|sender| sender.incarnation == link.sender_incarnation);
-        let (from_present_life, queued) = if is_current {
-            (link.applied_total, 0)
-        } else {
-            (0, link.queued_mass())
-        };
-        self.add(
-            from,
-            -signed(link.applied_in_all() - from_present_life),
-            queued,
-        );
+        let (from_present_life, queued) = if is_current { (link.applied_total, 0) } else { (0, link.queued_mass()) };
+        self.add(from, -signed(link.applied_in_all() - from_present_life), queued);
     }
 
     fn add(&mut self, id: NodeId, held: i128, queued: u128) {
@@ -294,11 +245,7 @@ impl fmt::Display for AuditReport {
         let difference = self.total() - signed(self.expected);
         let founders = self.expected / u128::from(UNITS_PER_ONE);
         if self.is_exact() {
-            write!(
-                f,
-                "total      {:>14.6}  exactly the {founders} the founders brought",
-                whole(self.total())
-            )
+            write!(f, "total      {:>14.6}  exactly the {founders} the founders brought", whole(self.total()))
         } else {
             write!(
                 f,
@@ -312,36 +259,122 @@ impl fmt::Display for AuditReport {
 impl fmt::Display for EdgeDispute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Node { id, holds, booked } => write!(
-                f,
-                "node {id} holds {holds} units, but its books say {booked}"
-            ),
-            Self::Sender {
-                from,
-                to,
-                sent,
-                accounted,
-            } => {
-                write!(
-                    f,
-                    "link {from} -> {to}: node {from} sent {sent} units, but accounts for {accounted}"
-                )
+            Self::Node { id, holds, booked } => write!(f, "node {id} holds {holds} units, but its books say {booked}"),
+            Self::Sender { from, to, sent, accounted } => {
+                write!(f, "link {from} -> {to}: node {from} sent {sent} units, but accounts for {accounted}")
             }
-            Self::Link {
-                from,
-                to,
-                applied,
-                sent,
-            } => {
-                write!(
-                    f,
-                    "link {from} -> {to}: node {to} applied {applied} units, but node {from} sent it {sent}"
-                )
+            Self::Link { from, to, applied, sent } => {
+                write!(f, "link {from} -> {to}: node {to} applied {applied} units, but node {from} sent it {sent}")
             }
-            Self::Unexpected { id } => write!(
-                f,
-                "node {id} is not in the plan, or its books are there twice"
-            ),
+            Self::Implausible { id } => {
+                write!(f, "the books of node {id} show more mass than any run could move")
+            }
+            Self::Unexpected { id } => write!(f, "node {id} is not in the plan, or its books are there twice"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::mass::Mass;
+
+    fn quarter() -> u128 {
+        u128::from(UNITS_PER_ONE / 4)
+    }
+
+    fn mass(units: u128) -> Mass {
+        Mass::from_units(u64::try_from(units).unwrap())
+    }
+
+    /// Node 0 sent node 1 three quarters in three parcels: one confirmed, one applied but not confirmed, one under way.
+    fn two_nodes() -> [(NodeId, LedgerSummary); 2] {
+        let out = OutLinkLedger {
+            receiver_incarnation: 1,
+            base: 0,
+            next_seq: 4,
+            acked_seq: 1,
+            outbox: vec![(2, mass(quarter())), (3, mass(quarter()))],
+            sent_total: 3 * quarter(),
+            acked_total: quarter(),
+            ..OutLinkLedger::default()
+        };
+        let incoming = InLinkLedger {
+            sender_incarnation: 1,
+            received_seq: 3,
+            applied_seq: 2,
+            queued: vec![(3, mass(quarter()))],
+            applied_total: 2 * quarter(),
+            ..InLinkLedger::default()
+        };
+        let founder = LedgerSummary { incarnation: 1, initial: Mass::ONE, ..LedgerSummary::default() };
+        let sender = LedgerSummary { mass: mass(quarter()), outgoing: [(NodeId(1), out)].into(), ..founder.clone() };
+        let receiver = LedgerSummary { mass: mass(6 * quarter()), incoming: [(NodeId(0), incoming)].into(), ..founder };
+        [(NodeId(0), sender), (NodeId(1), receiver)]
+    }
+
+    #[test]
+    fn sound_books_account_for_every_unit() {
+        let report = audit(&two_nodes(), 2);
+        assert!(report.is_complete(), "{report}");
+        assert_eq!((report.held, report.in_flight), (7 * quarter(), quarter()));
+        assert!(report.to_string().ends_with("exactly the 2 the founders brought"));
+    }
+
+    #[test]
+    fn the_books_of_one_neighbour_tell_what_the_other_held() {
+        let [sender, receiver] = two_nodes();
+        // The receiver is gone: it had confirmed one parcel, and two are in doubt.
+        let report = audit(&[sender], 2);
+        assert!(report.is_exact(), "{report}");
+        assert_eq!(report.absent, [AbsentPeer { id: NodeId(1), held: signed(5 * quarter()), queued: 0 }]);
+        assert_eq!(report.in_doubt, 2 * quarter());
+        // The sender is gone: what it held includes the parcel that waits at the receiver.
+        let report = audit(&[receiver], 2);
+        assert!(report.is_exact(), "{report}");
+        let held = signed(2 * quarter());
+        assert_eq!(report.absent, [AbsentPeer { id: NodeId(0), held, queued: quarter() }]);
+    }
+
+    #[test]
+    fn every_forged_figure_is_found_and_placed() {
+        let (from, to) = (NodeId(0), NodeId(1));
+        type Books = [(NodeId, LedgerSummary); 2];
+        let forged = |forge: &dyn Fn(&mut Books)| {
+            let mut books = two_nodes();
+            forge(&mut books);
+            let report = audit(&books, 2);
+            assert!(!report.is_exact());
+            report.disputes
+        };
+        let disputes = forged(&|books| books[1].1.mass = mass(6 * quarter() + 1));
+        let (holds, booked) = (signed(6 * quarter() + 1), signed(6 * quarter()));
+        assert_eq!(disputes, [EdgeDispute::Node { id: to, holds, booked }]);
+        let disputes = forged(&|books| {
+            let link = books[1].1.incoming.get_mut(&from).unwrap();
+            link.applied_total += 5;
+            books[1].1.mass = mass(6 * quarter() + 5);
+        });
+        let (applied, sent) = (2 * quarter() + 5, 2 * quarter());
+        assert_eq!(disputes, [EdgeDispute::Link { from, to, applied, sent }]);
+        let disputes = forged(&|books| {
+            let link = books[0].1.outgoing.get_mut(&to).unwrap();
+            link.written_off = 1;
+        });
+        let (sent, accounted) = (3 * quarter(), 3 * quarter() + 1);
+        assert_eq!(disputes, [EdgeDispute::Sender { from, to, sent, accounted }]);
+        let disputes = forged(&|books| books[1].0 = NodeId(7));
+        assert_eq!(disputes, [EdgeDispute::Unexpected { id: NodeId(7) }]);
+        let disputes = forged(&|books| books[0].1.outgoing.get_mut(&to).unwrap().sent_total = u128::MAX);
+        assert_eq!(disputes, [EdgeDispute::Implausible { id: from }]);
+    }
+
+    #[test]
+    fn books_survive_json() {
+        for (_, ledger) in two_nodes() {
+            let text = serde_json::to_string(&ledger).unwrap();
+            assert_eq!(serde_json::from_str::<LedgerSummary>(&text).unwrap(), ledger);
         }
     }
 }

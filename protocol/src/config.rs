@@ -74,15 +74,9 @@ impl NodeConfig {
             schedule,
             initial,
             rounds,
-            generation: Generation {
-                counter: 0,
-                plan_hash: [0; 32],
-            },
+            generation: Generation { counter: 0, plan_hash: [0; 32] },
             task: TaskCard::default(),
-            identity: Identity {
-                incarnation: 1,
-                boot_nonce: 0,
-            },
+            identity: Identity { incarnation: 1, boot_nonce: 0 },
             policy: WaitPolicy::default(),
             deadline_floor: Duration::from_millis(2_000),
             drain_deadline: Duration::from_secs(30),
@@ -101,26 +95,19 @@ impl NodeConfig {
             return Err(NodeError::Dimension { dimension });
         }
         if let Some(index) = first_unusable(&self.initial) {
-            return Err(NodeError::Initial {
-                index,
-                value: self.initial[index],
-            });
+            return Err(NodeError::Initial { index, value: self.initial[index] });
         }
         if self.identity.incarnation == 0 {
             return Err(NodeError::Incarnation);
         }
         if self.task.description.len() > MAX_DESCRIPTION {
-            return Err(NodeError::Description {
-                bytes: self.task.description.len(),
-            });
+            return Err(NodeError::Description { bytes: self.task.description.len() });
         }
         if self.heartbeat.is_zero() || self.retransmit_after.is_some_and(|after| after.is_zero()) {
             return Err(NodeError::ZeroInterval);
         }
         if self.rounds.checked_mul(self.schedule.period()).is_none() {
-            return Err(NodeError::Rounds {
-                rounds: self.rounds,
-            });
+            return Err(NodeError::Rounds { rounds: self.rounds });
         }
         Ok(())
     }
@@ -145,9 +132,7 @@ pub enum NodeError {
         dimension: usize,
     },
     /// The initial vector holds an unusable number.
-    #[error(
-        "coordinate {index} of the initial vector is {value}; give finite numbers up to {MAX_MAGNITUDE:e}"
-    )]
+    #[error("coordinate {index} of the initial vector is {value}; give finite numbers up to {MAX_MAGNITUDE:e}")]
     Initial {
         /// Which coordinate.
         index: usize,

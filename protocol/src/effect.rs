@@ -225,25 +225,17 @@ impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Version { ours, theirs } => {
-                write!(
-                    f,
-                    "it speaks protocol version {theirs}, this node {ours}: run the same release on both"
-                )
+                write!(f, "it speaks protocol version {theirs}, this node {ours}: run the same release on both")
             }
             Self::Generation { ours, theirs } if ours.plan_hash == theirs.plan_hash => {
-                write!(
-                    f,
-                    "it is in generation {} of the plan, this node in {}",
-                    theirs.counter, ours.counter
-                )
+                write!(f, "it is in generation {} of the plan, this node in {}", theirs.counter, ours.counter)
             }
             Self::Generation { .. } => {
                 write!(f, "it follows another plan: give both the same plan file")
             }
-            Self::Task { ours, theirs } => write!(
-                f,
-                "it trains \"{theirs}\", this node \"{ours}\": start both on one task"
-            ),
+            Self::Task { ours, theirs } => {
+                write!(f, "it trains \"{theirs}\", this node \"{ours}\": start both on one task")
+            }
             Self::IdentityInUse { incarnation } => {
                 write!(
                     f,

@@ -23,6 +23,22 @@ pub struct LedgerSummary {
     pub outgoing: BTreeMap<NodeId, OutLinkLedger>,
 }
 
+/// Largest total that books can honestly show on one link: 2^40 wholes. Far beyond any run, and small enough that the
+/// totals of any number of nodes add up without overflow.
+pub(crate) const LARGEST_TOTAL: u128 = 1 << 80;
+
+impl LedgerSummary {
+    /// Whether every total is one that a run could reach; books may come from a file or a stranger.
+    pub(crate) fn is_plausible(&self) -> bool {
+        let incoming = self.incoming.values().flat_map(|link| [link.applied_total, link.applied_from_earlier_lives]);
+        let outgoing = self
+            .outgoing
+            .values()
+            .flat_map(|link| [link.sent_total, link.acked_total, link.acked_by_earlier_lives, link.written_off]);
+        incoming.chain(outgoing).all(|total| total <= LARGEST_TOTAL)
+    }
+}
+
 /// The receiver's books of one link. Totals are in units of 2^-40.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InLinkLedger {
@@ -73,20 +89,13 @@ impl InLinkLedger {
 
     /// Mass that arrived and waits.
     pub fn queued_mass(&self) -> u128 {
-        self.queued
-            .iter()
-            .map(|(_, mass)| u128::from(mass.units()))
-            .sum()
+        self.queued.iter().map(|(_, mass)| u128::from(mass.units())).sum()
     }
 }
 
 impl OutLinkLedger {
     /// Mass not known to be applied beyond parcel `applied`.
     pub fn outstanding_after(&self, applied: u64) -> u128 {
-        self.outbox
-            .iter()
-            .filter(|(seq, _)| *seq > applied)
-            .map(|(_, mass)| u128::from(mass.units()))
-            .sum()
+        self.outbox.iter().filter(|(seq, _)| *seq > applied).map(|(_, mass)| u128::from(mass.units())).sum()
     }
 }

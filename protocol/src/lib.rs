@@ -45,15 +45,13 @@ pub use ledger::{InLinkLedger, LedgerSummary, OutLinkLedger};
 pub use link::WINDOW;
 pub use mass::{Mass, Share, UNITS_PER_ONE};
 pub use message::{
-    Ack, Codec, Generation, Hello, Identity, LinkState, MAX_DESCRIPTION, Message, PROTOCOL_VERSION,
-    Parcel, ParcelHeader, TaskCard,
+    Ack, Codec, Generation, Hello, Identity, LinkState, MAX_DESCRIPTION, Message, PROTOCOL_VERSION, Parcel,
+    ParcelHeader, TaskCard,
 };
 pub use node::{Node, State};
 pub use payload::{MAX_DIMENSION, MAX_MAGNITUDE, Payload, PayloadError};
 pub use push_sum::SMALLEST_WORKING_MASS;
 #[doc(hidden)]
 pub use push_sum::bench;
-pub use schedule::{
-    COLUMN_TOLERANCE, MAX_NODES, MAX_PERIOD, NodeId, OutShare, Schedule, ScheduleError, Step,
-};
+pub use schedule::{COLUMN_TOLERANCE, MAX_NODES, MAX_PERIOD, NodeId, OutShare, Schedule, ScheduleError, Step};
 pub use time::Time;

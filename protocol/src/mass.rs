@@ -20,9 +20,7 @@ pub const UNITS_PER_ONE: u64 = 1 << 40;
 /// assert_eq!(half.checked_add(half), Some(Mass::ONE));
 /// assert_eq!(half.to_string(), "0.500000");
 /// ```
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Mass(u64);
 
 impl Mass {
@@ -75,9 +73,7 @@ impl fmt::Display for Mass {
 }
 
 /// A fraction of a node's mass, in 2^-40: an entry of a column-stochastic matrix as an integer.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Share(u64);
 
 impl Share {
@@ -86,9 +82,24 @@ impl Share {
 
     /// The nearest share to a weight of a mixing matrix, or `None` when the weight is not within 0 ..= 1.
     pub fn from_weight(weight: f64) -> Option<Self> {
-        (0.0..=1.0)
-            .contains(&weight)
-            .then(|| Self((weight * UNITS_PER_ONE as f64).round() as u64))
+        (0.0..=1.0).contains(&weight).then(|| Self((weight * UNITS_PER_ONE as f64).round() as u64))
+    }
+
+    /// The nearest share to a weight; weights outside 0 ..= 1 become the nearer of the two.
+    pub(crate) fn nearest(weight: f64) -> Self {
+        Self((weight.clamp(0.0, 1.0) * UNITS_PER_ONE as f64).round() as u64)
+    }
+
+    /// Takes up to `wanted` out of this share.
+    pub(crate) fn take(&mut self, wanted: Self) -> Self {
+        let taken = self.0.min(wanted.0);
+        self.0 -= taken;
+        Self(taken)
+    }
+
+    /// Two shares of one whole, put together.
+    pub(crate) fn join(self, other: Self) -> Self {
+        Self((self.0 + other.0).min(UNITS_PER_ONE))
     }
 
     /// A share of `units` times 2^-40, or `None` beyond the whole.
@@ -120,15 +131,9 @@ mod tests {
 
     #[test]
     fn mass_never_wraps() {
-        assert_eq!(
-            Mass::from_units(u64::MAX).checked_add(Mass::from_units(1)),
-            None
-        );
+        assert_eq!(Mass::from_units(u64::MAX).checked_add(Mass::from_units(1)), None);
         assert_eq!(Mass::ZERO.checked_sub(Mass::from_units(1)), None);
-        assert_eq!(
-            Mass::from_units(u64::MAX).portion(Share::WHOLE),
-            Mass::from_units(u64::MAX)
-        );
+        assert_eq!(Mass::from_units(u64::MAX).portion(Share::WHOLE), Mass::from_units(u64::MAX));
     }
 
     proptest! {

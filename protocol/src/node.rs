@@ -8,11 +8,14 @@
 //! ```
 //!
 //! [`Node::handle`] dispatches an input to its handler, then lets the node advance as far as it can. The handlers live
-//! beside this file: `round` (what a step consists of), `exchange` (messages), `liveness` (links and timers), `drain`.
+//! beside this file: `round` (what a step consists of), `pace` (whom it waits for), `exchange` (messages), `liveness`
+//! (links and timers), `drain`.
 
+mod appetite;
 mod drain;
 mod exchange;
 mod liveness;
+mod pace;
 mod round;
 
 use std::collections::BTreeMap;
@@ -30,9 +33,42 @@ use crate::push_sum::PushSum;
 use crate::round_clock::RoundClock;
 use crate::schedule::NodeId;
 use crate::time::Time;
-use round::{Appetite, RoundTally};
+use appetite::Appetite;
+use round::RoundTally;
 
-/// One node. See the [module](self) for its life, and the crate's documentation for an example.
+/// One node of a swarm: a function from inputs to effects.
+///
+/// A host keeps one rule: carry out the effects in order, and hand in what happens. The smallest host there is wires
+/// two nodes back to back, and they agree on the average of 0 and 8:
+///
+/// ```
+/// use std::{collections::VecDeque, sync::Arc};
+/// use mingle_protocol::{Effect, Input, Node, NodeConfig, NodeId, Schedule, Step, Time};
+///
+/// let (a, b) = (NodeId(0), NodeId(1));
+/// let step = Step { keep: vec![0.5, 0.5], links: vec![(a, b, 0.5), (b, a, 0.5)] };
+/// let schedule = Arc::new(Schedule::new(2, &[step], 0)?);
+/// let mut nodes = [
+///     Node::new(NodeConfig::new(a, Arc::clone(&schedule), vec![0.0], 10))?,
+///     Node::new(NodeConfig::new(b, schedule, vec![8.0], 10))?,
+/// ];
+/// let mut inputs = VecDeque::from([
+///     (a, Input::Start),
+///     (b, Input::Start),
+///     (a, Input::LinkUp { peer: b }),
+///     (b, Input::LinkUp { peer: a }),
+/// ]);
+/// while let Some((id, input)) = inputs.pop_front() {
+///     for effect in nodes[id.index()].handle(Time::default(), input) {
+///         if let Effect::Send { to, message } = effect {
+///             inputs.push_back((to, Input::Received { from: id, message }));
+///         }
+///     }
+/// }
+/// assert_eq!(*nodes[0].ratio(), [4.0]);
+/// assert_eq!(*nodes[1].ratio(), [4.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Node {
     config: NodeConfig,
@@ -96,11 +132,7 @@ impl Node {
     /// [`NodeError`] says which part of the configuration is wrong.
     pub fn new(mut config: NodeConfig) -> Result<Self, NodeError> {
         config.check()?;
-        let mass = if config.identity.incarnation == 1 {
-            Mass::ONE
-        } else {
-            Mass::ZERO
-        };
+        let mass = if config.identity.incarnation == 1 { Mass::ONE } else { Mass::ZERO };
         let initial = std::mem::take(&mut config.initial);
         let last_step = config.rounds * config.schedule.period();
         Ok(Self {
@@ -143,9 +175,7 @@ impl Node {
     /// When the node wants the next [`Input::Tick`], if nothing happens before.
     pub fn next_deadline(&self) -> Option<Time> {
         let phase = match self.phase {
-            Phase::Gathering { give_up_at } => {
-                give_up_at.filter(|at| self.started && *at > self.now)
-            }
+            Phase::Gathering { give_up_at } => give_up_at.filter(|at| self.started && *at > self.now),
             Phase::AwaitingRoom(wait) | Phase::AwaitingParcels(wait) => Some(wait.deadline),
             // Once past, only a neighbour's word can still end the gathering or draining.
             Phase::Draining { give_up_at } => Some(give_up_at).filter(|at| *at > self.now),
@@ -213,19 +243,12 @@ impl Node {
 
     /// Neighbours that have not yet been greeted and greeted back, ascending.
     pub fn missing_neighbours(&self) -> Vec<NodeId> {
-        self.peers
-            .values()
-            .filter(|peer| !peer.mutual)
-            .map(|peer| peer.id)
-            .collect()
+        self.peers.values().filter(|peer| !peer.mutual).map(|peer| peer.id).collect()
     }
 
     /// Neighbours that are suspended now, with the reason, ascending.
     pub fn suspended_neighbours(&self) -> Vec<(NodeId, Suspension)> {
-        self.peers
-            .values()
-            .filter_map(|peer| Some((peer.id, peer.suspended?)))
-            .collect()
+        self.peers.values().filter_map(|peer| Some((peer.id, peer.suspended?))).collect()
     }
 
     /// All neighbours in the plan, ascending.
@@ -236,17 +259,11 @@ impl Node {
     /// The node's books.
     pub fn ledger(&self) -> LedgerSummary {
         let incarnation = self.config.identity.incarnation;
-        let incoming =
-            |peer: &Peer| Some((peer.id, peer.incoming.as_ref()?.ledger(peer.incarnation())));
-        let outgoing =
-            |peer: &Peer| Some((peer.id, peer.outgoing.as_ref()?.ledger(peer.incarnation())));
+        let incoming = |peer: &Peer| Some((peer.id, peer.incoming.as_ref()?.ledger(peer.incarnation())));
+        let outgoing = |peer: &Peer| Some((peer.id, peer.outgoing.as_ref()?.ledger(peer.incarnation())));
         LedgerSummary {
             incarnation,
-            initial: if incarnation == 1 {
-                Mass::ONE
-            } else {
-                Mass::ZERO
-            },
+            initial: if incarnation == 1 { Mass::ONE } else { Mass::ZERO },
             mass: self.mass(),
             incoming: self.peers.values().filter_map(incoming).collect(),
             outgoing: self.peers.values().filter_map(outgoing).collect(),
@@ -277,10 +294,7 @@ impl Node {
 fn neighbours(config: &NodeConfig) -> BTreeMap<NodeId, Peer> {
     let mut peers = BTreeMap::new();
     for &from in config.schedule.all_in_neighbours(config.id) {
-        peers
-            .entry(from)
-            .or_insert_with(|| Peer::new(from))
-            .incoming = Some(InLink::default());
+        peers.entry(from).or_insert_with(|| Peer::new(from)).incoming = Some(InLink::default());
     }
     for &to in config.schedule.all_out_neighbours(config.id) {
         peers.entry(to).or_insert_with(|| Peer::new(to)).outgoing = Some(OutLink::new());

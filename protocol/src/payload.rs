@@ -12,9 +12,7 @@ pub const MAX_DIMENSION: usize = 1 << 28;
 pub const MAX_MAGNITUDE: f32 = 1e30;
 
 #[cfg(target_endian = "big")]
-compile_error!(
-    "payloads travel as little-endian f32 and are sent without conversion: big-endian hosts need one"
-);
+compile_error!("payloads travel as little-endian f32 and are sent without conversion: big-endian hosts need one");
 
 /// A finite vector of `f32` with its BLAKE3 hash. Cloning shares the coordinates.
 ///
@@ -39,15 +37,10 @@ impl Payload {
     /// [`PayloadError`] when there are too many coordinates, or one is not finite or beyond [`MAX_MAGNITUDE`].
     pub fn new(values: Arc<[f32]>) -> Result<Self, PayloadError> {
         if values.len() > MAX_DIMENSION {
-            return Err(PayloadError::TooLong {
-                dimension: values.len(),
-            });
+            return Err(PayloadError::TooLong { dimension: values.len() });
         }
         if let Some(index) = first_unusable(&values) {
-            return Err(PayloadError::Unusable {
-                index,
-                value: values[index],
-            });
+            return Err(PayloadError::Unusable { index, value: values[index] });
         }
         let hash = *blake3::hash(bytemuck::cast_slice(&values)).as_bytes();
         Ok(Self { values, hash })
@@ -90,10 +83,7 @@ pub(crate) fn first_unusable(values: &[f32]) -> Option<usize> {
     const BLOCK: usize = 1024;
     let block = values.chunks(BLOCK).position(|block| !all_usable(block))?;
     let start = block * BLOCK;
-    values[start..]
-        .iter()
-        .position(|value| !usable(*value))
-        .map(|offset| start + offset)
+    values[start..].iter().position(|value| !usable(*value)).map(|offset| start + offset)
 }
 
 fn all_usable(values: &[f32]) -> bool {
@@ -116,9 +106,7 @@ pub enum PayloadError {
         dimension: usize,
     },
     /// A coordinate is NaN, infinite or absurdly large.
-    #[error(
-        "coordinate {index} is {value}; payloads hold finite numbers up to {MAX_MAGNITUDE:e} in magnitude"
-    )]
+    #[error("coordinate {index} is {value}; payloads hold finite numbers up to {MAX_MAGNITUDE:e} in magnitude")]
     Unusable {
         /// Which coordinate.
         index: usize,
@@ -148,9 +136,6 @@ mod tests {
     fn the_hash_is_that_of_the_little_endian_bytes() {
         let payload = Payload::new(vec![1.5, -0.0].into()).unwrap();
         assert_eq!(payload.bytes(), [0, 0, 0xc0, 0x3f, 0, 0, 0, 0x80]);
-        assert_eq!(
-            payload.hash(),
-            blake3::hash(&[0, 0, 0xc0, 0x3f, 0, 0, 0, 0x80]).as_bytes()
-        );
+        assert_eq!(payload.hash(), blake3::hash(&[0, 0, 0xc0, 0x3f, 0, 0, 0, 0x80]).as_bytes());
     }
 }

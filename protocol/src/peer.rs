@@ -61,20 +61,12 @@ impl Peer {
 
     /// Whether a parcel may be put on the link to it now.
     pub(crate) fn can_take_parcel(&self) -> bool {
-        self.is_active()
-            && self
-                .outgoing
-                .as_ref()
-                .is_some_and(|link| link.is_open() && link.has_room())
+        self.is_active() && self.outgoing.as_ref().is_some_and(|link| link.is_open() && link.has_room())
     }
 
     /// Where the links with it stand, for a Hello or an Ack.
     pub(crate) fn link_state(&self, passed: u64, leaving: bool) -> LinkState {
-        let mut state = LinkState {
-            passed,
-            leaving,
-            ..LinkState::default()
-        };
+        let mut state = LinkState { passed, leaving, ..LinkState::default() };
         if let Some(link) = &self.incoming {
             state.received = link.received();
             state.applied = link.applied();
@@ -95,9 +87,7 @@ impl Peer {
 
     /// Whether everything between us is settled and both links are closed.
     pub(crate) fn is_drained(&self) -> bool {
-        self.outgoing
-            .as_ref()
-            .is_none_or(|link| !link.is_open() && link.is_settled())
+        self.outgoing.as_ref().is_none_or(|link| !link.is_open() && link.is_settled())
             && self.incoming.as_ref().is_none_or(InLink::is_complete)
     }
 }

@@ -43,12 +43,7 @@ impl PushSum {
         let mut numerator = initial;
         let weight = weight(mass);
         numerator.iter_mut().for_each(|x| *x *= weight);
-        Self {
-            numerator,
-            mass,
-            last_ratio,
-            last_ratio_is_current: true,
-        }
+        Self { numerator, mass, last_ratio, last_ratio_is_current: true }
     }
 
     pub(crate) fn mass(&self) -> Mass {
@@ -93,20 +88,11 @@ impl PushSum {
 
     /// Adds a parcel of `mass` at `payload`; returns how far it was from this node's own ratio, `None` when there was
     /// no own ratio to compare with. `Err` when the weights would exceed 2^64 units, with nothing changed.
-    pub(crate) fn absorb(
-        &mut self,
-        mass: Mass,
-        payload: &Payload,
-    ) -> Result<Option<Distance>, MassOverflow> {
+    pub(crate) fn absorb(&mut self, mass: Mass, payload: &Payload) -> Result<Option<Distance>, MassOverflow> {
         let total = self.mass.checked_add(mass).ok_or(MassOverflow)?;
         let distance = if self.has_working_mass() {
             let inverse = 1.0 / weight(self.mass);
-            Some(measured_add(
-                &mut self.numerator,
-                weight(mass),
-                payload.values(),
-                inverse,
-            ))
+            Some(measured_add(&mut self.numerator, weight(mass), payload.values(), inverse))
         } else {
             scaled_add(&mut self.numerator, weight(mass), payload.values());
             None
@@ -247,10 +233,7 @@ mod tests {
     fn a_node_without_mass_takes_the_ratio_of_the_first_parcel() {
         let mut pair = PushSum::new(vec![9.0, 9.0], Mass::ZERO);
         assert_eq!(*pair.ratio(), [9.0, 9.0]);
-        assert_eq!(
-            pair.absorb(half(), &Payload::new(vec![1.0, 2.0].into()).unwrap()),
-            Ok(None)
-        );
+        assert_eq!(pair.absorb(half(), &Payload::new(vec![1.0, 2.0].into()).unwrap()), Ok(None));
         assert_eq!(*pair.ratio(), [1.0, 2.0]);
     }
 
@@ -266,13 +249,7 @@ mod tests {
     fn mass_that_does_not_fit_changes_nothing() {
         let mut pair = PushSum::new(vec![1.0], Mass::from_units(u64::MAX));
         let before = pair.numerator().to_vec();
-        assert_eq!(
-            pair.absorb(
-                Mass::from_units(1),
-                &Payload::new(vec![1.0].into()).unwrap()
-            ),
-            Err(MassOverflow)
-        );
+        assert_eq!(pair.absorb(Mass::from_units(1), &Payload::new(vec![1.0].into()).unwrap()), Err(MassOverflow));
         assert_eq!(pair.numerator(), before);
     }
 

@@ -24,12 +24,7 @@ pub(crate) struct RoundClock {
 
 impl RoundClock {
     pub(crate) fn new(floor: Duration) -> Self {
-        Self {
-            floor,
-            usual: None,
-            started: Time::default(),
-            in_vain: Duration::ZERO,
-        }
+        Self { floor, usual: None, started: Time::default(), in_vain: Duration::ZERO }
     }
 
     /// A round begins.
@@ -91,9 +86,6 @@ mod tests {
         }
         clock.start(now);
         let hours_later = now + Duration::from_secs(36_000);
-        assert_eq!(
-            clock.deadline(hours_later).since(hours_later),
-            LONGEST_DEADLINE
-        );
+        assert_eq!(clock.deadline(hours_later).since(hours_later), LONGEST_DEADLINE);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A schedule that exists is sound: every index is a node, no link is a self-loop or listed twice in a step, and every
 //! column of every step (what a node keeps plus what it sends) sums to one. So a node that follows it conserves mass,
-//! whatever the others do (finding F4: column-stochasticity is a local property of the sender).
+//! whatever the others do: that a column sums to one is a property of its sender alone.
 //!
 //! The stationary weights w* at the start of every step, n times the Perron vector of the period's product started
 //! there, are what the guarded step divides by.
@@ -14,7 +14,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::mass::{Share, UNITS_PER_ONE};
+use crate::mass::Share;
 
 /// Most nodes in one plan: their total mass stays far below 2^64 units.
 pub const MAX_NODES: usize = 1 << 20;
@@ -24,9 +24,7 @@ pub const MAX_PERIOD: usize = 1 << 16;
 pub const COLUMN_TOLERANCE: f64 = 1e-9;
 
 /// A node's index in the plan.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeId(pub u32);
 
 impl NodeId {
@@ -119,14 +117,7 @@ impl Schedule {
             .collect::<Result<Vec<_>, _>>()?;
         let (in_union, out_union) = unions(nodes, &tables);
         let stationary = stationary::weights(nodes, steps);
-        Ok(Self {
-            nodes,
-            local_steps,
-            steps: tables,
-            in_union,
-            out_union,
-            stationary,
-        })
+        Ok(Self { nodes, local_steps, steps: tables, in_union, out_union, stationary })
     }
 
     /// The number of nodes n.
@@ -185,9 +176,7 @@ impl Schedule {
     /// The last global step up to and including `step` in which `from -> to` is used, if any.
     pub fn last_use(&self, from: NodeId, to: NodeId, step: u64) -> Option<u64> {
         let oldest = step.saturating_sub(self.period() - 1);
-        (oldest..=step)
-            .rev()
-            .find(|&step| self.has_link(from, to, step))
+        (oldest..=step).rev().find(|&step| self.has_link(from, to, step))
     }
 
     fn slot(&self, step: u64) -> usize {
@@ -202,11 +191,7 @@ impl Schedule {
 impl StepTable {
     fn new(nodes: usize, index: usize, step: &Step) -> Result<Self, ScheduleError> {
         if step.keep.len() != nodes {
-            return Err(ScheduleError::KeepLength {
-                step: index,
-                got: step.keep.len(),
-                nodes,
-            });
+            return Err(ScheduleError::KeepLength { step: index, got: step.keep.len(), nodes });
         }
         let mut columns = step.keep.clone();
         let mut weights: Vec<Vec<(NodeId, f64)>> = vec![Vec::new(); nodes];
@@ -220,18 +205,10 @@ impl StepTable {
         for (node, (&keep, &sum)) in step.keep.iter().zip(&columns).enumerate() {
             let node = NodeId(node as u32);
             if !(0.0..=1.0).contains(&keep) {
-                return Err(ScheduleError::Keep {
-                    step: index,
-                    node,
-                    keep,
-                });
+                return Err(ScheduleError::Keep { step: index, node, keep });
             }
             if (sum - 1.0).abs() > COLUMN_TOLERANCE {
-                return Err(ScheduleError::ColumnSum {
-                    step: index,
-                    node,
-                    sum,
-                });
+                return Err(ScheduleError::ColumnSum { step: index, node, sum });
             }
         }
         let mut out = Vec::with_capacity(nodes);
@@ -239,32 +216,18 @@ impl StepTable {
             let from = NodeId(node as u32);
             links.sort_by_key(|&(to, _)| to);
             if let Some(pair) = links.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-                return Err(ScheduleError::RepeatedLink {
-                    step: index,
-                    from,
-                    to: pair[0].0,
-                });
+                return Err(ScheduleError::RepeatedLink { step: index, from, to: pair[0].0 });
             }
             out.push(integer_shares(links, step.keep[node] > 0.0));
         }
         for senders in &mut incoming {
             senders.sort_unstable();
         }
-        Ok(Self {
-            keeps: step.keep.iter().map(|&keep| keep > 0.0).collect(),
-            out,
-            incoming,
-        })
+        Ok(Self { keeps: step.keep.iter().map(|&keep| keep > 0.0).collect(), out, incoming })
     }
 }
 
-fn check_link(
-    nodes: usize,
-    step: usize,
-    from: NodeId,
-    to: NodeId,
-    weight: f64,
-) -> Result<(), ScheduleError> {
+fn check_link(nodes: usize, step: usize, from: NodeId, to: NodeId, weight: f64) -> Result<(), ScheduleError> {
     for node in [from, to] {
         if node.index() >= nodes {
             return Err(ScheduleError::UnknownNode { step, node, nodes });
@@ -274,35 +237,18 @@ fn check_link(
         return Err(ScheduleError::SelfLink { step, node: from });
     }
     if !(weight > 0.0 && weight <= 1.0) {
-        return Err(ScheduleError::Weight {
-            step,
-            from,
-            to,
-            weight,
-        });
+        return Err(ScheduleError::Weight { step, from, to, weight });
     }
     Ok(())
 }
 
 /// Rounds one column to shares that never exceed the whole, and are exactly the whole when nothing is kept.
 fn integer_shares(links: &[(NodeId, f64)], keeps: bool) -> Vec<OutShare> {
-    let mut left = UNITS_PER_ONE;
-    let mut shares: Vec<OutShare> = links
-        .iter()
-        .map(|&(to, weight)| {
-            let share = Share::from_weight(weight)
-                .unwrap_or(Share::WHOLE)
-                .units()
-                .min(left);
-            left -= share;
-            OutShare {
-                to,
-                share: Share::from_units(share).unwrap_or(Share::WHOLE),
-            }
-        })
-        .collect();
+    let mut left = Share::WHOLE;
+    let mut shares: Vec<OutShare> =
+        links.iter().map(|&(to, weight)| OutShare { to, share: left.take(Share::nearest(weight)) }).collect();
     if !keeps && let Some(last) = shares.last_mut() {
-        last.share = Share::from_units(last.share.units() + left).unwrap_or(Share::WHOLE);
+        last.share = last.share.join(left);
     }
     shares
 }

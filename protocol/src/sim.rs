@@ -19,10 +19,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod config;
 mod conservation;
+mod error;
 mod network;
 mod swarm;
 mod trace;
 
+pub use config::{SwarmConfig, Trainer};
+pub use error::SimError;
 pub use network::NetworkModel;
-pub use swarm::{Fault, SimError, Swarm, SwarmConfig, Trainer};
+pub use swarm::{Fault, Swarm};

@@ -9,9 +9,7 @@ use serde::{Deserialize, Serialize};
 /// An instant in microseconds since an origin the host chooses (its own start, or the start of a simulation).
 ///
 /// Only differences matter to a node. Arithmetic saturates: an absurd deadline is "never", not a panic.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Time(pub u64);
 
 impl Time {
@@ -35,10 +33,7 @@ impl Add<Duration> for Time {
     type Output = Self;
 
     fn add(self, span: Duration) -> Self {
-        Self(
-            self.0
-                .saturating_add(u64::try_from(span.as_micros()).unwrap_or(u64::MAX)),
-        )
+        Self(self.0.saturating_add(u64::try_from(span.as_micros()).unwrap_or(u64::MAX)))
     }
 }
 

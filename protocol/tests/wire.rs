@@ -2,8 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use mingle_protocol::wire::{
-    FRAME_HEAD_BYTES, MAX_CHUNK_BYTES, MAX_CONTROL_BYTES, MAX_PLAN_BYTES, MessageReader, WireError,
-    encode,
+    FRAME_HEAD_BYTES, MAX_CHUNK_BYTES, MAX_CONTROL_BYTES, MAX_PLAN_BYTES, MessageReader, WireError, encode,
 };
 use mingle_protocol::*;
 use proptest::prelude::*;
@@ -18,50 +17,31 @@ fn bytes_of(message: &Message) -> Vec<u8> {
 }
 
 fn generations() -> impl Strategy<Value = Generation> {
-    (any::<u64>(), any::<[u8; 32]>())
-        .prop_map(|(counter, plan_hash)| Generation { counter, plan_hash })
+    (any::<u64>(), any::<[u8; 32]>()).prop_map(|(counter, plan_hash)| Generation { counter, plan_hash })
 }
 
 fn identities() -> impl Strategy<Value = Identity> {
-    (any::<u64>(), any::<u64>()).prop_map(|(incarnation, boot_nonce)| Identity {
-        incarnation,
-        boot_nonce,
-    })
+    (any::<u64>(), any::<u64>()).prop_map(|(incarnation, boot_nonce)| Identity { incarnation, boot_nonce })
 }
 
 fn link_states() -> impl Strategy<Value = LinkState> {
-    (any::<[u64; 5]>(), any::<Option<u64>>(), any::<bool>()).prop_map(|(n, final_seq, leaving)| {
-        LinkState {
-            received: n[0],
-            applied: n[1],
-            base: n[2],
-            next_seq: n[3],
-            passed: n[4],
-            final_seq,
-            leaving,
-        }
+    (any::<[u64; 5]>(), any::<Option<u64>>(), any::<bool>()).prop_map(|(n, final_seq, leaving)| LinkState {
+        received: n[0],
+        applied: n[1],
+        base: n[2],
+        next_seq: n[3],
+        passed: n[4],
+        final_seq,
+        leaving,
     })
 }
 
 fn hellos() -> impl Strategy<Value = Message> {
-    let parts = (
-        any::<u16>(),
-        generations(),
-        any::<[u8; 32]>(),
-        "[a-z é]{0,60}",
-        identities(),
-    );
+    let parts = (any::<u16>(), generations(), any::<[u8; 32]>(), "[a-z é]{0,60}", identities());
     (parts, proptest::option::of(identities()), link_states()).prop_map(
         |((version, generation, hash, description, identity), seen, link)| {
             let task = TaskCard { hash, description };
-            Message::Hello(Box::new(Hello {
-                version,
-                generation,
-                task,
-                identity,
-                seen,
-                link,
-            }))
+            Message::Hello(Box::new(Hello { version, generation, task, identity, seen, link }))
         },
     )
 }
@@ -78,24 +58,13 @@ fn parcels(dimension: usize) -> impl Strategy<Value = Message> {
             step: n[4],
             mass: Mass::from_units(n[5]),
         };
-        Message::Parcel(Parcel {
-            header,
-            payload: Payload::new(values.into()).unwrap(),
-        })
+        Message::Parcel(Parcel { header, payload: Payload::new(values.into()).unwrap() })
     })
 }
 
 fn messages() -> impl Strategy<Value = Message> {
-    let acks = (generations(), identities(), identities(), link_states()).prop_map(
-        |(generation, identity, seen, link)| {
-            Message::Ack(Ack {
-                generation,
-                identity,
-                seen,
-                link,
-            })
-        },
-    );
+    let acks = (generations(), identities(), identities(), link_states())
+        .prop_map(|(generation, identity, seen, link)| Message::Ack(Ack { generation, identity, seen, link }));
     let plan_gets = any::<Option<[u8; 32]>>().prop_map(|hash| Message::PlanGet { hash });
     let plans = prop::collection::vec(any::<u8>(), 1..3_000).prop_map(Message::PlanData);
     prop_oneof![hellos(), acks, parcels(DIMENSION), plan_gets, plans]
@@ -152,10 +121,7 @@ proptest! {
 }
 
 fn sample_parcel(dimension: usize) -> Message {
-    let generation = Generation {
-        counter: 0,
-        plan_hash: [7; 32],
-    };
+    let generation = Generation { counter: 0, plan_hash: [7; 32] };
     let header = ParcelHeader {
         generation,
         sender_incarnation: 1,
@@ -166,10 +132,7 @@ fn sample_parcel(dimension: usize) -> Message {
         mass: Mass::ONE,
     };
     let values: Vec<f32> = (0..dimension).map(|i| i as f32 * 0.5).collect();
-    Message::Parcel(Parcel {
-        header,
-        payload: Payload::new(values.into()).unwrap(),
-    })
+    Message::Parcel(Parcel { header, payload: Payload::new(values.into()).unwrap() })
 }
 
 /// The control frame of a parcel without its chunks.
@@ -185,10 +148,7 @@ fn a_large_parcel_travels_in_chunks_and_a_heartbeat_may_come_between_them() {
     let parcel = sample_parcel(dimension);
     let heartbeat = Message::PlanGet { hash: None };
     let encoded = encode(parcel.clone());
-    let frames: Vec<Vec<u8>> = encoded
-        .frames()
-        .map(|(head, body)| [head, body].concat())
-        .collect();
+    let frames: Vec<Vec<u8>> = encoded.frames().map(|(head, body)| [head, body].concat()).collect();
     assert_eq!(frames.len(), 1 + 4);
     let mut reader = MessageReader::new(dimension);
     let mut received = Vec::new();
@@ -196,17 +156,8 @@ fn a_large_parcel_travels_in_chunks_and_a_heartbeat_may_come_between_them() {
         received.extend(reader.feed(&frame).unwrap());
         received.extend(reader.feed(&bytes_of(&heartbeat)).unwrap());
     }
-    assert_eq!(
-        received
-            .iter()
-            .filter(|message| **message == heartbeat)
-            .count(),
-        5
-    );
-    assert_eq!(
-        received.iter().find(|message| **message != heartbeat),
-        Some(&parcel)
-    );
+    assert_eq!(received.iter().filter(|message| **message == heartbeat).count(), 5);
+    assert_eq!(received.iter().find(|message| **message != heartbeat), Some(&parcel));
 }
 
 #[test]
@@ -214,13 +165,7 @@ fn a_parcel_of_another_dimension_is_refused_at_its_header() {
     let bytes = parcel_header_bytes(100);
     for expected in [0, 99, 101, MAX_DIMENSION] {
         let error = MessageReader::new(expected).feed(&bytes).unwrap_err();
-        assert_eq!(
-            error,
-            WireError::PayloadSize {
-                bytes: 400,
-                expected: expected as u64 * 4
-            }
-        );
+        assert_eq!(error, WireError::PayloadSize { bytes: 400, expected: expected as u64 * 4 });
     }
 }
 
@@ -240,10 +185,7 @@ fn a_parcel_that_differs_from_its_hash_is_refused() {
     let mut bytes = bytes_of(&sample_parcel(DIMENSION));
     let last = bytes.len() - 1;
     bytes[last] ^= 1;
-    assert_eq!(
-        MessageReader::new(DIMENSION).feed(&bytes),
-        Err(WireError::HashMismatch { seq: 3 })
-    );
+    assert_eq!(MessageReader::new(DIMENSION).feed(&bytes), Err(WireError::HashMismatch { seq: 3 }));
 }
 
 #[test]
@@ -252,48 +194,23 @@ fn frames_longer_than_their_kind_allows_are_refused_at_their_head() {
         let mut head = ((limit + 1) as u32).to_le_bytes().to_vec();
         head.push(kind);
         let error = MessageReader::new(DIMENSION).feed(&head).unwrap_err();
-        assert_eq!(
-            error,
-            WireError::FrameTooLong {
-                kind,
-                bytes: limit + 1,
-                limit
-            }
-        );
+        assert_eq!(error, WireError::FrameTooLong { kind, bytes: limit + 1, limit });
     }
     let unknown = [0, 0, 0, 0, 99];
-    assert_eq!(
-        MessageReader::new(DIMENSION).feed(&unknown),
-        Err(WireError::UnknownKind { kind: 99 })
-    );
+    assert_eq!(MessageReader::new(DIMENSION).feed(&unknown), Err(WireError::UnknownKind { kind: 99 }));
 }
 
 #[test]
 fn chunks_come_only_after_a_header_and_headers_only_after_the_last_chunk() {
     let chunk = [1, 0, 0, 0, 4, 0];
-    assert_eq!(
-        MessageReader::new(DIMENSION).feed(&chunk),
-        Err(WireError::UnexpectedChunk)
-    );
-    let twice = [
-        parcel_header_bytes(DIMENSION),
-        parcel_header_bytes(DIMENSION),
-    ]
-    .concat();
-    assert_eq!(
-        MessageReader::new(DIMENSION).feed(&twice),
-        Err(WireError::Interleaved {
-            missing: 4 * DIMENSION
-        })
-    );
+    assert_eq!(MessageReader::new(DIMENSION).feed(&chunk), Err(WireError::UnexpectedChunk));
+    let twice = [parcel_header_bytes(DIMENSION), parcel_header_bytes(DIMENSION)].concat();
+    assert_eq!(MessageReader::new(DIMENSION).feed(&twice), Err(WireError::Interleaved { missing: 4 * DIMENSION }));
     let mut overlong = parcel_header_bytes(DIMENSION);
     overlong.extend((4 * DIMENSION as u32 + 3).to_le_bytes());
     overlong.push(4);
     overlong.extend(vec![0; 4 * DIMENSION + 3]);
-    assert_eq!(
-        MessageReader::new(DIMENSION).feed(&overlong),
-        Err(WireError::TooManyBytes { excess: 3 })
-    );
+    assert_eq!(MessageReader::new(DIMENSION).feed(&overlong), Err(WireError::TooManyBytes { excess: 3 }));
 }
 
 #[test]
@@ -301,52 +218,27 @@ fn bytes_after_a_control_message_and_long_descriptions_are_refused() {
     let mut bytes = bytes_of(&Message::PlanGet { hash: None });
     bytes.push(0);
     bytes[0] += 1;
-    assert!(matches!(
-        MessageReader::new(0).feed(&bytes),
-        Err(WireError::Malformed { kind: 5, .. })
-    ));
+    assert!(matches!(MessageReader::new(0).feed(&bytes), Err(WireError::Malformed { kind: 5, .. })));
     let hello = Hello {
         version: PROTOCOL_VERSION,
-        generation: Generation {
-            counter: 0,
-            plan_hash: [0; 32],
-        },
-        task: TaskCard {
-            hash: [0; 32],
-            description: "x".repeat(MAX_DESCRIPTION + 1),
-        },
-        identity: Identity {
-            incarnation: 1,
-            boot_nonce: 1,
-        },
+        generation: Generation { counter: 0, plan_hash: [0; 32] },
+        task: TaskCard { hash: [0; 32], description: "x".repeat(MAX_DESCRIPTION + 1) },
+        identity: Identity { incarnation: 1, boot_nonce: 1 },
         seen: None,
         link: LinkState::default(),
     };
     let bytes = bytes_of(&Message::Hello(Box::new(hello)));
-    assert!(matches!(
-        MessageReader::new(0).feed(&bytes),
-        Err(WireError::Malformed { kind: 1, .. })
-    ));
+    assert!(matches!(MessageReader::new(0).feed(&bytes), Err(WireError::Malformed { kind: 1, .. })));
 }
 
 #[test]
 fn plans_are_bounded_and_verified() {
     let mut bytes = bytes_of(&Message::PlanData(vec![5; 300_000]));
-    assert_eq!(
-        MessageReader::new(0).feed(&bytes),
-        Ok(vec![Message::PlanData(vec![5; 300_000])])
-    );
+    assert_eq!(MessageReader::new(0).feed(&bytes), Ok(vec![Message::PlanData(vec![5; 300_000])]));
     let last = bytes.len() - 1;
     bytes[last] = 6;
     assert_eq!(MessageReader::new(0).feed(&bytes), Err(WireError::PlanHash));
     let huge = bytes_of(&Message::PlanData(vec![0; MAX_PLAN_BYTES + 1]));
-    let error = MessageReader::new(0)
-        .feed(&huge[..FRAME_HEAD_BYTES + 40])
-        .unwrap_err();
-    assert_eq!(
-        error,
-        WireError::PlanSize {
-            bytes: MAX_PLAN_BYTES as u64 + 1
-        }
-    );
+    let error = MessageReader::new(0).feed(&huge[..FRAME_HEAD_BYTES + 40]).unwrap_err();
+    assert_eq!(error, WireError::PlanSize { bytes: MAX_PLAN_BYTES as u64 + 1 });
 }

@@ -62,25 +62,17 @@ impl InLink {
 
     /// Whether the present life of the sender has given us anything.
     pub(crate) fn has_received(&self) -> bool {
-        self.cursor
-            .is_some_and(|cursor| cursor.received > cursor.base)
+        self.cursor.is_some_and(|cursor| cursor.received > cursor.base)
     }
 
     /// Steps the sender is known to be through with.
     pub(crate) fn passed(&self) -> u64 {
-        let by_parcel = self
-            .cursor
-            .and_then(|cursor| cursor.last_step)
-            .map_or(0, |step| step + 1);
+        let by_parcel = self.cursor.and_then(|cursor| cursor.last_step).map_or(0, |step| step + 1);
         self.passed.max(by_parcel)
     }
 
     /// Queues a parcel if it is the next one. Everything that does not depend on this link is already checked.
-    pub(crate) fn accept(
-        &mut self,
-        header: &ParcelHeader,
-        payload: Payload,
-    ) -> Result<Acceptance, Fault> {
+    pub(crate) fn accept(&mut self, header: &ParcelHeader, payload: Payload) -> Result<Acceptance, Fault> {
         let cursor = self.cursor_from(header.base);
         if header.seq <= cursor.received {
             return Ok(Acceptance::Duplicate);
@@ -97,25 +89,17 @@ impl InLink {
         let cursor = self.cursor_from(header.base);
         cursor.received = header.seq;
         cursor.last_step = Some(header.step);
-        self.queue.push_back(QueuedParcel {
-            seq: header.seq,
-            step: header.step,
-            mass: header.mass,
-            payload,
-        });
+        self.queue.push_back(QueuedParcel { seq: header.seq, step: header.step, mass: header.mass, payload });
         Ok(Acceptance::Queued)
     }
 
     /// Takes the sender's word for where it stands. Returns whether it moved.
     pub(crate) fn on_state(&mut self, state: &LinkState) -> Result<bool, Fault> {
-        if state.base >= state.next_seq
-            || state.final_seq.is_some_and(|last| last >= state.next_seq)
-        {
+        if state.base >= state.next_seq || state.final_seq.is_some_and(|last| last >= state.next_seq) {
             return Err(Fault::ImpossibleAck);
         }
         self.cursor_from(state.base);
-        let moved =
-            state.passed > self.passed() || (state.final_seq.is_some() && self.final_seq.is_none());
+        let moved = state.passed > self.passed() || (state.final_seq.is_some() && self.final_seq.is_none());
         if state.passed > self.passed {
             self.passed = state.passed;
             self.passed_next_seq = state.next_seq;
@@ -136,16 +120,12 @@ impl InLink {
 
     /// Whether the sender closed the link and all it sent is applied.
     pub(crate) fn is_complete(&self) -> bool {
-        self.final_seq
-            .is_some_and(|last| self.cursor.is_some_and(|cursor| cursor.applied >= last))
+        self.final_seq.is_some_and(|last| self.cursor.is_some_and(|cursor| cursor.applied >= last))
     }
 
     /// Mass that has arrived and waits, in units.
     pub(crate) fn queued_mass(&self) -> u128 {
-        self.queue
-            .iter()
-            .map(|parcel| u128::from(parcel.mass.units()))
-            .sum()
+        self.queue.iter().map(|parcel| u128::from(parcel.mass.units())).sum()
     }
 
     /// The step of the oldest parcel that waits.
@@ -166,10 +146,7 @@ impl InLink {
     /// The sender lost its state. The caller has absorbed what was queued: that mass is real.
     pub(crate) fn on_new_life(&mut self) {
         let applied = self.applied_from_earlier_lives + self.applied_total;
-        *self = Self {
-            applied_from_earlier_lives: applied,
-            ..Self::default()
-        };
+        *self = Self { applied_from_earlier_lives: applied, ..Self::default() };
     }
 
     /// The sender restarted before it gave us anything.
@@ -182,22 +159,13 @@ impl InLink {
             sender_incarnation,
             received_seq: self.received(),
             applied_seq: self.applied(),
-            queued: self
-                .queue
-                .iter()
-                .map(|parcel| (parcel.seq, parcel.mass))
-                .collect(),
+            queued: self.queue.iter().map(|parcel| (parcel.seq, parcel.mass)).collect(),
             applied_total: self.applied_total,
             applied_from_earlier_lives: self.applied_from_earlier_lives,
         }
     }
 
     fn cursor_from(&mut self, base: u64) -> &mut Cursor {
-        self.cursor.get_or_insert(Cursor {
-            base,
-            received: base,
-            applied: base,
-            last_step: None,
-        })
+        self.cursor.get_or_insert(Cursor { base, received: base, applied: base, last_step: None })
     }
 }

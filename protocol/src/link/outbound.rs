@@ -105,12 +105,7 @@ impl OutLink {
         let seq = self.next_seq;
         self.next_seq += 1;
         self.sent_total += u128::from(mass.units());
-        self.outbox.push_back(Outstanding {
-            seq,
-            step,
-            mass,
-            payload,
-        });
+        self.outbox.push_back(Outstanding { seq, step, mass, payload });
         &self.outbox[self.outbox.len() - 1]
     }
 
@@ -121,11 +116,7 @@ impl OutLink {
         }
         let moved = state.received > self.received || state.applied > self.applied;
         self.received = self.received.max(state.received);
-        while self
-            .outbox
-            .front()
-            .is_some_and(|parcel| parcel.seq <= state.applied)
-        {
+        while self.outbox.front().is_some_and(|parcel| parcel.seq <= state.applied) {
             if let Some(parcel) = self.outbox.pop_front() {
                 self.applied = parcel.seq;
                 self.applied_total += u128::from(parcel.mass.units());
@@ -141,10 +132,7 @@ impl OutLink {
     /// The receiver lost its state. What its earlier life may have applied is given up and never sent again: sending
     /// it could double mass, giving it up only loses a bounded amount. Numbers are never used again.
     pub(crate) fn on_new_life(&mut self) -> WrittenOff {
-        let written_off = WrittenOff {
-            parcels: self.outbox.len(),
-            mass: self.undelivered(),
-        };
+        let written_off = WrittenOff { parcels: self.outbox.len(), mass: self.undelivered() };
         self.written_off += u128::from(written_off.mass.units());
         self.applied_by_earlier_lives += std::mem::take(&mut self.applied_total);
         self.outbox.clear();
@@ -169,9 +157,7 @@ impl OutLink {
 
     /// Parcels that have not arrived as far as the sender knows.
     pub(crate) fn unreceived(&self) -> impl Iterator<Item = &Outstanding> {
-        self.outbox
-            .iter()
-            .filter(|parcel| parcel.seq > self.received)
+        self.outbox.iter().filter(|parcel| parcel.seq > self.received)
     }
 
     /// When to send them again, on a link that may lose them.
@@ -202,11 +188,7 @@ impl OutLink {
             base: self.base,
             next_seq: self.next_seq,
             acked_seq: self.applied,
-            outbox: self
-                .outbox
-                .iter()
-                .map(|parcel| (parcel.seq, parcel.mass))
-                .collect(),
+            outbox: self.outbox.iter().map(|parcel| (parcel.seq, parcel.mass)).collect(),
             sent_total: self.sent_total,
             acked_total: self.applied_total,
             acked_by_earlier_lives: self.applied_by_earlier_lives,

@@ -11,10 +11,7 @@ impl Node {
     pub(super) fn on_stop(&mut self) {
         self.stopping = true;
         // Before its sends a step has promised nothing to anyone; after them it is finished first.
-        if matches!(
-            self.phase,
-            Phase::Gathering { .. } | Phase::Training | Phase::AwaitingRoom(_)
-        ) {
+        if matches!(self.phase, Phase::Gathering { .. } | Phase::Training | Phase::AwaitingRoom(_)) {
             self.begin_draining();
         }
     }
@@ -24,9 +21,7 @@ impl Node {
             peer.outgoing.iter_mut().for_each(|link| link.close());
             peer.ack_owed = true;
         }
-        self.phase = Phase::Draining {
-            give_up_at: self.now + self.config.drain_deadline,
-        };
+        self.phase = Phase::Draining { give_up_at: self.now + self.config.drain_deadline };
         self.report(Event::Draining { steps: self.step });
         self.absorb_on_arrival();
         true
@@ -35,9 +30,7 @@ impl Node {
     /// Drained once every link is closed and settled; unreachable neighbours are given up at the deadline.
     pub(super) fn try_finish_draining(&mut self, give_up_at: Time) -> bool {
         let gives_up = self.now >= give_up_at;
-        let blocks = |peer: &&Peer| {
-            peer.identity.is_some() && !peer.is_drained() && (peer.is_active() || !gives_up)
-        };
+        let blocks = |peer: &&Peer| peer.identity.is_some() && !peer.is_drained() && (peer.is_active() || !gives_up);
         if self.peers.values().any(|peer| blocks(&peer)) {
             return false;
         }
@@ -45,15 +38,7 @@ impl Node {
             .peers
             .values()
             .filter(|peer| peer.identity.is_some() && !peer.is_drained())
-            .map(|peer| {
-                (
-                    peer.id,
-                    peer.outgoing
-                        .as_ref()
-                        .map(|link| link.undelivered())
-                        .unwrap_or_default(),
-                )
-            })
+            .map(|peer| (peer.id, peer.outgoing.as_ref().map(|link| link.undelivered()).unwrap_or_default()))
             .collect();
         if !undelivered.is_empty() {
             self.report(Event::DrainGaveUp { undelivered });

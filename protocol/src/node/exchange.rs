@@ -5,18 +5,13 @@ use crate::config::NodeConfig;
 use crate::effect::{Event, Fault, Mismatch};
 use crate::link::Acceptance;
 use crate::mass::UNITS_PER_ONE;
-use crate::message::{
-    Ack, Hello, Identity, LinkState, Message, PROTOCOL_VERSION, Parcel, ParcelHeader,
-};
+use crate::message::{Ack, Hello, Identity, LinkState, Message, PROTOCOL_VERSION, Parcel, ParcelHeader};
 use crate::schedule::NodeId;
 
 impl Node {
     pub(super) fn on_message(&mut self, from: NodeId, message: Message) {
         if !self.peers.contains_key(&from) {
-            self.report(Event::Ignored {
-                peer: from,
-                fault: Fault::NotANeighbour,
-            });
+            self.report(Event::Ignored { peer: from, fault: Fault::NotANeighbour });
             return;
         }
         let outcome = match message {
@@ -52,20 +47,12 @@ impl Node {
     }
 
     fn mismatch(&self, from: NodeId, hello: &Hello) -> Option<Mismatch> {
-        let NodeConfig {
-            generation, task, ..
-        } = &self.config;
+        let NodeConfig { generation, task, .. } = &self.config;
         if hello.version != PROTOCOL_VERSION {
-            return Some(Mismatch::Version {
-                ours: PROTOCOL_VERSION,
-                theirs: hello.version,
-            });
+            return Some(Mismatch::Version { ours: PROTOCOL_VERSION, theirs: hello.version });
         }
         if hello.generation != *generation {
-            return Some(Mismatch::Generation {
-                ours: *generation,
-                theirs: hello.generation,
-            });
+            return Some(Mismatch::Generation { ours: *generation, theirs: hello.generation });
         }
         if hello.task.hash != task.hash {
             let (ours, theirs) = (task.description.clone(), hello.task.description.clone());
@@ -75,15 +62,10 @@ impl Node {
         let known = peer.identity?;
         let incarnation = hello.identity.incarnation;
         if incarnation < known.incarnation {
-            return Some(Mismatch::Outdated {
-                incarnation,
-                known: known.incarnation,
-            });
+            return Some(Mismatch::Outdated { incarnation, known: known.incarnation });
         }
-        let is_other_process =
-            incarnation == known.incarnation && hello.identity.boot_nonce != known.boot_nonce;
-        (is_other_process && peer.has_exchanged_mass())
-            .then_some(Mismatch::IdentityInUse { incarnation })
+        let is_other_process = incarnation == known.incarnation && hello.identity.boot_nonce != known.boot_nonce;
+        (is_other_process && peer.has_exchanged_mass()).then_some(Mismatch::IdentityInUse { incarnation })
     }
 
     fn refuse(&mut self, from: NodeId, mismatch: Mismatch) {
@@ -91,10 +73,7 @@ impl Node {
             && peer.refused.as_ref() != Some(&mismatch)
         {
             peer.refused = Some(mismatch.clone());
-            self.report(Event::Refused {
-                peer: from,
-                mismatch,
-            });
+            self.report(Event::Refused { peer: from, mismatch });
         }
     }
 
@@ -115,22 +94,15 @@ impl Node {
         match known {
             None => {}
             Some(known) if known.incarnation == identity.incarnation => {
-                peer.outgoing
-                    .iter_mut()
-                    .for_each(|link| link.on_same_life());
-                peer.incoming
-                    .iter_mut()
-                    .for_each(|link| link.on_same_life());
+                peer.outgoing.iter_mut().for_each(|link| link.on_same_life());
+                peer.incoming.iter_mut().for_each(|link| link.on_same_life());
             }
             Some(_) => self.on_new_life(from, identity.incarnation),
         }
     }
 
     fn on_new_life(&mut self, from: NodeId, incarnation: u64) {
-        self.report(Event::NewIncarnation {
-            peer: from,
-            incarnation,
-        });
+        self.report(Event::NewIncarnation { peer: from, incarnation });
         // What the earlier life sent and we hold is real mass.
         self.absorb_from(from, u64::MAX);
         let Some(peer) = self.peers.get_mut(&from) else {
@@ -140,11 +112,7 @@ impl Node {
         let written_off = peer.outgoing.as_mut().map(|link| link.on_new_life());
         self.appetite.excuse();
         if let Some(lost) = written_off.filter(|lost| lost.parcels > 0) {
-            self.report(Event::MassWrittenOff {
-                peer: from,
-                mass: lost.mass,
-                parcels: lost.parcels,
-            });
+            self.report(Event::MassWrittenOff { peer: from, mass: lost.mass, parcels: lost.parcels });
         }
     }
 
@@ -230,12 +198,7 @@ impl Node {
     }
 
     /// What any parcel from anyone has to satisfy.
-    fn check_parcel(
-        &self,
-        from: NodeId,
-        header: &ParcelHeader,
-        dimension: usize,
-    ) -> Result<(), Fault> {
+    fn check_parcel(&self, from: NodeId, header: &ParcelHeader, dimension: usize) -> Result<(), Fault> {
         let schedule = &self.config.schedule;
         if header.generation != self.config.generation {
             return Err(Fault::OtherGeneration);
@@ -254,10 +217,7 @@ impl Node {
         if header.mass.is_zero() || u128::from(header.mass.units()) > whole {
             return Err(Fault::ImpossibleMass);
         }
-        let is_new = self
-            .peers
-            .get(&from)
-            .and_then(|peer| peer.incoming.as_ref());
+        let is_new = self.peers.get(&from).and_then(|peer| peer.incoming.as_ref());
         let is_new = is_new.is_some_and(|link| header.seq > link.received());
         if is_new && here + u128::from(header.mass.units()) > whole {
             return Err(Fault::ImpossibleMass);
@@ -266,11 +226,7 @@ impl Node {
     }
 
     fn queued_mass(&self) -> u128 {
-        self.peers
-            .values()
-            .filter_map(|peer| peer.incoming.as_ref())
-            .map(|link| link.queued_mass())
-            .sum()
+        self.peers.values().filter_map(|peer| peer.incoming.as_ref()).map(|link| link.queued_mass()).sum()
     }
 
     pub(super) fn send_hello(&mut self, to: NodeId) {
@@ -294,11 +250,7 @@ impl Node {
     pub(super) fn resend(&mut self, to: NodeId) {
         let (now, after) = (self.now, self.config.retransmit_after);
         let (generation, me) = (self.config.generation, self.config.identity);
-        let Some(peer) = self
-            .peers
-            .get_mut(&to)
-            .filter(|peer| peer.link_up && peer.mutual)
-        else {
+        let Some(peer) = self.peers.get_mut(&to).filter(|peer| peer.link_up && peer.mutual) else {
             return;
         };
         let receiver_incarnation = peer.incarnation();
@@ -336,15 +288,7 @@ impl Node {
             peer.ack_owed = false;
             if let Some(seen) = peer.identity.filter(|_| peer.link_up) {
                 let link = peer.link_state(passed, leaving);
-                acks.push((
-                    peer.id,
-                    Ack {
-                        generation,
-                        identity,
-                        seen,
-                        link,
-                    },
-                ));
+                acks.push((peer.id, Ack { generation, identity, seen, link }));
             }
         }
         for (to, ack) in acks {

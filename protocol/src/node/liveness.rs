@@ -71,11 +71,7 @@ impl Node {
 
     /// A neighbour took or sent a parcel, or went on to a later step.
     pub(super) fn on_progress(&mut self, from: NodeId) {
-        if self
-            .peers
-            .get(&from)
-            .is_some_and(|peer| peer.suspended == Some(Suspension::Late))
-        {
+        if self.peers.get(&from).is_some_and(|peer| peer.suspended == Some(Suspension::Late)) {
             self.reinstate(from);
         }
     }
@@ -94,10 +90,7 @@ impl Node {
             let Some(peer) = self.peers.get_mut(&id).filter(|peer| peer.link_up) else {
                 continue;
             };
-            let resend = peer
-                .outgoing
-                .as_mut()
-                .filter(|link| link.resend_at().is_some_and(|at| at <= now));
+            let resend = peer.outgoing.as_mut().filter(|link| link.resend_at().is_some_and(|at| at <= now));
             let resend = resend.map(|link| link.back_off()).is_some();
             let heartbeat = peer.sent_at + self.config.heartbeat <= now;
             let is_silent = peer.identity.is_some() && peer.heard_at + self.silence() <= now;
@@ -128,15 +121,12 @@ impl Node {
 
     /// When heartbeats, retransmissions and suspicions are due.
     pub(super) fn link_deadlines(&self) -> impl Iterator<Item = Time> {
-        self.peers
-            .values()
-            .filter(|peer| peer.link_up)
-            .flat_map(|peer| {
-                let heartbeat = Some(peer.sent_at + self.config.heartbeat);
-                let watched = peer.identity.is_some() && peer.suspended < Some(Suspension::Silent);
-                let silence = watched.then(|| peer.heard_at + self.silence());
-                let resend = peer.outgoing.as_ref().and_then(|link| link.resend_at());
-                [heartbeat, silence, resend].into_iter().flatten()
-            })
+        self.peers.values().filter(|peer| peer.link_up).flat_map(|peer| {
+            let heartbeat = Some(peer.sent_at + self.config.heartbeat);
+            let watched = peer.identity.is_some() && peer.suspended < Some(Suspension::Silent);
+            let silence = watched.then(|| peer.heard_at + self.silence());
+            let resend = peer.outgoing.as_ref().and_then(|link| link.resend_at());
+            [heartbeat, silence, resend].into_iter().flatten()
+        })
     }
 }

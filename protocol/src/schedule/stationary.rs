@@ -38,12 +38,7 @@ pub(super) fn weights(nodes: usize, steps: &[Step]) -> Vec<Vec<f64>> {
 
 /// One step of mixing: what each node keeps plus what its in-neighbours send.
 fn mix(step: &Step, weights: &[f64]) -> Vec<f64> {
-    let mut next: Vec<f64> = step
-        .keep
-        .iter()
-        .zip(weights)
-        .map(|(keep, weight)| keep * weight)
-        .collect();
+    let mut next: Vec<f64> = step.keep.iter().zip(weights).map(|(keep, weight)| keep * weight).collect();
     for &(from, to, share) in &step.links {
         next[to.index()] += share * weights[from.index()];
     }

@@ -2,6 +2,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::mass::UNITS_PER_ONE;
 
 fn id(index: u32) -> NodeId {
     NodeId(index)
@@ -10,9 +11,7 @@ fn id(index: u32) -> NodeId {
 fn ring(nodes: u32, keep: f64) -> Step {
     Step {
         keep: vec![keep; nodes as usize],
-        links: (0..nodes)
-            .map(|i| (id(i), id((i + 1) % nodes), 1.0 - keep))
-            .collect(),
+        links: (0..nodes).map(|i| (id(i), id((i + 1) % nodes), 1.0 - keep)).collect(),
     }
 }
 
@@ -25,92 +24,34 @@ fn every_flaw_is_refused_and_named() {
         change(&mut step);
         cases.push((step, error));
     };
-    with(
-        &|s| s.keep.truncate(2),
-        ScheduleError::KeepLength {
-            step: 1,
-            got: 2,
-            nodes: 3,
-        },
-    );
-    with(
-        &|s| s.keep[1] = -0.5,
-        ScheduleError::Keep {
-            step: 1,
-            node: id(1),
-            keep: -0.5,
-        },
-    );
-    with(
-        &|s| s.keep[1] = 0.25,
-        ScheduleError::ColumnSum {
-            step: 1,
-            node: id(1),
-            sum: 0.75,
-        },
-    );
-    with(
-        &|s| s.links[0].1 = id(3),
-        ScheduleError::UnknownNode {
-            step: 1,
-            node: id(3),
-            nodes: 3,
-        },
-    );
-    with(
-        &|s| s.links[0].1 = id(0),
-        ScheduleError::SelfLink {
-            step: 1,
-            node: id(0),
-        },
-    );
-    with(
-        &|s| s.links[0].2 = 0.0,
-        ScheduleError::Weight {
-            step: 1,
-            from: id(0),
-            to: id(1),
-            weight: 0.0,
-        },
-    );
+    with(&|s| s.keep.truncate(2), ScheduleError::KeepLength { step: 1, got: 2, nodes: 3 });
+    with(&|s| s.keep[1] = -0.5, ScheduleError::Keep { step: 1, node: id(1), keep: -0.5 });
+    with(&|s| s.keep[1] = 0.25, ScheduleError::ColumnSum { step: 1, node: id(1), sum: 0.75 });
+    with(&|s| s.links[0].1 = id(3), ScheduleError::UnknownNode { step: 1, node: id(3), nodes: 3 });
+    with(&|s| s.links[0].1 = id(0), ScheduleError::SelfLink { step: 1, node: id(0) });
+    with(&|s| s.links[0].2 = 0.0, ScheduleError::Weight { step: 1, from: id(0), to: id(1), weight: 0.0 });
     with(
         &|s| {
             s.links[0].2 = 0.25;
             s.links.push((id(0), id(1), 0.25));
         },
-        ScheduleError::RepeatedLink {
-            step: 1,
-            from: id(0),
-            to: id(1),
-        },
+        ScheduleError::RepeatedLink { step: 1, from: id(0), to: id(1) },
     );
     for (step, error) in cases {
         assert_eq!(Schedule::new(3, &[good.clone(), step], 1), Err(error));
     }
-    assert_eq!(
-        Schedule::new(0, &[good], 1),
-        Err(ScheduleError::Nodes { nodes: 0 })
-    );
-    assert_eq!(
-        Schedule::new(3, &[], 1),
-        Err(ScheduleError::Period { steps: 0 })
-    );
+    assert_eq!(Schedule::new(0, &[good], 1), Err(ScheduleError::Nodes { nodes: 0 }));
+    assert_eq!(Schedule::new(3, &[], 1), Err(ScheduleError::Period { steps: 0 }));
 }
 
 #[test]
 fn a_weight_that_is_not_a_number_is_refused() {
     let mut step = ring(3, 0.5);
     step.links[0].2 = f64::NAN;
-    assert!(matches!(
-        Schedule::new(3, &[step], 1),
-        Err(ScheduleError::Weight { .. })
-    ));
+    assert!(matches!(Schedule::new(3, &[step], 1), Err(ScheduleError::Weight { .. })));
     let mut step = ring(3, 0.5);
     step.keep[0] = f64::NAN;
-    assert!(matches!(
-        Schedule::new(3, &[step], 1),
-        Err(ScheduleError::Keep { .. })
-    ));
+    assert!(matches!(Schedule::new(3, &[step], 1), Err(ScheduleError::Keep { .. })));
 }
 
 #[test]
@@ -124,22 +65,12 @@ fn a_ring_that_keeps_nothing_still_has_stationary_weights() {
 #[test]
 fn stationary_weights_follow_the_mass_through_a_gather_and_scatter_period() {
     // Leaves 1 and 2 hand everything to 0, which then gives each a third.
-    let gather = Step {
-        keep: vec![1.0, 0.0, 0.0],
-        links: vec![(id(1), id(0), 1.0), (id(2), id(0), 1.0)],
-    };
+    let gather = Step { keep: vec![1.0, 0.0, 0.0], links: vec![(id(1), id(0), 1.0), (id(2), id(0), 1.0)] };
     let third = 1.0 / 3.0;
-    let scatter = Step {
-        keep: vec![third, 1.0, 1.0],
-        links: vec![(id(0), id(1), third), (id(0), id(2), third)],
-    };
+    let scatter = Step { keep: vec![third, 1.0, 1.0], links: vec![(id(0), id(1), third), (id(0), id(2), third)] };
     let schedule = Schedule::new(3, &[gather, scatter], 1).unwrap();
     let at = |step: u64| [0, 1, 2].map(|node| schedule.stationary_weight(id(node), step));
-    for (got, want) in at(0)
-        .into_iter()
-        .chain(at(1))
-        .zip([1.0, 1.0, 1.0, 3.0, 0.0, 0.0])
-    {
+    for (got, want) in at(0).into_iter().chain(at(1)).zip([1.0, 1.0, 1.0, 3.0, 0.0, 0.0]) {
         assert!((got - want).abs() < 1e-9, "{got} is not {want}");
     }
     assert_eq!(schedule.last_use(id(1), id(0), 7), Some(6));

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::swarm::SimError;
+use super::error::SimError;
 use crate::ledger::{InLinkLedger, LedgerSummary};
 use crate::mass::Mass;
 use crate::message::ParcelHeader;
@@ -83,37 +83,21 @@ impl Conservation {
         &mut self,
         now: Time,
         id: NodeId,
-        after: LedgerSummary,
+        after: &LedgerSummary,
         sent: &[(NodeId, ParcelHeader)],
     ) -> Result<(), SimError> {
         self.checks += 1;
         let before = self.books.insert(id, after.clone()).unwrap_or_default();
-        let gained = self.gains(now, id, &before, &after)?;
-        let spent: u128 = sent
-            .iter()
-            .map(|(to, header)| self.see(id, *to, header))
-            .sum();
+        let gained = self.gains(now, id, &before, after)?;
+        let spent: u128 = sent.iter().map(|(to, header)| self.see(id, *to, header)).sum();
         let expected = units(before.mass) + gained;
         if units(after.mass) + spent != expected {
             let (now_held, should_hold) = (units(after.mass), expected as i128 - spent as i128);
-            return Err(SimError::NodeMass {
-                now,
-                id,
-                holds: now_held,
-                should_hold,
-            });
+            return Err(SimError::NodeMass { now, id, holds: now_held, should_hold });
         }
         self.held = self.held + units(after.mass) - units(before.mass);
         let total = self.held + self.outstanding + self.lost_with_nodes;
-        if total == self.founded {
-            Ok(())
-        } else {
-            Err(SimError::TotalMass {
-                now,
-                total,
-                expected: self.founded,
-            })
-        }
+        if total == self.founded { Ok(()) } else { Err(SimError::TotalMass { now, total, expected: self.founded }) }
     }
 
     /// Books a parcel the first time it is seen; returns what it moved.
@@ -129,10 +113,7 @@ impl Conservation {
             return 0;
         }
         *last = header.seq;
-        self.under_way
-            .entry(lives)
-            .or_default()
-            .insert(header.seq, header.mass);
+        self.under_way.entry(lives).or_default().insert(header.seq, header.mass);
         self.outstanding += units(header.mass);
         units(header.mass)
     }
@@ -168,23 +149,13 @@ impl Conservation {
 
     fn arrived(&self, lives: Lives, applied: u64) -> Vec<u64> {
         let parcels = self.under_way.get(&lives);
-        parcels
-            .map(|parcels| parcels.range(..=applied).map(|(seq, _)| *seq).collect())
-            .unwrap_or_default()
+        parcels.map(|parcels| parcels.range(..=applied).map(|(seq, _)| *seq).collect()).unwrap_or_default()
     }
 
     /// Moves a parcel from the wire to its receiver.
     fn take(&mut self, now: Time, lives: Lives, seq: u64) -> Result<u128, SimError> {
-        let parcel = self
-            .under_way
-            .get_mut(&lives)
-            .and_then(|parcels| parcels.remove(&seq));
-        let mass = units(parcel.ok_or(SimError::UnknownParcel {
-            now,
-            from: lives.from,
-            to: lives.to,
-            seq,
-        })?);
+        let parcel = self.under_way.get_mut(&lives).and_then(|parcels| parcels.remove(&seq));
+        let mass = units(parcel.ok_or(SimError::UnknownParcel { now, from: lives.from, to: lives.to, seq })?);
         self.outstanding -= mass;
         Ok(mass)
     }

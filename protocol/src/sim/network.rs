@@ -37,12 +37,7 @@ impl NetworkModel {
 
     /// Datagrams with 1 to 100 ms of delay, so reordered, of which a fraction is lost or duplicated.
     pub fn datagrams(drop: f64, duplicate: f64) -> Self {
-        Self {
-            drop,
-            duplicate,
-            delay: (Duration::from_millis(1), Duration::from_millis(100)),
-            is_stream: false,
-        }
+        Self { drop, duplicate, delay: (Duration::from_millis(1), Duration::from_millis(100)), is_stream: false }
     }
 }
 
@@ -80,19 +75,12 @@ pub(super) struct Agenda<T> {
 
 impl<T> Agenda<T> {
     pub(super) fn new() -> Self {
-        Self {
-            heap: BinaryHeap::new(),
-            made: 0,
-        }
+        Self { heap: BinaryHeap::new(), made: 0 }
     }
 
     pub(super) fn add(&mut self, at: Time, what: T) {
         self.made += 1;
-        self.heap.push(Reverse(Scheduled {
-            at,
-            order: self.made,
-            what,
-        }));
+        self.heap.push(Reverse(Scheduled { at, order: self.made, what }));
     }
 
     pub(super) fn next_at(&self) -> Option<Time> {
@@ -146,9 +134,7 @@ impl Network {
             return Vec::new();
         }
         let copies = 1 + usize::from(self.rng.random_bool(self.model.duplicate));
-        (0..copies)
-            .map(|_| now + self.draw_between(self.model.delay))
-            .collect()
+        (0..copies).map(|_| now + self.draw_between(self.model.delay)).collect()
     }
 
     /// A duration drawn uniformly from `shortest ..= longest`.

@@ -3,95 +3,25 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use thiserror::Error;
-
+use super::config::SwarmConfig;
 use super::conservation::Conservation;
-use super::network::{Agenda, Network, NetworkModel};
+use super::error::SimError;
+use super::network::{Agenda, Network};
 use super::trace::{Entry, Trace};
 use crate::audit::{AuditReport, audit};
-use crate::config::{NodeConfig, NodeError, WaitPolicy};
+use crate::config::NodeConfig;
 use crate::effect::{Effect, Event};
 use crate::input::Input;
 use crate::ledger::LedgerSummary;
 use crate::message::{Generation, Identity, Message, ParcelHeader};
 use crate::node::Node;
-use crate::schedule::{NodeId, Schedule};
+use crate::schedule::NodeId;
 use crate::time::Time;
-use crate::wire::{MessageReader, WireError, encode};
+use crate::wire::{MessageReader, encode};
 
 /// Events at one instant after which a simulation is considered stuck.
 const MOST_EVENTS_PER_INSTANT: u32 = 100_000;
-
-/// Trains one node for one round: `(node, round, z, local_steps)` to the change of z.
-pub type Trainer = Box<dyn FnMut(NodeId, u64, &[f32], u32) -> Vec<f32>>;
-
-/// What to simulate.
-pub struct SwarmConfig {
-    /// The plan.
-    pub schedule: Arc<Schedule>,
-    /// The initial ratio of every node, `[nodes][dimension]`.
-    pub initial: Vec<Vec<f32>>,
-    /// Periods to run.
-    pub rounds: u64,
-    /// How nodes wait.
-    pub policy: WaitPolicy,
-    /// What the network does.
-    pub network: NetworkModel,
-    /// Seed of every random decision.
-    pub seed: u64,
-    /// Retransmission timeout; needed where the network loses messages.
-    pub retransmit_after: Option<Duration>,
-    /// The longest silence of a node on a link. Where messages are lost it is also how soon a lost statement is
-    /// repeated.
-    pub heartbeat: Duration,
-    /// Shortest and longest time one round of training takes.
-    pub training_time: (Duration, Duration),
-    /// The local training.
-    pub trainer: Trainer,
-}
-
-impl SwarmConfig {
-    /// The same swarm over a network that loses and duplicates messages, with retransmission.
-    #[must_use]
-    pub fn over_datagrams(self, drop: f64, duplicate: f64) -> Self {
-        Self {
-            network: NetworkModel::datagrams(drop, duplicate),
-            retransmit_after: Some(Duration::from_millis(250)),
-            heartbeat: Duration::from_secs(1),
-            ..self
-        }
-    }
-
-    /// Pure averaging over streams, synchronous, seed 0.
-    pub fn averaging(schedule: Arc<Schedule>, initial: Vec<Vec<f32>>, rounds: u64) -> Self {
-        Self {
-            schedule,
-            initial,
-            rounds,
-            policy: WaitPolicy::Sync,
-            network: NetworkModel::streams(),
-            seed: 0,
-            retransmit_after: None,
-            heartbeat: Duration::from_secs(5),
-            training_time: (Duration::from_millis(1), Duration::from_millis(50)),
-            trainer: Box::new(|_, _, z, _| vec![0.0; z.len()]),
-        }
-    }
-}
-
-impl fmt::Debug for SwarmConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SwarmConfig")
-            .field("nodes", &self.schedule.nodes())
-            .field("rounds", &self.rounds)
-            .field("policy", &self.policy)
-            .field("network", &self.network)
-            .field("seed", &self.seed)
-            .finish_non_exhaustive()
-    }
-}
 
 /// Something that goes wrong, or that someone does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,18 +39,8 @@ pub enum Fault {
 }
 
 enum Happening {
-    Delivery {
-        from: NodeId,
-        to: NodeId,
-        connection: u64,
-        bytes: Arc<[u8]>,
-    },
-    Trained {
-        id: NodeId,
-        incarnation: u64,
-        round: u64,
-        delta: Vec<f32>,
-    },
+    Delivery { from: NodeId, to: NodeId, connection: u64, bytes: Arc<[u8]> },
+    Trained { id: NodeId, incarnation: u64, round: u64, delta: Vec<f32> },
     Fault(Fault),
 }
 
@@ -141,82 +61,8 @@ pub struct Swarm {
 
 impl fmt::Debug for Swarm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Swarm")
-            .field("config", &self.config)
-            .field("now", &self.now)
-            .finish_non_exhaustive()
+        f.debug_struct("Swarm").field("config", &self.config).field("now", &self.now).finish_non_exhaustive()
     }
-}
-
-/// Why a simulation ended early. All but `NotDrained` mean a bug in the node.
-#[derive(Clone, Debug, PartialEq, Error)]
-#[non_exhaustive]
-pub enum SimError {
-    /// A node could not be made.
-    #[error(transparent)]
-    Node(#[from] NodeError),
-    /// A node's mass changed by something else than the parcels it sent and applied.
-    #[error("at {now} node {id} holds {holds} units and should hold {should_hold}")]
-    NodeMass {
-        /// When.
-        now: Time,
-        /// The node.
-        id: NodeId,
-        /// What it holds.
-        holds: u128,
-        /// What it should hold.
-        should_hold: i128,
-    },
-    /// The swarm's mass is not what the founders brought.
-    #[error("at {now} the swarm has {total} units, and its founders brought {expected}")]
-    TotalMass {
-        /// When.
-        now: Time,
-        /// What there is.
-        total: u128,
-        /// What there should be.
-        expected: u128,
-    },
-    /// A node applied a parcel that was never sent, or applied it twice.
-    #[error("at {now} node {to} applied parcel {seq} of node {from}, which is not under way")]
-    UnknownParcel {
-        /// When.
-        now: Time,
-        /// The sender.
-        from: NodeId,
-        /// The receiver.
-        to: NodeId,
-        /// The parcel's number.
-        seq: u64,
-    },
-    /// A message did not survive the wire format.
-    #[error("at {now} a message from {from} to {to} cannot be decoded: {error}")]
-    Wire {
-        /// When.
-        now: Time,
-        /// The sender.
-        from: NodeId,
-        /// The receiver.
-        to: NodeId,
-        /// What is wrong.
-        error: WireError,
-    },
-    /// Virtual time stands still.
-    #[error("at {now} the swarm keeps itself busy without time passing, last at node {id}")]
-    Livelock {
-        /// When.
-        now: Time,
-        /// The node served last.
-        id: NodeId,
-    },
-    /// Time ran out.
-    #[error("at {now} nodes {waiting:?} have not drained")]
-    NotDrained {
-        /// When.
-        now: Time,
-        /// Who has not.
-        waiting: Vec<NodeId>,
-    },
 }
 
 impl Swarm {
@@ -261,16 +107,8 @@ impl Swarm {
     pub fn run_until_drained(&mut self, limit: Time) -> Result<(), SimError> {
         while !self.drained.values().all(|drained| *drained) {
             if !self.step(limit)? {
-                let waiting = self
-                    .drained
-                    .iter()
-                    .filter(|(_, drained)| !**drained)
-                    .map(|(id, _)| *id)
-                    .collect();
-                return Err(SimError::NotDrained {
-                    now: self.now,
-                    waiting,
-                });
+                let waiting = self.drained.iter().filter(|(_, drained)| !**drained).map(|(id, _)| *id).collect();
+                return Err(SimError::NotDrained { now: self.now, waiting });
             }
         }
         Ok(())
@@ -303,10 +141,7 @@ impl Swarm {
 
     /// The books of all living nodes.
     pub fn books(&self) -> Vec<(NodeId, LedgerSummary)> {
-        self.nodes
-            .iter()
-            .map(|(id, node)| (*id, node.ledger()))
-            .collect()
+        self.nodes.iter().map(|(id, node)| (*id, node.ledger())).collect()
     }
 
     /// The audit of those books.
@@ -346,26 +181,13 @@ impl Swarm {
 
     /// Lets the next thing happen, unless it lies beyond `limit`.
     fn step(&mut self, limit: Time) -> Result<bool, SimError> {
-        let tick = self
-            .nodes
-            .iter()
-            .filter_map(|(id, node)| Some((node.next_deadline()?.max(self.now), *id)))
-            .min();
+        let tick = self.nodes.iter().filter_map(|(id, node)| Some((node.next_deadline()?.max(self.now), *id))).min();
         let happening = self.agenda.next_at();
         let is_tick = tick.is_some_and(|(at, _)| happening.is_none_or(|happening| at < happening));
-        let Some(at) = tick
-            .filter(|_| is_tick)
-            .map(|(at, _)| at)
-            .or(happening)
-            .filter(|at| *at <= limit)
-        else {
+        let Some(at) = tick.filter(|_| is_tick).map(|(at, _)| at).or(happening).filter(|at| *at <= limit) else {
             return Ok(false);
         };
-        self.events_now = if at > self.now {
-            0
-        } else {
-            self.events_now + 1
-        };
+        self.events_now = if at > self.now { 0 } else { self.events_now + 1 };
         self.now = at;
         match tick.filter(|_| is_tick) {
             Some((_, id)) => self.input(id, Input::Tick, Entry::Ticked, &[])?,
@@ -380,61 +202,30 @@ impl Swarm {
 
     fn happen(&mut self, what: Happening) -> Result<(), SimError> {
         match what {
-            Happening::Delivery {
-                from,
-                to,
-                connection,
-                bytes,
-            } => {
-                if self.network.connection(from, to) != connection || !self.nodes.contains_key(&to)
-                {
+            Happening::Delivery { from, to, connection, bytes } => {
+                if self.network.connection(from, to) != connection || !self.nodes.contains_key(&to) {
                     return Ok(());
                 }
                 let now = self.now;
                 let mut reader = MessageReader::new(self.config.initial[to.index()].len());
-                let messages = reader.feed(&bytes).map_err(|error| SimError::Wire {
-                    now,
-                    from,
-                    to,
-                    error,
-                })?;
+                let messages = reader.feed(&bytes).map_err(|error| SimError::Wire { now, from, to, error })?;
                 for message in messages {
-                    self.input(
-                        to,
-                        Input::Received { from, message },
-                        Entry::Delivered,
-                        &bytes,
-                    )?;
+                    self.input(to, Input::Received { from, message }, Entry::Delivered, &bytes)?;
                 }
                 Ok(())
             }
-            Happening::Trained {
-                id,
-                incarnation,
-                round,
-                delta,
-            } => {
+            Happening::Trained { id, incarnation, round, delta } => {
                 if self.incarnations.get(&id) != Some(&incarnation) {
                     return Ok(());
                 }
-                self.input(
-                    id,
-                    Input::Trained { round, delta },
-                    Entry::Trained,
-                    &round.to_le_bytes(),
-                )
+                self.input(id, Input::Trained { round, delta }, Entry::Trained, &round.to_le_bytes())
             }
             Happening::Fault(fault) => self.inflict(fault),
         }
     }
 
     fn inflict(&mut self, fault: Fault) -> Result<(), SimError> {
-        self.trace.record(
-            self.now,
-            NodeId(0),
-            Entry::Faulted,
-            format!("{fault:?}").as_bytes(),
-        );
+        self.trace.record(self.now, NodeId(0), Entry::Faulted, format!("{fault:?}").as_bytes());
         match fault {
             Fault::Crash(id) => self.crash(id),
             Fault::Restart(id) if !self.nodes.contains_key(&id) => {
@@ -475,16 +266,9 @@ impl Swarm {
         *incarnation += 1;
         let config = &self.config;
         let initial = config.initial.get(id.index()).cloned().unwrap_or_default();
-        let mut node_config =
-            NodeConfig::new(id, Arc::clone(&config.schedule), initial, config.rounds);
-        node_config.identity = Identity {
-            incarnation: *incarnation,
-            boot_nonce: *incarnation,
-        };
-        node_config.generation = Generation {
-            counter: 0,
-            plan_hash: [1; 32],
-        };
+        let mut node_config = NodeConfig::new(id, Arc::clone(&config.schedule), initial, config.rounds);
+        node_config.identity = Identity { incarnation: *incarnation, boot_nonce: *incarnation };
+        node_config.generation = Generation { counter: 0, plan_hash: [1; 32] };
         node_config.policy = config.policy;
         node_config.retransmit_after = config.retransmit_after;
         node_config.heartbeat = config.heartbeat;
@@ -496,11 +280,7 @@ impl Swarm {
     }
 
     fn connect(&mut self, id: NodeId) -> Result<(), SimError> {
-        let peers: Vec<NodeId> = self
-            .nodes
-            .get(&id)
-            .map(|node| node.neighbours().collect())
-            .unwrap_or_default();
+        let peers: Vec<NodeId> = self.nodes.get(&id).map(|node| node.neighbours().collect()).unwrap_or_default();
         for peer in peers {
             self.link_up(id, peer)?;
         }
@@ -508,8 +288,7 @@ impl Swarm {
     }
 
     fn link_up(&mut self, a: NodeId, b: NodeId) -> Result<(), SimError> {
-        if self.network.is_cut(a, b) || !self.nodes.contains_key(&a) || !self.nodes.contains_key(&b)
-        {
+        if self.network.is_cut(a, b) || !self.nodes.contains_key(&a) || !self.nodes.contains_key(&b) {
             return Ok(());
         }
         self.input(a, Input::LinkUp { peer: b }, Entry::Faulted, &[])?;
@@ -517,13 +296,7 @@ impl Swarm {
     }
 
     /// Serves one input, carries out its effects and checks the mass.
-    fn input(
-        &mut self,
-        id: NodeId,
-        input: Input,
-        entry: Entry,
-        content: &[u8],
-    ) -> Result<(), SimError> {
+    fn input(&mut self, id: NodeId, input: Input, entry: Entry, content: &[u8]) -> Result<(), SimError> {
         self.trace.record(self.now, id, entry, content);
         if self.events_now > MOST_EVENTS_PER_INSTANT {
             return Err(SimError::Livelock { now: self.now, id });
@@ -542,18 +315,9 @@ impl Swarm {
                     }
                     self.transmit(id, to, message);
                 }
-                Effect::Train {
-                    round,
-                    from,
-                    local_steps,
-                } => self.train(id, round, &from, local_steps),
+                Effect::Train { round, from, local_steps } => self.train(id, round, &from, local_steps),
                 Effect::Report(event) => {
-                    self.trace.record(
-                        self.now,
-                        id,
-                        Entry::Reported,
-                        format!("{event:?}").as_bytes(),
-                    );
+                    self.trace.record(self.now, id, Entry::Reported, format!("{event:?}").as_bytes());
                     self.events.push((self.now, id, event));
                 }
                 Effect::Drained => {
@@ -561,7 +325,7 @@ impl Swarm {
                 }
             }
         }
-        self.conservation.check(self.now, id, books, &sent)
+        self.conservation.check(self.now, id, &books, &sent)
     }
 
     fn transmit(&mut self, from: NodeId, to: NodeId, message: Message) {
@@ -569,15 +333,7 @@ impl Swarm {
         self.trace.record(self.now, from, Entry::Sent, &bytes);
         let connection = self.network.connection(from, to);
         for at in self.network.route(self.now, from, to) {
-            self.agenda.add(
-                at,
-                Happening::Delivery {
-                    from,
-                    to,
-                    connection,
-                    bytes: Arc::clone(&bytes),
-                },
-            );
+            self.agenda.add(at, Happening::Delivery { from, to, connection, bytes: Arc::clone(&bytes) });
         }
     }
 
@@ -585,14 +341,6 @@ impl Swarm {
         let delta = (self.config.trainer)(id, round, from, local_steps);
         let incarnation = self.incarnations.get(&id).copied().unwrap_or(0);
         let at = self.now + self.network.draw_between(self.config.training_time);
-        self.agenda.add(
-            at,
-            Happening::Trained {
-                id,
-                incarnation,
-                round,
-                delta,
-            },
-        );
+        self.agenda.add(at, Happening::Trained { id, incarnation, round, delta });
     }
 }

@@ -26,10 +26,7 @@ impl ParcelAssembler {
     pub(super) fn new(frame: &ParcelFrame, dimension: usize) -> Result<Self, WireError> {
         let expected = dimension as u64 * 4;
         if frame.payload_bytes != expected || expected == 0 {
-            return Err(WireError::PayloadSize {
-                bytes: frame.payload_bytes,
-                expected,
-            });
+            return Err(WireError::PayloadSize { bytes: frame.payload_bytes, expected });
         }
         Ok(Self {
             header: frame.header,
@@ -52,9 +49,7 @@ impl ParcelAssembler {
     /// [`WireError::TooManyBytes`] past the end, [`WireError::Unusable`] for a coordinate that is not finite.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         if bytes.len() > self.missing() {
-            return Err(WireError::TooManyBytes {
-                excess: bytes.len() - self.missing(),
-            });
+            return Err(WireError::TooManyBytes { excess: bytes.len() - self.missing() });
         }
         if self.values.is_empty() {
             self.values = std::iter::repeat_n(0.0, self.dimension).collect();
@@ -70,10 +65,7 @@ impl ParcelAssembler {
         target[self.filled..end].copy_from_slice(bytes);
         self.filled = end;
         match first_unusable(&values[from..whole]) {
-            Some(index) => Err(WireError::Unusable {
-                seq: self.header.seq,
-                index: from + index,
-            }),
+            Some(index) => Err(WireError::Unusable { seq: self.header.seq, index: from + index }),
             None => Ok(()),
         }
     }
@@ -84,13 +76,8 @@ impl ParcelAssembler {
     /// [`WireError::HashMismatch`] when the bytes are not those the header announced.
     pub fn finish(self) -> Result<Parcel, WireError> {
         if *self.hasher.finalize().as_bytes() != self.hash || self.missing() > 0 {
-            return Err(WireError::HashMismatch {
-                seq: self.header.seq,
-            });
+            return Err(WireError::HashMismatch { seq: self.header.seq });
         }
-        Ok(Parcel {
-            header: self.header,
-            payload: Payload::from_verified(self.values, self.hash),
-        })
+        Ok(Parcel { header: self.header, payload: Payload::from_verified(self.values, self.hash) })
     }
 }

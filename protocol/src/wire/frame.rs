@@ -25,16 +25,9 @@ pub(super) enum Kind {
 
 impl Kind {
     fn from_byte(byte: u8) -> Option<Self> {
-        [
-            Self::Hello,
-            Self::Ack,
-            Self::Parcel,
-            Self::Chunk,
-            Self::PlanGet,
-            Self::Plan,
-        ]
-        .into_iter()
-        .find(|kind| *kind as u8 == byte)
+        [Self::Hello, Self::Ack, Self::Parcel, Self::Chunk, Self::PlanGet, Self::Plan]
+            .into_iter()
+            .find(|kind| *kind as u8 == byte)
     }
 
     fn limit(self) -> usize {
@@ -58,11 +51,7 @@ impl Head {
         let bytes = u32::from_le_bytes([a, b, c, d]) as usize;
         let kind = Kind::from_byte(kind_byte).ok_or(WireError::UnknownKind { kind: kind_byte })?;
         if bytes > kind.limit() {
-            return Err(WireError::FrameTooLong {
-                kind: kind_byte,
-                bytes,
-                limit: kind.limit(),
-            });
+            return Err(WireError::FrameTooLong { kind: kind_byte, bytes, limit: kind.limit() });
         }
         Ok(Self { kind, bytes })
     }

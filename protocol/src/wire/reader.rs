@@ -27,11 +27,7 @@ pub struct MessageReader {
 #[derive(Debug)]
 enum Incoming {
     Parcel(Box<ParcelAssembler>),
-    Plan {
-        bytes: Vec<u8>,
-        announced: usize,
-        hash: [u8; 32],
-    },
+    Plan { bytes: Vec<u8>, announced: usize, hash: [u8; 32] },
 }
 
 impl MessageReader {
@@ -57,9 +53,7 @@ impl MessageReader {
         while !bytes.is_empty() {
             match self.frame {
                 None => self.take_head(&mut bytes)?,
-                Some(Head {
-                    kind: Kind::Chunk, ..
-                }) => self.take_chunk(&mut bytes, &mut messages)?,
+                Some(Head { kind: Kind::Chunk, .. }) => self.take_chunk(&mut bytes, &mut messages)?,
                 Some(head) => take(&mut bytes, head.bytes, &mut self.body),
             }
             if let Some(head) = self.frame
@@ -90,11 +84,7 @@ impl MessageReader {
         Ok(())
     }
 
-    fn take_chunk(
-        &mut self,
-        bytes: &mut &[u8],
-        messages: &mut Vec<Message>,
-    ) -> Result<(), WireError> {
+    fn take_chunk(&mut self, bytes: &mut &[u8], messages: &mut Vec<Message>) -> Result<(), WireError> {
         let (piece, rest) = bytes.split_at(bytes.len().min(self.chunk_left));
         *bytes = rest;
         self.chunk_left -= piece.len();
@@ -122,10 +112,7 @@ impl MessageReader {
             Kind::PlanGet => decode(kind, body).map(|hash| Some(Message::PlanGet { hash })),
             Kind::Parcel => {
                 let frame: ParcelFrame = decode(kind, body)?;
-                self.announce(Incoming::Parcel(Box::new(ParcelAssembler::new(
-                    &frame,
-                    self.dimension,
-                )?)))
+                self.announce(Incoming::Parcel(Box::new(ParcelAssembler::new(&frame, self.dimension)?)))
             }
             Kind::Plan => {
                 let frame: PlanFrame = decode(kind, body)?;
@@ -133,11 +120,7 @@ impl MessageReader {
                 if announced == 0 || announced > MAX_PLAN_BYTES {
                     return Err(WireError::PlanSize { bytes: frame.bytes });
                 }
-                self.announce(Incoming::Plan {
-                    bytes: Vec::new(),
-                    announced,
-                    hash: frame.hash,
-                })
+                self.announce(Incoming::Plan { bytes: Vec::new(), announced, hash: frame.hash })
             }
             Kind::Chunk => Err(WireError::UnexpectedChunk),
         }
@@ -145,9 +128,7 @@ impl MessageReader {
 
     fn announce(&mut self, incoming: Incoming) -> Result<Option<Message>, WireError> {
         if let Some(unfinished) = &self.bulk {
-            return Err(WireError::Interleaved {
-                missing: unfinished.missing(),
-            });
+            return Err(WireError::Interleaved { missing: unfinished.missing() });
         }
         self.bulk = Some(incoming);
         Ok(None)
@@ -158,9 +139,7 @@ impl Incoming {
     fn missing(&self) -> usize {
         match self {
             Self::Parcel(assembler) => assembler.missing(),
-            Self::Plan {
-                bytes, announced, ..
-            } => announced - bytes.len(),
+            Self::Plan { bytes, announced, .. } => announced - bytes.len(),
         }
     }
 
@@ -168,9 +147,9 @@ impl Incoming {
         let missing = self.missing();
         match self {
             Self::Parcel(assembler) => assembler.push(piece),
-            Self::Plan { .. } if piece.len() > missing => Err(WireError::TooManyBytes {
-                excess: piece.len() - missing,
-            }),
+            Self::Plan { .. } if piece.len() > missing => {
+                Err(WireError::TooManyBytes { excess: piece.len() - missing })
+            }
             Self::Plan { bytes, .. } => {
                 bytes.extend_from_slice(piece);
                 Ok(())
@@ -181,9 +160,7 @@ impl Incoming {
     fn finish(self) -> Result<Message, WireError> {
         match self {
             Self::Parcel(assembler) => assembler.finish().map(Message::Parcel),
-            Self::Plan { bytes, hash, .. } if *blake3::hash(&bytes).as_bytes() == hash => {
-                Ok(Message::PlanData(bytes))
-            }
+            Self::Plan { bytes, hash, .. } if *blake3::hash(&bytes).as_bytes() == hash => Ok(Message::PlanData(bytes)),
             Self::Plan { .. } => Err(WireError::PlanHash),
         }
     }
@@ -198,27 +175,16 @@ fn take(bytes: &mut &[u8], length: usize, target: &mut Vec<u8>) {
 }
 
 fn decode<T: DeserializeOwned>(kind: Kind, body: &[u8]) -> Result<T, WireError> {
-    let malformed = |reason: String| WireError::Malformed {
-        kind: kind as u8,
-        reason,
-    };
-    let (value, rest) =
-        postcard::take_from_bytes(body).map_err(|error| malformed(error.to_string()))?;
-    if rest.is_empty() {
-        Ok(value)
-    } else {
-        Err(malformed(format!("{} bytes are left over", rest.len())))
-    }
+    let malformed = |reason: String| WireError::Malformed { kind: kind as u8, reason };
+    let (value, rest) = postcard::take_from_bytes(body).map_err(|error| malformed(error.to_string()))?;
+    if rest.is_empty() { Ok(value) } else { Err(malformed(format!("{} bytes are left over", rest.len()))) }
 }
 
 fn hello(body: &[u8]) -> Result<Box<Hello>, WireError> {
     let hello: Box<Hello> = decode(Kind::Hello, body)?;
     if hello.task.description.len() > MAX_DESCRIPTION {
         let reason = format!("the task description has more than {MAX_DESCRIPTION} bytes");
-        return Err(WireError::Malformed {
-            kind: Kind::Hello as u8,
-            reason,
-        });
+        return Err(WireError::Malformed { kind: Kind::Hello as u8, reason });
     }
     Ok(hello)
 }

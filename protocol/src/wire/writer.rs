@@ -62,10 +62,7 @@ pub fn encode(message: Message) -> EncodedMessage {
         }
         Message::PlanGet { hash } => EncodedMessage::new(Kind::PlanGet, &hash, Bulk::None),
         Message::PlanData(plan) => {
-            let frame = PlanFrame {
-                bytes: plan.len() as u64,
-                hash: *blake3::hash(&plan).as_bytes(),
-            };
+            let frame = PlanFrame { bytes: plan.len() as u64, hash: *blake3::hash(&plan).as_bytes() };
             EncodedMessage::new(Kind::Plan, &frame, Bulk::Plan(plan))
         }
     }
@@ -78,35 +75,21 @@ impl EncodedMessage {
         Self {
             control,
             bulk,
-            full_chunk: Head {
-                kind: Kind::Chunk,
-                bytes: MAX_CHUNK_BYTES,
-            }
-            .encode(),
-            last_chunk: Head {
-                kind: Kind::Chunk,
-                bytes: last,
-            }
-            .encode(),
+            full_chunk: Head { kind: Kind::Chunk, bytes: MAX_CHUNK_BYTES }.encode(),
+            last_chunk: Head { kind: Kind::Chunk, bytes: last }.encode(),
         }
     }
 
     /// The bytes to write, in order. Another control message may be written before any chunk's head, that is between
     /// any two [`frames`](Self::frames).
     pub fn slices(&self) -> impl Iterator<Item = &[u8]> {
-        self.frames()
-            .flat_map(|(head, body)| [head, body])
-            .filter(|slice| !slice.is_empty())
+        self.frames().flat_map(|(head, body)| [head, body]).filter(|slice| !slice.is_empty())
     }
 
     /// The frames to write, in order: what comes first and, for a chunk, the bulk bytes after it.
     pub fn frames(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let chunks = self.bulk.bytes().chunks(MAX_CHUNK_BYTES).map(|chunk| {
-            let head = if chunk.len() == MAX_CHUNK_BYTES {
-                &self.full_chunk
-            } else {
-                &self.last_chunk
-            };
+            let head = if chunk.len() == MAX_CHUNK_BYTES { &self.full_chunk } else { &self.last_chunk };
             (head.as_slice(), chunk)
         });
         std::iter::once((self.control.as_slice(), [].as_slice())).chain(chunks)

@@ -31,14 +31,8 @@ fn weights_that_are_not_uniform_give_the_same_average() {
     assert!(worst_distance(&mut swarm, 5, &mean) < 1e-5);
     for id in ids(5) {
         let settled = schedule.stationary_weight(id, 0);
-        assert!(
-            (swarm.node(id).unwrap().w() - settled).abs() < 1e-6,
-            "node {id} does not hold w*"
-        );
-        assert!(
-            (settled - 1.0).abs() > 0.05,
-            "the plan is meant to be uneven"
-        );
+        assert!((swarm.node(id).unwrap().w() - settled).abs() < 1e-6, "node {id} does not hold w*");
+        assert!((settled - 1.0).abs() > 0.05, "the plan is meant to be uneven");
     }
 }
 
@@ -46,9 +40,7 @@ fn uneven_ring(nodes: u32) -> Step {
     let share = |i: u32| 0.2 + 0.1 * f64::from(i);
     Step {
         keep: (0..nodes).map(|i| 1.0 - share(i)).collect(),
-        links: (0..nodes)
-            .map(|i| (NodeId(i), NodeId((i + 1) % nodes), share(i)))
-            .collect(),
+        links: (0..nodes).map(|i| (NodeId(i), NodeId((i + 1) % nodes), share(i))).collect(),
     }
 }
 
@@ -57,20 +49,14 @@ fn gather_and_scatter() -> Vec<Step> {
     let parent = |i: u32| NodeId((i - 1) / 2);
     let mut steps = vec![Step::default(); 4];
     for (step, level) in [(0, 3..7), (1, 1..3)] {
-        steps[step].keep = (0..7)
-            .map(|i| if level.contains(&i) { 0.0 } else { 1.0 })
-            .collect();
+        steps[step].keep = (0..7).map(|i| if level.contains(&i) { 0.0 } else { 1.0 }).collect();
         steps[step].links = level.map(|i| (NodeId(i), parent(i), 1.0)).collect();
     }
     let third = 1.0 / 3.0;
     // The root keeps one seventh and gives three sevenths to each subtree; those keep a third and give two away.
-    steps[2].keep = (0..7)
-        .map(|i| if i == 0 { 1.0 / 7.0 } else { 1.0 })
-        .collect();
+    steps[2].keep = (0..7).map(|i| if i == 0 { 1.0 / 7.0 } else { 1.0 }).collect();
     steps[2].links = [1, 2].map(|i| (NodeId(0), NodeId(i), 3.0 / 7.0)).to_vec();
-    steps[3].keep = (0..7)
-        .map(|i| if i == 1 || i == 2 { third } else { 1.0 })
-        .collect();
+    steps[3].keep = (0..7).map(|i| if i == 1 || i == 2 { third } else { 1.0 }).collect();
     steps[3].links = (3..7).map(|i| (parent(i), NodeId(i), third)).collect();
     steps
 }
@@ -86,16 +72,10 @@ fn gathering_and_scattering_on_a_tree_averages_exactly_in_every_period() {
         for id in ids(7) {
             assert_close(&swarm.ratio(id), &mean, 2e-6);
             let w = swarm.node(id).unwrap().w();
-            assert!(
-                (w - 1.0).abs() < 1e-9,
-                "node {id} holds {w} after a whole period"
-            );
+            assert!((w - 1.0).abs() < 1e-9, "node {id} holds {w} after a whole period");
         }
         assert!(swarm.audit().is_complete());
-        let missed = swarm
-            .events()
-            .iter()
-            .any(|(_, _, event)| matches!(event, Event::DeadlineMissed { .. }));
+        let missed = swarm.events().iter().any(|(_, _, event)| matches!(event, Event::DeadlineMissed { .. }));
         assert!(!missed, "nobody waits for a parcel the plan does not have");
     }
 }
@@ -103,31 +83,17 @@ fn gathering_and_scattering_on_a_tree_averages_exactly_in_every_period() {
 #[test]
 fn averaging_conserves_the_numerators_up_to_rounding() {
     let config = averaging(random_plan(10, 12, 0), 10, 500);
-    let before: Vec<f64> = mean_of(&config.initial)
-        .iter()
-        .map(|mean| 10.0 * f64::from(*mean))
-        .collect();
+    let before: Vec<f64> = mean_of(&config.initial).iter().map(|mean| 10.0 * f64::from(*mean)).collect();
     let mut swarm = Swarm::new(config).unwrap();
     swarm.run_until_drained(HOUR).unwrap();
     for (after, before) in numerator_sum(&swarm, 10).iter().zip(&before) {
-        assert!(
-            (after - before).abs() < 1e-5 * before.abs(),
-            "{after} was {before}"
-        );
+        assert!((after - before).abs() < 1e-5 * before.abs(), "{after} was {before}");
     }
 }
 
 #[test]
 fn a_node_without_neighbours_has_nothing_to_average_and_drains_at_once() {
-    let schedule = Schedule::new(
-        1,
-        &[Step {
-            keep: vec![1.0],
-            links: Vec::new(),
-        }],
-        0,
-    )
-    .unwrap();
+    let schedule = Schedule::new(1, &[Step { keep: vec![1.0], links: Vec::new() }], 0).unwrap();
     let mut swarm = Swarm::new(averaging(Arc::new(schedule), 1, 1_000_000)).unwrap();
     swarm.run_until_drained(HOUR).unwrap();
     assert_eq!(swarm.node(NodeId(0)).unwrap().state(), State::Drained);
@@ -143,11 +109,7 @@ fn disagreement_falls_to_nothing_as_the_nodes_agree() {
             Event::RoundFinished(report) if report.round == wanted => report.disagreement,
             _ => None,
         };
-        swarm
-            .events()
-            .iter()
-            .filter_map(|(_, _, event)| report(event))
-            .collect()
+        swarm.events().iter().filter_map(|(_, _, event)| report(event)).collect()
     };
     assert_eq!((at_round(0).len(), at_round(99).len()), (6, 6));
     assert!(at_round(0).iter().all(|disagreement| *disagreement > 0.05));
@@ -157,12 +119,7 @@ fn disagreement_falls_to_nothing_as_the_nodes_agree() {
 #[test]
 fn policies_differ_in_waiting_and_in_nothing_else() {
     // A bounded swarm whose staleness no node can reach behaves like an asynchronous one that trains.
-    for policy in [
-        WaitPolicy::Bounded { staleness: 0 },
-        WaitPolicy::Bounded {
-            staleness: u64::MAX,
-        },
-    ] {
+    for policy in [WaitPolicy::Bounded { staleness: 0 }, WaitPolicy::Bounded { staleness: u64::MAX }] {
         let config = averaging(random_plan(4, 2, 0), 4, 80);
         let mean = mean_of(&config.initial);
         let mut swarm = Swarm::new(SwarmConfig { policy, ..config }).unwrap();

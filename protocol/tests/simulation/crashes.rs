@@ -13,10 +13,7 @@ use crate::support::*;
 #[test]
 fn the_survivors_go_on_and_their_books_say_what_the_dead_node_held() {
     for seed in 0..20 {
-        let config = SwarmConfig {
-            seed,
-            ..averaging(random_plan(7, 14, 0), 7, 400)
-        };
+        let config = SwarmConfig { seed, ..averaging(random_plan(7, 14, 0), 7, 400) };
         let mut swarm = Swarm::new(config).unwrap();
         let dead = NodeId(seed as u32 % 7);
         swarm.at(Time::from_millis(700 + 13 * seed), Fault::Crash(dead));
@@ -28,20 +25,11 @@ fn the_survivors_go_on_and_their_books_say_what_the_dead_node_held() {
         assert_eq!(absent.id, dead);
         // The simulator knows what the node held, and every parcel that never arrived.
         let truth = swarm.lost_with_nodes() + swarm.outstanding();
-        let found = absent.held
-            + i128::try_from(audit.in_doubt + audit.written_off + audit.in_flight).unwrap();
-        assert_eq!(
-            found,
-            i128::try_from(truth).unwrap(),
-            "seed {seed}: {audit}"
-        );
+        let found = absent.held + i128::try_from(audit.in_doubt + audit.written_off + audit.in_flight).unwrap();
+        assert_eq!(found, i128::try_from(truth).unwrap(), "seed {seed}: {audit}");
         assert_eq!(audit.held + truth, 7 * u128::from(UNITS_PER_ONE));
         for id in ids(7).filter(|id| *id != dead) {
-            assert_eq!(
-                swarm.node(id).unwrap().round(),
-                400,
-                "node {id} did not finish"
-            );
+            assert_eq!(swarm.node(id).unwrap().round(), 400, "node {id} did not finish");
         }
     }
 }
@@ -56,18 +44,8 @@ fn a_node_that_restarts_without_state_takes_its_place_again() {
     swarm.run_until_drained(HOUR).unwrap();
     let audit = swarm.audit();
     assert!(audit.is_exact(), "{audit}");
-    assert!(
-        swarm.node(id).unwrap().w() > 0.1,
-        "it holds {}",
-        swarm.node(id).unwrap().w()
-    );
-    let reported = |wanted: fn(&Event) -> bool| {
-        swarm
-            .events()
-            .iter()
-            .filter(|(_, _, event)| wanted(event))
-            .count()
-    };
+    assert!(swarm.node(id).unwrap().w() > 0.1, "it holds {}", swarm.node(id).unwrap().w());
+    let reported = |wanted: fn(&Event) -> bool| swarm.events().iter().filter(|(_, _, event)| wanted(event)).count();
     assert!(reported(|event| matches!(event, Event::NewIncarnation { incarnation: 2, .. })) > 0);
     let others: Vec<f32> = swarm.ratio(NodeId(0)).to_vec();
     for id in ids(5) {
@@ -91,8 +69,6 @@ fn a_ring_starts_again_after_its_only_parcel_died_with_a_node() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
-
     #[test]
     fn the_books_stay_exact_through_crashes_and_restarts(
         seed: u64, nodes in 3u32..8, drop in 0.0f64..0.4, policy in 0usize..3, is_stream: bool,
@@ -115,9 +91,9 @@ proptest! {
         }
         // A node that restarts when all its neighbours are dead waits for them for ever: in the end someone stops it.
         for id in ids(nodes) {
-            swarm.at(Time::from_millis(1_800_000), Fault::Stop(id));
+            swarm.at(Time::from_millis(300_000), Fault::Stop(id));
         }
-        swarm.run_until(Time::from_millis(1_800_000)).unwrap();
+        swarm.run_until(Time::from_millis(300_000)).unwrap();
         swarm.run_until_drained(HOUR).unwrap();
         let audit = swarm.audit();
         prop_assert!(audit.is_exact(), "{audit}");

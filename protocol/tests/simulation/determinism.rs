@@ -12,31 +12,17 @@ fn run(config: SwarmConfig) -> (Vec<Vec<u32>>, [u8; 32]) {
     let nodes = config.schedule.nodes() as u32;
     let mut swarm = Swarm::new(config).unwrap();
     swarm.run_until_drained(HOUR).unwrap();
-    let bits = ids(nodes)
-        .map(|id| swarm.ratio(id).iter().map(|v| v.to_bits()).collect())
-        .collect();
+    let bits = ids(nodes).map(|id| swarm.ratio(id).iter().map(|v| v.to_bits()).collect()).collect();
     (bits, swarm.digest())
 }
 
 #[test]
 fn the_same_seed_gives_the_same_run_to_the_last_byte() {
     for policy in POLICIES {
-        let config = || SwarmConfig {
-            policy,
-            seed: 11,
-            ..least_squares(6, 40, 0.05).over_datagrams(0.2, 0.1)
-        };
+        let config = || SwarmConfig { policy, seed: 11, ..least_squares(6, 40, 0.05).over_datagrams(0.2, 0.1) };
         let (first, second) = (run(config()), run(config()));
         assert_eq!(first, second);
-        assert_ne!(
-            first.1,
-            run(SwarmConfig {
-                seed: 12,
-                ..config()
-            })
-            .1,
-            "the seed must matter"
-        );
+        assert_ne!(first.1, run(SwarmConfig { seed: 12, ..config() }).1, "the seed must matter");
     }
 }
 
@@ -46,10 +32,7 @@ fn a_synchronous_swarm_without_faults_gives_the_same_bits_whatever_the_timing() 
         policy: WaitPolicy::Sync,
         seed,
         network: NetworkModel {
-            delay: (
-                Duration::from_millis(shortest),
-                Duration::from_millis(longest),
-            ),
+            delay: (Duration::from_millis(shortest), Duration::from_millis(longest)),
             ..NetworkModel::streams()
         },
         training_time: (Duration::from_millis(1), Duration::from_millis(longest)),
@@ -58,26 +41,16 @@ fn a_synchronous_swarm_without_faults_gives_the_same_bits_whatever_the_timing() 
     let (reference, digest) = run(config(1, 1, 2));
     for (seed, shortest, longest) in [(2, 1, 2), (3, 0, 300), (4, 50, 400), (5, 1, 500)] {
         let (bits, other) = run(config(seed, shortest, longest));
-        assert_eq!(
-            bits, reference,
-            "seed {seed}, delays {shortest} to {longest} ms"
-        );
+        assert_eq!(bits, reference, "seed {seed}, delays {shortest} to {longest} ms");
         assert_ne!(other, digest, "the timing was meant to differ");
     }
 }
 
 #[test]
 fn duplicated_and_reordered_datagrams_do_not_change_a_synchronous_result() {
-    let config = |seed| SwarmConfig {
-        seed,
-        ..least_squares(7, 50, 0.05)
-    };
+    let config = |seed| SwarmConfig { seed, ..least_squares(7, 50, 0.05) };
     let (reference, _) = run(config(1));
     for seed in 2..6 {
-        assert_eq!(
-            run(config(seed).over_datagrams(0.0, 0.3)).0,
-            reference,
-            "seed {seed}"
-        );
+        assert_eq!(run(config(seed).over_datagrams(0.0, 0.3)).0, reference, "seed {seed}");
     }
 }

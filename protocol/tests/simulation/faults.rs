@@ -25,8 +25,6 @@ pub(crate) fn flap_links(swarm: &mut Swarm, nodes: u32, until: Time, rng: &mut C
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
-
     /// The simulator adds up the whole swarm's mass after every event; here it only has to survive.
     #[test]
     fn mass_is_conserved_to_the_unit_whatever_happens_to_messages_and_links(
@@ -50,11 +48,7 @@ proptest! {
 #[test]
 fn averaging_survives_the_loss_of_half_of_all_messages() {
     for (policy, seed) in POLICIES.into_iter().zip(0..) {
-        let config = SwarmConfig {
-            policy,
-            seed,
-            ..averaging(random_plan(8, 8, 0), 8, 300).over_datagrams(0.5, 0.1)
-        };
+        let config = SwarmConfig { policy, seed, ..averaging(random_plan(8, 8, 0), 8, 300).over_datagrams(0.5, 0.1) };
         let mean = mean_of(&config.initial);
         let mut swarm = Swarm::new(config).unwrap();
         swarm.run_until_drained(HOUR).unwrap();
@@ -71,24 +65,15 @@ fn both_halves_of_a_partition_go_on_and_agree_once_it_heals() {
     let mut swarm = Swarm::new(config).unwrap();
     for a in 0..3 {
         for b in 3..6 {
-            swarm.at(
-                Time::from_millis(200),
-                Fault::LinkDown(NodeId(a), NodeId(b)),
-            );
-            swarm.at(
-                Time::from_millis(20_000),
-                Fault::LinkUp(NodeId(a), NodeId(b)),
-            );
+            swarm.at(Time::from_millis(200), Fault::LinkDown(NodeId(a), NodeId(b)));
+            swarm.at(Time::from_millis(20_000), Fault::LinkUp(NodeId(a), NodeId(b)));
         }
     }
     swarm.run_until(Time::from_millis(15_000)).unwrap();
     let during: Vec<u64> = ids(6).map(|id| swarm.node(id).unwrap().round()).collect();
     swarm.run_until(Time::from_millis(19_000)).unwrap();
     for (id, before) in ids(6).zip(during) {
-        assert!(
-            swarm.node(id).unwrap().round() > before,
-            "node {id} stood still during the partition"
-        );
+        assert!(swarm.node(id).unwrap().round() > before, "node {id} stood still during the partition");
         assert!(!swarm.node(id).unwrap().suspended_neighbours().is_empty());
     }
     swarm.run_until_drained(HOUR).unwrap();
@@ -99,25 +84,14 @@ fn both_halves_of_a_partition_go_on_and_agree_once_it_heals() {
 #[test]
 fn a_silent_neighbour_is_suspended_and_taken_back_when_it_speaks() {
     // Datagrams: nobody tells the nodes that the network is gone; they notice the silence.
-    let mut dark =
-        Swarm::new(averaging(random_plan(2, 0, 0), 2, 10).over_datagrams(1.0, 0.0)).unwrap();
+    let mut dark = Swarm::new(averaging(random_plan(2, 0, 0), 2, 10).over_datagrams(1.0, 0.0)).unwrap();
     dark.run_until(Time::from_millis(60_000)).unwrap();
     for id in ids(2) {
-        assert_eq!(
-            dark.node(id).unwrap().missing_neighbours().len(),
-            1,
-            "nobody was ever heard"
-        );
+        assert_eq!(dark.node(id).unwrap().missing_neighbours().len(), 1, "nobody was ever heard");
     }
     let mut swarm = Swarm::new(averaging(random_plan(2, 0, 0), 2, 3_000)).unwrap();
-    swarm.at(
-        Time::from_millis(500),
-        Fault::LinkDown(NodeId(0), NodeId(1)),
-    );
-    swarm.at(
-        Time::from_millis(9_000),
-        Fault::LinkUp(NodeId(0), NodeId(1)),
-    );
+    swarm.at(Time::from_millis(500), Fault::LinkDown(NodeId(0), NodeId(1)));
+    swarm.at(Time::from_millis(9_000), Fault::LinkUp(NodeId(0), NodeId(1)));
     swarm.run_until_drained(HOUR).unwrap();
     for id in ids(2) {
         let story: Vec<&Event> = swarm
@@ -125,18 +99,10 @@ fn a_silent_neighbour_is_suspended_and_taken_back_when_it_speaks() {
             .iter()
             .filter(|(_, at, _)| *at == id)
             .map(|(_, _, event)| event)
-            .filter(|event| {
-                matches!(
-                    event,
-                    Event::NeighbourSuspended { .. } | Event::NeighbourBack { .. }
-                )
-            })
+            .filter(|event| matches!(event, Event::NeighbourSuspended { .. } | Event::NeighbourBack { .. }))
             .collect();
         let peer = NodeId(1 - id.0);
-        let suspended = Event::NeighbourSuspended {
-            peer,
-            reason: Suspension::LinkDown,
-        };
+        let suspended = Event::NeighbourSuspended { peer, reason: Suspension::LinkDown };
         assert_eq!(story, [&suspended, &Event::NeighbourBack { peer }]);
     }
     assert!(swarm.audit().is_complete());

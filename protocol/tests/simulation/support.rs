@@ -8,11 +8,8 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 pub(crate) const HOUR: Time = Time::from_millis(3_600_000);
-pub(crate) const POLICIES: [WaitPolicy; 3] = [
-    WaitPolicy::Sync,
-    WaitPolicy::Bounded { staleness: 2 },
-    WaitPolicy::Async,
-];
+pub(crate) const POLICIES: [WaitPolicy; 3] =
+    [WaitPolicy::Sync, WaitPolicy::Bounded { staleness: 2 }, WaitPolicy::Async];
 
 pub(crate) fn ids(nodes: u32) -> impl Iterator<Item = NodeId> {
     (0..nodes).map(NodeId)
@@ -28,53 +25,30 @@ pub(crate) fn random_step(nodes: u32, chords: usize, rng: &mut ChaCha8Rng) -> St
         }
     }
     let share = |from: usize| 1.0 / (out[from].len() + 1) as f64;
-    let links = |from: usize| {
-        out[from]
-            .iter()
-            .map(move |&to| (NodeId(from as u32), NodeId(to), share(from)))
-    };
-    Step {
-        keep: (0..out.len()).map(share).collect(),
-        links: (0..out.len()).flat_map(links).collect(),
-    }
+    let links = |from: usize| out[from].iter().map(move |&to| (NodeId(from as u32), NodeId(to), share(from)));
+    Step { keep: (0..out.len()).map(share).collect(), links: (0..out.len()).flat_map(links).collect() }
 }
 
 pub(crate) fn random_plan(nodes: u32, chords: usize, local_steps: u32) -> Arc<Schedule> {
-    let step = random_step(
-        nodes,
-        chords,
-        &mut ChaCha8Rng::seed_from_u64(u64::from(nodes)),
-    );
+    let step = random_step(nodes, chords, &mut ChaCha8Rng::seed_from_u64(u64::from(nodes)));
     Arc::new(Schedule::new(nodes as usize, &[step], local_steps).unwrap())
 }
 
 /// Pure averaging of distinct vectors of dimension 5.
 pub(crate) fn averaging(schedule: Arc<Schedule>, nodes: u32, rounds: u64) -> SwarmConfig {
-    let initial = (0..nodes)
-        .map(|i| (0..5).map(|k| (i * 7 + k) as f32).collect())
-        .collect();
+    let initial = (0..nodes).map(|i| (0..5).map(|k| (i * 7 + k) as f32).collect()).collect();
     SwarmConfig::averaging(schedule, initial, rounds)
 }
 
 pub(crate) fn mean_of(vectors: &[Vec<f32>]) -> Vec<f32> {
-    let sum = |k: usize| {
-        vectors
-            .iter()
-            .map(|vector| f64::from(vector[k]))
-            .sum::<f64>()
-    };
-    (0..vectors[0].len())
-        .map(|k| (sum(k) / vectors.len() as f64) as f32)
-        .collect()
+    let sum = |k: usize| vectors.iter().map(|vector| f64::from(vector[k])).sum::<f64>();
+    (0..vectors[0].len()).map(|k| (sum(k) / vectors.len() as f64) as f32).collect()
 }
 
 pub(crate) fn assert_close(got: &[f32], want: &[f32], tolerance: f32) {
     assert_eq!(got.len(), want.len());
     for (got, want) in got.iter().zip(want) {
-        assert!(
-            (got - want).abs() <= tolerance * want.abs().max(1.0),
-            "{got} is not within {tolerance} of {want}"
-        );
+        assert!((got - want).abs() <= tolerance * want.abs().max(1.0), "{got} is not within {tolerance} of {want}");
     }
 }
 
@@ -82,16 +56,9 @@ pub(crate) fn assert_close(got: &[f32], want: &[f32], tolerance: f32) {
 pub(crate) fn worst_distance(swarm: &mut Swarm, nodes: u32, target: &[f32]) -> f64 {
     let norm: f64 = target.iter().map(|v| f64::from(*v).powi(2)).sum();
     let distance = |ratio: &[f32]| -> f64 {
-        ratio
-            .iter()
-            .zip(target)
-            .map(|(a, b)| f64::from(a - b).powi(2))
-            .sum::<f64>()
-            / norm.max(1e-12)
+        ratio.iter().zip(target).map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>() / norm.max(1e-12)
     };
-    ids(nodes)
-        .map(|id| distance(&swarm.ratio(id)).sqrt())
-        .fold(0.0, f64::max)
+    ids(nodes).map(|id| distance(&swarm.ratio(id)).sqrt()).fold(0.0, f64::max)
 }
 
 /// The sum of all numerators: what averaging conserves along with the mass.

@@ -20,18 +20,15 @@ impl Problem {
     fn new(nodes: u32) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(99);
         let mut draw = || rng.random_range(-1.0..1.0_f64);
-        let rows: Vec<Vec<[f64; DIMENSION]>> = (0..nodes)
-            .map(|_| (0..ROWS).map(|_| std::array::from_fn(|_| draw())).collect())
-            .collect();
+        let rows: Vec<Vec<[f64; DIMENSION]>> =
+            (0..nodes).map(|_| (0..ROWS).map(|_| std::array::from_fn(|_| draw())).collect()).collect();
         // Every node has its own truth, so the nodes' own optima differ from the common one.
         let targets = rows
             .iter()
             .enumerate()
             .map(|(node, rows)| {
                 let truth = |k: usize| k as f64 - 2.0 + 0.1 * node as f64;
-                rows.iter()
-                    .map(|row| (0..DIMENSION).map(|k| row[k] * truth(k)).sum())
-                    .collect()
+                rows.iter().map(|row| (0..DIMENSION).map(|k| row[k] * truth(k)).sum()).collect()
             })
             .collect();
         Self { rows, targets }
@@ -55,10 +52,7 @@ impl Problem {
             let mut total = [0.0; DIMENSION];
             for node in 0..self.rows.len() {
                 let gradient = self.gradient(node, &z);
-                total
-                    .iter_mut()
-                    .zip(gradient)
-                    .for_each(|(total, g)| *total += g / self.rows.len() as f64);
+                total.iter_mut().zip(gradient).for_each(|(total, g)| *total += g / self.rows.len() as f64);
             }
             z.iter_mut().zip(total).for_each(|(z, g)| *z -= 0.5 * g);
         }
@@ -74,10 +68,7 @@ fn trainer(nodes: u32, rate: f64) -> Trainer {
             let gradient = problem.gradient(id.index(), &z);
             z.iter_mut().zip(gradient).for_each(|(z, g)| *z -= rate * g);
         }
-        z.iter()
-            .zip(from)
-            .map(|(z, from)| *z as f32 - from)
-            .collect()
+        z.iter().zip(from).map(|(z, from)| *z as f32 - from).collect()
     })
 }
 
@@ -85,21 +76,14 @@ fn trainer(nodes: u32, rate: f64) -> Trainer {
 pub(crate) fn least_squares(nodes: u32, rounds: u64, rate: f64) -> SwarmConfig {
     let schedule = random_plan(nodes, nodes as usize, 1);
     let initial = vec![vec![0.0; DIMENSION]; nodes as usize];
-    SwarmConfig {
-        trainer: trainer(nodes, rate),
-        ..SwarmConfig::averaging(schedule, initial, rounds)
-    }
+    SwarmConfig { trainer: trainer(nodes, rate), ..SwarmConfig::averaging(schedule, initial, rounds) }
 }
 
 #[test]
 fn a_swarm_finds_the_common_minimum_that_no_node_has_alone() {
     let optimum = Problem::new(8).optimum();
     for policy in POLICIES {
-        let mut swarm = Swarm::new(SwarmConfig {
-            policy,
-            ..least_squares(8, 1_500, 0.05)
-        })
-        .unwrap();
+        let mut swarm = Swarm::new(SwarmConfig { policy, ..least_squares(8, 1_500, 0.05) }).unwrap();
         swarm.run_until_drained(HOUR).unwrap();
         assert!(swarm.audit().is_complete());
         let distance = worst_distance(&mut swarm, 8, &optimum);
@@ -110,24 +94,14 @@ fn a_swarm_finds_the_common_minimum_that_no_node_has_alone() {
 #[test]
 fn the_guard_lets_training_converge_when_a_third_or_half_of_all_messages_are_lost() {
     let optimum = Problem::new(8).optimum();
-    for (drop, policy) in [
-        (0.3, WaitPolicy::Async),
-        (0.5, WaitPolicy::Bounded { staleness: 4 }),
-    ] {
+    for (drop, policy) in [(0.3, WaitPolicy::Async), (0.5, WaitPolicy::Bounded { staleness: 4 })] {
         for seed in 0..3 {
-            let config = SwarmConfig {
-                policy,
-                seed,
-                ..least_squares(8, 1_500, 0.05).over_datagrams(drop, 0.05)
-            };
+            let config = SwarmConfig { policy, seed, ..least_squares(8, 1_500, 0.05).over_datagrams(drop, 0.05) };
             let mut swarm = Swarm::new(config).unwrap();
             swarm.run_until_drained(HOUR).unwrap();
             let distance = worst_distance(&mut swarm, 8, &optimum);
             println!("DIST {drop} {seed} {distance}");
-            assert!(
-                distance < 0.25,
-                "seed {seed}, {drop} lost: {distance} from the optimum"
-            );
+            assert!(distance < 0.25, "seed {seed}, {drop} lost: {distance} from the optimum");
         }
     }
 }
@@ -139,11 +113,7 @@ fn a_step_that_is_not_finite_is_skipped_and_reported_and_harms_nobody() {
     config.trainer = Box::new(move |id, round, from, local_steps| {
         let mut delta = train(id, round, from, local_steps);
         if id == NodeId(2) && round % 3 == 0 {
-            delta[0] = if round % 2 == 0 {
-                f32::NAN
-            } else {
-                f32::INFINITY
-            };
+            delta[0] = if round % 2 == 0 { f32::NAN } else { f32::INFINITY };
         }
         if id == NodeId(3) && round == 7 {
             delta.pop();
@@ -154,17 +124,10 @@ fn a_step_that_is_not_finite_is_skipped_and_reported_and_harms_nobody() {
     swarm.run_until_drained(HOUR).unwrap();
     let skipped = |id, wanted| {
         let is_it = |event: &Event| matches!(event, Event::DeltaSkipped { reason, .. } if *reason == wanted);
-        swarm
-            .events()
-            .iter()
-            .filter(|(_, at, event)| *at == id && is_it(event))
-            .count()
+        swarm.events().iter().filter(|(_, at, event)| *at == id && is_it(event)).count()
     };
     assert_eq!(skipped(NodeId(2), SkippedDelta::NotFinite), 20);
-    let wrong = SkippedDelta::WrongDimension {
-        got: DIMENSION - 1,
-        expected: DIMENSION,
-    };
+    let wrong = SkippedDelta::WrongDimension { got: DIMENSION - 1, expected: DIMENSION };
     assert_eq!(skipped(NodeId(3), wrong), 1);
     for id in ids(5) {
         assert!(swarm.ratio(id).iter().all(|z| z.is_finite()));
@@ -174,22 +137,10 @@ fn a_step_that_is_not_finite_is_skipped_and_reported_and_harms_nobody() {
 #[test]
 fn a_lone_node_trains_by_itself() {
     use mingle_protocol::{Schedule, Step};
-    let schedule = Schedule::new(
-        1,
-        &[Step {
-            keep: vec![1.0],
-            links: Vec::new(),
-        }],
-        2,
-    )
-    .unwrap();
+    let schedule = Schedule::new(1, &[Step { keep: vec![1.0], links: Vec::new() }], 2).unwrap();
     let config = SwarmConfig {
         trainer: trainer(1, 0.2),
-        ..SwarmConfig::averaging(
-            std::sync::Arc::new(schedule),
-            vec![vec![0.0; DIMENSION]],
-            2_000,
-        )
+        ..SwarmConfig::averaging(std::sync::Arc::new(schedule), vec![vec![0.0; DIMENSION]], 2_000)
     };
     let mut swarm = Swarm::new(config).unwrap();
     swarm.run_until_drained(HOUR).unwrap();

@@ -1,0 +1,112 @@
+//! Whom a step waits for, when a node lets time pass, and when it gives up its place and catches up.
+
+use super::Node;
+use crate::config::WaitPolicy;
+use crate::link::{InLink, WINDOW};
+use crate::peer::Peer;
+use crate::schedule::NodeId;
+
+impl Node {
+    /// Receivers of this step whose window is full. Only a synchronous swarm waits for them.
+    pub(super) fn full_out_neighbours(&self) -> Vec<NodeId> {
+        if self.config.policy != WaitPolicy::Sync {
+            return Vec::new();
+        }
+        let is_full = |peer: &Peer| {
+            peer.is_active() && peer.outgoing.as_ref().is_some_and(|link| link.is_open() && !link.has_room())
+        };
+        let links = self.config.schedule.out_links(self.config.id, self.step);
+        links.iter().map(|link| link.to).filter(|to| self.peers.get(to).is_some_and(is_full)).collect()
+    }
+
+    /// The neighbours the policy waits for in this step.
+    pub(super) fn awaited_in_neighbours(&self) -> Vec<NodeId> {
+        let schedule = &self.config.schedule;
+        let (candidates, lag) = match self.config.policy {
+            WaitPolicy::Async => return Vec::new(),
+            WaitPolicy::Sync => (schedule.in_neighbours(self.config.id, self.step), 0),
+            WaitPolicy::Bounded { staleness } => {
+                (schedule.all_in_neighbours(self.config.id), staleness.saturating_mul(schedule.period()))
+            }
+        };
+        let Some(horizon) = self.step.checked_sub(lag) else {
+            return Vec::new();
+        };
+        let is_behind = |peer: &Peer| {
+            let Some(step) = schedule.last_use(peer.id, self.config.id, horizon) else {
+                return false;
+            };
+            peer.is_active() && peer.incoming.as_ref().is_some_and(|link| !link.is_settled_for(step))
+        };
+        candidates.iter().copied().filter(|from| self.peers.get(from).is_some_and(is_behind)).collect()
+    }
+
+    /// A node that did not train and was sent nothing would only spin: it lets time pass instead, as long as someone
+    /// could still send it something.
+    pub(super) fn has_nothing_to_go_on(&self) -> bool {
+        if self.tally.trained {
+            return false;
+        }
+        let due = self.config.schedule.in_neighbours(self.config.id, self.step);
+        let due = || due.iter().filter_map(|from| self.peers.get(from));
+        if due().all(|peer| peer.incoming.as_ref().is_none_or(InLink::is_complete)) {
+            return false;
+        }
+        if !due().any(Peer::is_active) && self.peers.values().any(|peer| peer.is_active() && peer.passed > self.step) {
+            // Nothing can come, and the others are getting ahead.
+            return false;
+        }
+        match self.config.policy {
+            // In step with its neighbours, word that no parcel is coming is enough; otherwise only mass is.
+            WaitPolicy::Sync => !self.appetite.heard_in_step && !self.has_due_parcel(),
+            WaitPolicy::Bounded { .. } | WaitPolicy::Async => !self.appetite.fed_in_step,
+        }
+    }
+
+    /// Whether a parcel of this step or an earlier one is queued.
+    pub(super) fn has_due_parcel(&self) -> bool {
+        let oldest = |peer: &Peer| peer.incoming.as_ref().and_then(InLink::oldest_step);
+        self.peers.values().filter_map(oldest).any(|step| step <= self.step)
+    }
+
+    /// The start of the first period that no neighbour has entered yet.
+    pub(super) fn catch_up_step(&self) -> u64 {
+        let ahead = self.peers.values().map(|peer| peer.passed).max().unwrap_or(0);
+        let period = self.config.schedule.period();
+        ahead.div_ceil(period).saturating_mul(period).min(self.last_step)
+    }
+
+    /// Where a node that has fallen far behind goes on: its neighbours would otherwise wait for it in vain in every
+    /// step, and it would hold their parcels for steps it will not reach for a long time. `None` while it keeps up.
+    ///
+    /// Without faults nobody ever jumps: a receiver of ours cannot be further ahead than the staleness allows, nor in
+    /// a synchronous swarm a sender further than its window, unless they have gone on without us. An asynchronous node
+    /// jumps only to the end, once everyone else has got there.
+    pub(super) fn overdue_step(&self) -> Option<u64> {
+        let (allowed, is_bound_to_us): (u64, fn(&Peer) -> bool) = match self.config.policy {
+            WaitPolicy::Sync => (WINDOW as u64, |_| true),
+            WaitPolicy::Bounded { staleness } => (staleness.max(WINDOW as u64), |peer| peer.outgoing.is_some()),
+            WaitPolicy::Async => return self.everyone_is_done().then_some(self.last_step),
+        };
+        let slack = allowed.saturating_add(2).saturating_mul(self.config.schedule.period());
+        let horizon = self.step.saturating_add(slack);
+        let left_behind = self.peers.values().any(|peer| is_bound_to_us(peer) && peer.passed > horizon);
+        (left_behind || self.everyone_is_done()).then(|| self.catch_up_step()).filter(|step| *step > self.step)
+    }
+
+    /// Whether some neighbour has reached the end and no other can still be heard on the way there.
+    pub(super) fn everyone_is_done(&self) -> bool {
+        let is_done = |peer: &&Peer| peer.passed >= self.last_step;
+        self.step < self.last_step
+            && self.peers.values().any(|peer| is_done(&peer))
+            && !self.peers.values().any(|peer| peer.is_active() && !is_done(&peer))
+    }
+
+    /// Nobody will ever send or take mass again, and there is none to train on or nothing to train.
+    pub(super) fn is_left_alone(&self) -> bool {
+        let no_input = self.peers.values().all(|peer| peer.incoming.as_ref().is_none_or(InLink::is_complete));
+        let no_output = self.peers.values().all(|peer| peer.outgoing.as_ref().is_none_or(|link| !link.is_open()));
+        let trains = self.config.schedule.local_steps() > 0;
+        no_input && (!self.push_sum.has_working_mass() || (no_output && !trains))
+    }
+}

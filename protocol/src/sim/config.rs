@@ -1,0 +1,78 @@
+//! What to simulate.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::network::NetworkModel;
+use crate::config::WaitPolicy;
+use crate::schedule::{NodeId, Schedule};
+
+/// Trains one node for one round: `(node, round, z, local_steps)` to the change of z.
+pub type Trainer = Box<dyn FnMut(NodeId, u64, &[f32], u32) -> Vec<f32>>;
+
+/// What to simulate.
+pub struct SwarmConfig {
+    /// The plan.
+    pub schedule: Arc<Schedule>,
+    /// The initial ratio of every node, `[nodes][dimension]`.
+    pub initial: Vec<Vec<f32>>,
+    /// Periods to run.
+    pub rounds: u64,
+    /// How nodes wait.
+    pub policy: WaitPolicy,
+    /// What the network does.
+    pub network: NetworkModel,
+    /// Seed of every random decision.
+    pub seed: u64,
+    /// Retransmission timeout; needed where the network loses messages.
+    pub retransmit_after: Option<Duration>,
+    /// The longest silence of a node on a link. Where messages are lost it is also how soon a lost statement is
+    /// repeated.
+    pub heartbeat: Duration,
+    /// Shortest and longest time one round of training takes.
+    pub training_time: (Duration, Duration),
+    /// The local training.
+    pub trainer: Trainer,
+}
+
+impl SwarmConfig {
+    /// The same swarm over a network that loses and duplicates messages, with retransmission.
+    #[must_use]
+    pub fn over_datagrams(self, drop: f64, duplicate: f64) -> Self {
+        Self {
+            network: NetworkModel::datagrams(drop, duplicate),
+            retransmit_after: Some(Duration::from_millis(250)),
+            heartbeat: Duration::from_secs(1),
+            ..self
+        }
+    }
+
+    /// Pure averaging over streams, synchronous, seed 0.
+    pub fn averaging(schedule: Arc<Schedule>, initial: Vec<Vec<f32>>, rounds: u64) -> Self {
+        Self {
+            schedule,
+            initial,
+            rounds,
+            policy: WaitPolicy::Sync,
+            network: NetworkModel::streams(),
+            seed: 0,
+            retransmit_after: None,
+            heartbeat: Duration::from_secs(5),
+            training_time: (Duration::from_millis(1), Duration::from_millis(50)),
+            trainer: Box::new(|_, _, z, _| vec![0.0; z.len()]),
+        }
+    }
+}
+
+impl fmt::Debug for SwarmConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SwarmConfig")
+            .field("nodes", &self.schedule.nodes())
+            .field("rounds", &self.rounds)
+            .field("policy", &self.policy)
+            .field("network", &self.network)
+            .field("seed", &self.seed)
+            .finish_non_exhaustive()
+    }
+}

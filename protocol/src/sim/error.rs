@@ -1,0 +1,79 @@
+//! What can go wrong with a simulation.
+
+use thiserror::Error;
+
+use crate::config::NodeError;
+use crate::schedule::NodeId;
+use crate::time::Time;
+use crate::wire::WireError;
+
+/// Why a simulation ended early. All but `NotDrained` mean a bug in the node.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum SimError {
+    /// A node could not be made.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    /// A node's mass changed by something else than the parcels it sent and applied.
+    #[error("at {now} node {id} holds {holds} units and should hold {should_hold}")]
+    NodeMass {
+        /// When.
+        now: Time,
+        /// The node.
+        id: NodeId,
+        /// What it holds.
+        holds: u128,
+        /// What it should hold.
+        should_hold: i128,
+    },
+    /// The swarm's mass is not what the founders brought.
+    #[error("at {now} the swarm has {total} units, and its founders brought {expected}")]
+    TotalMass {
+        /// When.
+        now: Time,
+        /// What there is.
+        total: u128,
+        /// What there should be.
+        expected: u128,
+    },
+    /// A node applied a parcel that was never sent, or applied it twice.
+    #[error("at {now} node {to} applied parcel {seq} of node {from}, which is not under way")]
+    UnknownParcel {
+        /// When.
+        now: Time,
+        /// The sender.
+        from: NodeId,
+        /// The receiver.
+        to: NodeId,
+        /// The parcel's number.
+        seq: u64,
+    },
+    /// A message did not survive the wire format.
+    #[error("at {now} a message from {from} to {to} cannot be decoded: {error}")]
+    Wire {
+        /// When.
+        now: Time,
+        /// The sender.
+        from: NodeId,
+        /// The receiver.
+        to: NodeId,
+        /// What is wrong.
+        error: WireError,
+    },
+    /// Virtual time stands still.
+    #[error("at {now} the swarm keeps itself busy without time passing, last at node {id}")]
+    Livelock {
+        /// When.
+        now: Time,
+        /// The node served last.
+        id: NodeId,
+    },
+    /// Time ran out.
+    #[error("at {now} nodes {waiting:?} have not drained")]
+    NotDrained {
+        /// When.
+        now: Time,
+        /// Who has not.
+        waiting: Vec<NodeId>,
+    },
+}

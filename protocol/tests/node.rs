@@ -1,0 +1,336 @@
+//! One or two nodes, driven by hand: what each input leads to, rule by rule.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mingle_protocol::*;
+
+const ME: NodeId = NodeId(0);
+const PEER: NodeId = NodeId(1);
+const AT: Time = Time::from_millis(10);
+
+fn exchange_half(local_steps: u32) -> Arc<Schedule> {
+    let step = Step { keep: vec![0.5, 0.5], links: vec![(ME, PEER, 0.5), (PEER, ME, 0.5)] };
+    Arc::new(Schedule::new(2, &[step], local_steps).unwrap())
+}
+
+fn config(id: NodeId, local_steps: u32) -> NodeConfig {
+    let initial = vec![if id == ME { 0.0 } else { 8.0 }; 3];
+    let mut config = NodeConfig::new(id, exchange_half(local_steps), initial, 10);
+    config.policy = WaitPolicy::Sync;
+    config.identity = Identity { incarnation: 1, boot_nonce: u64::from(id.0) + 100 };
+    config.task = TaskCard { hash: [3; 32], description: "digits".into() };
+    config
+}
+
+fn reports(effects: &[Effect]) -> Vec<Event> {
+    effects
+        .iter()
+        .filter_map(|effect| if let Effect::Report(event) = effect { Some(event.clone()) } else { None })
+        .collect()
+}
+
+fn messages(effects: &[Effect]) -> Vec<Message> {
+    effects
+        .iter()
+        .filter_map(|effect| if let Effect::Send { message, .. } = effect { Some(message.clone()) } else { None })
+        .collect()
+}
+
+fn parcels(effects: &[Effect]) -> Vec<Parcel> {
+    let parcel = |message| {
+        if let Message::Parcel(parcel) = message { Some(parcel) } else { None }
+    };
+    messages(effects).into_iter().filter_map(parcel).collect()
+}
+
+fn from_peer(message: Message) -> Input {
+    Input::Received { from: PEER, message }
+}
+
+/// Two nodes wired back to back, without delay.
+struct Pair {
+    nodes: [Node; 2],
+}
+
+impl Pair {
+    fn new(configs: [NodeConfig; 2]) -> Self {
+        Self { nodes: configs.map(|config| Node::new(config).unwrap()) }
+    }
+
+    /// Gives one node an input, then lets both talk until nobody has anything to say. Returns all effects of each.
+    fn settle(&mut self, now: Time, to: usize, input: Input) -> [Vec<Effect>; 2] {
+        let mut all = [Vec::new(), Vec::new()];
+        let mut inbox = std::collections::VecDeque::from([(to, input)]);
+        while let Some((to, input)) = inbox.pop_front() {
+            let effects = self.nodes[to].handle(now, input);
+            for message in messages(&effects) {
+                inbox.push_back((1 - to, Input::Received { from: NodeId(to as u32), message }));
+            }
+            all[to].extend(effects);
+        }
+        all
+    }
+
+    fn meet(&mut self, now: Time) -> [Vec<Effect>; 2] {
+        let mut all = [Vec::new(), Vec::new()];
+        for (node, input) in
+            [(0, Input::Start), (1, Input::Start), (0, Input::LinkUp { peer: PEER }), (1, Input::LinkUp { peer: ME })]
+        {
+            for (all, effects) in all.iter_mut().zip(self.settle(now, node, input)) {
+                all.extend(effects);
+            }
+        }
+        all
+    }
+}
+
+/// A node whose neighbour has greeted it and waits: the Hello it would get from the real one.
+fn greeted(local_steps: u32) -> (Node, Vec<Effect>) {
+    let mut node = Node::new(config(ME, local_steps)).unwrap();
+    node.handle(AT, Input::Start);
+    node.handle(AT, Input::LinkUp { peer: PEER });
+    let effects = node.handle(AT, from_peer(hello_from_peer(1, 101)));
+    (node, effects)
+}
+
+fn hello_from_peer(incarnation: u64, boot_nonce: u64) -> Message {
+    let config = config(PEER, 0);
+    Message::Hello(Box::new(Hello {
+        version: PROTOCOL_VERSION,
+        generation: config.generation,
+        task: config.task,
+        identity: Identity { incarnation, boot_nonce },
+        seen: Some(self::config(ME, 0).identity),
+        link: LinkState { next_seq: 1, ..LinkState::default() },
+    }))
+}
+
+fn parcel_from_peer(seq: u64, step: u64, value: f32) -> Parcel {
+    Parcel {
+        header: ParcelHeader {
+            generation: config(ME, 0).generation,
+            sender_incarnation: 1,
+            receiver_incarnation: 1,
+            base: 0,
+            seq,
+            step,
+            mass: Mass::from_units(UNITS_PER_ONE / 2),
+        },
+        payload: Payload::new(vec![value; 3].into()).unwrap(),
+    }
+}
+
+#[test]
+fn two_nodes_meet_exchange_halves_and_finish() {
+    let mut pair = Pair::new([config(ME, 0), config(PEER, 0)]);
+    let effects = pair.meet(AT);
+    for (node, effects) in pair.nodes.iter_mut().zip(effects) {
+        assert_eq!(node.state(), State::Drained);
+        assert_eq!(node.mass(), Mass::ONE);
+        assert_eq!(*node.ratio(), [4.0; 3]);
+        assert_eq!(effects.iter().filter(|effect| **effect == Effect::Drained).count(), 1);
+        assert_eq!(parcels(&effects).len(), 10);
+    }
+}
+
+#[test]
+fn training_is_asked_for_once_a_round_and_guarded_by_the_weight() {
+    let (mut node, effects) = greeted(2);
+    let train = effects.iter().find(|effect| matches!(effect, Effect::Train { .. }));
+    assert_eq!(train, Some(&Effect::Train { round: 0, from: vec![0.0; 3].into(), local_steps: 2 }));
+    assert_eq!(node.state(), State::Training);
+    // With w = w* the whole step is taken.
+    let effects = node.handle(AT, Input::Trained { round: 0, delta: vec![2.0; 3] });
+    assert_eq!(*node.ratio(), [2.0; 3]);
+    let sent = parcels(&effects);
+    assert_eq!(sent.len(), 1);
+    assert_eq!((sent[0].payload.values(), sent[0].header.mass.to_f64()), ([2.0; 3].as_slice(), 0.5));
+    // The neighbour passes without a parcel, so half of the weight is under way when the next step comes.
+    let ack = Ack {
+        generation: node.config().generation,
+        identity: Identity { incarnation: 1, boot_nonce: 101 },
+        seen: node.config().identity,
+        link: LinkState { next_seq: 1, passed: 1, ..LinkState::default() },
+    };
+    node.handle(AT, from_peer(Message::Ack(ack)));
+    assert_eq!((node.round(), node.w()), (1, 0.5));
+    node.handle(AT, Input::Trained { round: 1, delta: vec![1.0; 3] });
+    // x = 0.5 * 2 + min(1, 0.5 / 1) * 1 = 1.5, so z = 3: the step of z is delta / w*, never delta / w.
+    assert_eq!(*node.ratio(), [3.0; 3]);
+}
+
+#[test]
+fn training_that_was_not_asked_for_is_ignored() {
+    let (mut node, _) = greeted(1);
+    let before = node.ratio();
+    let effects = node.handle(AT, Input::Trained { round: 5, delta: vec![1.0; 3] });
+    let ignored = Event::Ignored { peer: ME, fault: Fault::UnexpectedTraining };
+    assert_eq!(reports(&effects), [ignored]);
+    assert_eq!(node.ratio(), before);
+    assert_eq!(node.state(), State::Training);
+}
+
+#[test]
+fn a_parcel_is_applied_exactly_once_and_only_after_the_one_before_it() {
+    let (mut node, _) = greeted(1);
+    let applied = |node: &Node| node.ledger().incoming[&PEER].clone();
+    node.handle(AT, from_peer(Message::Parcel(parcel_from_peer(2, 1, 5.0))));
+    assert_eq!(applied(&node).received_seq, 0, "a gap waits");
+    for _ in 0..3 {
+        let effects = node.handle(AT, from_peer(Message::Parcel(parcel_from_peer(1, 0, 5.0))));
+        assert_eq!(applied(&node).received_seq, 1);
+        let acks = messages(&effects);
+        assert!(matches!(&acks[..], [Message::Ack(ack)] if ack.link.received == 1), "{acks:?}");
+    }
+    assert_eq!(node.mass(), Mass::ONE, "a synchronous node absorbs when the step is over");
+    node.handle(AT, Input::Trained { round: 0, delta: vec![0.0; 3] });
+    assert_eq!(applied(&node).applied_total, u128::from(UNITS_PER_ONE / 2));
+    assert_eq!(node.mass(), Mass::ONE);
+}
+
+#[test]
+fn what_no_sound_neighbour_sends_is_ignored_and_named() {
+    let forge = |change: &dyn Fn(&mut Parcel)| {
+        let mut parcel = parcel_from_peer(1, 0, 5.0);
+        change(&mut parcel);
+        let (mut node, _) = greeted(1);
+        let before = node.ledger();
+        let effects = node.handle(AT, from_peer(Message::Parcel(parcel)));
+        assert_eq!(node.ledger(), before);
+        reports(&effects)
+    };
+    let ignored = |fault| [Event::Ignored { peer: PEER, fault }];
+    assert_eq!(forge(&|p| p.header.mass = Mass::ZERO), ignored(Fault::ImpossibleMass));
+    assert_eq!(forge(&|p| p.header.mass = Mass::from_units(u64::MAX)), ignored(Fault::ImpossibleMass));
+    // More than is left in the whole swarm of two, of which this node holds one.
+    assert_eq!(forge(&|p| p.header.mass = Mass::from_units(UNITS_PER_ONE + 1)), ignored(Fault::ImpossibleMass));
+    assert_eq!(forge(&|p| p.header.step = 10), ignored(Fault::ImpossibleStep));
+    assert_eq!(forge(&|p| p.header.seq = 0), ignored(Fault::NoSuchLink));
+    assert_eq!(forge(&|p| p.header.generation.counter = 1), ignored(Fault::OtherGeneration));
+    assert_eq!(forge(&|p| p.payload = Payload::new(vec![1.0; 4].into()).unwrap()), ignored(Fault::WrongDimension));
+    // Another life on either side is no fault, but it is not taken.
+    assert_eq!(forge(&|p| p.header.sender_incarnation = 2), []);
+    assert_eq!(forge(&|p| p.header.receiver_incarnation = 2), []);
+    let (mut node, _) = greeted(1);
+    let stranger = Input::Received { from: NodeId(9), message: Message::PlanGet { hash: None } };
+    let expected = [Event::Ignored { peer: NodeId(9), fault: Fault::NotANeighbour }];
+    assert_eq!(reports(&node.handle(AT, stranger)), expected);
+}
+
+#[test]
+fn an_acknowledgement_of_parcels_never_sent_is_refused() {
+    let (mut node, _) = greeted(1);
+    for (received, applied) in [(1, 0), (0, 1), (9, 9)] {
+        let ack = Ack {
+            generation: node.config().generation,
+            identity: Identity { incarnation: 1, boot_nonce: 101 },
+            seen: node.config().identity,
+            link: LinkState { received, applied, next_seq: 1, ..LinkState::default() },
+        };
+        let effects = node.handle(AT, from_peer(Message::Ack(ack)));
+        assert_eq!(reports(&effects), [Event::Ignored { peer: PEER, fault: Fault::ImpossibleAck }]);
+    }
+}
+
+#[test]
+fn a_hello_that_does_not_fit_is_refused_once_with_the_difference() {
+    type Change = fn(&mut Hello);
+    let cases: [(Change, &str); 4] = [
+        (|hello| hello.version = 9, "protocol version 9"),
+        (|hello| hello.generation.plan_hash = [9; 32], "another plan"),
+        (|hello| hello.generation.counter = 4, "generation 4"),
+        (|hello| hello.task = TaskCard { hash: [9; 32], description: "letters".into() }, "trains \"letters\""),
+    ];
+    for (change, words) in cases {
+        let Message::Hello(mut hello) = hello_from_peer(1, 101) else { unreachable!() };
+        change(&mut hello);
+        let mut node = Node::new(config(ME, 0)).unwrap();
+        node.handle(AT, Input::Start);
+        node.handle(AT, Input::LinkUp { peer: PEER });
+        let first = reports(&node.handle(AT, from_peer(Message::Hello(hello.clone()))));
+        let [Event::Refused { peer: PEER, mismatch }] = &first[..] else { panic!("{first:?}") };
+        assert!(mismatch.to_string().contains(words), "{mismatch}");
+        assert_eq!(node.handle(AT, from_peer(Message::Hello(hello))), [], "once is enough");
+        assert_eq!(node.missing_neighbours(), [PEER]);
+    }
+}
+
+#[test]
+fn a_second_process_with_the_same_incarnation_is_refused_once_mass_has_moved() {
+    let (mut node, _) = greeted(1);
+    node.handle(AT, from_peer(Message::Parcel(parcel_from_peer(1, 0, 5.0))));
+    let effects = node.handle(AT, from_peer(hello_from_peer(1, 999)));
+    let mismatch = Mismatch::IdentityInUse { incarnation: 1 };
+    assert_eq!(reports(&effects), [Event::Refused { peer: PEER, mismatch }]);
+}
+
+#[test]
+fn a_neighbour_that_restarts_before_it_took_anything_gets_the_same_parcels_again() {
+    let (mut node, effects) = greeted(0);
+    let first = parcels(&effects);
+    assert_eq!(first.len(), 1);
+    let effects = node.handle(AT, from_peer(hello_from_peer(1, 999)));
+    assert_eq!(parcels(&effects), first);
+}
+
+#[test]
+fn parcels_an_earlier_life_may_have_applied_are_written_off_and_never_sent_again() {
+    let (mut node, effects) = greeted(0);
+    let mass = parcels(&effects)[0].header.mass;
+    let effects = node.handle(AT, from_peer(hello_from_peer(2, 999)));
+    assert_eq!(parcels(&effects).len(), 0);
+    let expected =
+        [Event::NewIncarnation { peer: PEER, incarnation: 2 }, Event::MassWrittenOff { peer: PEER, mass, parcels: 1 }];
+    assert_eq!(reports(&effects), expected);
+    let books = &node.ledger().outgoing[&PEER];
+    assert_eq!((books.written_off, books.outbox.len()), (u128::from(mass.units()), 0));
+    assert!(audit(&[(ME, node.ledger())], 2).is_exact());
+    // The old life is over for good.
+    let effects = node.handle(AT, from_peer(hello_from_peer(1, 101)));
+    let mismatch = Mismatch::Outdated { incarnation: 1, known: 2 };
+    assert_eq!(reports(&effects), [Event::Refused { peer: PEER, mismatch }]);
+}
+
+#[test]
+fn a_late_neighbour_is_suspended_at_the_deadline_and_its_share_stays_home() {
+    let (mut node, _) = greeted(1);
+    node.handle(AT, Input::Trained { round: 0, delta: vec![0.0; 3] });
+    assert_eq!(node.state(), State::AwaitingParcels);
+    let deadline = AT + Duration::from_secs(2);
+    node.handle(AT + Duration::from_millis(1_999), Input::Tick);
+    assert_eq!(node.state(), State::AwaitingParcels);
+    let effects = node.handle(deadline, Input::Tick);
+    let late = Event::NeighbourSuspended { peer: PEER, reason: Suspension::Late };
+    assert!(reports(&effects).contains(&late));
+    assert_eq!(node.state(), State::Training);
+    let effects = node.handle(deadline, Input::Trained { round: 1, delta: vec![0.0; 3] });
+    assert_eq!(parcels(&effects), []);
+    // Its parcel comes at last: the mass is absorbed and it takes part again.
+    let effects = node.handle(deadline, from_peer(Message::Parcel(parcel_from_peer(1, 0, 5.0))));
+    assert!(reports(&effects).contains(&Event::NeighbourBack { peer: PEER }));
+}
+
+#[test]
+fn time_that_runs_backwards_counts_as_standing_still() {
+    let (mut node, _) = greeted(1);
+    let before = node.next_deadline();
+    node.handle(Time::default(), Input::Tick);
+    assert_eq!(node.next_deadline(), before);
+}
+
+#[test]
+fn a_configuration_that_makes_no_node_is_refused_with_the_reason() {
+    let refused = |change: &dyn Fn(&mut NodeConfig)| {
+        let mut config = config(ME, 1);
+        change(&mut config);
+        Node::new(config).map(|_| ()).unwrap_err()
+    };
+    assert_eq!(refused(&|c| c.id = NodeId(2)), NodeError::NotInPlan { id: NodeId(2), nodes: 2 });
+    assert_eq!(refused(&|c| c.initial.clear()), NodeError::Dimension { dimension: 0 });
+    assert!(matches!(refused(&|c| c.initial[1] = f32::NAN), NodeError::Initial { index: 1, .. }));
+    assert_eq!(refused(&|c| c.identity.incarnation = 0), NodeError::Incarnation);
+    assert_eq!(refused(&|c| c.heartbeat = Duration::ZERO), NodeError::ZeroInterval);
+    assert_eq!(refused(&|c| c.task.description = "x".repeat(257)), NodeError::Description { bytes: 257 });
+}
