@@ -1,2 +1,52 @@
-//! The `mingle` binary.
-fn main() {}
+//! `mingle`: serverless, peer-to-peer training along a planned directed graph.
+//!
+//! The binary is the only part of the project with a clock, sockets, files and threads. It joins the three libraries:
+//! the planner's plan becomes the protocol's schedule in `plan.rs`, the models' training becomes the protocol's local
+//! step in `trainer.rs`, and `driver.rs` runs the event loop around one node.
+
+mod chart;
+mod cli;
+mod command;
+mod driver;
+mod edge;
+mod events;
+mod failure;
+mod home;
+mod identity;
+mod links;
+mod out;
+mod plan;
+mod plan_exchange;
+mod results;
+mod signals;
+mod task;
+mod trainer;
+mod transport;
+mod units;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    start_logging();
+    let json = cli.json;
+    match command::execute(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.print(json);
+            failure.exit_code()
+        }
+    }
+}
+
+/// Logs of the libraries go to stderr; `MINGLE_LOG` chooses what is told, such as `debug` or `mingle=trace`.
+fn start_logging() {
+    use tracing_subscriber::EnvFilter;
+    let filter = EnvFilter::try_from_env("MINGLE_LOG").unwrap_or_else(|_| EnvFilter::new("error"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+}

@@ -1,0 +1,242 @@
+//! The command line: what can be asked of `mingle`, and the words for it.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use libp2p::Multiaddr;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done                       6    refused by the swarm, or training something else
+  1  unexpected failure         7    training failed
+  2  usage error                8    integrity: a checksum, a forecast or the ledger does not hold
+  3  unreachable, port in use   130  forced by a second interrupt
+  4  bad plan, topology or data";
+
+/// Serverless, peer-to-peer training along a planned directed graph.
+#[derive(Debug, Parser)]
+#[command(name = "mingle", version, after_help = EXIT_CODES)]
+pub(crate) struct Cli {
+    /// Print one JSON object (or a stream of them) on stdout instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a whole swarm on this machine, on data that the program carries
+    Demo(DemoArgs),
+    /// Create this peer's identity
+    Init(HomeArgs),
+    /// Print this peer's PeerId
+    Id(HomeArgs),
+    /// Run this peer in the foreground until training is done
+    #[command(visible_alias = "up")]
+    Run(Box<RunArgs>),
+    /// Make, look at, check and bind plans
+    #[command(subcommand)]
+    Plan(PlanCommand),
+}
+
+/// What to do with a plan.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PlanCommand {
+    /// Design a plan for a topology and forecast what it costs
+    Make(PlanMakeArgs),
+    /// Show a plan and its forecast
+    Show(PlanFileArgs),
+    /// Check a plan whole, its forecast too
+    Check(PlanFileArgs),
+    /// Say which peer runs which node
+    Bind(PlanBindArgs),
+}
+
+/// Where a peer lives.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct HomeArgs {
+    /// The folder of this peer's key, plan, model and records [default: the user's state folder]
+    #[arg(long, env = "MINGLE_HOME", value_name = "DIR")]
+    pub(crate) home: Option<PathBuf>,
+}
+
+/// Arguments of `plan make`.
+#[derive(Args, Debug)]
+pub(crate) struct PlanMakeArgs {
+    /// A file (JSON, edge list, GraphML, another plan) or a generator, such as rg:n=33,r=0.5,seed=0
+    #[arg(long, value_name = "FILE|GENERATOR")]
+    pub(crate) topology: String,
+    /// The design: nguyen-he, d-psgd or sgp-uniform
+    #[arg(long, default_value = "nguyen-he")]
+    pub(crate) method: String,
+    /// Edges beyond the spanning tree, for nguyen-he: a number, or auto to sweep
+    #[arg(long, default_value = "auto", value_name = "K|auto")]
+    pub(crate) extra_edges: String,
+    /// Seed of every random choice
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Gradient steps that each peer takes per period of the plan
+    #[arg(long, default_value_t = 1, value_name = "H")]
+    pub(crate) local_steps: u32,
+    /// Write the plan here [default: print it]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// A plan file.
+#[derive(Args, Debug)]
+pub(crate) struct PlanFileArgs {
+    /// The plan file
+    pub(crate) plan: PathBuf,
+}
+
+/// Arguments of `plan bind`.
+#[derive(Args, Debug)]
+pub(crate) struct PlanBindArgs {
+    /// The plan file
+    pub(crate) plan: PathBuf,
+    /// A node, by name or index, and the PeerId that runs it
+    #[arg(long = "peer", value_name = "NODE=PEERID", required = true)]
+    pub(crate) peers: Vec<String>,
+    /// Write the bound plan here [default: over PLAN]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Arguments of `run`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+    /// A peer that is up, such as /ip4/10.0.1.5/udp/4717/quic-v1; may be given more than once
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) bootstrap: Vec<Multiaddr>,
+    /// The plan [default: the one in the home, else the one that a bootstrap peer gives]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plan: Option<PathBuf>,
+    /// Addresses to listen on; port 0 takes any that is free
+    #[arg(
+        long,
+        value_name = "ADDR",
+        default_values = ["/ip4/0.0.0.0/udp/0/quic-v1", "/ip4/0.0.0.0/tcp/0"]
+    )]
+    pub(crate) listen: Vec<Multiaddr>,
+    /// Give up when no bootstrap peer answered with a plan for so long
+    #[arg(long, default_value_t = 30, value_name = "SECONDS")]
+    pub(crate) bootstrap_timeout_s: u64,
+    #[command(flatten)]
+    pub(crate) training: TrainingArgs,
+    /// Whom to wait for in each round: sync, bounded:STALENESS or async
+    #[arg(long, default_value = "bounded:4", value_name = "POLICY")]
+    pub(crate) wait: String,
+    /// Go on without a late neighbour after at least so long; the deadline adapts upwards to the pace of the rounds
+    #[arg(long, default_value_t = 2000, value_name = "MS")]
+    pub(crate) deadline_ms: u64,
+    /// Stop when standard input ends: for programs that start peers and must not leave one behind
+    #[arg(long)]
+    pub(crate) stop_with_stdin: bool,
+}
+
+/// What to train, and how.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct TrainingArgs {
+    /// digits, idx:DIR (MNIST, Fashion-MNIST) or csv:FILE
+    #[arg(long, default_value = "digits")]
+    pub(crate) data: String,
+    /// softmax, mlp, mlp:hidden=N or cnn
+    #[arg(long, default_value = "mlp")]
+    pub(crate) model: String,
+    /// Train on this node's part of the data: iid, label-sorted or dirichlet:ALPHA [default: all of it]
+    #[arg(long, value_name = "SPLIT")]
+    pub(crate) split: Option<String>,
+    /// Rounds to train; all peers must agree
+    #[arg(long, default_value_t = 200)]
+    pub(crate) rounds: u64,
+    /// Samples in a gradient step
+    #[arg(long, default_value_t = 32)]
+    pub(crate) batch_size: usize,
+    /// Step size of SGD
+    #[arg(long, default_value_t = 0.1)]
+    pub(crate) learning_rate: f64,
+    /// Momentum of SGD; it stays on the peer
+    #[arg(long, default_value_t = 0.0)]
+    pub(crate) momentum: f64,
+    /// Weight decay (L2) of SGD
+    #[arg(long, default_value_t = 0.0)]
+    pub(crate) weight_decay: f64,
+    /// Seed of the initial model, the split and the minibatches; all peers must agree
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Where to compute: cpu, ndarray or wgpu
+    #[arg(long, default_value = "cpu")]
+    pub(crate) device: String,
+    /// Evaluate on the held-out test set each N rounds
+    #[arg(long, default_value_t = 10, value_name = "N")]
+    pub(crate) evaluate_every: u64,
+}
+
+/// Arguments of `demo`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct DemoArgs {
+    /// Peer processes to start
+    #[arg(long, default_value_t = 8)]
+    pub(crate) peers: usize,
+    /// digits, idx:DIR (MNIST, Fashion-MNIST) or csv:FILE
+    #[arg(long, default_value = "digits")]
+    pub(crate) data: String,
+    /// softmax, mlp, mlp:hidden=N or cnn
+    #[arg(long, default_value = "mlp")]
+    pub(crate) model: String,
+    /// How the data lie on the peers: iid, label-sorted or dirichlet:ALPHA
+    #[arg(long, default_value = "dirichlet:0.3")]
+    pub(crate) split: String,
+    /// Rounds to train
+    #[arg(long, default_value_t = 200)]
+    pub(crate) rounds: u64,
+    /// The design of the plan: nguyen-he, d-psgd or sgp-uniform
+    #[arg(long, default_value = "nguyen-he")]
+    pub(crate) method: String,
+    /// Gradient steps per round
+    #[arg(long, default_value_t = 4, value_name = "H")]
+    pub(crate) local_steps: u32,
+    /// Samples in a gradient step
+    #[arg(long, default_value_t = 32)]
+    pub(crate) batch_size: usize,
+    /// Step size of SGD
+    #[arg(long, default_value_t = 0.1)]
+    pub(crate) learning_rate: f64,
+    /// Momentum of SGD
+    #[arg(long, default_value_t = 0.0)]
+    pub(crate) momentum: f64,
+    /// Seed of topology, plan, split, model and minibatches
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Evaluate each N rounds
+    #[arg(long, default_value_t = 10, value_name = "N")]
+    pub(crate) evaluate_every: u64,
+    /// Kill a peer's process (SIGKILL) when it reaches a round; may be given more than once
+    #[arg(long, value_name = "PEER@ROUND")]
+    pub(crate) kill: Vec<String>,
+    /// Where to compute: cpu, ndarray or wgpu
+    #[arg(long, default_value = "cpu")]
+    pub(crate) device: String,
+    /// Whom to wait for in each round: sync, bounded:STALENESS or async
+    #[arg(long, default_value = "sync", value_name = "POLICY")]
+    pub(crate) wait: String,
+    /// Where to write plan, models, events and plot; replaced if it exists
+    #[arg(short, long, default_value = "mingle-demo", value_name = "DIR")]
+    pub(crate) output: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,97 @@
+//! What the swarm is compared with: every peer alone on its own data, and all data in one place.
+
+use mingle_models::{Device, Evaluator, Samples, SgdOptions, Task, Trainer, TrainerOptions};
+use serde::Serialize;
+
+use crate::cli::DemoArgs;
+use crate::failure::{Kind, OrFail, Outcome};
+use crate::task::{self, Parts};
+
+/// Steps between two looks at the progress.
+const STEPS_PER_TURN: u32 = 50;
+
+/// Test accuracies without a swarm.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Baselines {
+    /// Each peer alone on its own part, as many gradient steps as in the swarm.
+    pub(crate) alone: Vec<f64>,
+    /// All data in one place, as many gradient steps, each on as many samples as the swarm sees in one.
+    pub(crate) central: f64,
+}
+
+impl Baselines {
+    /// The best peer alone.
+    pub(crate) fn best_alone(&self) -> f64 {
+        self.alone.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// The worst peer alone.
+    pub(crate) fn worst_alone(&self) -> f64 {
+        self.alone.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    /// The mean over the peers, each alone.
+    #[allow(clippy::cast_precision_loss)] // a handful of peers
+    pub(crate) fn mean_alone(&self) -> f64 {
+        self.alone.iter().sum::<f64>() / self.alone.len() as f64
+    }
+
+    /// Trains them all; `progress` hears what is being trained.
+    pub(crate) fn train(arguments: &DemoArgs, parts: &Parts, progress: impl Fn(&str)) -> Outcome<Self> {
+        let task = parts.task(&arguments.model)?;
+        let device = task::open_device(&arguments.device)?;
+        let bench = Bench { arguments, task, device, test: &parts.test };
+        let mut alone = Vec::new();
+        for node in 0..arguments.peers {
+            progress(&format!("peer {node} of {} alone", arguments.peers));
+            let seed = task::data_seed(arguments.seed, node);
+            alone.push(bench.accuracy(parts.part(node), arguments.batch_size, seed)?);
+        }
+        progress("all data in one place");
+        let batch_size = arguments.batch_size.saturating_mul(arguments.peers);
+        let seed = task::data_seed(arguments.seed, arguments.peers);
+        let central = bench.accuracy(parts.all(), batch_size, seed)?;
+        Ok(Self { alone, central })
+    }
+}
+
+/// What all baselines share.
+struct Bench<'a> {
+    arguments: &'a DemoArgs,
+    task: Task,
+    device: Device,
+    test: &'a Samples,
+}
+
+impl Bench<'_> {
+    /// Trains from the swarm's own initial model on `train`, and tests.
+    fn accuracy(&self, train: Samples, batch_size: usize, data_seed: u64) -> Outcome<f64> {
+        let doing = "cannot train the comparison";
+        let options = TrainerOptions {
+            task: self.task,
+            device: self.device.clone(),
+            sgd: SgdOptions {
+                learning_rate: self.arguments.learning_rate,
+                momentum: self.arguments.momentum,
+                weight_decay: 0.0,
+            },
+            batch_size,
+            data_seed,
+        };
+        let mut trainer = Trainer::new(options, train).or_fail(Kind::BadInput, doing)?;
+        let mut parameters = self.task.initial_parameters(self.arguments.seed);
+        let mut left = self.arguments.rounds.saturating_mul(u64::from(self.arguments.local_steps));
+        while left > 0 {
+            let steps = u32::try_from(left).unwrap_or(u32::MAX).min(STEPS_PER_TURN);
+            let outcome = trainer.train(&parameters, steps).or_fail(Kind::Training, doing)?;
+            for (parameter, change) in parameters.iter_mut().zip(&outcome.delta) {
+                *parameter += change;
+            }
+            left -= u64::from(steps);
+        }
+        let evaluation = Evaluator::new(self.task, &self.device)
+            .evaluate(&parameters, self.test)
+            .or_fail(Kind::Training, doing)?;
+        Ok(evaluation.accuracy)
+    }
+}

@@ -1,0 +1,304 @@
+//! `mingle demo`: a whole swarm on this machine, for real.
+//!
+//! Starts one process of this program per peer, on loopback, each with its own key, home and port, and follows their
+//! events. The first peer has the plan; the others know only its address. Afterwards the demo trains the same model
+//! without a swarm, audits the peers' books, and draws what happened.
+
+mod baselines;
+mod kill;
+mod output;
+mod progress;
+mod report;
+mod swarm;
+mod tally;
+
+use std::time::{Duration, Instant};
+
+use mingle_planner::{DesignOptions, ExtraEdges, Method, Plan, Topology};
+use tokio::sync::mpsc;
+
+use crate::cli::DemoArgs;
+use crate::events::Event;
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::home::Home;
+use crate::identity::Identity;
+use crate::plan;
+use crate::signals::StopRequests;
+use crate::task::Parts;
+use baselines::Baselines;
+use kill::Kills;
+use output::Output;
+use progress::Progress;
+use report::{PeerResult, Report};
+use swarm::{PeerEvent, PeerProcesses};
+use tally::Tally;
+
+/// More processes than this on one machine would measure the machine.
+const MAX_PEERS: usize = 128;
+/// After the demo is interrupted, peers that have not stopped by then are killed.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Runs the demo.
+pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Outcome {
+    if !(2..=MAX_PEERS).contains(&arguments.peers) {
+        return Err(Failure::new(
+            Kind::BadInput,
+            format!("--peers {}: a demo has between 2 and {MAX_PEERS} peers", arguments.peers),
+        ));
+    }
+    let kills = Kills::parse(&arguments.kill, arguments.peers, arguments.rounds)?;
+    // Reads the data before anything is started: what is wrong with them is said once, not by every peer.
+    let mut parts = Parts::load(&arguments.data, arguments.seed)?;
+    parts.deal(&arguments.split, arguments.peers, arguments.seed)?;
+    parts.task(&arguments.model)?;
+    let plan = make_plan(arguments)?;
+    let output = Output::create(&arguments.output)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .or_fail(Kind::Unexpected, "cannot start the event loop")?;
+    runtime.block_on(Demo::run(arguments, json, &parts, plan, &output, kills))
+}
+
+/// A random geometric base topology, and the design that was asked for on it.
+fn make_plan(arguments: &DemoArgs) -> Outcome<Plan> {
+    let method: Method = arguments
+        .method
+        .parse()
+        .or_fail(Kind::BadInput, format!("--method {}", arguments.method))?;
+    let radius = connecting_radius(arguments.peers);
+    let spec = format!("rg:n={},r={radius:.2},seed={}", arguments.peers, arguments.seed);
+    let topology = Topology::generate(&spec).or_fail(Kind::Unexpected, format!("cannot generate {spec}"))?;
+    let options = DesignOptions {
+        extra_edges: ExtraEdges::Auto,
+        seed: arguments.seed,
+        local_steps: arguments.local_steps,
+    };
+    mingle_planner::design(&topology, method, &options).or_fail(Kind::BadInput, "cannot design a plan")
+}
+
+/// A radius at which a random geometric graph in the unit square is most likely connected, and far from complete:
+/// one and a half times the threshold sqrt(ln n / (pi n)) of Gupta and Kumar.
+#[allow(clippy::cast_precision_loss)] // a handful of peers
+fn connecting_radius(peers: usize) -> f64 {
+    let n = peers as f64;
+    1.5 * (n.ln() / (std::f64::consts::PI * n)).sqrt().max(0.2)
+}
+
+/// A running demo.
+struct Demo<'a> {
+    arguments: &'a DemoArgs,
+    output: &'a Output,
+    started: Instant,
+    processes: PeerProcesses,
+    events: mpsc::Receiver<(usize, PeerEvent)>,
+    tally: Tally,
+    kills: Kills,
+    /// The kills that were made, with the round.
+    killed_at: Vec<(usize, u64)>,
+    progress: Progress,
+    results: Vec<Option<PeerResult>>,
+    ended: usize,
+}
+
+impl<'a> Demo<'a> {
+    async fn run(
+        arguments: &'a DemoArgs,
+        json: bool,
+        parts: &Parts,
+        mut plan: Plan,
+        output: &'a Output,
+        kills: Kills,
+    ) -> Outcome {
+        let mut stop = StopRequests::listen(false)?;
+        let homes = bind_to_new_homes(&mut plan, output)?;
+        plan::write(&plan, &output.plan())?;
+        let progress = Progress::start(arguments, &plan, json);
+        let (processes, events) = PeerProcesses::new()?;
+        let mut demo = Self {
+            arguments,
+            output,
+            started: Instant::now(),
+            processes,
+            events,
+            tally: Tally::new(arguments.peers),
+            kills,
+            killed_at: Vec::new(),
+            progress,
+            results: vec![None; arguments.peers],
+            ended: 0,
+        };
+        let trained = tokio::select! {
+            trained = demo.train(&homes) => trained,
+            reason = stop.next() => Err(Failure::new(Kind::Forced, format!("{reason}; all peers are stopped"))),
+        };
+        if let Err(failure) = trained {
+            demo.progress.clear();
+            demo.stop_all(&mut stop).await;
+            return Err(failure);
+        }
+        let swarm_seconds = demo.started.elapsed().as_secs_f64();
+        let baselines = tokio::task::block_in_place(|| {
+            Baselines::train(arguments, parts, |what| demo.progress.compare(what))
+        })?;
+        let task = parts.task(&arguments.model)?;
+        let report = Report::new(&demo, &task, &homes, baselines, swarm_seconds)?;
+        demo.progress.clear();
+        report.write(output)?;
+        report.print(json);
+        report.check()
+    }
+
+    /// Starts every peer and follows them until the last one ends.
+    async fn train(&mut self, homes: &[Home]) -> Outcome {
+        let plan_file = self.output.plan().display().to_string();
+        self.start_peer(&homes[0], &["--plan".to_owned(), plan_file])?;
+        let bootstrap = self.first_address().await?;
+        for home in &homes[1..] {
+            self.start_peer(home, &["--bootstrap".to_owned(), bootstrap.clone()])?;
+        }
+        while self.ended < self.arguments.peers {
+            let Some((node, event)) = self.events.recv().await else { break };
+            self.on_event(node, event)?;
+        }
+        for (node, status) in self.processes.wait().await?.into_iter().enumerate() {
+            if !status.success() && !self.processes.was_killed(node) {
+                return Err(self.lost(node, &format!("ended with {status}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the first peer listens.
+    async fn first_address(&mut self) -> Outcome<String> {
+        while let Some((node, event)) = self.events.recv().await {
+            if let PeerEvent::Said(Event::Listening { addresses, .. }) = event {
+                return addresses.into_iter().next().ok_or_else(|| self.lost(node, "listens nowhere"));
+            }
+            self.on_event(node, event)?;
+        }
+        Err(self.lost(0, "never listened"))
+    }
+
+    fn on_event(&mut self, node: usize, event: PeerEvent) -> Outcome {
+        match event {
+            PeerEvent::Said(event) => self.on_said(node, &event),
+            PeerEvent::Failed(message) => Err(self.lost(node, &message)),
+            PeerEvent::Ended => {
+                self.ended += 1;
+                if self.results[node].is_none() && !self.processes.was_killed(node) {
+                    return Err(self.lost(node, "went away before it was done"));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn on_said(&mut self, node: usize, event: &Event) -> Outcome {
+        match event {
+            Event::Joined { .. } => self.progress.joined(node, self.started.elapsed()),
+            Event::Round { round, .. } => {
+                self.progress.round(*round);
+                if self.kills.due(node, *round) {
+                    self.kill(node, *round)?;
+                }
+            }
+            Event::Evaluated { round, accuracy, weight_units, disagreement, .. } => {
+                let report = tally::Report {
+                    accuracy: *accuracy,
+                    weight_units: *weight_units,
+                    disagreement: *disagreement,
+                };
+                let rows = self.tally.report(node, *round, report, self.started.elapsed().as_secs_f64());
+                self.show(&rows)?;
+            }
+            Event::Done { accuracy, sent_bytes, peak_resident_bytes, .. } => {
+                self.results[node] = Some(PeerResult {
+                    accuracy: *accuracy,
+                    sent_bytes: *sent_bytes,
+                    peak_resident_bytes: *peak_resident_bytes,
+                });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn kill(&mut self, node: usize, round: u64) -> Outcome {
+        self.processes.kill(node)?;
+        self.killed_at.push((node, round));
+        self.progress.note(&format!("round {round:>4}   peer {node} killed (SIGKILL)"));
+        let rows = self.tally.lose(node, self.started.elapsed().as_secs_f64());
+        self.show(&rows)
+    }
+
+    fn show(&mut self, rows: &[tally::Row]) -> Outcome {
+        for row in rows {
+            self.output.append_row(row)?;
+            self.progress.row(row);
+        }
+        Ok(())
+    }
+
+    fn start_peer(&mut self, home: &Home, way_in: &[String]) -> Outcome {
+        let arguments = peer_arguments(self.arguments, home, way_in);
+        self.processes.start(&arguments, &home.root().join("log.txt"))
+    }
+
+    fn lost(&self, node: usize, what: &str) -> Failure {
+        Failure::new(Kind::Unexpected, format!("peer {node}: {what}"))
+            .hint(format!("its log is {}", self.output.home(node).join("log.txt").display()))
+    }
+
+    /// Lets the peers stop by themselves, and kills those that do not, or all at a second signal.
+    async fn stop_all(&mut self, stop: &mut StopRequests) {
+        self.processes.ask_to_stop();
+        // What they still say is of no use, but a full pipe would hold them up.
+        self.events.close();
+        tokio::select! {
+            _ = self.processes.wait() => {}
+            () = tokio::time::sleep(STOP_TIMEOUT) => {}
+            _ = stop.next() => {}
+        }
+        self.processes.kill_all().await;
+    }
+}
+
+/// Gives every node a home with a key of its own, and binds the plan to them.
+fn bind_to_new_homes(plan: &mut Plan, output: &Output) -> Outcome<Vec<Home>> {
+    (0..plan.node_count())
+        .map(|node| {
+            let home = Home::create(Some(&output.home(node)))?;
+            let peer = Identity::load_or_create(&home.identity())?.peer_id();
+            plan.bind(node, &peer.to_string())
+                .or_fail(Kind::Unexpected, format!("cannot bind node {node}"))?;
+            Ok(home)
+        })
+        .collect()
+}
+
+/// The command line of one peer.
+fn peer_arguments(demo: &DemoArgs, home: &Home, way_in: &[String]) -> Vec<String> {
+    let mut arguments: Vec<String> = ["run", "--json", "--stop-with-stdin"].map(str::to_owned).to_vec();
+    let mut option = |name: &str, value: &dyn std::fmt::Display| {
+        arguments.push(format!("--{name}"));
+        arguments.push(value.to_string());
+    };
+    option("home", &home.root().display());
+    option("listen", &"/ip4/127.0.0.1/udp/0/quic-v1");
+    option("listen", &"/ip4/127.0.0.1/tcp/0");
+    option("data", &demo.data);
+    option("model", &demo.model);
+    option("split", &demo.split);
+    option("rounds", &demo.rounds);
+    option("batch-size", &demo.batch_size);
+    option("learning-rate", &demo.learning_rate);
+    option("momentum", &demo.momentum);
+    option("seed", &demo.seed);
+    option("device", &demo.device);
+    option("evaluate-every", &demo.evaluate_every);
+    option("wait", &demo.wait);
+    arguments.extend_from_slice(way_in);
+    arguments
+}

@@ -1,0 +1,106 @@
+//! The demo's folder: what is in it, and the care not to overwrite a folder that is not the demo's.
+
+use std::cell::RefCell;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::tally::Row;
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+
+/// Tells a demo's folder from any other.
+const MARKER: &str = ".mingle-demo";
+
+/// The folder that the demo writes.
+pub(crate) struct Output {
+    root: PathBuf,
+    events: RefCell<File>,
+}
+
+impl Output {
+    /// Makes the folder new. What an earlier demo left there is removed; a folder of anything else is refused.
+    pub(crate) fn create(root: &Path) -> Outcome<Self> {
+        let doing = format!("cannot write to {}", root.display());
+        let entries = match fs::read_dir(root) {
+            Ok(entries) => entries.count(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
+            Err(error) => return Err(Failure::new(Kind::BadInput, format!("{doing}: {error}"))),
+        };
+        if entries > 0 {
+            if !root.join(MARKER).exists() {
+                return Err(Failure::new(
+                    Kind::BadInput,
+                    format!("{} holds something that is not a demo's: it is left alone", root.display()),
+                )
+                .hint("name another folder with --output DIR"));
+            }
+            fs::remove_dir_all(root).or_fail(Kind::BadInput, &doing)?;
+        }
+        fs::create_dir_all(root.join("peers")).or_fail(Kind::BadInput, &doing)?;
+        fs::write(root.join(MARKER), "").or_fail(Kind::BadInput, &doing)?;
+        let events = File::create(root.join("events.jsonl")).or_fail(Kind::BadInput, &doing)?;
+        Ok(Self { root: root.to_path_buf(), events: RefCell::new(events) })
+    }
+
+    /// The folder itself.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The plan that all peers ran.
+    pub(crate) fn plan(&self) -> PathBuf {
+        self.root.join("plan.json")
+    }
+
+    /// The home of one peer.
+    pub(crate) fn home(&self, node: usize) -> PathBuf {
+        self.root.join("peers").join(node.to_string())
+    }
+
+    /// Adds the swarm's state after a round to `events.jsonl`.
+    pub(crate) fn append_row(&self, row: &Row) -> Outcome {
+        #[derive(Serialize)]
+        struct Line<'a> {
+            schema: &'static str,
+            #[serde(flatten)]
+            row: &'a Row,
+        }
+        let line = Line { schema: "mingle.demo.round/1", row };
+        let text = serde_json::to_string(&line).or_fail(Kind::Unexpected, "cannot encode a round")?;
+        writeln!(self.events.borrow_mut(), "{text}")
+            .or_fail(Kind::BadInput, format!("cannot write {}", self.root.join("events.jsonl").display()))
+    }
+
+    /// Writes a file of the folder, whole or not at all.
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Outcome {
+        let path = self.root.join(name);
+        crate::home::write_atomically(&path, bytes)
+            .or_fail(Kind::BadInput, format!("cannot write {}", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_folder_of_something_else_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("thesis.tex"), "years of work").unwrap();
+        let error = Output::create(folder.path()).err().unwrap();
+        assert!(error.to_string().contains("left alone"), "{error}");
+        assert_eq!(fs::read_to_string(folder.path().join("thesis.tex")).unwrap(), "years of work");
+    }
+
+    #[test]
+    fn what_an_earlier_demo_left_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("demo");
+        Output::create(&root).unwrap().write("old.txt", b"old").unwrap();
+        Output::create(&root).unwrap();
+        assert!(!root.join("old.txt").exists() && root.join("peers").exists());
+    }
+}

@@ -1,0 +1,267 @@
+//! What came of the demo: the table, the books, the files, the plot.
+
+use std::path::PathBuf;
+
+use mingle_models::{Checkpoint, Task};
+use mingle_protocol::{AuditReport, Mass, NodeId};
+use serde::Serialize;
+
+use super::Demo;
+use super::baselines::Baselines;
+use super::output::Output;
+use super::tally::Row;
+use crate::chart::{self, Mark, Panel, Reference, Scale, Series, Weight};
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::home::Home;
+use crate::results::Summary;
+use crate::{out, units};
+
+/// How one peer ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeerResult {
+    pub(crate) accuracy: f64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) peak_resident_bytes: Option<u64>,
+}
+
+/// Everything there is to say in the end.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    schema: &'static str,
+    peers: usize,
+    killed: Vec<usize>,
+    swarm: SwarmResult,
+    without_swarm: Baselines,
+    seconds: f64,
+    sent_bytes: u64,
+    peak_resident_bytes_per_peer: Option<u64>,
+    audit: AuditReport,
+    #[serde(skip)]
+    rows: Vec<Row>,
+    #[serde(skip)]
+    kill_marks: Vec<(usize, u64)>,
+    #[serde(skip)]
+    output: PathBuf,
+}
+
+/// The survivors' final models.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct SwarmResult {
+    mean_accuracy: f64,
+    best_accuracy: f64,
+    worst_accuracy: f64,
+    /// Root mean square distance of the final models from their mean, relative to its length.
+    disagreement: f64,
+}
+
+impl Report {
+    /// Gathers what the peers left in their homes.
+    pub(crate) fn new(demo: &Demo<'_>, task: &Task, homes: &[Home], without_swarm: Baselines, seconds: f64) -> Outcome<Self> {
+        let survivors: Vec<usize> = (0..homes.len()).filter(|&node| !demo.processes.was_killed(node)).collect();
+        let results: Vec<PeerResult> = survivors.iter().filter_map(|&node| demo.results[node]).collect();
+        let books = survivors
+            .iter()
+            .map(|&node| Ok((node_id(node), Summary::read(&homes[node].summary())?.ledger)))
+            .collect::<Outcome<Vec<_>>>()?;
+        let models = survivors
+            .iter()
+            .map(|&node| read_model(&homes[node], task))
+            .collect::<Outcome<Vec<_>>>()?;
+        let accuracies: Vec<f64> = results.iter().map(|result| result.accuracy).collect();
+        Ok(Self {
+            schema: "mingle.demo/1",
+            peers: homes.len(),
+            killed: (0..homes.len()).filter(|&node| demo.processes.was_killed(node)).collect(),
+            swarm: SwarmResult {
+                mean_accuracy: mean(&accuracies),
+                best_accuracy: accuracies.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+                worst_accuracy: accuracies.iter().copied().fold(f64::INFINITY, f64::min),
+                disagreement: spread(&models),
+            },
+            without_swarm,
+            seconds,
+            sent_bytes: results.iter().map(|result| result.sent_bytes).sum(),
+            peak_resident_bytes_per_peer: results.iter().filter_map(|result| result.peak_resident_bytes).max(),
+            audit: mingle_protocol::audit(&books, homes.len()),
+            rows: demo.tally.rows().to_vec(),
+            kill_marks: demo.killed_at.clone(),
+            output: demo.output.root().to_path_buf(),
+        })
+    }
+
+    /// Writes the plot and the summary into the demo's folder.
+    pub(crate) fn write(&self, output: &Output) -> Outcome {
+        output.write("curves.svg", self.plot().as_bytes())?;
+        let text = serde_json::to_string_pretty(self).or_fail(Kind::Unexpected, "cannot encode the summary")?;
+        output.write("summary.json", format!("{text}\n").as_bytes())
+    }
+
+    /// Prints the table, or one object.
+    pub(crate) fn print(&self, json: bool) {
+        if json {
+            if let Ok(text) = serde_json::to_string(self) {
+                out::line(text);
+            }
+            return;
+        }
+        out::line(self.table());
+        out::line(self.weights());
+        let root = self.output.display();
+        out::line(format!("\nwrote {root}/: plan.json, curves.svg, events.jsonl, summary.json, peers/*/model.safetensors"));
+        out::line(format!("next  mingle plan show {root}/plan.json   or three machines: mingle run --help"));
+    }
+
+    /// Fails if the books do not balance: then something is wrong with this program, and it must not look well.
+    pub(crate) fn check(&self) -> Outcome {
+        if self.audit.is_exact() {
+            return Ok(());
+        }
+        let disputes: Vec<String> = self.audit.disputes.iter().map(ToString::to_string).collect();
+        Err(Failure::new(Kind::Integrity, format!("the mass ledger does not balance: {}", disputes.join("; ")))
+            .hint("please report this with the demo's folder"))
+    }
+
+    fn table(&self) -> String {
+        let Self { swarm, without_swarm, .. } = self;
+        let memory = self
+            .peak_resident_bytes_per_peer
+            .map_or_else(String::new, |bytes| format!(", {:.0} MB of memory per peer at most", units::megabytes(bytes)));
+        [
+            format!("\n{:<24}{:>8}{:>8}{:>8}", "test accuracy", "mean", "best", "worst"),
+            row("each peer alone", without_swarm.mean_alone(), without_swarm.best_alone(), without_swarm.worst_alone()),
+            row("this swarm", swarm.mean_accuracy, swarm.best_accuracy, swarm.worst_accuracy),
+            format!("{:<24}{:>8.3}", "all data in one place", without_swarm.central),
+            String::new(),
+            format!(
+                "{:.1} s, {:.1} MB moved{memory}; the final models differ by {:.1e}",
+                self.seconds,
+                units::megabytes(self.sent_bytes),
+                swarm.disagreement
+            ),
+        ]
+        .join("\n")
+    }
+
+    /// The ledger, in a sentence a person can check.
+    fn weights(&self) -> String {
+        let audit = &self.audit;
+        let mut parts = vec![format!("{} held by the living", weight(audit.held))];
+        if audit.in_flight > 0 {
+            parts.push(format!("{} in flight between them", weight(audit.in_flight)));
+        }
+        if audit.in_doubt > 0 {
+            parts.push(format!("{} on its way to the dead", weight(audit.in_doubt)));
+        }
+        for peer in &audit.absent {
+            parts.push(format!("{} gone with peer {}", signed_weight(peer.held), peer.id));
+        }
+        if audit.written_off > 0 {
+            parts.push(format!("{} written off", weight(audit.written_off)));
+        }
+        let verdict = if audit.is_exact() { "exactly" } else { "NOT" };
+        format!("sum of weights: {verdict} {} = {}", self.peers, parts.join(" + "))
+    }
+
+    fn plot(&self) -> String {
+        let points = |value: &dyn Fn(&Row) -> Option<f64>| -> Vec<(f64, f64)> {
+            self.rows.iter().filter_map(|row| Some((round(row.round), value(row)?))).collect()
+        };
+        let series = |name: &str, weight, points| Series { name: name.to_owned(), points, weight };
+        let reference = |label: &str, value| Reference { value, label: label.to_owned() };
+        let accuracy = Panel {
+            y_label: "test accuracy".to_owned(),
+            scale: Scale::Linear,
+            series: vec![
+                series("mean over the peers", Weight::Bold, points(&|row| Some(row.mean_accuracy))),
+                series("worst peer", Weight::Thin, points(&|row| Some(row.worst_accuracy))),
+            ],
+            references: vec![
+                reference("all data in one place", self.without_swarm.central),
+                reference("best peer alone", self.without_swarm.best_alone()),
+            ],
+        };
+        let disagreement = Panel {
+            y_label: "disagreement".to_owned(),
+            scale: Scale::Log,
+            series: vec![series("mean over the peers", Weight::Bold, points(&|row| row.disagreement))],
+            references: Vec::new(),
+        };
+        let marks: Vec<Mark> = self
+            .kill_marks
+            .iter()
+            .map(|(node, at)| Mark { x: round(*at), label: format!("peer {node} killed") })
+            .collect();
+        let title = format!("{} peers, one model, no server", self.peers);
+        chart::line_chart(&title, "round", &[accuracy, disagreement], &marks)
+    }
+}
+
+fn read_model(home: &Home, task: &Task) -> Outcome<Vec<f32>> {
+    Checkpoint::load(&home.model(), task)
+        .map(|checkpoint| checkpoint.parameters)
+        .or_fail(Kind::Integrity, "a peer's model cannot be read back")
+}
+
+fn row(name: &str, mean: f64, best: f64, worst: f64) -> String {
+    format!("{name:<24}{mean:>8.3}{best:>8.3}{worst:>8.3}")
+}
+
+fn node_id(node: usize) -> NodeId {
+    NodeId(u32::try_from(node).unwrap_or(u32::MAX))
+}
+
+/// A weight with all its digits where it is whole, with nine decimals where it is not.
+#[allow(clippy::cast_precision_loss)] // for display
+fn weight(units: u128) -> String {
+    let one = u128::from(Mass::ONE.units());
+    if units.is_multiple_of(one) { (units / one).to_string() } else { format!("{:.9}", units as f64 / one as f64) }
+}
+
+fn signed_weight(units: i128) -> String {
+    let sign = if units < 0 { "-" } else { "" };
+    format!("{sign}{}", weight(units.unsigned_abs()))
+}
+
+#[allow(clippy::cast_precision_loss)] // rounds are counted in thousands
+fn round(round: u64) -> f64 {
+    round as f64
+}
+
+#[allow(clippy::cast_precision_loss)] // a handful of peers
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Root mean square distance of vectors from their mean, relative to the length of the mean.
+#[allow(clippy::cast_precision_loss)] // a handful of peers
+fn spread(models: &[Vec<f32>]) -> f64 {
+    let count = models.len() as f64;
+    let dimension = models.first().map_or(0, Vec::len);
+    let (mut distance, mut length) = (0.0, 0.0);
+    for index in 0..dimension {
+        let values = || models.iter().map(|model| f64::from(model[index]));
+        let mean = values().sum::<f64>() / count;
+        distance += values().map(|value| (value - mean).powi(2)).sum::<f64>() / count;
+        length += mean * mean;
+    }
+    (distance / length).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_show_when_they_are_whole() {
+        assert_eq!(weight(8 << 40), "8");
+        assert_eq!(weight((8 << 40) - (1 << 30)), "7.999023438");
+        assert_eq!(signed_weight(-(1_i128 << 39)), "-0.500000000");
+    }
+
+    #[test]
+    fn equal_models_do_not_differ_and_others_do() {
+        assert!(spread(&[vec![1.0, 2.0], vec![1.0, 2.0]]).abs() < 1e-12);
+        let apart = spread(&[vec![1.0, 0.0], vec![3.0, 0.0]]);
+        assert!((apart - 0.5).abs() < 1e-12, "{apart}");
+    }
+}

@@ -1,0 +1,144 @@
+//! The demo's peers: real processes of this same program, each with its own home and port, and none left behind.
+//!
+//! A peer ends when the demo does, however it ends: a dropped handle kills its process, and a peer whose standard
+//! input closes, because the demo was killed outright, stops by itself.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, ChildStdin, Command};
+use tokio::sync::mpsc;
+
+use crate::events::{Event, EventLine};
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+
+/// Events that wait for the demo.
+const EVENT_QUEUE: usize = 1024;
+
+/// What a peer process did.
+#[derive(Debug)]
+pub(crate) enum PeerEvent {
+    /// It said something.
+    Said(Event),
+    /// It failed and said why.
+    Failed(String),
+    /// Its output ended: it is gone, or about to be.
+    Ended,
+}
+
+/// The running peer processes, by node.
+pub(crate) struct PeerProcesses {
+    program: PathBuf,
+    peers: Vec<PeerProcess>,
+    events: mpsc::Sender<(usize, PeerEvent)>,
+}
+
+struct PeerProcess {
+    child: Child,
+    /// Held open for as long as the peer should run.
+    stdin: Option<ChildStdin>,
+    killed: bool,
+}
+
+impl PeerProcesses {
+    /// No peer yet; events of those that are started come out of the receiver, with their node.
+    pub(crate) fn new() -> Outcome<(Self, mpsc::Receiver<(usize, PeerEvent)>)> {
+        let program = std::env::current_exe().or_fail(Kind::Unexpected, "cannot find this program's own file")?;
+        let (events, receiver) = mpsc::channel(EVENT_QUEUE);
+        Ok((Self { program, peers: Vec::new(), events }, receiver))
+    }
+
+    /// Starts the next node's process with these arguments; what it logs goes to `log`.
+    pub(crate) fn start(&mut self, arguments: &[String], log: &Path) -> Outcome {
+        let node = self.peers.len();
+        let doing = format!("cannot start peer {node}");
+        let log = File::create(log).or_fail(Kind::BadInput, format!("{doing}: {}", log.display()))?;
+        let mut child = Command::new(&self.program)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            // Eight peers share this machine: one thread each leaves the others their turn.
+            .env("RAYON_NUM_THREADS", "1")
+            .kill_on_drop(true)
+            .spawn()
+            .or_fail(Kind::Unexpected, &doing)?;
+        let stdout = child
+            .stdout
+            .take()
+            .ok_or_else(|| Failure::new(Kind::Unexpected, &doing))?;
+        tokio::spawn(listen(node, BufReader::new(stdout), self.events.clone()));
+        let stdin = child.stdin.take();
+        self.peers.push(PeerProcess { child, stdin, killed: false });
+        Ok(())
+    }
+
+    /// Kills a peer as a power cut would: SIGKILL, no goodbye.
+    pub(crate) fn kill(&mut self, node: usize) -> Outcome {
+        let peer = &mut self.peers[node];
+        peer.killed = true;
+        peer.child
+            .start_kill()
+            .or_fail(Kind::Unexpected, format!("cannot kill peer {node}"))
+    }
+
+    /// Whether [`kill`](Self::kill) was called for this peer.
+    pub(crate) fn was_killed(&self, node: usize) -> bool {
+        self.peers[node].killed
+    }
+
+    /// Closes every peer's standard input, upon which they stop.
+    pub(crate) fn ask_to_stop(&mut self) {
+        for peer in &mut self.peers {
+            peer.stdin = None;
+        }
+    }
+
+    /// Kills whoever is left, and waits until they are gone.
+    pub(crate) async fn kill_all(&mut self) {
+        for peer in &mut self.peers {
+            // An error says that it has ended already.
+            let _ = peer.child.kill().await;
+        }
+    }
+
+    /// Waits for the end of every process.
+    pub(crate) async fn wait(&mut self) -> Outcome<Vec<ExitStatus>> {
+        let mut statuses = Vec::new();
+        for (node, peer) in self.peers.iter_mut().enumerate() {
+            let status = peer.child.wait().await;
+            statuses.push(status.or_fail(Kind::Unexpected, format!("cannot wait for peer {node}"))?);
+        }
+        Ok(statuses)
+    }
+}
+
+/// Passes on what one peer writes to its standard output.
+async fn listen(
+    node: usize,
+    stdout: BufReader<tokio::process::ChildStdout>,
+    events: mpsc::Sender<(usize, PeerEvent)>,
+) {
+    let mut lines = stdout.lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        let event = match serde_json::from_str::<EventLine>(&line) {
+            Ok(line) => PeerEvent::Said(line.event),
+            Err(_) => PeerEvent::Failed(failure_message(&line)),
+        };
+        if events.send((node, event)).await.is_err() {
+            return;
+        }
+    }
+    // The receiver may be gone when the demo ends early.
+    let _ = events.send((node, PeerEvent::Ended)).await;
+}
+
+/// The message in a failure object, or the line itself.
+fn failure_message(line: &str) -> String {
+    serde_json::from_str::<serde_json::Value>(line)
+        .ok()
+        .and_then(|object| object["error"]["message"].as_str().map(str::to_owned))
+        .unwrap_or_else(|| line.to_owned())
+}

@@ -1,0 +1,51 @@
+//! `mingle plan bind`: says which peer runs which node.
+
+use libp2p::PeerId;
+use mingle_planner::Plan;
+
+use crate::cli::PlanBindArgs;
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::{out, plan};
+
+/// Binds the named nodes and writes the plan back; nothing is written unless all bindings hold.
+pub(super) fn execute(arguments: &PlanBindArgs, json: bool) -> Outcome {
+    let mut bound = plan::read(&arguments.plan)?;
+    for binding in &arguments.peers {
+        bind(&mut bound, binding)?;
+    }
+    let path = arguments.output.as_ref().unwrap_or(&arguments.plan);
+    plan::write(&bound, path)?;
+    let free: Vec<&str> =
+        bound.nodes().filter(|(_, peer)| peer.is_none()).map(|(name, _)| name).collect();
+    if json {
+        out::line(serde_json::json!({
+            "schema": "mingle.plan-bind/1",
+            "hash": bound.hash().to_string(),
+            "unbound": free,
+        }));
+        return Ok(());
+    }
+    out::line(format!("plan       blake3:{}", bound.hash()));
+    if !free.is_empty() {
+        eprintln!("still to be bound: {}", free.join(", "));
+    }
+    eprintln!("wrote      {}", path.display());
+    Ok(())
+}
+
+/// Binds `NODE=PEERID`.
+fn bind(plan: &mut Plan, binding: &str) -> Outcome {
+    let (node, peer) = binding.split_once('=').ok_or_else(|| {
+        Failure::new(Kind::BadInput, format!("--peer {binding}: write NODE=PEERID, such as node-0=12D3KooW..."))
+    })?;
+    let peer: PeerId = peer.parse().or_fail(Kind::BadInput, format!("--peer {binding}: this is not a PeerId"))
+        .map_err(|failure| failure.hint("`mingle id` prints the PeerId on the peer's machine"))?;
+    let index = find(plan, node)
+        .ok_or_else(|| Failure::new(Kind::BadInput, format!("--peer {binding}: the plan has no node `{node}`")))?;
+    plan.bind(index, &peer.to_string()).or_fail(Kind::BadInput, format!("--peer {binding}"))
+}
+
+/// A node by its name, else by its index.
+fn find(plan: &Plan, node: &str) -> Option<usize> {
+    plan.node_named(node).or_else(|| node.parse().ok().filter(|&index: &usize| index < plan.node_count()))
+}

@@ -1,0 +1,258 @@
+//! One long-lived stream per directed edge of the plan, opened by the sender; acknowledgements come back on it.
+//!
+//! [`Edges`] opens a stream to each out-neighbour, and opens it again when it breaks; it accepts one stream from each
+//! in-neighbour and refuses everyone else, with the reason. What happens on the streams reaches the driver as
+//! [`EdgeEvent`]s; what the driver sends waits in a bounded queue per stream: a slow peer fills its own queue only.
+
+mod preamble;
+mod stream;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::StreamExt;
+use libp2p::{PeerId, Stream, StreamProtocol};
+use mingle_protocol::{Message, NodeId};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::failure::{Kind, OrFail, Outcome};
+pub(crate) use preamble::{Greeting, Refusal};
+pub(crate) use stream::EdgeHandle;
+use stream::StreamLimits;
+
+const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/edge/1");
+/// A peer that opens a stream says who it is within this time.
+const PREAMBLE_TIMEOUT: Duration = Duration::from_secs(10);
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Events that wait for the driver; streams are not read while it is full.
+const EVENT_QUEUE: usize = 64;
+
+/// Which way the plan's edge points, seen from this peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Direction {
+    /// This peer sends parcels, acknowledgements come back.
+    Out,
+    /// This peer receives parcels and acknowledges them.
+    In,
+}
+
+/// What happens on the streams.
+#[derive(Debug)]
+pub(crate) enum EdgeEvent {
+    /// A stream is ready to carry messages.
+    Up { node: NodeId, direction: Direction, handle: EdgeHandle },
+    /// A message arrived.
+    Message { node: NodeId, direction: Direction, message: Message },
+    /// A stream ended; `error` is none where the other side closed it in good order.
+    Down { node: NodeId, direction: Direction, stream: u64, error: Option<String> },
+    /// The other side will not have this stream.
+    Refused { node: NodeId, refusal: Refusal },
+}
+
+/// The streams of this peer. Dropping it ends them all.
+pub(crate) struct Edges {
+    tasks: JoinSet<()>,
+}
+
+/// What all stream tasks share.
+#[derive(Clone)]
+struct Shared {
+    greeting: Greeting,
+    limits: StreamLimits,
+    events: mpsc::Sender<EdgeEvent>,
+}
+
+/// The stream that each in-neighbour holds open now.
+type Open = Arc<Mutex<BTreeMap<NodeId, Holder>>>;
+
+/// Who holds the stream of an in-neighbour: which process, and which of its streams, counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Holder {
+    boot_nonce: u64,
+    serial: u64,
+}
+
+impl Edges {
+    /// Starts opening streams to `out` and accepting streams from `inward`.
+    ///
+    /// `dimension` is the number of parameters that a parcel carries: no other size is accepted.
+    pub(crate) fn start(
+        control: &libp2p_stream::Control,
+        greeting: Greeting,
+        dimension: usize,
+        out: &BTreeMap<NodeId, PeerId>,
+        inward: &BTreeMap<NodeId, PeerId>,
+    ) -> Outcome<(Self, mpsc::Receiver<EdgeEvent>)> {
+        let (events, receiver) = mpsc::channel(EVENT_QUEUE);
+        let shared = Shared { greeting, limits: StreamLimits { dimension }, events };
+        let mut tasks = JoinSet::new();
+        for (&node, &peer) in out {
+            tasks.spawn(keep_open(control.clone(), shared.clone(), node, peer));
+        }
+        let incoming = control
+            .clone()
+            .accept(PROTOCOL)
+            .or_fail(Kind::Unexpected, "cannot accept streams")?;
+        let nodes = inward.iter().map(|(&node, &peer)| (peer, node)).collect();
+        tasks.spawn(accept_all(incoming, shared, nodes));
+        Ok((Self { tasks }, receiver))
+    }
+
+    /// Ends every stream task; what was handed to the streams before has been written by their handles.
+    pub(crate) async fn shutdown(mut self) {
+        self.tasks.shutdown().await;
+    }
+}
+
+/// Opens a stream to `peer`, carries messages until it breaks, and opens it again.
+async fn keep_open(mut control: libp2p_stream::Control, shared: Shared, node: NodeId, peer: PeerId) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match open(&mut control, &shared, peer).await {
+            Ok(stream) => {
+                pause = FIRST_PAUSE;
+                let ended = stream::carry(stream, node, Direction::Out, shared.limits, &shared.events).await;
+                if ended.is_err() {
+                    return; // the driver is gone
+                }
+            }
+            Err(OpenError::Refused(refusal)) => {
+                let event = EdgeEvent::Refused { node, refusal };
+                if shared.events.send(event).await.is_err() {
+                    return;
+                }
+            }
+            Err(OpenError::Unreachable(error)) => {
+                tracing::debug!(%peer, error, "cannot open a stream yet");
+            }
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+enum OpenError {
+    Refused(Refusal),
+    Unreachable(String),
+}
+
+async fn open(control: &mut libp2p_stream::Control, shared: &Shared, peer: PeerId) -> Result<Stream, OpenError> {
+    let unreachable = |error: &dyn std::fmt::Display| OpenError::Unreachable(error.to_string());
+    let mut stream = control
+        .open_stream(peer, PROTOCOL)
+        .await
+        .map_err(|error| unreachable(&error))?;
+    let answer = tokio::time::timeout(PREAMBLE_TIMEOUT, preamble::introduce(&mut stream, &shared.greeting))
+        .await
+        .map_err(|_| unreachable(&"no answer to the greeting"))?
+        .map_err(|error| unreachable(&error))?;
+    match answer {
+        None => Ok(stream),
+        Some(refusal) => Err(OpenError::Refused(refusal)),
+    }
+}
+
+/// Takes streams from in-neighbours, and turns others away.
+async fn accept_all(
+    mut incoming: libp2p_stream::IncomingStreams,
+    shared: Shared,
+    nodes: BTreeMap<PeerId, NodeId>,
+) {
+    let open = Open::default();
+    let mut streams = JoinSet::new();
+    loop {
+        tokio::select! {
+            next = incoming.next() => {
+                let Some((peer, stream)) = next else { return };
+                let node = nodes.get(&peer).copied();
+                streams.spawn(receive(stream, node, shared.clone(), Arc::clone(&open)));
+            }
+            Some(_) = streams.join_next() => {}
+        }
+    }
+}
+
+/// Greets one incoming stream, then carries it until it ends.
+async fn receive(mut stream: Stream, node: Option<NodeId>, shared: Shared, open: Open) {
+    let greeting = tokio::time::timeout(PREAMBLE_TIMEOUT, preamble::listen(&mut stream)).await;
+    let Ok(Ok(theirs)) = greeting else { return };
+    let admitted = match node {
+        None => Err(Refusal::NotANeighbour),
+        Some(node) => admit(&shared.greeting, &theirs, node, &open).map(|holder| (node, holder)),
+    };
+    let answer = admitted.as_ref().err().cloned();
+    let answered = tokio::time::timeout(PREAMBLE_TIMEOUT, preamble::answer(&mut stream, answer)).await;
+    let Ok((node, holder)) = admitted else { return };
+    if matches!(answered, Ok(Ok(()))) {
+        // An error means that the driver is gone; there is nobody to tell.
+        let _ = stream::carry(stream, node, Direction::In, shared.limits, &shared.events).await;
+    }
+    release(&open, node, holder);
+}
+
+/// Whether a stream with this greeting may stand for `node`; takes the place if so.
+fn admit(ours: &Greeting, theirs: &Greeting, node: NodeId, open: &Open) -> Result<Holder, Refusal> {
+    if theirs.plan_hash != ours.plan_hash {
+        return Err(Refusal::OtherPlan { ours: ours.plan_hash });
+    }
+    let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
+    let serial = match open.get(&node) {
+        None => 1,
+        // The same process opens its stream again before the end of the old one was noticed.
+        Some(holder) if holder.boot_nonce == theirs.boot_nonce => holder.serial + 1,
+        // The first process with this identity is still connected: a second one is refused, not the first one lost.
+        Some(_) => return Err(Refusal::IdentityInUse),
+    };
+    let holder = Holder { boot_nonce: theirs.boot_nonce, serial };
+    open.insert(node, holder);
+    Ok(holder)
+}
+
+fn release(open: &Open, node: NodeId, holder: Holder) {
+    let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
+    if open.get(&node) == Some(&holder) {
+        open.remove(&node);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn greeting(boot_nonce: u64, plan: u8) -> Greeting {
+        Greeting { plan_hash: [plan; 32], boot_nonce }
+    }
+
+    #[test]
+    fn a_second_process_with_the_same_identity_is_refused_while_the_first_is_connected() {
+        let open = Open::default();
+        let ours = greeting(1, 0);
+        let first = admit(&ours, &greeting(10, 0), NodeId(3), &open).unwrap();
+        assert_eq!(admit(&ours, &greeting(11, 0), NodeId(3), &open), Err(Refusal::IdentityInUse));
+        release(&open, NodeId(3), first);
+        assert!(admit(&ours, &greeting(11, 0), NodeId(3), &open).is_ok());
+    }
+
+    #[test]
+    fn the_late_end_of_an_old_stream_does_not_free_the_place_of_the_new_one() {
+        let open = Open::default();
+        let ours = greeting(1, 0);
+        let old = admit(&ours, &greeting(10, 0), NodeId(3), &open).unwrap();
+        let new = admit(&ours, &greeting(10, 0), NodeId(3), &open).unwrap();
+        release(&open, NodeId(3), old);
+        assert_eq!(admit(&ours, &greeting(11, 0), NodeId(3), &open), Err(Refusal::IdentityInUse));
+        release(&open, NodeId(3), new);
+        assert!(admit(&ours, &greeting(11, 0), NodeId(3), &open).is_ok());
+    }
+
+    #[test]
+    fn a_peer_with_another_plan_is_told_so() {
+        let open = Open::default();
+        let refusal = admit(&greeting(1, 7), &greeting(2, 8), NodeId(0), &open);
+        assert_eq!(refusal, Err(Refusal::OtherPlan { ours: [7; 32] }));
+    }
+}

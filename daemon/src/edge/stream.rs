@@ -1,0 +1,157 @@
+//! Messages over one stream: a queue in front of the writing half, a decoder behind the reading half.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures::io::{ReadHalf, WriteHalf};
+use futures::{AsyncReadExt, AsyncWriteExt};
+use libp2p::Stream;
+use mingle_protocol::wire::{self, MessageReader};
+use mingle_protocol::{Message, NodeId};
+use tokio::sync::{mpsc, watch};
+
+use super::{Direction, EdgeEvent};
+
+/// Messages that wait to be written. A node has at most a window of parcels and a few acknowledgements under way; a
+/// peer that lets more pile up is not reading.
+const WRITE_QUEUE: usize = 64;
+/// Bytes read from the stream at a time.
+const READ_BYTES: usize = 64 * 1024;
+/// A peer that takes nothing for so long is gone.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What bounds the messages of a stream.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StreamLimits {
+    /// Parameters in a parcel; no other size is accepted.
+    pub(super) dimension: usize,
+}
+
+/// The driver's end of a stream.
+#[derive(Clone, Debug)]
+pub(crate) struct EdgeHandle {
+    /// Tells the streams of one process apart.
+    pub(crate) stream: u64,
+    queue: mpsc::Sender<Message>,
+    sent_bytes: Arc<AtomicU64>,
+    written: watch::Receiver<()>,
+}
+
+impl EdgeHandle {
+    /// Queues a message; `false` when the peer does not keep up or the stream has ended.
+    pub(crate) fn send(&self, message: Message) -> bool {
+        self.queue.try_send(message).is_ok()
+    }
+
+    /// Bytes written to the stream so far.
+    pub(crate) fn sent_bytes(&self) -> u64 {
+        self.sent_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Lets the stream write what is queued, close its half, and returns then.
+    pub(crate) async fn finish(self) {
+        let Self { queue, mut written, .. } = self;
+        drop(queue);
+        // The writer never sends a value: an error says that it is done.
+        let _ = written.changed().await;
+    }
+}
+
+/// The driver is gone: nothing is left to do.
+pub(super) struct DriverGone;
+
+/// Carries messages over `stream` until it ends, telling the driver what happens.
+pub(super) async fn carry(
+    stream: Stream,
+    node: NodeId,
+    direction: Direction,
+    limits: StreamLimits,
+    events: &mpsc::Sender<EdgeEvent>,
+) -> Result<(), DriverGone> {
+    static STREAMS: AtomicU64 = AtomicU64::new(0);
+    let number = STREAMS.fetch_add(1, Ordering::Relaxed);
+    let (queue, messages) = mpsc::channel(WRITE_QUEUE);
+    let (still_writing, written) = watch::channel(());
+    let sent_bytes = Arc::new(AtomicU64::new(0));
+    let handle = EdgeHandle { stream: number, queue, sent_bytes: Arc::clone(&sent_bytes), written };
+    let tell = |event| async { events.send(event).await.map_err(|_| DriverGone) };
+    tell(EdgeEvent::Up { node, direction, handle }).await?;
+
+    let (reader, writer) = stream.split();
+    let writing = async move {
+        let result = write_all(writer, messages, &sent_bytes).await;
+        drop(still_writing);
+        match result {
+            // The driver has closed the queue: the other side ends the stream when it has read to the end.
+            Ok(()) => std::future::pending().await,
+            Err(error) => error,
+        }
+    };
+    let ended = tokio::select! {
+        ended = read_all(reader, node, direction, limits, events) => ended?,
+        error = writing => Some(error.to_string()),
+    };
+    tell(EdgeEvent::Down { node, direction, stream: number, error: ended }).await
+}
+
+/// Reads messages until the other side closes its half (`None`) or something is wrong with it (why).
+async fn read_all(
+    mut stream: ReadHalf<Stream>,
+    node: NodeId,
+    direction: Direction,
+    limits: StreamLimits,
+    events: &mpsc::Sender<EdgeEvent>,
+) -> Result<Option<String>, DriverGone> {
+    let mut reader = MessageReader::new(limits.dimension);
+    let mut buffer = vec![0; READ_BYTES];
+    loop {
+        let bytes = match stream.read(&mut buffer).await {
+            Ok(0) => return Ok(None),
+            Ok(count) => &buffer[..count],
+            Err(error) => return Ok(Some(error.to_string())),
+        };
+        let messages = match reader.feed(bytes) {
+            Ok(messages) => messages,
+            Err(error) => return Ok(Some(error.to_string())),
+        };
+        for message in messages {
+            let event = EdgeEvent::Message { node, direction, message };
+            events.send(event).await.map_err(|_| DriverGone)?;
+        }
+    }
+}
+
+/// Writes queued messages until the driver closes the queue, then closes the writing half.
+async fn write_all(
+    mut stream: WriteHalf<Stream>,
+    mut messages: mpsc::Receiver<Message>,
+    sent_bytes: &AtomicU64,
+) -> std::io::Result<()> {
+    while let Some(message) = messages.recv().await {
+        let more = !messages.is_empty();
+        write_message(&mut stream, message, more, sent_bytes).await?;
+    }
+    in_time(stream.close()).await
+}
+
+/// Writes one message; flushes unless another follows at once.
+async fn write_message(
+    stream: &mut WriteHalf<Stream>,
+    message: Message,
+    more: bool,
+    sent_bytes: &AtomicU64,
+) -> std::io::Result<()> {
+    let encoded = wire::encode(message);
+    for slice in encoded.slices() {
+        in_time(stream.write_all(slice)).await?;
+        sent_bytes.fetch_add(slice.len() as u64, Ordering::Relaxed);
+    }
+    if more { Ok(()) } else { in_time(stream.flush()).await }
+}
+
+async fn in_time(writing: impl Future<Output = std::io::Result<()>>) -> std::io::Result<()> {
+    tokio::time::timeout(WRITE_TIMEOUT, writing)
+        .await
+        .unwrap_or_else(|_| Err(std::io::Error::other("the peer takes no more data")))
+}

@@ -1,0 +1,262 @@
+//! What happens on a peer, told once and shown three ways: a JSON line in the home, a JSON line on stdout, a sentence
+//! for a person on stderr.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use crate::failure::{Kind, OrFail, Outcome};
+
+/// The version of the event objects.
+pub(crate) const SCHEMA: &str = "mingle.event/1";
+
+/// One line of the event stream.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct EventLine {
+    /// [`SCHEMA`].
+    pub(crate) schema: String,
+    /// Milliseconds since the process started.
+    pub(crate) at_ms: u64,
+    /// What happened.
+    #[serde(flatten)]
+    pub(crate) event: Event,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(crate) enum Event {
+    /// The peer is up, and can be reached at these addresses.
+    Listening {
+        /// This peer.
+        peer: String,
+        /// Its addresses, each ending in its PeerId.
+        addresses: Vec<String>,
+    },
+    /// A bootstrap or neighbour could not be dialled.
+    DialFailed {
+        /// The peer, where it was known.
+        peer: Option<String>,
+        /// Each address tried, with the reason.
+        attempts: Vec<String>,
+    },
+    /// The plan is known and checked.
+    Plan {
+        /// BLAKE3 of its canonical bytes.
+        hash: String,
+        /// How it was made.
+        method: String,
+        /// How many peers it has.
+        nodes: usize,
+        /// Which of them this peer is.
+        node: usize,
+        /// Where it came from.
+        origin: String,
+    },
+    /// The data are read and the model is built.
+    Task {
+        /// What is trained.
+        description: String,
+        /// Parameters of the model.
+        parameters: usize,
+        /// Samples that this peer trains on.
+        train_samples: usize,
+        /// Samples held out.
+        test_samples: usize,
+        /// The device, as it names itself.
+        device: String,
+    },
+    /// Still waiting for neighbours to come up.
+    Waiting {
+        /// The nodes that are missing.
+        missing: Vec<usize>,
+    },
+    /// All neighbours are up: training starts.
+    Joined {
+        /// Neighbours that this peer sends to or hears from.
+        neighbours: usize,
+    },
+    /// A round is over. Told to programs on stdout only: too many to keep.
+    Round {
+        /// How many rounds are over.
+        round: u64,
+        /// Push-sum weight after it, in units of 2^-40.
+        weight_units: u64,
+    },
+    /// An evaluation on the held-out test set.
+    Evaluated {
+        /// The round after which it was made.
+        round: u64,
+        /// Share of test samples classified right.
+        accuracy: f64,
+        /// Mean cross-entropy on the test set, in nats.
+        loss: f64,
+        /// Mean cross-entropy over the last local steps, in nats.
+        train_loss: Option<f64>,
+        /// Push-sum weight after that round, in units of 2^-40.
+        weight_units: u64,
+        /// Relative RMS distance to the models heard in that round; nothing heard: none.
+        disagreement: Option<f64>,
+        /// Payload and control bytes written so far.
+        sent_bytes: u64,
+    },
+    /// A neighbour is no longer waited for.
+    Suspended {
+        /// The neighbour.
+        node: usize,
+        /// Why.
+        reason: String,
+    },
+    /// A suspended neighbour is heard again.
+    Resumed {
+        /// The neighbour.
+        node: usize,
+    },
+    /// A restarted peer of this swarm begins with no mass of its own.
+    Rejoining {
+        /// Which life of the peer this is.
+        incarnation: u64,
+    },
+    /// Something a person should look at.
+    Warning {
+        /// One sentence.
+        message: String,
+    },
+    /// No more rounds; handing over what is in flight.
+    Stopping {
+        /// The round that was reached.
+        round: u64,
+        /// Why.
+        reason: String,
+    },
+    /// The peer is done and its files are written.
+    Done {
+        /// The round that was reached.
+        round: u64,
+        /// Test accuracy of the final model.
+        accuracy: f64,
+        /// Push-sum weight, in units of 2^-40.
+        weight_units: u64,
+        /// Seconds since the process started.
+        seconds: f64,
+        /// Bytes written to all links.
+        sent_bytes: u64,
+        /// The largest resident memory of this process, where the system tells.
+        peak_resident_bytes: Option<u64>,
+    },
+}
+
+impl Event {
+    /// Whether it is kept in the event file and told to people; the others are for programs that follow along.
+    fn is_kept(&self) -> bool {
+        !matches!(self, Self::Round { .. })
+    }
+
+    /// The sentence for a person.
+    fn sentence(&self) -> String {
+        match self {
+            Self::Listening { addresses, .. } => format!("listening  {}", addresses.join("\n           ")),
+            Self::DialFailed { peer, attempts } => {
+                let whom = peer.as_deref().unwrap_or("the bootstrap address");
+                format!("warning    cannot reach {whom}\n           {}", attempts.join("\n           "))
+            }
+            Self::Plan { hash, method, nodes, node, origin } => {
+                format!("plan       blake3:{hash}  {method}, {nodes} peers, this is node {node}  ({origin})")
+            }
+            Self::Task { description, parameters, train_samples, test_samples, device } => format!(
+                "task       {description}: {parameters} parameters, {train_samples} samples here, {test_samples} held out, on {device}"
+            ),
+            Self::Waiting { missing } => format!("waiting    for nodes {}", list(missing)),
+            Self::Joined { neighbours } => format!("joined     {neighbours} neighbours are up, training starts"),
+            Self::Round { round, .. } => format!("round      {round}"),
+            Self::Evaluated { round, accuracy, loss, weight_units, disagreement, .. } => {
+                let disagreement = disagreement.map_or_else(|| "-".to_owned(), |value| format!("{value:.1e}"));
+                let weight = crate::units::weight(*weight_units);
+                format!("round {round:>4} accuracy {accuracy:.3}  loss {loss:.3}  disagreement {disagreement}  w {weight:.4}")
+            }
+            Self::Suspended { node, reason } => format!("suspended  node {node}: {reason}"),
+            Self::Resumed { node } => format!("resumed    node {node} is back"),
+            Self::Rejoining { incarnation } => format!(
+                "rejoining  this peer took part before and lost that state: start {incarnation} begins with w = 0 and takes the swarm's model"
+            ),
+            Self::Warning { message } => format!("warning    {message}"),
+            Self::Stopping { round, reason } => format!("stopping   after round {round}: {reason}"),
+            Self::Done { round, accuracy, seconds, sent_bytes, .. } => format!(
+                "done       round {round}, accuracy {accuracy:.3}, {seconds:.1} s, {:.1} MB sent",
+                crate::units::megabytes(*sent_bytes)
+            ),
+        }
+    }
+}
+
+fn list(nodes: &[usize]) -> String {
+    let words: Vec<String> = nodes.iter().map(usize::to_string).collect();
+    words.join(", ")
+}
+
+/// Where a peer's events go.
+pub(crate) struct EventLog {
+    started: Instant,
+    file: BufWriter<File>,
+    json: bool,
+}
+
+impl EventLog {
+    /// Starts a new event file at `path`; with `json`, events go to stdout too, else sentences to stderr.
+    pub(crate) fn create(path: &Path, json: bool, started: Instant) -> Outcome<Self> {
+        let file = File::create(path).or_fail(Kind::BadInput, format!("cannot write {}", path.display()))?;
+        Ok(Self { started, file: BufWriter::new(file), json })
+    }
+
+    /// Tells what happened.
+    pub(crate) fn tell(&mut self, event: Event) {
+        let line = EventLine {
+            schema: SCHEMA.to_owned(),
+            at_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            event,
+        };
+        let Ok(text) = serde_json::to_string(&line) else { return };
+        if line.event.is_kept() {
+            self.keep(&text);
+        }
+        if self.json {
+            // A reader that went away is not a reason to stop training.
+            let _ = writeln!(std::io::stdout().lock(), "{text}");
+        } else if line.event.is_kept() {
+            eprintln!("{}", line.event.sentence());
+        }
+    }
+
+    /// A full disk must not stop training: the file is a record for people, not state.
+    fn keep(&mut self, text: &str) {
+        let written = writeln!(self.file, "{text}").and_then(|()| self.file.flush());
+        if let Err(error) = written {
+            tracing::warn!(%error, "cannot write the event file");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn an_event_line_is_one_flat_object_and_reads_back() {
+        let line = EventLine {
+            schema: SCHEMA.to_owned(),
+            at_ms: 12,
+            event: Event::Suspended { node: 3, reason: "its link is down".to_owned() },
+        };
+        let text = serde_json::to_string(&line).unwrap();
+        assert_eq!(
+            text,
+            r#"{"schema":"mingle.event/1","at_ms":12,"event":"suspended","node":3,"reason":"its link is down"}"#
+        );
+        let back: EventLine = serde_json::from_str(&text).unwrap();
+        assert_eq!(back.event, line.event);
+    }
+}

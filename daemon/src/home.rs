@@ -1,0 +1,200 @@
+//! The folder in which one peer keeps everything: its key, its plan, its model and its books.
+
+use std::fs::{self, File, TryLockError};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+
+/// A peer's home. Everything that a peer reads or writes between starts lies below it.
+#[derive(Clone, Debug)]
+pub(crate) struct Home {
+    root: PathBuf,
+}
+
+/// Held while a peer runs: no second process can use the same home.
+#[derive(Debug)]
+pub(crate) struct HomeLock {
+    _file: File,
+}
+
+impl Home {
+    /// The home at `root`, which need not exist. Without `root`: the user's state folder.
+    pub(crate) fn at(root: Option<&Path>) -> Outcome<Self> {
+        let root = match root {
+            Some(root) => root.to_path_buf(),
+            None => default_root()?,
+        };
+        Ok(Self { root })
+    }
+
+    /// The home at `root`, created where it is missing, for its owner only.
+    pub(crate) fn create(root: Option<&Path>) -> Outcome<Self> {
+        let home = Self::at(root)?;
+        create_private(&home.root)
+            .or_fail(Kind::BadInput, format!("cannot create the home {}", home.root.display()))?;
+        Ok(home)
+    }
+
+    /// The folder itself.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The private key of this peer.
+    pub(crate) fn identity(&self) -> PathBuf {
+        self.root.join("identity.key")
+    }
+
+    /// The plan that this peer last ran.
+    pub(crate) fn plan(&self) -> PathBuf {
+        self.root.join("plan.json")
+    }
+
+    /// What happened, one JSON object a line.
+    pub(crate) fn events(&self) -> PathBuf {
+        self.root.join("events.jsonl")
+    }
+
+    /// The de-biased model, in PyTorch's names and shapes.
+    pub(crate) fn model(&self) -> PathBuf {
+        self.root.join("model.safetensors")
+    }
+
+    /// How the run went, and this peer's side of the mass ledger.
+    pub(crate) fn summary(&self) -> PathBuf {
+        self.root.join("summary.json")
+    }
+
+    /// Takes the home for this process.
+    pub(crate) fn lock(&self) -> Outcome<HomeLock> {
+        let path = self.root.join("lock");
+        let doing = format!("cannot lock {}", path.display());
+        let file = File::create(&path).or_fail(Kind::BadInput, &doing)?;
+        match file.try_lock() {
+            Ok(()) => Ok(HomeLock { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(Failure::new(
+                Kind::Refused,
+                format!("another mingle process already runs in {}", self.root.display()),
+            )
+            .hint("stop it, or give this peer a home of its own with --home DIR")),
+            Err(TryLockError::Error(error)) => Err(Failure::new(Kind::BadInput, format!("{doing}: {error}"))),
+        }
+    }
+
+    /// The incarnation that this process would be in the swarm that runs the plan with `plan_hash`: one more than the
+    /// last that took part.
+    ///
+    /// A restarted peer must not claim a second starting mass; its number tells its neighbours so.
+    pub(crate) fn next_incarnation(&self, plan_hash: &str) -> Outcome<u64> {
+        let path = self.incarnation_file(plan_hash);
+        match fs::read_to_string(&path) {
+            Ok(text) => {
+                let last: u64 = text
+                    .trim()
+                    .parse()
+                    .or_fail(Kind::Integrity, format!("{} should hold one number", path.display()))?;
+                Ok(last.saturating_add(1))
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(1),
+            Err(error) => Err(Failure::new(Kind::BadInput, format!("cannot read {}: {error}", path.display()))),
+        }
+    }
+
+    /// Remembers that an incarnation takes part from now on; on disk before this returns.
+    pub(crate) fn spend_incarnation(&self, plan_hash: &str, incarnation: u64) -> Outcome {
+        let path = self.incarnation_file(plan_hash);
+        let doing = format!("cannot write {}", path.display());
+        create_private(&self.root.join("incarnations")).or_fail(Kind::BadInput, &doing)?;
+        write_atomically(&path, format!("{incarnation}\n").as_bytes()).or_fail(Kind::BadInput, doing)
+    }
+
+    fn incarnation_file(&self, plan_hash: &str) -> PathBuf {
+        self.root.join("incarnations").join(plan_hash)
+    }
+}
+
+/// Writes a file whole or not at all: to a temporary neighbour, synced, then renamed over `path`.
+pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    make_ordinary(file.as_file())?;
+    file.persist(path)?;
+    File::open(folder)?.sync_all()
+}
+
+/// A temporary file is private to its owner; what it becomes may be read like any other file.
+#[cfg(unix)]
+fn make_ordinary(file: &File) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn make_ordinary(_file: &File) -> std::io::Result<()> {
+    Ok(())
+}
+
+/// Creates a folder, and those above it, that only its owner may enter.
+fn create_private(folder: &Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt;
+        builder.mode(0o700);
+    }
+    builder.create(folder)
+}
+
+/// `$XDG_STATE_HOME/mingle`, or `~/.local/state/mingle`.
+fn default_root() -> Outcome<PathBuf> {
+    use etcetera::BaseStrategy;
+    let dirs = etcetera::base_strategy::Xdg::new()
+        .or_fail(Kind::BadInput, "cannot find the user's home folder")
+        .map_err(|failure| failure.hint("name a folder with --home DIR"))?;
+    let state = dirs
+        .state_dir()
+        .unwrap_or_else(|| dirs.home_dir().join(".local/state"));
+    Ok(state.join("mingle"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn an_incarnation_that_took_part_is_not_used_again_and_each_plan_counts_for_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::create(Some(folder.path())).unwrap();
+        assert_eq!(home.next_incarnation("a").unwrap(), 1);
+        assert_eq!(home.next_incarnation("a").unwrap(), 1, "it never took part");
+        home.spend_incarnation("a", 1).unwrap();
+        assert_eq!(home.next_incarnation("a").unwrap(), 2);
+        assert_eq!(home.next_incarnation("b").unwrap(), 1);
+    }
+
+    #[test]
+    fn a_damaged_incarnation_counter_is_an_error_not_a_fresh_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::create(Some(folder.path())).unwrap();
+        home.spend_incarnation("a", 1).unwrap();
+        fs::write(home.root().join("incarnations/a"), "not a number").unwrap();
+        let error = home.next_incarnation("a").unwrap_err();
+        assert!(error.to_string().contains("incarnations/a"), "{error}");
+    }
+
+    #[test]
+    fn a_home_in_use_refuses_a_second_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::create(Some(folder.path())).unwrap();
+        let _held = home.lock().unwrap();
+        assert!(home.lock().unwrap_err().to_string().contains("already runs"));
+    }
+}

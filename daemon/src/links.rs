@@ -1,0 +1,148 @@
+//! Which streams a neighbour has, and what that means for the node: a link is up while every stream that the plan wants
+//! between the two peers is open.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mingle_protocol::{Message, NodeId};
+
+use crate::edge::{Direction, EdgeHandle};
+
+/// What a change of streams means for the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LinkChange {
+    /// Nothing.
+    None,
+    /// All streams to the neighbour are open now.
+    Up,
+    /// They were, and one is gone.
+    Down,
+}
+
+/// The streams to all neighbours.
+pub(crate) struct Links {
+    links: BTreeMap<NodeId, Link>,
+    /// Bytes written to streams that have ended.
+    past_bytes: u64,
+}
+
+#[derive(Default)]
+struct Link {
+    wants: BTreeSet<Direction>,
+    streams: BTreeMap<Direction, EdgeHandle>,
+    /// The neighbour said that it will send no more parcels: the end of its stream is not a loss.
+    sends_no_more: bool,
+    up: bool,
+}
+
+impl Links {
+    /// No stream yet; the plan has these out- and in-neighbours.
+    pub(crate) fn new(out: impl Iterator<Item = NodeId>, inward: impl Iterator<Item = NodeId>) -> Self {
+        let mut links: BTreeMap<NodeId, Link> = BTreeMap::new();
+        for (node, direction) in out.map(|node| (node, Direction::Out)).chain(inward.map(|node| (node, Direction::In))) {
+            links.entry(node).or_default().wants.insert(direction);
+        }
+        Self { links, past_bytes: 0 }
+    }
+
+    /// All neighbours, by node.
+    pub(crate) fn neighbours(&self) -> impl Iterator<Item = NodeId> {
+        self.links.keys().copied()
+    }
+
+    /// A stream is open. It takes the place of an older one in the same direction.
+    pub(crate) fn attach(&mut self, node: NodeId, direction: Direction, handle: EdgeHandle) -> LinkChange {
+        let Some(link) = self.links.get_mut(&node) else { return LinkChange::None };
+        if let Some(old) = link.streams.insert(direction, handle) {
+            self.past_bytes += old.sent_bytes();
+        }
+        let complete = link.wants.iter().all(|direction| link.streams.contains_key(direction));
+        let change = if complete { LinkChange::Up } else { LinkChange::None };
+        link.up |= complete;
+        change
+    }
+
+    /// A stream has ended. An older stream, replaced before, changes nothing.
+    pub(crate) fn detach(&mut self, node: NodeId, direction: Direction, stream: u64) -> LinkChange {
+        let Some(link) = self.links.get_mut(&node) else { return LinkChange::None };
+        if link.streams.get(&direction).is_none_or(|handle| handle.stream != stream) {
+            return LinkChange::None;
+        }
+        if let Some(handle) = link.streams.remove(&direction) {
+            self.past_bytes += handle.sent_bytes();
+        }
+        if direction == Direction::In && link.sends_no_more {
+            // Done in good order; what this peer still sends goes on over the other stream.
+            link.wants.remove(&direction);
+            return LinkChange::None;
+        }
+        self.take_down(node)
+    }
+
+    /// Gives up the streams to a neighbour that does not keep up; they are opened anew.
+    pub(crate) fn drop_streams(&mut self, node: NodeId) -> LinkChange {
+        let Some(link) = self.links.get_mut(&node) else { return LinkChange::None };
+        for handle in std::mem::take(&mut link.streams).into_values() {
+            self.past_bytes += handle.sent_bytes();
+        }
+        self.take_down(node)
+    }
+
+    /// Remembers that `node` has announced its last parcel.
+    pub(crate) fn note_last_parcel(&mut self, node: NodeId) {
+        if let Some(link) = self.links.get_mut(&node) {
+            link.sends_no_more = true;
+        }
+    }
+
+    /// Queues a message: parcels on the stream that this peer opened, the rest on whichever is open. `false` when the
+    /// neighbour does not keep up.
+    pub(crate) fn send(&self, node: NodeId, message: Message) -> bool {
+        let Some(link) = self.links.get(&node) else { return true };
+        let order = match message {
+            Message::Parcel(_) => [Direction::Out, Direction::Out],
+            _ => [Direction::In, Direction::Out],
+        };
+        let stream = order.iter().find_map(|direction| link.streams.get(direction));
+        // Without a stream the node hears that the link is down, and says everything again when it is up.
+        stream.is_none_or(|handle| handle.send(message))
+    }
+
+    /// Takes the streams on which this peer sends parcels, to finish them.
+    pub(crate) fn take_outgoing(&mut self) -> Vec<EdgeHandle> {
+        let mut taken = Vec::new();
+        for link in self.links.values_mut() {
+            link.wants.remove(&Direction::Out);
+            taken.extend(link.streams.remove(&Direction::Out));
+        }
+        self.past_bytes += taken.iter().map(EdgeHandle::sent_bytes).sum::<u64>();
+        taken
+    }
+
+    /// Takes every stream, to finish them.
+    pub(crate) fn take_all(&mut self) -> Vec<EdgeHandle> {
+        let taken: Vec<_> = self.links.values_mut().flat_map(|link| std::mem::take(&mut link.streams).into_values()).collect();
+        self.past_bytes += taken.iter().map(EdgeHandle::sent_bytes).sum::<u64>();
+        taken
+    }
+
+    /// Whether some neighbour still holds the stream open on which it sends parcels.
+    pub(crate) fn any_incoming(&self) -> bool {
+        self.links.values().any(|link| link.streams.contains_key(&Direction::In))
+    }
+
+    /// Bytes written to all streams so far.
+    pub(crate) fn sent_bytes(&self) -> u64 {
+        let open = self.links.values().flat_map(|link| link.streams.values());
+        self.past_bytes + open.map(EdgeHandle::sent_bytes).sum::<u64>()
+    }
+
+    fn take_down(&mut self, node: NodeId) -> LinkChange {
+        match self.links.get_mut(&node) {
+            Some(link) if link.up => {
+                link.up = false;
+                LinkChange::Down
+            }
+            _ => LinkChange::None,
+        }
+    }
+}

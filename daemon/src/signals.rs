@@ -1,0 +1,78 @@
+//! What asks a process to stop: an interrupt, a termination request, or the end of standard input.
+
+use std::io::Read;
+
+use tokio::sync::oneshot;
+
+use crate::failure::{Kind, OrFail, Outcome};
+
+/// Listens for requests to stop, from the moment this is made.
+pub(crate) struct StopRequests {
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+    stdin_end: Option<oneshot::Receiver<()>>,
+}
+
+impl StopRequests {
+    /// Starts to listen; to the end of standard input only `with_stdin`.
+    pub(crate) fn listen(with_stdin: bool) -> Outcome<Self> {
+        #[cfg(unix)]
+        let signal = |kind| tokio::signal::unix::signal(kind).or_fail(Kind::Unexpected, "cannot listen for signals");
+        Ok(Self {
+            #[cfg(unix)]
+            interrupt: signal(tokio::signal::unix::SignalKind::interrupt())?,
+            #[cfg(unix)]
+            terminate: signal(tokio::signal::unix::SignalKind::terminate())?,
+            stdin_end: with_stdin.then(watch_stdin),
+        })
+    }
+
+    /// Waits for the next request, and says what it was.
+    pub(crate) async fn next(&mut self) -> &'static str {
+        #[cfg(unix)]
+        let signal = async {
+            tokio::select! {
+                _ = self.interrupt.recv() => "interrupted",
+                _ = self.terminate.recv() => "asked to terminate",
+            }
+        };
+        #[cfg(not(unix))]
+        let signal = async {
+            match tokio::signal::ctrl_c().await {
+                Ok(()) => "interrupted",
+                Err(_) => std::future::pending().await,
+            }
+        };
+        let stdin_end = async {
+            match &mut self.stdin_end {
+                Some(end) => {
+                    // Whether it was said or its thread died: nobody holds the other end any more.
+                    let _ = end.await;
+                }
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            reason = signal => reason,
+            () = stdin_end => {
+                self.stdin_end = None;
+                "standard input has ended"
+            }
+        }
+    }
+}
+
+/// Reads standard input to its end on a thread of its own. The thread is never joined: it holds nothing, and ends with
+/// the process.
+fn watch_stdin() -> oneshot::Receiver<()> {
+    let (sender, receiver) = oneshot::channel();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 64];
+        while matches!(std::io::stdin().read(&mut buffer), Ok(count) if count > 0) {}
+        // The receiver is gone when the process ends anyway.
+        let _ = sender.send(());
+    });
+    receiver
+}

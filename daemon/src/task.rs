@@ -1,0 +1,136 @@
+//! What this peer trains: data, model and device from the command line, and the card by which peers recognise that
+//! they train the same thing.
+
+use mingle_models::{
+    DataSource, Device, DeviceName, Evaluator, ModelKind, Samples, SgdOptions, Split, Task, Trainer, TrainerOptions,
+};
+
+use crate::cli::TrainingArgs;
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+
+/// Everything that local training needs.
+pub(crate) struct LocalTask {
+    /// The model and the shape of its samples.
+    pub(crate) task: Task,
+    /// Where it is computed.
+    pub(crate) device: Device,
+    /// The samples that this peer trains on.
+    pub(crate) train: Samples,
+    /// The samples that no peer trains on.
+    pub(crate) test: Samples,
+}
+
+impl LocalTask {
+    /// Checks that the model fits the data and takes the part of `node`.
+    pub(crate) fn new(arguments: &TrainingArgs, parts: &Parts, node: usize) -> Outcome<Self> {
+        let device = open_device(&arguments.device)?;
+        let task = parts.task(&arguments.model)?;
+        Ok(Self { task, device, train: parts.part(node), test: parts.test.clone() })
+    }
+
+    /// The trainer of `node`, the evaluator for its models, and the samples to evaluate on.
+    pub(crate) fn build(self, arguments: &TrainingArgs, node: usize) -> Outcome<(Trainer, Evaluator, Samples)> {
+        let options = TrainerOptions {
+            task: self.task,
+            device: self.device.clone(),
+            sgd: SgdOptions {
+                learning_rate: arguments.learning_rate,
+                momentum: arguments.momentum,
+                weight_decay: arguments.weight_decay,
+            },
+            batch_size: arguments.batch_size,
+            data_seed: data_seed(arguments.seed, node),
+        };
+        let trainer = Trainer::new(options, self.train).or_fail(Kind::BadInput, "cannot train")?;
+        Ok((trainer, Evaluator::new(self.task, &self.device), self.test))
+    }
+}
+
+/// All data of a run, and which samples each node trains on.
+pub(crate) struct Parts {
+    train: Samples,
+    /// The held-out samples.
+    pub(crate) test: Samples,
+    /// Sample indices by node; none: every node trains on all of them.
+    parts: Option<Vec<Vec<usize>>>,
+}
+
+impl Parts {
+    /// Reads `data`; every node has all of it.
+    pub(crate) fn load(data: &str, seed: u64) -> Outcome<Self> {
+        let source: DataSource = data.parse().or_fail(Kind::BadInput, format!("--data {data}"))?;
+        let set = source.load(seed).or_fail(Kind::BadInput, format!("--data {data}"))?;
+        Ok(Self { train: set.train, test: set.test, parts: None })
+    }
+
+    /// Deals the training samples to `nodes` nodes.
+    pub(crate) fn deal(&mut self, split: &str, nodes: usize, seed: u64) -> Outcome {
+        let doing = format!("--split {split}");
+        let split: Split = split.parse().or_fail(Kind::BadInput, &doing)?;
+        let parts = split.partition(self.train.labels(), nodes, seed).or_fail(Kind::BadInput, doing)?;
+        self.parts = Some(parts);
+        Ok(())
+    }
+
+    /// The model `name` for these data.
+    pub(crate) fn task(&self, name: &str) -> Outcome<Task> {
+        let model: ModelKind = name.parse().or_fail(Kind::BadInput, format!("--model {name}"))?;
+        Task::new(model, self.train.shape(), self.train.classes())
+            .or_fail(Kind::BadInput, format!("--model {name} does not fit the data"))
+    }
+
+    /// The samples of one node.
+    pub(crate) fn part(&self, node: usize) -> Samples {
+        match &self.parts {
+            None => self.train.clone(),
+            Some(parts) => self.train.select(&parts[node]),
+        }
+    }
+
+    /// The samples of all nodes in one place.
+    pub(crate) fn all(&self) -> Samples {
+        self.train.clone()
+    }
+}
+
+/// Opens the device called `name`.
+pub(crate) fn open_device(name: &str) -> Outcome<Device> {
+    let parsed: DeviceName = name.parse().or_fail(Kind::BadInput, format!("--device {name}"))?;
+    parsed.open().or_fail(Kind::BadInput, format!("--device {name}"))
+}
+
+/// Each node draws its minibatches from a stream of its own.
+pub(crate) fn data_seed(seed: u64, node: usize) -> u64 {
+    seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(node as u64 + 1)
+}
+
+/// What all peers of a swarm must agree on before they mix, in words: its hash decides, the words explain.
+pub(crate) fn card(task: &Task, arguments: &TrainingArgs) -> String {
+    format!(
+        "{} for {} in {} classes, {} parameters, {} rounds, seed {}",
+        task.model(),
+        task.shape(),
+        task.classes(),
+        task.parameter_count(),
+        arguments.rounds,
+        arguments.seed
+    )
+}
+
+/// Refuses numbers that no training can use, before anything is started.
+pub(crate) fn check_arguments(arguments: &TrainingArgs) -> Outcome {
+    let wrong = |what: &str| Err(Failure::new(Kind::BadInput, what));
+    if arguments.rounds == 0 {
+        return wrong("--rounds 0 trains nothing: give at least 1");
+    }
+    if arguments.batch_size == 0 {
+        return wrong("--batch-size 0 has no samples: give at least 1");
+    }
+    if arguments.evaluate_every == 0 {
+        return wrong("--evaluate-every 0 never evaluates: give at least 1");
+    }
+    if !arguments.learning_rate.is_finite() || arguments.learning_rate <= 0.0 {
+        return wrong("--learning-rate must be a positive number");
+    }
+    Ok(())
+}

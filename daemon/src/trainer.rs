@@ -1,0 +1,122 @@
+//! Local training beside the event loop: one thread that takes jobs in order and answers each.
+//!
+//! This is where the model meets the protocol: a round's local work goes in as flat parameters, and comes back as the
+//! change that the node adds to its numerator.
+
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+
+use mingle_models::{Evaluation, Evaluator, Samples, Trainer};
+use tokio::sync::mpsc;
+
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+
+/// Jobs that wait for the thread: a round's training and an evaluation, never more.
+const JOB_QUEUE: usize = 4;
+
+/// Work for the training thread.
+enum Job {
+    Train { round: u64, from: Arc<[f32]>, local_steps: u32 },
+    Evaluate { round: u64, parameters: Arc<[f32]> },
+}
+
+/// What came of a job.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// A round's local steps are done.
+    Trained {
+        /// The round.
+        round: u64,
+        /// How the parameters changed.
+        delta: Vec<f32>,
+        /// Mean loss over the steps, in nats.
+        loss: f64,
+    },
+    /// A model was evaluated.
+    Evaluated {
+        /// The round after which it was taken.
+        round: u64,
+        /// How well it does on the held-out samples.
+        evaluation: Evaluation,
+    },
+    /// The thread cannot go on.
+    Failed(Failure),
+}
+
+/// A handle on the training thread; the thread ends when the handle is dropped and its last job is done.
+pub(crate) struct TrainingThread {
+    jobs: SyncSender<Job>,
+}
+
+impl TrainingThread {
+    /// Starts the thread.
+    pub(crate) fn start(
+        trainer: Trainer,
+        evaluator: Evaluator,
+        test: Samples,
+    ) -> Outcome<(Self, mpsc::Receiver<Answer>)> {
+        let (jobs, job_receiver) = sync_channel(JOB_QUEUE);
+        let (answer_sender, answers) = mpsc::channel(JOB_QUEUE);
+        std::thread::Builder::new()
+            .name("training".to_owned())
+            .spawn(move || {
+                let mut worker = Worker { trainer, evaluator, test };
+                while let Ok(job) = job_receiver.recv() {
+                    if answer_sender.blocking_send(worker.run(job)).is_err() {
+                        return;
+                    }
+                }
+            })
+            .or_fail(Kind::Unexpected, "cannot start the training thread")?;
+        Ok((Self { jobs }, answers))
+    }
+
+    /// Orders a round's local steps from these parameters.
+    pub(crate) fn train(&self, round: u64, from: Arc<[f32]>, local_steps: u32) -> Outcome {
+        self.order(Job::Train { round, from, local_steps })
+    }
+
+    /// Orders an evaluation on the held-out samples; it is made before any training that is ordered later.
+    pub(crate) fn evaluate(&self, round: u64, parameters: Arc<[f32]>) -> Outcome {
+        self.order(Job::Evaluate { round, parameters })
+    }
+
+    fn order(&self, job: Job) -> Outcome {
+        // Never blocks: the node trains one round at a time and evaluates between rounds.
+        self.jobs
+            .try_send(job)
+            .or_fail(Kind::Training, "the training thread has stopped")
+    }
+}
+
+struct Worker {
+    trainer: Trainer,
+    evaluator: Evaluator,
+    test: Samples,
+}
+
+impl Worker {
+    fn run(&mut self, job: Job) -> Answer {
+        let result = match job {
+            Job::Train { round, from, local_steps } => self.train(round, &from, local_steps),
+            Job::Evaluate { round, parameters } => self.evaluate(round, &parameters),
+        };
+        result.unwrap_or_else(Answer::Failed)
+    }
+
+    fn train(&mut self, round: u64, from: &[f32], local_steps: u32) -> Outcome<Answer> {
+        let outcome = self
+            .trainer
+            .train(from, local_steps)
+            .or_fail(Kind::Training, format!("training in round {round} failed"))?;
+        Ok(Answer::Trained { round, delta: outcome.delta, loss: f64::from(outcome.mean_loss) })
+    }
+
+    fn evaluate(&mut self, round: u64, parameters: &[f32]) -> Outcome<Answer> {
+        let evaluation = self
+            .evaluator
+            .evaluate(parameters, &self.test)
+            .or_fail(Kind::Training, format!("evaluation after round {round} failed"))?;
+        Ok(Answer::Evaluated { round, evaluation })
+    }
+}

@@ -1,0 +1,53 @@
+//! The libp2p protocols that a peer speaks, and the limits it sets on connections.
+
+use libp2p::connection_limits::{self, ConnectionLimits};
+use libp2p::identity::Keypair;
+use libp2p::kad::{self, store::MemoryStore};
+use libp2p::swarm::NetworkBehaviour;
+use libp2p::{StreamProtocol, identify, ping};
+
+/// Spoken by every Mingle peer; peers of other libp2p networks are not put into the address table.
+pub(super) const IDENTIFY_PROTOCOL: &str = "/mingle/1";
+/// A table of addresses of our own: this swarm never mixes with public ones.
+const KADEMLIA_PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/kad/1");
+
+/// Two connections to a peer arise when both sides dial at once; more have no use.
+const MAX_CONNECTIONS_PER_PEER: u32 = 4;
+const MAX_CONNECTIONS: u32 = 1024;
+const MAX_PENDING_CONNECTIONS: u32 = 128;
+
+/// Identify tells addresses, Kademlia finds peers, ping keeps connections measured, streams carry the work.
+#[derive(NetworkBehaviour)]
+pub(super) struct Behaviour {
+    pub(super) limits: connection_limits::Behaviour,
+    pub(super) identify: identify::Behaviour,
+    pub(super) kademlia: kad::Behaviour<MemoryStore>,
+    pub(super) ping: ping::Behaviour,
+    pub(super) streams: libp2p_stream::Behaviour,
+}
+
+impl Behaviour {
+    pub(super) fn new(keypair: &Keypair) -> Self {
+        let local = keypair.public().to_peer_id();
+        let limits = ConnectionLimits::default()
+            .with_max_established_per_peer(Some(MAX_CONNECTIONS_PER_PEER))
+            .with_max_established(Some(MAX_CONNECTIONS))
+            .with_max_pending_incoming(Some(MAX_PENDING_CONNECTIONS));
+        let identify = identify::Config::new(IDENTIFY_PROTOCOL.to_owned(), keypair.public())
+            .with_agent_version(concat!("mingle/", env!("CARGO_PKG_VERSION")).to_owned());
+        let mut kademlia = kad::Behaviour::with_config(
+            local,
+            MemoryStore::new(local),
+            kad::Config::new(KADEMLIA_PROTOCOL),
+        );
+        // Without an address confirmed from outside, Kademlia would only ask and never answer.
+        kademlia.set_mode(Some(kad::Mode::Server));
+        Self {
+            limits: connection_limits::Behaviour::new(limits),
+            identify: identify::Behaviour::new(identify),
+            kademlia,
+            ping: ping::Behaviour::default(),
+            streams: libp2p_stream::Behaviour::new(),
+        }
+    }
+}

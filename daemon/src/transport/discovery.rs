@@ -1,0 +1,234 @@
+//! Finding peers: dial the bootstrap addresses, learn addresses from identify, ask Kademlia for the rest.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use libp2p::kad::{self, GetClosestPeersError, GetClosestPeersOk, QueryId, QueryResult};
+use libp2p::multiaddr::Protocol;
+use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
+use libp2p::swarm::{ConnectionId, SwarmEvent};
+use libp2p::{Multiaddr, PeerId, Swarm, identify};
+
+use tokio::time::Instant;
+
+use super::NetworkEvent;
+use super::behaviour::{Behaviour, BehaviourEvent, IDENTIFY_PROTOCOL};
+use super::dial_error;
+
+/// The first pause between attempts; it doubles up to [`LONGEST_PAUSE`] while nothing changes.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Addresses taken from one peer's description of itself.
+const MAX_ADDRESSES_PER_PEER: usize = 16;
+
+/// What is still looked for, and when to look again.
+pub(super) struct Discovery {
+    local: PeerId,
+    bootstrap: Vec<Bootstrap>,
+    sought: BTreeSet<PeerId>,
+    connected: BTreeSet<PeerId>,
+    queries: BTreeMap<PeerId, QueryId>,
+    pause: Duration,
+    retry_at: Instant,
+}
+
+/// A bootstrap address and the dial under way to it.
+struct Bootstrap {
+    address: Multiaddr,
+    dialling: Option<ConnectionId>,
+    /// Who answered there.
+    peer: Option<PeerId>,
+}
+
+impl Discovery {
+    pub(super) fn new(local: PeerId) -> Self {
+        Self {
+            local,
+            bootstrap: Vec::new(),
+            sought: BTreeSet::new(),
+            connected: BTreeSet::new(),
+            queries: BTreeMap::new(),
+            pause: FIRST_PAUSE,
+            retry_at: Instant::now(),
+        }
+    }
+
+    pub(super) fn bootstrap(&mut self, swarm: &mut Swarm<Behaviour>, addresses: Vec<Multiaddr>) {
+        let new = addresses.into_iter().map(|address| Bootstrap { address, dialling: None, peer: None });
+        self.bootstrap.extend(new);
+        self.start_over(swarm);
+    }
+
+    pub(super) fn seek(&mut self, swarm: &mut Swarm<Behaviour>, mut peers: BTreeSet<PeerId>) {
+        peers.remove(&self.local);
+        self.sought = peers;
+        self.start_over(swarm);
+    }
+
+    /// Returns when it is time to look again; never, while nothing is missing.
+    pub(super) async fn wait(&self) {
+        if self.complete() {
+            std::future::pending::<()>().await;
+        }
+        tokio::time::sleep_until(self.retry_at).await;
+    }
+
+    /// Dials what is known and asks Kademlia for what is not, then waits longer than the last time.
+    pub(super) fn retry(&mut self, swarm: &mut Swarm<Behaviour>) {
+        self.retry_at = Instant::now() + self.pause;
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        self.dial_bootstrap(swarm);
+        for peer in self.missing() {
+            let dial = DialOpts::peer_id(peer).condition(PeerCondition::DisconnectedAndNotDialing).build();
+            // No address yet, or a dial under way: the query below, or that dial, goes on.
+            let _ = swarm.dial(dial);
+            if !self.queries.contains_key(&peer) {
+                let query = swarm.behaviour_mut().kademlia.get_closest_peers(peer);
+                self.queries.insert(peer, query);
+            }
+        }
+    }
+
+    /// Takes in what happened below; returns what the daemon should know.
+    pub(super) fn on_swarm_event(
+        &mut self,
+        swarm: &mut Swarm<Behaviour>,
+        event: SwarmEvent<BehaviourEvent>,
+    ) -> Option<NetworkEvent> {
+        match event {
+            SwarmEvent::ConnectionEstablished { peer_id, endpoint, connection_id, .. } => {
+                self.note_bootstrap_answer(connection_id, peer_id);
+                self.retry_soon();
+                let address = endpoint.get_remote_address().clone();
+                self.connected.insert(peer_id).then_some(NetworkEvent::Connected { peer: peer_id, address })
+            }
+            SwarmEvent::ConnectionClosed { peer_id, num_established: 0, .. } => {
+                self.connected.remove(&peer_id);
+                self.retry_soon();
+                for bootstrap in &mut self.bootstrap {
+                    if bootstrap.peer == Some(peer_id) {
+                        bootstrap.peer = None;
+                    }
+                }
+                Some(NetworkEvent::Disconnected { peer: peer_id })
+            }
+            SwarmEvent::OutgoingConnectionError { peer_id, error, connection_id } => {
+                self.note_bootstrap_failure(connection_id);
+                let attempts = dial_error::attempts(&error);
+                (!attempts.is_empty()).then_some(NetworkEvent::DialFailed { peer: peer_id, attempts })
+            }
+            SwarmEvent::Behaviour(BehaviourEvent::Identify(identify::Event::Received { peer_id, info, .. })) => {
+                learn_addresses(swarm, peer_id, &info);
+                self.retry_soon();
+                None
+            }
+            SwarmEvent::Behaviour(BehaviourEvent::Kademlia(kad::Event::OutboundQueryProgressed {
+                id,
+                result: QueryResult::GetClosestPeers(result),
+                step,
+                ..
+            })) => {
+                self.on_closest_peers(swarm, id, result, step.last);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn on_closest_peers(
+        &mut self,
+        swarm: &mut Swarm<Behaviour>,
+        query: QueryId,
+        result: Result<GetClosestPeersOk, GetClosestPeersError>,
+        last: bool,
+    ) {
+        let found = match result {
+            Ok(GetClosestPeersOk { peers, .. }) | Err(GetClosestPeersError::Timeout { peers, .. }) => peers,
+        };
+        let missing = self.missing();
+        for info in found.into_iter().filter(|info| missing.contains(&info.peer_id)) {
+            let dial = DialOpts::peer_id(info.peer_id)
+                .condition(PeerCondition::DisconnectedAndNotDialing)
+                .addresses(info.addrs)
+                .extend_addresses_through_behaviour()
+                .build();
+            let _ = swarm.dial(dial);
+        }
+        if last {
+            self.queries.retain(|_, under_way| *under_way != query);
+        }
+    }
+
+    fn dial_bootstrap(&mut self, swarm: &mut Swarm<Behaviour>) {
+        for bootstrap in &mut self.bootstrap {
+            if bootstrap.peer.is_some() || bootstrap.dialling.is_some() {
+                continue;
+            }
+            if let Some(peer) = named_peer(&bootstrap.address)
+                && self.connected.contains(&peer)
+            {
+                bootstrap.peer = Some(peer);
+                continue;
+            }
+            let dial = DialOpts::from(bootstrap.address.clone());
+            bootstrap.dialling = Some(dial.connection_id());
+            if swarm.dial(dial).is_err() {
+                bootstrap.dialling = None;
+            }
+        }
+    }
+
+    fn note_bootstrap_answer(&mut self, connection: ConnectionId, peer: PeerId) {
+        for bootstrap in &mut self.bootstrap {
+            if bootstrap.dialling == Some(connection) {
+                bootstrap.dialling = None;
+                bootstrap.peer = Some(peer);
+            }
+        }
+    }
+
+    fn note_bootstrap_failure(&mut self, connection: ConnectionId) {
+        for bootstrap in &mut self.bootstrap {
+            if bootstrap.dialling == Some(connection) {
+                bootstrap.dialling = None;
+            }
+        }
+    }
+
+    fn start_over(&mut self, swarm: &mut Swarm<Behaviour>) {
+        self.pause = FIRST_PAUSE;
+        self.retry(swarm);
+    }
+
+    /// Something changed: what failed before may work now.
+    fn retry_soon(&mut self) {
+        self.pause = FIRST_PAUSE;
+        self.retry_at = self.retry_at.min(Instant::now() + FIRST_PAUSE);
+    }
+
+    fn complete(&self) -> bool {
+        self.bootstrap.iter().all(|bootstrap| bootstrap.peer.is_some()) && self.missing().is_empty()
+    }
+
+    fn missing(&self) -> BTreeSet<PeerId> {
+        self.sought.difference(&self.connected).copied().collect()
+    }
+}
+
+/// The PeerId at the end of an address.
+fn named_peer(address: &Multiaddr) -> Option<PeerId> {
+    address.iter().find_map(|part| match part {
+        Protocol::P2p(peer) => Some(peer),
+        _ => None,
+    })
+}
+
+/// Puts a Mingle peer's own addresses into the table, so that others can ask for them.
+fn learn_addresses(swarm: &mut Swarm<Behaviour>, peer: PeerId, info: &identify::Info) {
+    if info.protocol_version != IDENTIFY_PROTOCOL {
+        return;
+    }
+    for address in info.listen_addrs.iter().take(MAX_ADDRESSES_PER_PEER) {
+        swarm.behaviour_mut().kademlia.add_address(&peer, address.clone());
+    }
+}

@@ -1,0 +1,206 @@
+//! The network below the streams: libp2p over QUIC and TCP, who is connected, and finding those who are not.
+//!
+//! One task owns the libp2p swarm. It keeps trying the bootstrap addresses until they answer, and looks for sought
+//! peers in the Kademlia table until they are connected. Everything else in the daemon speaks to it through
+//! [`Network`] and hears from it through [`NetworkEvent`]s.
+
+mod behaviour;
+mod dial_error;
+mod discovery;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures::StreamExt;
+use libp2p::identity::Keypair;
+use libp2p::swarm::SwarmEvent;
+use libp2p::{Multiaddr, PeerId, Swarm, SwarmBuilder, noise, tcp, yamux};
+use tokio::sync::mpsc;
+
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+use behaviour::Behaviour;
+pub(crate) use dial_error::DialAttempt;
+use discovery::Discovery;
+
+/// A QUIC connection that says nothing for so long is dead. A killed process is noticed within this time.
+const QUIC_IDLE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Keeps a QUIC connection alive through NATs, and well inside the idle timeout.
+const QUIC_KEEP_ALIVE: Duration = Duration::from_millis(1500);
+/// Connections that carry no stream are closed after this long.
+const UNUSED_CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time for the operating system to give us our listening addresses.
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Events that wait for the daemon; the network task pauses when it is full.
+const EVENT_QUEUE: usize = 256;
+/// Orders that wait for the network task.
+const COMMAND_QUEUE: usize = 16;
+
+/// What the network tells the daemon.
+#[derive(Debug)]
+pub(crate) enum NetworkEvent {
+    /// A peer proved its PeerId over a new connection.
+    Connected {
+        /// The peer.
+        peer: PeerId,
+        /// Its address as seen from here.
+        address: Multiaddr,
+    },
+    /// The last connection to a peer ended.
+    Disconnected {
+        /// The peer.
+        peer: PeerId,
+    },
+    /// A dial failed: every address that was tried, and why it did not work.
+    DialFailed {
+        /// The peer, where it was known.
+        peer: Option<PeerId>,
+        /// Each address with its error.
+        attempts: Vec<DialAttempt>,
+    },
+}
+
+/// What the daemon asks of the network.
+#[derive(Debug)]
+enum Command {
+    Bootstrap(Vec<Multiaddr>),
+    Seek(BTreeSet<PeerId>),
+}
+
+/// A handle on the network task; the task ends when the handle is dropped.
+pub(crate) struct Network {
+    /// Opens and accepts streams.
+    pub(crate) streams: libp2p_stream::Control,
+    /// Where this peer can be reached, each ending in its PeerId.
+    pub(crate) addresses: Vec<Multiaddr>,
+    commands: mpsc::Sender<Command>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Network {
+    /// Binds the listening addresses and starts the network task.
+    ///
+    /// # Errors
+    /// An address that cannot be listened on is named, with the reason of the operating system.
+    pub(crate) async fn start(
+        keypair: &Keypair,
+        listen: &[Multiaddr],
+    ) -> Outcome<(Self, mpsc::Receiver<NetworkEvent>)> {
+        let mut swarm = build_swarm(keypair)?;
+        let addresses = listen_on_all(&mut swarm, listen).await?;
+        let streams = swarm.behaviour().streams.new_control();
+        let (command_sender, command_receiver) = mpsc::channel(COMMAND_QUEUE);
+        let (event_sender, event_receiver) = mpsc::channel(EVENT_QUEUE);
+        let task = tokio::spawn(run(swarm, command_receiver, event_sender));
+        let network = Self { streams, addresses, commands: command_sender, task };
+        Ok((network, event_receiver))
+    }
+
+    /// Keeps dialling these addresses until each has answered once.
+    pub(crate) async fn bootstrap(&self, addresses: Vec<Multiaddr>) {
+        // The task outlives every sender but at shutdown, when nobody needs the answer.
+        let _ = self.commands.send(Command::Bootstrap(addresses)).await;
+    }
+
+    /// Looks for these peers, now and whenever one of them is lost.
+    pub(crate) async fn seek(&self, peers: BTreeSet<PeerId>) {
+        let _ = self.commands.send(Command::Seek(peers)).await;
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn build_swarm(keypair: &Keypair) -> Outcome<Swarm<Behaviour>> {
+    let doing = "cannot set up the network";
+    let swarm = SwarmBuilder::with_existing_identity(keypair.clone())
+        .with_tokio()
+        .with_tcp(
+            tcp::Config::default().nodelay(true),
+            noise::Config::new,
+            yamux::Config::default,
+        )
+        .or_fail(Kind::Unexpected, doing)?
+        .with_quic_config(|mut config| {
+            config.max_idle_timeout = u32::try_from(QUIC_IDLE_TIMEOUT.as_millis()).unwrap_or(u32::MAX);
+            config.keep_alive_interval = QUIC_KEEP_ALIVE;
+            config
+        })
+        .with_dns()
+        .or_fail(Kind::Unexpected, "cannot read this machine's DNS settings")?
+        .with_behaviour(Behaviour::new)
+        .or_fail(Kind::Unexpected, doing)?
+        .with_swarm_config(|config| config.with_idle_connection_timeout(UNUSED_CONNECTION_TIMEOUT))
+        .build();
+    Ok(swarm)
+}
+
+/// Listens on each address and waits until the operating system has said what each became.
+async fn listen_on_all(swarm: &mut Swarm<Behaviour>, listen: &[Multiaddr]) -> Outcome<Vec<Multiaddr>> {
+    let mut waiting = Vec::new();
+    for address in listen {
+        let listener = swarm
+            .listen_on(address.clone())
+            .map_err(|error| cannot_listen(address, &error))?;
+        waiting.push(listener);
+    }
+    let local = *swarm.local_peer_id();
+    let mut addresses = Vec::new();
+    let bound = tokio::time::timeout(LISTEN_TIMEOUT, async {
+        while !waiting.is_empty() {
+            match swarm.select_next_some().await {
+                SwarmEvent::NewListenAddr { listener_id, address } => {
+                    waiting.retain(|listener| *listener != listener_id);
+                    addresses.push(address.with_p2p(local).unwrap_or_else(|address| address));
+                }
+                SwarmEvent::ListenerClosed { addresses, reason: Err(error), .. } => {
+                    let address = addresses.first().cloned().unwrap_or_else(Multiaddr::empty);
+                    return Err(cannot_listen(&address, &error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    });
+    match bound.await {
+        Ok(result) => result?,
+        Err(_) => return Err(Failure::new(Kind::Unreachable, "the operating system gave no listening address")),
+    }
+    Ok(addresses)
+}
+
+fn cannot_listen(address: &Multiaddr, error: &dyn std::error::Error) -> Failure {
+    Failure::new(
+        Kind::Unreachable,
+        format!("cannot listen on {address}: {}", dial_error::root_cause(error)),
+    )
+    .hint("another process may use this port: choose one with --listen, port 0 takes any that is free")
+}
+
+/// The network task: serves libp2p until the daemon lets go of it.
+async fn run(
+    mut swarm: Swarm<Behaviour>,
+    mut commands: mpsc::Receiver<Command>,
+    events: mpsc::Sender<NetworkEvent>,
+) {
+    let mut discovery = Discovery::new(*swarm.local_peer_id());
+    loop {
+        tokio::select! {
+            command = commands.recv() => match command {
+                Some(Command::Bootstrap(addresses)) => discovery.bootstrap(&mut swarm, addresses),
+                Some(Command::Seek(peers)) => discovery.seek(&mut swarm, peers),
+                None => return,
+            },
+            () = discovery.wait() => discovery.retry(&mut swarm),
+            event = swarm.select_next_some() => {
+                if let Some(event) = discovery.on_swarm_event(&mut swarm, event)
+                    && events.send(event).await.is_err()
+                {
+                    return;
+                }
+            }
+        }
+    }
+}

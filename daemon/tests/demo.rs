@@ -1,0 +1,147 @@
+//! `mingle demo`: real processes, a model that is better together, books that balance, nothing left behind.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use support::{assert_fails, mingle, run, stderr, stdout, text};
+
+const ONE: u64 = 1 << 40;
+
+/// Runs a small demo and returns its final object.
+fn demo(folder: &Path, more: &[&str]) -> Value {
+    let mut arguments = vec!["demo", "--json", "--model", "softmax", "--output", text(folder)];
+    arguments.extend(more);
+    let output = run(&arguments);
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    serde_json::from_str(stdout(&output).lines().last().unwrap()).unwrap()
+}
+
+fn model_hash(folder: &Path, node: usize) -> blake3::Hash {
+    blake3::hash(&fs::read(folder.join(format!("peers/{node}/model.safetensors"))).unwrap())
+}
+
+#[test]
+fn a_swarm_of_processes_learns_together_and_its_weights_sum_to_its_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("demo");
+    let report = demo(&root, &["--peers", "5", "--rounds", "40", "--split", "label-sorted", "--evaluate-every", "20"]);
+    assert_eq!(report["audit"]["held"], 5 * ONE);
+    assert_eq!(report["audit"]["in_flight"], 0);
+    assert_eq!(report["audit"]["disputes"], serde_json::json!([]));
+    let together = report["swarm"]["worst_accuracy"].as_f64().unwrap();
+    let alone = report["without_swarm"]["alone"].as_array().unwrap();
+    for accuracy in alone {
+        // A peer that has seen two of ten digits cannot know the others.
+        assert!(accuracy.as_f64().unwrap() + 0.2 < together, "{report}");
+    }
+    for file in ["plan.json", "curves.svg", "events.jsonl", "summary.json", "peers/4/model.safetensors"] {
+        assert!(root.join(file).exists(), "{file} is missing");
+    }
+    let events = fs::read_to_string(root.join("events.jsonl")).unwrap();
+    let rounds: Vec<Value> = events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rounds.len(), 2);
+    assert!(rounds.iter().all(|row| row["weight_units"] == 5 * ONE), "{events}");
+}
+
+#[test]
+fn the_same_seed_gives_every_peer_the_same_model_to_the_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (folder.path().join("first"), folder.path().join("second"));
+    let arguments = ["--peers", "3", "--rounds", "12", "--seed", "5"];
+    demo(&first, &arguments);
+    demo(&second, &arguments);
+    for node in 0..3 {
+        assert_eq!(model_hash(&first, node), model_hash(&second, node), "node {node}");
+    }
+}
+
+#[test]
+fn the_books_of_the_survivors_tell_what_a_killed_peer_took_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("demo");
+    let report = demo(&root, &["--peers", "5", "--rounds", "30", "--kill", "2@10"]);
+    assert_eq!(report["killed"], serde_json::json!([2]));
+    let audit = &report["audit"];
+    let units = |value: &Value| value.as_i64().unwrap();
+    let gone = &audit["absent"][0];
+    assert_eq!(gone["id"], 2);
+    let sum = units(&audit["held"]) + units(&audit["in_flight"]) + units(&audit["in_doubt"]) + units(&gone["held"]);
+    assert_eq!(sum, i64::try_from(5 * ONE).unwrap(), "{audit}");
+    assert!(units(&audit["held"]) < i64::try_from(5 * ONE).unwrap(), "the dead peer held something");
+    assert!(!root.join("peers/2/model.safetensors").exists() && root.join("peers/1/model.safetensors").exists());
+}
+
+#[test]
+fn a_demo_that_cannot_run_says_why_and_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("demo");
+    let fails = |more: &[&str], words: &[&str]| {
+        let mut arguments = vec!["demo", "--output", text(&root)];
+        arguments.extend(more);
+        assert_fails(&run(&arguments), 4, words);
+        assert!(!root.exists(), "{more:?}");
+    };
+    fails(&["--peers", "1"], &["--peers 1"]);
+    fails(&["--kill", "9@3"], &["9@3"]);
+    fails(&["--data", "idx:no/such/folder"], &["no/such/folder"]);
+    fails(&["--model", "cnn"], &["cnn", "28", "8"]);
+    fails(&["--split", "random"], &["random", "dirichlet"]);
+    fails(&["--method", "best"], &["best"]);
+}
+
+/// The processes whose command line names `folder`.
+fn processes_of(folder: &Path) -> BTreeSet<u32> {
+    let name = text(folder).as_bytes();
+    let numbers = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    numbers
+        .filter(|id: &u32| {
+            let line = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+            line.windows(name.len()).any(|window| window == name)
+        })
+        .collect()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn no_process_outlives_a_demo_that_is_interrupted_or_killed() {
+    for signal in ["INT", "KILL"] {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("demo");
+        let mut running = mingle()
+            .args(["demo", "--json", "--model", "softmax", "--peers", "3", "--rounds", "1000000", "--output", text(&root)])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // The first evaluated round says that all peers are up and training.
+        let mut lines = std::io::BufRead::lines(std::io::BufReader::new(running.stdout.take().unwrap()));
+        assert!(lines.next().unwrap().unwrap().contains("mean_accuracy"));
+        assert_eq!(processes_of(&root).len(), 4);
+        let sent = Command::new("kill").args(["-s", signal, &running.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        // The pipe that all of them hold closes with the last of them.
+        for line in lines {
+            line.unwrap();
+        }
+        let status = running.wait().unwrap();
+        assert_eq!(status.code(), if signal == "INT" { Some(130) } else { None });
+        wait_until_gone(&root);
+    }
+}
+
+/// A peer whose standard input has closed ends within its drain; a minute is far beyond.
+#[cfg(target_os = "linux")]
+fn wait_until_gone(folder: &Path) {
+    let started = std::time::Instant::now();
+    while !processes_of(folder).is_empty() {
+        assert!(started.elapsed().as_secs() < 60, "still running: {:?}", processes_of(folder));
+        std::thread::yield_now();
+    }
+}

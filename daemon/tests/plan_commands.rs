@@ -1,0 +1,136 @@
+//! `mingle plan`: designs, checks, bindings, and what is said about files that do not hold.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use support::{assert_fails, run, stderr, stdout, text};
+
+const PEER: &str = "12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf";
+
+/// Makes a plan for a small windmill and returns its file.
+fn made(folder: &Path) -> PathBuf {
+    let path = folder.join("plan.json");
+    let output = run(&["plan", "make", "--topology", "windmill:cliques=2,size=6", "--extra-edges", "2", "-o", text(&path)]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    path
+}
+
+/// Changes a plan file by hand.
+fn edited(path: &Path, edit: impl Fn(&mut Value)) -> PathBuf {
+    let mut plan: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    edit(&mut plan);
+    let edited = path.with_file_name("edited.json");
+    fs::write(&edited, plan.to_string()).unwrap();
+    edited
+}
+
+#[test]
+fn the_forecast_of_a_known_graph_is_printed_as_one_object() {
+    let output = run(&["plan", "make", "--topology", "windmill:cliques=2,size=6", "--extra-edges", "2", "--json"]);
+    let forecast: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(forecast["schema"], "mingle.forecast/1");
+    assert_eq!(forecast["slots_per_period"], 7);
+    assert_eq!(forecast["links"], 52);
+}
+
+#[test]
+fn every_method_makes_a_plan_that_checks() {
+    let folder = tempfile::tempdir().unwrap();
+    for method in ["nguyen-he", "d-psgd", "sgp-uniform"] {
+        let path = folder.path().join(method);
+        let made = run(&["plan", "make", "--topology", "rg:n=12,r=0.5,seed=3", "--method", method, "-o", text(&path)]);
+        assert!(made.status.success(), "{}", stderr(&made));
+        let checked = run(&["plan", "check", text(&path)]);
+        assert!(checked.status.success() && stdout(&checked).contains("the plan holds"), "{}", stderr(&checked));
+        assert!(stdout(&run(&["plan", "show", text(&path)])).contains(method));
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_file() {
+    let plan = |seed: &str| stdout(&run(&["plan", "make", "--topology", "rg:n=20,r=0.4,seed=1", "--seed", seed]));
+    assert_eq!(plan("7"), plan("7"));
+}
+
+#[test]
+fn topologies_that_cannot_be_planned_are_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("graph");
+    let make = |content: &str| {
+        fs::write(&path, content).unwrap();
+        run(&["plan", "make", "--topology", text(&path)])
+    };
+    assert_fails(&make("0 1\n2 3\n"), 4, &["connected", "0", "2"]);
+    assert_fails(&make(""), 4, &["graph"]);
+    assert_fails(&make("0 1\n1 1\n"), 4, &["1"]);
+    assert_fails(&make(r#"{"directed": true, "nodes": [0, 1], "edges": [[0, 1]]}"#), 4, &["directed"]);
+    assert_fails(&run(&["plan", "make", "--topology", "no/such/file"]), 4, &["no/such/file", "hint"]);
+    assert_fails(&run(&["plan", "make", "--topology", "ring:n=8", "--method", "best"]), 4, &["best", "nguyen-he"]);
+    assert_fails(&run(&["plan", "make", "--topology", "ring:n=8", "--extra-edges", "few"]), 4, &["few", "auto"]);
+}
+
+#[test]
+fn plans_edited_by_hand_are_refused_with_the_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = made(folder.path());
+    let check = |edit: &dyn Fn(&mut Value)| run(&["plan", "check", text(&edited(&plan, edit))]);
+
+    assert_fails(&check(&|plan| plan["steps"][0]["keep"][3] = 0.9.into()), 4, &["edited.json", "3"]);
+    assert_fails(
+        &check(&|plan| {
+            // All links in the first slot: some of them conflict.
+            let slots = plan["steps"][0]["slots"].as_array().unwrap();
+            let all: Vec<Value> = slots.iter().flat_map(|slot| slot.as_array().unwrap().clone()).collect();
+            plan["steps"][0]["slots"] = serde_json::json!([all]);
+        }),
+        4,
+        &["slot", "conflict"],
+    );
+    assert_fails(
+        &check(&|plan| {
+            let edges = plan["base"]["edges"].as_array_mut().unwrap();
+            edges.remove(0);
+        }),
+        4,
+        &["base"],
+    );
+    assert_fails(&check(&|plan| plan["colour"] = "red".into()), 4, &["colour"]);
+    assert_fails(&check(&|plan| plan["forecast"]["slots_per_period"] = 3.into()), 8, &["slots_per_period", "3"]);
+}
+
+#[test]
+fn nodes_are_bound_to_peers_by_name_or_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = made(folder.path());
+    let before = fs::read(&plan).unwrap();
+    let bound = folder.path().join("bound.json");
+    let binding = format!("0={PEER}");
+    let output = run(&["plan", "bind", text(&plan), "--peer", &binding, "-o", text(&bound)]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(fs::read(&plan).unwrap(), before);
+    let json: Value = serde_json::from_str(&fs::read_to_string(&bound).unwrap()).unwrap();
+    assert_eq!(json["nodes"][0]["peer"], PEER);
+}
+
+#[test]
+fn bindings_that_cannot_hold_change_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = made(folder.path());
+    let before = fs::read(&plan).unwrap();
+    let bind = |bindings: &[&str]| {
+        let mut arguments = vec!["plan", "bind", text(&plan)];
+        for binding in bindings {
+            arguments.extend(["--peer", binding]);
+        }
+        run(&arguments)
+    };
+    assert_fails(&bind(&["0=nobody"]), 4, &["nobody", "PeerId"]);
+    assert_fails(&bind(&["0"]), 4, &["NODE=PEERID"]);
+    assert_fails(&bind(&[&format!("99={PEER}")]), 4, &["99"]);
+    assert_fails(&bind(&[&format!("0={PEER}"), &format!("1={PEER}")]), 4, &[PEER]);
+    assert_eq!(fs::read(&plan).unwrap(), before);
+}

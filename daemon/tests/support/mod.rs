@@ -1,0 +1,103 @@
+//! What the tests of the `mingle` binary share.
+#![allow(dead_code, clippy::unwrap_used)] // not every test file uses everything
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// The binary under test, with nothing of the user's environment that would change what it does.
+pub(crate) fn mingle() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mingle"));
+    command.env_remove("MINGLE_HOME").env_remove("MINGLE_LOG").env("RAYON_NUM_THREADS", "1");
+    command
+}
+
+/// Runs the binary to its end.
+pub(crate) fn run(arguments: &[&str]) -> Output {
+    mingle().args(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+/// Standard output as text.
+pub(crate) fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Standard error as text.
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Asserts that a command failed with this exit code and that its error contains every one of these words.
+#[track_caller]
+pub(crate) fn assert_fails(output: &Output, code: i32, words: &[&str]) {
+    let error = stderr(output);
+    assert_eq!(output.status.code(), Some(code), "{error}");
+    assert!(!error.contains("panicked"), "{error}");
+    for word in words {
+        assert!(error.contains(word), "`{word}` is missing in: {error}");
+    }
+}
+
+/// A path as an argument.
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// A peer that runs in the background; it ends with the test.
+pub(crate) struct RunningPeer {
+    child: Child,
+    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
+}
+
+impl RunningPeer {
+    /// Starts `mingle run --json` with these arguments, on loopback.
+    pub(crate) fn start(arguments: &[&str]) -> Self {
+        let mut child = mingle()
+            .args(["run", "--json", "--stop-with-stdin"])
+            .args(["--listen", "/ip4/127.0.0.1/udp/0/quic-v1", "--listen", "/ip4/127.0.0.1/tcp/0"])
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines }
+    }
+
+    /// The next event of this kind, or the failure that came instead. Blocks; ends when the peer does.
+    pub(crate) fn wait_for(&mut self, kind: &str) -> Value {
+        for line in &mut self.lines {
+            let object: Value = serde_json::from_str(&line.unwrap()).unwrap();
+            if object["event"] == kind || object.get("error").is_some() {
+                return object;
+            }
+        }
+        panic!("the peer ended before it said `{kind}`");
+    }
+
+    /// The address it listens on.
+    pub(crate) fn address(&mut self) -> String {
+        self.wait_for("listening")["addresses"][0].as_str().unwrap().to_owned()
+    }
+
+    /// The process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for its end and returns the exit code.
+    pub(crate) fn exit_code(&mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for RunningPeer {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
