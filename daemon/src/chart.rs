@@ -138,17 +138,9 @@ struct Chart<'a> {
 
 impl<'a> Chart<'a> {
     fn new(panels: &'a [Panel], marks: &'a [Mark]) -> Self {
-        let points = panels
-            .iter()
-            .flat_map(|panel| &panel.series)
-            .flat_map(|series| &series.points);
-        let xs = points
-            .map(|point| point.0)
-            .chain(marks.iter().map(|mark| mark.x));
-        let widest = panels
-            .iter()
-            .flat_map(|panel| &panel.references)
-            .map(|line| text_width(&line.label, SMALL_TEXT));
+        let points = panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.points);
+        let xs = points.map(|point| point.0).chain(marks.iter().map(|mark| mark.x));
+        let widest = panels.iter().flat_map(|panel| &panel.references).map(|line| text_width(&line.label, SMALL_TEXT));
         let margin = widest.fold(0.0, f64::max);
         let mut chart = Self {
             x_axis: Axis::covering(Scale::Linear, Ends::AtData, xs),
@@ -158,27 +150,15 @@ impl<'a> Chart<'a> {
             right: WIDTH - RIGHT.max(margin + 14.0),
             top: 0.0,
         };
-        let on_axis = marks
-            .iter()
-            .filter_map(|mark| Some((chart.x(mark.x)?, mark)));
+        let on_axis = marks.iter().filter_map(|mark| Some((chart.x(mark.x)?, mark)));
         chart.marks = marks::place(on_axis, SMALL_TEXT, WIDTH);
-        let mark_rows = chart
-            .marks
-            .iter()
-            .map(|mark| mark.row + 1)
-            .max()
-            .unwrap_or(0);
-        chart.top = TITLE_HEIGHT
-            + LEGEND_ROW * chart.legend.rows() as f64
-            + MARK_ROW * mark_rows as f64
-            + 8.0;
+        let mark_rows = chart.marks.iter().map(|mark| mark.row + 1).max().unwrap_or(0);
+        chart.top = TITLE_HEIGHT + LEGEND_ROW * chart.legend.rows() as f64 + MARK_ROW * mark_rows as f64 + 8.0;
         chart
     }
 
     fn x(&self, value: f64) -> Option<f64> {
-        self.x_axis
-            .position(value)
-            .map(|position| self.x_at(position))
+        self.x_axis.position(value).map(|position| self.x_at(position))
     }
 
     fn x_at(&self, position: f64) -> f64 {
@@ -196,34 +176,18 @@ impl<'a> Chart<'a> {
     fn legend(&self, svg: &mut Svg) {
         for entry in &self.legend.entries {
             let (x, y) = (entry.x, TITLE_HEIGHT + LEGEND_ROW * entry.row as f64 + 6.0);
-            svg.coloured_path(
-                line_class(entry.weight),
-                entry.colour,
-                format_args!("M{x:.1},{y:.1}h22"),
-            );
-            svg.text(
-                "legend",
-                (x + NAME_OFFSET, y + 4.0),
-                Anchor::Start,
-                &entry.label,
-            );
+            svg.coloured_path(line_class(entry.weight), entry.colour, format_args!("M{x:.1},{y:.1}h22"));
+            svg.text("legend", (x + NAME_OFFSET, y + 4.0), Anchor::Start, &entry.label);
         }
     }
 
     fn marks(&self, svg: &mut Svg) {
-        for PlacedMark {
-            mark, x, row, left, ..
-        } in &self.marks
-        {
+        for PlacedMark { mark, x, row, left, .. } in &self.marks {
             // Row 0 is the lowest, next to the panel.
             let y = self.top - 6.0 - MARK_ROW * *row as f64;
             let (top, bottom) = (y - 9.0, self.bottom());
             svg.path("mark", format_args!("M{x:.1},{top:.1}V{bottom:.1}"));
-            let (text_x, anchor) = if *left {
-                (x - 4.0, Anchor::End)
-            } else {
-                (x + 4.0, Anchor::Start)
-            };
+            let (text_x, anchor) = if *left { (x - 4.0, Anchor::End) } else { (x + 4.0, Anchor::Start) };
             svg.text("event", (text_x, y), anchor, &mark.label);
         }
     }
@@ -236,10 +200,7 @@ impl<'a> Chart<'a> {
         let y = |value: f64| Some(top + (1.0 - axis.position(value)?) * PANEL_HEIGHT);
 
         self.grid(svg, &axis.ticks, top);
-        let placed = panel
-            .references
-            .iter()
-            .filter_map(|reference| Some((y(reference.value)?, &*reference.label)));
+        let placed = panel.references.iter().filter_map(|reference| Some((y(reference.value)?, &*reference.label)));
         self.references(svg, placed.collect(), top);
         for weight in [Weight::Thin, Weight::Bold] {
             for series in panel.series.iter().filter(|series| series.weight == weight) {
@@ -247,10 +208,7 @@ impl<'a> Chart<'a> {
             }
         }
         let (bottom, right) = (top + PANEL_HEIGHT, self.right);
-        svg.path(
-            "frame",
-            format_args!("M{LEFT},{top:.1}V{bottom:.1}H{right:.1}"),
-        );
+        svg.path("frame", format_args!("M{LEFT},{top:.1}V{bottom:.1}H{right:.1}"));
         svg.upright_text("axis", (20.0, top + PANEL_HEIGHT / 2.0), &panel.y_label);
     }
 
@@ -258,11 +216,7 @@ impl<'a> Chart<'a> {
         let (right, bottom) = (self.right, top + PANEL_HEIGHT);
         for tick in y_ticks {
             let y = top + (1.0 - tick.position) * PANEL_HEIGHT;
-            let class = if tick.label.is_some() {
-                "grid"
-            } else {
-                "minor"
-            };
+            let class = if tick.label.is_some() { "grid" } else { "minor" };
             svg.path(class, format_args!("M{LEFT},{y:.1}H{right:.1}"));
             if let Some(label) = &tick.label {
                 svg.text("small", (LEFT - 8.0, y + 4.0), Anchor::End, label);
@@ -308,10 +262,7 @@ impl<'a> Chart<'a> {
         }
         let (right, x) = (self.right, self.right + 8.0);
         for ((y, label), label_y) in lines.into_iter().zip(label_ys) {
-            svg.path(
-                "reference",
-                format_args!("M{LEFT},{y:.1}H{right:.1}L{x:.1},{label_y:.1}"),
-            );
+            svg.path("reference", format_args!("M{LEFT},{y:.1}H{right:.1}L{x:.1},{label_y:.1}"));
             svg.text("small", (x + 3.0, label_y + 4.0), Anchor::Start, label);
         }
     }
@@ -320,12 +271,7 @@ impl<'a> Chart<'a> {
         let y = self.bottom() + 17.0;
         for tick in &self.x_axis.ticks {
             let label = tick.label.as_deref().unwrap_or_default();
-            svg.text(
-                "small",
-                (self.x_at(tick.position), y),
-                Anchor::Middle,
-                label,
-            );
+            svg.text("small", (self.x_at(tick.position), y), Anchor::Middle, label);
         }
         svg.text("axis", (self.x_at(0.5), y + 22.0), Anchor::Middle, x_label);
     }

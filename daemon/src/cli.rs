@@ -134,6 +134,9 @@ pub(crate) struct RunArgs {
     /// Go on without a late neighbour after at least so long; the deadline adapts upwards to the pace of the rounds
     #[arg(long, default_value_t = 2000, value_name = "MS")]
     pub(crate) deadline_ms: u64,
+    /// When all rounds are done, wait this long at most for neighbours that do not answer
+    #[arg(long, default_value_t = 10_000, value_name = "MS")]
+    pub(crate) drain_ms: u64,
     /// Stop when standard input ends: for programs that start peers and must not leave one behind
     #[arg(long)]
     pub(crate) stop_with_stdin: bool,
@@ -193,7 +196,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, default_value = "dirichlet:0.3")]
     pub(crate) split: String,
     /// Rounds to train
-    #[arg(long, default_value_t = 200)]
+    #[arg(long, default_value_t = 600)]
     pub(crate) rounds: u64,
     /// The design of the plan: nguyen-he, d-psgd or sgp-uniform
     #[arg(long, default_value = "nguyen-he")]
@@ -205,7 +208,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, default_value_t = 32)]
     pub(crate) batch_size: usize,
     /// Step size of SGD
-    #[arg(long, default_value_t = 0.1)]
+    #[arg(long, default_value_t = 0.2)]
     pub(crate) learning_rate: f64,
     /// Momentum of SGD
     #[arg(long, default_value_t = 0.0)]
@@ -214,7 +217,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
     /// Evaluate each N rounds
-    #[arg(long, default_value_t = 10, value_name = "N")]
+    #[arg(long, default_value_t = 30, value_name = "N")]
     pub(crate) evaluate_every: u64,
     /// Kill a peer's process (SIGKILL) when it reaches a round; may be given more than once
     #[arg(long, value_name = "PEER@ROUND")]

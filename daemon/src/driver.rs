@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use libp2p::PeerId;
 use mingle_models::Evaluation;
-use mingle_protocol::{Effect, Event as NodeEvent, Input, Message, Node, NodeId, RoundReport, Time};
+use mingle_protocol::{Effect, Event as NodeEvent, Input, Message, Node, NodeId, RoundReport, Suspension, Time};
 use tokio::sync::mpsc;
 
 use crate::edge::{EdgeEvent, Refusal};
@@ -161,7 +161,8 @@ impl<'a> Driver<'a> {
                 () = tokio::time::sleep_until(until.into()) => break,
             }
         }
-        let finishing = futures::future::join_all(self.links.take_all().into_iter().map(crate::edge::EdgeHandle::finish));
+        let finishing =
+            futures::future::join_all(self.links.take_all().into_iter().map(crate::edge::EdgeHandle::finish));
         // A neighbour that reads nothing any more must not hold this peer up.
         let _ = tokio::time::timeout_at(until.into(), finishing).await;
         Ok(())
@@ -208,7 +209,7 @@ impl<'a> Driver<'a> {
                 let change = self.links.attach(node, direction, handle);
                 self.on_link_change(node, change)
             }
-            EdgeEvent::Message { node, message, .. } => {
+            EdgeEvent::Message { node, message } => {
                 self.note_last_parcel(node, &message);
                 self.feed(Input::Received { from: node, message })
             }
@@ -265,7 +266,9 @@ impl<'a> Driver<'a> {
         if !known && patience.is_zero() {
             self.warn(sentence.clone());
         }
-        let lasting = |node: &NodeId| self.objections.get(node).is_some_and(|objection| objection.since.elapsed() >= objection.patience);
+        let lasting = |node: &NodeId| {
+            self.objections.get(node).is_some_and(|objection| objection.since.elapsed() >= objection.patience)
+        };
         if !self.joined && since.elapsed() >= patience && self.receivers.iter().all(lasting) {
             return Err(Failure::new(Kind::Refused, sentence).hint(hint));
         }
@@ -321,7 +324,10 @@ impl<'a> Driver<'a> {
             }
             NodeEvent::RoundFinished(report) => self.on_round(&report)?,
             NodeEvent::NeighbourSuspended { peer, reason } => {
-                self.log.tell(Event::Suspended { node: peer.index(), reason: format!("{reason:?}").to_lowercase() });
+                // Neighbours that are done before this peer may leave.
+                if self.rounds < self.rounds_wanted {
+                    self.log.tell(Event::Suspended { node: peer.index(), reason: in_words(reason).to_owned() });
+                }
             }
             NodeEvent::NeighbourBack { peer } => self.log.tell(Event::Resumed { node: peer.index() }),
             NodeEvent::Refused { peer, mismatch } => {
@@ -329,16 +335,23 @@ impl<'a> Driver<'a> {
                 self.object(peer, &format!("does not fit: {mismatch}"), Duration::ZERO, hint)?;
             }
             NodeEvent::MassWrittenOff { peer, mass, parcels } => {
-                self.warn(format!("node {peer} restarted without its state: {parcels} parcels with weight {mass} are given up"));
+                self.warn(format!(
+                    "node {peer} restarted without its state: {parcels} parcels with weight {mass} are given up"
+                ));
             }
             NodeEvent::DrainGaveUp { undelivered } => {
-                let list: Vec<String> = undelivered.iter().map(|(peer, mass)| format!("{mass} to node {peer}")).collect();
+                let list: Vec<String> =
+                    undelivered.iter().map(|(peer, mass)| format!("{mass} to node {peer}")).collect();
                 self.warn(format!("neighbours did not answer at the end; weight under way: {}", list.join(", ")));
             }
-            NodeEvent::DeltaSkipped { round, reason } => self.warn(format!("the local steps of round {round} were not taken: {reason:?}")),
+            NodeEvent::DeltaSkipped { round, reason } => {
+                self.warn(format!("the local steps of round {round} were not taken: {reason:?}"))
+            }
             NodeEvent::Ignored { peer, fault } => self.warn(format!("a message of node {peer} was ignored: {fault:?}")),
             NodeEvent::OwnRatioUnusable { step } => {
-                self.warn(format!("the model is no longer finite at step {step}: nothing more is sent; lower the learning rate"));
+                self.warn(format!(
+                    "the model is no longer finite at step {step}: nothing more is sent; lower the learning rate"
+                ));
             }
             other => tracing::debug!(?other, "node"),
         }
@@ -359,7 +372,11 @@ impl<'a> Driver<'a> {
         if self.stopping {
             return Err(Failure::new(
                 Kind::Forced,
-                format!("stopped at once, after round {}: this peer's weight {} is lost to the swarm", self.rounds, self.node.w()),
+                format!(
+                    "stopped at once, after round {}: this peer's weight {} is lost to the swarm",
+                    self.rounds,
+                    self.node.w()
+                ),
             ));
         }
         self.stopping = true;
@@ -395,6 +412,14 @@ impl<'a> Driver<'a> {
     fn wake_at(&self) -> Option<Instant> {
         let deadline = self.node.next_deadline()?;
         self.started.checked_add(Duration::from_micros(deadline.micros()))
+    }
+}
+
+fn in_words(reason: Suspension) -> &'static str {
+    match reason {
+        Suspension::Late => "it let a deadline pass",
+        Suspension::Silent => "it has said nothing for three heartbeats",
+        Suspension::LinkDown => "its link is down",
     }
 }
 

@@ -175,7 +175,9 @@ impl Event {
             Self::Evaluated { round, accuracy, loss, weight_units, disagreement, .. } => {
                 let disagreement = disagreement.map_or_else(|| "-".to_owned(), |value| format!("{value:.1e}"));
                 let weight = crate::units::weight(*weight_units);
-                format!("round {round:>4} accuracy {accuracy:.3}  loss {loss:.3}  disagreement {disagreement}  w {weight:.4}")
+                format!(
+                    "round {round:>4} accuracy {accuracy:.3}  loss {loss:.3}  disagreement {disagreement}  w {weight:.4}"
+                )
             }
             Self::Suspended { node, reason } => format!("suspended  node {node}: {reason}"),
             Self::Resumed { node } => format!("resumed    node {node} is back"),

@@ -51,11 +51,7 @@ pub(crate) type Outcome<T = ()> = Result<T, Failure>;
 impl Failure {
     /// A failure of `kind` that says `message`.
     pub(crate) fn new(kind: Kind, message: impl fmt::Display) -> Self {
-        Self {
-            kind,
-            error: anyhow::anyhow!("{message}"),
-            hint: None,
-        }
+        Self { kind, error: anyhow::anyhow!("{message}"), hint: None }
     }
 
     /// The same failure with a hint: the next thing to try.
@@ -101,11 +97,7 @@ impl fmt::Display for Failure {
 
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
-        Self {
-            kind: Kind::Unexpected,
-            error,
-            hint: None,
-        }
+        Self { kind: Kind::Unexpected, error, hint: None }
     }
 }
 

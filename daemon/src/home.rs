@@ -158,9 +158,7 @@ fn default_root() -> Outcome<PathBuf> {
     let dirs = etcetera::base_strategy::Xdg::new()
         .or_fail(Kind::BadInput, "cannot find the user's home folder")
         .map_err(|failure| failure.hint("name a folder with --home DIR"))?;
-    let state = dirs
-        .state_dir()
-        .unwrap_or_else(|| dirs.home_dir().join(".local/state"));
+    let state = dirs.state_dir().unwrap_or_else(|| dirs.home_dir().join(".local/state"));
     Ok(state.join("mingle"))
 }
 

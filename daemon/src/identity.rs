@@ -44,12 +44,11 @@ impl Identity {
 
     fn decode(path: &Path, bytes: &[u8]) -> Outcome<Self> {
         refuse_if_others_can_read(path)?;
-        let keypair = Keypair::from_protobuf_encoding(bytes).or_fail(
-            Kind::Integrity,
-            format!("{} does not hold a key of this program", path.display()),
-        ).map_err(|failure| {
-            failure.hint("restore it from a backup; a peer with a new key needs a plan that names it")
-        })?;
+        let keypair = Keypair::from_protobuf_encoding(bytes)
+            .or_fail(Kind::Integrity, format!("{} does not hold a key of this program", path.display()))
+            .map_err(|failure| {
+                failure.hint("restore it from a backup; a peer with a new key needs a plan that names it")
+            })?;
         Ok(Self { keypair, created: false })
     }
 

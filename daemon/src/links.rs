@@ -38,7 +38,8 @@ impl Links {
     /// No stream yet; the plan has these out- and in-neighbours.
     pub(crate) fn new(out: impl Iterator<Item = NodeId>, inward: impl Iterator<Item = NodeId>) -> Self {
         let mut links: BTreeMap<NodeId, Link> = BTreeMap::new();
-        for (node, direction) in out.map(|node| (node, Direction::Out)).chain(inward.map(|node| (node, Direction::In))) {
+        for (node, direction) in out.map(|node| (node, Direction::Out)).chain(inward.map(|node| (node, Direction::In)))
+        {
             links.entry(node).or_default().wants.insert(direction);
         }
         Self { links, past_bytes: 0 }
@@ -120,7 +121,8 @@ impl Links {
 
     /// Takes every stream, to finish them.
     pub(crate) fn take_all(&mut self) -> Vec<EdgeHandle> {
-        let taken: Vec<_> = self.links.values_mut().flat_map(|link| std::mem::take(&mut link.streams).into_values()).collect();
+        let taken: Vec<_> =
+            self.links.values_mut().flat_map(|link| std::mem::take(&mut link.streams).into_values()).collect();
         self.past_bytes += taken.iter().map(EdgeHandle::sent_bytes).sum::<u64>();
         taken
     }

@@ -45,8 +45,5 @@ fn main() -> ExitCode {
 fn start_logging() {
     use tracing_subscriber::EnvFilter;
     let filter = EnvFilter::try_from_env("MINGLE_LOG").unwrap_or_else(|_| EnvFilter::new("error"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .init();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
 }

@@ -53,7 +53,10 @@ pub(crate) fn peers(plan: &Plan) -> Outcome<BTreeMap<NodeId, PeerId>> {
                 Kind::BadInput,
                 format!("node {index} ({}) of the plan is not bound to a peer", name),
             )
-            .hint(format!("mingle plan bind PLAN --peer {}=PEERID, with the PEERID that `mingle id` prints there", name)));
+            .hint(format!(
+                "mingle plan bind PLAN --peer {}=PEERID, with the PEERID that `mingle id` prints there",
+                name
+            )));
         };
         let peer = peer.parse().or_fail(
             Kind::BadInput,
@@ -78,8 +81,7 @@ pub(crate) fn schedule(plan: &Plan) -> Outcome<Schedule> {
                 .collect(),
         })
         .collect();
-    Schedule::new(plan.node_count(), &steps, plan.local_steps())
-        .or_fail(Kind::BadInput, "the plan cannot be run")
+    Schedule::new(plan.node_count(), &steps, plan.local_steps()).or_fail(Kind::BadInput, "the plan cannot be run")
 }
 
 /// Node indices of a checked plan are far below 2^32.

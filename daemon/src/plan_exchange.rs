@@ -55,9 +55,7 @@ impl ServedPlan {
 
 /// Answers everyone who asks for the plan, for as long as the process runs.
 pub(crate) fn serve(mut streams: libp2p_stream::Control, plan: SharedPlan) -> Outcome {
-    let mut incoming = streams
-        .accept(PROTOCOL)
-        .or_fail(Kind::Unexpected, "cannot serve the plan")?;
+    let mut incoming = streams.accept(PROTOCOL).or_fail(Kind::Unexpected, "cannot serve the plan")?;
     tokio::spawn(async move {
         while let Some((peer, stream)) = incoming.next().await {
             let answer = answer_for(&peer, &plan);
@@ -76,11 +74,7 @@ pub(crate) fn serve(mut streams: libp2p_stream::Control, plan: SharedPlan) -> Ou
 ///
 /// # Errors
 /// The peer does not count us as a member, or sent a plan that does not hold.
-pub(crate) async fn fetch(
-    streams: &mut libp2p_stream::Control,
-    local: PeerId,
-    peer: PeerId,
-) -> Outcome<Option<Plan>> {
+pub(crate) async fn fetch(streams: &mut libp2p_stream::Control, local: PeerId, peer: PeerId) -> Outcome<Option<Plan>> {
     let answer = tokio::time::timeout(ANSWER_TIMEOUT, ask(streams, peer)).await;
     let bytes = match answer {
         Ok(Ok(bytes)) => bytes,
@@ -94,11 +88,10 @@ pub(crate) async fn fetch(
         .or_fail(Kind::Refused, format!("peer {peer} sent something that is not a plan"))?;
     match answer {
         Answer::NotYet => Ok(None),
-        Answer::NotAMember => Err(Failure::new(
-            Kind::Refused,
-            format!("peer {peer} says that {local}, this peer, is not in the plan"),
-        )
-        .hint(format!("ask whoever made the plan to run: mingle plan bind PLAN --peer NODE={local}"))),
+        Answer::NotAMember => {
+            Err(Failure::new(Kind::Refused, format!("peer {peer} says that {local}, this peer, is not in the plan"))
+                .hint(format!("ask whoever made the plan to run: mingle plan bind PLAN --peer NODE={local}")))
+        }
         Answer::Plan(bytes) => {
             let plan = Plan::from_postcard(&bytes)
                 .or_fail(Kind::Integrity, format!("the plan sent by {peer} does not hold"))?;

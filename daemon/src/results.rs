@@ -70,9 +70,7 @@ impl Summary {
 /// Writes the de-biased model into the home.
 pub(crate) fn write_model(home: &Home, task: &Task, parameters: &[f32], metadata: BTreeMap<String, String>) -> Outcome {
     let checkpoint = Checkpoint { parameters: parameters.to_vec(), metadata };
-    checkpoint
-        .save(&home.model(), task)
-        .or_fail(Kind::BadInput, "cannot write the model")
+    checkpoint.save(&home.model(), task).or_fail(Kind::BadInput, "cannot write the model")
 }
 
 /// The largest resident memory of this process so far, where the system tells.

@@ -83,9 +83,7 @@ impl TrainingThread {
 
     fn order(&self, job: Job) -> Outcome {
         // Never blocks: the node trains one round at a time and evaluates between rounds.
-        self.jobs
-            .try_send(job)
-            .or_fail(Kind::Training, "the training thread has stopped")
+        self.jobs.try_send(job).or_fail(Kind::Training, "the training thread has stopped")
     }
 }
 

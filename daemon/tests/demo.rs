@@ -114,7 +114,18 @@ fn no_process_outlives_a_demo_that_is_interrupted_or_killed() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("demo");
         let mut running = mingle()
-            .args(["demo", "--json", "--model", "softmax", "--peers", "3", "--rounds", "1000000", "--output", text(&root)])
+            .args([
+                "demo",
+                "--json",
+                "--model",
+                "softmax",
+                "--peers",
+                "3",
+                "--rounds",
+                "1000000",
+                "--output",
+                text(&root),
+            ])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -73,19 +73,22 @@ fn a_stranger_is_not_given_the_plan() {
     let pair = Pair::new();
     let mut first = pair.start(&pair.home(0), &["--plan", text(&pair.plan)]);
     let address = first.address();
-    let stranger = run(&["run", "--home", text(&pair.home(7)), "--bootstrap", &address, "--listen", "/ip4/127.0.0.1/tcp/0"]);
+    let stranger =
+        run(&["run", "--home", text(&pair.home(7)), "--bootstrap", &address, "--listen", "/ip4/127.0.0.1/tcp/0"]);
     assert_fails(&stranger, 6, &["not in the plan", "mingle plan bind"]);
 }
 
 #[test]
 fn a_peer_whose_key_is_not_in_the_plan_is_told_how_to_get_in() {
     let pair = Pair::new();
-    let other = run(&["run", "--home", text(&pair.home(7)), "--plan", text(&pair.plan), "--listen", "/ip4/127.0.0.1/tcp/0"]);
+    let other =
+        run(&["run", "--home", text(&pair.home(7)), "--plan", text(&pair.plan), "--listen", "/ip4/127.0.0.1/tcp/0"]);
     assert_fails(&other, 6, &["not in the plan", "mingle plan bind"]);
     let unbound = pair.folder.path().join("unbound.json");
     let made = run(&["plan", "make", "--topology", "complete:n=2", "-o", text(&unbound)]);
     assert!(made.status.success());
-    let peer = run(&["run", "--home", text(&pair.home(0)), "--plan", text(&unbound), "--listen", "/ip4/127.0.0.1/tcp/0"]);
+    let peer =
+        run(&["run", "--home", text(&pair.home(0)), "--plan", text(&unbound), "--listen", "/ip4/127.0.0.1/tcp/0"]);
     assert_fails(&peer, 6, &["not in the plan"]);
 }
 
@@ -96,8 +99,15 @@ fn a_bootstrap_peer_that_does_not_answer_is_named_with_the_reason() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let address = format!("/ip4/127.0.0.1/tcp/{port}");
     let output = run(&[
-        "run", "--home", text(folder.path()), "--bootstrap", &address, "--bootstrap-timeout-s", "1",
-        "--listen", "/ip4/127.0.0.1/tcp/0",
+        "run",
+        "--home",
+        text(folder.path()),
+        "--bootstrap",
+        &address,
+        "--bootstrap-timeout-s",
+        "1",
+        "--listen",
+        "/ip4/127.0.0.1/tcp/0",
     ]);
     assert_fails(&output, 3, &[&address, "refused", "hint"]);
 }

@@ -14,7 +14,8 @@ const PEER: &str = "12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf";
 /// Makes a plan for a small windmill and returns its file.
 fn made(folder: &Path) -> PathBuf {
     let path = folder.join("plan.json");
-    let output = run(&["plan", "make", "--topology", "windmill:cliques=2,size=6", "--extra-edges", "2", "-o", text(&path)]);
+    let output =
+        run(&["plan", "make", "--topology", "windmill:cliques=2,size=6", "--extra-edges", "2", "-o", text(&path)]);
     assert!(output.status.success(), "{}", stderr(&output));
     path
 }

@@ -11,7 +11,12 @@ use mingle_protocol::{NodeId, Schedule, Step, Time};
 fn main() -> Result<(), Box<dyn Error>> {
     let topology = Topology::generate("rg:n=12,r=0.5,seed=4")?;
     let plan = design(&topology, Method::NguyenHe, &DesignOptions::default())?;
-    println!("plan: {} links in {} slots, |lambda2| {:?}", plan.forecast().links, plan.forecast().slots_per_period, plan.forecast().lambda_2);
+    println!(
+        "plan: {} links in {} slots, |lambda2| {:?}",
+        plan.forecast().links,
+        plan.forecast().slots_per_period,
+        plan.forecast().lambda_2
+    );
 
     // Node i starts from the number i; nothing is trained, so the swarm can only average.
     let nodes = plan.nodes().len();
@@ -28,7 +33,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("node {node:>2} has {:.6}, the average is {truth}", swarm.ratio(node)[0]);
     }
     let audit = swarm.audit();
-    println!("the weights sum to {nodes} exactly: {}; checked after each of {} events", audit.is_complete(), swarm.checks());
+    println!(
+        "the weights sum to {nodes} exactly: {}; checked after each of {} events",
+        audit.is_complete(),
+        swarm.checks()
+    );
     println!("trace {}", hex(&swarm.digest()));
     Ok(())
 }

@@ -4,9 +4,7 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 
-use mingle_models::{
-    Checkpoint, DataSource, DeviceName, Evaluator, SgdOptions, Task, Trainer, TrainerOptions,
-};
+use mingle_models::{Checkpoint, DataSource, DeviceName, Evaluator, SgdOptions, Task, Trainer, TrainerOptions};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let data = "digits".parse::<DataSource>()?.load(0)?;

@@ -7,9 +7,8 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use mingle_planner::{
     DesignOptions, ExtraEdges, Link, Method, Plan, Topology, augmentation::augment, coloring,
-    conflict_graph::ConflictGraph, design, design::sweep, digraph::Digraph, distance,
-    extra_edges::FarthestEdges, minimum_degree_spanning_tree::minimum_degree_spanning_tree,
-    orientation::orient,
+    conflict_graph::ConflictGraph, design, design::sweep, digraph::Digraph, distance, extra_edges::FarthestEdges,
+    minimum_degree_spanning_tree::minimum_degree_spanning_tree, orientation::orient,
 };
 
 const RANDOM_GEOMETRIC: &str = "rg:n=33,r=0.5,seed=0";
@@ -20,19 +19,13 @@ fn generate(expression: &str) -> Topology {
 }
 
 fn both_ways(topology: &Topology) -> Vec<Link> {
-    topology
-        .edges()
-        .iter()
-        .flat_map(|&(u, v)| [Link::new(u, v), Link::new(v, u)])
-        .collect()
+    topology.edges().iter().flat_map(|&(u, v)| [Link::new(u, v), Link::new(v, u)]).collect()
 }
 
 fn whole_designs(c: &mut Criterion) {
-    for (name, expression) in [
-        ("33_nodes", RANDOM_GEOMETRIC),
-        ("windmill_61", WINDMILL),
-        ("128_nodes", "rg:n=128,r=0.25"),
-    ] {
+    for (name, expression) in
+        [("33_nodes", RANDOM_GEOMETRIC), ("windmill_61", WINDMILL), ("128_nodes", "rg:n=128,r=0.25")]
+    {
         let topology = generate(expression);
         let options = DesignOptions::default();
         c.bench_function(&format!("design_with_full_sweep/{name}"), |b| {
@@ -40,10 +33,7 @@ fn whole_designs(c: &mut Criterion) {
         });
     }
     let windmill = generate(WINDMILL);
-    let options = DesignOptions {
-        extra_edges: ExtraEdges::Exactly(3),
-        ..DesignOptions::default()
-    };
+    let options = DesignOptions { extra_edges: ExtraEdges::Exactly(3), ..DesignOptions::default() };
     c.bench_function("design_1203_links/windmill_61", |b| {
         b.iter(|| design(black_box(&windmill), Method::NguyenHe, &options).unwrap());
     });
@@ -79,18 +69,9 @@ fn steps(c: &mut Criterion) {
 }
 
 fn plans(c: &mut Criterion) {
-    let plan = design(
-        &generate(WINDMILL),
-        Method::NguyenHe,
-        &DesignOptions::default(),
-    )
-    .unwrap();
+    let plan = design(&generate(WINDMILL), Method::NguyenHe, &DesignOptions::default()).unwrap();
     let (text, bytes) = (plan.to_json(), plan.to_postcard().unwrap());
-    println!(
-        "the windmill's plan: {} bytes of JSON, {} on the wire",
-        text.len(),
-        bytes.len()
-    );
+    println!("the windmill's plan: {} bytes of JSON, {} on the wire", text.len(), bytes.len());
     c.bench_function("forecast/windmill_61", |b| {
         b.iter(|| black_box(&plan).recompute_forecast().unwrap());
     });

@@ -70,23 +70,13 @@ impl Augmentation {
         let node_count = topology.node_count();
         let graph = Digraph::new(node_count, slots.iter().flatten().copied());
         let distances = Distances::of(&graph);
-        let both_ways = topology
-            .edges()
-            .iter()
-            .flat_map(|&(u, v)| [Link::new(u, v), Link::new(v, u)]);
-        let mut candidates: Vec<(Link, usize)> = both_ways
-            .filter(|&link| !graph.contains(link))
-            .map(|link| (link, 0))
-            .collect();
+        let both_ways = topology.edges().iter().flat_map(|&(u, v)| [Link::new(u, v), Link::new(v, u)]);
+        let mut candidates: Vec<(Link, usize)> =
+            both_ways.filter(|&link| !graph.contains(link)).map(|link| (link, 0)).collect();
         candidates.sort_unstable();
         let mut state = Self {
-            hears: (0..node_count)
-                .map(|node| closed_neighborhood(topology, node))
-                .collect(),
-            occupancy: slots
-                .iter()
-                .map(|slot| SlotOccupancy::new(node_count, slot))
-                .collect(),
+            hears: (0..node_count).map(|node| closed_neighborhood(topology, node)).collect(),
+            occupancy: slots.iter().map(|slot| SlotOccupancy::new(node_count, slot)).collect(),
             slots,
             graph,
             diameter: 0,
@@ -111,10 +101,7 @@ impl Augmentation {
             let out_degree = max_out_degree.max(self.graph.successors(link.from).len() + 1);
             let ln_factor = ln_iteration_factor(self.diameter_with(link), out_degree);
             if best.as_ref().is_none_or(|best| ln_factor < best.ln_factor) {
-                best = Some(Best {
-                    candidate,
-                    ln_factor,
-                });
+                best = Some(Best { candidate, ln_factor });
             }
         }
         best
@@ -122,8 +109,7 @@ impl Augmentation {
 
     fn diameter_with(&self, link: Link) -> usize {
         let shortens = |&(from, to): &(usize, usize)| {
-            self.distances.between(from, link.from) + 1 + self.distances.between(link.to, to)
-                < self.diameter
+            self.distances.between(from, link.from) + 1 + self.distances.between(link.to, to) < self.diameter
         };
         if self.farthest.iter().all(shortens) {
             self.distances.diameter_with(link).into()
@@ -163,10 +149,7 @@ impl Augmentation {
         self.farthest.clear();
         for from in 0..self.distances.node_count() {
             let row = self.distances.row(from).iter().enumerate();
-            self.farthest.extend(
-                row.filter(|&(_, &hops)| hops == diameter)
-                    .map(|(to, _)| (from, to)),
-            );
+            self.farthest.extend(row.filter(|&(_, &hops)| hops == diameter).map(|(to, _)| (from, to)));
         }
     }
 }
@@ -175,9 +158,6 @@ impl Augmentation {
 fn closed_neighborhood(topology: &Topology, node: usize) -> BitSet {
     let mut set = BitSet::new(topology.node_count());
     set.insert(node);
-    topology
-        .interferers(node)
-        .iter()
-        .for_each(|&neighbor| set.insert(neighbor));
+    topology.interferers(node).iter().for_each(|&neighbor| set.insert(neighbor));
     set
 }

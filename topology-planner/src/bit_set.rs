@@ -10,9 +10,7 @@ impl BitSet {
     /// The empty set of numbers below `bound`.
     #[must_use]
     pub fn new(bound: usize) -> Self {
-        Self {
-            words: vec![0; bound.div_ceil(64)],
-        }
+        Self { words: vec![0; bound.div_ceil(64)] }
     }
 
     /// Adds a number.
@@ -27,9 +25,7 @@ impl BitSet {
     /// Whether the number is in the set.
     #[must_use]
     pub fn contains(&self, number: usize) -> bool {
-        self.words
-            .get(number / 64)
-            .is_some_and(|word| word >> (number % 64) & 1 == 1)
+        self.words.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)
     }
 
     /// Whether the two sets share no number.
@@ -43,13 +39,7 @@ impl BitSet {
     pub fn is_disjoint_but_for(&self, other: &Self, allowed: usize) -> bool {
         let pairs = self.words.iter().zip(&other.words).enumerate();
         pairs
-            .map(|(at, (a, b))| {
-                if at == allowed / 64 {
-                    a & b & !(1 << (allowed % 64))
-                } else {
-                    a & b
-                }
-            })
+            .map(|(at, (a, b))| if at == allowed / 64 { a & b & !(1 << (allowed % 64)) } else { a & b })
             .all(|shared| shared == 0)
     }
 }

@@ -28,9 +28,7 @@ pub fn dsatur(graph: &ConflictGraph<'_>) -> Vec<usize> {
     let mut colors = vec![UNCOLORED; link_count];
     let mut taken: Vec<GrowingSet> = vec![GrowingSet::default(); link_count];
     // An entry is stale once its link has been coloured; a newer entry of the same link has a higher saturation.
-    let mut heap: BinaryHeap<_> = (0..link_count)
-        .map(|link| (0, degrees[link], Reverse(link)))
-        .collect();
+    let mut heap: BinaryHeap<_> = (0..link_count).map(|link| (0, degrees[link], Reverse(link))).collect();
     while let Some((_, _, Reverse(link))) = heap.pop() {
         if colors[link] != UNCOLORED {
             continue;
@@ -95,9 +93,7 @@ impl GrowingSet {
 
     fn lowest_absent(&self) -> usize {
         let free = self.words.iter().position(|&word| word != u64::MAX);
-        free.map_or(64 * self.words.len(), |word| {
-            64 * word + self.words[word].trailing_ones() as usize
-        })
+        free.map_or(64 * self.words.len(), |word| 64 * word + self.words[word].trailing_ones() as usize)
     }
 }
 
@@ -113,10 +109,7 @@ pub(crate) struct SlotOccupancy {
 
 impl SlotOccupancy {
     pub(crate) fn new(node_count: usize, links: &[Link]) -> Self {
-        let mut occupancy = Self {
-            transmitters: BitSet::new(node_count),
-            receivers: BitSet::new(node_count),
-        };
+        let mut occupancy = Self { transmitters: BitSet::new(node_count), receivers: BitSet::new(node_count) };
         links.iter().for_each(|&link| occupancy.insert(link));
         occupancy
     }
@@ -128,9 +121,7 @@ impl SlotOccupancy {
 
     /// Whether the link conflicts with none in the slot. `hears[v]` is `N+[v]`.
     pub(crate) fn fits(&self, link: Link, hears: &[BitSet]) -> bool {
-        self.transmitters
-            .is_disjoint_but_for(&hears[link.to], link.from)
-            && (self.transmitters.contains(link.from)
-                || self.receivers.is_disjoint(&hears[link.from]))
+        self.transmitters.is_disjoint_but_for(&hears[link.to], link.from)
+            && (self.transmitters.contains(link.from) || self.receivers.is_disjoint(&hears[link.from]))
     }
 }

@@ -48,12 +48,7 @@ impl<'t> ConflictGraph<'t> {
             by_transmitter[link.from].push(index);
             by_receiver[link.to].push(index);
         }
-        Self {
-            topology,
-            links,
-            by_transmitter,
-            by_receiver,
-        }
+        Self { topology, links, by_transmitter, by_receiver }
     }
 
     /// The links, in the order of their numbers.
@@ -68,16 +63,12 @@ impl<'t> ConflictGraph<'t> {
         let Link { from, to } = self.links[index];
         let disturbed = self.topology.interferers(from).iter().chain([&from]);
         for &receiver in disturbed {
-            let others = self.by_receiver[receiver]
-                .iter()
-                .filter(|&&other| self.links[other].from != from);
+            let others = self.by_receiver[receiver].iter().filter(|&&other| self.links[other].from != from);
             others.for_each(|&other| visit(other));
         }
         let disturbing = self.topology.interferers(to).iter().chain([&to]);
         for &transmitter in disturbing.filter(|&&transmitter| transmitter != from) {
-            self.by_transmitter[transmitter]
-                .iter()
-                .for_each(|&other| visit(other));
+            self.by_transmitter[transmitter].iter().for_each(|&other| visit(other));
         }
     }
 

@@ -19,16 +19,11 @@ const WORK_LIMIT: usize = 300_000_000;
 #[must_use]
 pub fn periods_to_accuracy(node_count: usize, steps: &[Step], accuracy: f64) -> Option<usize> {
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
-    let mut x: Vec<f64> = (0..node_count)
-        .map(|_| (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64)
-        .collect();
+    let mut x: Vec<f64> = (0..node_count).map(|_| (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64).collect();
     let mut w = vec![1.0; node_count];
     let average = x.iter().sum::<f64>() / node_count as f64;
     let target = accuracy * error(&x, &w, average);
-    let work_per_period: usize = steps
-        .iter()
-        .map(|step| 2 * (node_count + step.links().len()))
-        .sum();
+    let work_per_period: usize = steps.iter().map(|step| 2 * (node_count + step.links().len())).sum();
     let mut scratch = vec![0.0; node_count];
     for period in 1..=WORK_LIMIT / work_per_period.max(1) {
         for step in steps {
@@ -45,11 +40,7 @@ pub fn periods_to_accuracy(node_count: usize, steps: &[Step], accuracy: f64) -> 
 /// The root mean square distance of `x / w` from the average; infinite where a node holds no mass.
 fn error(x: &[f64], w: &[f64], average: f64) -> f64 {
     let squared = |(x, w): (&f64, &f64)| {
-        if *w > 0.0 {
-            (x / w - average).powi(2)
-        } else {
-            f64::INFINITY
-        }
+        if *w > 0.0 { (x / w - average).powi(2) } else { f64::INFINITY }
     };
     (x.iter().zip(w).map(squared).sum::<f64>() / x.len() as f64).sqrt()
 }

@@ -70,9 +70,7 @@ impl FromStr for Method {
         Self::ALL
             .into_iter()
             .find(|method| method.name() == text)
-            .ok_or_else(|| UnknownMethod {
-                text: text.to_owned(),
-            })
+            .ok_or_else(|| UnknownMethod { text: text.to_owned() })
     }
 }
 
@@ -92,12 +90,9 @@ impl FromStr for ExtraEdges {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
             "auto" => Ok(Self::Auto),
-            number => number
-                .parse()
-                .map(Self::Exactly)
-                .map_err(|_| DesignError::NotExtraEdges {
-                    text: text.to_owned(),
-                }),
+            number => {
+                number.parse().map(Self::Exactly).map_err(|_| DesignError::NotExtraEdges { text: text.to_owned() })
+            }
         }
     }
 }
@@ -125,11 +120,7 @@ pub struct DesignOptions {
 
 impl Default for DesignOptions {
     fn default() -> Self {
-        Self {
-            extra_edges: ExtraEdges::Auto,
-            seed: 0,
-            local_steps: 1,
-        }
+        Self { extra_edges: ExtraEdges::Auto, seed: 0, local_steps: 1 }
     }
 }
 
@@ -144,9 +135,7 @@ pub enum DesignError {
         nodes: usize,
     },
     /// `K` is larger than the number of edges left.
-    #[error(
-        "{asked} extra edges are too many: a spanning tree leaves {available} of this topology"
-    )]
+    #[error("{asked} extra edges are too many: a spanning tree leaves {available} of this topology")]
     TooManyExtraEdges {
         /// The `K` asked for.
         asked: usize,
@@ -154,9 +143,7 @@ pub enum DesignError {
         available: usize,
     },
     /// A number of extra edges was given to a method that has none.
-    #[error(
-        "method {method} takes every edge: extra edges are a choice of nguyen-he only, leave them at auto"
-    )]
+    #[error("method {method} takes every edge: extra edges are a choice of nguyen-he only, leave them at auto")]
     NoExtraEdges {
         /// The method.
         method: Method,
@@ -189,11 +176,7 @@ pub enum DesignError {
 /// assert_eq!((plan.forecast().slots_per_period, plan.forecast().links), (7, 52)); // [NH] figure 3
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn design(
-    topology: &Topology,
-    method: Method,
-    options: &DesignOptions,
-) -> Result<Plan, DesignError> {
+pub fn design(topology: &Topology, method: Method, options: &DesignOptions) -> Result<Plan, DesignError> {
     let nodes = topology.node_count();
     if nodes > MAX_DESIGN_NODES {
         return Err(DesignError::TooManyNodes { nodes });
@@ -233,11 +216,7 @@ fn colored_step(topology: &Topology, matrix: MixingMatrix) -> StepDraft {
     let links: Vec<Link> = weighted.iter().map(|link| link.link()).collect();
     let graph = ConflictGraph::new(topology, links);
     let slots = coloring::slots(graph.links(), &coloring::dsatur(&graph));
-    StepDraft {
-        keep,
-        links: weighted,
-        slots,
-    }
+    StepDraft { keep, links: weighted, slots }
 }
 
 /// The nodes in the order a seed puts them (Fisher and Yates); seed 0 leaves them as they are.

@@ -29,10 +29,7 @@ impl Distances {
     #[must_use]
     pub fn of(graph: &Digraph) -> Self {
         let node_count = graph.node_count();
-        assert!(
-            node_count < usize::from(UNREACHABLE),
-            "distances are kept in 16 bits"
-        );
+        assert!(node_count < usize::from(UNREACHABLE), "distances are kept in 16 bits");
         let mut hops = vec![UNREACHABLE; node_count * node_count];
         let mut queue = Vec::with_capacity(node_count);
         for (source, row) in hops.chunks_exact_mut(node_count.max(1)).enumerate() {
@@ -86,10 +83,7 @@ impl Distances {
         let rows = self.hops.chunks_exact(self.node_count);
         rows.map(|row| {
             let reach = row[link.from].saturating_add(1);
-            let shortened = row
-                .iter()
-                .zip(onward)
-                .map(|(&hops, &rest)| hops.min(reach.saturating_add(rest)));
+            let shortened = row.iter().zip(onward).map(|(&hops, &rest)| hops.min(reach.saturating_add(rest)));
             shortened.max().unwrap_or(0)
         })
         .max()

@@ -29,9 +29,7 @@ impl FarthestEdges {
     /// Starts from a spanning tree of the topology, or from any connected spanning subgraph, given by its edges.
     #[must_use]
     pub fn new(topology: &Topology, tree: &[(usize, usize)]) -> Self {
-        let links = tree
-            .iter()
-            .flat_map(|&(u, v)| [Link::new(u, v), Link::new(v, u)]);
+        let links = tree.iter().flat_map(|&(u, v)| [Link::new(u, v), Link::new(v, u)]);
         let graph = Digraph::new(topology.node_count(), links);
         let outside = |&(u, v): &(usize, usize)| !graph.contains(Link::new(u, v));
         Self {

@@ -73,11 +73,7 @@ pub struct ForecastDifference {
 
 impl fmt::Display for ForecastDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "forecast.{}: the file says {}, the plan gives {}",
-            self.field, self.stored, self.recomputed
-        )
+        write!(f, "forecast.{}: the file says {}, the plan gives {}", self.field, self.stored, self.recomputed)
     }
 }
 
@@ -85,45 +81,25 @@ impl Forecast {
     /// Computes the forecast of a period that has passed the checks of a plan.
     ///
     /// O(n (n + links)) for the diameter and, up to [`crate::spectrum::MAX_DENSE_NODES`] nodes, O(n^3) for the spectrum.
-    pub(crate) fn of_period(
-        node_count: usize,
-        medium: Medium,
-        steps: &[Step],
-    ) -> Result<Self, RecurrenceError> {
-        let graph = Digraph::new(
-            node_count,
-            steps.iter().flat_map(Step::links).map(|link| link.link()),
-        );
+    pub(crate) fn of_period(node_count: usize, medium: Medium, steps: &[Step]) -> Result<Self, RecurrenceError> {
+        let graph = Digraph::new(node_count, steps.iter().flat_map(Step::links).map(|link| link.link()));
         let modulus = spectrum::second_modulus(node_count, steps);
-        let perron =
-            spectrum::perron_weights(node_count, steps, &recurrent_nodes(node_count, steps)?).ok();
+        let perron = spectrum::perron_weights(node_count, steps, &recurrent_nodes(node_count, steps)?).ok();
         let slots: usize = steps.iter().map(|step| step.slots().len()).sum();
         let has_slots = medium == Medium::Broadcast;
         // Plans are checked to be strongly connected before.
         let diameter = distance::diameter(&graph).unwrap_or(0);
         let (max_out_degree, max_in_degree) = (graph.max_out_degree(), graph.max_in_degree());
-        let lambda_2 = modulus.as_ref().ok().map(|&modulus| {
-            if modulus < 1e-9 {
-                0.0
-            } else {
-                rounded(modulus)
-            }
-        });
-        let extreme =
-            |pick: fn(f64, f64) -> f64| perron.iter().flatten().copied().reduce(pick).map(rounded);
-        let periods = if has_slots {
-            periods_to_accuracy(node_count, steps, 1e-2)
-        } else {
-            None
-        };
+        let lambda_2 = modulus.as_ref().ok().map(|&modulus| if modulus < 1e-9 { 0.0 } else { rounded(modulus) });
+        let extreme = |pick: fn(f64, f64) -> f64| perron.iter().flatten().copied().reduce(pick).map(rounded);
+        let periods = if has_slots { periods_to_accuracy(node_count, steps, 1e-2) } else { None };
         Ok(Self {
             slots_per_period: slots,
             links: graph.link_count(),
             max_out_degree,
             max_in_degree,
             diameter,
-            ln_objective_16: has_slots
-                .then(|| rounded(ln_objective_16(slots, diameter, max_out_degree))),
+            ln_objective_16: has_slots.then(|| rounded(ln_objective_16(slots, diameter, max_out_degree))),
             ln_objective_19: rounded(ln_objective_19(max_out_degree, max_in_degree, diameter)),
             lambda_2,
             lambda_2_note: modulus.err().map(|unresolved| unresolved.reason),
@@ -147,13 +123,8 @@ impl Forecast {
     /// ```
     #[must_use]
     pub fn to_json(&self) -> String {
-        let fields = self
-            .fields()
-            .map(|(name, value)| format!("  \"{name}\": {}", value.json()));
-        format!(
-            "{{\n  \"schema\": \"{SCHEMA}\",\n{}\n}}\n",
-            fields.join(",\n")
-        )
+        let fields = self.fields().map(|(name, value)| format!("  \"{name}\": {}", value.json()));
+        format!("{{\n  \"schema\": \"{SCHEMA}\",\n{}\n}}\n", fields.join(",\n"))
     }
 
     /// The fields in which this stored forecast is not the recomputed one. Whole numbers must be equal, real numbers
@@ -174,19 +145,13 @@ impl Forecast {
     /// The first real number that is not finite, by name.
     pub(crate) fn first_not_finite(&self) -> Option<&'static str> {
         let fields = self.fields();
-        fields
-            .iter()
-            .find(|(_, value)| matches!(value, Value::Real(Some(x)) if !x.is_finite()))
-            .map(|&(name, _)| name)
+        fields.iter().find(|(_, value)| matches!(value, Value::Real(Some(x)) if !x.is_finite())).map(|&(name, _)| name)
     }
 
     /// All fields, in the order of the file.
     pub(crate) fn fields(&self) -> [(&'static str, Value<'_>); 14] {
         [
-            (
-                "slots_per_period",
-                Value::Count(Some(self.slots_per_period)),
-            ),
+            ("slots_per_period", Value::Count(Some(self.slots_per_period))),
             ("links", Value::Count(Some(self.links))),
             ("max_out_degree", Value::Count(Some(self.max_out_degree))),
             ("max_in_degree", Value::Count(Some(self.max_in_degree))),
@@ -199,10 +164,7 @@ impl Forecast {
             ("slots_to_1e-2", Value::Count(self.slots_to_1e_2)),
             ("perron_min", Value::Real(self.perron_min)),
             ("perron_max", Value::Real(self.perron_max)),
-            (
-                "payloads_per_period",
-                Value::Count(Some(self.payloads_per_period)),
-            ),
+            ("payloads_per_period", Value::Count(Some(self.payloads_per_period))),
         ]
     }
 }
@@ -238,9 +200,7 @@ impl Value<'_> {
 
     fn agrees_with(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Real(Some(a)), Self::Real(Some(b))) => {
-                (a - b).abs() <= AGREEMENT * a.abs().max(b.abs())
-            }
+            (Self::Real(Some(a)), Self::Real(Some(b))) => (a - b).abs() <= AGREEMENT * a.abs().max(b.abs()),
             // The note tells where an iteration stopped: its wording is not a promise.
             (Self::Note(a), Self::Note(b)) => a.is_some() == b.is_some(),
             _ => self == other,

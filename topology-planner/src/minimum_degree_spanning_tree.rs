@@ -61,37 +61,25 @@ struct Search {
 impl Search {
     fn new(tree: &Tree, degree: usize) -> Self {
         let node_count = tree.adjacency.len();
-        let blocking: Vec<bool> = (0..node_count)
-            .map(|node| tree.degree(node) + 1 >= degree)
-            .collect();
+        let blocking: Vec<bool> = (0..node_count).map(|node| tree.degree(node) + 1 >= degree).collect();
         let mut parts = Parts::new(node_count);
         for (u, v) in tree.edges() {
             if !blocking[u] && !blocking[v] {
                 parts.join(u, v);
             }
         }
-        Self {
-            degree,
-            blocking,
-            released_by: vec![None; node_count],
-            parts,
-        }
+        Self { degree, blocking, released_by: vec![None; node_count], parts }
     }
 
     /// The first graph edge that joins two parts of the forest; tree edges between nodes that do not block never do.
     fn edge_between_parts(&mut self, topology: &Topology) -> Option<(usize, usize)> {
         let mut edges = topology.edges().iter().copied();
-        edges.find(|&(u, v)| {
-            !self.blocking[u] && !self.blocking[v] && self.parts.of(u) != self.parts.of(v)
-        })
+        edges.find(|&(u, v)| !self.blocking[u] && !self.blocking[v] && self.parts.of(u) != self.parts.of(v))
     }
 
     /// Nodes of degree `k - 1` on the cycle stop blocking; the parts around the cycle become one.
     fn release(&mut self, path: &[usize], edge: (usize, usize), tree: &Tree) {
-        for &node in path
-            .iter()
-            .filter(|&&node| tree.degree(node) + 1 == self.degree)
-        {
+        for &node in path.iter().filter(|&&node| tree.degree(node) + 1 == self.degree) {
             if self.blocking[node] {
                 self.blocking[node] = false;
                 self.released_by[node] = Some(edge);
@@ -121,11 +109,7 @@ impl Search {
             }
         }
         let path = tree.path(u, v);
-        if let Some(at) = path
-            .iter()
-            .position(|&step| step == node)
-            .filter(|&at| at > 0)
-        {
+        if let Some(at) = path.iter().position(|&step| step == node).filter(|&at| at > 0) {
             tree.remove(path[at - 1], node);
             tree.insert(u, v);
         }
@@ -139,9 +123,7 @@ struct Tree {
 
 impl Tree {
     fn breadth_first(topology: &Topology) -> Self {
-        let mut tree = Self {
-            adjacency: vec![Vec::new(); topology.node_count()],
-        };
+        let mut tree = Self { adjacency: vec![Vec::new(); topology.node_count()] };
         let mut seen = vec![false; topology.node_count()];
         seen[0] = true;
         let mut queue = vec![0];
@@ -205,8 +187,7 @@ impl Tree {
 
     fn edges(&self) -> Vec<(usize, usize)> {
         let rows = self.adjacency.iter().enumerate();
-        rows.flat_map(|(u, row)| row.iter().filter(move |&&v| u < v).map(move |&v| (u, v)))
-            .collect()
+        rows.flat_map(|(u, row)| row.iter().filter(move |&&v| u < v).map(move |&v| (u, v))).collect()
     }
 }
 
@@ -217,9 +198,7 @@ struct Parts {
 
 impl Parts {
     fn new(node_count: usize) -> Self {
-        Self {
-            parent: (0..node_count).collect(),
-        }
+        Self { parent: (0..node_count).collect() }
     }
 
     fn of(&mut self, mut node: usize) -> usize {

@@ -30,10 +30,7 @@ impl MixingMatrix {
         let share = |node: usize| 1.0 / (graph.successors(node).len() + 1) as f64;
         Self {
             keep: (0..graph.node_count()).map(share).collect(),
-            links: graph
-                .links()
-                .map(|link| WeightedLink::new(link, share(link.from)))
-                .collect(),
+            links: graph.links().map(|link| WeightedLink::new(link, share(link.from))).collect(),
         }
     }
 
@@ -52,22 +49,12 @@ impl MixingMatrix {
         let degree = |node: usize| topology.neighbors(node).len();
         let weight = |u: usize, v: usize| 1.0 / (1 + degree(u).max(degree(v))) as f64;
         let nodes = 0..topology.node_count();
-        let given = |node: usize| {
-            topology
-                .neighbors(node)
-                .iter()
-                .map(|&other| weight(node, other))
-                .sum::<f64>()
-        };
-        let links = nodes
-            .clone()
-            .flat_map(|u| topology.neighbors(u).iter().map(move |&v| Link::new(u, v)));
+        let given = |node: usize| topology.neighbors(node).iter().map(|&other| weight(node, other)).sum::<f64>();
+        let links = nodes.clone().flat_map(|u| topology.neighbors(u).iter().map(move |&v| Link::new(u, v)));
         Self {
             // With all weights equal the sum can exceed 1 by a rounding error.
             keep: nodes.map(|node| (1.0 - given(node)).max(0.0)).collect(),
-            links: links
-                .map(|link| WeightedLink::new(link, weight(link.from, link.to)))
-                .collect(),
+            links: links.map(|link| WeightedLink::new(link, weight(link.from, link.to))).collect(),
         }
     }
 

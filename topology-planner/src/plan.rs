@@ -225,11 +225,7 @@ impl Plan {
         let node = self.resolve(node.into())?;
         check::check_peer(node, peer)?;
         if let Some(other) = self.node_of(peer).filter(|&other| other != node) {
-            return Err(PlanError::PeerTwice {
-                peer: peer.to_owned(),
-                first: other,
-                second: node,
-            });
+            return Err(PlanError::PeerTwice { peer: peer.to_owned(), first: other, second: node });
         }
         self.peers[node] = Some(peer.to_owned());
         Ok(())
@@ -254,11 +250,7 @@ impl Plan {
 
     /// The nodes, in the order of their numbers: name, and peer once bound.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = (&str, Option<&str>)> {
-        self.base
-            .names()
-            .iter()
-            .zip(&self.peers)
-            .map(|(name, peer)| (name.as_str(), peer.as_deref()))
+        self.base.names().iter().zip(&self.peers).map(|(name, peer)| (name.as_str(), peer.as_deref()))
     }
 
     /// The peer a node is bound to.
@@ -270,9 +262,7 @@ impl Plan {
     /// The node a peer is bound to.
     #[must_use]
     pub fn node_of(&self, peer: &str) -> Option<usize> {
-        self.peers
-            .iter()
-            .position(|bound| bound.as_deref() == Some(peer))
+        self.peers.iter().position(|bound| bound.as_deref() == Some(peer))
     }
 
     /// The node of this name.
@@ -330,11 +320,7 @@ impl Plan {
     ///
     /// None for a plan that exists; the check is repeated along the way.
     pub fn recompute_forecast(&self) -> Result<Forecast, PlanError> {
-        Ok(Forecast::of_period(
-            self.node_count(),
-            self.medium,
-            &self.steps,
-        )?)
+        Ok(Forecast::of_period(self.node_count(), self.medium, &self.steps)?)
     }
 
     /// The fields of the stored forecast that are not what the steps give; none for an honest file.
@@ -352,11 +338,9 @@ impl Plan {
     ///
     /// The iteration for a plan of more than [`crate::spectrum::MAX_DENSE_NODES`] nodes did not converge.
     pub fn perron_weights(&self) -> Result<Vec<f64>, crate::spectrum::Unresolved> {
-        let unresolved = |error: crate::recurrence::RecurrenceError| crate::spectrum::Unresolved {
-            reason: error.to_string(),
-        };
-        let recurrent = crate::recurrence::recurrent_nodes(self.node_count(), &self.steps)
-            .map_err(unresolved)?;
+        let unresolved =
+            |error: crate::recurrence::RecurrenceError| crate::spectrum::Unresolved { reason: error.to_string() };
+        let recurrent = crate::recurrence::recurrent_nodes(self.node_count(), &self.steps).map_err(unresolved)?;
         crate::spectrum::perron_weights(self.node_count(), &self.steps, &recurrent)
     }
 

@@ -28,9 +28,7 @@ pub enum RecurrenceError {
         second: usize,
     },
     /// The recurrent class moves in a cycle.
-    #[error(
-        "mass at node {node} only comes back to it every {phases} periods: let some node keep a share"
-    )]
+    #[error("mass at node {node} only comes back to it every {phases} periods: let some node keep a share")]
     Periodic {
         /// A node of the class.
         node: usize,
@@ -51,44 +49,29 @@ pub fn recurrent_nodes(node_count: usize, steps: &[Step]) -> Result<Vec<usize>, 
     let components = kosaraju_scc(&graph);
     let mut component_of = vec![0; graph.node_count()];
     for (number, component) in components.iter().enumerate() {
-        component
-            .iter()
-            .for_each(|pair| component_of[pair.index()] = number);
+        component.iter().for_each(|pair| component_of[pair.index()] = number);
     }
     let is_closed = |component: &Vec<NodeIndex<usize>>| {
-        component.iter().all(|&pair| {
-            graph
-                .neighbors(pair)
-                .all(|next| component_of[next.index()] == component_of[pair.index()])
-        })
+        component
+            .iter()
+            .all(|&pair| graph.neighbors(pair).all(|next| component_of[next.index()] == component_of[pair.index()]))
     };
     // Every pair leads on to the next step, so each closed component holds pairs of step 0, which are numbered first.
     let mut classes: Vec<Vec<usize>> = Vec::new();
     for component in components.iter().filter(|component| is_closed(component)) {
-        let mut nodes: Vec<usize> = component
-            .iter()
-            .map(|pair| pair.index())
-            .filter(|&pair| pair < node_count)
-            .collect();
+        let mut nodes: Vec<usize> =
+            component.iter().map(|pair| pair.index()).filter(|&pair| pair < node_count).collect();
         nodes.sort_unstable();
         classes.push(nodes);
     }
     classes.sort_unstable();
     if let [first, second, ..] = &classes[..] {
-        return Err(RecurrenceError::SeveralClasses {
-            first: first[0],
-            second: second[0],
-        });
+        return Err(RecurrenceError::SeveralClasses { first: first[0], second: second[0] });
     }
     let class = classes.pop().unwrap_or_default();
-    let phases = class
-        .first()
-        .map_or(1, |&node| cycle_divisor(&graph, node) / steps.len().max(1));
+    let phases = class.first().map_or(1, |&node| cycle_divisor(&graph, node) / steps.len().max(1));
     if phases > 1 {
-        return Err(RecurrenceError::Periodic {
-            node: class[0],
-            phases,
-        });
+        return Err(RecurrenceError::Periodic { node: class[0], phases });
     }
     Ok(class)
 }
@@ -149,19 +132,12 @@ mod tests {
 
     /// A step on `n` nodes in which mass moves exactly along the given `(from, to)` pairs; columns need not sum to 1.
     fn pattern(n: usize, moves: &[(usize, usize)]) -> Step {
-        let mut draft = StepDraft {
-            keep: vec![0.0; n],
-            ..StepDraft::default()
-        };
+        let mut draft = StepDraft { keep: vec![0.0; n], ..StepDraft::default() };
         for &(from, to) in moves {
             if from == to {
                 draft.keep[from] = 0.5;
             } else {
-                draft.links.push(WeightedLink {
-                    from,
-                    to,
-                    weight: 0.5,
-                });
+                draft.links.push(WeightedLink { from, to, weight: 0.5 });
             }
         }
         Step::sorted(draft)
@@ -174,9 +150,8 @@ mod tests {
             prop::collection::vec(columns, steps).prop_map(move |steps| {
                 let step = |columns: Vec<std::collections::BTreeSet<usize>>| {
                     let columns = columns.into_iter().enumerate();
-                    let moves: Vec<_> = columns
-                        .flat_map(|(from, to)| to.into_iter().map(move |to| (from, to)))
-                        .collect();
+                    let moves: Vec<_> =
+                        columns.flat_map(|(from, to)| to.into_iter().map(move |to| (from, to))).collect();
                     pattern(n, &moves)
                 };
                 (n, steps.into_iter().map(step).collect())
@@ -190,13 +165,8 @@ mod tests {
         here[source] = true;
         for step in (0..periods).flat_map(|_| steps) {
             let mut next = vec![false; n];
-            (0..n)
-                .filter(|&node| here[node] && step.keep()[node] > 0.0)
-                .for_each(|node| next[node] = true);
-            step.links()
-                .iter()
-                .filter(|link| here[link.from])
-                .for_each(|link| next[link.to] = true);
+            (0..n).filter(|&node| here[node] && step.keep()[node] > 0.0).for_each(|node| next[node] = true);
+            step.links().iter().filter(|link| here[link.from]).for_each(|link| next[link.to] = true);
             here = next;
         }
         here
@@ -219,10 +189,7 @@ mod tests {
     #[test]
     fn two_halves_that_never_meet_are_several_classes() {
         let apart = pattern(4, &[(0, 1), (1, 0), (0, 0), (2, 3), (3, 2), (2, 2)]);
-        let error = RecurrenceError::SeveralClasses {
-            first: 0,
-            second: 2,
-        };
+        let error = RecurrenceError::SeveralClasses { first: 0, second: 2 };
         assert_eq!(recurrent_nodes(4, &[apart]), Err(error));
     }
 

@@ -51,11 +51,7 @@ pub fn second_modulus(node_count: usize, steps: &[Step]) -> Result<f64, Unresolv
 /// # Errors
 ///
 /// The iteration did not converge.
-pub fn perron_weights(
-    node_count: usize,
-    steps: &[Step],
-    recurrent: &[usize],
-) -> Result<Vec<f64>, Unresolved> {
+pub fn perron_weights(node_count: usize, steps: &[Step], recurrent: &[usize]) -> Result<Vec<f64>, Unresolved> {
     if node_count <= MAX_DENSE_NODES {
         Ok(dense::perron(&dense::product(node_count, steps), recurrent))
     } else {
@@ -68,27 +64,11 @@ fn moduli(matrix: &Mat<f64>) -> Result<Vec<f64>, Unresolved> {
     let n = matrix.nrows();
     let (mut re, mut im) = (Diag::zeros(n), Diag::zeros(n));
     let no = ComputeEigenvectors::No;
-    let mut memory = MemBuffer::new(evd::evd_scratch::<f64>(
-        n,
-        no,
-        no,
-        Par::Seq,
-        Default::default(),
-    ));
+    let mut memory = MemBuffer::new(evd::evd_scratch::<f64>(n, no, no, Par::Seq, Default::default()));
     let stack = MemStack::new(&mut memory);
-    let solved = evd::evd_real(
-        matrix.as_ref(),
-        re.as_mut(),
-        im.as_mut(),
-        None,
-        None,
-        Par::Seq,
-        stack,
-        Default::default(),
-    );
-    solved.map_err(|error| Unresolved {
-        reason: format!("the eigenvalue solver failed: {error:?}"),
-    })?;
+    let solved =
+        evd::evd_real(matrix.as_ref(), re.as_mut(), im.as_mut(), None, None, Par::Seq, stack, Default::default());
+    solved.map_err(|error| Unresolved { reason: format!("the eigenvalue solver failed: {error:?}") })?;
     let parts = re.column_vector().iter().zip(im.column_vector().iter());
     Ok(descending(parts.map(|(re, im)| re.hypot(*im)).collect()))
 }
@@ -98,31 +78,11 @@ fn symmetric_moduli(matrix: &Mat<f64>) -> Result<Vec<f64>, Unresolved> {
     let n = matrix.nrows();
     let mut values = Diag::zeros(n);
     let no = ComputeEigenvectors::No;
-    let mut memory = MemBuffer::new(evd::self_adjoint_evd_scratch::<f64>(
-        n,
-        no,
-        Par::Seq,
-        Default::default(),
-    ));
+    let mut memory = MemBuffer::new(evd::self_adjoint_evd_scratch::<f64>(n, no, Par::Seq, Default::default()));
     let stack = MemStack::new(&mut memory);
-    let solved = evd::self_adjoint_evd(
-        matrix.as_ref(),
-        values.as_mut(),
-        None,
-        Par::Seq,
-        stack,
-        Default::default(),
-    );
-    solved.map_err(|error| Unresolved {
-        reason: format!("the eigenvalue solver failed: {error:?}"),
-    })?;
-    Ok(descending(
-        values
-            .column_vector()
-            .iter()
-            .map(|value| value.abs())
-            .collect(),
-    ))
+    let solved = evd::self_adjoint_evd(matrix.as_ref(), values.as_mut(), None, Par::Seq, stack, Default::default());
+    solved.map_err(|error| Unresolved { reason: format!("the eigenvalue solver failed: {error:?}") })?;
+    Ok(descending(values.column_vector().iter().map(|value| value.abs()).collect()))
 }
 
 fn descending(mut values: Vec<f64>) -> Vec<f64> {
@@ -146,10 +106,7 @@ mod tests {
     /// The directed ring, whose second eigenvalues are a complex pair.
     fn directed_ring(n: usize) -> (usize, Vec<Step>) {
         let ring = Topology::generate(&format!("ring:n={n}")).unwrap();
-        let options = DesignOptions {
-            extra_edges: ExtraEdges::Exactly(1),
-            ..DesignOptions::default()
-        };
+        let options = DesignOptions { extra_edges: ExtraEdges::Exactly(1), ..DesignOptions::default() };
         let plan = design(&ring, Method::NguyenHe, &options).unwrap();
         assert_eq!(plan.forecast().max_out_degree, 1);
         (n, plan.steps().to_vec())
@@ -185,9 +142,7 @@ mod tests {
         let masses = perron_weights(n, &steps, &recurrent_nodes(n, &steps).unwrap()).unwrap();
         assert!((masses.iter().sum::<f64>() - n as f64).abs() < 1e-10);
         let (mut mixed, mut scratch) = (masses.clone(), vec![0.0; n]);
-        steps
-            .iter()
-            .for_each(|step| step.mix(&mut mixed, &mut scratch));
+        steps.iter().for_each(|step| step.mix(&mut mixed, &mut scratch));
         for (before, after) in masses.iter().zip(mixed) {
             assert!((before - after).abs() <= 1e-12 * before);
         }
@@ -196,11 +151,7 @@ mod tests {
     #[test]
     fn a_directed_ring_has_the_modulus_of_its_cosine() {
         let (n, steps) = directed_ring(12);
-        assert_close(
-            second_modulus(n, &steps).unwrap(),
-            (std::f64::consts::PI / 12.0).cos(),
-            "ring",
-        );
+        assert_close(second_modulus(n, &steps).unwrap(), (std::f64::consts::PI / 12.0).cos(), "ring");
     }
 
     #[test]
@@ -215,11 +166,6 @@ mod tests {
     fn an_iteration_that_does_not_converge_says_so() {
         let (n, steps) = steps_of("ring:n=1200", Method::SgpUniform);
         let error = second_modulus(n, &steps).unwrap_err();
-        assert!(
-            error
-                .reason
-                .starts_with("power iteration stopped at a relative residual of"),
-            "{error}"
-        );
+        assert!(error.reason.starts_with("power iteration stopped at a relative residual of"), "{error}");
     }
 }

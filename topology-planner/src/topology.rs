@@ -63,18 +63,10 @@ impl Topology {
         let hearing = Adjacency::new(&names, edges)?;
         let components = hearing.components();
         if components.len() > 1 {
-            let named =
-                |nodes: &Vec<usize>| nodes.iter().map(|&node| names[node].clone()).collect();
-            return Err(TopologyError::Disconnected {
-                components: Components(components.iter().map(named).collect()),
-            });
+            let named = |nodes: &Vec<usize>| nodes.iter().map(|&node| names[node].clone()).collect();
+            return Err(TopologyError::Disconnected { components: Components(components.iter().map(named).collect()) });
         }
-        Ok(Self {
-            names,
-            hearing,
-            interference: None,
-            positions: None,
-        })
+        Ok(Self { names, hearing, interference: None, positions: None })
     }
 
     /// Reads a topology from text, whatever its format:
@@ -150,15 +142,9 @@ impl Topology {
     /// An edge out of range, a self-loop, or an edge of the topology that is missing.
     pub fn with_interference(mut self, edges: &[(usize, usize)]) -> Result<Self, TopologyError> {
         let interference = Adjacency::new(&self.names, edges)?;
-        let missing = self
-            .edges()
-            .iter()
-            .find(|&&(u, v)| interference.neighbors[u].binary_search(&v).is_err());
+        let missing = self.edges().iter().find(|&&(u, v)| interference.neighbors[u].binary_search(&v).is_err());
         if let Some(&(u, v)) = missing {
-            return Err(TopologyError::InterferenceMissesEdge {
-                u: self.names[u].clone(),
-                v: self.names[v].clone(),
-            });
+            return Err(TopologyError::InterferenceMissesEdge { u: self.names[u].clone(), v: self.names[v].clone() });
         }
         self.interference = Some(interference);
         Ok(self)
@@ -168,8 +154,7 @@ impl Topology {
     /// per node.
     #[must_use]
     pub fn with_positions(mut self, positions: Vec<[f64; 2]>) -> Self {
-        let fits = positions.len() == self.node_count()
-            && positions.iter().flatten().all(|x| x.is_finite());
+        let fits = positions.len() == self.node_count() && positions.iter().flatten().all(|x| x.is_finite());
         self.positions = fits.then_some(positions);
         self
     }
@@ -201,28 +186,19 @@ impl Topology {
     /// Whether the two nodes hear each other.
     #[must_use]
     pub fn has_edge(&self, u: usize, v: usize) -> bool {
-        self.hearing
-            .neighbors
-            .get(u)
-            .is_some_and(|row| row.binary_search(&v).is_ok())
+        self.hearing.neighbors.get(u).is_some_and(|row| row.binary_search(&v).is_ok())
     }
 
     /// The edges of the interference graph, if it is not the topology itself.
     #[must_use]
     pub fn interference_edges(&self) -> Option<&[(usize, usize)]> {
-        self.interference
-            .as_ref()
-            .map(|graph| graph.edges.as_slice())
+        self.interference.as_ref().map(|graph| graph.edges.as_slice())
     }
 
     /// Whose transmissions reach `node`, wanted or not: its neighbours in the interference graph, ascending.
     #[must_use]
     pub fn interferers(&self, node: usize) -> &[usize] {
-        &self
-            .interference
-            .as_ref()
-            .unwrap_or(&self.hearing)
-            .neighbors[node]
+        &self.interference.as_ref().unwrap_or(&self.hearing).neighbors[node]
     }
 
     /// Whether a transmission of one node reaches the other, wanted or not. A node always reaches itself.
@@ -243,12 +219,8 @@ impl Topology {
         for (new, &old) in order.iter().enumerate() {
             number[old] = new;
         }
-        let renumber = |edges: &[(usize, usize)]| {
-            edges
-                .iter()
-                .map(|&(u, v)| (number[u], number[v]))
-                .collect::<Vec<_>>()
-        };
+        let renumber =
+            |edges: &[(usize, usize)]| edges.iter().map(|&(u, v)| (number[u], number[v])).collect::<Vec<_>>();
         let names = order.iter().map(|&old| self.names[old].clone()).collect();
         let topology = Self::new(names, &renumber(self.edges()))?;
         match self.interference_edges() {
@@ -269,25 +241,17 @@ impl Adjacency {
         let mut ordered = Vec::with_capacity(edges.len());
         for &(u, v) in edges {
             if u.max(v) >= names.len() {
-                return Err(TopologyError::UnknownNumber {
-                    u,
-                    v,
-                    nodes: names.len(),
-                });
+                return Err(TopologyError::UnknownNumber { u, v, nodes: names.len() });
             }
             if u == v {
-                return Err(TopologyError::SelfLoop {
-                    node: names[u].clone(),
-                });
+                return Err(TopologyError::SelfLoop { node: names[u].clone() });
             }
             ordered.push((u.min(v), u.max(v)));
         }
         ordered.sort_unstable();
         ordered.dedup();
         if ordered.len() > MAX_EDGES {
-            return Err(TopologyError::TooManyEdges {
-                edges: ordered.len(),
-            });
+            return Err(TopologyError::TooManyEdges { edges: ordered.len() });
         }
         let mut neighbors = vec![Vec::new(); names.len()];
         for &(u, v) in &ordered {
@@ -297,10 +261,7 @@ impl Adjacency {
         for row in &mut neighbors {
             row.sort_unstable();
         }
-        Ok(Self {
-            edges: ordered,
-            neighbors,
-        })
+        Ok(Self { edges: ordered, neighbors })
     }
 
     /// The connected components, each ascending, in the order of their lowest nodes.
@@ -355,9 +316,7 @@ impl Builder {
             return Err(TopologyError::TooManyNodes { nodes: number + 1 });
         }
         if self.numbers.insert(name.to_owned(), number).is_some() {
-            return Err(TopologyError::DuplicateName {
-                name: name.to_owned(),
-            });
+            return Err(TopologyError::DuplicateName { name: name.to_owned() });
         }
         self.names.push(name.to_owned());
         Ok(number)
@@ -369,21 +328,13 @@ impl Builder {
             return Err(TopologyError::Empty);
         }
         self.one_way.sort_unstable();
-        self.edges
-            .iter_mut()
-            .for_each(|edge| *edge = (edge.0.min(edge.1), edge.0.max(edge.1)));
+        self.edges.iter_mut().for_each(|edge| *edge = (edge.0.min(edge.1), edge.0.max(edge.1)));
         self.edges.sort_unstable();
         for &(from, to) in &self.one_way {
             let has_reverse = self.one_way.binary_search(&(to, from)).is_ok()
-                || self
-                    .edges
-                    .binary_search(&(from.min(to), from.max(to)))
-                    .is_ok();
+                || self.edges.binary_search(&(from.min(to), from.max(to))).is_ok();
             if !has_reverse {
-                return Err(TopologyError::OneWay {
-                    from: self.names[from].clone(),
-                    to: self.names[to].clone(),
-                });
+                return Err(TopologyError::OneWay { from: self.names[from].clone(), to: self.names[to].clone() });
             }
         }
         self.edges.append(&mut self.one_way);
@@ -396,9 +347,7 @@ fn check_names(names: &[String]) -> Result<(), TopologyError> {
         return Err(TopologyError::Empty);
     }
     if names.len() == 1 {
-        return Err(TopologyError::SingleNode {
-            node: names[0].clone(),
-        });
+        return Err(TopologyError::SingleNode { node: names[0].clone() });
     }
     if names.len() > MAX_NODES {
         return Err(TopologyError::TooManyNodes { nodes: names.len() });
@@ -406,13 +355,10 @@ fn check_names(names: &[String]) -> Result<(), TopologyError> {
     let mut sorted: Vec<&str> = names.iter().map(String::as_str).collect();
     sorted.sort_unstable();
     if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(TopologyError::DuplicateName {
-            name: pair[0].to_owned(),
-        });
+        return Err(TopologyError::DuplicateName { name: pair[0].to_owned() });
     }
-    let unusable = |name: &&String| {
-        name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control)
-    };
+    let unusable =
+        |name: &&String| name.is_empty() || name.len() > MAX_NAME_BYTES || name.chars().any(char::is_control);
     match names.iter().position(|name| unusable(&name)) {
         Some(node) => Err(TopologyError::UnusableName { node }),
         None => Ok(()),

@@ -25,9 +25,7 @@ use serde_json::Value;
 
 /// A file or folder of the shared material, if this checkout has it.
 fn shared(path: &str) -> Option<PathBuf> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../shared")
-        .join(path);
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared").join(path);
     if !path.exists() {
         println!("skipped: {} is not here", path.display());
         return None;
@@ -40,32 +38,18 @@ fn cases() -> Vec<(String, Value)> {
     let Some(folder) = shared("golden/planner") else {
         return Vec::new();
     };
-    let mut paths: Vec<PathBuf> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
+    let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     let named = |path: PathBuf| {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        (
-            name,
-            serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap(),
-        )
+        (name, serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap())
     };
-    paths
-        .into_iter()
-        .map(named)
-        .filter(|(name, _)| name != "conflicts")
-        .collect()
+    paths.into_iter().map(named).filter(|(name, _)| name != "conflicts").collect()
 }
 
 fn topology(base: &Value) -> Topology {
     let n = base["n"].as_u64().unwrap() as usize;
-    Topology::new(
-        (0..n).map(|node| node.to_string()).collect(),
-        &pairs(&base["edges"]),
-    )
-    .unwrap()
+    Topology::new((0..n).map(|node| node.to_string()).collect(), &pairs(&base["edges"])).unwrap()
 }
 
 fn pairs(list: &Value) -> Vec<(usize, usize)> {
@@ -73,10 +57,7 @@ fn pairs(list: &Value) -> Vec<(usize, usize)> {
 }
 
 fn links(list: &Value) -> Vec<Link> {
-    pairs(list)
-        .into_iter()
-        .map(|(from, to)| Link::new(from, to))
-        .collect()
+    pairs(list).into_iter().map(|(from, to)| Link::new(from, to)).collect()
 }
 
 fn slots(list: &Value) -> Vec<Vec<Link>> {
@@ -88,10 +69,7 @@ fn number(value: &Value) -> usize {
 }
 
 fn assert_close(a: f64, b: f64, what: &str) {
-    assert!(
-        (a - b).abs() <= 1e-7 * b.abs().max(1.0),
-        "{what}: {a} instead of {b}"
-    );
+    assert!((a - b).abs() <= 1e-7 * b.abs().max(1.0), "{what}: {a} instead of {b}");
 }
 
 #[test]
@@ -100,20 +78,14 @@ fn conflicts_are_those_of_literal_enumeration() {
         return;
     };
     let document: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
-    let cases = document
-        .as_array()
-        .cloned()
-        .unwrap_or_else(|| document["cases"].as_array().unwrap().clone());
+    let cases = document.as_array().cloned().unwrap_or_else(|| document["cases"].as_array().unwrap().clone());
     assert!(!cases.is_empty());
     for case in cases {
         let topology = topology(&case["base"]);
         let graph = ConflictGraph::new(&topology, links(&case["links"]));
         let mut found = Vec::new();
         for (index, &link) in graph.links().iter().enumerate() {
-            let later = graph
-                .conflicts_of(index)
-                .into_iter()
-                .filter(|&other| other > index);
+            let later = graph.conflicts_of(index).into_iter().filter(|&other| other > index);
             found.extend(later.map(|other| (link, graph.links()[other])));
         }
         let expected: Vec<(Link, Link)> = case["conflicts"]
@@ -135,20 +107,10 @@ fn spanning_trees_are_within_one_of_the_least_degree() {
         let topology = topology(&case["base"]);
         let tree = minimum_degree_spanning_tree(&topology);
         assert_eq!(tree.len() + 1, topology.node_count(), "{name}");
-        assert!(
-            Topology::new(topology.names().to_vec(), &tree).is_ok(),
-            "{name}: the tree does not span"
-        );
-        let degree = |node| {
-            tree.iter()
-                .filter(|&&(u, v)| u == node || v == node)
-                .count()
-        };
+        assert!(Topology::new(topology.names().to_vec(), &tree).is_ok(), "{name}: the tree does not span");
+        let degree = |node| tree.iter().filter(|&&(u, v)| u == node || v == node).count();
         let degree = (0..topology.node_count()).map(degree).max().unwrap();
-        assert!(
-            degree <= number(&case["mdst"]["max_allowed"]),
-            "{name}: degree {degree}"
-        );
+        assert!(degree <= number(&case["mdst"]["max_allowed"]), "{name}: degree {degree}");
     }
 }
 
@@ -161,12 +123,7 @@ fn step_4_gives_the_reference_links_when_fed_the_reference_slots() {
             let augmented = augment(&topology, slots(&reference["step3_slots"]));
             let mut links_found: Vec<Link> = augmented.iter().flatten().copied().collect();
             links_found.sort_unstable();
-            assert_eq!(
-                links_found,
-                links(&reference["final_links"]),
-                "{name}, K = {}",
-                case["K"]
-            );
+            assert_eq!(links_found, links(&reference["final_links"]), "{name}, K = {}", case["K"]);
             let mut expected = slots(&reference["final_slots"]);
             expected.iter_mut().for_each(|slot| slot.sort_unstable());
             assert_eq!(augmented, expected, "{name}, K = {}", case["K"]);
@@ -187,11 +144,7 @@ fn steps_2_and_3_give_the_reference_graphs_when_fed_the_reference_trees() {
             edges.sort_unstable();
             assert_eq!(edges, pairs(&reference["und"]), "{name}, K = {extra}");
             let oriented = orient(topology.node_count(), &edges);
-            assert_eq!(
-                oriented,
-                links(&reference["step3_links"]),
-                "{name}, K = {extra}"
-            );
+            assert_eq!(oriented, links(&reference["step3_links"]), "{name}, K = {extra}");
             let graph = Digraph::new(topology.node_count(), oriented);
             let diameter = usize::from(Distances::of(&graph).diameter());
             assert_eq!(diameter, number(&reference["step3"]["diam"]));
@@ -209,13 +162,7 @@ fn colourings_stay_within_the_known_bounds() {
             let graph = ConflictGraph::new(&topology, links(&case["reference"]["step3_links"]));
             let colors = coloring::dsatur(&graph);
             for (link, &color) in colors.iter().enumerate() {
-                assert!(
-                    graph
-                        .conflicts_of(link)
-                        .iter()
-                        .all(|&other| colors[other] != color),
-                    "{name}"
-                );
+                assert!(graph.conflicts_of(link).iter().all(|&other| colors[other] != color), "{name}");
             }
             let tau = colors.iter().max().unwrap() + 1;
             let least = number(&case["invariants"]["tau_step3_range"][0]);
@@ -223,11 +170,7 @@ fn colourings_stay_within_the_known_bounds() {
                 "{name}, K = {}: {tau} slots, at least {least}, reference {}",
                 case["K"], case["reference"]["dsatur_tau"]
             );
-            assert!(
-                least <= tau && tau <= least + 2,
-                "{name}, K = {}: {tau} slots, {least} are possible",
-                case["K"]
-            );
+            assert!(least <= tau && tau <= least + 2, "{name}, K = {}: {tau} slots, {least} are possible", case["K"]);
         }
     }
 }
@@ -239,10 +182,7 @@ fn designs_meet_every_invariant() {
         for case in case["cases"].as_array().unwrap() {
             let extra = number(&case["K"]);
             let invariants = &case["invariants"];
-            let options = DesignOptions {
-                extra_edges: ExtraEdges::Exactly(extra),
-                ..DesignOptions::default()
-            };
+            let options = DesignOptions { extra_edges: ExtraEdges::Exactly(extra), ..DesignOptions::default() };
             let plan = design(&topology, Method::NguyenHe, &options).unwrap();
             let what = format!("{name}, K = {extra}");
             let mut edges = minimum_degree_spanning_tree(&topology);
@@ -252,42 +192,23 @@ fn designs_meet_every_invariant() {
             let step_3 = Digraph::new(topology.node_count(), orient(topology.node_count(), &edges));
             assert_eq!(step_3.first_cut_off(), None, "{what}");
             let conflicts = ConflictGraph::new(&topology, step_3.links().collect());
-            let conflict_degree = (0..conflicts.links().len())
-                .map(|link| conflicts.conflicts_of(link).len())
-                .max()
-                .unwrap();
+            let conflict_degree =
+                (0..conflicts.links().len()).map(|link| conflicts.conflicts_of(link).len()).max().unwrap();
             // [NH] Lemma 4.4, on our own step-3 graph: each conflict is at one of the two ends' neighbourhoods.
-            let around = (0..topology.node_count())
-                .map(|node| topology.neighbors(node).len())
-                .max()
-                .unwrap()
-                + 1;
-            assert!(
-                conflict_degree <= around * (step_3.max_in_degree() + step_3.max_out_degree()),
-                "{what}"
-            );
+            let around = (0..topology.node_count()).map(|node| topology.neighbors(node).len()).max().unwrap() + 1;
+            assert!(conflict_degree <= around * (step_3.max_in_degree() + step_3.max_out_degree()), "{what}");
             let tau = coloring::dsatur(&conflicts).into_iter().max().unwrap() + 1;
             let forecast = plan.forecast();
-            assert_eq!(
-                forecast.slots_per_period, tau,
-                "{what}: step 4 costs no slot"
-            );
+            assert_eq!(forecast.slots_per_period, tau, "{what}: step 4 costs no slot");
             let before = usize::from(Distances::of(&step_3).diameter());
             assert!(forecast.diameter <= before, "{what}");
             let factor = ln_iteration_factor(forecast.diameter, forecast.max_out_degree);
-            assert!(
-                factor <= ln_iteration_factor(before, step_3.max_out_degree()) + 1e-9,
-                "{what}"
-            );
+            assert!(factor <= ln_iteration_factor(before, step_3.max_out_degree()) + 1e-9, "{what}");
             let ln_16 = ln_objective_16(tau, forecast.diameter, forecast.max_out_degree);
             assert_close(forecast.ln_objective_16.unwrap(), ln_16, &what);
             assert_eq!(plan.forecast_differences().unwrap(), [], "{what}");
             assert_eq!(Plan::from_json(&plan.to_json()).unwrap(), plan, "{what}");
-            assert_eq!(
-                Plan::from_postcard(&plan.to_postcard().unwrap()).unwrap(),
-                plan,
-                "{what}"
-            );
+            assert_eq!(Plan::from_postcard(&plan.to_postcard().unwrap()).unwrap(), plan, "{what}");
         }
     }
 }
@@ -296,10 +217,7 @@ fn designs_meet_every_invariant() {
 fn the_spectrum_is_that_of_the_reference() {
     for (name, case) in cases() {
         let base = topology(&case["base"]);
-        for (method, key) in [
-            (Method::SgpUniform, "lam2_uniform"),
-            (Method::DPsgd, "lam2_mh"),
-        ] {
+        for (method, key) in [(Method::SgpUniform, "lam2_uniform"), (Method::DPsgd, "lam2_mh")] {
             let plan = design(&base, method, &DesignOptions::default()).unwrap();
             assert_close(
                 plan.forecast().lambda_2.unwrap(),
@@ -309,38 +227,14 @@ fn the_spectrum_is_that_of_the_reference() {
         }
         for case in case["cases"].as_array().unwrap() {
             let reference = &case["reference"];
-            let plan = plan_of(
-                &base,
-                &links(&reference["final_links"]),
-                &slots(&reference["final_slots"]),
-            );
+            let plan = plan_of(&base, &links(&reference["final_links"]), &slots(&reference["final_slots"]));
             let forecast = plan.forecast();
             let what = format!("{name}, K = {}", case["K"]);
-            assert_close(
-                forecast.lambda_2.unwrap(),
-                reference["lam2_uniform"].as_f64().unwrap(),
-                &what,
-            );
-            assert_close(
-                forecast.perron_min.unwrap(),
-                reference["perron_min"].as_f64().unwrap(),
-                &what,
-            );
-            assert_close(
-                forecast.ln_objective_16.unwrap(),
-                reference["ln16_final"].as_f64().unwrap(),
-                &what,
-            );
-            assert_close(
-                forecast.ln_objective_19,
-                reference["ln19_final"].as_f64().unwrap(),
-                &what,
-            );
-            assert_eq!(
-                forecast.max_in_degree,
-                number(&reference["final"]["din"]),
-                "{what}"
-            );
+            assert_close(forecast.lambda_2.unwrap(), reference["lam2_uniform"].as_f64().unwrap(), &what);
+            assert_close(forecast.perron_min.unwrap(), reference["perron_min"].as_f64().unwrap(), &what);
+            assert_close(forecast.ln_objective_16.unwrap(), reference["ln16_final"].as_f64().unwrap(), &what);
+            assert_close(forecast.ln_objective_19, reference["ln19_final"].as_f64().unwrap(), &what);
+            assert_eq!(forecast.max_in_degree, number(&reference["final"]["din"]), "{what}");
         }
     }
 }
@@ -359,11 +253,7 @@ fn plan_of(base: &Topology, links: &[Link], slots: &[Vec<Link>]) -> Plan {
         method: "reference".to_owned(),
         parameters: Default::default(),
         medium: Medium::Broadcast,
-        steps: vec![StepDraft {
-            keep,
-            links,
-            slots: slots.to_vec(),
-        }],
+        steps: vec![StepDraft { keep, links, slots: slots.to_vec() }],
         local_steps: 1,
     })
     .unwrap()
@@ -374,19 +264,10 @@ fn vanilla_slots_are_no_fewer_than_the_lower_bound() {
     for (name, case) in cases() {
         let base = topology(&case["base"]);
         let plan = design(&base, Method::SgpUniform, &DesignOptions::default()).unwrap();
-        let (tau, least) = (
-            plan.forecast().slots_per_period,
-            number(&case["vanilla"]["tau_lb"]),
-        );
-        println!(
-            "{name}: vanilla {tau} slots, at least {least}, reference dsatur {}",
-            case["vanilla"]["dsatur"]
-        );
+        let (tau, least) = (plan.forecast().slots_per_period, number(&case["vanilla"]["tau_lb"]));
+        println!("{name}: vanilla {tau} slots, at least {least}, reference dsatur {}", case["vanilla"]["dsatur"]);
         assert!(least <= tau, "{name}");
-        assert!(
-            tau <= number(&case["vanilla"]["largest_first"]).max(least),
-            "{name}: {tau} slots"
-        );
+        assert!(tau <= number(&case["vanilla"]["largest_first"]).max(least), "{name}: {tau} slots");
     }
 }
 
@@ -418,29 +299,11 @@ fn shared_topologies_are_read_whole() {
         let path = entry.unwrap().path();
         let text = fs::read_to_string(&path).unwrap();
         let document: Value = serde_json::from_str(&text).unwrap();
-        let topology =
-            Topology::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        assert_eq!(
-            topology.node_count(),
-            number(&document["num_nodes"]),
-            "{}",
-            path.display()
-        );
-        assert_eq!(
-            topology.edges().len(),
-            number(&document["num_edges"]),
-            "{}",
-            path.display()
-        );
-        let placed = document["positions"]
-            .as_object()
-            .map_or(0, serde_json::Map::len);
+        let topology = Topology::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert_eq!(topology.node_count(), number(&document["num_nodes"]), "{}", path.display());
+        assert_eq!(topology.edges().len(), number(&document["num_edges"]), "{}", path.display());
+        let placed = document["positions"].as_object().map_or(0, serde_json::Map::len);
         let is_placed = placed == topology.node_count();
-        assert_eq!(
-            topology.positions().is_some(),
-            is_placed,
-            "{}",
-            path.display()
-        );
+        assert_eq!(topology.positions().is_some(), is_placed, "{}", path.display());
     }
 }

@@ -21,26 +21,12 @@ use proptest::prelude::*;
 fn topologies(nodes: std::ops::RangeInclusive<usize>) -> impl Strategy<Value = Topology> {
     let parts = nodes.prop_flat_map(|n| {
         let parents = prop::collection::vec(any::<prop::sample::Index>(), n - 1);
-        (
-            Just(n),
-            parents,
-            prop::collection::vec(0.0..1.0_f64, n * (n - 1) / 2),
-            0.0..1.0_f64,
-        )
+        (Just(n), parents, prop::collection::vec(0.0..1.0_f64, n * (n - 1) / 2), 0.0..1.0_f64)
     });
     parts.prop_map(|(n, parents, draws, density)| {
-        let mut edges: Vec<_> = parents
-            .iter()
-            .enumerate()
-            .map(|(at, parent)| (parent.index(at + 1), at + 1))
-            .collect();
+        let mut edges: Vec<_> = parents.iter().enumerate().map(|(at, parent)| (parent.index(at + 1), at + 1)).collect();
         let pairs = (0..n).flat_map(|u| (u + 1..n).map(move |v| (u, v)));
-        edges.extend(
-            pairs
-                .zip(draws)
-                .filter(|&(_, draw)| draw < density * density)
-                .map(|(pair, _)| pair),
-        );
+        edges.extend(pairs.zip(draws).filter(|&(_, draw)| draw < density * density).map(|(pair, _)| pair));
         Topology::new((0..n).map(|node| node.to_string()).collect(), &edges).unwrap()
     })
 }
@@ -58,10 +44,7 @@ fn floyd_warshall(graph: &Digraph) -> Vec<Vec<usize>> {
     let mut hops = vec![vec![usize::MAX / 2; n]; n];
     for (node, row) in hops.iter_mut().enumerate() {
         row[node] = 0;
-        graph
-            .successors(node)
-            .iter()
-            .for_each(|&next| row[next] = 1);
+        graph.successors(node).iter().for_each(|&next| row[next] = 1);
     }
     for via in 0..n {
         for from in 0..n {
@@ -76,8 +59,7 @@ fn floyd_warshall(graph: &Digraph) -> Vec<Vec<usize>> {
 /// The conflict rule as [NH] section 2.4 writes it, condition by condition.
 fn literal_conflict(topology: &Topology, a: Link, b: Link) -> bool {
     let half_duplex = a.from == b.to || a.to == b.from;
-    let interference =
-        a.from != b.from && (topology.has_edge(a.from, b.to) || topology.has_edge(b.from, a.to));
+    let interference = a.from != b.from && (topology.has_edge(a.from, b.to) || topology.has_edge(b.from, a.to));
     let same_receiver = a.from != b.from && a.to == b.to;
     half_duplex || interference || same_receiver
 }
@@ -93,20 +75,14 @@ fn literal_augment(topology: &Topology, mut slots: Vec<Vec<Link>>) -> Vec<Vec<Li
     let gamma = factor(&slots) + 1e-9;
     loop {
         let mut best: Option<(f64, Link, usize)> = None;
-        let mut all: Vec<Link> = topology
-            .edges()
-            .iter()
-            .flat_map(|&(u, v)| [Link::new(u, v), Link::new(v, u)])
-            .collect();
+        let mut all: Vec<Link> =
+            topology.edges().iter().flat_map(|&(u, v)| [Link::new(u, v), Link::new(v, u)]).collect();
         all.sort_unstable();
         for link in all {
             if slots.iter().flatten().any(|&active| active == link) {
                 continue;
             }
-            let fits = |slot: &Vec<Link>| {
-                slot.iter()
-                    .all(|&other| !literal_conflict(topology, link, other))
-            };
+            let fits = |slot: &Vec<Link>| slot.iter().all(|&other| !literal_conflict(topology, link, other));
             let Some(slot) = slots.iter().position(fits) else {
                 continue;
             };
@@ -134,10 +110,7 @@ fn colorable(conflicts: &[Vec<usize>], chosen: &mut Vec<usize>, colors: usize) -
     }
     let used = chosen.iter().max().map_or(0, |&last| last + 1);
     for color in 0..colors.min(used + 1) {
-        if conflicts[at]
-            .iter()
-            .all(|&other| other >= at || chosen[other] != color)
-        {
+        if conflicts[at].iter().all(|&other| other >= at || chosen[other] != color) {
             chosen.push(color);
             if colorable(conflicts, chosen, colors) {
                 return true;
@@ -153,19 +126,9 @@ fn least_degree(topology: &Topology) -> usize {
     let (n, edges) = (topology.node_count(), topology.edges());
     let subsets = (0_u32..1 << edges.len()).filter(|set| set.count_ones() as usize == n - 1);
     let degree = |set: u32| {
-        let chosen: Vec<_> = (0..edges.len())
-            .filter(|at| set >> at & 1 == 1)
-            .map(|at| edges[at])
-            .collect();
+        let chosen: Vec<_> = (0..edges.len()).filter(|at| set >> at & 1 == 1).map(|at| edges[at]).collect();
         Topology::new(topology.names().to_vec(), &chosen).ok()?;
-        (0..n)
-            .map(|node| {
-                chosen
-                    .iter()
-                    .filter(|&&(u, v)| u == node || v == node)
-                    .count()
-            })
-            .max()
+        (0..n).map(|node| chosen.iter().filter(|&&(u, v)| u == node || v == node).count()).max()
     };
     subsets.filter_map(degree).min().unwrap()
 }
@@ -306,9 +269,6 @@ proptest! {
 fn nodes_that_no_path_joins_are_unreachable() {
     let graph = Digraph::new(3, [Link::new(0, 1)]);
     let distances = Distances::of(&graph);
-    assert_eq!(
-        (distances.between(0, 1), distances.between(1, 0)),
-        (1, UNREACHABLE)
-    );
+    assert_eq!((distances.between(0, 1), distances.between(1, 0)), (1, UNREACHABLE));
     assert_eq!(distance::diameter(&graph), None);
 }

@@ -14,8 +14,7 @@ fn generator_refusal(expression: &str) -> String {
 
 #[test]
 fn an_edge_list_names_its_nodes() {
-    let topology =
-        Topology::parse("# huts\r\nana ben\r\n\r\nben\tcho # the ridge\r\nben,ana\n").unwrap();
+    let topology = Topology::parse("# huts\r\nana ben\r\n\r\nben\tcho # the ridge\r\nben,ana\n").unwrap();
     assert_eq!(topology.names(), ["ana", "ben", "cho"]);
     assert_eq!(topology.edges(), [(0, 1), (1, 2)]);
 }
@@ -29,10 +28,7 @@ fn numbers_in_an_edge_list_are_put_in_order() {
 
 #[test]
 fn arrows_are_fine_when_they_come_in_pairs() {
-    assert_eq!(
-        Topology::parse("a -> b\nb -> a\n").unwrap().edges(),
-        [(0, 1)]
-    );
+    assert_eq!(Topology::parse("a -> b\nb -> a\n").unwrap().edges(), [(0, 1)]);
     assert_eq!(
         refusal("a -> b\nb -> c\nc -> b\n"),
         "\"a\" reaches \"b\" but not the other way round: a topology needs every link in both directions"
@@ -51,12 +47,7 @@ fn a_line_that_is_no_edge_is_refused_with_its_number() {
 
 #[test]
 fn nothing_is_an_empty_topology() {
-    for text in [
-        "",
-        " \n ",
-        "# only a comment\n",
-        r#"{"nodes": [], "edges": []}"#,
-    ] {
+    for text in ["", " \n ", "# only a comment\n", r#"{"nodes": [], "edges": []}"#] {
         assert_eq!(Topology::parse(text), Err(TopologyError::Empty), "{text:?}");
     }
     assert_eq!(
@@ -76,9 +67,7 @@ fn the_parts_of_a_disconnected_topology_are_named() {
         refusal("a b\nc d\nd e\n"),
         "the topology falls into 2 parts with no edge between them: {a, b}, {c, d, e}"
     );
-    let scattered: String = (0..12)
-        .map(|k| format!("{} {}\n", 2 * k, 2 * k + 1))
-        .collect();
+    let scattered: String = (0..12).map(|k| format!("{} {}\n", 2 * k, 2 * k + 1)).collect();
     assert!(refusal(&scattered).ends_with("{0, 1}, {2, 3}, {4, 5}, {6, 7} and 8 more parts"));
 }
 
@@ -94,14 +83,9 @@ fn json_nodes_may_be_numbers_strings_or_objects() {
 #[test]
 fn labels_become_names_only_where_all_differ() {
     let with = |last: &str| {
-        format!(
-            r#"{{"nodes": [{{"id": 0, "label": "Oslo"}}, {{"id": 1, "label": "{last}"}}], "edges": [[0, 1]]}}"#
-        )
+        format!(r#"{{"nodes": [{{"id": 0, "label": "Oslo"}}, {{"id": 1, "label": "{last}"}}], "edges": [[0, 1]]}}"#)
     };
-    assert_eq!(
-        Topology::parse(&with("Bergen")).unwrap().names(),
-        ["Oslo", "Bergen"]
-    );
+    assert_eq!(Topology::parse(&with("Bergen")).unwrap().names(), ["Oslo", "Bergen"]);
     assert_eq!(Topology::parse(&with("Oslo")).unwrap().names(), ["0", "1"]);
 }
 
@@ -109,10 +93,7 @@ fn labels_become_names_only_where_all_differ() {
 fn positions_are_kept_when_every_node_has_one() {
     let with = |positions: &str| {
         let text = format!(r#"{{"nodes": [0, 1], "edges": [[0, 1]], "positions": {positions}}}"#);
-        Topology::parse(&text)
-            .unwrap()
-            .positions()
-            .map(<[_]>::to_vec)
+        Topology::parse(&text).unwrap().positions().map(<[_]>::to_vec)
     };
     let places = Some(vec![[1.0, 2.0], [3.5, 4.0]]);
     assert_eq!(with("[[1, 2], [3.5, 4]]"), places);
@@ -126,25 +107,13 @@ fn positions_are_kept_when_every_node_has_one() {
 fn a_json_graph_marked_directed_needs_both_directions() {
     let with = |edges: &str| format!(r#"{{"directed": true, "nodes": [0, 1], "edges": {edges}}}"#);
     assert!(Topology::parse(&with("[[0, 1], [1, 0]]")).is_ok());
-    assert!(
-        refusal(&with("[[0, 1]]")).starts_with("\"0\" reaches \"1\" but not the other way round")
-    );
+    assert!(refusal(&with("[[0, 1]]")).starts_with("\"0\" reaches \"1\" but not the other way round"));
 }
 
 #[test]
 fn broken_json_is_refused_with_line_and_column() {
     let error = Topology::parse("{\"nodes\": [0, 1],\n \"edges\": [[0, 1]").unwrap_err();
-    assert!(
-        matches!(
-            error,
-            TopologyError::Json {
-                line: 2,
-                column: 17,
-                ..
-            }
-        ),
-        "{error:?}"
-    );
+    assert!(matches!(error, TopologyError::Json { line: 2, column: 17, .. }), "{error:?}");
     assert!(refusal(r#"{"edges": []}"#).contains("no \"nodes\""));
     assert!(refusal(r#"{"nodes": [0, 1]}"#).contains("no \"edges\""));
     assert!(refusal(r#"{"nodes": [0, 1], "edges": [[0, 1, 0.5]]}"#).starts_with("line 1, column"));
@@ -154,9 +123,7 @@ fn broken_json_is_refused_with_line_and_column() {
 #[test]
 fn unknown_and_repeated_nodes_are_named() {
     assert!(refusal(r#"{"nodes": [0, 1], "edges": [[0, 2]]}"#).starts_with("an edge names \"2\""));
-    assert!(
-        refusal(r#"{"nodes": [0, 1, 0], "edges": []}"#).starts_with("two nodes are called \"0\"")
-    );
+    assert!(refusal(r#"{"nodes": [0, 1, 0], "edges": []}"#).starts_with("two nodes are called \"0\""));
 }
 
 #[test]
@@ -178,9 +145,7 @@ fn graphml_is_read_with_its_namespace_and_entities() {
 #[test]
 fn directed_graphml_is_refused_unless_every_link_has_its_reverse() {
     let with = |edges: &str| {
-        format!(
-            r#"<graphml><graph edgedefault="directed"><node id="a"/><node id="b"/>{edges}</graph></graphml>"#
-        )
+        format!(r#"<graphml><graph edgedefault="directed"><node id="a"/><node id="b"/>{edges}</graph></graphml>"#)
     };
     let one = r#"<edge source="a" target="b"/>"#;
     assert!(refusal(&with(one)).starts_with("\"a\" reaches \"b\" but not the other way round"));
@@ -191,26 +156,11 @@ fn directed_graphml_is_refused_unless_every_link_has_its_reverse() {
 #[test]
 fn broken_graphml_is_refused_with_its_line() {
     for (text, message) in [
-        (
-            "<graphml></graphml>",
-            "line 1: there is no <graph>: this XML is not GraphML",
-        ),
-        (
-            "<graphml>\n<graph>\n</graph></graphml>",
-            "line 2: <graph> must say edgedefault",
-        ),
-        (
-            "<graphml>\n<graph edgedefault='undirected'>\n<node/>",
-            "line 3: <node> has no id",
-        ),
-        (
-            "<graphml><graph edgedefault='undirected'><node id='a'/>\n<edge source='a'/>",
-            "line 2: <edge> has no target",
-        ),
-        (
-            "<graphml><graph edgedefault='undirected'>\n</wrong>",
-            "line 2:",
-        ),
+        ("<graphml></graphml>", "line 1: there is no <graph>: this XML is not GraphML"),
+        ("<graphml>\n<graph>\n</graph></graphml>", "line 2: <graph> must say edgedefault"),
+        ("<graphml>\n<graph edgedefault='undirected'>\n<node/>", "line 3: <node> has no id"),
+        ("<graphml><graph edgedefault='undirected'><node id='a'/>\n<edge source='a'/>", "line 2: <edge> has no target"),
+        ("<graphml><graph edgedefault='undirected'>\n</wrong>", "line 2:"),
         (
             "<graphml><graph edgedefault='undirected'><node id='a'/><node id='a'/></graph></graphml>",
             "two nodes are called \"a\"",
@@ -228,11 +178,7 @@ fn broken_graphml_is_refused_with_its_line() {
 #[test]
 fn graphml_that_ends_in_the_middle_is_refused() {
     let text = "<graphml><graph edgedefault='undirected'><node id='a'/><node id='b'/><edge source='a' target='b'/>\n";
-    assert!(
-        refusal(text).contains("before the last element is closed"),
-        "{}",
-        refusal(text)
-    );
+    assert!(refusal(text).contains("before the last element is closed"), "{}", refusal(text));
 }
 
 #[test]
@@ -249,17 +195,10 @@ fn generators_make_the_graphs_they_are_named_after() {
         ("rg:n=7,r=1.5", 7, 21),
     ] {
         let topology = Topology::generate(expression).unwrap();
-        assert_eq!(
-            (topology.node_count(), topology.edges().len()),
-            (nodes, edges),
-            "{expression}"
-        );
+        assert_eq!((topology.node_count(), topology.edges().len()), (nodes, edges), "{expression}");
         assert!(Topology::looks_like_generator(expression));
     }
-    assert_eq!(
-        Topology::generate("grid:rows=2,cols=2").unwrap().edges(),
-        [(0, 1), (0, 2), (1, 3), (2, 3)]
-    );
+    assert_eq!(Topology::generate("grid:rows=2,cols=2").unwrap().edges(), [(0, 1), (0, 2), (1, 3), (2, 3)]);
 }
 
 #[test]
@@ -269,11 +208,7 @@ fn random_geometric_edges_join_exactly_the_points_within_the_radius() {
     for u in 0..33 {
         for v in u + 1..33 {
             let distance = (points[u][0] - points[v][0]).hypot(points[u][1] - points[v][1]);
-            assert_eq!(
-                topology.has_edge(u, v),
-                distance <= 0.5,
-                "{u} {v} at {distance}"
-            );
+            assert_eq!(topology.has_edge(u, v), distance <= 0.5, "{u} {v} at {distance}");
         }
     }
 }
@@ -281,10 +216,7 @@ fn random_geometric_edges_join_exactly_the_points_within_the_radius() {
 #[test]
 fn random_graphs_are_pinned_by_their_seed() {
     let edges = |expression: &str| Topology::generate(expression).unwrap().edges().to_vec();
-    assert_eq!(
-        edges("erdos-renyi:n=6,p=0.5,seed=1"),
-        edges("erdos-renyi:n=6,p=0.5,seed=1")
-    );
+    assert_eq!(edges("erdos-renyi:n=6,p=0.5,seed=1"), edges("erdos-renyi:n=6,p=0.5,seed=1"));
     assert_ne!(edges("rg:n=20,r=0.4,seed=1"), edges("rg:n=20,r=0.4,seed=2"));
     assert_eq!(edges("rg:n=20,r=0.4"), edges("rg:seed=0, r=0.4, n=20"));
 }
@@ -292,50 +224,23 @@ fn random_graphs_are_pinned_by_their_seed() {
 #[test]
 fn a_random_graph_that_is_never_connected_names_the_parts_of_the_last_draw() {
     let message = generator_refusal("erdos-renyi:n=3,p=0,seed=5");
-    assert!(
-        message.starts_with("erdos-renyi:n=3,p=0,seed=5: none of 100 draws is connected"),
-        "{message}"
-    );
-    assert!(
-        message.contains("3 parts: {node-0}, {node-1}, {node-2}"),
-        "{message}"
-    );
+    assert!(message.starts_with("erdos-renyi:n=3,p=0,seed=5: none of 100 draws is connected"), "{message}");
+    assert!(message.contains("3 parts: {node-0}, {node-1}, {node-2}"), "{message}");
 }
 
 #[test]
 fn wrong_generator_expressions_say_what_is_wrong() {
     for (expression, message) in [
-        (
-            "torus:n=4",
-            "there is no generator \"torus\": use one of rg, erdos-renyi, windmill",
-        ),
+        ("torus:n=4", "there is no generator \"torus\": use one of rg, erdos-renyi, windmill"),
         ("ring:", "generator \"ring\": \"n\" is missing"),
-        (
-            "ring:n=2",
-            "generator \"ring\": n=2 is too small: it must be at least 3",
-        ),
-        (
-            "ring:n=-3",
-            "generator \"ring\": n=-3 is not a whole number",
-        ),
-        (
-            "ring:n=8,m=1",
-            "generator \"ring\": there is no parameter \"m\"",
-        ),
+        ("ring:n=2", "generator \"ring\": n=2 is too small: it must be at least 3"),
+        ("ring:n=-3", "generator \"ring\": n=-3 is not a whole number"),
+        ("ring:n=8,m=1", "generator \"ring\": there is no parameter \"m\""),
         ("ring:n=8,n=9", "generator \"ring\": \"n\" is given twice"),
-        (
-            "ring:8",
-            "generator \"ring\": \"8\" is not of the form key=value",
-        ),
+        ("ring:8", "generator \"ring\": \"8\" is not of the form key=value"),
         ("rg:n=9,r=NaN", "generator \"rg\": r=NaN is out of range"),
-        (
-            "erdos-renyi:n=9,p=1.5",
-            "generator \"erdos-renyi\": p=1.5 is out of range: it must lie between 0 and 1",
-        ),
-        (
-            "complete:n=100000",
-            "generator \"complete\": 100000 nodes are too many",
-        ),
+        ("erdos-renyi:n=9,p=1.5", "generator \"erdos-renyi\": p=1.5 is out of range: it must lie between 0 and 1"),
+        ("complete:n=100000", "generator \"complete\": 100000 nodes are too many"),
         (
             "windmill:cliques=99999999999,size=99999999999",
             "generator \"windmill\": 18446744073709551615 nodes are too many",
@@ -349,57 +254,25 @@ fn wrong_generator_expressions_say_what_is_wrong() {
 
 #[test]
 fn file_names_do_not_look_like_generators() {
-    for text in [
-        "ring.json",
-        "./ring",
-        "C:\\graphs\\ring.txt",
-        "ring",
-        "plans/a=b.json",
-    ] {
+    for text in ["ring.json", "./ring", "C:\\graphs\\ring.txt", "ring", "plans/a=b.json"] {
         assert!(!Topology::looks_like_generator(text), "{text}");
     }
-    assert!(
-        Topology::looks_like_generator("torus:n=4"),
-        "a misspelt generator is better told than opened"
-    );
+    assert!(Topology::looks_like_generator("torus:n=4"), "a misspelt generator is better told than opened");
 }
 
 #[test]
 fn unusable_names_are_refused() {
     let named = |name: String| Topology::new(vec!["a".to_owned(), name], &[(0, 1)]);
-    assert_eq!(
-        named(String::new()),
-        Err(TopologyError::UnusableName { node: 1 })
-    );
-    assert_eq!(
-        named("x\u{1b}[2J".to_owned()),
-        Err(TopologyError::UnusableName { node: 1 })
-    );
-    assert_eq!(
-        named("x".repeat(257)),
-        Err(TopologyError::UnusableName { node: 1 })
-    );
-    assert!(matches!(
-        named("a".to_owned()),
-        Err(TopologyError::DuplicateName { .. })
-    ));
+    assert_eq!(named(String::new()), Err(TopologyError::UnusableName { node: 1 }));
+    assert_eq!(named("x\u{1b}[2J".to_owned()), Err(TopologyError::UnusableName { node: 1 }));
+    assert_eq!(named("x".repeat(257)), Err(TopologyError::UnusableName { node: 1 }));
+    assert!(matches!(named("a".to_owned()), Err(TopologyError::DuplicateName { .. })));
 }
 
 #[test]
 fn an_interference_graph_must_hold_every_edge_of_the_topology() {
     let path = Topology::parse("a b\nb c\n").unwrap();
-    let message = path
-        .clone()
-        .with_interference(&[(0, 1), (0, 2)])
-        .unwrap_err()
-        .to_string();
-    assert!(
-        message.starts_with("the interference graph lacks the edge \"b\" - \"c\""),
-        "{message}"
-    );
-    assert!(
-        path.with_interference(&[(0, 1), (0, 2), (2, 1)])
-            .unwrap()
-            .interferes(2, 0)
-    );
+    let message = path.clone().with_interference(&[(0, 1), (0, 2)]).unwrap_err().to_string();
+    assert!(message.starts_with("the interference graph lacks the edge \"b\" - \"c\""), "{message}");
+    assert!(path.with_interference(&[(0, 1), (0, 2), (2, 1)]).unwrap().interferes(2, 0));
 }

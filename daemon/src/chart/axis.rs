@@ -48,13 +48,14 @@ const DECADES_WITH_MINOR_TICKS: i32 = 3;
 impl Axis {
     /// The axis that covers all of `values` which have a place on it; 0 to 1 (or 1 to 10) where none has.
     pub(super) fn covering(scale: Scale, ends: Ends, values: impl Iterator<Item = f64>) -> Self {
-        let range = values.filter_map(|value| on_scale(scale, value)).fold(
-            None,
-            |range: Option<(f64, f64)>, value| match range {
-                None => Some((value, value)),
-                Some((low, high)) => Some((low.min(value), high.max(value))),
-            },
-        );
+        let range =
+            values.filter_map(|value| on_scale(scale, value)).fold(
+                None,
+                |range: Option<(f64, f64)>, value| match range {
+                    None => Some((value, value)),
+                    Some((low, high)) => Some((low.min(value), high.max(value))),
+                },
+            );
         match scale {
             Scale::Linear => Self::linear(range.unwrap_or((0.0, 1.0)), ends),
             Scale::Log => Self::log(range.unwrap_or((0.0, 1.0))),
@@ -73,11 +74,7 @@ impl Axis {
     fn linear((mut low, mut high): (f64, f64), ends: Ends) -> Self {
         let magnitude = low.abs().max(high.abs());
         if high - low <= (magnitude * 1e-9).max(SMALLEST) {
-            let room = if magnitude <= SMALLEST {
-                1.0
-            } else {
-                magnitude / 2.0
-            };
+            let room = if magnitude <= SMALLEST { 1.0 } else { magnitude / 2.0 };
             (low, high) = (low - room, high + room);
         }
         let step = nice_step((high - low) / TICKS);
@@ -87,19 +84,11 @@ impl Axis {
             (first, last) = ((low / step + 1e-6).floor(), (high / step - 1e-6).ceil());
             (low, high) = (first * step, last * step);
         }
-        let mut axis = Self {
-            scale: Scale::Linear,
-            low,
-            high,
-            ticks: Vec::new(),
-        };
+        let mut axis = Self { scale: Scale::Linear, low, high, ticks: Vec::new() };
         for index in 0..=(last - first) as usize {
             let value = (first + index as f64) * step;
             let position = axis.fraction(value).clamp(0.0, 1.0);
-            axis.ticks.push(Tick {
-                position,
-                label: Some(decimal(value, step)),
-            });
+            axis.ticks.push(Tick { position, label: Some(decimal(value, step)) });
         }
         axis
     }
@@ -107,27 +96,16 @@ impl Axis {
     fn log((low, high): (f64, f64)) -> Self {
         let first = (low + 1e-9).floor() as i32;
         let last = ((high - 1e-9).ceil() as i32).max(first + 1);
-        let mut axis = Self {
-            scale: Scale::Log,
-            low: first.into(),
-            high: last.into(),
-            ticks: Vec::new(),
-        };
+        let mut axis = Self { scale: Scale::Log, low: first.into(), high: last.into(), ticks: Vec::new() };
         let decades = last - first;
         let labelled_every = (f64::from(decades) / TICKS).ceil() as i32;
         for exponent in first..=last {
             let label = ((exponent - first) % labelled_every == 0).then(|| power_of_ten(exponent));
-            axis.ticks.push(Tick {
-                position: axis.fraction(exponent.into()),
-                label,
-            });
+            axis.ticks.push(Tick { position: axis.fraction(exponent.into()), label });
             if decades <= DECADES_WITH_MINOR_TICKS && exponent < last {
                 for digit in 2..10 {
                     let position = axis.fraction(f64::from(exponent) + f64::from(digit).log10());
-                    axis.ticks.push(Tick {
-                        position,
-                        label: None,
-                    });
+                    axis.ticks.push(Tick { position, label: None });
                 }
             }
         }
@@ -161,24 +139,14 @@ fn decimal(value: f64, step: f64) -> String {
         let digits = (value.abs().log10().floor() - exponent).max(0.0) as usize;
         return format!("{value:.digits$e}");
     }
-    format!(
-        "{value:.decimals$}",
-        decimals = (-exponent).max(0.0) as usize
-    )
+    format!("{value:.decimals$}", decimals = (-exponent).max(0.0) as usize)
 }
 
 fn power_of_ten(exponent: i32) -> String {
     match exponent {
         0 => "1".to_owned(),
         1 => "10".to_owned(),
-        _ => format!(
-            "10{}",
-            exponent
-                .to_string()
-                .chars()
-                .map(superscript)
-                .collect::<String>()
-        ),
+        _ => format!("10{}", exponent.to_string().chars().map(superscript).collect::<String>()),
     }
 }
 
@@ -189,10 +157,7 @@ fn superscript(digit: char) -> char {
         '2' => '²',
         '3' => '³',
         // 0 and 4 to 9 stand in one row of Unicode.
-        _ => digit
-            .to_digit(10)
-            .and_then(|value| char::from_u32(0x2070 + value))
-            .unwrap_or(digit),
+        _ => digit.to_digit(10).and_then(|value| char::from_u32(0x2070 + value)).unwrap_or(digit),
     }
 }
 
@@ -201,10 +166,7 @@ mod tests {
     use super::*;
 
     fn labels(axis: &Axis) -> Vec<&str> {
-        axis.ticks
-            .iter()
-            .filter_map(|tick| tick.label.as_deref())
-            .collect()
+        axis.ticks.iter().filter_map(|tick| tick.label.as_deref()).collect()
     }
 
     fn linear(values: &[f64], ends: Ends) -> Axis {
@@ -232,14 +194,8 @@ mod tests {
 
     #[test]
     fn data_that_ends_on_a_tick_gets_no_empty_room_beyond() {
-        assert_eq!(
-            labels(&linear(&[0.0, 1.0], Ends::AtTicks)),
-            ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]
-        );
-        assert_eq!(
-            labels(&linear(&[0.0, 300.0], Ends::AtData)),
-            ["0", "50", "100", "150", "200", "250", "300"]
-        );
+        assert_eq!(labels(&linear(&[0.0, 1.0], Ends::AtTicks)), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
+        assert_eq!(labels(&linear(&[0.0, 300.0], Ends::AtData)), ["0", "50", "100", "150", "200", "250", "300"]);
     }
 
     #[test]
@@ -269,10 +225,7 @@ mod tests {
         for value in [0.0, -3.0, f64::NAN, f64::INFINITY] {
             assert_eq!(axis.position(value), None);
         }
-        assert_eq!(
-            linear(&[0.0], Ends::AtTicks).position(f64::NEG_INFINITY),
-            None
-        );
+        assert_eq!(linear(&[0.0], Ends::AtTicks).position(f64::NEG_INFINITY), None);
     }
 
     #[test]
@@ -293,24 +246,13 @@ mod tests {
             &[1e-320, 1e300],
         ];
         for values in tricky {
-            for axis in [
-                linear(values, Ends::AtTicks),
-                linear(values, Ends::AtData),
-                log(values),
-            ] {
+            for axis in [linear(values, Ends::AtTicks), linear(values, Ends::AtData), log(values)] {
                 assert!(axis.low < axis.high, "{values:?}: {axis:?}");
                 assert!(
-                    axis.ticks
-                        .iter()
-                        .all(|tick| (-1e-9..=1.0 + 1e-9).contains(&tick.position)),
+                    axis.ticks.iter().all(|tick| (-1e-9..=1.0 + 1e-9).contains(&tick.position)),
                     "{values:?}: {axis:?}"
                 );
-                assert!(
-                    axis.ticks
-                        .windows(2)
-                        .all(|pair| pair[0].position < pair[1].position),
-                    "{values:?}: {axis:?}"
-                );
+                assert!(axis.ticks.windows(2).all(|pair| pair[0].position < pair[1].position), "{values:?}: {axis:?}");
                 assert!(labels(&axis).len() <= 9, "{values:?}: {axis:?}");
                 let mut distinct = labels(&axis);
                 distinct.dedup();

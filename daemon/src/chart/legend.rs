@@ -9,9 +9,8 @@ use super::{Panel, Series, Weight};
 const TOLD_APART: usize = 8;
 
 const BOLD_COLOURS: [&str; 4] = ["#14304f", "#b3261e", "#1b6e53", "#6b2fa0"];
-const THIN_COLOURS: [&str; TOLD_APART] = [
-    "#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#3fa7a3", "#c9a227", "#b07aa1", "#9c755f",
-];
+const THIN_COLOURS: [&str; TOLD_APART] =
+    ["#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#3fa7a3", "#c9a227", "#b07aa1", "#9c755f"];
 const CROWD_COLOUR: &str = "#9db2c9";
 
 const FONT_SIZE: f64 = 12.0;
@@ -43,10 +42,7 @@ impl<'a> Legend<'a> {
         let bold = named_once(panels, Weight::Bold);
         let thin = named_once(panels, Weight::Thin);
         let crowded = thin.len() > TOLD_APART;
-        let mut legend = Self {
-            colours: colours(&bold, &thin),
-            entries: Vec::new(),
-        };
+        let mut legend = Self { colours: colours(&bold, &thin), entries: Vec::new() };
 
         let mut labels: Vec<(String, &Series)> = Vec::new();
         labels.extend(bold.iter().map(|series| (series.name.clone(), *series)));
@@ -64,13 +60,7 @@ impl<'a> Legend<'a> {
                 (x, row) = (left, row + 1);
             }
             let colour = legend.colour(&series.name);
-            legend.entries.push(Entry {
-                label,
-                colour,
-                weight: series.weight,
-                x,
-                row,
-            });
+            legend.entries.push(Entry { label, colour, weight: series.weight, x, row });
             x += width;
         }
         legend
@@ -91,8 +81,7 @@ impl<'a> Legend<'a> {
 fn named_once(panels: &[Panel], weight: Weight) -> Vec<&Series> {
     let mut seen = BTreeSet::new();
     let all = panels.iter().flat_map(|panel| &panel.series);
-    all.filter(|series| series.weight == weight && seen.insert(&*series.name))
-        .collect()
+    all.filter(|series| series.weight == weight && seen.insert(&*series.name)).collect()
 }
 
 fn colours<'a>(bold: &[&'a Series], thin: &[&'a Series]) -> BTreeMap<&'a str, &'static str> {

@@ -31,13 +31,7 @@ pub(super) fn place<'a>(
     let unplaced = |(x, mark): (f64, &'a Mark)| {
         let width = text_width(&mark.label, font_size) + 2.0 * MARGIN;
         let left = x + width > right_edge;
-        PlacedMark {
-            mark,
-            x,
-            row: 0,
-            left,
-            width,
-        }
+        PlacedMark { mark, x, row: 0, left, width }
     };
     let (mut left, mut right): (Vec<_>, Vec<_>) = marks.map(unplaced).partition(|mark| mark.left);
     left.sort_by(|a, b| a.x.total_cmp(&b.x));
@@ -56,11 +50,7 @@ pub(super) fn place<'a>(
 impl PlacedMark<'_> {
     /// Where the label begins and ends.
     fn extent(&self) -> (f64, f64) {
-        if self.left {
-            (self.x - self.width, self.x)
-        } else {
-            (self.x, self.x + self.width)
-        }
+        if self.left { (self.x - self.width, self.x) } else { (self.x, self.x + self.width) }
     }
 
     /// Whether this mark can have its label in `row`: neither label covers the other or is crossed by its line.

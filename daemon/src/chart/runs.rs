@@ -8,9 +8,7 @@ pub(super) fn runs(points: impl Iterator<Item = Option<(f64, f64)>>) -> Vec<Vec<
     let mut column: Vec<(f64, f64)> = Vec::new();
     for point in points {
         if let Some(point) = point
-            && column
-                .last()
-                .is_some_and(|last| last.0.floor() == point.0.floor())
+            && column.last().is_some_and(|last| last.0.floor() == point.0.floor())
         {
             column.push(point);
             continue;

@@ -36,9 +36,7 @@ impl Svg {
     }
 
     pub(super) fn coloured_path(&mut self, class: &str, colour: &str, d: Arguments<'_>) {
-        self.put(format_args!(
-            "<path class=\"{class}\" stroke=\"{colour}\" d=\"{d}\"/>"
-        ));
+        self.put(format_args!("<path class=\"{class}\" stroke=\"{colour}\" d=\"{d}\"/>"));
     }
 
     /// Writes `label`, cut where it is very long.

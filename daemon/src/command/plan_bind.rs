@@ -15,8 +15,7 @@ pub(super) fn execute(arguments: &PlanBindArgs, json: bool) -> Outcome {
     }
     let path = arguments.output.as_ref().unwrap_or(&arguments.plan);
     plan::write(&bound, path)?;
-    let free: Vec<&str> =
-        bound.nodes().filter(|(_, peer)| peer.is_none()).map(|(name, _)| name).collect();
+    let free: Vec<&str> = bound.nodes().filter(|(_, peer)| peer.is_none()).map(|(name, _)| name).collect();
     if json {
         out::line(serde_json::json!({
             "schema": "mingle.plan-bind/1",
@@ -38,7 +37,9 @@ fn bind(plan: &mut Plan, binding: &str) -> Outcome {
     let (node, peer) = binding.split_once('=').ok_or_else(|| {
         Failure::new(Kind::BadInput, format!("--peer {binding}: write NODE=PEERID, such as node-0=12D3KooW..."))
     })?;
-    let peer: PeerId = peer.parse().or_fail(Kind::BadInput, format!("--peer {binding}: this is not a PeerId"))
+    let peer: PeerId = peer
+        .parse()
+        .or_fail(Kind::BadInput, format!("--peer {binding}: this is not a PeerId"))
         .map_err(|failure| failure.hint("`mingle id` prints the PeerId on the peer's machine"))?;
     let index = find(plan, node)
         .ok_or_else(|| Failure::new(Kind::BadInput, format!("--peer {binding}: the plan has no node `{node}`")))?;

@@ -12,10 +12,7 @@ use crate::{out, plan};
 /// Designs the plan. It goes to the output file, or to stdout; with `--json`, stdout has the forecast instead.
 pub(super) fn execute(arguments: &PlanMakeArgs, json: bool) -> Outcome {
     let topology = read_topology(&arguments.topology)?;
-    let method: Method = arguments
-        .method
-        .parse()
-        .or_fail(Kind::BadInput, format!("--method {}", arguments.method))?;
+    let method: Method = arguments.method.parse().or_fail(Kind::BadInput, format!("--method {}", arguments.method))?;
     let options = DesignOptions {
         extra_edges: parse_extra_edges(&arguments.extra_edges)?,
         seed: arguments.seed,
@@ -44,7 +41,8 @@ fn read_topology(text: &str) -> Outcome<Topology> {
         return Topology::generate(text).or_fail(Kind::BadInput, format!("--topology {text}"));
     }
     let content = plan::read_text(path, "topology").map_err(|failure| {
-        failure.hint("--topology takes a file, or a generator such as rg:n=33,r=0.5,seed=0, ring:n=8, grid:rows=4,cols=4")
+        failure
+            .hint("--topology takes a file, or a generator such as rg:n=33,r=0.5,seed=0, ring:n=8, grid:rows=4,cols=4")
     })?;
     Topology::parse(&content).or_fail(Kind::BadInput, format!("the topology {text} cannot be used"))
 }

@@ -43,8 +43,15 @@ pub(super) fn describe(plan: &Plan) -> String {
             forecast.ln_objective_16.map_or_else(|| "unknown".to_owned(), |value| format!("{value:.2}")),
             forecast.ln_objective_19
         ),
-        format!("mixing     |lambda2| {}, {} slots per neper", number(forecast.lambda_2), number(forecast.slots_per_neper)),
-        format!("consensus  {} slots to 1e-2", forecast.slots_to_1e_2.map_or_else(|| "unknown".to_owned(), |slots| slots.to_string())),
+        format!(
+            "mixing     |lambda2| {}, {} slots per neper",
+            number(forecast.lambda_2),
+            number(forecast.slots_per_neper)
+        ),
+        format!(
+            "consensus  {} slots to 1e-2",
+            forecast.slots_to_1e_2.map_or_else(|| "unknown".to_owned(), |slots| slots.to_string())
+        ),
         format!("weights    n * pi from {} to {}", number(forecast.perron_min), number(forecast.perron_max)),
     ];
     lines.join("\n")

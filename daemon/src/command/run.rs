@@ -17,13 +17,13 @@ use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::identity::Identity;
 use crate::links::Links;
+use crate::plan;
 use crate::plan_exchange::{self, ServedPlan, SharedPlan};
 use crate::results::{self, Summary};
 use crate::signals::StopRequests;
 use crate::task::{self, LocalTask, Parts};
 use crate::trainer::TrainingThread;
 use crate::transport::{Network, NetworkEvent};
-use crate::plan;
 
 /// Between two requests for the plan.
 const FETCH_PAUSE: Duration = Duration::from_millis(200);
@@ -57,7 +57,10 @@ fn parse_policy(text: &str) -> Outcome<WaitPolicy> {
         _ => None,
     };
     parsed.ok_or_else(|| {
-        Failure::new(Kind::BadInput, format!("--wait {text}: choose sync, bounded:STALENESS (such as bounded:4) or async"))
+        Failure::new(
+            Kind::BadInput,
+            format!("--wait {text}: choose sync, bounded:STALENESS (such as bounded:4) or async"),
+        )
     })
 }
 
@@ -190,7 +193,12 @@ impl Peer<'_> {
     }
 
     /// Keeps track of who answered and who did not; each failure is told once.
-    fn note(&mut self, event: Option<NetworkEvent>, connected: &mut BTreeMap<PeerId, String>, failures: &mut BTreeSet<String>) {
+    fn note(
+        &mut self,
+        event: Option<NetworkEvent>,
+        connected: &mut BTreeMap<PeerId, String>,
+        failures: &mut BTreeSet<String>,
+    ) {
         match event {
             Some(NetworkEvent::Connected { peer, address }) => {
                 connected.insert(peer, address.to_string());
@@ -200,7 +208,8 @@ impl Peer<'_> {
             }
             Some(NetworkEvent::DialFailed { peer, attempts }) => {
                 let attempts: Vec<String> = attempts.iter().map(ToString::to_string).collect();
-                let fresh: Vec<String> = attempts.into_iter().filter(|attempt| failures.insert(attempt.clone())).collect();
+                let fresh: Vec<String> =
+                    attempts.into_iter().filter(|attempt| failures.insert(attempt.clone())).collect();
                 if !fresh.is_empty() {
                     self.log.tell(Event::DialFailed { peer: peer.map(|peer| peer.to_string()), attempts: fresh });
                 }
@@ -228,7 +237,8 @@ impl Peer<'_> {
         });
         let (node, greeting) = self.build_node(&place, &task, &description)?;
         let (out, inward) = neighbours(&place);
-        let (edges, edge_events) = Edges::start(&network.streams, greeting, task.task.parameter_count(), &out, &inward)?;
+        let (edges, edge_events) =
+            Edges::start(&network.streams, greeting, task.task.parameter_count(), &out, &inward)?;
         let model = task.task;
         let (trainer, evaluator, test) = task.build(training, place.node.index())?;
         let (thread, answers) = TrainingThread::start(trainer, evaluator, test)?;
@@ -285,6 +295,7 @@ impl Peer<'_> {
         config.identity = NodeIdentity { incarnation, boot_nonce };
         config.policy = self.policy;
         config.deadline_floor = Duration::from_millis(self.arguments.deadline_ms);
+        config.drain_deadline = Duration::from_millis(self.arguments.drain_ms);
         let node = Node::new(config).or_fail(Kind::BadInput, "this peer cannot run its plan")?;
         Ok((node, Greeting { plan_hash, boot_nonce }))
     }

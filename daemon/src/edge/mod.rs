@@ -45,7 +45,7 @@ pub(crate) enum EdgeEvent {
     /// A stream is ready to carry messages.
     Up { node: NodeId, direction: Direction, handle: EdgeHandle },
     /// A message arrived.
-    Message { node: NodeId, direction: Direction, message: Message },
+    Message { node: NodeId, message: Message },
     /// A stream ended; `error` is none where the other side closed it in good order.
     Down { node: NodeId, direction: Direction, stream: u64, error: Option<String> },
     /// The other side will not have this stream.
@@ -92,10 +92,7 @@ impl Edges {
         for (&node, &peer) in out {
             tasks.spawn(keep_open(control.clone(), shared.clone(), node, peer));
         }
-        let incoming = control
-            .clone()
-            .accept(PROTOCOL)
-            .or_fail(Kind::Unexpected, "cannot accept streams")?;
+        let incoming = control.clone().accept(PROTOCOL).or_fail(Kind::Unexpected, "cannot accept streams")?;
         let nodes = inward.iter().map(|(&node, &peer)| (peer, node)).collect();
         tasks.spawn(accept_all(incoming, shared, nodes));
         Ok((Self { tasks }, receiver))
@@ -141,10 +138,7 @@ enum OpenError {
 
 async fn open(control: &mut libp2p_stream::Control, shared: &Shared, peer: PeerId) -> Result<Stream, OpenError> {
     let unreachable = |error: &dyn std::fmt::Display| OpenError::Unreachable(error.to_string());
-    let mut stream = control
-        .open_stream(peer, PROTOCOL)
-        .await
-        .map_err(|error| unreachable(&error))?;
+    let mut stream = control.open_stream(peer, PROTOCOL).await.map_err(|error| unreachable(&error))?;
     let answer = tokio::time::timeout(PREAMBLE_TIMEOUT, preamble::introduce(&mut stream, &shared.greeting))
         .await
         .map_err(|_| unreachable(&"no answer to the greeting"))?
@@ -156,11 +150,7 @@ async fn open(control: &mut libp2p_stream::Control, shared: &Shared, peer: PeerI
 }
 
 /// Takes streams from in-neighbours, and turns others away.
-async fn accept_all(
-    mut incoming: libp2p_stream::IncomingStreams,
-    shared: Shared,
-    nodes: BTreeMap<PeerId, NodeId>,
-) {
+async fn accept_all(mut incoming: libp2p_stream::IncomingStreams, shared: Shared, nodes: BTreeMap<PeerId, NodeId>) {
     let open = Open::default();
     let mut streams = JoinSet::new();
     loop {

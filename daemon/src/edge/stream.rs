@@ -39,9 +39,10 @@ pub(crate) struct EdgeHandle {
 }
 
 impl EdgeHandle {
-    /// Queues a message; `false` when the peer does not keep up or the stream has ended.
+    /// Queues a message; `false` when the queue is full: the peer does not keep up. A stream that has ended takes it
+    /// and loses it, as the link below would: the driver is about to hear of the end.
     pub(crate) fn send(&self, message: Message) -> bool {
-        self.queue.try_send(message).is_ok()
+        !matches!(self.queue.try_send(message), Err(mpsc::error::TrySendError::Full(_)))
     }
 
     /// Bytes written to the stream so far.
@@ -89,7 +90,7 @@ pub(super) async fn carry(
         }
     };
     let ended = tokio::select! {
-        ended = read_all(reader, node, direction, limits, events) => ended?,
+        ended = read_all(reader, node, limits, events) => ended?,
         error = writing => Some(error.to_string()),
     };
     tell(EdgeEvent::Down { node, direction, stream: number, error: ended }).await
@@ -99,7 +100,6 @@ pub(super) async fn carry(
 async fn read_all(
     mut stream: ReadHalf<Stream>,
     node: NodeId,
-    direction: Direction,
     limits: StreamLimits,
     events: &mpsc::Sender<EdgeEvent>,
 ) -> Result<Option<String>, DriverGone> {
@@ -116,7 +116,7 @@ async fn read_all(
             Err(error) => return Ok(Some(error.to_string())),
         };
         for message in messages {
-            let event = EdgeEvent::Message { node, direction, message };
+            let event = EdgeEvent::Message { node, message };
             events.send(event).await.map_err(|_| DriverGone)?;
         }
     }

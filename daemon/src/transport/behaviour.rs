@@ -35,11 +35,8 @@ impl Behaviour {
             .with_max_pending_incoming(Some(MAX_PENDING_CONNECTIONS));
         let identify = identify::Config::new(IDENTIFY_PROTOCOL.to_owned(), keypair.public())
             .with_agent_version(concat!("mingle/", env!("CARGO_PKG_VERSION")).to_owned());
-        let mut kademlia = kad::Behaviour::with_config(
-            local,
-            MemoryStore::new(local),
-            kad::Config::new(KADEMLIA_PROTOCOL),
-        );
+        let mut kademlia =
+            kad::Behaviour::with_config(local, MemoryStore::new(local), kad::Config::new(KADEMLIA_PROTOCOL));
         // Without an address confirmed from outside, Kademlia would only ask and never answer.
         kademlia.set_mode(Some(kad::Mode::Server));
         Self {

@@ -29,18 +29,15 @@ pub(super) fn attempts(error: &DialError) -> Vec<DialAttempt> {
     match error {
         DialError::Transport(tried) => tried
             .iter()
-            .map(|(address, error)| DialAttempt {
-                address: Some(address.clone()),
-                reason: root_cause(error),
-            })
+            .map(|(address, error)| DialAttempt { address: Some(address.clone()), reason: root_cause(error) })
             .collect(),
         DialError::WrongPeerId { obtained, address } => one(
             Some(address.clone()),
-            format!("answered by another peer, {obtained}: correct the address, or the plan if that peer has a new key"),
+            format!(
+                "answered by another peer, {obtained}: correct the address, or the plan if that peer has a new key"
+            ),
         ),
-        DialError::LocalPeerId { address } => {
-            one(Some(address.clone()), "this address is this peer's own".to_owned())
-        }
+        DialError::LocalPeerId { address } => one(Some(address.clone()), "this address is this peer's own".to_owned()),
         DialError::DialPeerConditionFalse(_) | DialError::NoAddresses | DialError::Aborted => Vec::new(),
         DialError::Denied { cause } => one(None, format!("denied: {}", root_cause(cause))),
     }

@@ -117,11 +117,7 @@ fn build_swarm(keypair: &Keypair) -> Outcome<Swarm<Behaviour>> {
     let doing = "cannot set up the network";
     let swarm = SwarmBuilder::with_existing_identity(keypair.clone())
         .with_tokio()
-        .with_tcp(
-            tcp::Config::default().nodelay(true),
-            noise::Config::new,
-            yamux::Config::default,
-        )
+        .with_tcp(tcp::Config::default().nodelay(true), noise::Config::new, yamux::Config::default)
         .or_fail(Kind::Unexpected, doing)?
         .with_quic_config(|mut config| {
             config.max_idle_timeout = u32::try_from(QUIC_IDLE_TIMEOUT.as_millis()).unwrap_or(u32::MAX);
@@ -141,9 +137,7 @@ fn build_swarm(keypair: &Keypair) -> Outcome<Swarm<Behaviour>> {
 async fn listen_on_all(swarm: &mut Swarm<Behaviour>, listen: &[Multiaddr]) -> Outcome<Vec<Multiaddr>> {
     let mut waiting = Vec::new();
     for address in listen {
-        let listener = swarm
-            .listen_on(address.clone())
-            .map_err(|error| cannot_listen(address, &error))?;
+        let listener = swarm.listen_on(address.clone()).map_err(|error| cannot_listen(address, &error))?;
         waiting.push(listener);
     }
     let local = *swarm.local_peer_id();
@@ -172,19 +166,12 @@ async fn listen_on_all(swarm: &mut Swarm<Behaviour>, listen: &[Multiaddr]) -> Ou
 }
 
 fn cannot_listen(address: &Multiaddr, error: &dyn std::error::Error) -> Failure {
-    Failure::new(
-        Kind::Unreachable,
-        format!("cannot listen on {address}: {}", dial_error::root_cause(error)),
-    )
-    .hint("another process may use this port: choose one with --listen, port 0 takes any that is free")
+    Failure::new(Kind::Unreachable, format!("cannot listen on {address}: {}", dial_error::root_cause(error)))
+        .hint("another process may use this port: choose one with --listen, port 0 takes any that is free")
 }
 
 /// The network task: serves libp2p until the daemon lets go of it.
-async fn run(
-    mut swarm: Swarm<Behaviour>,
-    mut commands: mpsc::Receiver<Command>,
-    events: mpsc::Sender<NetworkEvent>,
-) {
+async fn run(mut swarm: Swarm<Behaviour>, mut commands: mpsc::Receiver<Command>, events: mpsc::Sender<NetworkEvent>) {
     let mut discovery = Discovery::new(*swarm.local_peer_id());
     loop {
         tokio::select! {

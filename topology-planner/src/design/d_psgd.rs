@@ -6,8 +6,5 @@ use crate::{mixing_matrix::MixingMatrix, topology::Topology};
 
 /// Every edge of the topology in both directions with Metropolis-Hastings weights.
 pub(super) fn design(topology: &Topology) -> Design {
-    Design {
-        step: colored_step(topology, MixingMatrix::metropolis_hastings(topology)),
-        parameters: Vec::new(),
-    }
+    Design { step: colored_step(topology, MixingMatrix::metropolis_hastings(topology)), parameters: Vec::new() }
 }

@@ -80,11 +80,7 @@ pub fn sweep(topology: &Topology) -> Sweep {
         let diameter = distance::diameter(&graph).unwrap_or(usize::MAX);
         let (max_out_degree, max_in_degree) = (graph.max_out_degree(), graph.max_in_degree());
         let ln_objective_19 = ln_objective_19(max_out_degree, max_in_degree, diameter);
-        points.push(SweepPoint {
-            extra_edges: points.len(),
-            ln_objective_19,
-            max_out_degree,
-        });
+        points.push(SweepPoint { extra_edges: points.len(), ln_objective_19, max_out_degree });
         match farthest.next() {
             Some(edge) if points.len() <= limit => edges.push(edge),
             _ => return Sweep { points },
@@ -104,20 +100,14 @@ pub(super) fn design(topology: &Topology, extra_edges: ExtraEdges) -> Result<Des
         }
         ExtraEdges::Auto => best(topology),
     };
-    Ok(Design {
-        step,
-        parameters: vec![("extra_edges", extra_edges as u64)],
-    })
+    Ok(Design { step, parameters: vec![("extra_edges", extra_edges as u64)] })
 }
 
 /// `K*` and its design, see the top of the file.
 fn best(topology: &Topology) -> (usize, StepDraft) {
     let sweep = sweep(topology);
     let finish = |point: &SweepPoint| (point.extra_edges, algorithm_1(topology, point.extra_edges));
-    let ring = sweep
-        .best(|_| true)
-        .filter(|point| point.max_out_degree == 1)
-        .map(finish);
+    let ring = sweep.best(|_| true).filter(|point| point.max_out_degree == 1).map(finish);
     // K = 0 orients a tree, where some node of three or more has two neighbours; two nodes have no other K.
     let other = sweep.best(|point| point.max_out_degree > 1).map(finish);
     match (ring, other) {

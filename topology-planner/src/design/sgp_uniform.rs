@@ -10,13 +10,7 @@ use crate::{
 
 /// Every edge of the topology in both directions; each node splits its mass evenly over itself and its neighbours.
 pub(super) fn design(topology: &Topology) -> Design {
-    let links = topology
-        .edges()
-        .iter()
-        .flat_map(|&(u, v)| [Link::new(u, v), Link::new(v, u)]);
+    let links = topology.edges().iter().flat_map(|&(u, v)| [Link::new(u, v), Link::new(v, u)]);
     let graph = Digraph::new(topology.node_count(), links);
-    Design {
-        step: colored_step(topology, MixingMatrix::uniform_columns(&graph)),
-        parameters: Vec::new(),
-    }
+    Design { step: colored_step(topology, MixingMatrix::uniform_columns(&graph)), parameters: Vec::new() }
 }

@@ -20,9 +20,7 @@ pub(super) fn check(draft: &PlanDraft) -> Result<Vec<Step>, PlanError> {
         return Err(PlanError::NoSteps);
     }
     if draft.steps.len() > MAX_STEPS {
-        return Err(PlanError::TooManySteps {
-            steps: draft.steps.len(),
-        });
+        return Err(PlanError::TooManySteps { steps: draft.steps.len() });
     }
     let links = draft.steps.iter().map(|step| step.links.len()).sum();
     if links > MAX_LINKS {
@@ -41,10 +39,7 @@ pub(super) fn check(draft: &PlanDraft) -> Result<Vec<Step>, PlanError> {
         steps.push(step);
     }
     let node_count = draft.base.node_count();
-    let union = Digraph::new(
-        node_count,
-        steps.iter().flat_map(Step::links).map(|link| link.link()),
-    );
+    let union = Digraph::new(node_count, steps.iter().flat_map(Step::links).map(|link| link.link()));
     if let Some(node) = union.first_cut_off() {
         return Err(PlanError::NotStronglyConnected { node });
     }
@@ -54,11 +49,7 @@ pub(super) fn check(draft: &PlanDraft) -> Result<Vec<Step>, PlanError> {
 
 /// Checks a peer id.
 pub(super) fn check_peer(node: usize, peer: &str) -> Result<(), PlanError> {
-    if is_usable(peer) {
-        Ok(())
-    } else {
-        Err(PlanError::UnusablePeer { node })
-    }
+    if is_usable(peer) { Ok(()) } else { Err(PlanError::UnusablePeer { node }) }
 }
 
 fn check_description(draft: &PlanDraft) -> Result<(), PlanError> {
@@ -76,10 +67,7 @@ fn check_description(draft: &PlanDraft) -> Result<(), PlanError> {
             Parameter::Text(text) => is_usable(text),
         };
         if !is_usable(name) || !is_value_usable {
-            return unusable(format!(
-                "parameter {:?}",
-                name.chars().take(80).collect::<String>()
-            ));
+            return unusable(format!("parameter {:?}", name.chars().take(80).collect::<String>()));
         }
     }
     Ok(())
@@ -92,71 +80,35 @@ fn is_usable(text: &str) -> bool {
 fn check_weights(number: usize, step: &StepDraft, base: &Topology) -> Result<(), PlanError> {
     let nodes = base.node_count();
     if step.keep.len() != nodes {
-        return Err(PlanError::KeepLength {
-            step: number,
-            found: step.keep.len(),
-            nodes,
-        });
+        return Err(PlanError::KeepLength { step: number, found: step.keep.len(), nodes });
     }
     // Written so that NaN fails.
-    if let Some(node) = step
-        .keep
-        .iter()
-        .position(|keep| !(0.0..=1.0).contains(keep))
-    {
-        return Err(PlanError::KeepOutOfRange {
-            step: number,
-            node,
-            keep: step.keep[node],
-        });
+    if let Some(node) = step.keep.iter().position(|keep| !(0.0..=1.0).contains(keep)) {
+        return Err(PlanError::KeepOutOfRange { step: number, node, keep: step.keep[node] });
     }
     for link in &step.links {
         let (weight, link) = (link.weight, link.link());
         if link.from.max(link.to) >= nodes {
-            return Err(PlanError::LinkOutOfRange {
-                step: number,
-                link,
-                nodes,
-            });
+            return Err(PlanError::LinkOutOfRange { step: number, link, nodes });
         }
         if !base.has_edge(link.from, link.to) {
             return Err(PlanError::NotABaseLink { step: number, link });
         }
         if !(weight > 0.0 && weight <= 1.0) {
-            return Err(PlanError::WeightOutOfRange {
-                step: number,
-                link,
-                weight,
-            });
+            return Err(PlanError::WeightOutOfRange { step: number, link, weight });
         }
     }
     Ok(())
 }
 
 fn check_columns(number: usize, step: &Step) -> Result<(), PlanError> {
-    if let Some(pair) = step
-        .links()
-        .windows(2)
-        .find(|pair| pair[0].link() == pair[1].link())
-    {
-        return Err(PlanError::DuplicateLink {
-            step: number,
-            link: pair[0].link(),
-        });
+    if let Some(pair) = step.links().windows(2).find(|pair| pair[0].link() == pair[1].link()) {
+        return Err(PlanError::DuplicateLink { step: number, link: pair[0].link() });
     }
     for (node, keep) in step.keep().iter().enumerate() {
-        let sum = keep
-            + step
-                .links_from(node)
-                .iter()
-                .map(|link| link.weight)
-                .sum::<f64>();
+        let sum = keep + step.links_from(node).iter().map(|link| link.weight).sum::<f64>();
         if (sum - 1.0).abs() > COLUMN_TOLERANCE {
-            return Err(PlanError::ColumnSum {
-                step: number,
-                node,
-                sum,
-            });
+            return Err(PlanError::ColumnSum { step: number, node, sum });
         }
     }
     Ok(())
@@ -171,35 +123,18 @@ fn check_slots(number: usize, step: &Step, base: &Topology) -> Result<(), PlanEr
         }
         for &link in links {
             let Some(position) = step.position(link) else {
-                return Err(PlanError::UnknownSlotLink {
-                    step: number,
-                    slot,
-                    link,
-                });
+                return Err(PlanError::UnknownSlotLink { step: number, slot, link });
             };
             if let Some(first) = slot_of[position].replace(slot) {
-                return Err(PlanError::LinkInTwoSlots {
-                    step: number,
-                    link,
-                    first,
-                    second: slot,
-                });
+                return Err(PlanError::LinkInTwoSlots { step: number, link, first, second: slot });
             }
         }
         if let Some((first, second)) = first_conflict(links, base) {
-            return Err(PlanError::Conflict {
-                step: number,
-                slot,
-                first,
-                second,
-            });
+            return Err(PlanError::Conflict { step: number, slot, first, second });
         }
     }
     match slot_of.iter().position(Option::is_none) {
-        Some(position) => Err(PlanError::LinkWithoutSlot {
-            step: number,
-            link: step.links()[position].link(),
-        }),
+        Some(position) => Err(PlanError::LinkWithoutSlot { step: number, link: step.links()[position].link() }),
         None => Ok(()),
     }
 }
@@ -215,15 +150,10 @@ fn first_conflict(links: &[Link], base: &Topology) -> Option<(Link, Link)> {
     for &link in links {
         let hears = base.interferers(link.to);
         let disturber = if transmitters.len() < hears.len() {
-            transmitters
-                .iter()
-                .copied()
-                .find(|&node| node != link.from && base.interferes(link.to, node))
+            transmitters.iter().copied().find(|&node| node != link.from && base.interferes(link.to, node))
         } else {
             let heard = hears.iter().chain([&link.to]).copied();
-            heard
-                .filter(|&node| node != link.from)
-                .find(|node| transmitters.binary_search(node).is_ok())
+            heard.filter(|&node| node != link.from).find(|node| transmitters.binary_search(node).is_ok())
         };
         if let Some(node) = disturber {
             return Some((link, link_from(node)));

@@ -57,9 +57,7 @@ impl FromStr for PlanHash {
         let mut bytes = [0; 32];
         match hex::decode_to_slice(text, &mut bytes) {
             Ok(()) => Ok(Self(bytes)),
-            Err(_) => Err(ParseHashError {
-                text: text.chars().take(80).collect(),
-            }),
+            Err(_) => Err(ParseHashError { text: text.chars().take(80).collect() }),
         }
     }
 }

@@ -37,10 +37,7 @@ struct FormatOnly {
 }
 
 #[derive(Deserialize)]
-#[serde(
-    untagged,
-    expecting = "a parameter is true, false, a number or a string"
-)]
+#[serde(untagged, expecting = "a parameter is true, false, a number or a string")]
 enum ParameterDocument {
     Flag(bool),
     Whole(u64),
@@ -76,34 +73,16 @@ struct StepDocument {
 pub(super) fn read(text: &str) -> Result<Plan, PlanError> {
     let version: FormatOnly = serde_json::from_str(text).map_err(|error| json_error(&error))?;
     if let Some(found) = version.format.filter(|found| found != FORMAT) {
-        return Err(PlanError::Format {
-            found: found.chars().take(80).collect(),
-        });
+        return Err(PlanError::Format { found: found.chars().take(80).collect() });
     }
     let document: Document = serde_json::from_str(text).map_err(|error| json_error(&error))?;
-    let (names, peers): (Vec<_>, Vec<_>) = document
-        .nodes
-        .into_iter()
-        .map(|node| (node.name, node.peer))
-        .unzip();
+    let (names, peers): (Vec<_>, Vec<_>) = document.nodes.into_iter().map(|node| (node.name, node.peer)).unzip();
     let draft = PlanDraft {
-        base: read_base(
-            names,
-            &document.base.edges,
-            document.base.interference.as_deref(),
-        )?,
+        base: read_base(names, &document.base.edges, document.base.interference.as_deref())?,
         method: document.method,
-        parameters: document
-            .parameters
-            .into_iter()
-            .map(|(name, value)| (name, value.into()))
-            .collect(),
+        parameters: document.parameters.into_iter().map(|(name, value)| (name, value.into())).collect(),
         medium: document.medium,
-        steps: document
-            .steps
-            .into_iter()
-            .map(StepDocument::into_draft)
-            .collect(),
+        steps: document.steps.into_iter().map(StepDocument::into_draft).collect(),
         local_steps: document.local_steps,
     };
     let plan = Plan::checked(draft, Some(document.forecast))?;
@@ -135,11 +114,7 @@ pub(super) fn bind_all(mut plan: Plan, peers: Vec<Option<String>>) -> Result<Pla
         let Some(peer) = peer else { continue };
         check::check_peer(node, peer)?;
         if let Some(first) = node_of.insert(peer, node) {
-            return Err(PlanError::PeerTwice {
-                peer: peer.clone(),
-                first,
-                second: node,
-            });
+            return Err(PlanError::PeerTwice { peer: peer.clone(), first, second: node });
         }
     }
     plan.peers = peers;
@@ -150,15 +125,10 @@ fn refuse_duplicates(graph: &'static str, edges: &[(usize, usize)]) -> Result<()
     if edges.len() > MAX_EDGES {
         return Err(TopologyError::TooManyEdges { edges: edges.len() }.into());
     }
-    let mut sorted: Vec<(usize, usize)> =
-        edges.iter().map(|&(u, v)| (u.min(v), u.max(v))).collect();
+    let mut sorted: Vec<(usize, usize)> = edges.iter().map(|&(u, v)| (u.min(v), u.max(v))).collect();
     sorted.sort_unstable();
     match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(PlanError::DuplicateEdge {
-            graph,
-            u: pair[0].0,
-            v: pair[0].1,
-        }),
+        Some(pair) => Err(PlanError::DuplicateEdge { graph, u: pair[0].0, v: pair[0].1 }),
         None => Ok(()),
     }
 }
@@ -168,16 +138,8 @@ impl StepDocument {
         let link = |(from, to)| Link::new(from, to);
         step::StepDraft {
             keep: self.keep,
-            links: self
-                .links
-                .into_iter()
-                .map(|(from, to, weight)| step::WeightedLink { from, to, weight })
-                .collect(),
-            slots: self
-                .slots
-                .into_iter()
-                .map(|slot| slot.into_iter().map(link).collect())
-                .collect(),
+            links: self.links.into_iter().map(|(from, to, weight)| step::WeightedLink { from, to, weight }).collect(),
+            slots: self.slots.into_iter().map(|slot| slot.into_iter().map(link).collect()).collect(),
         }
     }
 }
@@ -197,43 +159,23 @@ fn json_error(error: &serde_json::Error) -> PlanError {
     let (line, column) = (error.line(), error.column());
     let message = error.to_string();
     // serde_json ends its messages with the place, which we report first.
-    let message = message
-        .strip_suffix(&format!(" at line {line} column {column}"))
-        .unwrap_or(&message)
-        .to_owned();
-    PlanError::Json {
-        line,
-        column,
-        message,
-    }
+    let message = message.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&message).to_owned();
+    PlanError::Json { line, column, message }
 }
 
 /// Writes a plan file: short things on one line, lists of links one per line, slots one per line.
 pub(super) fn write(plan: &Plan) -> String {
-    let parameters = plan
-        .parameters
-        .iter()
-        .map(|(name, value)| format!("{}: {}", quoted(name), parameter(value)));
+    let parameters = plan.parameters.iter().map(|(name, value)| format!("{}: {}", quoted(name), parameter(value)));
     let nodes = plan.nodes().map(|(name, peer)| {
-        format!(
-            "{{ \"name\": {}, \"peer\": {} }}",
-            quoted(name),
-            peer.map_or_else(|| "null".to_owned(), quoted)
-        )
+        format!("{{ \"name\": {}, \"peer\": {} }}", quoted(name), peer.map_or_else(|| "null".to_owned(), quoted))
     });
     let medium = match plan.medium {
         Medium::Broadcast => "broadcast",
         Medium::PointToPoint => "point-to-point",
     };
-    let forecast = plan
-        .forecast
-        .fields()
-        .map(|(name, value)| format!("    \"{name}\": {}", value.json()))
-        .join(",\n");
-    let interference = plan.base.interference_edges().map_or_else(
-        || "null".to_owned(),
-        |edges| wrapped(edges.iter().map(pair), 4),
-    );
+    let forecast = plan.forecast.fields().map(|(name, value)| format!("    \"{name}\": {}", value.json())).join(",\n");
+    let interference =
+        plan.base.interference_edges().map_or_else(|| "null".to_owned(), |edges| wrapped(edges.iter().map(pair), 4));
     let mut out = String::new();
     // Writing to a String cannot fail.
     let _ = write!(
@@ -245,21 +187,14 @@ pub(super) fn write(plan: &Plan) -> String {
         parameters.collect::<Vec<_>>().join(", "),
         per_line(nodes, 2),
         wrapped(plan.base.edges().iter().map(pair), 4),
-        plan.steps
-            .iter()
-            .map(step_text)
-            .collect::<Vec<_>>()
-            .join(",\n"),
+        plan.steps.iter().map(step_text).collect::<Vec<_>>().join(",\n"),
         plan.local_steps,
     );
     out
 }
 
 fn step_text(step: &step::Step) -> String {
-    let links = step
-        .links()
-        .iter()
-        .map(|link| format!("[{}, {}, {}]", link.from, link.to, real(link.weight)));
+    let links = step.links().iter().map(|link| format!("[{}, {}, {}]", link.from, link.to, real(link.weight)));
     let slots = step.slots().iter().map(|slot| {
         let links = slot.iter().map(|link| pair(&(link.from, link.to)));
         format!("[{}]", links.collect::<Vec<_>>().join(", "))
@@ -274,9 +209,7 @@ fn step_text(step: &step::Step) -> String {
 
 /// An array with one item per line, closed at the given indent.
 fn per_line(items: impl Iterator<Item = String>, indent: usize) -> String {
-    let items: Vec<String> = items
-        .map(|item| format!("{:1$}  {item}", "", indent))
-        .collect();
+    let items: Vec<String> = items.map(|item| format!("{:1$}  {item}", "", indent)).collect();
     if items.is_empty() {
         return "[]".to_owned();
     }

@@ -95,9 +95,7 @@ pub enum PlanError {
         keep: f64,
     },
     /// A link names a node that does not exist.
-    #[error(
-        "step {step}: link {link} names a node that does not exist: the {nodes} nodes are numbered from 0"
-    )]
+    #[error("step {step}: link {link} names a node that does not exist: the {nodes} nodes are numbered from 0")]
     LinkOutOfRange {
         /// The step.
         step: usize,
@@ -187,9 +185,7 @@ pub enum PlanError {
         link: Link,
     },
     /// Two links of a slot disturb each other.
-    #[error(
-        "step {step}, slot {slot}: links {first} and {second} conflict, they cannot be active at once"
-    )]
+    #[error("step {step}, slot {slot}: links {first} and {second} conflict, they cannot be active at once")]
     Conflict {
         /// The step.
         step: usize,
@@ -201,9 +197,7 @@ pub enum PlanError {
         second: Link,
     },
     /// Some node cannot reach, or be reached by, node 0 over the links of the period.
-    #[error(
-        "the links of the period are not strongly connected: node {node} and node 0 are cut off in one direction"
-    )]
+    #[error("the links of the period are not strongly connected: node {node} and node 0 are cut off in one direction")]
     NotStronglyConnected {
         /// The node.
         node: usize,
@@ -224,9 +218,7 @@ pub enum PlanError {
         node: String,
     },
     /// A peer id is empty, too long or holds control characters.
-    #[error(
-        "the peer of node {node} is not usable: a peer id has 1 to {MAX_TEXT_BYTES} printable bytes"
-    )]
+    #[error("the peer of node {node} is not usable: a peer id has 1 to {MAX_TEXT_BYTES} printable bytes")]
     UnusablePeer {
         /// The node.
         node: usize,

@@ -17,11 +17,7 @@ impl WeightedLink {
     /// A link with a weight.
     #[must_use]
     pub const fn new(link: Link, weight: f64) -> Self {
-        Self {
-            from: link.from,
-            to: link.to,
-            weight,
-        }
+        Self { from: link.from, to: link.to, weight }
     }
 
     /// The link without its weight.
@@ -57,11 +53,7 @@ impl Step {
         draft.slots.iter_mut().for_each(|slot| slot.sort_unstable());
         // A zero from a file may carry a sign, which would show in the hash.
         draft.keep.iter_mut().for_each(|share| *share += 0.0);
-        Self {
-            keep: draft.keep,
-            links: draft.links,
-            slots: draft.slots,
-        }
+        Self { keep: draft.keep, links: draft.links, slots: draft.slots }
     }
 
     /// `W_ii`: what each node keeps.
@@ -93,9 +85,7 @@ impl Step {
     /// The position of a link in [`Step::links`].
     #[must_use]
     pub fn position(&self, link: Link) -> Option<usize> {
-        self.links
-            .binary_search_by_key(&link, |known| known.link())
-            .ok()
+        self.links.binary_search_by_key(&link, |known| known.link()).ok()
     }
 
     /// One mixing step on a value per node: `x <- W x`. `scratch` has the length of `x`. O(n + links).

@@ -36,13 +36,9 @@ pub(super) fn read(bytes: &[u8]) -> Result<Plan, PlanError> {
     if bytes.len() > MAX_WIRE_BYTES {
         return Err(PlanError::TooLarge { bytes: bytes.len() });
     }
-    let wire: WirePlan = postcard::from_bytes(bytes).map_err(|error| PlanError::Wire {
-        message: error.to_string(),
-    })?;
+    let wire: WirePlan = postcard::from_bytes(bytes).map_err(|error| PlanError::Wire { message: error.to_string() })?;
     if wire.format != FORMAT {
-        return Err(PlanError::Format {
-            found: wire.format.chars().take(80).collect(),
-        });
+        return Err(PlanError::Format { found: wire.format.chars().take(80).collect() });
     }
     let (names, peers): (Vec<_>, Vec<_>) = wire.nodes.into_iter().unzip();
     let interference = wire.interference.as_deref().map(widened);
@@ -52,18 +48,12 @@ pub(super) fn read(bytes: &[u8]) -> Result<Plan, PlanError> {
         method: wire.method,
         parameters: wire.parameters,
         medium: wire.medium,
-        steps: steps
-            .map(|(number, step)| step.into_draft(number))
-            .collect::<Result<_, _>>()?,
+        steps: steps.map(|(number, step)| step.into_draft(number)).collect::<Result<_, _>>()?,
         local_steps: wire.local_steps,
     };
     let plan = json::bind_all(Plan::checked(draft, Some(wire.forecast))?, peers)?;
     // Two encodings of one plan would have two hashes.
-    if write(&plan) == bytes {
-        Ok(plan)
-    } else {
-        Err(PlanError::NotCanonical)
-    }
+    if write(&plan) == bytes { Ok(plan) } else { Err(PlanError::NotCanonical) }
 }
 
 pub(super) fn write(plan: &Plan) -> Vec<u8> {
@@ -71,10 +61,7 @@ pub(super) fn write(plan: &Plan) -> Vec<u8> {
         format: FORMAT.to_owned(),
         method: plan.method.clone(),
         parameters: plan.parameters.clone(),
-        nodes: plan
-            .nodes()
-            .map(|(name, peer)| (name.to_owned(), peer.map(str::to_owned)))
-            .collect(),
+        nodes: plan.nodes().map(|(name, peer)| (name.to_owned(), peer.map(str::to_owned))).collect(),
         edges: narrowed(plan.base.edges()),
         interference: plan.base.interference_edges().map(narrowed),
         medium: plan.medium,
@@ -88,19 +75,11 @@ pub(super) fn write(plan: &Plan) -> Vec<u8> {
 
 impl WireStep {
     fn of(step: &step::Step) -> Self {
-        let positions = |slot: &Vec<Link>| {
-            slot.iter()
-                .filter_map(|&link| step.position(link))
-                .map(|at| at as u32)
-                .collect()
-        };
+        let positions =
+            |slot: &Vec<Link>| slot.iter().filter_map(|&link| step.position(link)).map(|at| at as u32).collect();
         Self {
             keep: step.keep().to_vec(),
-            links: step
-                .links()
-                .iter()
-                .map(|link| (link.from as u32, link.to as u32, link.weight))
-                .collect(),
+            links: step.links().iter().map(|link| (link.from as u32, link.to as u32, link.weight)).collect(),
             slots: step.slots().iter().map(positions).collect(),
         }
     }
@@ -109,34 +88,16 @@ impl WireStep {
         let links: Vec<_> = self
             .links
             .into_iter()
-            .map(|(from, to, weight)| step::WeightedLink {
-                from: from as usize,
-                to: to as usize,
-                weight,
-            })
+            .map(|(from, to, weight)| step::WeightedLink { from: from as usize, to: to as usize, weight })
             .collect();
         let link_at = |&at: &u32| {
             let out_of_range = || PlanError::Wire {
-                message: format!(
-                    "step {number}: a slot names link number {at} of {}",
-                    links.len()
-                ),
+                message: format!("step {number}: a slot names link number {at} of {}", links.len()),
             };
-            links
-                .get(at as usize)
-                .map(|link| link.link())
-                .ok_or_else(out_of_range)
+            links.get(at as usize).map(|link| link.link()).ok_or_else(out_of_range)
         };
-        let slots = self
-            .slots
-            .iter()
-            .map(|slot| slot.iter().map(link_at).collect())
-            .collect::<Result<_, _>>()?;
-        Ok(step::StepDraft {
-            keep: self.keep,
-            links,
-            slots,
-        })
+        let slots = self.slots.iter().map(|slot| slot.iter().map(link_at).collect()).collect::<Result<_, _>>()?;
+        Ok(step::StepDraft { keep: self.keep, links, slots })
     }
 }
 
@@ -146,8 +107,5 @@ fn narrowed(edges: &[(usize, usize)]) -> Vec<(u32, u32)> {
 }
 
 fn widened(edges: &[(u32, u32)]) -> Vec<(usize, usize)> {
-    edges
-        .iter()
-        .map(|&(u, v)| (u as usize, v as usize))
-        .collect()
+    edges.iter().map(|&(u, v)| (u as usize, v as usize)).collect()
 }

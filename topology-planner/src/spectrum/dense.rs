@@ -12,9 +12,7 @@ pub(super) fn product(node_count: usize, steps: &[Step]) -> Mat<f64> {
     for source in 0..node_count {
         column.fill(0.0);
         column[source] = 1.0;
-        steps
-            .iter()
-            .for_each(|step| step.mix(&mut column, &mut scratch));
+        steps.iter().for_each(|step| step.mix(&mut column, &mut scratch));
         for (node, &mass) in column.iter().enumerate() {
             product[(node, source)] = mass;
         }
@@ -25,11 +23,7 @@ pub(super) fn product(node_count: usize, steps: &[Step]) -> Mat<f64> {
 pub(super) fn second_modulus(product: &Mat<f64>) -> Result<f64, Unresolved> {
     let n = product.nrows();
     let is_symmetric = (0..n).all(|i| (0..i).all(|j| product[(i, j)] == product[(j, i)]));
-    let moduli = if is_symmetric {
-        symmetric_moduli(product)?
-    } else {
-        moduli(product)?
-    };
+    let moduli = if is_symmetric { symmetric_moduli(product)? } else { moduli(product)? };
     Ok(moduli.get(1).copied().unwrap_or(0.0))
 }
 

@@ -48,9 +48,7 @@ pub(super) fn second_modulus(node_count: usize, steps: &[Step]) -> Result<f64, U
         block = image;
         orthonormalize(&mut block);
     }
-    let reason = format!(
-        "power iteration stopped at a relative residual of {residual:.1e}, {TOLERANCE:.0e} is wanted"
-    );
+    let reason = format!("power iteration stopped at a relative residual of {residual:.1e}, {TOLERANCE:.0e} is wanted");
     Err(Unresolved { reason })
 }
 
@@ -61,59 +59,38 @@ pub(super) fn perron(node_count: usize, steps: &[Step]) -> Result<Vec<f64>, Unre
     let mut moved = f64::INFINITY;
     for _ in 0..rounds(node_count, steps, 1) {
         let before = mass.clone();
-        steps
-            .iter()
-            .for_each(|step| step.mix(&mut mass, &mut scratch));
-        moved = mass
-            .iter()
-            .zip(&before)
-            .map(|(a, b)| (a - b).abs())
-            .fold(0.0, f64::max);
+        steps.iter().for_each(|step| step.mix(&mut mass, &mut scratch));
+        moved = mass.iter().zip(&before).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         if moved <= 1e-13 {
             return Ok(mass);
         }
     }
-    Err(Unresolved {
-        reason: format!("masses still moved by {moved:.1e} per period when the iteration stopped"),
-    })
+    Err(Unresolved { reason: format!("masses still moved by {moved:.1e} per period when the iteration stopped") })
 }
 
 /// How many periods the work limit pays for when each is applied to `vectors` vectors.
 fn rounds(node_count: usize, steps: &[Step], vectors: usize) -> usize {
-    let work: usize = steps
-        .iter()
-        .map(|step| node_count + step.links().len())
-        .sum();
+    let work: usize = steps.iter().map(|step| node_count + step.links().len()).sum();
     WORK_LIMIT / (work * vectors).max(1)
 }
 
 /// The Ritz value of largest modulus, and how far its vector is from being an eigenvector.
 fn ritz(block: &[Vec<f64>], image: &[Vec<f64>]) -> Result<(f64, f64), Unresolved> {
     let projected = Mat::from_fn(BLOCK, BLOCK, |i, j| dot(&block[i], &image[j]));
-    let eigen = projected.eigen().map_err(|error| Unresolved {
-        reason: format!("the eigenvalue solver failed: {error:?}"),
-    })?;
+    let eigen =
+        projected.eigen().map_err(|error| Unresolved { reason: format!("the eigenvalue solver failed: {error:?}") })?;
     let values = eigen.S().column_vector();
     let modulus = |k: usize| values[k].re.hypot(values[k].im);
-    let largest = (0..BLOCK)
-        .max_by(|&a, &b| modulus(a).total_cmp(&modulus(b)))
-        .unwrap_or(0);
+    let largest = (0..BLOCK).max_by(|&a, &b| modulus(a).total_cmp(&modulus(b))).unwrap_or(0);
     let (theta, vectors) = (values[largest], eigen.U());
     let coefficients: Vec<_> = (0..BLOCK).map(|k| vectors[(k, largest)]).collect();
-    let norm: f64 = coefficients
-        .iter()
-        .map(|c| c.re * c.re + c.im * c.im)
-        .sum::<f64>()
-        .sqrt();
+    let norm: f64 = coefficients.iter().map(|c| c.re * c.re + c.im * c.im).sum::<f64>().sqrt();
     let mut squared = 0.0;
     for node in 0..block[0].len() {
         let (mut re, mut im) = (0.0, 0.0);
         for (k, c) in coefficients.iter().enumerate() {
             // c (P q - theta q), with P q - theta q = (image - theta.re q) - i theta.im q.
-            let (a, b) = (
-                image[k][node] - theta.re * block[k][node],
-                -theta.im * block[k][node],
-            );
+            let (a, b) = (image[k][node] - theta.re * block[k][node], -theta.im * block[k][node]);
             re += c.re * a - c.im * b;
             im += c.re * b + c.im * a;
         }
@@ -132,10 +109,7 @@ fn orthonormalize(block: &mut [Vec<f64>]) {
         for _ in 0..2 {
             for other in done.iter() {
                 let along = dot(other, vector);
-                vector
-                    .iter_mut()
-                    .zip(other)
-                    .for_each(|(x, y)| *x -= along * y);
+                vector.iter_mut().zip(other).for_each(|(x, y)| *x -= along * y);
             }
         }
         let norm = dot(vector, vector).sqrt();

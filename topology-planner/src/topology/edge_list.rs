@@ -10,10 +10,7 @@ pub(super) fn read(text: &str) -> Result<Topology, TopologyError> {
         if content.is_empty() {
             continue;
         }
-        let wrong = || TopologyError::EdgeList {
-            line: at + 1,
-            text: content.chars().take(80).collect(),
-        };
+        let wrong = || TopologyError::EdgeList { line: at + 1, text: content.chars().take(80).collect() };
         lines.push(read_line(content).ok_or_else(wrong)?);
     }
     let mut builder = Builder::default();
@@ -36,10 +33,7 @@ pub(super) fn read(text: &str) -> Result<Topology, TopologyError> {
 
 /// The two names on a line and whether an arrow stands between them.
 fn read_line(content: &str) -> Option<(&str, &str, bool)> {
-    let words: Vec<&str> = content
-        .split([' ', '\t', ','])
-        .filter(|word| !word.is_empty())
-        .collect();
+    let words: Vec<&str> = content.split([' ', '\t', ',']).filter(|word| !word.is_empty()).collect();
     match words[..] {
         [u, "->", v] if v != "->" => Some((u, v, true)),
         [u, v] if u != "->" && v != "->" => Some((u, v, false)),
@@ -50,11 +44,5 @@ fn read_line(content: &str) -> Option<(&str, &str, bool)> {
 /// The names as numbers, if all of them are, written in the usual way.
 fn numbers(lines: &[(&str, &str, bool)]) -> Option<Vec<u64>> {
     let names = lines.iter().flat_map(|&(u, v, _)| [u, v]);
-    names
-        .map(|name| {
-            name.parse::<u64>()
-                .ok()
-                .filter(|number| number.to_string() == name)
-        })
-        .collect()
+    names.map(|name| name.parse::<u64>().ok().filter(|number| number.to_string() == name)).collect()
 }

@@ -37,10 +37,7 @@ pub(super) fn generate(expression: &str) -> Result<Topology, TopologyError> {
     let (name, list) = expression.split_once(':').unwrap_or((expression, ""));
     let Some(&(name, build)) = GENERATORS.iter().find(|&&(known, _)| known == name) else {
         let known = GENERATORS.map(|(known, _)| known).join(", ");
-        return Err(TopologyError::UnknownGenerator {
-            name: name.to_owned(),
-            known,
-        });
+        return Err(TopologyError::UnknownGenerator { name: name.to_owned(), known });
     };
     let mut parameters = Parameters::read(name, expression, list)?;
     build(&mut parameters)
@@ -53,9 +50,7 @@ fn random_geometric(parameters: &mut Parameters<'_>) -> Result<Topology, Topolog
     let mut rng = parameters.rng()?;
     parameters.done()?;
     draw_until_connected(parameters.expression, || {
-        let points: Vec<[f64; 2]> = (0..n)
-            .map(|_| [uniform(&mut rng), uniform(&mut rng)])
-            .collect();
+        let points: Vec<[f64; 2]> = (0..n).map(|_| [uniform(&mut rng), uniform(&mut rng)]).collect();
         let near = |&(u, v): &(usize, usize)| {
             let (dx, dy) = (points[u][0] - points[v][0], points[u][1] - points[v][1]);
             dx * dx + dy * dy <= radius * radius
@@ -71,9 +66,7 @@ fn erdos_renyi(parameters: &mut Parameters<'_>) -> Result<Topology, TopologyErro
     let p = parameters.number_in("p", 0.0, 1.0)?;
     let mut rng = parameters.rng()?;
     parameters.done()?;
-    draw_until_connected(parameters.expression, || {
-        numbered(n, pairs(n).filter(|_| uniform(&mut rng) < p))
-    })
+    draw_until_connected(parameters.expression, || numbered(n, pairs(n).filter(|_| uniform(&mut rng) < p)))
 }
 
 /// Cliques that share node 0.
@@ -98,9 +91,7 @@ fn grid(parameters: &mut Parameters<'_>) -> Result<Topology, TopologyError> {
     let cols = parameters.whole("cols", 1)?;
     parameters.done()?;
     let n = parameters.within_limit(rows.saturating_mul(cols))?;
-    let right = (0..n)
-        .filter(|node| (node + 1) % cols != 0)
-        .map(|node| (node, node + 1));
+    let right = (0..n).filter(|node| (node + 1) % cols != 0).map(|node| (node, node + 1));
     let below = (0..n - cols.min(n)).map(|node| (node, node + cols));
     numbered(n, right.chain(below))
 }
@@ -123,10 +114,7 @@ fn pairs(n: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..n).flat_map(move |u| (u + 1..n).map(move |v| (u, v)))
 }
 
-fn numbered(
-    n: usize,
-    edges: impl Iterator<Item = (usize, usize)>,
-) -> Result<Topology, TopologyError> {
+fn numbered(n: usize, edges: impl Iterator<Item = (usize, usize)>) -> Result<Topology, TopologyError> {
     let edges: Vec<(usize, usize)> = edges.take(MAX_EDGES + 1).collect();
     Topology::new((0..n).map(|node| format!("node-{node}")).collect(), &edges)
 }
@@ -143,11 +131,9 @@ fn draw_until_connected(
         last = draw();
     }
     last.map_err(|error| match error {
-        TopologyError::Disconnected { components } => TopologyError::NeverConnected {
-            expression: expression.to_owned(),
-            draws: DRAWS,
-            components,
-        },
+        TopologyError::Disconnected { components } => {
+            TopologyError::NeverConnected { expression: expression.to_owned(), draws: DRAWS, components }
+        }
         other => other,
     })
 }
@@ -167,11 +153,7 @@ struct Parameters<'e> {
 
 impl<'e> Parameters<'e> {
     fn read(generator: &'e str, expression: &'e str, list: &'e str) -> Result<Self, TopologyError> {
-        let mut parameters = Self {
-            generator,
-            expression,
-            values: BTreeMap::new(),
-        };
+        let mut parameters = Self { generator, expression, values: BTreeMap::new() };
         for pair in list.split(',').filter(|pair| !pair.trim().is_empty()) {
             let Some((key, value)) = pair.split_once('=') else {
                 return Err(parameters.wrong(format!("{pair:?} is not of the form key=value")));
@@ -184,27 +166,20 @@ impl<'e> Parameters<'e> {
     }
 
     fn wrong(&self, message: String) -> TopologyError {
-        TopologyError::GeneratorParameter {
-            generator: self.generator.to_owned(),
-            message,
-        }
+        TopologyError::GeneratorParameter { generator: self.generator.to_owned(), message }
     }
 
     fn take<T: FromStr>(&mut self, key: &str, kind: &str) -> Result<T, TopologyError> {
         let Some(value) = self.values.remove(key) else {
             return Err(self.wrong(format!("{key:?} is missing: write {key}={kind}")));
         };
-        value
-            .parse()
-            .map_err(|_| self.wrong(format!("{key}={value} is not {kind}")))
+        value.parse().map_err(|_| self.wrong(format!("{key}={value} is not {kind}")))
     }
 
     fn whole(&mut self, key: &str, least: usize) -> Result<usize, TopologyError> {
         let value = self.take(key, "a whole number")?;
         if value < least {
-            return Err(self.wrong(format!(
-                "{key}={value} is too small: it must be at least {least}"
-            )));
+            return Err(self.wrong(format!("{key}={value} is too small: it must be at least {least}")));
         }
         Ok(value)
     }
@@ -216,9 +191,7 @@ impl<'e> Parameters<'e> {
 
     fn within_limit(&self, n: usize) -> Result<usize, TopologyError> {
         if n > MAX_GENERATED_NODES {
-            return Err(self.wrong(format!(
-                "{n} nodes are too many: generators make at most {MAX_GENERATED_NODES}"
-            )));
+            return Err(self.wrong(format!("{n} nodes are too many: generators make at most {MAX_GENERATED_NODES}")));
         }
         Ok(n)
     }
@@ -226,19 +199,13 @@ impl<'e> Parameters<'e> {
     fn number_in(&mut self, key: &str, low: f64, high: f64) -> Result<f64, TopologyError> {
         let value = self.take(key, "a number")?;
         if !(low..=high).contains(&value) {
-            return Err(self.wrong(format!(
-                "{key}={value} is out of range: it must lie between {low} and {high}"
-            )));
+            return Err(self.wrong(format!("{key}={value} is out of range: it must lie between {low} and {high}")));
         }
         Ok(value)
     }
 
     fn rng(&mut self) -> Result<ChaCha8Rng, TopologyError> {
-        let seed = if self.values.contains_key("seed") {
-            self.take("seed", "a whole number")?
-        } else {
-            0
-        };
+        let seed = if self.values.contains_key("seed") { self.take("seed", "a whole number")? } else { 0 };
         Ok(ChaCha8Rng::seed_from_u64(seed))
     }
 

@@ -13,10 +13,7 @@ pub(super) fn read(text: &str) -> Result<Topology, TopologyError> {
     let mut graph = GraphReader::default();
     let mut open = 0_usize;
     loop {
-        let place = Place {
-            text,
-            offset: reader.buffer_position(),
-        };
+        let place = Place { text, offset: reader.buffer_position() };
         match reader.read_event() {
             Ok(Event::Start(element)) => {
                 open += 1;
@@ -30,11 +27,7 @@ pub(super) fn read(text: &str) -> Result<Topology, TopologyError> {
             Ok(Event::Eof) => break,
             Ok(_) => {}
             Err(error) => {
-                return Err(Place {
-                    text,
-                    offset: reader.error_position(),
-                }
-                .error(error.to_string()));
+                return Err(Place { text, offset: reader.error_position() }.error(error.to_string()));
             }
         }
     }
@@ -50,11 +43,7 @@ struct GraphReader {
 }
 
 impl GraphReader {
-    fn element(
-        &mut self,
-        element: &BytesStart<'_>,
-        place: &Place<'_>,
-    ) -> Result<(), TopologyError> {
+    fn element(&mut self, element: &BytesStart<'_>, place: &Place<'_>) -> Result<(), TopologyError> {
         match element.local_name().as_ref() {
             b"graph" => {
                 self.graphs += 1;
@@ -65,8 +54,7 @@ impl GraphReader {
                     Some("directed") => true,
                     Some("undirected") => false,
                     _ => {
-                        return Err(place
-                            .error("<graph> must say edgedefault=\"undirected\" or \"directed\""));
+                        return Err(place.error("<graph> must say edgedefault=\"undirected\" or \"directed\""));
                     }
                 };
             }
@@ -75,10 +63,7 @@ impl GraphReader {
                 self.builder.add_node(&id)?;
             }
             b"edge" => {
-                let ends = (
-                    place.required(element, "source")?,
-                    place.required(element, "target")?,
-                );
+                let ends = (place.required(element, "source")?, place.required(element, "target")?);
                 let one_way = match place.attribute(element, "directed")?.as_deref() {
                     Some("true") => true,
                     Some("false") => false,
@@ -88,9 +73,7 @@ impl GraphReader {
                 self.edges.push((ends.0, ends.1, one_way));
             }
             b"hyperedge" => {
-                return Err(
-                    place.error("<hyperedge> is not an edge between two nodes: write <edge>")
-                );
+                return Err(place.error("<hyperedge> is not an edge between two nodes: write <edge>"));
             }
             _ => {}
         }
@@ -104,17 +87,9 @@ impl GraphReader {
         for (source, target, one_way) in self.edges {
             let mut ends = [0; 2];
             for (end, id) in ends.iter_mut().zip([source, target]) {
-                *end = *self
-                    .builder
-                    .numbers
-                    .get(&id)
-                    .ok_or(TopologyError::UnknownNode { id })?;
+                *end = *self.builder.numbers.get(&id).ok_or(TopologyError::UnknownNode { id })?;
             }
-            let list = if one_way {
-                &mut self.builder.one_way
-            } else {
-                &mut self.builder.edges
-            };
+            let list = if one_way { &mut self.builder.one_way } else { &mut self.builder.edges };
             list.push((ends[0], ends[1]));
         }
         self.builder.finish()
@@ -129,15 +104,10 @@ struct Place<'t> {
 
 impl Place<'_> {
     fn error(&self, message: impl Into<String>) -> TopologyError {
-        let offset = usize::try_from(self.offset)
-            .unwrap_or(usize::MAX)
-            .min(self.text.len());
+        let offset = usize::try_from(self.offset).unwrap_or(usize::MAX).min(self.text.len());
         let before = &self.text.as_bytes()[..offset];
         let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
-        TopologyError::GraphMl {
-            line,
-            message: message.into(),
-        }
+        TopologyError::GraphMl { line, message: message.into() }
     }
 
     fn required(&self, element: &BytesStart<'_>, name: &str) -> Result<String, TopologyError> {
@@ -146,14 +116,8 @@ impl Place<'_> {
         value.ok_or_else(|| self.error(format!("<{tag}> has no {name}")))
     }
 
-    fn attribute(
-        &self,
-        element: &BytesStart<'_>,
-        name: &str,
-    ) -> Result<Option<String>, TopologyError> {
-        let found = element
-            .try_get_attribute(name)
-            .map_err(|error| self.error(error.to_string()))?;
+    fn attribute(&self, element: &BytesStart<'_>, name: &str) -> Result<Option<String>, TopologyError> {
+        let found = element.try_get_attribute(name).map_err(|error| self.error(error.to_string()))?;
         let Some(attribute) = found else {
             return Ok(None);
         };

@@ -30,11 +30,7 @@ struct BaseGraph {
 #[serde(untagged)]
 enum Node {
     Id(Id),
-    Object {
-        id: Option<Id>,
-        name: Option<String>,
-        label: Option<String>,
-    },
+    Object { id: Option<Id>, name: Option<String>, label: Option<String> },
 }
 
 #[derive(Deserialize)]
@@ -62,23 +58,14 @@ pub(super) fn read(text: &str) -> Result<Topology, TopologyError> {
     };
     match (document.base, document.edges) {
         (Some(base), _) => read_base(nodes, &base),
-        (None, Some(edges)) => read_graph(
-            nodes,
-            edges,
-            document.directed == Some(true),
-            document.positions,
-        ),
+        (None, Some(edges)) => read_graph(nodes, edges, document.directed == Some(true), document.positions),
         (None, None) => Err(missing("\"edges\"")),
     }
 }
 
 /// A plan file numbers its nodes from 0 in the order of its list.
 fn read_base(nodes: Vec<Node>, base: &BaseGraph) -> Result<Topology, TopologyError> {
-    let names = nodes
-        .into_iter()
-        .enumerate()
-        .map(|(number, node)| node.id_and_label(number).0)
-        .collect();
+    let names = nodes.into_iter().enumerate().map(|(number, node)| node.id_and_label(number).0).collect();
     let topology = Topology::new(names, &base.edges)?;
     match &base.interference {
         None => Ok(topology),
@@ -103,16 +90,9 @@ fn read_graph(
     for Edge(u, v) in edges {
         let mut ends = [0; 2];
         for (end, id) in ends.iter_mut().zip([u.text(), v.text()]) {
-            *end = *builder
-                .numbers
-                .get(&id)
-                .ok_or(TopologyError::UnknownNode { id })?;
+            *end = *builder.numbers.get(&id).ok_or(TopologyError::UnknownNode { id })?;
         }
-        let list = if directed {
-            &mut builder.one_way
-        } else {
-            &mut builder.edges
-        };
+        let list = if directed { &mut builder.one_way } else { &mut builder.edges };
         list.push((ends[0], ends[1]));
     }
     let topology = builder.finish()?;
@@ -143,10 +123,7 @@ impl Node {
             Self::Id(id) => (id.text(), None),
             Self::Object { id, name, label } => {
                 let label = name.or(label);
-                let id = id
-                    .map(Id::text)
-                    .or_else(|| label.clone())
-                    .unwrap_or_else(|| number.to_string());
+                let id = id.map(Id::text).or_else(|| label.clone()).unwrap_or_else(|| number.to_string());
                 (id, label)
             }
         }
@@ -163,9 +140,7 @@ impl Id {
 }
 
 /// Positions only serve drawing: in a form that is not known they are left out.
-fn positions_or_nothing<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Positions>, D::Error> {
+fn positions_or_nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Positions>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Anything {
@@ -179,26 +154,14 @@ fn positions_or_nothing<'de, D: Deserializer<'de>>(
 }
 
 fn missing(key: &str) -> TopologyError {
-    let message =
-        format!("the JSON has no {key}: write {{\"nodes\": [...], \"edges\": [[u, v], ...]}}");
-    TopologyError::Json {
-        line: 1,
-        column: 1,
-        message,
-    }
+    let message = format!("the JSON has no {key}: write {{\"nodes\": [...], \"edges\": [[u, v], ...]}}");
+    TopologyError::Json { line: 1, column: 1, message }
 }
 
 fn json_error(error: &serde_json::Error) -> TopologyError {
     let (line, column) = (error.line(), error.column());
     let message = error.to_string();
     // serde_json ends its messages with the place, which we report first.
-    let message = message
-        .strip_suffix(&format!(" at line {line} column {column}"))
-        .unwrap_or(&message)
-        .to_owned();
-    TopologyError::Json {
-        line,
-        column,
-        message,
-    }
+    let message = message.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&message).to_owned();
+    TopologyError::Json { line, column, message }
 }

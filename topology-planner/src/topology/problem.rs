@@ -36,17 +36,13 @@ pub enum TopologyError {
         name: String,
     },
     /// A name is empty, longer than [`MAX_NAME_BYTES`] or holds control characters.
-    #[error(
-        "the name of node {node} is empty, longer than {MAX_NAME_BYTES} bytes, or holds a control character"
-    )]
+    #[error("the name of node {node} is empty, longer than {MAX_NAME_BYTES} bytes, or holds a control character")]
     UnusableName {
         /// The number of the node.
         node: usize,
     },
     /// An edge names a node number that does not exist.
-    #[error(
-        "edge [{u}, {v}] names a node that does not exist: the {nodes} nodes are numbered from 0"
-    )]
+    #[error("edge [{u}, {v}] names a node that does not exist: the {nodes} nodes are numbered from 0")]
     UnknownNumber {
         /// One end.
         u: usize,
@@ -68,9 +64,7 @@ pub enum TopologyError {
         node: String,
     },
     /// A link has no reverse.
-    #[error(
-        "{from:?} reaches {to:?} but not the other way round: a topology needs every link in both directions"
-    )]
+    #[error("{from:?} reaches {to:?} but not the other way round: a topology needs every link in both directions")]
     OneWay {
         /// The node that is heard.
         from: String,
@@ -84,9 +78,7 @@ pub enum TopologyError {
         components: Components,
     },
     /// The interference graph lacks an edge of the topology.
-    #[error(
-        "the interference graph lacks the edge {u:?} - {v:?} of the topology: who is heard also disturbs, add it"
-    )]
+    #[error("the interference graph lacks the edge {u:?} - {v:?} of the topology: who is heard also disturbs, add it")]
     InterferenceMissesEdge {
         /// One end.
         u: String,
@@ -160,11 +152,7 @@ impl fmt::Display for Components {
         const SHOWN_NAMES: usize = 8;
         for (at, names) in self.0.iter().take(SHOWN_COMPONENTS).enumerate() {
             let separator = if at == 0 { "" } else { ", " };
-            write!(
-                f,
-                "{separator}{{{}",
-                names[..names.len().min(SHOWN_NAMES)].join(", ")
-            )?;
+            write!(f, "{separator}{{{}", names[..names.len().min(SHOWN_NAMES)].join(", "))?;
             if names.len() > SHOWN_NAMES {
                 write!(f, " and {} more", names.len() - SHOWN_NAMES)?;
             }

@@ -89,9 +89,8 @@ impl Bench<'_> {
             }
             left -= u64::from(steps);
         }
-        let evaluation = Evaluator::new(self.task, &self.device)
-            .evaluate(&parameters, self.test)
-            .or_fail(Kind::Training, doing)?;
+        let evaluation =
+            Evaluator::new(self.task, &self.device).evaluate(&parameters, self.test).or_fail(Kind::Training, doing)?;
         Ok(evaluation.accuracy)
     }
 }

@@ -19,9 +19,9 @@ impl Kills {
                 Failure::new(Kind::BadInput, format!("--kill {argument}: {why}"))
                     .hint("for example --kill 3@60: peer 3, when it has done 60 rounds")
             };
-            let parsed = argument.split_once('@').and_then(|(peer, round)| {
-                Some((peer.parse::<usize>().ok()?, round.parse::<u64>().ok()?))
-            });
+            let parsed = argument
+                .split_once('@')
+                .and_then(|(peer, round)| Some((peer.parse::<usize>().ok()?, round.parse::<u64>().ok()?)));
             let (peer, round) = parsed.ok_or_else(|| wrong("this is not PEER@ROUND"))?;
             if peer >= peers {
                 return Err(wrong(&format!("the peers are 0 to {}", peers - 1)));

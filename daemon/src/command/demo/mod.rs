@@ -35,6 +35,8 @@ use tally::Tally;
 
 /// More processes than this on one machine would measure the machine.
 const MAX_PEERS: usize = 128;
+/// On loopback a living neighbour answers at once: longer waits would be for the killed.
+const DRAIN_MS: u64 = 2000;
 /// After the demo is interrupted, peers that have not stopped by then are killed.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -63,18 +65,12 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Outcome {
 
 /// A random geometric base topology, and the design that was asked for on it.
 fn make_plan(arguments: &DemoArgs) -> Outcome<Plan> {
-    let method: Method = arguments
-        .method
-        .parse()
-        .or_fail(Kind::BadInput, format!("--method {}", arguments.method))?;
+    let method: Method = arguments.method.parse().or_fail(Kind::BadInput, format!("--method {}", arguments.method))?;
     let radius = connecting_radius(arguments.peers);
     let spec = format!("rg:n={},r={radius:.2},seed={}", arguments.peers, arguments.seed);
     let topology = Topology::generate(&spec).or_fail(Kind::Unexpected, format!("cannot generate {spec}"))?;
-    let options = DesignOptions {
-        extra_edges: ExtraEdges::Auto,
-        seed: arguments.seed,
-        local_steps: arguments.local_steps,
-    };
+    let options =
+        DesignOptions { extra_edges: ExtraEdges::Auto, seed: arguments.seed, local_steps: arguments.local_steps };
     mingle_planner::design(&topology, method, &options).or_fail(Kind::BadInput, "cannot design a plan")
 }
 
@@ -139,9 +135,8 @@ impl<'a> Demo<'a> {
             return Err(failure);
         }
         let swarm_seconds = demo.started.elapsed().as_secs_f64();
-        let baselines = tokio::task::block_in_place(|| {
-            Baselines::train(arguments, parts, |what| demo.progress.compare(what))
-        })?;
+        let baselines =
+            tokio::task::block_in_place(|| Baselines::train(arguments, parts, |what| demo.progress.compare(what)))?;
         let task = parts.task(&arguments.model)?;
         let report = Report::new(&demo, &task, &homes, baselines, swarm_seconds)?;
         demo.progress.clear();
@@ -205,11 +200,8 @@ impl<'a> Demo<'a> {
                 }
             }
             Event::Evaluated { round, accuracy, weight_units, disagreement, .. } => {
-                let report = tally::Report {
-                    accuracy: *accuracy,
-                    weight_units: *weight_units,
-                    disagreement: *disagreement,
-                };
+                let report =
+                    tally::Report { accuracy: *accuracy, weight_units: *weight_units, disagreement: *disagreement };
                 let rows = self.tally.report(node, *round, report, self.started.elapsed().as_secs_f64());
                 self.show(&rows)?;
             }
@@ -271,8 +263,7 @@ fn bind_to_new_homes(plan: &mut Plan, output: &Output) -> Outcome<Vec<Home>> {
         .map(|node| {
             let home = Home::create(Some(&output.home(node)))?;
             let peer = Identity::load_or_create(&home.identity())?.peer_id();
-            plan.bind(node, &peer.to_string())
-                .or_fail(Kind::Unexpected, format!("cannot bind node {node}"))?;
+            plan.bind(node, &peer.to_string()).or_fail(Kind::Unexpected, format!("cannot bind node {node}"))?;
             Ok(home)
         })
         .collect()
@@ -299,6 +290,7 @@ fn peer_arguments(demo: &DemoArgs, home: &Home, way_in: &[String]) -> Vec<String
     option("device", &demo.device);
     option("evaluate-every", &demo.evaluate_every);
     option("wait", &demo.wait);
+    option("drain-ms", &DRAIN_MS);
     arguments.extend_from_slice(way_in);
     arguments
 }

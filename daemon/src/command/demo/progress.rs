@@ -43,7 +43,11 @@ impl Progress {
     pub(crate) fn joined(&mut self, node: usize, elapsed: Duration) {
         self.joined.insert(node);
         if self.joined.len() == self.peers {
-            self.note(&format!("joined   all {} peers, {:.2} s after the first was started", self.peers, elapsed.as_secs_f64()));
+            self.note(&format!(
+                "joined   all {} peers, {:.2} s after the first was started",
+                self.peers,
+                elapsed.as_secs_f64()
+            ));
         }
     }
 

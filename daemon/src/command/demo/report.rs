@@ -56,17 +56,20 @@ struct SwarmResult {
 
 impl Report {
     /// Gathers what the peers left in their homes.
-    pub(crate) fn new(demo: &Demo<'_>, task: &Task, homes: &[Home], without_swarm: Baselines, seconds: f64) -> Outcome<Self> {
+    pub(crate) fn new(
+        demo: &Demo<'_>,
+        task: &Task,
+        homes: &[Home],
+        without_swarm: Baselines,
+        seconds: f64,
+    ) -> Outcome<Self> {
         let survivors: Vec<usize> = (0..homes.len()).filter(|&node| !demo.processes.was_killed(node)).collect();
         let results: Vec<PeerResult> = survivors.iter().filter_map(|&node| demo.results[node]).collect();
         let books = survivors
             .iter()
             .map(|&node| Ok((node_id(node), Summary::read(&homes[node].summary())?.ledger)))
             .collect::<Outcome<Vec<_>>>()?;
-        let models = survivors
-            .iter()
-            .map(|&node| read_model(&homes[node], task))
-            .collect::<Outcome<Vec<_>>>()?;
+        let models = survivors.iter().map(|&node| read_model(&homes[node], task)).collect::<Outcome<Vec<_>>>()?;
         let accuracies: Vec<f64> = results.iter().map(|result| result.accuracy).collect();
         Ok(Self {
             schema: "mingle.demo/1",
@@ -107,7 +110,9 @@ impl Report {
         out::line(self.table());
         out::line(self.weights());
         let root = self.output.display();
-        out::line(format!("\nwrote {root}/: plan.json, curves.svg, events.jsonl, summary.json, peers/*/model.safetensors"));
+        out::line(format!(
+            "\nwrote {root}/: plan.json, curves.svg, events.jsonl, summary.json, peers/*/model.safetensors"
+        ));
         out::line(format!("next  mingle plan show {root}/plan.json   or three machines: mingle run --help"));
     }
 
@@ -123,9 +128,9 @@ impl Report {
 
     fn table(&self) -> String {
         let Self { swarm, without_swarm, .. } = self;
-        let memory = self
-            .peak_resident_bytes_per_peer
-            .map_or_else(String::new, |bytes| format!(", {:.0} MB of memory per peer at most", units::megabytes(bytes)));
+        let memory = self.peak_resident_bytes_per_peer.map_or_else(String::new, |bytes| {
+            format!(", {:.0} MB of memory per peer at most", units::megabytes(bytes))
+        });
         [
             format!("\n{:<24}{:>8}{:>8}{:>8}", "test accuracy", "mean", "best", "worst"),
             row("each peer alone", without_swarm.mean_alone(), without_swarm.best_alone(), without_swarm.worst_alone()),

@@ -65,10 +65,7 @@ impl PeerProcesses {
             .kill_on_drop(true)
             .spawn()
             .or_fail(Kind::Unexpected, &doing)?;
-        let stdout = child
-            .stdout
-            .take()
-            .ok_or_else(|| Failure::new(Kind::Unexpected, &doing))?;
+        let stdout = child.stdout.take().ok_or_else(|| Failure::new(Kind::Unexpected, &doing))?;
         tokio::spawn(listen(node, BufReader::new(stdout), self.events.clone()));
         let stdin = child.stdin.take();
         self.peers.push(PeerProcess { child, stdin, killed: false });
@@ -79,9 +76,7 @@ impl PeerProcesses {
     pub(crate) fn kill(&mut self, node: usize) -> Outcome {
         let peer = &mut self.peers[node];
         peer.killed = true;
-        peer.child
-            .start_kill()
-            .or_fail(Kind::Unexpected, format!("cannot kill peer {node}"))
+        peer.child.start_kill().or_fail(Kind::Unexpected, format!("cannot kill peer {node}"))
     }
 
     /// Whether [`kill`](Self::kill) was called for this peer.
@@ -116,11 +111,7 @@ impl PeerProcesses {
 }
 
 /// Passes on what one peer writes to its standard output.
-async fn listen(
-    node: usize,
-    stdout: BufReader<tokio::process::ChildStdout>,
-    events: mpsc::Sender<(usize, PeerEvent)>,
-) {
+async fn listen(node: usize, stdout: BufReader<tokio::process::ChildStdout>, events: mpsc::Sender<(usize, PeerEvent)>) {
     let mut lines = stdout.lines();
     while let Ok(Some(line)) = lines.next_line().await {
         let event = match serde_json::from_str::<EventLine>(&line) {
