@@ -28,8 +28,8 @@ pub(super) fn describe(plan: &Plan) -> String {
         format!("method     {}{}", plan.method(), parameters(plan)),
         format!("nodes      {nodes}, {bound} of them bound to peers; {} base edges", plan.base().edges().len()),
         format!(
-            "period     {} steps, {} links in {} slots, {} gradient steps",
-            plan.steps().len(),
+            "period     {}, {} links in {} slots, {} local gradient steps",
+            if plan.steps().len() == 1 { "1 step".to_owned() } else { format!("{} steps", plan.steps().len()) },
             forecast.links,
             forecast.slots_per_period,
             plan.local_steps()
