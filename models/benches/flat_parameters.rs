@@ -3,15 +3,9 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use mingle_models::{
-    DeviceName, ModelKind, SampleShape, Samples, SgdOptions, Task, Trainer, TrainerOptions,
-};
+use mingle_models::{DeviceName, ModelKind, SampleShape, Samples, SgdOptions, Task, Trainer, TrainerOptions};
 
-const PHOTO: SampleShape = SampleShape::Image {
-    channels: 1,
-    height: 28,
-    width: 28,
-};
+const PHOTO: SampleShape = SampleShape::Image { channels: 1, height: 28, width: 28 };
 
 fn in_and_out(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("flat_parameters");
@@ -29,12 +23,9 @@ fn in_and_out(criterion: &mut Criterion) {
         let mut trainer = Trainer::new(options, samples).unwrap();
         let parameters = task.initial_parameters(1);
         group.throughput(Throughput::Elements(parameters.len() as u64));
-        group.bench_function(
-            format!("{model}, {} in and out", parameters.len()),
-            |bencher| {
-                bencher.iter(|| trainer.train(&parameters, 0).unwrap());
-            },
-        );
+        group.bench_function(format!("{model}, {} in and out", parameters.len()), |bencher| {
+            bencher.iter(|| trainer.train(&parameters, 0).unwrap());
+        });
     }
     group.finish();
 }

@@ -3,9 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use mingle_models::{
-    DataSource, DeviceName, SampleShape, Samples, SgdOptions, Task, Trainer, TrainerOptions,
-};
+use mingle_models::{DataSource, DeviceName, SampleShape, Samples, SgdOptions, Task, Trainer, TrainerOptions};
 
 const STEPS: u32 = 10;
 
@@ -41,11 +39,7 @@ fn trainer(model: &str, samples: &Samples, batch_size: usize) -> Trainer {
     let options = TrainerOptions {
         task: Task::new(model.parse().unwrap(), samples.shape(), samples.classes()).unwrap(),
         device: DeviceName::Cpu.open().unwrap(),
-        sgd: SgdOptions {
-            learning_rate: 0.01,
-            momentum: 0.9,
-            weight_decay: 0.0,
-        },
+        sgd: SgdOptions { learning_rate: 0.01, momentum: 0.9, weight_decay: 0.0 },
         batch_size,
         data_seed: 1,
     };
@@ -54,15 +48,11 @@ fn trainer(model: &str, samples: &Samples, batch_size: usize) -> Trainer {
 
 /// Smooth patterns which depend on the label; the time of a step does not depend on what it sees.
 fn photos(count: usize) -> Samples {
-    let shape = SampleShape::Image {
-        channels: 1,
-        height: 28,
-        width: 28,
-    };
+    let shape = SampleShape::Image { channels: 1, height: 28, width: 28 };
     let labels: Vec<u16> = (0..count).map(|sample| (sample % 10) as u16).collect();
-    let pixels = labels.iter().flat_map(|&label| {
-        (0..shape.features()).map(move |pixel| (pixel as f32 * 0.01 * f32::from(label + 1)).sin())
-    });
+    let pixels = labels
+        .iter()
+        .flat_map(|&label| (0..shape.features()).map(move |pixel| (pixel as f32 * 0.01 * f32::from(label + 1)).sin()));
     let pixels = pixels.collect();
     Samples::new(shape, 10, pixels, labels).unwrap()
 }

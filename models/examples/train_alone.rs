@@ -5,7 +5,8 @@
 //! cargo run --release -p mingle-models --example train_alone -- idx:DIR cnn 300 model.safetensors
 //! ```
 //!
-//! The arguments are the data source, the model, how many steps to take, and where to write the result.
+//! The arguments are the data source, the model, how many steps to take, and where to write the
+//! result.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -13,16 +14,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use mingle_models::{
-    Checkpoint, DataSource, DeviceName, Evaluator, ModelKind, SgdOptions, Task, Trainer,
-    TrainerOptions,
+    Checkpoint, DataSource, DeviceName, Evaluator, ModelKind, SgdOptions, Task, Trainer, TrainerOptions,
 };
 
 const REPORTS: u32 = 10;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let argument =
-        |place: usize, default: &'static str| arguments.get(place).map_or(default, String::as_str);
+    let argument = |place: usize, default: &'static str| arguments.get(place).map_or(default, String::as_str);
     let source: DataSource = argument(0, "digits").parse()?;
     let model: ModelKind = argument(1, "mlp").parse()?;
     let steps: u32 = argument(2, "1000").parse()?;
@@ -31,26 +30,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let data = source.load(1)?;
     let device = DeviceName::Cpu.open()?;
     let task = Task::new(model, data.train.shape(), data.train.classes())?;
-    println!(
-        "{source}: {} samples of shape {}",
-        data.train.len(),
-        task.shape()
-    );
+    println!("{source}: {} samples of shape {}", data.train.len(), task.shape());
     println!("{model}: {} parameters on {device}", task.parameter_count());
 
     let mut parameters = task.initial_parameters(1);
-    let sgd = SgdOptions {
-        learning_rate: 0.02,
-        momentum: 0.9,
-        weight_decay: 1e-4,
-    };
-    let options = TrainerOptions {
-        task,
-        device: device.clone(),
-        sgd,
-        batch_size,
-        data_seed: 1,
-    };
+    let sgd = SgdOptions { learning_rate: 0.02, momentum: 0.9, weight_decay: 1e-4 };
+    let options = TrainerOptions { task, device: device.clone(), sgd, batch_size, data_seed: 1 };
     let mut trainer = Trainer::new(options, data.train)?;
     let evaluator = Evaluator::new(task, &device);
     let mut training = Duration::ZERO;
@@ -74,11 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     if let Some(path) = arguments.get(3) {
         let metadata = BTreeMap::from([("accuracy".to_owned(), format!("{accuracy:.4}"))]);
-        Checkpoint {
-            parameters,
-            metadata,
-        }
-        .save(Path::new(path), &task)?;
+        Checkpoint { parameters, metadata }.save(Path::new(path), &task)?;
         println!("wrote {path}");
     }
     Ok(())

@@ -1,9 +1,9 @@
 //! Which samples each local step sees.
 //!
-//! Every epoch is one shuffle of all samples, cut into batches of equal size; the few left over wait
-//! for the next shuffle. Epoch `e` of a seed is stream `e` of one ChaCha generator, so the batch of
-//! step `s` follows from the seed and `s` alone: a peer that restarts at step `s` continues exactly
-//! where it would have been.
+//! Every epoch is one shuffle of all samples, cut into batches of equal size; the few left over
+//! wait for the next shuffle. Epoch `e` of a seed is stream `e` of one ChaCha generator, so the
+//! batch of step `s` follows from the seed and `s` alone: a peer that restarts at step `s`
+//! continues exactly where it would have been.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -25,13 +25,7 @@ impl Batches {
     ///
     /// Both are at least 1, and `samples` is below 2^32.
     pub(crate) fn new(samples: u32, batch_size: usize, seed: u64) -> Self {
-        Self {
-            seed,
-            batch_size: batch_size.min(samples as usize),
-            order: (0..samples).collect(),
-            epoch: None,
-            step: 0,
-        }
+        Self { seed, batch_size: batch_size.min(samples as usize), order: (0..samples).collect(), epoch: None, step: 0 }
     }
 
     /// Samples in each batch.
@@ -94,9 +88,7 @@ mod tests {
         for _ in 0..40 {
             let batch = batches.next();
             assert_eq!(batch.len(), 4);
-            batch
-                .iter()
-                .for_each(|&sample| seen[sample as usize] = true);
+            batch.iter().for_each(|&sample| seen[sample as usize] = true);
         }
         assert_eq!(seen, [true; 10]);
     }

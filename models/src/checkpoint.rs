@@ -5,8 +5,8 @@
 //! `[outputs, inputs]`. `torch.nn` modules with fields of the same names (`fc1`, `conv1`, `linear`)
 //! accept it as a state dictionary.
 //!
-//! A file is complete or absent: it is written beside its final name, flushed to disk and renamed. Equal
-//! parameters and metadata give equal bytes, so checkpoints can be compared by their hash.
+//! A file is complete or absent: it is written beside its final name, flushed to disk and renamed.
+//! Equal parameters and metadata give equal bytes, so checkpoints can be compared by their hash.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,7 +23,8 @@ use crate::task::{Task, TaskError};
 /// Room for names, shapes and metadata in a file.
 const HEADER_MAX: u64 = 1 << 20;
 
-/// The header starts after its length, a little-endian 64-bit number, and tensors start at multiples of it.
+/// The header starts after its length, a little-endian 64-bit number, and tensors start at
+/// multiples of it.
 const WORD: usize = 8;
 
 /// Parameters and what is known about them.
@@ -40,8 +41,9 @@ impl Checkpoint {
     ///
     /// # Errors
     ///
-    /// [`CheckpointError::Task`] when the parameters have the wrong length, [`CheckpointError::Write`]
-    /// when the file cannot be written; what was at `path` is then untouched.
+    /// [`CheckpointError::Task`] when the parameters have the wrong length,
+    /// [`CheckpointError::Write`] when the file cannot be written; what was at `path` is then
+    /// untouched.
     ///
     /// ```
     /// use std::collections::BTreeMap;
@@ -60,107 +62,65 @@ impl Checkpoint {
     /// ```
     pub fn save(&self, path: &Path, task: &Task) -> Result<(), CheckpointError> {
         task.check(&self.parameters)?;
-        let bytes = self
-            .encode(task)
-            .map_err(|reason| CheckpointError::Format {
-                path: path.into(),
-                reason,
-            })?;
-        write_atomically(path, &bytes).map_err(|error| CheckpointError::Write {
-            path: path.into(),
-            error,
-        })
+        let bytes = self.encode(task).map_err(|reason| CheckpointError::Format { path: path.into(), reason })?;
+        write_atomically(path, &bytes).map_err(|error| CheckpointError::Write { path: path.into(), error })
     }
 
     /// Reads the checkpoint of a `task` from `path`.
     ///
     /// # Errors
     ///
-    /// [`CheckpointError::Read`] when the file cannot be read, [`CheckpointError::Size`] when it is too
-    /// large for the task, and [`CheckpointError::Format`] when it is not a safetensors file with exactly
-    /// the task's tensors as 32-bit numbers.
+    /// [`CheckpointError::Read`] when the file cannot be read, [`CheckpointError::Size`] when it is
+    /// too large for the task, and [`CheckpointError::Format`] when it is not a safetensors file
+    /// with exactly the task's tensors as 32-bit numbers.
     pub fn load(path: &Path, task: &Task) -> Result<Self, CheckpointError> {
         let limit = HEADER_MAX + (task.parameter_count() * size_of::<f32>()) as u64;
         let mut bytes = Vec::new();
         File::open(path)
             .and_then(|file| file.take(limit + 1).read_to_end(&mut bytes))
-            .map_err(|error| CheckpointError::Read {
-                path: path.into(),
-                error,
-            })?;
+            .map_err(|error| CheckpointError::Read { path: path.into(), error })?;
         if bytes.len() as u64 > limit {
-            return Err(CheckpointError::Size {
-                path: path.into(),
-                limit,
-            });
+            return Err(CheckpointError::Size { path: path.into(), limit });
         }
-        Self::decode(bytes, task).map_err(|reason| CheckpointError::Format {
-            path: path.into(),
-            reason,
-        })
+        Self::decode(bytes, task).map_err(|reason| CheckpointError::Format { path: path.into(), reason })
     }
 
     fn encode(&self, task: &Task) -> Result<Vec<u8>, String> {
-        let network = unflatten(
-            task.blank(),
-            &self.parameters,
-            &burn::tensor::Device::flex(),
-        );
+        let network = unflatten(task.blank(), &self.parameters, &burn::tensor::Device::flex());
         let mut store = SafetensorsStore::from_bytes(None)
             .clear_metadata()
             .skip_enum_variants(true)
             .with_to_adapter(BurnToPyTorchAdapter);
-        network
-            .save_into(&mut store)
-            .map_err(|error| error.to_string())?;
+        network.save_into(&mut store).map_err(|error| error.to_string())?;
         let bytes = store.get_bytes().map_err(|error| error.to_string())?;
         with_metadata(&bytes, &self.metadata).map_err(|error| error.to_string())
     }
 
     fn decode(bytes: Vec<u8>, task: &Task) -> Result<Self, String> {
         let (_, header) = SafeTensors::read_metadata(&bytes).map_err(|error| error.to_string())?;
-        let metadata = header
-            .metadata()
-            .iter()
-            .flatten()
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect();
+        let metadata = header.metadata().iter().flatten().map(|(key, value)| (key.clone(), value.clone())).collect();
         let mut network = task.blank();
-        let mut store = SafetensorsStore::from_bytes(Some(bytes))
-            .skip_enum_variants(true)
-            .with_from_adapter(PyTorchToBurnAdapter);
-        let result = network
-            .load_from(&mut store)
-            .map_err(|error| error.to_string())?;
+        let mut store =
+            SafetensorsStore::from_bytes(Some(bytes)).skip_enum_variants(true).with_from_adapter(PyTorchToBurnAdapter);
+        let result = network.load_from(&mut store).map_err(|error| error.to_string())?;
         if let Some(unused) = result.unused.first() {
             return Err(format!("it has a tensor {unused} that the model has not"));
         }
         let mut parameters = Vec::with_capacity(task.parameter_count());
         flatten(network, &mut parameters)?;
-        Ok(Self {
-            parameters,
-            metadata,
-        })
+        Ok(Self { parameters, metadata })
     }
 }
 
-/// Puts `metadata` into the header of a safetensors file, in the order of its keys: the store would write
-/// it in a random order.
+/// Puts `metadata` into the header of a safetensors file, in the order of its keys: the store would
+/// write it in a random order.
 fn with_metadata(file: &[u8], metadata: &BTreeMap<String, String>) -> serde_json::Result<Vec<u8>> {
     let (length, rest) = file.split_at(WORD);
-    let length = length
-        .iter()
-        .rev()
-        .fold(0, |length, &byte| length << 8 | usize::from(byte));
+    let length = length.iter().rev().fold(0, |length, &byte| length << 8 | usize::from(byte));
     let (header, tensors) = rest.split_at(length);
     let mut entries: BTreeMap<String, Value> = serde_json::from_slice(header)?;
-    let metadata = metadata
-        .iter()
-        .map(|(key, value)| (key.clone(), Value::from(value.as_str())));
-    entries.insert(
-        "__metadata__".into(),
-        Value::Object(metadata.collect::<Map<_, _>>()),
-    );
+    let metadata = metadata.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str())));
+    entries.insert("__metadata__".into(), Value::Object(metadata.collect::<Map<_, _>>()));
     let mut header = serde_json::to_vec(&entries)?;
     header.resize(header.len().next_multiple_of(WORD), b' ');
 
@@ -188,9 +148,12 @@ fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|refused| refused.error)?;
-    // The new name is durable once its folder is; not every system can flush a folder.
+    // The new name is durable once its folder is on disk too. The file is whole either way, so a
+    // system that cannot flush a folder is no reason to call the save failed.
     #[cfg(unix)]
-    File::open(folder)?.sync_all()?;
+    if let Ok(folder) = File::open(folder) {
+        folder.sync_all().ok();
+    }
     Ok(())
 }
 

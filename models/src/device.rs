@@ -1,12 +1,14 @@
 //! Where tensors live and are computed: a device is named by the user and opened once.
 //!
-//! burn 0.22 chooses the backend at run time. Its `Device::default()` depends on which features happen to
-//! be compiled in, prefers a GPU and panics on a bad environment variable, so it is never called here: a
-//! [`DeviceName`] is parsed, [opened](DeviceName::open), and the [`Device`] says what it really is.
+//! burn 0.22 chooses the backend at run time. Its `Device::default()` depends on which features
+//! happen to be compiled in, prefers a GPU and panics on a bad environment variable, so it is never
+//! called here: a [`DeviceName`] is parsed, [opened](DeviceName::open), and the [`Device`] says
+//! what it really is.
 //!
-//! A GPU is reached through Vulkan and nothing else. wgpu would silently fall back to OpenGL where no
-//! Vulkan driver is installed; pinning the interface turns that into an error. A Vulkan driver which
-//! computes on the processor (Mesa's llvmpipe) is accepted and says so in [`Adapter::software`].
+//! A GPU is reached through Vulkan and nothing else. wgpu would silently fall back to OpenGL where
+//! no Vulkan driver is installed; pinning the interface turns that into an error. A Vulkan driver
+//! which computes on the processor (Mesa's llvmpipe) is accepted and says so in
+//! [`Adapter::software`].
 
 use std::fmt;
 use std::str::FromStr;
@@ -49,15 +51,13 @@ impl DeviceName {
     ///
     /// # Errors
     ///
-    /// [`DeviceError::NotBuilt`] when the backend was not compiled in, and [`DeviceError::NoAdapter`] or
-    /// [`DeviceError::AdapterIndex`] when no such adapter exists.
+    /// [`DeviceError::NotBuilt`] when the backend was not compiled in, and
+    /// [`DeviceError::NoAdapter`] or [`DeviceError::AdapterIndex`] when no such adapter exists.
     pub fn open(self) -> Result<Device, DeviceError> {
         match self {
-            Self::Cpu => Ok(Device {
-                name: self,
-                adapter: Adapter::processor("flex"),
-                tensors: burn::tensor::Device::flex(),
-            }),
+            Self::Cpu => {
+                Ok(Device { name: self, adapter: Adapter::processor("flex"), tensors: burn::tensor::Device::flex() })
+            }
             Self::NdArray => open_ndarray(),
             Self::Wgpu { index } => open_wgpu(index),
         }
@@ -107,11 +107,7 @@ pub struct Adapter {
 
 impl Adapter {
     fn processor(backend: &str) -> Self {
-        Self {
-            name: "processor".into(),
-            backend: backend.into(),
-            software: false,
-        }
+        Self { name: "processor".into(), backend: backend.into(), software: false }
     }
 }
 
@@ -148,11 +144,7 @@ pub enum DeviceError {
 }
 
 fn list(names: &[String]) -> String {
-    let numbered: Vec<String> = names
-        .iter()
-        .enumerate()
-        .map(|(index, name)| format!("{index} = {name}"))
-        .collect();
+    let numbered: Vec<String> = names.iter().enumerate().map(|(index, name)| format!("{index} = {name}")).collect();
     numbered.join(", ")
 }
 
@@ -161,19 +153,12 @@ fn open_ndarray() -> Result<Device, DeviceError> {
     // Deprecated upstream in favour of flex; kept exactly because it shares no kernel with it.
     #[allow(deprecated)]
     let tensors = burn::tensor::Device::ndarray();
-    Ok(Device {
-        name: DeviceName::NdArray,
-        adapter: Adapter::processor("ndarray"),
-        tensors,
-    })
+    Ok(Device { name: DeviceName::NdArray, adapter: Adapter::processor("ndarray"), tensors })
 }
 
 #[cfg(not(feature = "ndarray"))]
 fn open_ndarray() -> Result<Device, DeviceError> {
-    Err(DeviceError::NotBuilt {
-        device: DeviceName::NdArray,
-        feature: "ndarray",
-    })
+    Err(DeviceError::NotBuilt { device: DeviceName::NdArray, feature: "ndarray" })
 }
 
 #[cfg(feature = "wgpu")]
@@ -183,57 +168,33 @@ fn open_wgpu(index: Option<usize>) -> Result<Device, DeviceError> {
     const INTERFACE: &str = "Vulkan";
     let name = DeviceName::Wgpu { index };
     // Listed by kind: discrete, integrated, virtual, software. The first is the best.
-    let adapters: Vec<burn::tensor::Device> = burn::tensor::Device::enumerate(DeviceType::Vulkan)
-        .into_iter()
-        .collect();
+    let adapters: Vec<burn::tensor::Device> = burn::tensor::Device::enumerate(DeviceType::Vulkan).into_iter().collect();
     if adapters.is_empty() {
-        return Err(DeviceError::NoAdapter {
-            device: name,
-            interface: INTERFACE,
-        });
+        return Err(DeviceError::NoAdapter { device: name, interface: INTERFACE });
     }
     let wanted = index.unwrap_or(0);
     let Some(tensors) = adapters.get(wanted).cloned() else {
-        let names = adapters
-            .iter()
-            .map(|adapter| describe(adapter, INTERFACE).name)
-            .collect();
-        return Err(DeviceError::AdapterIndex {
-            index: wanted,
-            names,
-        });
+        let names = adapters.iter().map(|adapter| describe(adapter, INTERFACE).name).collect();
+        return Err(DeviceError::AdapterIndex { index: wanted, names });
     };
     let adapter = describe(&tensors, INTERFACE);
-    Ok(Device {
-        name,
-        adapter,
-        tensors,
-    })
+    Ok(Device { name, adapter, tensors })
 }
 
 #[cfg(feature = "wgpu")]
 fn describe(device: &burn::tensor::Device, interface: &str) -> Adapter {
     // A device that is no card on any bus is a rasterizer in software.
     match device.identity() {
-        Some(identity) => Adapter {
-            name: identity.name,
-            backend: interface.into(),
-            software: identity.physical.is_none(),
-        },
-        None => Adapter {
-            name: "unnamed adapter".into(),
-            backend: interface.into(),
-            software: true,
-        },
+        Some(identity) => {
+            Adapter { name: identity.name, backend: interface.into(), software: identity.physical.is_none() }
+        }
+        None => Adapter { name: "unnamed adapter".into(), backend: interface.into(), software: true },
     }
 }
 
 #[cfg(not(feature = "wgpu"))]
 fn open_wgpu(index: Option<usize>) -> Result<Device, DeviceError> {
-    Err(DeviceError::NotBuilt {
-        device: DeviceName::Wgpu { index },
-        feature: "wgpu",
-    })
+    Err(DeviceError::NotBuilt { device: DeviceName::Wgpu { index }, feature: "wgpu" })
 }
 
 impl FromStr for DeviceName {
@@ -247,9 +208,7 @@ impl FromStr for DeviceName {
             "wgpu" => Ok(Self::Wgpu { index: None }),
             _ => {
                 let index = text.strip_prefix("wgpu:").ok_or_else(unknown)?;
-                Ok(Self::Wgpu {
-                    index: Some(index.parse().map_err(|_| unknown())?),
-                })
+                Ok(Self::Wgpu { index: Some(index.parse().map_err(|_| unknown())?) })
             }
         }
     }
@@ -289,11 +248,7 @@ impl fmt::Display for Device {
 impl fmt::Display for Adapter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {}", self.name, self.backend)?;
-        if self.software {
-            f.write_str(", in software")
-        } else {
-            Ok(())
-        }
+        if self.software { f.write_str(", in software") } else { Ok(()) }
     }
 }
 
@@ -309,11 +264,7 @@ mod tests {
             assert_eq!(text.parse::<DeviceName>().unwrap().to_string(), text);
         }
         for text in ["", "CPU", "gpu", "wgpu:", "wgpu:-1", "wgpu:one", "cpu:0"] {
-            assert_eq!(
-                text.parse::<DeviceName>(),
-                Err(DeviceError::Unknown(text.into())),
-                "{text}"
-            );
+            assert_eq!(text.parse::<DeviceName>(), Err(DeviceError::Unknown(text.into())), "{text}");
         }
     }
 
@@ -327,19 +278,13 @@ mod tests {
     #[test]
     fn a_device_missing_from_the_build_says_how_to_build_it() {
         let error = DeviceName::NdArray.open().unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "this build has no ndarray device: cargo build --features ndarray"
-        );
+        assert_eq!(error.to_string(), "this build has no ndarray device: cargo build --features ndarray");
     }
 
     #[cfg(not(feature = "wgpu"))]
     #[test]
     fn a_gpu_missing_from_the_build_says_how_to_build_it() {
         let error = "wgpu:1".parse::<DeviceName>().unwrap().open().unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "this build has no wgpu:1 device: cargo build --features wgpu"
-        );
+        assert_eq!(error.to_string(), "this build has no wgpu:1 device: cargo build --features wgpu");
     }
 }

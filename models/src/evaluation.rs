@@ -25,7 +25,8 @@ pub struct Evaluator {
 /// How good parameters are on some samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Evaluation {
-    /// The share of samples whose class has the largest logit (the lowest such class, on ties); 0 to 1.
+    /// The share of samples whose class has the largest logit (the lowest such class, on ties); 0
+    /// to 1.
     pub accuracy: f64,
     /// The mean cross-entropy in nats; not finite if the parameters are not.
     pub loss: f64,
@@ -36,25 +37,17 @@ pub struct Evaluation {
 impl Evaluator {
     /// An evaluator on `device`.
     pub fn new(task: Task, device: &Device) -> Self {
-        Self {
-            task,
-            device: device.clone(),
-            blank: task.blank(),
-        }
+        Self { task, device: device.clone(), blank: task.blank() }
     }
 
-    /// Judges the flat `parameters` on `samples`, a few rows at a time. Without samples, accuracy and loss
-    /// are 0.
+    /// Judges the flat `parameters` on `samples`, a few rows at a time. Without samples, accuracy
+    /// and loss are 0.
     ///
     /// # Errors
     ///
-    /// [`TrainError::Task`] when the parameters have the wrong length, [`TrainError::Mismatch`] when the
-    /// samples are not the task's, [`TrainError::Device`] when the device fails.
-    pub fn evaluate(
-        &self,
-        parameters: &[f32],
-        samples: &Samples,
-    ) -> Result<Evaluation, TrainError> {
+    /// [`TrainError::Task`] when the parameters have the wrong length, [`TrainError::Mismatch`]
+    /// when the samples are not the task's, [`TrainError::Device`] when the device fails.
+    pub fn evaluate(&self, parameters: &[f32], samples: &Samples) -> Result<Evaluation, TrainError> {
         self.task.check(parameters)?;
         check_samples(&self.task, samples)?;
         let network = unflatten(self.blank.clone(), parameters, &self.device.inference());
@@ -62,10 +55,7 @@ impl Evaluator {
         for start in (0..samples.len()).step_by(ROWS) {
             let end = (start + ROWS).min(samples.len());
             let logits = self.logits(&network, samples, start..end)?;
-            for (row, &label) in logits
-                .chunks_exact(self.task.classes())
-                .zip(&samples.labels()[start..end])
-            {
+            for (row, &label) in logits.chunks_exact(self.task.classes()).zip(&samples.labels()[start..end]) {
                 tally.add(row, usize::from(label));
             }
         }
@@ -82,13 +72,8 @@ impl Evaluator {
         let features = TensorData::new(samples.gather(rows), shape);
         let features = Tensor::from_data(features, &self.device.inference());
         let failed = |error: String| TrainError::Device(error);
-        let logits = network
-            .forward(features)
-            .try_into_data()
-            .map_err(|error| failed(error.to_string()))?;
-        logits
-            .try_into_vec()
-            .map_err(|error| failed(error.to_string()))
+        let logits = network.forward(features).try_into_data().map_err(|error| failed(error.to_string()))?;
+        logits.try_into_vec().map_err(|error| failed(error.to_string()))
     }
 }
 
@@ -109,20 +94,13 @@ impl Tally {
         self.correct += usize::from(best == label);
         // log(sum(exp)) with the largest term taken out, so that no exponential overflows.
         let largest = f64::from(logits[best]);
-        let sum: f64 = logits
-            .iter()
-            .map(|&logit| (f64::from(logit) - largest).exp())
-            .sum();
+        let sum: f64 = logits.iter().map(|&logit| (f64::from(logit) - largest).exp()).sum();
         self.loss += largest + sum.ln() - f64::from(logits[label]);
     }
 
     fn evaluation(&self, samples: usize) -> Evaluation {
         let count = samples.max(1) as f64;
-        Evaluation {
-            accuracy: self.correct as f64 / count,
-            loss: self.loss / count,
-            samples,
-        }
+        Evaluation { accuracy: self.correct as f64 / count, loss: self.loss / count, samples }
     }
 }
 
@@ -139,13 +117,6 @@ mod tests {
         assert_eq!(evaluation.accuracy, 0.5);
         let first = (1.0 + 1.0 + (-2.0f64).exp()).ln();
         assert!((evaluation.loss - (first + 1000.0) / 2.0).abs() < 1e-9);
-        assert_eq!(
-            Tally::default().evaluation(0),
-            Evaluation {
-                accuracy: 0.0,
-                loss: 0.0,
-                samples: 0
-            }
-        );
+        assert_eq!(Tally::default().evaluation(0), Evaluation { accuracy: 0.0, loss: 0.0, samples: 0 });
     }
 }

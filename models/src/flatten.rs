@@ -1,15 +1,15 @@
 //! Modules to flat parameters and back.
 //!
-//! The flat order is the order of the fields: layer by layer, weight before bias, each tensor row by row
-//! in burn's layout (a linear weight is `[inputs, outputs]`, a convolution's is
-//! `[channels out, channels in, height, width]`). It depends on the model alone, not on the device.
+//! The flat order is the order of the fields: layer by layer, weight before bias, each tensor row
+//! by row in burn's layout (a linear weight is `[inputs, outputs]`, a convolution's is `[channels
+//! out, channels in, height, width]`). It depends on the model alone, not on the device.
 
 use burn::Tensor;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, TensorData};
 
-/// A copy of `module` whose parameters are `flat`, on `device`; each requires gradients there if the
-/// device computes them. Parameter identities are kept: optimizer state belongs to them.
+/// A copy of `module` whose parameters are `flat`, on `device`; each requires gradients there if
+/// the device computes them. Parameter identities are kept: optimizer state belongs to them.
 ///
 /// The caller has checked that `flat` has [`parameter_count`] values.
 pub(crate) fn unflatten<M: Module>(module: M, flat: &[f32], device: &Device) -> M {
@@ -22,10 +22,7 @@ pub(crate) fn unflatten<M: Module>(module: M, flat: &[f32], device: &Device) -> 
 ///
 /// The text of the device's failure; `flat` is then incomplete.
 pub(crate) fn flatten<M: Module>(module: M, flat: &mut Vec<f32>) -> Result<(), String> {
-    let mut drain = Drain {
-        flat,
-        failure: None,
-    };
+    let mut drain = Drain { flat, failure: None };
     module.map(&mut drain);
     match drain.failure {
         None => Ok(()),
@@ -79,7 +76,8 @@ impl ModuleMapper for Drain<'_> {
                 self.failure.get_or_insert(failure.to_string());
             }
         }
-        // What the mapper gives back is dropped with the module; the processor takes it for nothing.
+        // What the mapper gives back is dropped with the module; the processor takes it for
+        // nothing.
         Param::from_mapped_value(id, Tensor::from_data(data, &Device::flex()), mapper)
     }
 }

@@ -1,11 +1,11 @@
 //! Initial parameters: the same bits on every peer and device for one seed.
 //!
-//! All peers of a swarm must start from the same point, on whatever device. burn draws initial weights
-//! from a generator that belongs to the backend (for flex: to the whole process), so the values would
-//! depend on the device and on what else runs. They are drawn here instead, from one ChaCha stream in
-//! flat order: uniform in `[-b, b)` with `b = 1 / sqrt(inputs of the layer)`, weights and biases alike,
-//! which is what burn and PyTorch use for linear and convolution layers (He et al. 2015, eq. 10,
-//! with the gain of a leaky ReLU of slope sqrt(5)).
+//! All peers of a swarm must start from the same point, on whatever device. burn draws initial
+//! weights from a generator that belongs to the backend (for flex: to the whole process), so the
+//! values would depend on the device and on what else runs. They are drawn here instead, from one
+//! ChaCha stream in flat order: uniform in `[-b, b)` with `b = 1 / sqrt(inputs of the layer)`,
+//! weights and biases alike, which is what burn and PyTorch use for linear and convolution layers
+//! (He et al. 2015, eq. 10, with the gain of a leaky ReLU of slope sqrt(5)).
 
 use burn::Tensor;
 use burn::module::{Module, ModuleVisitor, Param};
@@ -14,11 +14,7 @@ use rand_chacha::ChaCha8Rng;
 
 /// Draws flat parameters for `module`, whose tensors are not touched.
 pub(crate) fn initial_parameters<M: Module>(module: &M, seed: u64) -> Vec<f32> {
-    let mut draw = Draw {
-        flat: Vec::new(),
-        bound: 0.0,
-        rng: ChaCha8Rng::seed_from_u64(seed),
-    };
+    let mut draw = Draw { flat: Vec::new(), bound: 0.0, rng: ChaCha8Rng::seed_from_u64(seed) };
     module.visit(&mut draw);
     draw.flat
 }

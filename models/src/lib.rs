@@ -1,29 +1,32 @@
 //! Local training for Mingle: data, models, splits and flat parameters.
 //!
-//! One peer's learning, and nothing else: this crate knows no network, no protocol and no plan. It turns
-//! a name such as `digits` into samples, a name such as `mlp` into a model, and offers the two operations
-//! a decentralised algorithm needs:
+//! One peer's learning, and nothing else: this crate knows no network, no protocol and no plan. It
+//! turns a name such as `digits` into samples, a name such as `mlp` into a model, and offers the
+//! two operations a decentralised algorithm needs:
 //!
 //! * [`Trainer::train`]: from flat parameters, some local SGD steps, and the change they made;
 //! * [`Evaluator::evaluate`]: the accuracy and loss of flat parameters on held-out samples.
 //!
-//! Parameters cross this boundary only as one flat `Vec<f32>`, so whatever mixes them need not know that
-//! they are a neural network. Training runs on [burn](https://burn.dev); which device it runs on is
-//! always named, never guessed (see [`DeviceName`]).
+//! Parameters cross this boundary only as one flat `Vec<f32>`, so whatever mixes them need not know
+//! that they are a neural network. Training runs on [burn](https://burn.dev); which device it runs
+//! on is always named, never guessed (see [`DeviceName`]).
 //!
 //! ```
-//! use mingle_models::{DataSource, DeviceName, Evaluator, ModelKind, SgdOptions, Task, Trainer, TrainerOptions};
+//! use mingle_models::{DataSource, DeviceName, Evaluator, SgdOptions, Task, Trainer, TrainerOptions};
 //!
-//! let source: DataSource = "digits".parse()?;
-//! let data = source.load(1)?;
-//! let device = DeviceName::Cpu.open()?;
+//! let data = "digits".parse::<DataSource>()?.load(1)?;
+//! let device = "cpu".parse::<DeviceName>()?.open()?;
 //! let task = Task::new("softmax".parse()?, data.train.shape(), data.train.classes())?;
 //!
 //! let mut parameters = task.initial_parameters(1);
-//! let mut trainer = Trainer::new(
-//!     TrainerOptions { task, device: device.clone(), sgd: SgdOptions::default(), batch_size: 32, data_seed: 1 },
-//!     data.train,
-//! )?;
+//! let options = TrainerOptions {
+//!     task,
+//!     device: device.clone(),
+//!     sgd: SgdOptions::default(),
+//!     batch_size: 32,
+//!     data_seed: 1,
+//! };
+//! let mut trainer = Trainer::new(options, data.train)?;
 //! let outcome = trainer.train(&parameters, 100)?;
 //! for (parameter, change) in parameters.iter_mut().zip(&outcome.delta) {
 //!     *parameter += change;

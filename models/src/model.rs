@@ -1,7 +1,7 @@
 //! The models: one per file, and the one enum that dispatches to them.
 //!
-//! A model maps a batch of feature rows `[batch, features]` to logits `[batch, classes]`. Field names are
-//! PyTorch's habit (`fc1`, `conv1`), because checkpoints carry them.
+//! A model maps a batch of feature rows `[batch, features]` to logits `[batch, classes]`. Field
+//! names are PyTorch's habit (`fc1`, `conv1`), because checkpoints carry them.
 
 mod cnn;
 mod kind;

@@ -8,8 +8,8 @@
 //! x <- x - learning_rate * v
 //! ```
 //!
-//! This is PyTorch's `SGD`. burn damps new gradients by a tenth unless told otherwise; here it is told.
-//! The velocities `v` stay on their peer: they are neither mixed nor saved.
+//! This is PyTorch's `SGD`. burn damps new gradients by a tenth unless told otherwise; here it is
+//! told. The velocities `v` stay on their peer: they are neither mixed nor saved.
 
 use burn::optim::decay::WeightDecayConfig;
 use burn::optim::momentum::MomentumConfig;
@@ -32,11 +32,7 @@ pub struct SgdOptions {
 
 impl Default for SgdOptions {
     fn default() -> Self {
-        Self {
-            learning_rate: 0.1,
-            momentum: 0.0,
-            weight_decay: 0.0,
-        }
+        Self { learning_rate: 0.1, momentum: 0.0, weight_decay: 0.0 }
     }
 }
 
@@ -45,45 +41,19 @@ impl SgdOptions {
     pub(crate) fn check(&self) -> Result<(), TrainError> {
         let bounded = |option, value: f64, ok: bool, bounds| match ok && value.is_finite() {
             true => Ok(()),
-            false => Err(TrainError::Option {
-                option,
-                value,
-                bounds,
-            }),
+            false => Err(TrainError::Option { option, value, bounds }),
         };
-        bounded(
-            "learning_rate",
-            self.learning_rate,
-            self.learning_rate > 0.0,
-            "positive",
-        )?;
+        bounded("learning_rate", self.learning_rate, self.learning_rate > 0.0, "positive")?;
         let momentum_ok = (0.0..1.0).contains(&self.momentum);
-        bounded(
-            "momentum",
-            self.momentum,
-            momentum_ok,
-            "at least 0 and less than 1",
-        )?;
-        bounded(
-            "weight_decay",
-            self.weight_decay,
-            self.weight_decay >= 0.0,
-            "at least 0",
-        )
+        bounded("momentum", self.momentum, momentum_ok, "at least 0 and less than 1")?;
+        bounded("weight_decay", self.weight_decay, self.weight_decay >= 0.0, "at least 0")
     }
 
     /// A fresh optimizer: no velocities yet.
     pub(crate) fn optimizer(&self) -> ModuleOptimizer {
-        let momentum = (self.momentum > 0.0).then(|| {
-            MomentumConfig::new()
-                .with_momentum(self.momentum)
-                .with_dampening(0.0)
-        });
-        let decay =
-            (self.weight_decay > 0.0).then(|| WeightDecayConfig::new(self.weight_decay as f32));
-        SgdConfig::new()
-            .with_momentum(momentum)
-            .with_weight_decay(decay)
-            .init()
+        let momentum =
+            (self.momentum > 0.0).then(|| MomentumConfig::new().with_momentum(self.momentum).with_dampening(0.0));
+        let decay = (self.weight_decay > 0.0).then(|| WeightDecayConfig::new(self.weight_decay as f32));
+        SgdConfig::new().with_momentum(momentum).with_weight_decay(decay).init()
     }
 }

@@ -1,8 +1,8 @@
 //! Sharing one data set out among peers, evenly or as unevenly as real peers hold data.
 //!
-//! Every sample goes to exactly one peer, and no peer is left without: a part that comes out empty is
-//! given one sample of the largest part, which is possible as long as there are at least as many samples
-//! as peers.
+//! Every sample goes to exactly one peer, and no peer is left without: a part that comes out empty
+//! is given one sample of the largest part, which is possible as long as there are at least as many
+//! samples as peers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -48,7 +48,8 @@ pub enum Split {
 const CONCENTRATIONS: std::ops::RangeInclusive<f64> = 1e-3..=1e3;
 
 impl Split {
-    /// Divides the samples with these `labels` among `nodes` peers; the indices in each part ascend.
+    /// Divides the samples with these `labels` among `nodes` peers; the indices in each part
+    /// ascend.
     ///
     /// Equal arguments give equal parts. Time O(samples log samples + nodes * classes).
     ///
@@ -56,17 +57,9 @@ impl Split {
     ///
     /// [`PartitionError::Nodes`] when there are no peers or more peers than samples, and
     /// [`PartitionError::Concentration`] when the concentration is out of bounds.
-    pub fn partition(
-        self,
-        labels: &[u16],
-        nodes: usize,
-        seed: u64,
-    ) -> Result<Vec<Vec<usize>>, PartitionError> {
+    pub fn partition(self, labels: &[u16], nodes: usize, seed: u64) -> Result<Vec<Vec<usize>>, PartitionError> {
         if nodes == 0 || nodes > labels.len() {
-            return Err(PartitionError::Nodes {
-                nodes,
-                samples: labels.len(),
-            });
+            return Err(PartitionError::Nodes { nodes, samples: labels.len() });
         }
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut order: Vec<usize> = (0..labels.len()).collect();
@@ -94,9 +87,7 @@ impl Split {
 /// Consecutive parts whose sizes differ by at most one.
 fn even_cuts(order: &[usize], nodes: usize) -> Vec<Vec<usize>> {
     let cut = |node: usize| node * order.len() / nodes;
-    (0..nodes)
-        .map(|node| order[cut(node)..cut(node + 1)].to_vec())
-        .collect()
+    (0..nodes).map(|node| order[cut(node)..cut(node + 1)].to_vec()).collect()
 }
 
 /// Divides each run of equal labels by shares of its own.
@@ -118,8 +109,7 @@ fn dirichlet(
         let mut start = 0;
         for (part, share) in parts.iter_mut().zip(&shares) {
             cumulative += share;
-            let end =
-                ((cumulative * class.len() as f64).round() as usize).clamp(start, class.len());
+            let end = ((cumulative * class.len() as f64).round() as usize).clamp(start, class.len());
             part.extend_from_slice(&class[start..end]);
             start = end;
         }
@@ -136,7 +126,8 @@ fn shares(nodes: usize, gamma: &Gamma<f64>, rng: &mut ChaCha8Rng) -> Vec<f64> {
     if sum > 0.0 {
         shares.iter_mut().for_each(|share| *share /= sum);
     } else {
-        // All variates vanished, as they do for tiny concentrations: in that limit one peer has it all.
+        // All variates vanished, as they do for tiny concentrations: in that limit one peer has it
+        // all.
         shares[rng.random_range(0..nodes)] = 1.0;
     }
     shares
@@ -144,8 +135,8 @@ fn shares(nodes: usize, gamma: &Gamma<f64>, rng: &mut ChaCha8Rng) -> Vec<f64> {
 
 /// Gives each empty part one sample of the largest part, the first of the largest on ties.
 ///
-/// While a part is empty, the samples, at least as many as parts, fill fewer parts than there are; so
-/// the largest has two or more and does not become empty in turn.
+/// While a part is empty, the samples, at least as many as parts, fill fewer parts than there are;
+/// so the largest has two or more and does not become empty in turn.
 fn fill_empty(parts: &mut [Vec<usize>]) {
     while let Some(empty) = parts.iter().position(Vec::is_empty) {
         let mut largest = 0;
@@ -165,9 +156,7 @@ fn fill_empty(parts: &mut [Vec<usize>]) {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PartitionError {
     /// The text names no split.
-    #[error(
-        "unknown split {0:?}: write iid, label-sorted or dirichlet:ALPHA, such as dirichlet:0.3"
-    )]
+    #[error("unknown split {0:?}: write iid, label-sorted or dirichlet:ALPHA, such as dirichlet:0.3")]
     Unknown(String),
     /// There are no peers or too many.
     #[error("{samples} samples cannot be shared among {nodes} peers: each needs at least one")]
@@ -238,9 +227,7 @@ mod tests {
         prop_oneof![
             Just(Split::Iid),
             Just(Split::LabelSorted),
-            (-3.0f64..3.0).prop_map(|exponent| Split::Dirichlet {
-                concentration: 10f64.powf(exponent)
-            }),
+            (-3.0f64..3.0).prop_map(|exponent| Split::Dirichlet { concentration: 10f64.powf(exponent) }),
         ]
     }
 
@@ -275,8 +262,8 @@ mod tests {
         }
     }
 
-    /// Half the summed distance between the parts' class shares and those of the whole, averaged over parts:
-    /// 0 when all parts look alike, towards 1 when each holds one class of many.
+    /// Half the summed distance between the parts' class shares and those of the whole, averaged
+    /// over parts: 0 when all parts look alike, towards 1 when each holds one class of many.
     fn skew(parts: &[Vec<usize>], labels: &[u16]) -> f64 {
         let classes = usize::from(*labels.iter().max().unwrap()) + 1;
         let shares = |samples: &[usize]| {
@@ -287,35 +274,16 @@ mod tests {
             shares
         };
         let whole = shares(&(0..labels.len()).collect::<Vec<_>>());
-        let distance = |part: &Vec<usize>| -> f64 {
-            shares(part)
-                .iter()
-                .zip(&whole)
-                .map(|(a, b)| (a - b).abs() / 2.0)
-                .sum()
-        };
+        let distance =
+            |part: &Vec<usize>| -> f64 { shares(part).iter().zip(&whole).map(|(a, b)| (a - b).abs() / 2.0).sum() };
         parts.iter().map(distance).sum::<f64>() / parts.len() as f64
     }
 
     #[test]
     fn splits_are_as_uneven_as_they_say() {
         let labels: Vec<u16> = (0..2_000).map(|sample| (sample % 10) as u16).collect();
-        let skew_of = |text: &str| {
-            skew(
-                &text
-                    .parse::<Split>()
-                    .unwrap()
-                    .partition(&labels, 10, 3)
-                    .unwrap(),
-                &labels,
-            )
-        };
-        let skews = [
-            skew_of("iid"),
-            skew_of("dirichlet:1"),
-            skew_of("dirichlet:0.1"),
-            skew_of("label-sorted"),
-        ];
+        let skew_of = |text: &str| skew(&text.parse::<Split>().unwrap().partition(&labels, 10, 3).unwrap(), &labels);
+        let skews = [skew_of("iid"), skew_of("dirichlet:1"), skew_of("dirichlet:0.1"), skew_of("label-sorted")];
         assert!(skews.is_sorted(), "{skews:?}");
         // A large concentration divides each class evenly, which dealing out only does on average.
         assert!(skew_of("dirichlet:1000") < skews[0]);
@@ -328,29 +296,13 @@ mod tests {
             assert_eq!(text.parse::<Split>().unwrap().to_string(), text);
         }
         for text in ["", "dirichlet", "dirichlet:", "dirichlet:x", "sorted"] {
-            assert_eq!(
-                text.parse::<Split>(),
-                Err(PartitionError::Unknown(text.into()))
-            );
+            assert_eq!(text.parse::<Split>(), Err(PartitionError::Unknown(text.into())));
         }
-        for (text, value) in [
-            ("dirichlet:0", 0.0),
-            ("dirichlet:-1", -1.0),
-            ("dirichlet:inf", f64::INFINITY),
-        ] {
-            assert_eq!(
-                text.parse::<Split>(),
-                Err(PartitionError::Concentration(value))
-            );
+        for (text, value) in [("dirichlet:0", 0.0), ("dirichlet:-1", -1.0), ("dirichlet:inf", f64::INFINITY)] {
+            assert_eq!(text.parse::<Split>(), Err(PartitionError::Concentration(value)));
         }
         let error = Split::Iid.partition(&[0, 1], 3, 0);
-        assert_eq!(
-            error,
-            Err(PartitionError::Nodes {
-                nodes: 3,
-                samples: 2
-            })
-        );
+        assert_eq!(error, Err(PartitionError::Nodes { nodes: 3, samples: 2 }));
         assert!(Split::Iid.partition(&[], 0, 0).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! A task: a model together with the shape of the samples it is for.
 //!
-//! A [`Task`] that exists can be built: the shapes agree. It fixes the flat parameter vector (how long,
-//! in which order), so two peers with equal tasks can mix their parameters.
+//! A [`Task`] that exists can be built: the shapes agree. It fixes the flat parameter vector (how
+//! long, in which order), so two peers with equal tasks can mix their parameters.
 
 use serde::Serialize;
 
@@ -41,8 +41,9 @@ impl Task {
     ///
     /// # Errors
     ///
-    /// [`TaskError::Shape`] when the model needs another shape, naming both; [`TaskError::Features`],
-    /// [`TaskError::Classes`] and [`TaskError::Parameters`] outside the bounds above.
+    /// [`TaskError::Shape`] when the model needs another shape, naming both;
+    /// [`TaskError::Features`], [`TaskError::Classes`] and [`TaskError::Parameters`] outside the
+    /// bounds above.
     pub fn new(model: ModelKind, shape: SampleShape, classes: usize) -> Result<Self, TaskError> {
         if !(1..=Self::FEATURES_MAX).contains(&shape.features()) {
             return Err(TaskError::Features { shape });
@@ -53,19 +54,9 @@ impl Task {
         let architecture = model.architecture(shape)?;
         let parameter_count = flatten::parameter_count(&blank(architecture, classes));
         if parameter_count > Self::PARAMETERS_MAX {
-            return Err(TaskError::Parameters {
-                model,
-                shape,
-                parameters: parameter_count,
-            });
+            return Err(TaskError::Parameters { model, shape, parameters: parameter_count });
         }
-        Ok(Self {
-            model,
-            shape,
-            classes,
-            architecture,
-            parameter_count,
-        })
+        Ok(Self { model, shape, classes, architecture, parameter_count })
     }
 
     /// The model.
@@ -105,11 +96,7 @@ impl Task {
         if parameters.len() == self.parameter_count {
             return Ok(());
         }
-        Err(TaskError::Length {
-            model: self.model,
-            expected: self.parameter_count,
-            found: parameters.len(),
-        })
+        Err(TaskError::Length { model: self.model, expected: self.parameter_count, found: parameters.len() })
     }
 }
 
@@ -135,19 +122,13 @@ pub enum TaskError {
         found: SampleShape,
     },
     /// Samples are empty or too large.
-    #[error(
-        "samples of shape {shape} have no features or more than {}",
-        Task::FEATURES_MAX
-    )]
+    #[error("samples of shape {shape} have no features or more than {}", Task::FEATURES_MAX)]
     Features {
         /// The shape of the samples.
         shape: SampleShape,
     },
     /// There is nothing to tell apart, or too much.
-    #[error(
-        "{classes} classes cannot be learnt: 2 to {} are needed",
-        Task::CLASSES_MAX
-    )]
+    #[error("{classes} classes cannot be learnt: 2 to {} are needed", Task::CLASSES_MAX)]
     Classes {
         /// The number of classes.
         classes: usize,
@@ -187,27 +168,13 @@ mod tests {
         Task::new(model.parse().unwrap(), shape, 10)
     }
 
-    const DIGIT: SampleShape = SampleShape::Image {
-        channels: 1,
-        height: 8,
-        width: 8,
-    };
-    const PHOTO: SampleShape = SampleShape::Image {
-        channels: 1,
-        height: 28,
-        width: 28,
-    };
+    const DIGIT: SampleShape = SampleShape::Image { channels: 1, height: 8, width: 8 };
+    const PHOTO: SampleShape = SampleShape::Image { channels: 1, height: 28, width: 28 };
 
     #[test]
     fn parameter_counts_are_those_of_the_layers() {
-        assert_eq!(
-            task("softmax", DIGIT).unwrap().parameter_count(),
-            64 * 10 + 10
-        );
-        assert_eq!(
-            task("mlp:hidden=32", DIGIT).unwrap().parameter_count(),
-            64 * 32 + 32 + 32 * 10 + 10
-        );
+        assert_eq!(task("softmax", DIGIT).unwrap().parameter_count(), 64 * 10 + 10);
+        assert_eq!(task("mlp:hidden=32", DIGIT).unwrap().parameter_count(), 64 * 32 + 32 + 32 * 10 + 10);
         // The figure given by McMahan et al. 2017, section 3.
         assert_eq!(task("cnn", PHOTO).unwrap().parameter_count(), 1_663_370);
     }
@@ -220,42 +187,20 @@ mod tests {
             "model cnn needs an image whose height and width are multiples of 4, such as 1x28x28, \
              but the samples have shape 30"
         );
-        let odd = SampleShape::Image {
-            channels: 3,
-            height: 30,
-            width: 32,
-        };
-        assert!(
-            task("cnn", odd)
-                .unwrap_err()
-                .to_string()
-                .ends_with("shape 3x30x32")
-        );
+        let odd = SampleShape::Image { channels: 3, height: 30, width: 32 };
+        assert!(task("cnn", odd).unwrap_err().to_string().ends_with("shape 3x30x32"));
     }
 
     #[test]
     fn sizes_that_would_not_fit_in_memory_are_refused() {
-        let huge = SampleShape::Image {
-            channels: usize::MAX,
-            height: 2,
-            width: 2,
-        };
-        assert_eq!(
-            task("softmax", huge),
-            Err(TaskError::Features { shape: huge })
-        );
+        let huge = SampleShape::Image { channels: usize::MAX, height: 2, width: 2 };
+        assert_eq!(task("softmax", huge), Err(TaskError::Features { shape: huge }));
         let empty = SampleShape::Flat { features: 0 };
-        assert_eq!(
-            task("mlp", empty),
-            Err(TaskError::Features { shape: empty })
-        );
+        assert_eq!(task("mlp", empty), Err(TaskError::Features { shape: empty }));
         let wide = SampleShape::Flat { features: 1 << 20 };
         assert!(matches!(
             task("mlp:hidden=65536", wide),
-            Err(TaskError::Parameters {
-                parameters: 68_720_197_642,
-                ..
-            })
+            Err(TaskError::Parameters { parameters: 68_720_197_642, .. })
         ));
         let one = Task::new(ModelKind::Softmax, DIGIT, 1);
         assert_eq!(one, Err(TaskError::Classes { classes: 1 }));
@@ -273,13 +218,9 @@ mod tests {
         for (layer, inputs) in [(first, 64.0f32), (second, 32.0)] {
             let bound = 1.0 / inputs.sqrt();
             assert!(layer.iter().all(|value| value.abs() <= bound));
-            let mean_square =
-                layer.iter().map(|value| value * value).sum::<f32>() / layer.len() as f32;
+            let mean_square = layer.iter().map(|value| value * value).sum::<f32>() / layer.len() as f32;
             // A uniform variable within b of zero has variance b^2 / 3.
-            assert!(
-                (mean_square * 3.0 * inputs - 1.0).abs() < 0.15,
-                "{mean_square}"
-            );
+            assert!((mean_square * 3.0 * inputs - 1.0).abs() < 0.15, "{mean_square}");
         }
     }
 }

@@ -30,9 +30,9 @@ pub struct TrainerOptions {
 
 /// One peer's samples, its optimizer and its place in the sequence of batches.
 ///
-/// The parameters belong to the caller, who mixes them with other peers' between calls; momentum stays
-/// here. Equal options, samples and calls give equal bits on the same kind of machine, whatever the number
-/// of threads; another processor or device may round differently.
+/// The parameters belong to the caller, who mixes them with other peers' between calls; momentum
+/// stays here. Equal options, samples and calls give equal bits on the same kind of machine,
+/// whatever the number of threads; another processor or device may round differently.
 pub struct Trainer {
     task: Task,
     device: Device,
@@ -47,8 +47,8 @@ pub struct Trainer {
 /// What some local steps did.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainOutcome {
-    /// The parameters after the steps minus those before; add it to what is mixed. Not finite if the
-    /// training diverged.
+    /// The parameters after the steps minus those before; add it to what is mixed. Not finite if
+    /// the training diverged.
     pub delta: Vec<f32>,
     /// The loss of each batch before its step, averaged over the steps; 0 without steps.
     pub mean_loss: f32,
@@ -61,30 +61,19 @@ impl Trainer {
     ///
     /// # Errors
     ///
-    /// [`TrainError::NoSamples`], [`TrainError::TooManySamples`], [`TrainError::Mismatch`] when the samples
-    /// are not the task's, [`TrainError::Option`] for a setting out of bounds.
+    /// [`TrainError::NoSamples`], [`TrainError::TooManySamples`], [`TrainError::Mismatch`] when the
+    /// samples are not the task's, [`TrainError::Option`] for a setting out of bounds.
     pub fn new(options: TrainerOptions, samples: Samples) -> Result<Self, TrainError> {
-        let TrainerOptions {
-            task,
-            device,
-            sgd,
-            batch_size,
-            data_seed,
-        } = options;
+        let TrainerOptions { task, device, sgd, batch_size, data_seed } = options;
         sgd.check()?;
         if batch_size == 0 {
-            return Err(TrainError::Option {
-                option: "batch_size",
-                value: 0.0,
-                bounds: "at least 1",
-            });
+            return Err(TrainError::Option { option: "batch_size", value: 0.0, bounds: "at least 1" });
         }
         check_samples(&task, &samples)?;
         if samples.is_empty() {
             return Err(TrainError::NoSamples);
         }
-        let count =
-            u32::try_from(samples.len()).map_err(|_| TrainError::TooManySamples(samples.len()))?;
+        let count = u32::try_from(samples.len()).map_err(|_| TrainError::TooManySamples(samples.len()))?;
         Ok(Self {
             task,
             device,
@@ -111,8 +100,8 @@ impl Trainer {
         self.batches.step()
     }
 
-    /// Continues with the batch that follows the first `step` ones: for a peer that restarts. Its momentum
-    /// starts from rest.
+    /// Continues with the batch that follows the first `step` ones: for a peer that restarts. Its
+    /// momentum starts from rest.
     pub fn resume_at(&mut self, step: u64) {
         self.batches.resume_at(step);
         self.optimizer = self.sgd.optimizer();
@@ -124,10 +113,7 @@ impl Trainer {
     ///
     /// [`TrainError::Option`] when it is not positive and finite.
     pub fn set_learning_rate(&mut self, learning_rate: f64) -> Result<(), TrainError> {
-        let sgd = SgdOptions {
-            learning_rate,
-            ..self.sgd
-        };
+        let sgd = SgdOptions { learning_rate, ..self.sgd };
         sgd.check()?;
         self.sgd = sgd;
         Ok(())
@@ -137,8 +123,8 @@ impl Trainer {
     ///
     /// # Errors
     ///
-    /// [`TrainError::Task`] when `from` has the wrong length, [`TrainError::Device`] when the device fails.
-    /// Divergence is no error: look at [`TrainOutcome::delta`].
+    /// [`TrainError::Task`] when `from` has the wrong length, [`TrainError::Device`] when the
+    /// device fails. Divergence is no error: look at [`TrainOutcome::delta`].
     pub fn train(&mut self, from: &[f32], local_steps: u32) -> Result<TrainOutcome, TrainError> {
         self.task.check(from)?;
         let mut network = unflatten(self.blank.clone(), from, &self.device.training());
@@ -149,9 +135,7 @@ impl Trainer {
             (network, loss) = self.step_from(network);
             losses = losses + loss;
         }
-        let losses = losses
-            .try_into_scalar::<f32>()
-            .map_err(|error| TrainError::Device(error.to_string()))?;
+        let losses = losses.try_into_scalar::<f32>().map_err(|error| TrainError::Device(error.to_string()))?;
         let mut delta = Vec::with_capacity(from.len());
         flatten(network, &mut delta).map_err(TrainError::Device)?;
         for (change, before) in delta.iter_mut().zip(from) {
@@ -167,13 +151,10 @@ impl Trainer {
     /// One step on the next batch; the loss `[1]` is the one before the step.
     fn step_from(&mut self, network: Network) -> (Network, Tensor<1>) {
         let (features, labels) = self.next_batch();
-        let loss = CrossEntropyLossConfig::new()
-            .init(&self.device.training())
-            .forward(network.forward(features), labels);
+        let loss =
+            CrossEntropyLossConfig::new().init(&self.device.training()).forward(network.forward(features), labels);
         let gradients = GradientsParams::from_grads(loss.backward(), &network);
-        let network = self
-            .optimizer
-            .step(self.sgd.learning_rate, network, gradients);
+        let network = self.optimizer.step(self.sgd.learning_rate, network, gradients);
         (network, loss.inner())
     }
 
@@ -181,14 +162,9 @@ impl Trainer {
     fn next_batch(&mut self) -> (Tensor<2>, Tensor<1, Int>) {
         let device = self.device.training();
         let batch = self.batches.next();
-        let features = self
-            .samples
-            .gather(batch.iter().map(|&index| index as usize));
+        let features = self.samples.gather(batch.iter().map(|&index| index as usize));
         let labels = self.samples.labels();
-        let labels: Vec<i32> = batch
-            .iter()
-            .map(|&index| i32::from(labels[index as usize]))
-            .collect();
+        let labels: Vec<i32> = batch.iter().map(|&index| i32::from(labels[index as usize])).collect();
         let rows = [batch.len(), self.task.shape().features()];
         let features = Tensor::from_data(TensorData::new(features, rows), &device);
         let labels = Tensor::from_data(TensorData::new(labels, [batch.len()]), &device);

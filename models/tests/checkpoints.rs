@@ -9,29 +9,17 @@ use mingle_models::{Checkpoint, SampleShape, Task};
 use safetensors::{Dtype, SafeTensors};
 use tempfile::TempDir;
 
-const PHOTO: SampleShape = SampleShape::Image {
-    channels: 1,
-    height: 28,
-    width: 28,
-};
+const PHOTO: SampleShape = SampleShape::Image { channels: 1, height: 28, width: 28 };
 
 fn task(model: &str) -> Task {
     Task::new(model.parse().unwrap(), PHOTO, 10).unwrap()
 }
 
 fn checkpoint(task: &Task) -> Checkpoint {
-    let metadata = [
-        ("round", "12"),
-        ("plan", "9f2e"),
-        ("accuracy", "0.95"),
-        ("format", "pt"),
-    ];
+    let metadata = [("round", "12"), ("plan", "9f2e"), ("accuracy", "0.95"), ("format", "pt")];
     Checkpoint {
         parameters: task.initial_parameters(3),
-        metadata: metadata
-            .iter()
-            .map(|(key, value)| ((*key).into(), (*value).into()))
-            .collect(),
+        metadata: metadata.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect(),
     }
 }
 
@@ -57,23 +45,12 @@ fn names_and_shapes_are_those_of_pytorch() {
             .collect()
     };
     let expect = |shapes: &[(&str, &[usize])]| -> BTreeMap<String, Vec<usize>> {
-        shapes
-            .iter()
-            .map(|(name, shape)| ((*name).to_owned(), shape.to_vec()))
-            .collect()
+        shapes.iter().map(|(name, shape)| ((*name).to_owned(), shape.to_vec())).collect()
     };
-    assert_eq!(
-        shapes_of("softmax"),
-        expect(&[("linear.weight", &[10, 784]), ("linear.bias", &[10])])
-    );
+    assert_eq!(shapes_of("softmax"), expect(&[("linear.weight", &[10, 784]), ("linear.bias", &[10])]));
     assert_eq!(
         shapes_of("mlp:hidden=32"),
-        expect(&[
-            ("fc1.weight", &[32, 784]),
-            ("fc1.bias", &[32]),
-            ("fc2.weight", &[10, 32]),
-            ("fc2.bias", &[10]),
-        ])
+        expect(&[("fc1.weight", &[32, 784]), ("fc1.bias", &[32]), ("fc2.weight", &[10, 32]), ("fc2.bias", &[10]),])
     );
     assert_eq!(
         shapes_of("cnn"),
@@ -100,19 +77,15 @@ fn the_weight_of_a_linear_layer_is_transposed_and_nothing_else_is_moved() {
     let file = SafeTensors::deserialize(&bytes).unwrap();
     let numbers = |name: &str| -> Vec<f32> {
         let data = file.tensor(name).unwrap().data();
-        data.chunks_exact(4)
-            .map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap()))
-            .collect()
+        data.chunks_exact(4).map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap())).collect()
     };
     let (weight, bias) = saved.parameters.split_at(784 * 10);
-    let transposed: Vec<f32> = (0..10)
-        .flat_map(|class| (0..784).map(move |feature| weight[feature * 10 + class]))
-        .collect();
+    let transposed: Vec<f32> =
+        (0..10).flat_map(|class| (0..784).map(move |feature| weight[feature * 10 + class])).collect();
     assert_eq!(numbers("linear.weight"), transposed);
     assert_eq!(numbers("linear.bias"), bias);
     let (_, header) = SafeTensors::read_metadata(&bytes).unwrap();
-    let metadata: BTreeMap<String, String> =
-        header.metadata().clone().unwrap().into_iter().collect();
+    let metadata: BTreeMap<String, String> = header.metadata().clone().unwrap().into_iter().collect();
     assert_eq!(metadata, saved.metadata);
 }
 
@@ -134,19 +107,12 @@ fn equal_checkpoints_are_equal_files_and_replace_each_other() {
     let saved = checkpoint(&task);
     saved.save(&path, &task).unwrap();
     let first = std::fs::read(&path).unwrap();
-    let other = Checkpoint {
-        parameters: task.initial_parameters(4),
-        ..saved.clone()
-    };
+    let other = Checkpoint { parameters: task.initial_parameters(4), ..saved.clone() };
     other.save(&path, &task).unwrap();
     assert_ne!(std::fs::read(&path).unwrap(), first);
     saved.save(&path, &task).unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), first);
-    assert_eq!(
-        std::fs::read_dir(folder.path()).unwrap().count(),
-        1,
-        "nothing else is left behind"
-    );
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left behind");
 }
 
 #[test]
@@ -158,25 +124,12 @@ fn a_file_that_is_no_checkpoint_of_the_task_is_refused() {
 
     checkpoint(&softmax).save(&path, &softmax).unwrap();
     let good = std::fs::read(&path).unwrap();
-    assert!(
-        refusal(&mlp).contains("is no checkpoint of this model"),
-        "{}",
-        refusal(&mlp)
-    );
+    assert!(refusal(&mlp).contains("is no checkpoint of this model"), "{}", refusal(&mlp));
     let wide = task("mlp:hidden=64");
     checkpoint(&wide).save(&path, &wide).unwrap();
-    assert!(
-        refusal(&mlp).contains("is no checkpoint of this model"),
-        "{}",
-        refusal(&mlp)
-    );
+    assert!(refusal(&mlp).contains("is no checkpoint of this model"), "{}", refusal(&mlp));
 
-    let mut damaged = vec![
-        good[..good.len() - 1].to_vec(),
-        good[..20].to_vec(),
-        Vec::new(),
-        vec![0xff; 64],
-    ];
+    let mut damaged = vec![good[..good.len() - 1].to_vec(), good[..20].to_vec(), Vec::new(), vec![0xff; 64]];
     let mut lying = good.clone();
     lying[..8].copy_from_slice(&u64::MAX.to_le_bytes());
     damaged.push(lying);
@@ -185,18 +138,10 @@ fn a_file_that_is_no_checkpoint_of_the_task_is_refused() {
     damaged.push(cut);
     for bytes in damaged {
         std::fs::write(&path, &bytes).unwrap();
-        assert!(
-            refusal(&softmax).contains("is no checkpoint of this model"),
-            "{}",
-            refusal(&softmax)
-        );
+        assert!(refusal(&softmax).contains("is no checkpoint of this model"), "{}", refusal(&softmax));
     }
     std::fs::write(&path, vec![0; 2_000_000]).unwrap();
-    assert!(
-        refusal(&softmax).contains("larger than"),
-        "{}",
-        refusal(&softmax)
-    );
+    assert!(refusal(&softmax).contains("larger than"), "{}", refusal(&softmax));
 }
 
 #[test]
@@ -206,15 +151,9 @@ fn saving_where_nothing_can_be_written_leaves_what_was_there() {
     let saved = checkpoint(&task);
     let nowhere = folder.path().join("missing").join("model.safetensors");
     let error = saved.save(&nowhere, &task).unwrap_err().to_string();
-    assert!(
-        error.starts_with("cannot write checkpoint ") && error.contains("missing"),
-        "{error}"
-    );
+    assert!(error.starts_with("cannot write checkpoint ") && error.contains("missing"), "{error}");
     saved.save(&path, &task).unwrap();
-    let short = Checkpoint {
-        parameters: vec![0.0; 3],
-        ..saved.clone()
-    };
+    let short = Checkpoint { parameters: vec![0.0; 3], ..saved.clone() };
     let error = short.save(&path, &task).unwrap_err().to_string();
     assert_eq!(error, "model softmax has 7850 parameters, but 3 were given");
     assert_eq!(Checkpoint::load(&path, &task).unwrap(), saved);

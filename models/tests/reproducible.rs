@@ -16,20 +16,13 @@ fn trained_bits(model: &str, steps: u32) -> String {
     let options = TrainerOptions {
         task,
         device: DeviceName::Cpu.open().unwrap(),
-        sgd: SgdOptions {
-            learning_rate: 0.05,
-            momentum: 0.9,
-            weight_decay: 1e-4,
-        },
+        sgd: SgdOptions { learning_rate: 0.05, momentum: 0.9, weight_decay: 1e-4 },
         batch_size: 64,
         data_seed: 8,
     };
     let mut trainer = Trainer::new(options, data.train).unwrap();
     let outcome = trainer.train(&task.initial_parameters(7), steps).unwrap();
-    format!(
-        "{:016x}",
-        digest(outcome.delta.iter().chain([&outcome.mean_loss]))
-    )
+    format!("{:016x}", digest(outcome.delta.iter().chain([&outcome.mean_loss])))
 }
 
 /// FNV-1a over all bits: other bits, another digest, for all that a test can tell.
@@ -44,29 +37,20 @@ fn digest<'a>(values: impl Iterator<Item = &'a f32>) -> u64 {
 #[test]
 fn what_peers_must_agree_on_is_the_same_on_every_machine_and_in_every_version() {
     let data = DataSource::Digits.load(1).unwrap();
-    assert_eq!(
-        data.test.labels()[..12],
-        [0, 6, 4, 6, 5, 8, 9, 2, 5, 6, 5, 1]
-    );
+    assert_eq!(data.test.labels()[..12], [0, 6, 4, 6, 5, 8, 9, 2, 5, 6, 5, 1]);
     let initial = |model: &str| {
         let task = Task::new(model.parse().unwrap(), data.train.shape(), 10).unwrap();
         digest(task.initial_parameters(1).iter())
     };
     let digests = ["softmax", "mlp", "cnn"].map(initial);
-    let pinned = [
-        0x4438_a783_1cb7_636b,
-        0x4d64_2c3c_153a_f5db,
-        0x0489_d884_038c_3058,
-    ];
+    let pinned = [0x4438_a783_1cb7_636b, 0x4d64_2c3c_153a_f5db, 0x0489_d884_038c_3058];
     assert_eq!(digests, pinned, "{digests:#x?}");
 }
 
 #[test]
 fn training_twice_at_once_gives_the_bits_of_training_alone() {
     let alone = trained_bits("mlp", 40);
-    let together: Vec<_> = (0..4)
-        .map(|_| std::thread::spawn(|| trained_bits("mlp", 40)))
-        .collect();
+    let together: Vec<_> = (0..4).map(|_| std::thread::spawn(|| trained_bits("mlp", 40))).collect();
     for thread in together {
         assert_eq!(thread.join().unwrap(), alone);
     }
@@ -76,14 +60,8 @@ fn training_twice_at_once_gives_the_bits_of_training_alone() {
 fn the_number_of_threads_does_not_change_a_bit() {
     // The wide hidden layer and the convolutions are large enough to be divided among threads.
     for model in ["mlp:hidden=2048", "cnn"] {
-        let digests: Vec<String> = ["1", "2", "5"]
-            .iter()
-            .map(|threads| digest_with(model, threads))
-            .collect();
-        assert!(
-            digests.iter().all(|digest| *digest == digests[0]),
-            "{model}: {digests:?}"
-        );
+        let digests: Vec<String> = ["1", "2", "5"].iter().map(|threads| digest_with(model, threads)).collect();
+        assert!(digests.iter().all(|digest| *digest == digests[0]), "{model}: {digests:?}");
     }
 }
 
@@ -97,9 +75,7 @@ fn digest_with(model: &str, threads: &str) -> String {
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let digest = text.lines().find_map(|line| line.strip_prefix("digest "));
-    digest
-        .unwrap_or_else(|| panic!("no digest in {text}"))
-        .to_owned()
+    digest.unwrap_or_else(|| panic!("no digest in {text}")).to_owned()
 }
 
 #[test]

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use mingle_models::{
-    DataSource, Device, DeviceName, Evaluator, ModelKind, SampleShape, Samples, SgdOptions, Task,
-    TaskError, TrainError, Trainer, TrainerOptions,
+    DataSource, Device, DeviceName, Evaluator, ModelKind, SampleShape, Samples, SgdOptions, Task, TaskError,
+    TrainError, Trainer, TrainerOptions,
 };
 
 fn cpu() -> Device {
@@ -12,21 +12,11 @@ fn cpu() -> Device {
 }
 
 fn options(task: Task, sgd: SgdOptions, batch_size: usize) -> TrainerOptions {
-    TrainerOptions {
-        task,
-        device: cpu(),
-        sgd,
-        batch_size,
-        data_seed: 5,
-    }
+    TrainerOptions { task, device: cpu(), sgd, batch_size, data_seed: 5 }
 }
 
 fn plain(learning_rate: f64) -> SgdOptions {
-    SgdOptions {
-        learning_rate,
-        momentum: 0.0,
-        weight_decay: 0.0,
-    }
+    SgdOptions { learning_rate, momentum: 0.0, weight_decay: 0.0 }
 }
 
 fn advance(parameters: &mut [f32], delta: &[f32]) {
@@ -58,10 +48,7 @@ fn a_short_run_of_the_multilayer_perceptron_reads_digits() {
     }
     let after = evaluator.evaluate(&parameters, &data.test).unwrap();
     assert!(before.accuracy < 0.3, "untrained: {before:?}");
-    assert!(
-        after.accuracy > 0.93,
-        "trained: {after:?}, losses {losses:?}"
-    );
+    assert!(after.accuracy > 0.93, "trained: {after:?}, losses {losses:?}");
     assert!(losses[19] < losses[0] / 5.0, "{losses:?}");
     assert_eq!(trainer.step(), 20 * 44);
 }
@@ -74,16 +61,12 @@ fn the_step_of_each_model_follows_the_gradient_found_by_finite_differences() {
     for model in ["softmax", "mlp:hidden=5"] {
         let task = Task::new(model.parse().unwrap(), samples.shape(), samples.classes()).unwrap();
         let from = task.initial_parameters(4);
-        let mut trainer =
-            Trainer::new(options(task, plain(1.0), samples.len()), samples.clone()).unwrap();
+        let mut trainer = Trainer::new(options(task, plain(1.0), samples.len()), samples.clone()).unwrap();
         let outcome = trainer.train(&from, 1).unwrap();
 
         let evaluator = Evaluator::new(task, &cpu());
         let loss = |parameters: &[f32]| evaluator.evaluate(parameters, &samples).unwrap().loss;
-        assert!(
-            (f64::from(outcome.mean_loss) - loss(&from)).abs() < 1e-6,
-            "{model}"
-        );
+        assert!((f64::from(outcome.mean_loss) - loss(&from)).abs() < 1e-6, "{model}");
         for (index, change) in outcome.delta.iter().enumerate() {
             let slope = {
                 let at = |offset: f32| {
@@ -94,10 +77,7 @@ fn the_step_of_each_model_follows_the_gradient_found_by_finite_differences() {
                 let ((left, below), (right, above)) = (at(-1e-3), at(1e-3));
                 (above - below) / (right - left)
             };
-            assert!(
-                (slope + f64::from(*change)).abs() < 5e-4,
-                "{model}, parameter {index}: {slope} and {change}"
-            );
+            assert!((slope + f64::from(*change)).abs() < 5e-4, "{model}, parameter {index}: {slope} and {change}");
         }
     }
 }
@@ -107,21 +87,10 @@ fn momentum_and_weight_decay_are_those_of_the_textbook_across_calls() {
     let samples = small_samples();
     let task = Task::new(ModelKind::Softmax, samples.shape(), samples.classes()).unwrap();
     let gradient_of = |parameters: &[f32]| -> Vec<f32> {
-        let mut probe =
-            Trainer::new(options(task, plain(1.0), samples.len()), samples.clone()).unwrap();
-        probe
-            .train(parameters, 1)
-            .unwrap()
-            .delta
-            .iter()
-            .map(|change| -change)
-            .collect()
+        let mut probe = Trainer::new(options(task, plain(1.0), samples.len()), samples.clone()).unwrap();
+        probe.train(parameters, 1).unwrap().delta.iter().map(|change| -change).collect()
     };
-    let sgd = SgdOptions {
-        learning_rate: 0.2,
-        momentum: 0.8,
-        weight_decay: 0.05,
-    };
+    let sgd = SgdOptions { learning_rate: 0.2, momentum: 0.8, weight_decay: 0.05 };
     let mut trainer = Trainer::new(options(task, sgd, samples.len()), samples.clone()).unwrap();
 
     let mut expected = task.initial_parameters(2);
@@ -138,10 +107,7 @@ fn momentum_and_weight_decay_are_those_of_the_textbook_across_calls() {
         let delta = trainer.train(&found, 3).unwrap().delta;
         advance(&mut found, &delta);
         for (index, (a, b)) in found.iter().zip(&expected).enumerate() {
-            assert!(
-                (a - b).abs() < 1e-5,
-                "round {round}, parameter {index}: {a}, not {b}"
-            );
+            assert!((a - b).abs() < 1e-5, "round {round}, parameter {index}: {a}, not {b}");
         }
     }
     // Momentum is the trainer's own: forgotten by a restart, and then only the gradient counts.
@@ -191,19 +157,12 @@ fn no_steps_change_nothing_and_a_new_rate_counts_from_the_next_step() {
 #[test]
 fn divergence_is_reported_in_the_outcome_and_not_as_a_panic() {
     let samples = small_samples();
-    let task = Task::new(
-        "mlp:hidden=4".parse().unwrap(),
-        samples.shape(),
-        samples.classes(),
-    )
-    .unwrap();
+    let task = Task::new("mlp:hidden=4".parse().unwrap(), samples.shape(), samples.classes()).unwrap();
     let mut trainer = Trainer::new(options(task, plain(1e30), 12), samples.clone()).unwrap();
     let outcome = trainer.train(&task.initial_parameters(1), 20).unwrap();
     assert!(outcome.delta.iter().any(|change| !change.is_finite()));
     let broken = vec![f32::NAN; task.parameter_count()];
-    let evaluation = Evaluator::new(task, &cpu())
-        .evaluate(&broken, &samples)
-        .unwrap();
+    let evaluation = Evaluator::new(task, &cpu()).evaluate(&broken, &samples).unwrap();
     assert!(evaluation.loss.is_nan() && evaluation.accuracy <= 1.0);
 }
 
@@ -212,10 +171,7 @@ fn the_convolutional_network_learns_small_images() {
     let data = DataSource::Digits.load(1).unwrap();
     let task = Task::new(ModelKind::Cnn, data.train.shape(), 10).unwrap();
     let mut parameters = task.initial_parameters(1);
-    let sgd = SgdOptions {
-        momentum: 0.9,
-        ..plain(0.05)
-    };
+    let sgd = SgdOptions { momentum: 0.9, ..plain(0.05) };
     let mut trainer = Trainer::new(options(task, sgd, 16), data.train).unwrap();
     let evaluator = Evaluator::new(task, &cpu());
     let outcome = trainer.train(&parameters, 60).unwrap();
@@ -233,34 +189,16 @@ fn what_does_not_fit_together_is_refused_with_a_sentence() {
         Err(error) => error.to_string(),
     };
     let empty = samples.select(&[]);
-    assert_eq!(
-        Trainer::new(options(task, plain(0.1), 4), empty).err(),
-        Some(TrainError::NoSamples)
-    );
+    assert_eq!(Trainer::new(options(task, plain(0.1), 4), empty).err(), Some(TrainError::NoSamples));
     for (sgd, message) in [
         (plain(0.0), "learning_rate = 0 must be positive"),
         (plain(f64::NAN), "learning_rate = NaN must be positive"),
-        (
-            SgdOptions {
-                momentum: 1.0,
-                ..plain(0.1)
-            },
-            "momentum = 1 must be at least 0 and less than 1",
-        ),
-        (
-            SgdOptions {
-                weight_decay: -1.0,
-                ..plain(0.1)
-            },
-            "weight_decay = -1 must be at least 0",
-        ),
+        (SgdOptions { momentum: 1.0, ..plain(0.1) }, "momentum = 1 must be at least 0 and less than 1"),
+        (SgdOptions { weight_decay: -1.0, ..plain(0.1) }, "weight_decay = -1 must be at least 0"),
     ] {
         assert_eq!(refusal(options(task, sgd, 4), samples.clone()), message);
     }
-    assert_eq!(
-        refusal(options(task, plain(0.1), 0), samples.clone()),
-        "batch_size = 0 must be at least 1"
-    );
+    assert_eq!(refusal(options(task, plain(0.1), 0), samples.clone()), "batch_size = 0 must be at least 1");
     let digits = DataSource::Digits.load(1).unwrap().test;
     assert_eq!(
         refusal(options(task, plain(0.1), 4), digits),
@@ -268,15 +206,8 @@ fn what_does_not_fit_together_is_refused_with_a_sentence() {
     );
 
     let mut trainer = Trainer::new(options(task, plain(0.1), 4), samples.clone()).unwrap();
-    let length = TaskError::Length {
-        model: ModelKind::Softmax,
-        expected: 16,
-        found: 15,
-    };
-    assert_eq!(
-        trainer.train(&[0.0; 15], 1),
-        Err(TrainError::Task(length.clone()))
-    );
+    let length = TaskError::Length { model: ModelKind::Softmax, expected: 16, found: 15 };
+    assert_eq!(trainer.train(&[0.0; 15], 1), Err(TrainError::Task(length.clone())));
     let evaluation = Evaluator::new(task, &cpu()).evaluate(&[0.0; 15], &samples);
     assert_eq!(evaluation, Err(TrainError::Task(length)));
 }

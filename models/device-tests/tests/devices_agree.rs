@@ -1,17 +1,19 @@
 //! Every device computes the same training, up to rounding.
 //!
-//! flex and ndarray share no kernel, so each checks the other. The graphics device is reached through
-//! Vulkan, on a card or in software (Mesa: `apt-get install mesa-vulkan-drivers libvulkan1`). Without a
-//! Vulkan driver its part is skipped, and says so, unless `MINGLE_REQUIRE_VULKAN=1` is set.
+//! flex and ndarray share no kernel, so each checks the other. The graphics device is reached
+//! through Vulkan, on a card or in software (Mesa: `apt-get install mesa-vulkan-drivers
+//! libvulkan1`). Without a Vulkan driver its part is skipped, and says so, unless
+//! `MINGLE_REQUIRE_VULKAN=1` is set.
 
 #![allow(clippy::unwrap_used)]
 
 use mingle_models::{
-    DataSource, Device, DeviceError, DeviceName, Evaluation, Evaluator, Samples, SgdOptions, Task,
-    TrainOutcome, Trainer, TrainerOptions,
+    DataSource, Device, DeviceError, DeviceName, Evaluation, Evaluator, Samples, SgdOptions, Task, TrainOutcome,
+    Trainer, TrainerOptions,
 };
 
-/// Single precision keeps 7 digits; some tens of steps lose two or three of them to the order of sums.
+/// Single precision keeps 7 digits; some tens of steps lose two or three of them to the order of
+/// sums.
 const PARAMETER_TOLERANCE: f32 = 1e-4;
 const LOSS_TOLERANCE: f64 = 1e-4;
 
@@ -33,8 +35,7 @@ fn the_convolutional_network_computes_and_learns_alike_on_every_device() {
     let few = test.select(&[0, 1, 2, 3, 4, 5, 6, 7]);
     let parameters = task.initial_parameters(3);
     let one_step = |device: &Device| trained(task, device, train.select(&[0, 1, 2, 3]), 1);
-    let (expected, expected_step) =
-        (evaluated(task, &cpu(), &parameters, &few), one_step(&cpu()));
+    let (expected, expected_step) = (evaluated(task, &cpu(), &parameters, &few), one_step(&cpu()));
     for device in others() {
         assert_evaluations_agree(&device, &evaluated(task, &device, &parameters, &few), &expected);
         assert_outcomes_agree(&device, &one_step(&device), &expected_step);
@@ -101,12 +102,7 @@ fn evaluated(task: Task, device: &Device, parameters: &[f32], samples: &Samples)
 }
 
 fn assert_outcomes_agree(device: &Device, found: &TrainOutcome, expected: &TrainOutcome) {
-    let difference = found
-        .delta
-        .iter()
-        .zip(&expected.delta)
-        .map(|(a, b)| (a - b).abs())
-        .fold(0.0, f32::max);
+    let difference = found.delta.iter().zip(&expected.delta).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
     println!("{device}: parameters differ by at most {difference:e}");
     assert!(difference <= PARAMETER_TOLERANCE, "{device}: parameters differ by {difference:e}");
     let losses = (f64::from(found.mean_loss), f64::from(expected.mean_loss));
@@ -133,7 +129,8 @@ fn others() -> Vec<Device> {
 
 /// The graphics device, or nothing where there is no Vulkan driver and none is required.
 fn vulkan() -> Option<Device> {
-    match DeviceName::Wgpu { index: None }.open() {
+    let best = DeviceName::Wgpu { index: None };
+    match best.open() {
         Ok(device) => Some(device),
         Err(error @ DeviceError::NoAdapter { .. }) => {
             let required = std::env::var_os("MINGLE_REQUIRE_VULKAN").is_some_and(|value| value == "1");

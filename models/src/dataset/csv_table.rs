@@ -1,9 +1,9 @@
 //! Tables of comma separated values: one sample per line, numbers and one label.
 //!
-//! A first line without a single number outside the label column is a header. Labels may be words or
-//! numbers; classes are numbered in the order of the numbers, or else of the alphabet. Features are
-//! shifted and scaled to mean 0 and variance 1 over the training samples of this file: columns in
-//! grams and in metres then weigh the same.
+//! A first line without a single number outside the label column is a header. Labels may be words
+//! or numbers; classes are numbered in the order of the numbers, or else of the alphabet. Features
+//! are shifted and scaled to mean 0 and variance 1 over the training samples of this file: columns
+//! in grams and in metres then weigh the same.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -63,10 +63,7 @@ impl Table {
     pub(super) fn read(source: &CsvSource) -> Result<Self, DataError> {
         let path = &source.path;
         let file = File::open(path).map_err(|error| read_error(path, error))?;
-        let mut reader = ReaderBuilder::new()
-            .has_headers(false)
-            .trim(csv::Trim::All)
-            .from_reader(file);
+        let mut reader = ReaderBuilder::new().has_headers(false).trim(csv::Trim::All).from_reader(file);
         let mut record = StringRecord::new();
         let mut rows: Option<Rows<'_>> = None;
         while read_record(&mut reader, &mut record, path)? {
@@ -85,11 +82,7 @@ impl Table {
         }
         match rows {
             Some(rows) => rows.finish(),
-            None => Err(DataError::TooFew {
-                path: path.clone(),
-                samples: 0,
-                classes: 0,
-            }),
+            None => Err(DataError::TooFew { path: path.clone(), samples: 0, classes: 0 }),
         }
     }
 
@@ -107,29 +100,19 @@ impl Table {
         for column in 0..self.columns {
             self.standardize(column, train);
         }
-        let shape = SampleShape::Flat {
-            features: self.columns,
-        };
+        let shape = SampleShape::Flat { features: self.columns };
         let all = Samples::new(shape, classes, self.features, self.labels)?;
         Ok((all.select(train), all.select(test)))
     }
 
-    /// Subtracts the mean of a column over `train` and divides by its standard deviation; a column that
-    /// never changes becomes zero.
+    /// Subtracts the mean of a column over `train` and divides by its standard deviation; a column
+    /// that never changes becomes zero.
     fn standardize(&mut self, column: usize, train: &[usize]) {
         let cell = |row: usize| f64::from(self.features[row * self.columns + column]);
         let count = train.len() as f64;
         let mean = train.iter().map(|&row| cell(row)).sum::<f64>() / count;
-        let variance = train
-            .iter()
-            .map(|&row| (cell(row) - mean).powi(2))
-            .sum::<f64>()
-            / count;
-        let scale = if variance > 0.0 {
-            variance.sqrt().recip()
-        } else {
-            0.0
-        };
+        let variance = train.iter().map(|&row| (cell(row) - mean).powi(2)).sum::<f64>() / count;
+        let scale = if variance > 0.0 { variance.sqrt().recip() } else { 0.0 };
         for value in self.features.iter_mut().skip(column).step_by(self.columns) {
             *value = ((f64::from(*value) - mean) * scale) as f32;
         }
@@ -148,10 +131,7 @@ struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     /// Finds the label column in the first line, and whether that line is a header.
-    fn starting_with(
-        source: &'a CsvSource,
-        first: &StringRecord,
-    ) -> Result<(Self, bool), DataError> {
+    fn starting_with(source: &'a CsvSource, first: &StringRecord) -> Result<(Self, bool), DataError> {
         let missing = |names| DataError::LabelColumn {
             path: source.path.clone(),
             wanted: source.label.to_string(),
@@ -160,19 +140,14 @@ impl<'a> Rows<'a> {
         };
         let (label, named) = match &source.label {
             LabelColumn::Last => (first.len() - 1, false),
-            LabelColumn::Numbered(number) if number.get() <= first.len() => {
-                (number.get() - 1, false)
-            }
+            LabelColumn::Numbered(number) if number.get() <= first.len() => (number.get() - 1, false),
             LabelColumn::Numbered(_) => return Err(missing("numbered from 1".into())),
             LabelColumn::Named(name) => match first.iter().position(|cell| cell == name) {
                 Some(label) => (label, true),
                 None => return Err(missing(first.iter().collect::<Vec<_>>().join(", "))),
             },
         };
-        let has_numbers = first
-            .iter()
-            .enumerate()
-            .any(|(column, cell)| column != label && number(cell).is_some());
+        let has_numbers = first.iter().enumerate().any(|(column, cell)| column != label && number(cell).is_some());
         let is_header = named || !has_numbers;
         let rows = Self {
             path: &source.path,
@@ -190,20 +165,12 @@ impl<'a> Rows<'a> {
 
     fn push(&mut self, record: &StringRecord) -> Result<(), DataError> {
         if record.len() != self.width {
-            let reason = format!(
-                "{} cells where the first line has {}",
-                record.len(),
-                self.width
-            );
+            let reason = format!("{} cells where the first line has {}", record.len(), self.width);
             return Err(self.reject(record, reason));
         }
         if self.features.len() + self.width > CELLS_MAX {
             let announced = (self.features.len() + self.width) as u64;
-            return Err(DataError::TooLarge {
-                path: self.path.into(),
-                announced,
-                max: CELLS_MAX,
-            });
+            return Err(DataError::TooLarge { path: self.path.into(), announced, max: CELLS_MAX });
         }
         for (column, cell) in record.iter().enumerate() {
             if column == self.label {
@@ -218,15 +185,9 @@ impl<'a> Rows<'a> {
 
     fn finish(self) -> Result<Table, DataError> {
         let class_names = classes(&self.labels);
-        let numbers: BTreeMap<&str, usize> = class_names
-            .iter()
-            .enumerate()
-            .map(|(number, name)| (name.as_str(), number))
-            .collect();
-        let labels = self
-            .labels
-            .iter()
-            .map(|label| u16::try_from(numbers[label.as_str()]));
+        let numbers: BTreeMap<&str, usize> =
+            class_names.iter().enumerate().map(|(number, name)| (name.as_str(), number)).collect();
+        let labels = self.labels.iter().map(|label| u16::try_from(numbers[label.as_str()]));
         let Ok(labels) = labels.collect::<Result<Vec<u16>, _>>() else {
             return Err(DataError::TooLarge {
                 path: self.path.into(),
@@ -234,12 +195,7 @@ impl<'a> Rows<'a> {
                 max: usize::from(u16::MAX) + 1,
             });
         };
-        Ok(Table {
-            columns: self.width - 1,
-            features: self.features,
-            labels,
-            class_names,
-        })
+        Ok(Table { columns: self.width - 1, features: self.features, labels, class_names })
     }
 
     fn bad_cell(&self, record: &StringRecord, column: usize, cell: &str) -> DataError {
@@ -256,11 +212,7 @@ impl<'a> Rows<'a> {
     }
 
     fn reject(&self, record: &StringRecord, reason: String) -> DataError {
-        DataError::Row {
-            path: self.path.into(),
-            line: line(record),
-            reason,
-        }
+        DataError::Row { path: self.path.into(), line: line(record), reason }
     }
 }
 
@@ -270,11 +222,7 @@ fn classes(labels: &[String]) -> Vec<String> {
     names.sort_unstable();
     names.dedup();
     if names.iter().all(|name| number(name).is_some()) {
-        names.sort_by(|a, b| {
-            number(a)
-                .unwrap_or(0.0)
-                .total_cmp(&number(b).unwrap_or(0.0))
-        });
+        names.sort_by(|a, b| number(a).unwrap_or(0.0).total_cmp(&number(b).unwrap_or(0.0)));
     }
     names
 }
@@ -287,38 +235,22 @@ fn line(record: &StringRecord) -> u64 {
     record.position().map_or(0, csv::Position::line)
 }
 
-fn read_record(
-    reader: &mut csv::Reader<File>,
-    record: &mut StringRecord,
-    path: &Path,
-) -> Result<bool, DataError> {
+fn read_record(reader: &mut csv::Reader<File>, record: &mut StringRecord, path: &Path) -> Result<bool, DataError> {
     reader.read_record(record).map_err(|error| {
         let line = error.position().map_or(0, csv::Position::line);
         match error.into_kind() {
             csv::ErrorKind::Io(error) => read_error(path, error),
-            csv::ErrorKind::UnequalLengths {
-                expected_len, len, ..
-            } => DataError::Row {
+            csv::ErrorKind::UnequalLengths { expected_len, len, .. } => DataError::Row {
                 path: path.into(),
                 line,
                 reason: format!("{len} cells where the first line has {expected_len}"),
             },
-            csv::ErrorKind::Utf8 { .. } => DataError::Row {
-                path: path.into(),
-                line,
-                reason: "not UTF-8 text".into(),
-            },
-            other => read_error(
-                path,
-                std::io::Error::new(ErrorKind::InvalidData, format!("{other:?}")),
-            ),
+            csv::ErrorKind::Utf8 { .. } => DataError::Row { path: path.into(), line, reason: "not UTF-8 text".into() },
+            other => read_error(path, std::io::Error::new(ErrorKind::InvalidData, format!("{other:?}"))),
         }
     })
 }
 
 fn read_error(path: &Path, error: std::io::Error) -> DataError {
-    DataError::Read {
-        path: path.into(),
-        error,
-    }
+    DataError::Read { path: path.into(), error }
 }

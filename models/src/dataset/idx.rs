@@ -1,7 +1,7 @@
 //! IDX, the format of MNIST and its relatives: a magic number, big-endian sizes, then bytes.
 //!
-//! A directory holds four files under the names MNIST was published with, plain or gzipped. Nothing in a
-//! header is believed: memory grows only as bytes arrive.
+//! A directory holds four files under the names MNIST was published with, plain or gzipped. Nothing
+//! in a header is believed: memory grows only as bytes arrive.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
@@ -23,29 +23,12 @@ const SCALING: (f32, f32) = (2.0 / 255.0, -1.0);
 
 /// Training samples and test samples of `directory`.
 pub(super) fn load(directory: &Path) -> Result<(Samples, Samples), DataError> {
-    let train = Raw::read(
-        directory,
-        "train-images-idx3-ubyte",
-        "train-labels-idx1-ubyte",
-    )?;
-    let test = Raw::read(
-        directory,
-        "t10k-images-idx3-ubyte",
-        "t10k-labels-idx1-ubyte",
-    )?;
+    let train = Raw::read(directory, "train-images-idx3-ubyte", "train-labels-idx1-ubyte")?;
+    let test = Raw::read(directory, "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")?;
     if train.shape != test.shape {
-        return Err(DataError::TestShape {
-            path: test.image_file,
-            train: train.shape,
-            test: test.shape,
-        });
+        return Err(DataError::TestShape { path: test.image_file, train: train.shape, test: test.shape });
     }
-    let classes = train
-        .labels
-        .iter()
-        .chain(&test.labels)
-        .max()
-        .map_or(0, |&label| usize::from(label) + 1);
+    let classes = train.labels.iter().chain(&test.labels).max().map_or(0, |&label| usize::from(label) + 1);
     Ok((train.samples(classes)?, test.samples(classes)?))
 }
 
@@ -58,11 +41,7 @@ struct Raw {
 }
 
 impl Raw {
-    fn read(
-        directory: &Path,
-        images: &'static str,
-        labels: &'static str,
-    ) -> Result<Self, DataError> {
+    fn read(directory: &Path, images: &'static str, labels: &'static str) -> Result<Self, DataError> {
         let mut image_file = IdxFile::open(directory, images)?;
         let [count, height, width] = image_file.header(IMAGE_MAGIC, "images")?;
         let pixels = image_file.values(&[count, height, width])?;
@@ -77,17 +56,8 @@ impl Raw {
                 labels: label_count as usize,
             });
         }
-        let shape = SampleShape::Image {
-            channels: 1,
-            height: height as usize,
-            width: width as usize,
-        };
-        Ok(Self {
-            image_file: image_file.path,
-            shape,
-            pixels,
-            labels,
-        })
+        let shape = SampleShape::Image { channels: 1, height: height as usize, width: width as usize };
+        Ok(Self { image_file: image_file.path, shape, pixels, labels })
     }
 
     fn samples(self, classes: usize) -> Result<Samples, DataError> {
@@ -105,44 +75,25 @@ struct IdxFile {
 impl IdxFile {
     /// Opens `name` or else `name.gz`.
     fn open(directory: &Path, name: &'static str) -> Result<Self, DataError> {
-        for (path, gzipped) in [
-            (directory.join(name), false),
-            (directory.join(format!("{name}.gz")), true),
-        ] {
+        for (path, gzipped) in [(directory.join(name), false), (directory.join(format!("{name}.gz")), true)] {
             match File::open(&path) {
                 Ok(file) => {
                     let file = BufReader::new(file);
-                    let bytes: Box<dyn Read> = if gzipped {
-                        Box::new(GzDecoder::new(file))
-                    } else {
-                        Box::new(file)
-                    };
+                    let bytes: Box<dyn Read> = if gzipped { Box::new(GzDecoder::new(file)) } else { Box::new(file) };
                     return Ok(Self { path, bytes });
                 }
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(DataError::Read { path, error }),
             }
         }
-        Err(DataError::Missing {
-            directory: directory.to_owned(),
-            name,
-        })
+        Err(DataError::Missing { directory: directory.to_owned(), name })
     }
 
     /// Checks the magic number and reads the sizes.
-    fn header<const D: usize>(
-        &mut self,
-        magic: u32,
-        wanted: &'static str,
-    ) -> Result<[u32; D], DataError> {
+    fn header<const D: usize>(&mut self, magic: u32, wanted: &'static str) -> Result<[u32; D], DataError> {
         let found = self.number()?;
         if found != magic {
-            return Err(DataError::Magic {
-                path: self.path.clone(),
-                wanted,
-                expected: magic,
-                found,
-            });
+            return Err(DataError::Magic { path: self.path.clone(), wanted, expected: magic, found });
         }
         let mut sizes = [0; D];
         for size in &mut sizes {
@@ -153,15 +104,9 @@ impl IdxFile {
 
     /// Reads exactly the values which `sizes` announce; the file must end with them.
     fn values(&mut self, sizes: &[u32]) -> Result<Vec<u8>, DataError> {
-        let announced = sizes.iter().fold(1u64, |product, &size| {
-            product.saturating_mul(u64::from(size))
-        });
+        let announced = sizes.iter().fold(1u64, |product, &size| product.saturating_mul(u64::from(size)));
         if announced > VALUES_MAX as u64 {
-            return Err(DataError::TooLarge {
-                path: self.path.clone(),
-                announced,
-                max: VALUES_MAX,
-            });
+            return Err(DataError::TooLarge { path: self.path.clone(), announced, max: VALUES_MAX });
         }
         let values = self.read_up_to(announced as usize + 1)?;
         self.expect_length(values.len(), announced as usize)?;
@@ -178,17 +123,11 @@ impl IdxFile {
 
     fn read_up_to(&mut self, limit: usize) -> Result<Vec<u8>, DataError> {
         let mut bytes = Vec::new();
-        match self
-            .bytes
-            .by_ref()
-            .take(limit as u64)
-            .read_to_end(&mut bytes)
-        {
+        match self.bytes.by_ref().take(limit as u64).read_to_end(&mut bytes) {
             // A cut gzip stream is an error of its own kind, but what matters is what is missing.
-            Err(error) if error.kind() != ErrorKind::UnexpectedEof => Err(DataError::Read {
-                path: self.path.clone(),
-                error,
-            }),
+            Err(error) if error.kind() != ErrorKind::UnexpectedEof => {
+                Err(DataError::Read { path: self.path.clone(), error })
+            }
             _ => Ok(bytes),
         }
     }
@@ -197,18 +136,11 @@ impl IdxFile {
         match found.cmp(&announced) {
             std::cmp::Ordering::Less => Err(self.truncated(found, announced)),
             std::cmp::Ordering::Equal => Ok(()),
-            std::cmp::Ordering::Greater => Err(DataError::Trailing {
-                path: self.path.clone(),
-                announced,
-            }),
+            std::cmp::Ordering::Greater => Err(DataError::Trailing { path: self.path.clone(), announced }),
         }
     }
 
     fn truncated(&self, found: usize, announced: usize) -> DataError {
-        DataError::Truncated {
-            path: self.path.clone(),
-            announced,
-            missing: announced - found,
-        }
+        DataError::Truncated { path: self.path.clone(), announced, missing: announced - found }
     }
 }

@@ -31,11 +31,7 @@ impl SampleShape {
     pub fn features(&self) -> usize {
         match *self {
             Self::Flat { features } => features,
-            Self::Image {
-                channels,
-                height,
-                width,
-            } => channels.saturating_mul(height).saturating_mul(width),
+            Self::Image { channels, height, width } => channels.saturating_mul(height).saturating_mul(width),
         }
     }
 }
@@ -44,11 +40,7 @@ impl fmt::Display for SampleShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flat { features } => write!(f, "{features}"),
-            Self::Image {
-                channels,
-                height,
-                width,
-            } => write!(f, "{channels}x{height}x{width}"),
+            Self::Image { channels, height, width } => write!(f, "{channels}x{height}x{width}"),
         }
     }
 }
@@ -69,11 +61,7 @@ pub(crate) enum Features {
     /// Numbers as they are.
     Numbers(Vec<f32>),
     /// Pixels; the number is `pixel * scale + offset`.
-    Pixels {
-        pixels: Vec<u8>,
-        scale: f32,
-        offset: f32,
-    },
+    Pixels { pixels: Vec<u8>, scale: f32, offset: f32 },
 }
 
 impl Features {
@@ -91,14 +79,9 @@ impl Samples {
     /// # Errors
     ///
     /// [`DataError::Lengths`] when there are not `shape.features()` numbers per label,
-    /// [`DataError::Label`] when a label is too large and [`DataError::NotFinite`] when a number is not
-    /// finite; both name the sample.
-    pub fn new(
-        shape: SampleShape,
-        classes: usize,
-        features: Vec<f32>,
-        labels: Vec<u16>,
-    ) -> Result<Self, DataError> {
+    /// [`DataError::Label`] when a label is too large and [`DataError::NotFinite`] when a number is
+    /// not finite; both name the sample.
+    pub fn new(shape: SampleShape, classes: usize, features: Vec<f32>, labels: Vec<u16>) -> Result<Self, DataError> {
         if let Some(position) = features.iter().position(|number| !number.is_finite()) {
             return Err(DataError::NotFinite {
                 sample: position / shape.features().max(1),
@@ -116,48 +99,18 @@ impl Samples {
         (scale, offset): (f32, f32),
         labels: Vec<u16>,
     ) -> Result<Self, DataError> {
-        Self::checked(
-            shape,
-            classes,
-            Features::Pixels {
-                pixels,
-                scale,
-                offset,
-            },
-            labels,
-        )
+        Self::checked(shape, classes, Features::Pixels { pixels, scale, offset }, labels)
     }
 
-    fn checked(
-        shape: SampleShape,
-        classes: usize,
-        features: Features,
-        labels: Vec<u16>,
-    ) -> Result<Self, DataError> {
+    fn checked(shape: SampleShape, classes: usize, features: Features, labels: Vec<u16>) -> Result<Self, DataError> {
         let expected = labels.len().saturating_mul(shape.features());
         if features.len() != expected {
-            return Err(DataError::Lengths {
-                shape,
-                labels: labels.len(),
-                features: features.len(),
-            });
+            return Err(DataError::Lengths { shape, labels: labels.len(), features: features.len() });
         }
-        if let Some(sample) = labels
-            .iter()
-            .position(|&label| usize::from(label) >= classes)
-        {
-            return Err(DataError::Label {
-                sample,
-                label: labels[sample],
-                classes,
-            });
+        if let Some(sample) = labels.iter().position(|&label| usize::from(label) >= classes) {
+            return Err(DataError::Label { sample, label: labels[sample], classes });
         }
-        Ok(Self {
-            shape,
-            classes,
-            features,
-            labels,
-        })
+        Ok(Self { shape, classes, features, labels })
     }
 
     /// The number of samples.
@@ -175,7 +128,8 @@ impl Samples {
         self.shape
     }
 
-    /// The number of classes; labels are below it. A part of a data set keeps the classes of the whole.
+    /// The number of classes; labels are below it. A part of a data set keeps the classes of the
+    /// whole.
     pub fn classes(&self) -> usize {
         self.classes
     }
@@ -203,23 +157,12 @@ impl Samples {
         let width = self.shape.features();
         let features = match &self.features {
             Features::Numbers(numbers) => Features::Numbers(rows(numbers, width, indices)),
-            Features::Pixels {
-                pixels,
-                scale,
-                offset,
-            } => Features::Pixels {
-                pixels: rows(pixels, width, indices),
-                scale: *scale,
-                offset: *offset,
-            },
+            Features::Pixels { pixels, scale, offset } => {
+                Features::Pixels { pixels: rows(pixels, width, indices), scale: *scale, offset: *offset }
+            }
         };
         let labels = indices.iter().map(|&index| self.labels[index]).collect();
-        Self {
-            shape: self.shape,
-            classes: self.classes,
-            features,
-            labels,
-        }
+        Self { shape: self.shape, classes: self.classes, features, labels }
     }
 
     /// The numbers of the samples at `indices`, row after row.
@@ -230,16 +173,8 @@ impl Samples {
             let row = index * width..(index + 1) * width;
             match &self.features {
                 Features::Numbers(numbers) => batch.extend_from_slice(&numbers[row]),
-                Features::Pixels {
-                    pixels,
-                    scale,
-                    offset,
-                } => {
-                    batch.extend(
-                        pixels[row]
-                            .iter()
-                            .map(|&pixel| f32::from(pixel) * scale + offset),
-                    );
+                Features::Pixels { pixels, scale, offset } => {
+                    batch.extend(pixels[row].iter().map(|&pixel| f32::from(pixel) * scale + offset));
                 }
             }
         }
@@ -265,8 +200,7 @@ mod tests {
 
     #[test]
     fn samples_are_selected_in_the_order_asked_for_with_their_labels() {
-        let samples =
-            Samples::new(PAIR, 3, vec![0.0, 1.0, 2.0, 3.0, 4.0, 5.0], vec![2, 0, 1]).unwrap();
+        let samples = Samples::new(PAIR, 3, vec![0.0, 1.0, 2.0, 3.0, 4.0, 5.0], vec![2, 0, 1]).unwrap();
         let chosen = samples.select(&[2, 0, 2]);
         let expected = Samples::new(PAIR, 3, vec![4.0, 5.0, 0.0, 1.0, 4.0, 5.0], vec![1, 2, 1]);
         assert_eq!(chosen, expected.unwrap());
@@ -276,38 +210,20 @@ mod tests {
 
     #[test]
     fn pixels_become_numbers_only_when_gathered() {
-        let samples = Samples::from_pixels(
-            PAIR,
-            2,
-            vec![0, 255, 51, 102],
-            (1.0 / 255.0, -0.5),
-            vec![0, 1],
-        );
+        let samples = Samples::from_pixels(PAIR, 2, vec![0, 255, 51, 102], (1.0 / 255.0, -0.5), vec![0, 1]);
         let numbers = samples.unwrap().gather(0..2);
         for (number, expected) in numbers.iter().zip([-0.5f32, 0.5, -0.3, -0.1]) {
-            assert!(
-                (number - expected).abs() < 1e-6,
-                "{number} is not {expected}"
-            );
+            assert!((number - expected).abs() < 1e-6, "{number} is not {expected}");
         }
     }
 
     #[test]
     fn samples_that_do_not_fit_together_are_refused_with_the_offending_one() {
         let error = Samples::new(PAIR, 2, vec![0.0; 3], vec![0, 1]).unwrap_err();
-        assert!(
-            error.to_string().contains("2 labels") && error.to_string().contains("3 numbers"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("2 labels") && error.to_string().contains("3 numbers"), "{error}");
         let error = Samples::new(PAIR, 2, vec![0.0; 4], vec![0, 2]).unwrap_err();
-        assert!(
-            error.to_string().contains("sample 1") && error.to_string().contains("label 2"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("sample 1") && error.to_string().contains("label 2"), "{error}");
         let error = Samples::new(PAIR, 2, vec![0.0, 0.0, 0.0, f32::NAN], vec![0, 1]).unwrap_err();
-        assert!(
-            error.to_string().contains("sample 1") && error.to_string().contains("feature 1"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("sample 1") && error.to_string().contains("feature 1"), "{error}");
     }
 }

@@ -59,8 +59,8 @@ pub struct DataSet {
 impl DataSource {
     /// Reads everything into memory.
     ///
-    /// The test part is the one published with IDX data (`t10k-*`); of the digits 360 and of a table a
-    /// fifth are set aside, chosen by `seed`.
+    /// The test part is the one published with IDX data (`t10k-*`); of the digits 360 and of a
+    /// table a fifth are set aside, chosen by `seed`.
     ///
     /// # Errors
     ///
@@ -71,19 +71,11 @@ impl DataSource {
                 let digits = digits::load()?;
                 let (train, test) = hold_out(digits.len(), DIGITS_TEST, seed);
                 let (train, test) = (digits.select(&train), digits.select(&test));
-                Ok(DataSet {
-                    class_names: numbered(train.classes()),
-                    train,
-                    test,
-                })
+                Ok(DataSet { class_names: numbered(train.classes()), train, test })
             }
             Self::Idx(directory) => {
                 let (train, test) = idx::load(directory)?;
-                Ok(DataSet {
-                    class_names: numbered(train.classes()),
-                    train,
-                    test,
-                })
+                Ok(DataSet { class_names: numbered(train.classes()), train, test })
             }
             Self::Csv(source) => {
                 let mut table = Table::read(source)?;
@@ -91,19 +83,11 @@ impl DataSource {
                 let samples = table.len();
                 if samples < SAMPLES_MIN || class_names.len() < 2 {
                     let path = source.path.clone();
-                    return Err(DataError::TooFew {
-                        path,
-                        samples,
-                        classes: class_names.len(),
-                    });
+                    return Err(DataError::TooFew { path, samples, classes: class_names.len() });
                 }
                 let (train, test) = hold_out(samples, samples / SAMPLES_MIN, seed);
                 let (train, test) = table.split(class_names.len(), &train, &test)?;
-                Ok(DataSet {
-                    train,
-                    test,
-                    class_names,
-                })
+                Ok(DataSet { train, test, class_names })
             }
         }
     }
@@ -139,10 +123,7 @@ impl FromStr for DataSource {
                 if file.is_empty() {
                     return Err(unknown());
                 }
-                Ok(Self::Csv(CsvSource {
-                    path: file.into(),
-                    label,
-                }))
+                Ok(Self::Csv(CsvSource { path: file.into(), label }))
             }
             _ => Err(unknown()),
         }

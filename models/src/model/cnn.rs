@@ -5,8 +5,8 @@
 //!                 -> linear 512 -> relu -> linear classes
 //! ```
 //!
-//! Both convolutions keep height and width (padding 2), each pooling halves them. On 28 x 28 grey images
-//! with 10 classes it has 1,663,370 parameters, the figure the paper gives.
+//! Both convolutions keep height and width (padding 2), each pooling halves them. On 28 x 28 grey
+//! images with 10 classes it has 1,663,370 parameters, the figure the paper gives.
 
 use burn::Tensor;
 use burn::module::Module;
@@ -35,15 +35,12 @@ pub(crate) struct Cnn {
 }
 
 impl Cnn {
-    /// A blank model for images `[channels, height, width]`; its tensors exist only once parameters are
-    /// loaded. Height and width are multiples of [`SIDE_DIVISOR`].
+    /// A blank model for images `[channels, height, width]`; its tensors exist only once parameters
+    /// are loaded. Height and width are multiples of [`SIDE_DIVISOR`].
     pub(crate) fn blank(image: [usize; 3], classes: usize, device: &Device) -> Self {
         let [channels, height, width] = image;
-        let convolution = |from, to| {
-            Conv2dConfig::new([from, to], KERNEL)
-                .with_padding(PaddingConfig2d::Same)
-                .init(device)
-        };
+        let convolution =
+            |from, to| Conv2dConfig::new([from, to], KERNEL).with_padding(PaddingConfig2d::Same).init(device);
         let pooled = CHANNELS[1] * (height / SIDE_DIVISOR) * (width / SIDE_DIVISOR);
         Self {
             conv1: convolution(channels, CHANNELS[0]),
@@ -60,10 +57,10 @@ impl Cnn {
         let [batch, _] = features.dims();
         let [channels, height, width] = self.image;
         let images = features.reshape([batch, channels, height, width]);
-        // Pooling before the rectifier gives the same values (both keep order) on a quarter of the pixels.
+        // Pooling before the rectifier gives the same values (both keep order) on a quarter of the
+        // pixels.
         let first = relu(self.pool.forward(self.conv1.forward(images)));
         let second = relu(self.pool.forward(self.conv2.forward(first)));
-        self.fc2
-            .forward(relu(self.fc1.forward(second.flatten(1, 3))))
+        self.fc2.forward(relu(self.fc1.forward(second.flatten(1, 3))))
     }
 }

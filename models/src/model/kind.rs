@@ -53,13 +53,8 @@ impl ModelKind {
         let features = shape.features();
         match self {
             Self::Softmax => Ok(Architecture::Softmax { features }),
-            Self::Mlp { hidden } => Ok(Architecture::Mlp {
-                features,
-                hidden: hidden.get(),
-            }),
-            Self::Cnn => Ok(Architecture::Cnn {
-                image: pooled_image(shape)?,
-            }),
+            Self::Mlp { hidden } => Ok(Architecture::Mlp { features, hidden: hidden.get() }),
+            Self::Cnn => Ok(Architecture::Cnn { image: pooled_image(shape)? }),
         }
     }
 }
@@ -79,12 +74,8 @@ impl Architecture {
     /// A network without values.
     pub(crate) fn blank(self, classes: usize, device: &Device) -> Network {
         match self {
-            Self::Softmax { features } => {
-                Network::Softmax(Softmax::blank(features, classes, device))
-            }
-            Self::Mlp { features, hidden } => {
-                Network::Mlp(Mlp::blank(features, hidden, classes, device))
-            }
+            Self::Softmax { features } => Network::Softmax(Softmax::blank(features, classes, device)),
+            Self::Mlp { features, hidden } => Network::Mlp(Mlp::blank(features, hidden, classes, device)),
             Self::Cnn { image } => Network::Cnn(Cnn::blank(image, classes, device)),
         }
     }
@@ -93,11 +84,7 @@ impl Architecture {
 /// The sides of an image which can be halved twice.
 fn pooled_image(shape: SampleShape) -> Result<[usize; 3], TaskError> {
     match shape {
-        SampleShape::Image {
-            channels,
-            height,
-            width,
-        } if height % SIDE_DIVISOR == 0 && width % SIDE_DIVISOR == 0 => {
+        SampleShape::Image { channels, height, width } if height % SIDE_DIVISOR == 0 && width % SIDE_DIVISOR == 0 => {
             Ok([channels, height, width])
         }
         _ => Err(TaskError::Shape {
@@ -115,9 +102,7 @@ impl FromStr for ModelKind {
         let unknown = || TaskError::UnknownModel(text.to_owned());
         match text {
             "softmax" => Ok(Self::Softmax),
-            "mlp" => Ok(Self::Mlp {
-                hidden: HIDDEN_DEFAULT,
-            }),
+            "mlp" => Ok(Self::Mlp { hidden: HIDDEN_DEFAULT }),
             "cnn" => Ok(Self::Cnn),
             _ => {
                 let hidden = text.strip_prefix("mlp:hidden=").ok_or_else(unknown)?;
@@ -167,19 +152,8 @@ mod tests {
         for text in ["softmax", "mlp", "mlp:hidden=1", "mlp:hidden=65536", "cnn"] {
             assert_eq!(text.parse::<ModelKind>().unwrap().to_string(), text);
         }
-        assert_eq!(
-            "mlp:hidden=64".parse::<ModelKind>().unwrap(),
-            "mlp".parse().unwrap()
-        );
-        for text in [
-            "",
-            "MLP",
-            "mlp:",
-            "mlp:hidden=0",
-            "mlp:hidden=65537",
-            "mlp:hidden=-1",
-            "cnn:3",
-        ] {
+        assert_eq!("mlp:hidden=64".parse::<ModelKind>().unwrap(), "mlp".parse().unwrap());
+        for text in ["", "MLP", "mlp:", "mlp:hidden=0", "mlp:hidden=65537", "mlp:hidden=-1", "cnn:3"] {
             let error = text.parse::<ModelKind>().unwrap_err();
             assert_eq!(error, TaskError::UnknownModel(text.into()));
         }

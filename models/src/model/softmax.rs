@@ -14,9 +14,7 @@ pub(crate) struct Softmax {
 impl Softmax {
     /// A blank model; its tensors exist only once parameters are loaded.
     pub(crate) fn blank(features: usize, classes: usize, device: &Device) -> Self {
-        Self {
-            linear: LinearConfig::new(features, classes).init(device),
-        }
+        Self { linear: LinearConfig::new(features, classes).init(device) }
     }
 
     /// Logits `[batch, classes]` of feature rows `[batch, features]`.
