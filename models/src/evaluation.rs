@@ -11,7 +11,7 @@ use crate::model::Network;
 use crate::task::Task;
 use crate::trainer::{TrainError, check_samples};
 
-/// Rows evaluated at once: the convolutional network on 28 x 28 images then takes about 50 MB.
+/// Rows evaluated at once, which bounds the memory for activations.
 const ROWS: usize = 128;
 
 /// Judges flat parameters; holds no samples and no parameters.
