@@ -113,7 +113,7 @@ pub(crate) struct RunArgs {
     /// A peer that is up, such as /ip4/10.0.1.5/udp/4717/quic-v1; may be given more than once
     #[arg(long, value_name = "ADDR")]
     pub(crate) bootstrap: Vec<Multiaddr>,
-    /// The plan [default: the one in the home, else the one that a bootstrap peer gives]
+    /// The plan [default: the one that a bootstrap peer gives, else the one of the last run in this home]
     #[arg(long, value_name = "FILE")]
     pub(crate) plan: Option<PathBuf>,
     /// Addresses to listen on; port 0 takes any that is free
@@ -137,6 +137,9 @@ pub(crate) struct RunArgs {
     /// When all rounds are done, wait this long at most for neighbours that do not answer
     #[arg(long, default_value_t = 10_000, value_name = "MS")]
     pub(crate) drain_ms: u64,
+    /// Forget that this peer took part in a run that was cut off: begin anew, with weight. For all peers, or none
+    #[arg(long)]
+    pub(crate) fresh: bool,
     /// Stop when standard input ends: for programs that start peers and must not leave one behind
     #[arg(long)]
     pub(crate) stop_with_stdin: bool,

@@ -1,30 +1,34 @@
 //! The event loop around one node: the only clock, and the only place where the node's effects become deeds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use libp2p::PeerId;
 use mingle_models::Evaluation;
-use mingle_protocol::{Effect, Event as NodeEvent, Input, Message, Node, NodeId, RoundReport, Suspension, Time};
+use mingle_protocol::{
+    Effect, Event as NodeEvent, Fault, Hello, Identity, Input, LinkState, Message, Node, NodeConfig, NodeId,
+    RoundReport, Suspension, Time,
+};
 use tokio::sync::mpsc;
 
-use crate::edge::{EdgeEvent, Refusal};
+use crate::edge::{EdgeEvent, EdgeHandle};
 use crate::events::{Event, EventLog};
-use crate::failure::{Failure, Kind, Outcome};
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::home::Home;
 use crate::links::{LinkChange, Links};
+use crate::objections::{Objection, Objections};
 use crate::signals::StopRequests;
 use crate::trainer::{Answer, TrainingThread};
 use crate::transport::NetworkEvent;
 
-/// How long a neighbour may refuse this peer's identity before it is final: a crashed process of this peer is noticed
-/// within this time, and its place is free again.
-const IDENTITY_PATIENCE: Duration = Duration::from_secs(12);
 /// While neighbours are missing, the user hears so this often.
 const WAITING_NOTICE: Duration = Duration::from_secs(5);
 /// A drained peer goes on answering its neighbours for so long at most.
-const LINGER: Duration = Duration::from_secs(5);
-/// Reasons that a node refused or ignored something are told this many times, then only counted.
+const LINGER: Duration = Duration::from_millis(1500);
+/// So many warnings are told, then only logged.
 const MAX_WARNINGS: u32 = 20;
+/// The round under which the final model is evaluated.
+const FINAL: u64 = u64::MAX;
 
 /// Everything that can happen to the loop, by where it comes from.
 pub(crate) struct Sources {
@@ -36,6 +40,8 @@ pub(crate) struct Sources {
 
 /// How the run ended.
 pub(crate) struct Finished {
+    /// The node, for its model and its books.
+    pub(crate) node: Node,
     /// The test evaluation of the final model.
     pub(crate) evaluation: Evaluation,
     /// Rounds completed.
@@ -44,88 +50,66 @@ pub(crate) struct Finished {
     pub(crate) sent_bytes: u64,
 }
 
+/// What a driver is built from.
+pub(crate) struct DriverParts<'a> {
+    /// The node's configuration; its incarnation may grow when neighbours remember an earlier life of this peer.
+    pub(crate) config: NodeConfig,
+    /// The plan's hash, under which the home counts incarnations.
+    pub(crate) plan_hash: String,
+    pub(crate) home: &'a Home,
+    pub(crate) links: Links,
+    pub(crate) training: TrainingThread,
+    pub(crate) log: &'a mut EventLog,
+    pub(crate) evaluate_every: u64,
+    pub(crate) peers: BTreeMap<NodeId, PeerId>,
+    /// Whom this peer sends to.
+    pub(crate) receivers: Vec<NodeId>,
+    pub(crate) started: Instant,
+}
+
 /// The event loop and what it works with.
 pub(crate) struct Driver<'a> {
+    parts: DriverParts<'a>,
     node: Node,
-    links: Links,
-    training: TrainingThread,
-    log: &'a mut EventLog,
-    /// Stores that this incarnation takes part, before the first mass moves.
-    spend_incarnation: Box<dyn Fn() -> Outcome + Send + 'a>,
-    evaluate_every: u64,
-    rounds_wanted: u64,
-    peers: BTreeMap<NodeId, PeerId>,
-    /// Whom this peer sends to.
-    receivers: Vec<NodeId>,
-    started: Instant,
     rounds: u64,
     train_loss: Option<f64>,
-    /// Rounds whose evaluation is under way.
-    evaluating: BTreeMap<u64, RoundReport>,
-    last_evaluation: Option<(u64, Evaluation)>,
-    objections: BTreeMap<NodeId, Objection>,
+    /// The round whose evaluation is under way.
+    evaluating: Option<RoundReport>,
+    final_evaluation: Option<Evaluation>,
+    objections: Objections,
+    dial_failures: BTreeSet<String>,
     warnings: u32,
     joined: bool,
     stopping: bool,
     drained: bool,
 }
 
-/// Since when a neighbour does not want this peer, and how long that may be a misunderstanding.
-struct Objection {
-    since: Instant,
-    patience: Duration,
-}
-
-/// What a driver is built from.
-pub(crate) struct DriverParts<'a> {
-    pub(crate) node: Node,
-    pub(crate) links: Links,
-    pub(crate) training: TrainingThread,
-    pub(crate) log: &'a mut EventLog,
-    pub(crate) spend_incarnation: Box<dyn Fn() -> Outcome + Send + 'a>,
-    pub(crate) evaluate_every: u64,
-    pub(crate) rounds_wanted: u64,
-    pub(crate) peers: BTreeMap<NodeId, PeerId>,
-    pub(crate) receivers: Vec<NodeId>,
-    pub(crate) started: Instant,
-}
-
 impl<'a> Driver<'a> {
     /// A driver that has not begun.
-    pub(crate) fn new(parts: DriverParts<'a>) -> Self {
-        Self {
-            node: parts.node,
-            links: parts.links,
-            training: parts.training,
-            log: parts.log,
-            spend_incarnation: parts.spend_incarnation,
-            evaluate_every: parts.evaluate_every,
-            rounds_wanted: parts.rounds_wanted,
-            peers: parts.peers,
-            receivers: parts.receivers,
-            started: parts.started,
+    pub(crate) fn new(parts: DriverParts<'a>) -> Outcome<Self> {
+        let node = build(&parts.config)?;
+        Ok(Self {
+            parts,
+            node,
             rounds: 0,
             train_loss: None,
-            evaluating: BTreeMap::new(),
-            last_evaluation: None,
-            objections: BTreeMap::new(),
+            evaluating: None,
+            final_evaluation: None,
+            objections: Objections::default(),
+            dial_failures: BTreeSet::new(),
             warnings: 0,
             joined: false,
             stopping: false,
             drained: false,
-        }
-    }
-
-    /// The node, for its model and its books.
-    pub(crate) fn into_node(self) -> Node {
-        self.node
+        })
     }
 
     /// Runs until the node has drained and its final model is evaluated.
     ///
     /// # Errors
-    /// A neighbour refused this peer for good, training failed, or the user insisted on stopping at once.
-    pub(crate) async fn run(&mut self, sources: &mut Sources) -> Outcome<Finished> {
+    /// The neighbours refused this peer for good, training failed, the swarm holds no weight, or the user insisted on
+    /// stopping at once.
+    pub(crate) async fn run(mut self, sources: &mut Sources) -> Outcome<Finished> {
         self.feed(Input::Start)?;
         let mut notice = tokio::time::interval(WAITING_NOTICE);
         notice.tick().await;
@@ -133,156 +117,181 @@ impl<'a> Driver<'a> {
             tokio::select! {
                 Some(event) = sources.edges.recv() => self.on_edge(event)?,
                 Some(event) = sources.network.recv() => self.on_network(&event),
-                Some(answer) = sources.answers.recv() => self.on_answer(answer)?,
+                answer = sources.answers.recv() => self.on_answer(alive(answer)?)?,
                 () = sleep_until(self.wake_at()) => self.feed(Input::Tick)?,
                 reason = sources.stop.next() => self.on_stop(reason)?,
                 _ = notice.tick() => self.notice_waiting(),
             }
         }
-        let rounds = self.rounds;
-        self.training.evaluate(u64::MAX, self.node.ratio())?;
         self.linger(sources).await?;
-        let evaluation = self.final_evaluation(sources).await?;
-        Ok(Finished { evaluation, rounds, sent_bytes: self.links.sent_bytes() })
+        let evaluation = self.evaluate_final(sources).await?;
+        self.close_books()?;
+        let sent_bytes = self.parts.links.sent_bytes();
+        Ok(Finished { node: self.node, evaluation, rounds: self.rounds, sent_bytes })
     }
 
     /// Closes this peer's own streams and answers the others until they have closed theirs.
     async fn linger(&mut self, sources: &mut Sources) -> Outcome {
         let until = Instant::now() + LINGER;
-        for handle in self.links.take_outgoing() {
-            tokio::spawn(handle.finish());
-        }
-        while self.links.any_incoming() {
+        let outgoing = finish_all(self.parts.links.take_outgoing());
+        tokio::pin!(outgoing);
+        let mut written = false;
+        while !written || self.parts.links.any_incoming() {
             tokio::select! {
+                () = &mut outgoing, if !written => written = true,
                 Some(event) = sources.edges.recv() => self.on_edge(event)?,
-                Some(answer) = sources.answers.recv() => self.on_answer(answer)?,
                 () = sleep_until(self.wake_at()) => self.feed(Input::Tick)?,
                 _ = sources.stop.next() => break,
                 () = tokio::time::sleep_until(until.into()) => break,
             }
         }
-        let finishing =
-            futures::future::join_all(self.links.take_all().into_iter().map(crate::edge::EdgeHandle::finish));
         // A neighbour that reads nothing any more must not hold this peer up.
-        let _ = tokio::time::timeout_at(until.into(), finishing).await;
+        let _ = tokio::time::timeout_at(until.into(), finish_all(self.parts.links.take_all())).await;
         Ok(())
     }
 
-    async fn final_evaluation(&mut self, sources: &mut Sources) -> Outcome<Evaluation> {
+    async fn evaluate_final(&mut self, sources: &mut Sources) -> Outcome<Evaluation> {
+        let model = self.node.ratio();
+        // The queue has room once the evaluation under way, if any, is answered.
+        while self.evaluating.is_some() {
+            self.next_answer(sources).await?;
+        }
+        self.parts.training.evaluate(FINAL, model)?;
         loop {
-            if let Some((u64::MAX, evaluation)) = self.last_evaluation {
+            if let Some(evaluation) = self.final_evaluation {
                 return Ok(evaluation);
             }
-            match sources.answers.recv().await {
-                Some(answer) => self.on_answer(answer)?,
-                None => return Err(Failure::new(Kind::Training, "the training thread has stopped")),
+            self.next_answer(sources).await?;
+        }
+    }
+
+    async fn next_answer(&mut self, sources: &mut Sources) -> Outcome {
+        tokio::select! {
+            answer = sources.answers.recv() => self.on_answer(alive(answer)?),
+            reason = sources.stop.next() => {
+                Err(Failure::new(Kind::Forced, format!("{reason} before the final model was written")))
             }
         }
     }
 
-    fn feed(&mut self, input: Input) -> Outcome {
-        for effect in self.node.handle(self.now(), input) {
-            self.carry_out(effect)?;
+    /// The run is over in good order: the next start in this home begins anew, unless its neighbours remember better.
+    fn close_books(&self) -> Outcome {
+        self.parts.home.forget_incarnations(&self.parts.plan_hash)?;
+        let ledger = self.node.ledger();
+        let never_held = ledger.initial.units() == 0 && ledger.incoming.values().all(|link| link.applied_in_all() == 0);
+        if never_held {
+            return Err(Failure::new(
+                Kind::Training,
+                "this peer was restarted without weight, and no neighbour sent it any: nothing was trained",
+            )
+            .hint("if all peers were restarted, start them again: they begin anew"));
         }
         Ok(())
     }
 
-    fn carry_out(&mut self, effect: Effect) -> Outcome {
+    /// Hands one input to the node and carries out what it wants, in its order; what follows from that comes after.
+    fn feed(&mut self, input: Input) -> Outcome {
+        let mut inputs = VecDeque::from([input]);
+        while let Some(input) = inputs.pop_front() {
+            for effect in self.node.handle(self.now(), input) {
+                inputs.extend(self.carry_out(effect)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Does what the node wants; returns what the node must hear of it.
+    fn carry_out(&mut self, effect: Effect) -> Outcome<Option<Input>> {
         match effect {
             Effect::Send { to, message } => {
-                if !self.links.send(to, message) {
+                if !self.parts.links.send(to, message) {
                     self.warn(format!("node {to} does not keep up: its streams are opened anew"));
-                    let change = self.links.drop_streams(to);
-                    self.on_link_change(to, change)?;
+                    return Ok(link_input(to, self.parts.links.drop_streams(to)));
                 }
             }
-            Effect::Train { round, from, local_steps } => self.training.train(round, from, local_steps)?,
+            Effect::Train { round, from, local_steps } => self.parts.training.train(round, from, local_steps)?,
             Effect::Report(event) => self.on_node_event(event)?,
             Effect::Drained => self.drained = true,
         }
-        Ok(())
+        Ok(None)
     }
 
     fn on_edge(&mut self, event: EdgeEvent) -> Outcome {
         match event {
             EdgeEvent::Up { node, direction, handle } => {
-                let change = self.links.attach(node, direction, handle);
+                self.objections.withdraw(node);
+                let change = self.parts.links.attach(node, direction, handle);
                 self.on_link_change(node, change)
             }
-            EdgeEvent::Message { node, message } => {
-                self.note_last_parcel(node, &message);
-                self.feed(Input::Received { from: node, message })
-            }
+            EdgeEvent::Message { node, message } => self.on_message(node, message),
             EdgeEvent::Down { node, direction, stream, error } => {
-                if let Some(error) = error {
+                if let Some(error) = &error {
                     tracing::debug!(%node, ?direction, error, "a stream broke");
                 }
-                let change = self.links.detach(node, direction, stream);
+                let change = self.parts.links.detach(node, direction, stream, error.is_none());
                 self.on_link_change(node, change)
             }
-            EdgeEvent::Refused { node, refusal } => self.on_refused(node, &refusal),
+            EdgeEvent::Refused { node, refusal } => self.object(node, Objection::refusal(&refusal)),
         }
     }
 
     fn on_link_change(&mut self, node: NodeId, change: LinkChange) -> Outcome {
-        match change {
-            LinkChange::None => Ok(()),
-            LinkChange::Up => self.feed(Input::LinkUp { peer: node }),
-            LinkChange::Down => self.feed(Input::LinkDown { peer: node }),
+        link_input(node, change).map_or(Ok(()), |input| self.feed(input))
+    }
+
+    fn on_message(&mut self, from: NodeId, message: Message) -> Outcome {
+        if link_state(&message).is_some_and(|link| link.final_seq.is_some()) {
+            self.parts.links.note_last_parcel(from);
         }
-    }
-
-    fn note_last_parcel(&mut self, node: NodeId, message: &Message) {
-        let link = match message {
-            Message::Hello(hello) => &hello.link,
-            Message::Ack(ack) => &ack.link,
-            _ => return,
-        };
-        if link.final_seq.is_some() {
-            self.links.note_last_parcel(node);
+        if let Message::Hello(hello) = &message
+            && let Some(incarnation) = self.later_life(hello)
+        {
+            self.rejoin(incarnation)?;
         }
+        self.feed(Input::Received { from, message })
     }
 
-    fn on_refused(&mut self, node: NodeId, refusal: &Refusal) -> Outcome {
-        let (patience, hint) = match refusal {
-            // Another process with the same identity may be the ghost of a crash, whose end a timeout will show.
-            Refusal::IdentityInUse => (
-                IDENTITY_PATIENCE,
-                "stop the other process; a copied home is the usual cause: give this peer a home and a key of its own",
-            ),
-            Refusal::OtherPlan { .. } | Refusal::NotANeighbour => {
-                (Duration::ZERO, "give all peers the same plan file, or let them fetch it with --bootstrap")
-            }
-        };
-        self.object(node, &format!("refuses this peer: {refusal}"), patience, hint)
+    /// The incarnation that this process must take, where a neighbour remembers another process of this peer that took
+    /// part. Only before this process has: afterwards the other one is the newcomer.
+    fn later_life(&self, hello: &Hello) -> Option<u64> {
+        let mine = self.parts.config.identity;
+        let seen =
+            hello.seen.filter(|seen| seen.boot_nonce != mine.boot_nonce && seen.incarnation >= mine.incarnation)?;
+        (!self.joined).then(|| seen.incarnation.saturating_add(1))
     }
 
-    /// A neighbour and this peer do not fit together. One odd neighbour is its own problem: this peer gives up only
-    /// when it has not begun and everyone it would send to objects.
-    fn object(&mut self, node: NodeId, what: &str, patience: Duration, hint: &str) -> Outcome {
-        let sentence = format!("node {node} ({}) {what}", self.name(node));
-        let known = self.objections.contains_key(&node);
-        let since = self.objections.entry(node).or_insert_with(|| Objection { since: Instant::now(), patience }).since;
-        if !known && patience.is_zero() {
+    /// Starts over as a later life of this peer: it begins with no weight, and takes the swarm's model.
+    fn rejoin(&mut self, incarnation: u64) -> Outcome {
+        self.parts.config.identity = Identity { incarnation, ..self.parts.config.identity };
+        self.parts.log.tell(Event::Rejoining { incarnation });
+        self.node = build(&self.parts.config)?;
+        self.feed(Input::Start)?;
+        for peer in self.parts.links.up() {
+            self.feed(Input::LinkUp { peer })?;
+        }
+        Ok(())
+    }
+
+    /// A neighbour and this peer do not fit together.
+    fn object(&mut self, node: NodeId, objection: Objection) -> Outcome {
+        let name = self.parts.peers.get(&node).map_or_else(|| "unknown".to_owned(), PeerId::to_string);
+        let sentence = format!("node {node} ({name}) {}", objection.what);
+        let hint = objection.hint;
+        if self.objections.raise(node, objection) {
             self.warn(sentence.clone());
         }
-        let lasting = |node: &NodeId| {
-            self.objections.get(node).is_some_and(|objection| objection.since.elapsed() >= objection.patience)
-        };
-        if !self.joined && since.elapsed() >= patience && self.receivers.iter().all(lasting) {
+        if !self.joined && self.objections.are_final(&self.parts.receivers) {
             return Err(Failure::new(Kind::Refused, sentence).hint(hint));
         }
         Ok(())
     }
 
     fn on_network(&mut self, event: &NetworkEvent) {
-        if let NetworkEvent::DialFailed { peer, attempts } = event
-            && !self.joined
-        {
-            self.log.tell(Event::DialFailed {
-                peer: peer.map(|peer| peer.to_string()),
-                attempts: attempts.iter().map(ToString::to_string).collect(),
-            });
+        let NetworkEvent::DialFailed { peer, attempts } = event else { return };
+        let attempts: Vec<String> = attempts.iter().map(ToString::to_string).collect();
+        let fresh: Vec<String> = attempts.into_iter().filter(|text| self.dial_failures.insert(text.clone())).collect();
+        if !self.joined && !fresh.is_empty() {
+            self.parts.log.tell(Event::DialFailed { peer: peer.map(|peer| peer.to_string()), attempts: fresh });
         }
     }
 
@@ -292,9 +301,12 @@ impl<'a> Driver<'a> {
                 self.train_loss = Some(loss);
                 self.feed(Input::Trained { round, delta })
             }
-            Answer::Evaluated { round, evaluation } => {
-                self.last_evaluation = Some((round, evaluation));
-                if let Some(report) = self.evaluating.remove(&round) {
+            Answer::Evaluated { round: FINAL, evaluation } => {
+                self.final_evaluation = Some(evaluation);
+                Ok(())
+            }
+            Answer::Evaluated { evaluation, .. } => {
+                if let Some(report) = self.evaluating.take() {
                     self.tell_evaluation(&report, &evaluation);
                 }
                 Ok(())
@@ -304,66 +316,51 @@ impl<'a> Driver<'a> {
     }
 
     fn tell_evaluation(&mut self, report: &RoundReport, evaluation: &Evaluation) {
-        self.log.tell(Event::Evaluated {
+        self.parts.log.tell(Event::Evaluated {
             round: report.round + 1,
             accuracy: evaluation.accuracy,
             loss: evaluation.loss,
             train_loss: self.train_loss,
             weight_units: report.mass.units(),
             disagreement: report.disagreement,
-            sent_bytes: self.links.sent_bytes(),
+            sent_bytes: self.parts.links.sent_bytes(),
         });
     }
 
     fn on_node_event(&mut self, event: NodeEvent) -> Outcome {
         match event {
             NodeEvent::Started { .. } => {
-                (self.spend_incarnation)()?;
+                // On disk before the first weight moves: a crash from here on must not begin with weight again.
+                let incarnation = self.parts.config.identity.incarnation;
+                self.parts.home.spend_incarnation(&self.parts.plan_hash, incarnation)?;
                 self.joined = true;
-                self.log.tell(Event::Joined { neighbours: self.links.neighbours().count() });
+                self.parts.log.tell(Event::Joined { neighbours: self.parts.links.up().len() });
             }
             NodeEvent::RoundFinished(report) => self.on_round(&report)?,
-            NodeEvent::NeighbourSuspended { peer, reason } => {
-                // Neighbours that are done before this peer may leave.
-                if self.rounds < self.rounds_wanted {
-                    self.log.tell(Event::Suspended { node: peer.index(), reason: in_words(reason).to_owned() });
-                }
+            NodeEvent::Refused { peer, mismatch } => self.object(peer, Objection::mismatch(&mismatch))?,
+            // Neighbours that are done before this peer may leave.
+            NodeEvent::NeighbourSuspended { peer, reason } if self.rounds < self.parts.config.rounds => {
+                self.parts.log.tell(Event::Suspended { node: peer.index(), reason: in_words(reason).to_owned() });
             }
-            NodeEvent::NeighbourBack { peer } => self.log.tell(Event::Resumed { node: peer.index() }),
-            NodeEvent::Refused { peer, mismatch } => {
-                let hint = "all peers of a swarm need the same --model, --rounds, --seed, kind of data and plan";
-                self.object(peer, &format!("does not fit: {mismatch}"), Duration::ZERO, hint)?;
-            }
-            NodeEvent::MassWrittenOff { peer, mass, parcels } => {
-                self.warn(format!(
-                    "node {peer} restarted without its state: {parcels} parcels with weight {mass} are given up"
-                ));
-            }
-            NodeEvent::DrainGaveUp { undelivered } => {
-                let list: Vec<String> =
-                    undelivered.iter().map(|(peer, mass)| format!("{mass} to node {peer}")).collect();
-                self.warn(format!("neighbours did not answer at the end; weight under way: {}", list.join(", ")));
-            }
-            NodeEvent::DeltaSkipped { round, reason } => {
-                self.warn(format!("the local steps of round {round} were not taken: {reason:?}"))
-            }
-            NodeEvent::Ignored { peer, fault } => self.warn(format!("a message of node {peer} was ignored: {fault:?}")),
-            NodeEvent::OwnRatioUnusable { step } => {
-                self.warn(format!(
-                    "the model is no longer finite at step {step}: nothing more is sent; lower the learning rate"
-                ));
-            }
-            other => tracing::debug!(?other, "node"),
+            NodeEvent::NeighbourBack { peer } => self.parts.log.tell(Event::Resumed { node: peer.index() }),
+            // The local steps of a round that a request to stop has ended.
+            NodeEvent::Ignored { fault: Fault::UnexpectedTraining, .. } if self.stopping => {}
+            other => match warning(&other) {
+                Some(message) => self.warn(message),
+                None => tracing::debug!(?other, "node"),
+            },
         }
         Ok(())
     }
 
     fn on_round(&mut self, report: &RoundReport) -> Outcome {
         self.rounds = report.round + 1;
-        self.log.tell(Event::Round { round: self.rounds, weight_units: report.mass.units() });
-        if self.rounds % self.evaluate_every == 0 || self.rounds == self.rounds_wanted {
-            self.evaluating.insert(report.round, *report);
-            self.training.evaluate(report.round, self.node.ratio())?;
+        self.parts.log.tell(Event::Round { round: self.rounds, weight_units: report.mass.units() });
+        let due = self.rounds.is_multiple_of(self.parts.evaluate_every) || self.rounds == self.parts.config.rounds;
+        // Rounds without training can outrun the evaluation; one at a time is enough.
+        if due && self.evaluating.is_none() {
+            self.evaluating = Some(*report);
+            self.parts.training.evaluate(report.round, self.node.ratio())?;
         }
         Ok(())
     }
@@ -375,43 +372,85 @@ impl<'a> Driver<'a> {
                 format!(
                     "stopped at once, after round {}: this peer's weight {} is lost to the swarm",
                     self.rounds,
-                    self.node.w()
+                    self.node.mass()
                 ),
             ));
         }
         self.stopping = true;
-        self.log.tell(Event::Stopping { round: self.rounds, reason: reason.to_owned() });
+        self.parts.log.tell(Event::Stopping { round: self.rounds, reason: reason.to_owned() });
         self.feed(Input::Stop)
     }
 
     fn notice_waiting(&mut self) {
         let missing: Vec<usize> = self.node.missing_neighbours().iter().map(|node| node.index()).collect();
         if !self.joined && !missing.is_empty() {
-            self.log.tell(Event::Waiting { missing });
+            self.parts.log.tell(Event::Waiting { missing });
         }
     }
 
     fn warn(&mut self, message: String) {
         self.warnings += 1;
         if self.warnings <= MAX_WARNINGS {
-            self.log.tell(Event::Warning { message });
+            self.parts.log.tell(Event::Warning { message });
         } else {
             tracing::warn!(message);
         }
     }
 
-    fn name(&self, node: NodeId) -> String {
-        self.peers.get(&node).map_or_else(|| "unknown".to_owned(), PeerId::to_string)
-    }
-
     fn now(&self) -> Time {
-        Time(u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX))
+        Time(u64::try_from(self.parts.started.elapsed().as_micros()).unwrap_or(u64::MAX))
     }
 
     /// When the node wants to be woken.
     fn wake_at(&self) -> Option<Instant> {
         let deadline = self.node.next_deadline()?;
-        self.started.checked_add(Duration::from_micros(deadline.micros()))
+        self.parts.started.checked_add(Duration::from_micros(deadline.micros()))
+    }
+}
+
+fn build(config: &NodeConfig) -> Outcome<Node> {
+    Node::new(config.clone()).or_fail(Kind::BadInput, "this peer cannot run its plan")
+}
+
+/// The training thread never ends before the driver does.
+fn alive(answer: Option<Answer>) -> Outcome<Answer> {
+    answer.ok_or_else(|| Failure::new(Kind::Training, "the training thread has stopped; the log says why"))
+}
+
+fn link_input(peer: NodeId, change: LinkChange) -> Option<Input> {
+    match change {
+        LinkChange::None => None,
+        LinkChange::Up => Some(Input::LinkUp { peer }),
+        LinkChange::Down => Some(Input::LinkDown { peer }),
+    }
+}
+
+fn link_state(message: &Message) -> Option<&LinkState> {
+    match message {
+        Message::Hello(hello) => Some(&hello.link),
+        Message::Ack(ack) => Some(&ack.link),
+        _ => None,
+    }
+}
+
+/// What a person should hear of a node's event.
+fn warning(event: &NodeEvent) -> Option<String> {
+    match event {
+        NodeEvent::MassWrittenOff { peer, mass, parcels } => {
+            Some(format!("node {peer} restarted without its state: {parcels} parcels with weight {mass} are given up"))
+        }
+        NodeEvent::DrainGaveUp { undelivered } => {
+            let list: Vec<String> = undelivered.iter().map(|(peer, mass)| format!("{mass} to node {peer}")).collect();
+            Some(format!("neighbours did not answer at the end; weight under way: {}", list.join(", ")))
+        }
+        NodeEvent::DeltaSkipped { round, reason } => {
+            Some(format!("the local steps of round {round} were not taken: {reason:?}"))
+        }
+        NodeEvent::Ignored { peer, fault } => Some(format!("a message of node {peer} was ignored: {fault:?}")),
+        NodeEvent::OwnRatioUnusable { step } => {
+            Some(format!("the model is no longer finite at step {step}: nothing more is sent; lower the learning rate"))
+        }
+        _ => None,
     }
 }
 
@@ -421,6 +460,10 @@ fn in_words(reason: Suspension) -> &'static str {
         Suspension::Silent => "it has said nothing for three heartbeats",
         Suspension::LinkDown => "its link is down",
     }
+}
+
+async fn finish_all(handles: Vec<EdgeHandle>) {
+    futures::future::join_all(handles.into_iter().map(EdgeHandle::finish)).await;
 }
 
 async fn sleep_until(instant: Option<Instant>) {

@@ -37,11 +37,11 @@ impl Kind {
     }
 }
 
-/// A failed command: its kind, the error with its causes, and what to do next.
+/// A failed command: its kind, what happened with its causes, and what to do next.
 #[derive(Debug)]
 pub(crate) struct Failure {
     kind: Kind,
-    error: anyhow::Error,
+    message: String,
     hint: Option<String>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) type Outcome<T = ()> = Result<T, Failure>;
 impl Failure {
     /// A failure of `kind` that says `message`.
     pub(crate) fn new(kind: Kind, message: impl fmt::Display) -> Self {
-        Self { kind, error: anyhow::anyhow!("{message}"), hint: None }
+        Self { kind, message: message.to_string(), hint: None }
     }
 
     /// The same failure with a hint: the next thing to try.
@@ -76,13 +76,13 @@ impl Failure {
             let object = serde_json::json!({ "error": {
                 "code": self.kind as u8,
                 "kind": self.kind.name(),
-                "message": format!("{:#}", self.error),
+                "message": self.message,
                 "hint": self.hint,
             }});
-            println!("{object}");
+            crate::out::line(object);
             return;
         }
-        eprintln!("error: {:#}", self.error);
+        eprintln!("error: {}", self.message);
         if let Some(hint) = &self.hint {
             eprintln!("hint: {hint}");
         }
@@ -91,13 +91,7 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#}", self.error)
-    }
-}
-
-impl From<anyhow::Error> for Failure {
-    fn from(error: anyhow::Error) -> Self {
-        Self { kind: Kind::Unexpected, error, hint: None }
+        write!(f, "{}", self.message)
     }
 }
 

@@ -85,7 +85,8 @@ impl Home {
     /// The incarnation that this process would be in the swarm that runs the plan with `plan_hash`: one more than the
     /// last that took part.
     ///
-    /// A restarted peer must not claim a second starting mass; its number tells its neighbours so.
+    /// A peer that is started again after a crash must not claim a second starting weight; its number tells its
+    /// neighbours so.
     pub(crate) fn next_incarnation(&self, plan_hash: &str) -> Outcome<u64> {
         let path = self.incarnation_file(plan_hash);
         match fs::read_to_string(&path) {
@@ -107,6 +108,17 @@ impl Home {
         let doing = format!("cannot write {}", path.display());
         create_private(&self.root.join("incarnations")).or_fail(Kind::BadInput, &doing)?;
         write_atomically(&path, format!("{incarnation}\n").as_bytes()).or_fail(Kind::BadInput, doing)
+    }
+
+    /// The run with this plan ended in good order, or a new one is wanted: the next start may begin with weight again.
+    pub(crate) fn forget_incarnations(&self, plan_hash: &str) -> Outcome {
+        let path = self.incarnation_file(plan_hash);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Failure::new(Kind::BadInput, format!("cannot remove {}: {error}", path.display())))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn incarnation_file(&self, plan_hash: &str) -> PathBuf {

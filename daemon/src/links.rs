@@ -45,14 +45,18 @@ impl Links {
         Self { links, past_bytes: 0 }
     }
 
-    /// All neighbours, by node.
-    pub(crate) fn neighbours(&self) -> impl Iterator<Item = NodeId> {
-        self.links.keys().copied()
+    /// The neighbours whose link is up, by node.
+    pub(crate) fn up(&self) -> Vec<NodeId> {
+        self.links.iter().filter(|(_, link)| link.up).map(|(&node, _)| node).collect()
     }
 
     /// A stream is open. It takes the place of an older one in the same direction.
     pub(crate) fn attach(&mut self, node: NodeId, direction: Direction, handle: EdgeHandle) -> LinkChange {
         let Some(link) = self.links.get_mut(&node) else { return LinkChange::None };
+        if direction == Direction::In {
+            link.wants.insert(direction);
+            link.sends_no_more = false;
+        }
         if let Some(old) = link.streams.insert(direction, handle) {
             self.past_bytes += old.sent_bytes();
         }
@@ -62,8 +66,8 @@ impl Links {
         change
     }
 
-    /// A stream has ended. An older stream, replaced before, changes nothing.
-    pub(crate) fn detach(&mut self, node: NodeId, direction: Direction, stream: u64) -> LinkChange {
+    /// A stream has ended, `in_order` or broken. An older stream, replaced before, changes nothing.
+    pub(crate) fn detach(&mut self, node: NodeId, direction: Direction, stream: u64, in_order: bool) -> LinkChange {
         let Some(link) = self.links.get_mut(&node) else { return LinkChange::None };
         if link.streams.get(&direction).is_none_or(|handle| handle.stream != stream) {
             return LinkChange::None;
@@ -71,7 +75,7 @@ impl Links {
         if let Some(handle) = link.streams.remove(&direction) {
             self.past_bytes += handle.sent_bytes();
         }
-        if direction == Direction::In && link.sends_no_more {
+        if direction == Direction::In && in_order && link.sends_no_more {
             // Done in good order; what this peer still sends goes on over the other stream.
             link.wants.remove(&direction);
             return LinkChange::None;

@@ -14,6 +14,7 @@ mod failure;
 mod home;
 mod identity;
 mod links;
+mod objections;
 mod out;
 mod plan;
 mod plan_exchange;

@@ -11,12 +11,15 @@ use futures::{AsyncReadExt, AsyncWriteExt, StreamExt};
 use libp2p::{PeerId, Stream, StreamProtocol};
 use mingle_planner::Plan;
 use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
 
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 
 const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/plan/1");
 /// The most that an answer may be long: the largest plan, and room for its envelope.
 const MAX_ANSWER_BYTES: usize = (1 << 20) + 64;
+/// Peers that are sent the plan at the same time.
+const MAX_ANSWERS_AT_ONCE: usize = 32;
 /// A peer that has not answered by then is asked again later.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -37,7 +40,7 @@ pub(crate) type SharedPlan = Arc<OnceLock<ServedPlan>>;
 /// A plan as it is given to members.
 #[derive(Debug)]
 pub(crate) struct ServedPlan {
-    bytes: Vec<u8>,
+    answer: Arc<[u8]>,
     members: BTreeSet<String>,
 }
 
@@ -47,9 +50,11 @@ impl ServedPlan {
     /// # Errors
     /// The plan is too large to be sent.
     pub(crate) fn new(plan: &Plan) -> Outcome<Self> {
-        let bytes = plan.to_postcard().or_fail(Kind::BadInput, "the plan cannot be given to other peers")?;
+        let doing = "the plan cannot be given to other peers";
+        let bytes = plan.to_postcard().or_fail(Kind::BadInput, doing)?;
+        let answer = encode(&Answer::Plan(bytes)).or_fail(Kind::Unexpected, doing)?;
         let members = plan.nodes().filter_map(|(_, peer)| peer.map(str::to_owned)).collect();
-        Ok(Self { bytes, members })
+        Ok(Self { answer, members })
     }
 }
 
@@ -57,9 +62,13 @@ impl ServedPlan {
 pub(crate) fn serve(mut streams: libp2p_stream::Control, plan: SharedPlan) -> Outcome {
     let mut incoming = streams.accept(PROTOCOL).or_fail(Kind::Unexpected, "cannot serve the plan")?;
     tokio::spawn(async move {
+        let places = Arc::new(Semaphore::new(MAX_ANSWERS_AT_ONCE));
         while let Some((peer, stream)) = incoming.next().await {
-            let answer = answer_for(&peer, &plan);
+            // Whoever finds no place asks again later.
+            let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+            let Ok(answer) = answer_for(&peer, &plan) else { continue };
             tokio::spawn(async move {
+                let _place = place;
                 let sent = tokio::time::timeout(ANSWER_TIMEOUT, send(stream, &answer)).await;
                 if !matches!(sent, Ok(Ok(()))) {
                     tracing::debug!(%peer, "a peer went away while it was sent the plan");
@@ -100,19 +109,22 @@ pub(crate) async fn fetch(streams: &mut libp2p_stream::Control, local: PeerId, p
     }
 }
 
-fn answer_for(peer: &PeerId, plan: &SharedPlan) -> Answer {
+fn answer_for(peer: &PeerId, plan: &SharedPlan) -> std::io::Result<Arc<[u8]>> {
     match plan.get() {
-        None => Answer::NotYet,
-        Some(plan) if !plan.members.contains(&peer.to_string()) => Answer::NotAMember,
-        Some(plan) => Answer::Plan(plan.bytes.clone()),
+        None => encode(&Answer::NotYet),
+        Some(plan) if plan.members.contains(&peer.to_string()) => Ok(Arc::clone(&plan.answer)),
+        Some(_) => encode(&Answer::NotAMember),
     }
 }
 
-async fn send(mut stream: Stream, answer: &Answer) -> std::io::Result<()> {
-    let bytes = postcard::to_stdvec(answer).map_err(std::io::Error::other)?;
+fn encode(answer: &Answer) -> std::io::Result<Arc<[u8]>> {
+    postcard::to_stdvec(answer).map(Arc::from).map_err(std::io::Error::other)
+}
+
+async fn send(mut stream: Stream, bytes: &[u8]) -> std::io::Result<()> {
     let length = u32::try_from(bytes.len()).map_err(std::io::Error::other)?;
     stream.write_all(&length.to_le_bytes()).await?;
-    stream.write_all(&bytes).await?;
+    stream.write_all(bytes).await?;
     stream.close().await
 }
 

@@ -132,5 +132,11 @@ pub(crate) fn check_arguments(arguments: &TrainingArgs) -> Outcome {
     if !arguments.learning_rate.is_finite() || arguments.learning_rate <= 0.0 {
         return wrong("--learning-rate must be a positive number");
     }
+    if !(0.0..1.0).contains(&arguments.momentum) {
+        return wrong("--momentum must lie between 0 and 1, 1 excluded");
+    }
+    if !arguments.weight_decay.is_finite() || arguments.weight_decay < 0.0 {
+        return wrong("--weight-decay must be zero or a positive number");
+    }
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use libp2p::PeerId;
 use mingle_planner::Plan;
-use mingle_protocol::{Generation, Identity as NodeIdentity, Node, NodeConfig, NodeId, Schedule, TaskCard, WaitPolicy};
+use mingle_protocol::{Generation, Identity as NodeIdentity, NodeConfig, NodeId, Schedule, TaskCard, WaitPolicy};
 use tokio::sync::mpsc;
 
 use crate::cli::RunArgs;
@@ -49,7 +49,7 @@ pub(super) fn execute(arguments: &RunArgs, json: bool) -> Outcome {
 }
 
 /// `sync`, `bounded:STALENESS` or `async`.
-fn parse_policy(text: &str) -> Outcome<WaitPolicy> {
+pub(super) fn parse_policy(text: &str) -> Outcome<WaitPolicy> {
     let parsed = match text.split_once(':') {
         None if text == "sync" => Some(WaitPolicy::Sync),
         None if text == "async" => Some(WaitPolicy::Async),
@@ -99,8 +99,8 @@ impl Peer<'_> {
             place = self.find_place(&network, &mut network_events, &shared_plan) => place?,
             reason = stop.next() => return Err(Failure::new(Kind::Forced, format!("{reason} before there was a plan"))),
         };
-        let others = place.peers.values().copied().filter(|peer| *peer != self.identity.peer_id());
-        network.seek(others.collect::<BTreeSet<_>>()).await;
+        let (out, inward) = neighbours(&place);
+        network.seek(out.into_values().chain(inward.into_values()).collect()).await;
         if let Some(split) = &self.arguments.training.split {
             parts.deal(split, place.peers.len(), self.arguments.training.seed)?;
         }
@@ -165,56 +165,70 @@ impl Peer<'_> {
         }
     }
 
-    /// Asks every peer that answers, until one gives the plan or the time is up.
+    /// Asks the bootstrap peers until one gives the plan or the time is up.
     async fn fetch_plan(
         &mut self,
         network: &Network,
         events: &mut mpsc::Receiver<NetworkEvent>,
     ) -> Outcome<(Plan, String)> {
         let patience = Duration::from_secs(self.arguments.bootstrap_timeout_s);
-        let until = tokio::time::Instant::now() + patience;
+        let mut search = PlanSearch::default();
+        let found = tokio::time::timeout(patience, self.search_plan(network, events, &mut search)).await;
+        found.unwrap_or_else(|_| Err(search.failure(patience)))
+    }
+
+    async fn search_plan(
+        &mut self,
+        network: &Network,
+        events: &mut mpsc::Receiver<NetworkEvent>,
+        search: &mut PlanSearch,
+    ) -> Outcome<(Plan, String)> {
         let local = self.identity.peer_id();
         let mut streams = network.streams.clone();
-        let mut connected: BTreeMap<PeerId, String> = BTreeMap::new();
-        let mut failures: BTreeSet<String> = BTreeSet::new();
         loop {
-            for (&peer, address) in &connected {
-                if let Some(plan) = plan_exchange::fetch(&mut streams, local, peer).await? {
-                    return Ok((plan, format!("from {peer} at {address}")));
+            for (&peer, address) in &search.answered {
+                match plan_exchange::fetch(&mut streams, local, peer).await {
+                    Ok(Some(plan)) => return Ok((plan, format!("from {peer} at {address}"))),
+                    Ok(None) => {}
+                    Err(refusal) => {
+                        search.refusals.insert(peer, refusal);
+                    }
                 }
             }
-            let pause = if connected.is_empty() { patience } else { FETCH_PAUSE };
+            let all_refuse = search.refusals.len() == search.answered.len();
+            if search.answers >= self.arguments.bootstrap.len()
+                && all_refuse
+                && let Some((_, refusal)) = search.refusals.pop_first()
+            {
+                return Err(refusal);
+            }
+            let pause = async {
+                if search.answered.is_empty() {
+                    std::future::pending::<()>().await;
+                }
+                tokio::time::sleep(FETCH_PAUSE).await;
+            };
             tokio::select! {
-                event = events.recv() => self.note(event, &mut connected, &mut failures),
-                () = tokio::time::sleep(pause) => {}
-                () = tokio::time::sleep_until(until) => return Err(unreachable(&connected, &failures, patience)),
+                Some(event) = events.recv() => self.note(event, search),
+                () = pause => {}
             }
         }
     }
 
     /// Keeps track of who answered and who did not; each failure is told once.
-    fn note(
-        &mut self,
-        event: Option<NetworkEvent>,
-        connected: &mut BTreeMap<PeerId, String>,
-        failures: &mut BTreeSet<String>,
-    ) {
+    fn note(&mut self, event: NetworkEvent, search: &mut PlanSearch) {
         match event {
-            Some(NetworkEvent::Connected { peer, address }) => {
-                connected.insert(peer, address.to_string());
+            NetworkEvent::Bootstrapped { peer, address } => {
+                search.answers += 1;
+                search.answered.insert(peer, address.to_string());
             }
-            Some(NetworkEvent::Disconnected { peer }) => {
-                connected.remove(&peer);
-            }
-            Some(NetworkEvent::DialFailed { peer, attempts }) => {
-                let attempts: Vec<String> = attempts.iter().map(ToString::to_string).collect();
-                let fresh: Vec<String> =
-                    attempts.into_iter().filter(|attempt| failures.insert(attempt.clone())).collect();
+            NetworkEvent::DialFailed { peer, attempts } => {
+                let attempts = attempts.iter().map(ToString::to_string);
+                let fresh: Vec<String> = attempts.filter(|attempt| search.failures.insert(attempt.clone())).collect();
                 if !fresh.is_empty() {
                     self.log.tell(Event::DialFailed { peer: peer.map(|peer| peer.to_string()), attempts: fresh });
                 }
             }
-            None => {}
         }
     }
 
@@ -235,7 +249,7 @@ impl Peer<'_> {
             test_samples: task.test.len(),
             device: task.device.adapter().to_string(),
         });
-        let (node, greeting) = self.build_node(&place, &task, &description)?;
+        let (config, greeting) = self.configure(&place, &task, &description)?;
         let (out, inward) = neighbours(&place);
         let (edges, edge_events) =
             Edges::start(&network.streams, greeting, task.task.parameter_count(), &out, &inward)?;
@@ -243,26 +257,25 @@ impl Peer<'_> {
         let (trainer, evaluator, test) = task.build(training, place.node.index())?;
         let (thread, answers) = TrainingThread::start(trainer, evaluator, test)?;
         let mut sources = Sources { edges: edge_events, network: network_events, answers, stop };
-        let incarnation = node.config().identity.incarnation;
-        let mut driver = Driver::new(DriverParts {
-            node,
+        let driver = Driver::new(DriverParts {
+            config,
+            plan_hash: place.hash.clone(),
+            home: &self.home,
             links: Links::new(out.keys().copied(), inward.keys().copied()),
             training: thread,
             log: &mut self.log,
-            spend_incarnation: Box::new(|| self.home.spend_incarnation(&place.hash, incarnation)),
             evaluate_every: training.evaluate_every,
-            rounds_wanted: training.rounds,
             peers: place.peers.clone(),
             receivers: out.keys().copied().collect(),
             started: self.started,
-        });
-        let finished = driver.run(&mut sources).await?;
-        let mut node = driver.into_node();
+        })?;
+        let mut finished = driver.run(&mut sources).await?;
+        edges.shutdown().await;
         let summary = Summary {
             schema: Summary::schema(),
             peer: self.identity.peer_id().to_string(),
             node: place.node.0,
-            plan: place.hash.clone(),
+            plan: place.hash,
             task: description,
             rounds: finished.rounds,
             rounds_wanted: training.rounds,
@@ -271,19 +284,22 @@ impl Peer<'_> {
             seconds: self.started.elapsed().as_secs_f64(),
             sent_bytes: finished.sent_bytes,
             peak_resident_bytes: results::peak_resident_bytes(),
-            ledger: node.ledger(),
+            ledger: finished.node.ledger(),
         };
-        results::write_model(&self.home, &model, &node.ratio(), metadata(&summary))?;
+        results::write_model(&self.home, &model, &finished.node.ratio(), metadata(&summary))?;
         summary.write(&self.home)?;
-        edges.shutdown().await;
         self.log.tell(done(&summary, &finished));
         Ok(())
     }
 
-    fn build_node(&mut self, place: &Place, task: &LocalTask, description: &str) -> Outcome<(Node, Greeting)> {
+    /// The node's configuration, and how this process greets its neighbours.
+    fn configure(&mut self, place: &Place, task: &LocalTask, description: &str) -> Outcome<(NodeConfig, Greeting)> {
         let training = &self.arguments.training;
         let boot_nonce = boot_nonce()?;
         let plan_hash = *place.plan.hash().as_bytes();
+        if self.arguments.fresh {
+            self.home.forget_incarnations(&place.hash)?;
+        }
         let incarnation = self.home.next_incarnation(&place.hash)?;
         if incarnation > 1 {
             self.log.tell(Event::Rejoining { incarnation });
@@ -296,8 +312,7 @@ impl Peer<'_> {
         config.policy = self.policy;
         config.deadline_floor = Duration::from_millis(self.arguments.deadline_ms);
         config.drain_deadline = Duration::from_millis(self.arguments.drain_ms);
-        let node = Node::new(config).or_fail(Kind::BadInput, "this peer cannot run its plan")?;
-        Ok((node, Greeting { plan_hash, boot_nonce }))
+        Ok((config, Greeting { plan_hash, boot_nonce }))
     }
 }
 
@@ -338,17 +353,36 @@ fn done(summary: &Summary, finished: &Finished) -> Event {
     }
 }
 
-fn unreachable(connected: &BTreeMap<PeerId, String>, failures: &BTreeSet<String>, patience: Duration) -> Failure {
-    let seconds = patience.as_secs();
-    if connected.is_empty() {
-        let tried: Vec<&str> = failures.iter().map(String::as_str).collect();
-        return Failure::new(
-            Kind::Unreachable,
-            format!("no bootstrap peer could be reached in {seconds} s; tried\n  {}", tried.join("\n  ")),
-        )
-        .hint("is that peer running, and does it listen on an address that this machine can reach? its log says where it listens");
+/// What came of asking for the plan so far.
+#[derive(Default)]
+struct PlanSearch {
+    /// How many of the bootstrap addresses have answered.
+    answers: usize,
+    /// The peers behind them, with an address each.
+    answered: BTreeMap<PeerId, String>,
+    /// Those that will not give this peer their plan, or gave one that does not hold.
+    refusals: BTreeMap<PeerId, Failure>,
+    /// The addresses that did not answer, with the reason.
+    failures: BTreeSet<String>,
+}
+
+impl PlanSearch {
+    /// What to say when the time is up.
+    fn failure(&mut self, patience: Duration) -> Failure {
+        if let Some((_, refusal)) = self.refusals.pop_first() {
+            return refusal;
+        }
+        let seconds = patience.as_secs();
+        if self.answered.is_empty() {
+            let tried: Vec<&str> = self.failures.iter().map(String::as_str).collect();
+            return Failure::new(
+                Kind::Unreachable,
+                format!("no bootstrap peer could be reached in {seconds} s; tried\n  {}", tried.join("\n  ")),
+            )
+            .hint("is that peer running, and does it listen on an address that this machine can reach? its log says where it listens");
+        }
+        let peers: Vec<String> = self.answered.iter().map(|(peer, address)| format!("{peer} at {address}")).collect();
+        Failure::new(Kind::Unreachable, format!("no peer had a plan within {seconds} s; asked {}", peers.join(", ")))
+            .hint("start one of them with --plan FILE")
     }
-    let peers: Vec<String> = connected.iter().map(|(peer, address)| format!("{peer} at {address}")).collect();
-    Failure::new(Kind::Unreachable, format!("no peer had a plan within {seconds} s; asked {}", peers.join(", ")))
-        .hint("start one of them with --plan FILE")
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use libp2p::{PeerId, Stream, StreamProtocol};
 use mingle_protocol::{Message, NodeId};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
 use crate::failure::{Kind, OrFail, Outcome};
@@ -26,9 +26,11 @@ const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/edge/1");
 /// A peer that opens a stream says who it is within this time.
 const PREAMBLE_TIMEOUT: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Events that wait for the driver; streams are not read while it is full.
-const EVENT_QUEUE: usize = 64;
+const EVENT_QUEUE: usize = 16;
+/// Streams of in-neighbours that have not yet greeted, or are being replaced.
+const MAX_INCOMING_STREAMS: usize = 1024;
 
 /// Which way the plan's edge points, seen from this peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,11 +70,11 @@ struct Shared {
 /// The stream that each in-neighbour holds open now.
 type Open = Arc<Mutex<BTreeMap<NodeId, Holder>>>;
 
-/// Who holds the stream of an in-neighbour: which process, and which of its streams, counted from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Who holds the stream of an in-neighbour: which process, and how to end its stream when it opens another.
+#[derive(Clone, Debug)]
 struct Holder {
     boot_nonce: u64,
-    serial: u64,
+    replaced: Arc<Notify>,
 }
 
 impl Edges {
@@ -98,7 +100,7 @@ impl Edges {
         Ok((Self { tasks }, receiver))
     }
 
-    /// Ends every stream task; what was handed to the streams before has been written by their handles.
+    /// Ends every stream task. What must still be written is waited for on the handles, before.
     pub(crate) async fn shutdown(mut self) {
         self.tasks.shutdown().await;
     }
@@ -157,8 +159,10 @@ async fn accept_all(mut incoming: libp2p_stream::IncomingStreams, shared: Shared
         tokio::select! {
             next = incoming.next() => {
                 let Some((peer, stream)) = next else { return };
-                let node = nodes.get(&peer).copied();
-                streams.spawn(receive(stream, node, shared.clone(), Arc::clone(&open)));
+                if streams.len() < MAX_INCOMING_STREAMS {
+                    let node = nodes.get(&peer).copied();
+                    streams.spawn(receive(stream, node, shared.clone(), Arc::clone(&open)));
+                }
             }
             Some(_) = streams.join_next() => {}
         }
@@ -167,20 +171,32 @@ async fn accept_all(mut incoming: libp2p_stream::IncomingStreams, shared: Shared
 
 /// Greets one incoming stream, then carries it until it ends.
 async fn receive(mut stream: Stream, node: Option<NodeId>, shared: Shared, open: Open) {
+    let answer = |stream: Stream, refusal| async move {
+        let mut stream = stream;
+        let answered = tokio::time::timeout(PREAMBLE_TIMEOUT, preamble::answer(&mut stream, refusal)).await;
+        matches!(answered, Ok(Ok(()))).then_some(stream)
+    };
+    let Some(node) = node else {
+        answer(stream, Some(Refusal::NotANeighbour)).await;
+        return;
+    };
     let greeting = tokio::time::timeout(PREAMBLE_TIMEOUT, preamble::listen(&mut stream)).await;
     let Ok(Ok(theirs)) = greeting else { return };
-    let admitted = match node {
-        None => Err(Refusal::NotANeighbour),
-        Some(node) => admit(&shared.greeting, &theirs, node, &open).map(|holder| (node, holder)),
+    let holder = match admit(&shared.greeting, &theirs, node, &open) {
+        Ok(holder) => holder,
+        Err(refusal) => {
+            answer(stream, Some(refusal)).await;
+            return;
+        }
     };
-    let answer = admitted.as_ref().err().cloned();
-    let answered = tokio::time::timeout(PREAMBLE_TIMEOUT, preamble::answer(&mut stream, answer)).await;
-    let Ok((node, holder)) = admitted else { return };
-    if matches!(answered, Ok(Ok(()))) {
-        // An error means that the driver is gone; there is nobody to tell.
-        let _ = stream::carry(stream, node, Direction::In, shared.limits, &shared.events).await;
+    if let Some(stream) = answer(stream, None).await {
+        tokio::select! {
+            // An error means that the driver is gone; there is nobody to tell.
+            _ = stream::carry(stream, node, Direction::In, shared.limits, &shared.events) => {}
+            () = holder.replaced.notified() => {}
+        }
     }
-    release(&open, node, holder);
+    release(&open, node, &holder);
 }
 
 /// Whether a stream with this greeting may stand for `node`; takes the place if so.
@@ -189,21 +205,21 @@ fn admit(ours: &Greeting, theirs: &Greeting, node: NodeId, open: &Open) -> Resul
         return Err(Refusal::OtherPlan { ours: ours.plan_hash });
     }
     let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
-    let serial = match open.get(&node) {
-        None => 1,
+    match open.get(&node) {
+        None => {}
         // The same process opens its stream again before the end of the old one was noticed.
-        Some(holder) if holder.boot_nonce == theirs.boot_nonce => holder.serial + 1,
+        Some(holder) if holder.boot_nonce == theirs.boot_nonce => holder.replaced.notify_one(),
         // The first process with this identity is still connected: a second one is refused, not the first one lost.
         Some(_) => return Err(Refusal::IdentityInUse),
-    };
-    let holder = Holder { boot_nonce: theirs.boot_nonce, serial };
-    open.insert(node, holder);
+    }
+    let holder = Holder { boot_nonce: theirs.boot_nonce, replaced: Arc::default() };
+    open.insert(node, holder.clone());
     Ok(holder)
 }
 
-fn release(open: &Open, node: NodeId, holder: Holder) {
+fn release(open: &Open, node: NodeId, holder: &Holder) {
     let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
-    if open.get(&node) == Some(&holder) {
+    if open.get(&node).is_some_and(|current| Arc::ptr_eq(&current.replaced, &holder.replaced)) {
         open.remove(&node);
     }
 }
@@ -222,8 +238,8 @@ mod tests {
         let open = Open::default();
         let ours = greeting(1, 0);
         let first = admit(&ours, &greeting(10, 0), NodeId(3), &open).unwrap();
-        assert_eq!(admit(&ours, &greeting(11, 0), NodeId(3), &open), Err(Refusal::IdentityInUse));
-        release(&open, NodeId(3), first);
+        assert_eq!(admit(&ours, &greeting(11, 0), NodeId(3), &open).err(), Some(Refusal::IdentityInUse));
+        release(&open, NodeId(3), &first);
         assert!(admit(&ours, &greeting(11, 0), NodeId(3), &open).is_ok());
     }
 
@@ -233,9 +249,9 @@ mod tests {
         let ours = greeting(1, 0);
         let old = admit(&ours, &greeting(10, 0), NodeId(3), &open).unwrap();
         let new = admit(&ours, &greeting(10, 0), NodeId(3), &open).unwrap();
-        release(&open, NodeId(3), old);
-        assert_eq!(admit(&ours, &greeting(11, 0), NodeId(3), &open), Err(Refusal::IdentityInUse));
-        release(&open, NodeId(3), new);
+        release(&open, NodeId(3), &old);
+        assert_eq!(admit(&ours, &greeting(11, 0), NodeId(3), &open).err(), Some(Refusal::IdentityInUse));
+        release(&open, NodeId(3), &new);
         assert!(admit(&ours, &greeting(11, 0), NodeId(3), &open).is_ok());
     }
 
@@ -243,6 +259,6 @@ mod tests {
     fn a_peer_with_another_plan_is_told_so() {
         let open = Open::default();
         let refusal = admit(&greeting(1, 7), &greeting(2, 8), NodeId(0), &open);
-        assert_eq!(refusal, Err(Refusal::OtherPlan { ours: [7; 32] }));
+        assert_eq!(refusal.err(), Some(Refusal::OtherPlan { ours: [7; 32] }));
     }
 }

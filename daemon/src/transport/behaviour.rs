@@ -1,5 +1,7 @@
 //! The libp2p protocols that a peer speaks, and the limits it sets on connections.
 
+use std::time::Duration;
+
 use libp2p::connection_limits::{self, ConnectionLimits};
 use libp2p::identity::Keypair;
 use libp2p::kad::{self, store::MemoryStore};
@@ -15,8 +17,11 @@ const KADEMLIA_PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/kad/1");
 const MAX_CONNECTIONS_PER_PEER: u32 = 4;
 const MAX_CONNECTIONS: u32 = 1024;
 const MAX_PENDING_CONNECTIONS: u32 = 128;
+/// A peer that does not answer a ping in time is gone, whatever the transport believes.
+const PING_INTERVAL: Duration = Duration::from_secs(3);
+const PING_TIMEOUT: Duration = Duration::from_secs(6);
 
-/// Identify tells addresses, Kademlia finds peers, ping keeps connections measured, streams carry the work.
+/// Identify tells addresses, Kademlia finds peers, ping finds dead connections, streams carry the work.
 #[derive(NetworkBehaviour)]
 pub(super) struct Behaviour {
     pub(super) limits: connection_limits::Behaviour,
@@ -35,16 +40,22 @@ impl Behaviour {
             .with_max_pending_incoming(Some(MAX_PENDING_CONNECTIONS));
         let identify = identify::Config::new(IDENTIFY_PROTOCOL.to_owned(), keypair.public())
             .with_agent_version(concat!("mingle/", env!("CARGO_PKG_VERSION")).to_owned());
-        let mut kademlia =
-            kad::Behaviour::with_config(local, MemoryStore::new(local), kad::Config::new(KADEMLIA_PROTOCOL));
+        let mut kademlia = kad::Behaviour::with_config(local, MemoryStore::new(local), kademlia_config());
         // Without an address confirmed from outside, Kademlia would only ask and never answer.
         kademlia.set_mode(Some(kad::Mode::Server));
         Self {
             limits: connection_limits::Behaviour::new(limits),
             identify: identify::Behaviour::new(identify),
             kademlia,
-            ping: ping::Behaviour::default(),
+            ping: ping::Behaviour::new(ping::Config::new().with_interval(PING_INTERVAL).with_timeout(PING_TIMEOUT)),
             streams: libp2p_stream::Behaviour::new(),
         }
     }
+}
+
+/// Addresses only: nobody stores records with this peer.
+fn kademlia_config() -> kad::Config {
+    let mut config = kad::Config::new(KADEMLIA_PROTOCOL);
+    config.set_record_filtering(kad::StoreInserts::FilterBoth);
+    config
 }

@@ -7,7 +7,7 @@ use libp2p::kad::{self, GetClosestPeersError, GetClosestPeersOk, QueryId, QueryR
 use libp2p::multiaddr::Protocol;
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::swarm::{ConnectionId, SwarmEvent};
-use libp2p::{Multiaddr, PeerId, Swarm, identify};
+use libp2p::{Multiaddr, PeerId, Swarm, identify, ping};
 
 use tokio::time::Instant;
 
@@ -97,10 +97,11 @@ impl Discovery {
     ) -> Option<NetworkEvent> {
         match event {
             SwarmEvent::ConnectionEstablished { peer_id, endpoint, connection_id, .. } => {
-                self.note_bootstrap_answer(connection_id, peer_id);
+                self.connected.insert(peer_id);
                 self.retry_soon();
                 let address = endpoint.get_remote_address().clone();
-                self.connected.insert(peer_id).then_some(NetworkEvent::Connected { peer: peer_id, address })
+                let is_bootstrap = self.note_bootstrap_answer(connection_id, peer_id);
+                is_bootstrap.then_some(NetworkEvent::Bootstrapped { peer: peer_id, address })
             }
             SwarmEvent::ConnectionClosed { peer_id, num_established: 0, .. } => {
                 self.connected.remove(&peer_id);
@@ -110,7 +111,12 @@ impl Discovery {
                         bootstrap.peer = None;
                     }
                 }
-                Some(NetworkEvent::Disconnected { peer: peer_id })
+                None
+            }
+            SwarmEvent::Behaviour(BehaviourEvent::Ping(ping::Event { connection, result: Err(_), .. })) => {
+                // A host that lost its power says nothing; TCP alone would believe in it for a quarter of an hour.
+                swarm.close_connection(connection);
+                None
             }
             SwarmEvent::OutgoingConnectionError { peer_id, error, connection_id } => {
                 self.note_bootstrap_failure(connection_id);
@@ -164,13 +170,12 @@ impl Discovery {
             if bootstrap.peer.is_some() || bootstrap.dialling.is_some() {
                 continue;
             }
-            if let Some(peer) = named_peer(&bootstrap.address)
-                && self.connected.contains(&peer)
-            {
-                bootstrap.peer = Some(peer);
-                continue;
-            }
-            let dial = DialOpts::from(bootstrap.address.clone());
+            let address = bootstrap.address.clone();
+            let dial = match named_peer(&address) {
+                // Also when that peer is connected already: it is to be known as a bootstrap peer.
+                Some(peer) => DialOpts::peer_id(peer).condition(PeerCondition::Always).addresses(vec![address]).build(),
+                None => DialOpts::unknown_peer_id().address(address).build(),
+            };
             bootstrap.dialling = Some(dial.connection_id());
             if swarm.dial(dial).is_err() {
                 bootstrap.dialling = None;
@@ -178,13 +183,15 @@ impl Discovery {
         }
     }
 
-    fn note_bootstrap_answer(&mut self, connection: ConnectionId, peer: PeerId) {
-        for bootstrap in &mut self.bootstrap {
-            if bootstrap.dialling == Some(connection) {
-                bootstrap.dialling = None;
-                bootstrap.peer = Some(peer);
-            }
+    /// Whether the new connection is the answer of a bootstrap address.
+    fn note_bootstrap_answer(&mut self, connection: ConnectionId, peer: PeerId) -> bool {
+        let answered = self.bootstrap.iter_mut().find(|bootstrap| bootstrap.dialling == Some(connection));
+        let is_bootstrap = answered.is_some();
+        if let Some(bootstrap) = answered {
+            bootstrap.dialling = None;
+            bootstrap.peer = Some(peer);
         }
+        is_bootstrap
     }
 
     fn note_bootstrap_failure(&mut self, connection: ConnectionId) {

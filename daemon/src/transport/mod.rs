@@ -13,9 +13,10 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use libp2p::identity::Keypair;
+use libp2p::multiaddr::Protocol;
 use libp2p::swarm::SwarmEvent;
 use libp2p::{Multiaddr, PeerId, Swarm, SwarmBuilder, noise, tcp, yamux};
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::TrySendError};
 
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use behaviour::Behaviour;
@@ -30,7 +31,9 @@ const QUIC_KEEP_ALIVE: Duration = Duration::from_millis(1500);
 const UNUSED_CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time for the operating system to give us our listening addresses.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Events that wait for the daemon; the network task pauses when it is full.
+/// Without a further address for so long, all are known.
+const LISTEN_SETTLES: Duration = Duration::from_millis(30);
+/// Events that wait for the daemon; more are dropped.
 const EVENT_QUEUE: usize = 256;
 /// Orders that wait for the network task.
 const COMMAND_QUEUE: usize = 16;
@@ -38,17 +41,12 @@ const COMMAND_QUEUE: usize = 16;
 /// What the network tells the daemon.
 #[derive(Debug)]
 pub(crate) enum NetworkEvent {
-    /// A peer proved its PeerId over a new connection.
-    Connected {
+    /// A bootstrap address answered, and who it is.
+    Bootstrapped {
         /// The peer.
         peer: PeerId,
         /// Its address as seen from here.
         address: Multiaddr,
-    },
-    /// The last connection to a peer ended.
-    Disconnected {
-        /// The peer.
-        peer: PeerId,
     },
     /// A dial failed: every address that was tried, and why it did not work.
     DialFailed {
@@ -162,7 +160,28 @@ async fn listen_on_all(swarm: &mut Swarm<Behaviour>, listen: &[Multiaddr]) -> Ou
         Ok(result) => result?,
         Err(_) => return Err(Failure::new(Kind::Unreachable, "the operating system gave no listening address")),
     }
+    collect_more(swarm, &mut addresses).await;
+    // What other machines can use comes first.
+    addresses.sort_by_key(is_loopback);
     Ok(addresses)
+}
+
+/// A listener on all interfaces has an address on each; they come one by one, at once.
+async fn collect_more(swarm: &mut Swarm<Behaviour>, addresses: &mut Vec<Multiaddr>) {
+    let local = *swarm.local_peer_id();
+    while let Ok(event) = tokio::time::timeout(LISTEN_SETTLES, swarm.select_next_some()).await {
+        if let SwarmEvent::NewListenAddr { address, .. } = event {
+            addresses.push(address.with_p2p(local).unwrap_or_else(|address| address));
+        }
+    }
+}
+
+fn is_loopback(address: &Multiaddr) -> bool {
+    address.iter().any(|part| match part {
+        Protocol::Ip4(ip) => ip.is_loopback(),
+        Protocol::Ip6(ip) => ip.is_loopback(),
+        _ => false,
+    })
 }
 
 fn cannot_listen(address: &Multiaddr, error: &dyn std::error::Error) -> Failure {
@@ -182,8 +201,9 @@ async fn run(mut swarm: Swarm<Behaviour>, mut commands: mpsc::Receiver<Command>,
             },
             () = discovery.wait() => discovery.retry(&mut swarm),
             event = swarm.select_next_some() => {
+                // The daemon may be busy: an event that it has no room for is news for people, not state.
                 if let Some(event) = discovery.on_swarm_event(&mut swarm, event)
-                    && events.send(event).await.is_err()
+                    && let Err(TrySendError::Closed(_)) = events.try_send(event)
                 {
                     return;
                 }

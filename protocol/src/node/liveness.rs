@@ -31,6 +31,8 @@ impl Node {
             peer.told = false;
         }
         self.send_hello(peer);
+        // Its Hello may have come before the host said that the link is up: then nothing else sends the parcels again.
+        self.resend(peer);
     }
 
     pub(super) fn on_link_down(&mut self, peer: NodeId) {

@@ -2,6 +2,7 @@
 
 use mingle_models::{Device, Evaluator, Samples, SgdOptions, Task, Trainer, TrainerOptions};
 use serde::Serialize;
+use tokio::sync::oneshot;
 
 use crate::cli::DemoArgs;
 use crate::failure::{Kind, OrFail, Outcome};
@@ -36,8 +37,18 @@ impl Baselines {
         self.alone.iter().sum::<f64>() / self.alone.len() as f64
     }
 
-    /// Trains them all; `progress` hears what is being trained.
-    pub(crate) fn train(arguments: &DemoArgs, parts: &Parts, progress: impl Fn(&str)) -> Outcome<Self> {
+    /// Trains them all on a thread of their own, which ends with the process if nobody waits for it any more.
+    pub(crate) async fn train_aside(
+        arguments: DemoArgs,
+        parts: Parts,
+        progress: impl Fn(&str) + Send + 'static,
+    ) -> Outcome<Self> {
+        let (sender, receiver) = oneshot::channel();
+        std::thread::spawn(move || sender.send(Self::train(&arguments, &parts, progress)));
+        receiver.await.or_fail(Kind::Training, "the comparison broke off")?
+    }
+
+    fn train(arguments: &DemoArgs, parts: &Parts, progress: impl Fn(&str)) -> Outcome<Self> {
         let task = parts.task(&arguments.model)?;
         let device = task::open_device(&arguments.device)?;
         let bench = Bench { arguments, task, device, test: &parts.test };

@@ -17,14 +17,14 @@ use std::time::{Duration, Instant};
 use mingle_planner::{DesignOptions, ExtraEdges, Method, Plan, Topology};
 use tokio::sync::mpsc;
 
-use crate::cli::DemoArgs;
+use crate::cli::{DemoArgs, TrainingArgs};
 use crate::events::Event;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::identity::Identity;
 use crate::plan;
 use crate::signals::StopRequests;
-use crate::task::Parts;
+use crate::task::{self, Parts};
 use baselines::Baselines;
 use kill::Kills;
 use output::Output;
@@ -53,6 +53,9 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Outcome {
     let mut parts = Parts::load(&arguments.data, arguments.seed)?;
     parts.deal(&arguments.split, arguments.peers, arguments.seed)?;
     parts.task(&arguments.model)?;
+    task::open_device(&arguments.device)?;
+    task::check_arguments(&training_arguments(arguments))?;
+    super::run::parse_policy(&arguments.wait)?;
     let plan = make_plan(arguments)?;
     let output = Output::create(&arguments.output)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -60,7 +63,7 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Outcome {
         .enable_all()
         .build()
         .or_fail(Kind::Unexpected, "cannot start the event loop")?;
-    runtime.block_on(Demo::run(arguments, json, &parts, plan, &output, kills))
+    runtime.block_on(Demo::run(arguments, json, parts, plan, &output, kills))
 }
 
 /// A random geometric base topology, and the design that was asked for on it.
@@ -102,7 +105,7 @@ impl<'a> Demo<'a> {
     async fn run(
         arguments: &'a DemoArgs,
         json: bool,
-        parts: &Parts,
+        parts: Parts,
         mut plan: Plan,
         output: &'a Output,
         kills: Kills,
@@ -135,9 +138,11 @@ impl<'a> Demo<'a> {
             return Err(failure);
         }
         let swarm_seconds = demo.started.elapsed().as_secs_f64();
-        let baselines =
-            tokio::task::block_in_place(|| Baselines::train(arguments, parts, |what| demo.progress.compare(what)))?;
         let task = parts.task(&arguments.model)?;
+        let baselines = tokio::select! {
+            baselines = Baselines::train_aside(arguments.clone(), parts, demo.progress.for_comparison()) => baselines?,
+            reason = stop.next() => return Err(Failure::new(Kind::Forced, format!("{reason} during the comparison"))),
+        };
         let report = Report::new(&demo, &task, &homes, baselines, swarm_seconds)?;
         demo.progress.clear();
         report.write(output)?;
@@ -182,6 +187,8 @@ impl<'a> Demo<'a> {
             PeerEvent::Failed(message) => Err(self.lost(node, &message)),
             PeerEvent::Ended => {
                 self.ended += 1;
+                let rows = self.tally.lose(node, self.started.elapsed().as_secs_f64());
+                self.show(&rows)?;
                 if self.results[node].is_none() && !self.processes.was_killed(node) {
                     return Err(self.lost(node, "went away before it was done"));
                 }
@@ -267,6 +274,23 @@ fn bind_to_new_homes(plan: &mut Plan, output: &Output) -> Outcome<Vec<Home>> {
             Ok(home)
         })
         .collect()
+}
+
+/// What the peers will train with.
+fn training_arguments(demo: &DemoArgs) -> TrainingArgs {
+    TrainingArgs {
+        data: demo.data.clone(),
+        model: demo.model.clone(),
+        split: Some(demo.split.clone()),
+        rounds: demo.rounds,
+        batch_size: demo.batch_size,
+        learning_rate: demo.learning_rate,
+        momentum: demo.momentum,
+        weight_decay: 0.0,
+        seed: demo.seed,
+        device: demo.device.clone(),
+        evaluate_every: demo.evaluate_every,
+    }
 }
 
 /// The command line of one peer.

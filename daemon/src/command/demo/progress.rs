@@ -70,10 +70,13 @@ impl Progress {
         self.bar.set_message(format!("mean {:.3}  worst {:.3}", row.mean_accuracy, row.worst_accuracy));
     }
 
-    /// The comparison is being trained.
-    pub(crate) fn compare(&self, what: &str) {
-        self.bar.set_message(format!("for comparison: {what}"));
-        self.bar.tick();
+    /// Shows what is trained for comparison.
+    pub(crate) fn for_comparison(&self) -> impl Fn(&str) + Send + 'static {
+        let bar = self.bar.clone();
+        move |what| {
+            bar.set_message(format!("for comparison: {what}"));
+            bar.tick();
+        }
     }
 
     /// A line that stays.

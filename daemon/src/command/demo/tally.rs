@@ -34,6 +34,8 @@ pub(crate) struct Row {
 #[derive(Debug)]
 pub(crate) struct Tally {
     living: BTreeSet<usize>,
+    /// The last round that each peer has reported.
+    latest: BTreeMap<usize, u64>,
     reports: BTreeMap<u64, BTreeMap<usize, Report>>,
     rows: Vec<Row>,
 }
@@ -41,11 +43,12 @@ pub(crate) struct Tally {
 impl Tally {
     /// Nothing reported yet by `peers` living peers.
     pub(crate) fn new(peers: usize) -> Self {
-        Self { living: (0..peers).collect(), reports: BTreeMap::new(), rows: Vec::new() }
+        Self { living: (0..peers).collect(), latest: BTreeMap::new(), reports: BTreeMap::new(), rows: Vec::new() }
     }
 
     /// Takes a report; returns the rows that it completes, oldest first.
     pub(crate) fn report(&mut self, node: usize, round: u64, report: Report, seconds: f64) -> Vec<Row> {
+        self.latest.insert(node, round);
         self.reports.entry(round).or_default().insert(node, report);
         self.complete(seconds)
     }
@@ -64,13 +67,17 @@ impl Tally {
     fn complete(&mut self, seconds: f64) -> Vec<Row> {
         let mut completed = Vec::new();
         while let Some(entry) = self.reports.first_entry() {
-            let reports = entry.get();
-            if self.living.is_empty() || !self.living.iter().all(|node| reports.contains_key(node)) {
+            let (&round, reports) = (entry.key(), entry.get());
+            // A peer that has reported a later round has skipped this one.
+            let is_settled = |node| reports.contains_key(node) || self.latest.get(node).is_some_and(|&at| at > round);
+            if !self.living.iter().all(is_settled) {
                 break;
             }
-            let (round, mut reports) = entry.remove_entry();
+            let mut reports = entry.remove();
             reports.retain(|node, _| self.living.contains(node));
-            completed.push(row(round, &reports, seconds));
+            if !reports.is_empty() {
+                completed.push(row(round, &reports, seconds));
+            }
         }
         self.rows.extend(completed.iter().cloned());
         completed
@@ -111,6 +118,15 @@ mod tests {
         assert!((rows[0].mean_accuracy - 0.7).abs() < 1e-12);
         assert!((rows[0].worst_accuracy - 0.5).abs() < 1e-12);
         assert_eq!(rows[0].weight_units, 3 << 40);
+    }
+
+    #[test]
+    fn a_peer_that_skips_a_round_does_not_hold_up_the_others() {
+        let mut tally = Tally::new(2);
+        tally.report(0, 10, report(0.5), 1.0);
+        tally.report(0, 20, report(0.6), 2.0);
+        let rows = tally.report(1, 20, report(0.8), 2.0);
+        assert_eq!(rows.iter().map(|row| (row.round, row.peers)).collect::<Vec<_>>(), [(10, 1), (20, 2)]);
     }
 
     #[test]
