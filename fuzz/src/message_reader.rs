@@ -1,0 +1,136 @@
+//! Bytes of a stream, through `MessageReader`.
+
+use mingle_protocol::wire::{FRAME_HEAD_BYTES, MAX_PLAN_BYTES, MessageReader, WireError, encode};
+use mingle_protocol::{MAX_DESCRIPTION, Message, Payload};
+
+const PARCEL: u8 = 3;
+const CHUNK: u8 = 4;
+const PLAN: u8 = 6;
+const HASH_BYTES: usize = 32;
+
+/// Checks one stream. In front of it stand the dimension that the reader expects, the length of the pieces it arrives in
+/// less one, and a byte whose lowest bit asks for right hashes.
+///
+/// Whatever the pieces, the same messages come out and the same streams are refused; a message that came out is sound,
+/// and encoding it gives bytes that decode to it.
+///
+/// # Panics
+/// When any of that does not hold.
+pub fn check(input: &[u8]) {
+    let &[dimension, piece, seal, ref stream @ ..] = input else {
+        return;
+    };
+    let mut stream = stream.to_vec();
+    if seal & 1 == 1 {
+        seal_bulk(&mut stream);
+    }
+    let dimension = usize::from(dimension);
+    let (messages, refusal) = read(dimension, &stream, 1);
+    let (in_pieces, refusal_in_pieces) = read(dimension, &stream, 1 + usize::from(piece));
+    assert_eq!(refusal.is_some(), refusal_in_pieces.is_some(), "{refusal:?} is not {refusal_in_pieces:?}");
+    // The messages of the call that fails are lost with it.
+    assert!(messages.starts_with(&in_pieces), "{in_pieces:?} is no beginning of {messages:?}");
+    assert!(refusal.is_some() || messages.len() == in_pieces.len());
+    for message in &messages {
+        check_content(message, dimension);
+        check_encoding(message, dimension);
+    }
+}
+
+/// The messages that complete before the stream ends or is refused.
+fn read(dimension: usize, stream: &[u8], piece: usize) -> (Vec<Message>, Option<WireError>) {
+    let mut reader = MessageReader::new(dimension);
+    let mut messages = Vec::new();
+    for piece in stream.chunks(piece) {
+        match reader.feed(piece) {
+            Ok(more) => messages.extend(more),
+            Err(error) => {
+                assert!(!error.to_string().is_empty());
+                return (messages, Some(error));
+            }
+        }
+    }
+    (messages, None)
+}
+
+fn check_content(message: &Message, dimension: usize) {
+    match message {
+        Message::Hello(hello) => assert!(hello.task.description.len() <= MAX_DESCRIPTION),
+        Message::Parcel(parcel) => {
+            assert_eq!(parcel.payload.values().len(), dimension);
+            assert_eq!(Payload::new(parcel.payload.shared().clone()).as_ref(), Ok(&parcel.payload));
+        }
+        Message::PlanData(plan) => assert!((1..=MAX_PLAN_BYTES).contains(&plan.len())),
+        Message::Ack(_) | Message::PlanGet { .. } => {}
+    }
+}
+
+fn check_encoding(message: &Message, dimension: usize) {
+    let bytes = bytes_of(message);
+    let (again, refusal) = read(dimension, &bytes, bytes.len());
+    assert_eq!(refusal, None);
+    assert_eq!(again.as_slice(), std::slice::from_ref(message));
+    assert_eq!(bytes_of(&again[0]), bytes);
+}
+
+/// A message as it travels.
+pub fn bytes_of(message: &Message) -> Vec<u8> {
+    let encoded = encode(message.clone());
+    let bytes = encoded.slices().collect::<Vec<_>>().concat();
+    assert_eq!(bytes.len(), encoded.total_bytes());
+    bytes
+}
+
+/// Puts the hash of the chunks that follow into every header of a parcel or plan: the last field of both. Blind mutation
+/// would never find a hash, and so never reach what comes after it.
+fn seal_bulk(stream: &mut [u8]) {
+    let mut announced = None;
+    let mut at = 0;
+    while let Some(&[a, b, c, d, kind]) = stream.get(at..).and_then(|rest| rest.first_chunk::<FRAME_HEAD_BYTES>()) {
+        let body = at + FRAME_HEAD_BYTES;
+        let end = body.saturating_add(u32::from_le_bytes([a, b, c, d]) as usize);
+        if end > stream.len() {
+            return;
+        }
+        match (kind, &mut announced) {
+            (PARCEL | PLAN, _) if end - body >= HASH_BYTES => announced = Some((end, blake3::Hasher::new())),
+            (CHUNK, Some((header_end, hasher))) => {
+                hasher.update(&stream[body..end]);
+                stream[*header_end - HASH_BYTES..*header_end].copy_from_slice(hasher.finalize().as_bytes());
+            }
+            _ => {}
+        }
+        at = end;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seeds;
+
+    /// The messages of a seed, once sealed as [`check`] would.
+    fn messages(seed: &[u8]) -> (Vec<Message>, Option<WireError>) {
+        let mut stream = seed[3..].to_vec();
+        seal_bulk(&mut stream);
+        read(usize::from(seed[0]), &stream, stream.len())
+    }
+
+    #[test]
+    fn every_seed_is_a_stream_that_is_read_to_its_end() {
+        for (name, seed) in seeds::message_reader() {
+            let (messages, refusal) = messages(&seed);
+            assert_eq!((refusal, messages.is_empty()), (None, false), "{name}");
+            check(&seed);
+        }
+    }
+
+    #[test]
+    fn sealing_repairs_what_a_changed_payload_breaks() {
+        let (_, mut seed) = seeds::message_reader().into_iter().find(|(name, _)| *name == "parcel").unwrap();
+        let last = seed.len() - 1;
+        seed[last] ^= 1;
+        assert!(matches!(read(usize::from(seed[0]), &seed[3..], 7), (_, Some(WireError::HashMismatch { .. }))));
+        assert!(matches!(messages(&seed), (messages, None) if matches!(messages[..], [Message::Parcel(_)])));
+    }
+}

@@ -1,0 +1,224 @@
+//! Small inputs to begin with, one or more of every kind that a decoder knows. The files in `seeds/` are written from
+//! here by `cargo run --example write_seeds`.
+
+use mingle_planner::plan::{PlanDraft, StepDraft};
+use mingle_planner::{DesignOptions, Medium, Method, Parameter, Plan, Topology, WeightedLink, design};
+use mingle_protocol::wire::encode;
+use mingle_protocol::{
+    Ack, Generation, Hello, Identity, LinkState, Mass, Message, PROTOCOL_VERSION, Parcel, ParcelHeader, Payload,
+    TaskCard,
+};
+
+use crate::message_reader::bytes_of;
+
+/// The dimension of the parcels.
+const DIMENSION: u8 = 3;
+
+/// A name and an input.
+pub type Seed<Input> = (&'static str, Input);
+
+/// All seeds: the target, the name, the bytes.
+pub fn all() -> Vec<(&'static str, Seed<Vec<u8>>)> {
+    let texts = |target, seeds: Vec<Seed<String>>| {
+        seeds.into_iter().map(move |(name, text)| (target, (name, text.into_bytes()))).collect::<Vec<_>>()
+    };
+    let bytes = |target, seeds: Vec<Seed<Vec<u8>>>| seeds.into_iter().map(|seed| (target, seed)).collect::<Vec<_>>();
+    [
+        bytes("message_reader", message_reader()),
+        bytes("plan_postcard", plan_postcard()),
+        texts("plan_json", plan_json()),
+        texts("topology_text", topology_text()),
+    ]
+    .concat()
+}
+
+/// Streams, with what [`check`](crate::message_reader::check) wants in front of them.
+pub fn message_reader() -> Vec<Seed<Vec<u8>>> {
+    let input = |stream: Vec<u8>| [vec![DIMENSION, 9, 1], stream].concat();
+    let everything = [hello(), ack(), parcel(1), plan_get(), plan_data(), parcel(2), ack()];
+    vec![
+        ("hello", input(bytes_of(&hello()))),
+        ("ack", input(bytes_of(&ack()))),
+        ("parcel", input(bytes_of(&parcel(1)))),
+        ("plan_get", input(bytes_of(&plan_get()))),
+        ("plan_data", input(bytes_of(&plan_data()))),
+        ("everything", input(everything.iter().flat_map(bytes_of).collect())),
+        ("heartbeat_between_chunks", input(heartbeat_between_chunks())),
+    ]
+}
+
+/// A parcel whose payload comes in chunks of a few bytes, with an acknowledgement after each frame.
+fn heartbeat_between_chunks() -> Vec<u8> {
+    let encoded = encode(parcel(1));
+    let mut stream = Vec::new();
+    for (head, body) in encoded.frames() {
+        if body.is_empty() {
+            stream.extend_from_slice(head);
+        }
+        for piece in body.chunks(5) {
+            stream.extend_from_slice(&[piece.len() as u8, 0, 0, 0, head[4]]);
+            stream.extend_from_slice(piece);
+            stream.extend(bytes_of(&ack()));
+        }
+    }
+    stream
+}
+
+fn generation() -> Generation {
+    Generation { counter: 1, plan_hash: [7; 32] }
+}
+
+fn identity() -> Identity {
+    Identity { incarnation: 2, boot_nonce: 0x0123_4567_89ab_cdef }
+}
+
+fn link() -> LinkState {
+    LinkState {
+        received: 300,
+        applied: 200,
+        base: 100,
+        next_seq: 301,
+        passed: 400,
+        final_seq: Some(500),
+        leaving: true,
+    }
+}
+
+fn hello() -> Message {
+    let task = TaskCard { hash: [8; 32], description: "digits, é".to_owned() };
+    let (version, generation, identity, link) = (PROTOCOL_VERSION, generation(), identity(), link());
+    Message::Hello(Box::new(Hello { version, generation, task, identity, seen: Some(identity), link }))
+}
+
+fn ack() -> Message {
+    Message::Ack(Ack { generation: generation(), identity: identity(), seen: identity(), link: link() })
+}
+
+fn parcel(seq: u64) -> Message {
+    let header = ParcelHeader {
+        generation: generation(),
+        sender_incarnation: 1,
+        receiver_incarnation: 2,
+        base: 0,
+        seq,
+        step: 40,
+        mass: Mass::ONE,
+    };
+    let values: Vec<f32> = (0..DIMENSION).map(|at| f32::from(at) - 0.5).collect();
+    Message::Parcel(Parcel { header, payload: Payload::new(values.into()).expect("the numbers are small") })
+}
+
+fn plan_get() -> Message {
+    Message::PlanGet { hash: Some([9; 32]) }
+}
+
+fn plan_data() -> Message {
+    Message::PlanData((0..20).collect())
+}
+
+/// Plans as they travel.
+pub fn plan_postcard() -> Vec<Seed<Vec<u8>>> {
+    plans().into_iter().map(|(name, plan)| (name, plan.to_postcard().expect("the plan is small"))).collect()
+}
+
+/// Plan files.
+pub fn plan_json() -> Vec<Seed<String>> {
+    plans().into_iter().map(|(name, plan)| (name, plan.to_json())).collect()
+}
+
+/// One plan of every method, one bound to peers, one with an interference graph, and one made by hand.
+fn plans() -> Vec<Seed<Plan>> {
+    let options = DesignOptions { local_steps: 2, ..DesignOptions::default() };
+    let planned =
+        |topology: &Topology, method| design(topology, method, &options).expect("the topology can be planned");
+    let ring = Topology::generate("ring:n=4").expect("a ring of four");
+    let names = ["ana", "ben", "cho"].map(String::from).to_vec();
+    let path = Topology::new(names, &[(0, 1), (1, 2)]).expect("a path of three");
+    let disturbed = path.clone().with_interference(&[(0, 1), (1, 2), (0, 2)]).expect("it holds the path");
+    let mut bound = planned(&path, Method::NguyenHe);
+    bound.bind("ana", "12D3KooWana").expect("ana is a node");
+    bound.bind("cho", "12D3KooWcho").expect("cho is a node");
+    vec![
+        ("nguyen_he_ring", planned(&ring, Method::NguyenHe)),
+        ("nguyen_he_bound", bound),
+        ("d_psgd_disturbed", planned(&disturbed, Method::DPsgd)),
+        ("sgp_uniform_path", planned(&path, Method::SgpUniform)),
+        ("by_hand", by_hand()),
+    ]
+}
+
+/// What no design makes: parameters of every kind, and two steps on a medium without slots.
+fn by_hand() -> Plan {
+    let link = |from, to, weight| WeightedLink { from, to, weight };
+    let turn = StepDraft {
+        keep: vec![0.5, 0.5, 0.5],
+        links: vec![link(0, 1, 0.5), link(1, 2, 0.5), link(2, 0, 0.5)],
+        slots: Vec::new(),
+    };
+    let hand_on = StepDraft { keep: vec![0.25, 1.0, 1.0], links: vec![link(0, 1, 0.75)], slots: Vec::new() };
+    let parameters = [
+        ("flag", Parameter::Flag(true)),
+        ("real", Parameter::Real(0.0)),
+        ("text", Parameter::Text("\"é\"".to_owned())),
+        ("whole", Parameter::Whole(u64::MAX)),
+    ];
+    Plan::new(PlanDraft {
+        base: Topology::generate("complete:n=3").expect("a triangle"),
+        method: "by hand".to_owned(),
+        parameters: parameters.map(|(name, value)| (name.to_owned(), value)).into(),
+        medium: Medium::PointToPoint,
+        steps: vec![turn, hand_on],
+        local_steps: 0,
+    })
+    .expect("the plan is sound")
+}
+
+/// Topologies in every format.
+pub fn topology_text() -> Vec<Seed<String>> {
+    let plan = plans().swap_remove(2).1.to_json();
+    let text = |seed: Seed<&str>| (seed.0, seed.1.to_owned());
+    let mut seeds: Vec<Seed<String>> = [
+        ("edge_list", "# huts\nana ben\nben,cho # near\n\ncho\tana\n"),
+        ("edge_list_arrows", "0 -> 10\n10 -> 0\n10 2\n"),
+        ("json_numbers", r#"{"nodes": [0, 1, 2], "edges": [[0, 1], [1, 2]], "positions": [[0, 0], [0.5, 1], [1, 1]]}"#),
+        (
+            "json_labels",
+            r#"{"directed": true, "nodes": [{"id": "a", "label": "ana"}, {"id": 7, "name": "ben"}],
+                "edges": [["a", 7], [7, "a"]], "positions": {"a": [0, 1e3], "7": [-0.5, 2]}, "more": null}"#,
+        ),
+        (
+            "graphml",
+            r#"<?xml version="1.0"?><!-- huts --><graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+                <key id="d0" for="node" attr.name="label" attr.type="string"/>
+                <graph edgedefault="undirected"><node id="a"><data key="d0">ana &amp; co</data></node><node id="b&#233;"/>
+                <edge source="a" target="b&#233;" directed="false"/></graph></graphml>"#,
+        ),
+        (
+            "graphml_directed",
+            r#"<graphml><graph edgedefault="directed"><node id="a"/><node id="b"/><edge source="a" target="b"/>
+                <edge source="b" target="a"/></graph></graphml>"#,
+        ),
+    ]
+    .map(text)
+    .to_vec();
+    seeds.push(("plan", plan));
+    seeds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn the_files_are_those_that_write_seeds_writes() {
+        for (target, (name, bytes)) in all() {
+            let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(target).join(name);
+            assert!(
+                std::fs::read(&file).is_ok_and(|found| found == bytes),
+                "{} is not up to date: run `cargo run --example write_seeds` in fuzz/",
+                file.display(),
+            );
+        }
+    }
+}
