@@ -231,6 +231,9 @@ pub(crate) struct DemoArgs {
     /// Whom to wait for in each round: sync, bounded:STALENESS or async
     #[arg(long, default_value = "sync", value_name = "POLICY")]
     pub(crate) wait: String,
+    /// Do not train each peer alone and all data in one place afterwards, to compare with
+    #[arg(long)]
+    pub(crate) no_comparison: bool,
     /// Where to write plan, models, events and plot; replaced if it exists
     #[arg(short, long, default_value = "mingle-demo", value_name = "DIR")]
     pub(crate) output: PathBuf,

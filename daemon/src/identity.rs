@@ -117,7 +117,7 @@ mod tests {
         Identity::load_or_create(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-        let error = Identity::load(&path).unwrap_err();
+        let error = Identity::load(&path).err().unwrap();
         assert!(error.to_string().contains("can be read by others"), "{error}");
     }
 

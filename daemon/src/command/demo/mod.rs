@@ -140,7 +140,7 @@ impl<'a> Demo<'a> {
         let swarm_seconds = demo.started.elapsed().as_secs_f64();
         let task = parts.task(&arguments.model)?;
         let baselines = tokio::select! {
-            baselines = Baselines::train_aside(arguments.clone(), parts, demo.progress.for_comparison()) => baselines?,
+            baselines = demo.compare(parts) => baselines?,
             reason = stop.next() => return Err(Failure::new(Kind::Forced, format!("{reason} during the comparison"))),
         };
         let report = Report::new(&demo, &task, &homes, baselines, swarm_seconds)?;
@@ -148,6 +148,14 @@ impl<'a> Demo<'a> {
         report.write(output)?;
         report.print(json);
         report.check()
+    }
+
+    /// Trains without a swarm, unless that is not wanted.
+    async fn compare(&self, parts: Parts) -> Outcome<Option<Baselines>> {
+        if self.arguments.no_comparison {
+            return Ok(None);
+        }
+        Baselines::train_aside(self.arguments.clone(), parts, self.progress.for_comparison()).await.map(Some)
     }
 
     /// Starts every peer and follows them until the last one ends.

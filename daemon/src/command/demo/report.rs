@@ -31,7 +31,7 @@ pub(crate) struct Report {
     peers: usize,
     killed: Vec<usize>,
     swarm: SwarmResult,
-    without_swarm: Baselines,
+    without_swarm: Option<Baselines>,
     seconds: f64,
     sent_bytes: u64,
     peak_resident_bytes_per_peer: Option<u64>,
@@ -60,7 +60,7 @@ impl Report {
         demo: &Demo<'_>,
         task: &Task,
         homes: &[Home],
-        without_swarm: Baselines,
+        without_swarm: Option<Baselines>,
         seconds: f64,
     ) -> Outcome<Self> {
         let survivors: Vec<usize> = (0..homes.len()).filter(|&node| !demo.processes.was_killed(node)).collect();
@@ -131,20 +131,21 @@ impl Report {
         let memory = self.peak_resident_bytes_per_peer.map_or_else(String::new, |bytes| {
             format!(", {:.0} MB of memory per peer at most", units::megabytes(bytes))
         });
-        [
-            format!("\n{:<24}{:>8}{:>8}{:>8}", "test accuracy", "mean", "best", "worst"),
-            row("each peer alone", without_swarm.mean_alone(), without_swarm.best_alone(), without_swarm.worst_alone()),
-            row("this swarm", swarm.mean_accuracy, swarm.best_accuracy, swarm.worst_accuracy),
-            format!("{:<24}{:>8.3}", "all data in one place", without_swarm.central),
-            String::new(),
-            format!(
-                "{:.1} s, {:.1} MB moved{memory}; the final models differ by {:.1e}",
-                self.seconds,
-                units::megabytes(self.sent_bytes),
-                swarm.disagreement
-            ),
-        ]
-        .join("\n")
+        let mut lines = vec![format!("\n{:<24}{:>8}{:>8}{:>8}", "test accuracy", "mean", "best", "worst")];
+        if let Some(alone) = without_swarm {
+            lines.push(row("each peer alone", alone.mean_alone(), alone.best_alone(), alone.worst_alone()));
+        }
+        lines.push(row("this swarm", swarm.mean_accuracy, swarm.best_accuracy, swarm.worst_accuracy));
+        if let Some(together) = without_swarm {
+            lines.push(format!("{:<24}{:>8.3}", "all data in one place", together.central));
+        }
+        lines.push(format!(
+            "\n{:.1} s, {:.1} MB moved{memory}; the final models differ by {:.1e}",
+            self.seconds,
+            units::megabytes(self.sent_bytes),
+            swarm.disagreement
+        ));
+        lines.join("\n")
     }
 
     /// The ledger, in a sentence a person can check.
@@ -172,7 +173,6 @@ impl Report {
             self.rows.iter().filter_map(|row| Some((round(row.round), value(row)?))).collect()
         };
         let series = |name: &str, weight, points| Series { name: name.to_owned(), points, weight };
-        let reference = |label: &str, value| Reference { value, label: label.to_owned() };
         let accuracy = Panel {
             y_label: "test accuracy".to_owned(),
             scale: Scale::Linear,
@@ -180,10 +180,7 @@ impl Report {
                 series("mean over the peers", Weight::Bold, points(&|row| Some(row.mean_accuracy))),
                 series("worst peer", Weight::Thin, points(&|row| Some(row.worst_accuracy))),
             ],
-            references: vec![
-                reference("all data in one place", self.without_swarm.central),
-                reference("best peer alone", self.without_swarm.best_alone()),
-            ],
+            references: self.without_swarm.iter().flat_map(references).collect(),
         };
         let disagreement = Panel {
             y_label: "disagreement".to_owned(),
@@ -199,6 +196,14 @@ impl Report {
         let title = format!("{} peers, one model, no server", self.peers);
         chart::line_chart(&title, "round", &[accuracy, disagreement], &marks)
     }
+}
+
+/// What the swarm's accuracy is to be seen against.
+fn references(without_swarm: &Baselines) -> [Reference; 2] {
+    [
+        Reference { value: without_swarm.central, label: "all data in one place".to_owned() },
+        Reference { value: without_swarm.best_alone(), label: "best peer alone".to_owned() },
+    ]
 }
 
 fn read_model(home: &Home, task: &Task) -> Outcome<Vec<f32>> {
