@@ -15,7 +15,7 @@ Exit codes:
 
 /// Serverless, peer-to-peer training along a planned directed graph.
 #[derive(Debug, Parser)]
-#[command(name = "mingle", version, after_help = EXIT_CODES)]
+#[command(name = "mingle", version, after_help = EXIT_CODES, args_override_self = true)]
 pub(crate) struct Cli {
     /// Print one JSON object (or a stream of them) on stdout instead of text
     #[arg(long, global = true)]

@@ -22,8 +22,7 @@ pub(crate) struct LocalTask {
 
 impl LocalTask {
     /// Checks that the model fits the data and takes the part of `node`.
-    pub(crate) fn new(arguments: &TrainingArgs, parts: &Parts, node: usize) -> Outcome<Self> {
-        let device = open_device(&arguments.device)?;
+    pub(crate) fn new(arguments: &TrainingArgs, parts: &Parts, node: usize, device: Device) -> Outcome<Self> {
         let task = parts.task(&arguments.model)?;
         Ok(Self { task, device, train: parts.part(node), test: parts.test.clone() })
     }

@@ -49,9 +49,9 @@ impl Pair {
 #[test]
 fn a_peer_with_only_an_address_fetches_the_plan_and_both_train_to_one_model() {
     let pair = Pair::new();
-    let mut first = pair.start(&pair.home(0), &["--plan", text(&pair.plan)]);
+    let mut first = pair.start(&pair.home(0), &["--plan", text(&pair.plan), "--wait", "sync"]);
     let address = first.address();
-    let mut second = pair.start(&pair.home(1), &["--bootstrap", &address]);
+    let mut second = pair.start(&pair.home(1), &["--bootstrap", &address, "--wait", "sync"]);
     let plan = second.wait_for("plan");
     let shown = stdout(&run(&["plan", "show", text(&pair.plan)]));
     assert!(shown.contains(plan["hash"].as_str().unwrap()), "{shown}");
@@ -179,7 +179,10 @@ fn data_that_cannot_be_used_are_explained_before_anything_is_started() {
     fs::write(data.join("train-images-idx3-ubyte"), images).unwrap();
     fs::write(data.join("train-labels-idx1-ubyte"), [0, 0, 8, 1, 0, 0, 0, 2, 1, 2]).unwrap();
     fails(&["--data", &idx], &["train-images-idx3-ubyte"]);
-    fails(&["--data", "digits", "--model", "cnn"], &["cnn", "28"]);
+    let table = folder.path().join("table.csv");
+    fs::write(&table, "a,b,label\n1,2,x\n3,4,y\n5,6,x\n7,8,y\n9,1,x\n2,2,y\n").unwrap();
+    let csv = format!("csv:{}", text(&table));
+    fails(&["--data", &csv, "--model", "cnn"], &["cnn", "2"]);
     fails(&["--model", "transformer"], &["transformer", "softmax"]);
     fails(&["--device", "abacus"], &["abacus"]);
     fails(&["--wait", "patiently"], &["patiently", "sync"]);

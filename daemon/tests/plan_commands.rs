@@ -65,7 +65,7 @@ fn topologies_that_cannot_be_planned_are_explained() {
         fs::write(&path, content).unwrap();
         run(&["plan", "make", "--topology", text(&path)])
     };
-    assert_fails(&make("0 1\n2 3\n"), 4, &["connected", "0", "2"]);
+    assert_fails(&make("0 1\n2 3\n"), 4, &["2 parts", "{0, 1}", "{2, 3}"]);
     assert_fails(&make(""), 4, &["graph"]);
     assert_fails(&make("0 1\n1 1\n"), 4, &["1"]);
     assert_fails(&make(r#"{"directed": true, "nodes": [0, 1], "edges": [[0, 1]]}"#), 4, &["directed"]);

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use libp2p::PeerId;
+use mingle_models::Device;
 use mingle_planner::Plan;
 use mingle_protocol::{Generation, Identity as NodeIdentity, NodeConfig, NodeId, Schedule, TaskCard, WaitPolicy};
 use tokio::sync::mpsc;
@@ -35,6 +36,7 @@ pub(super) fn execute(arguments: &RunArgs, json: bool) -> Outcome {
     let policy = parse_policy(&arguments.wait)?;
     let parts = Parts::load(&arguments.training.data, arguments.training.seed)?;
     parts.task(&arguments.training.model)?;
+    let device = task::open_device(&arguments.training.device)?;
     let home = Home::create(arguments.home.home.as_deref())?;
     let _lock = home.lock()?;
     let identity = Identity::load_or_create(&home.identity())?;
@@ -45,7 +47,7 @@ pub(super) fn execute(arguments: &RunArgs, json: bool) -> Outcome {
         .build()
         .or_fail(Kind::Unexpected, "cannot start the event loop")?;
     let peer = Peer { arguments, policy, home, identity, log, started };
-    runtime.block_on(peer.run(parts))
+    runtime.block_on(peer.run(parts, device))
 }
 
 /// `sync`, `bounded:STALENESS` or `async`.
@@ -84,7 +86,7 @@ struct Place {
 }
 
 impl Peer<'_> {
-    async fn run(mut self, mut parts: Parts) -> Outcome {
+    async fn run(mut self, mut parts: Parts, device: Device) -> Outcome {
         let mut stop = StopRequests::listen(self.arguments.stop_with_stdin)?;
         let (network, mut network_events) = Network::start(self.identity.keypair(), &self.arguments.listen).await?;
         self.log.tell(Event::Listening {
@@ -104,7 +106,7 @@ impl Peer<'_> {
         if let Some(split) = &self.arguments.training.split {
             parts.deal(split, place.peers.len(), self.arguments.training.seed)?;
         }
-        let task = LocalTask::new(&self.arguments.training, &parts, place.node.index())?;
+        let task = LocalTask::new(&self.arguments.training, &parts, place.node.index(), device)?;
         drop(parts);
         self.train(place, task, &network, network_events, stop).await
     }

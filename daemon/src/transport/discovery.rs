@@ -82,10 +82,7 @@ impl Discovery {
             let dial = DialOpts::peer_id(peer).condition(PeerCondition::DisconnectedAndNotDialing).build();
             // No address yet, or a dial under way: the query below, or that dial, goes on.
             let _ = swarm.dial(dial);
-            if !self.queries.contains_key(&peer) {
-                let query = swarm.behaviour_mut().kademlia.get_closest_peers(peer);
-                self.queries.insert(peer, query);
-            }
+            self.queries.entry(peer).or_insert_with(|| swarm.behaviour_mut().kademlia.get_closest_peers(peer));
         }
     }
 

@@ -77,13 +77,18 @@ fn is_usable(text: &str) -> bool {
     !text.is_empty() && text.len() <= MAX_TEXT_BYTES && !text.chars().any(char::is_control)
 }
 
+/// No share is smaller, save a keep of exactly 0: the ledger counts in units of 2^-40, which is about as much, and far
+/// smaller shares would make the stationary weights overflow.
+const LEAST_WEIGHT: f64 = 1e-12;
+
 fn check_weights(number: usize, step: &StepDraft, base: &Topology) -> Result<(), PlanError> {
     let nodes = base.node_count();
     if step.keep.len() != nodes {
         return Err(PlanError::KeepLength { step: number, found: step.keep.len(), nodes });
     }
     // Written so that NaN fails.
-    if let Some(node) = step.keep.iter().position(|keep| !(0.0..=1.0).contains(keep)) {
+    let is_usable = |keep: &f64| *keep == 0.0 || (LEAST_WEIGHT..=1.0).contains(keep);
+    if let Some(node) = step.keep.iter().position(|keep| !is_usable(keep)) {
         return Err(PlanError::KeepOutOfRange { step: number, node, keep: step.keep[node] });
     }
     for link in &step.links {
@@ -94,7 +99,7 @@ fn check_weights(number: usize, step: &StepDraft, base: &Topology) -> Result<(),
         if !base.has_edge(link.from, link.to) {
             return Err(PlanError::NotABaseLink { step: number, link });
         }
-        if !(weight > 0.0 && weight <= 1.0) {
+        if !(LEAST_WEIGHT..=1.0).contains(&weight) {
             return Err(PlanError::WeightOutOfRange { step: number, link, weight });
         }
     }

@@ -37,6 +37,9 @@ use tally::Tally;
 const MAX_PEERS: usize = 128;
 /// On loopback a living neighbour answers at once: longer waits would be for the killed.
 const DRAIN_MS: u64 = 2000;
+/// A killed peer's links break at once. Only a frozen one is waited for, and a busy machine must not look like one:
+/// without a missed deadline, the same seed gives the same models.
+const DEADLINE_MS: u64 = 20_000;
 /// After the demo is interrupted, peers that have not stopped by then are killed.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -323,6 +326,7 @@ fn peer_arguments(demo: &DemoArgs, home: &Home, way_in: &[String]) -> Vec<String
     option("evaluate-every", &demo.evaluate_every);
     option("wait", &demo.wait);
     option("drain-ms", &DRAIN_MS);
+    option("deadline-ms", &DEADLINE_MS);
     arguments.extend_from_slice(way_in);
     arguments
 }
