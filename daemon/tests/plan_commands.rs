@@ -68,7 +68,7 @@ fn topologies_that_cannot_be_planned_are_explained() {
     assert_fails(&make("0 1\n2 3\n"), 4, &["2 parts", "{0, 1}", "{2, 3}"]);
     assert_fails(&make(""), 4, &["graph"]);
     assert_fails(&make("0 1\n1 1\n"), 4, &["1"]);
-    assert_fails(&make(r#"{"directed": true, "nodes": [0, 1], "edges": [[0, 1]]}"#), 4, &["directed"]);
+    assert_fails(&make(r#"{"directed": true, "nodes": [0, 1], "edges": [[0, 1]]}"#), 4, &["both directions"]);
     assert_fails(&run(&["plan", "make", "--topology", "no/such/file"]), 4, &["no/such/file", "hint"]);
     assert_fails(&run(&["plan", "make", "--topology", "ring:n=8", "--method", "best"]), 4, &["best", "nguyen-he"]);
     assert_fails(&run(&["plan", "make", "--topology", "ring:n=8", "--extra-edges", "few"]), 4, &["few", "auto"]);

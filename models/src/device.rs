@@ -5,10 +5,10 @@
 //! called here: a [`DeviceName`] is parsed, [opened](DeviceName::open), and the [`Device`] says
 //! what it really is.
 //!
-//! A GPU is reached through Vulkan and nothing else. wgpu would silently fall back to OpenGL where
-//! no Vulkan driver is installed; pinning the interface turns that into an error. A Vulkan driver
-//! which computes on the processor (Mesa's llvmpipe) is accepted and says so in
-//! [`Adapter::software`].
+//! A GPU is reached through wgpu, which takes Vulkan where this machine has a driver for it and falls back to OpenGL
+//! where it has none; burn does not tell which of the two it became, so look at the adapter's name. burn can also pin
+//! Vulkan, but then compiles its kernels to SPIR-V, on which Mesa 22.3's software rasterizer crashes. A driver that
+//! computes on the processor (Mesa's llvmpipe) is accepted and says so in [`Adapter::software`].
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 /// | --- | --- |
 /// | `cpu` | burn's flex backend, in every build |
 /// | `ndarray` | burn's ndarray backend, an independent check of `cpu`; needs the feature `ndarray` |
-/// | `wgpu` | the best Vulkan adapter; needs the feature `wgpu` |
-/// | `wgpu:1` | the second Vulkan adapter, counted from 0, best first |
+/// | `wgpu` | the best adapter, through Vulkan where there is a driver; needs the feature `wgpu` |
+/// | `wgpu:1` | the second adapter, counted from 0, best first |
 ///
 /// ```
 /// use mingle_models::DeviceName;
@@ -39,7 +39,7 @@ pub enum DeviceName {
     Cpu,
     /// burn's ndarray backend on the processor.
     NdArray,
-    /// A Vulkan adapter through wgpu.
+    /// An adapter through wgpu.
     Wgpu {
         /// Which adapter, counted from 0; the best one when absent.
         index: Option<usize>,
@@ -99,7 +99,7 @@ impl Device {
 pub struct Adapter {
     /// The adapter's own name, such as `NVIDIA RTX A4000` or `llvmpipe (LLVM 15.0.6, 256 bits)`.
     pub name: String,
-    /// The interface it is driven through: `flex`, `ndarray` or `Vulkan`.
+    /// The interface it is driven through: `flex`, `ndarray` or `wgpu`.
     pub backend: String,
     /// Whether it computes on the processor although its interface is a graphics card's.
     pub software: bool,
@@ -165,10 +165,10 @@ fn open_ndarray() -> Result<Device, DeviceError> {
 fn open_wgpu(index: Option<usize>) -> Result<Device, DeviceError> {
     use burn::tensor::DeviceType;
 
-    const INTERFACE: &str = "Vulkan";
+    const INTERFACE: &str = "wgpu";
     let name = DeviceName::Wgpu { index };
     // Listed by kind: discrete, integrated, virtual, software. The first is the best.
-    let adapters: Vec<burn::tensor::Device> = burn::tensor::Device::enumerate(DeviceType::Vulkan).into_iter().collect();
+    let adapters: Vec<burn::tensor::Device> = burn::tensor::Device::enumerate(DeviceType::Wgpu).into_iter().collect();
     if adapters.is_empty() {
         return Err(DeviceError::NoAdapter { device: name, interface: INTERFACE });
     }
