@@ -81,7 +81,9 @@ pub(crate) fn schedule(plan: &Plan) -> Outcome<Schedule> {
                 .collect(),
         })
         .collect();
-    Schedule::new(plan.node_count(), &steps, plan.local_steps()).or_fail(Kind::BadInput, "the plan cannot be run")
+    Schedule::new(plan.node_count(), &steps, plan.local_steps())
+        .and_then(|schedule| schedule.with_round_length(plan.round_length()))
+        .or_fail(Kind::BadInput, "the plan cannot be run")
 }
 
 /// Node indices of a checked plan are far below 2^32.

@@ -43,7 +43,8 @@ fn check_sound(plan: &Plan) {
         let sum: f64 = weights.iter().sum();
         assert!((sum - weights.len() as f64).abs() < 1e-6, "the Perron weights add up to {sum}: {weights:?}");
     }
-    let schedule = Schedule::new(plan.node_count(), &steps_of(plan), plan.local_steps());
+    let schedule = Schedule::new(plan.node_count(), &steps_of(plan), plan.local_steps())
+        .and_then(|schedule| schedule.with_round_length(plan.round_length()));
     assert!(schedule.is_ok(), "no node can follow the plan: {schedule:?}");
 }
 

@@ -169,6 +169,7 @@ fn by_hand() -> Plan {
         medium: Medium::PointToPoint,
         steps: vec![turn, hand_on],
         local_steps: 0,
+        round_length: None,
     })
     .expect("the plan is sound")
 }

@@ -18,9 +18,9 @@ pub enum WaitPolicy {
     /// Wait for the parcel of this very step from every in-neighbour the plan has in it, and absorb them in a fixed
     /// order: without faults the result is the same to the bit whatever the network does.
     Sync,
-    /// Wait only for in-neighbours that are more than `staleness` periods behind; absorb on arrival.
+    /// Wait only for in-neighbours that are more than `staleness` rounds behind; absorb on arrival.
     Bounded {
-        /// How many periods an in-neighbour may lag.
+        /// How many rounds an in-neighbour may lag.
         staleness: u64,
     },
     /// Never wait for a straggler; absorb on arrival.
@@ -106,7 +106,7 @@ impl NodeConfig {
         if self.heartbeat.is_zero() || self.retransmit_after.is_some_and(|after| after.is_zero()) {
             return Err(NodeError::ZeroInterval);
         }
-        if self.rounds.checked_mul(self.schedule.period()).is_none() {
+        if self.rounds.checked_mul(self.schedule.round_length()).is_none() {
             return Err(NodeError::Rounds { rounds: self.rounds });
         }
         Ok(())

@@ -54,7 +54,7 @@ pub enum Event {
         /// The step it goes on with.
         to: u64,
     },
-    /// A period is complete.
+    /// A round is complete.
     RoundFinished(RoundReport),
     /// A neighbour is no longer waited for or sent to.
     NeighbourSuspended {
@@ -131,7 +131,7 @@ pub enum Event {
     },
 }
 
-/// One completed period.
+/// One completed round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundReport {
     /// The round, from 0.

@@ -3,7 +3,7 @@
 //! ```text
 //!   Gathering --all neighbours greeted--> Running --last round, or Stop--> Draining --> Drained
 //!
-//!   Running, one step:   [train, at the start of a period]
+//!   Running, one step:   [train, at the start of a round]
 //!                        wait for window room -> split and send -> wait for in-parcels -> absorb
 //! ```
 //!
@@ -134,7 +134,7 @@ impl Node {
         config.check()?;
         let mass = if config.identity.incarnation == 1 { Mass::ONE } else { Mass::ZERO };
         let initial = std::mem::take(&mut config.initial);
-        let last_step = config.rounds * config.schedule.period();
+        let last_step = config.rounds * config.schedule.round_length();
         Ok(Self {
             push_sum: PushSum::new(initial, mass),
             peers: neighbours(&config),
@@ -219,9 +219,9 @@ impl Node {
         self.push_sum.dimension()
     }
 
-    /// The present round (period), from 0.
+    /// The present round, from 0.
     pub fn round(&self) -> u64 {
-        self.step / self.config.schedule.period()
+        self.step / self.config.schedule.round_length()
     }
 
     /// Global steps completed.

@@ -76,6 +76,7 @@ pub struct OutShare {
 pub struct Schedule {
     nodes: usize,
     local_steps: u32,
+    round_length: u64,
     steps: Vec<StepTable>,
     /// Union over the period, per node, ascending.
     in_union: Vec<Vec<NodeId>>,
@@ -94,6 +95,7 @@ struct StepTable {
 
 impl Schedule {
     /// Checks a plan of `nodes` nodes whose period is `steps`, with `local_steps` gradient steps at the start of it.
+    /// Plans that train more often say so with [`Schedule::with_round_length`].
     ///
     /// `local_steps` 0 means that nothing is trained: the nodes only average.
     ///
@@ -117,7 +119,21 @@ impl Schedule {
             .collect::<Result<Vec<_>, _>>()?;
         let (in_union, out_union) = unions(nodes, &tables);
         let stationary = stationary::weights(nodes, steps);
-        Ok(Self { nodes, local_steps, steps: tables, in_union, out_union, stationary })
+        let round_length = tables.len() as u64;
+        Ok(Self { nodes, local_steps, round_length, steps: tables, in_union, out_union, stationary })
+    }
+
+    /// The same schedule with rounds of `steps` mixing steps: training happens before every `steps`-th step.
+    ///
+    /// # Errors
+    /// [`ScheduleError::RoundLength`] unless `steps` divides the period.
+    pub fn with_round_length(mut self, steps: usize) -> Result<Self, ScheduleError> {
+        let period = self.steps.len();
+        if steps == 0 || !period.is_multiple_of(steps) {
+            return Err(ScheduleError::RoundLength { steps, period });
+        }
+        self.round_length = steps as u64;
+        Ok(self)
     }
 
     /// The number of nodes n.
@@ -130,7 +146,13 @@ impl Schedule {
         self.steps.len() as u64
     }
 
-    /// Gradient steps each node takes at the start of every period; 0 = none.
+    /// The number of steps in a round, from one training to the next: the whole period unless the plan trains more
+    /// often.
+    pub fn round_length(&self) -> u64 {
+        self.round_length
+    }
+
+    /// Gradient steps each node takes at the start of every round; 0 = none.
     pub fn local_steps(&self) -> u32 {
         self.local_steps
     }
@@ -284,6 +306,14 @@ pub enum ScheduleError {
     Period {
         /// How many there are.
         steps: usize,
+    },
+    /// Rounds do not fill a period.
+    #[error("a round of {steps} steps does not divide a period of {period}")]
+    RoundLength {
+        /// Steps in a round.
+        steps: usize,
+        /// Steps in a period.
+        period: usize,
     },
     /// `keep` does not have one entry per node.
     #[error("step {step}: keep has {got} entries for {nodes} nodes; give one per node")]

@@ -1,172 +1,44 @@
 //! From a topology to a plan. One file per design.
 
+mod auto;
+mod bass;
 mod d_psgd;
+mod exact_average;
+mod exponential;
+mod matcha;
+mod method;
 mod nguyen_he;
+mod options;
+mod problem;
 mod sgp_uniform;
-
-use std::{fmt, str::FromStr};
+mod tuned;
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-pub use self::nguyen_he::{Sweep, SweepPoint, sweep};
+pub use self::{
+    method::{Method, UnknownMethod},
+    nguyen_he::{Sweep, SweepPoint, sweep},
+    options::{DesignOptions, ExtraEdges},
+    problem::DesignError,
+};
 use crate::{
     coloring,
     conflict_graph::ConflictGraph,
     digraph::Link,
     mixing_matrix::MixingMatrix,
-    plan::{Medium, Parameter, Plan, PlanDraft, PlanError, StepDraft},
-    topology::{Topology, TopologyError},
+    plan::{Medium, Parameter, Plan, PlanDraft, StepDraft},
+    topology::Topology,
 };
 
 /// The most nodes a design takes: distances between all pairs are kept.
 pub const MAX_DESIGN_NODES: usize = 4_096;
 
-/// How to choose links, weights and slots.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Method {
-    /// Algorithm 1 of \[NH\]: a sparse directed graph of small diameter, filled up with links that cost no slot.
-    NguyenHe,
-    /// Vanilla D-PSGD: every edge both ways, symmetric Metropolis-Hastings weights.
-    DPsgd,
-    /// Vanilla SGP: every edge both ways, uniform columns.
-    SgpUniform,
-}
-
-impl Method {
-    /// All methods.
-    pub const ALL: [Self; 3] = [Self::NguyenHe, Self::DPsgd, Self::SgpUniform];
-
-    /// The name in plan files and on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NguyenHe => "nguyen-he",
-            Self::DPsgd => "d-psgd",
-            Self::SgpUniform => "sgp-uniform",
-        }
-    }
-}
-
-impl fmt::Display for Method {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// A text that names no method.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no method {text:?}: use nguyen-he, d-psgd or sgp-uniform")]
-pub struct UnknownMethod {
-    /// The text.
-    pub text: String,
-}
-
-impl FromStr for Method {
-    type Err = UnknownMethod;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|method| method.name() == text)
-            .ok_or_else(|| UnknownMethod { text: text.to_owned() })
-    }
-}
-
-/// How many edges are added to the spanning tree: `K` of Algorithm 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ExtraEdges {
-    /// The `K` that minimises \[NH\] eq. 19, see [`sweep`].
-    #[default]
-    Auto,
-    /// This `K`.
-    Exactly(usize),
-}
-
-impl FromStr for ExtraEdges {
-    type Err = DesignError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            number => {
-                number.parse().map(Self::Exactly).map_err(|_| DesignError::NotExtraEdges { text: text.to_owned() })
-            }
-        }
-    }
-}
-
-impl fmt::Display for ExtraEdges {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Auto => f.pad("auto"),
-            Self::Exactly(edges) => edges.fmt(f),
-        }
-    }
-}
-
-/// What a design needs besides the topology.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DesignOptions {
-    /// `K` of Algorithm 1; the vanilla designs have none.
-    pub extra_edges: ExtraEdges,
-    /// Ties go to the lowest node, 0 to `n - 1`. With a seed other than 0 the nodes are first shuffled by it: another
-    /// tree, other searches, another plan, for those who want to choose among several.
-    pub seed: u64,
-    /// Gradient steps per period.
-    pub local_steps: u32,
-}
-
-impl Default for DesignOptions {
-    fn default() -> Self {
-        Self { extra_edges: ExtraEdges::Auto, seed: 0, local_steps: 1 }
-    }
-}
-
-/// Why there is no plan.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DesignError {
-    /// More nodes than [`MAX_DESIGN_NODES`].
-    #[error("{nodes} nodes are too many to design for: the limit is {MAX_DESIGN_NODES}")]
-    TooManyNodes {
-        /// How many there are.
-        nodes: usize,
-    },
-    /// `K` is larger than the number of edges left.
-    #[error("{asked} extra edges are too many: a spanning tree leaves {available} of this topology")]
-    TooManyExtraEdges {
-        /// The `K` asked for.
-        asked: usize,
-        /// The largest possible.
-        available: usize,
-    },
-    /// A number of extra edges was given to a method that has none.
-    #[error("method {method} takes every edge: extra edges are a choice of nguyen-he only, leave them at auto")]
-    NoExtraEdges {
-        /// The method.
-        method: Method,
-    },
-    /// A text is not a number of extra edges.
-    #[error("{text:?} is not a number of extra edges: write \"auto\" or a whole number")]
-    NotExtraEdges {
-        /// The text.
-        text: String,
-    },
-    /// The design does not make a plan.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-    /// The renumbered topology is refused.
-    #[error(transparent)]
-    Topology(#[from] TopologyError),
-}
-
 /// Designs a plan. The same arguments give the same plan, bit for bit.
 ///
 /// # Errors
 ///
-/// Too many nodes, or a `K` that the topology or the method does not have.
+/// What is impossible about the request, with what is possible instead.
 ///
 /// ```
 /// use mingle_planner::{DesignOptions, ExtraEdges, Method, Topology, design};
@@ -185,38 +57,67 @@ pub fn design(topology: &Topology, method: Method, options: &DesignOptions) -> R
         return Err(DesignError::NoExtraEdges { method });
     }
     let order = shuffled(nodes, options.seed);
-    let shuffled = topology.renumbered(&order)?;
+    let request = Request { topology: &topology.renumbered(&order)?, method, options };
     let mut design = match method {
-        Method::NguyenHe => nguyen_he::design(&shuffled, options.extra_edges)?,
-        Method::DPsgd => d_psgd::design(&shuffled),
-        Method::SgpUniform => sgp_uniform::design(&shuffled),
+        Method::Auto => auto::design(&request)?,
+        Method::NguyenHe => nguyen_he::design(&request)?,
+        Method::Tuned => tuned::design(&request)?,
+        Method::ExactAverage => exact_average::design(&request)?,
+        Method::BassHeuristic | Method::BassOptimised => bass::design(&request)?,
+        Method::Matcha => matcha::design(&request)?,
+        Method::DPsgd => d_psgd::design(&request),
+        Method::SgpUniform => sgp_uniform::design(&request),
+        Method::Exponential | Method::OnePeerExponential => exponential::design(&request)?,
     };
-    design.step.renumber(&order);
-    design.parameters.push(("seed", options.seed));
-    let named = |(name, value): (&str, u64)| (name.to_owned(), Parameter::Whole(value));
+    design.steps.iter_mut().for_each(|step| step.renumber(&order));
+    design.parameters.push(("seed", Parameter::Whole(options.seed)));
     Ok(Plan::new(PlanDraft {
         base: topology.clone(),
         method: method.name().to_owned(),
-        parameters: design.parameters.into_iter().map(named).collect(),
-        medium: Medium::Broadcast,
-        steps: vec![design.step],
+        parameters: design.parameters.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        medium: options.medium,
+        steps: design.steps,
         local_steps: options.local_steps,
+        round_length: design.round_length,
     })?)
 }
 
-/// What a design file returns: a step, and the parameters that chose it.
-struct Design {
-    step: StepDraft,
-    parameters: Vec<(&'static str, u64)>,
+/// What is asked of a design: the topology, its nodes shuffled by the seed, and the options.
+struct Request<'r> {
+    topology: &'r Topology,
+    /// Of those that share a file, which one.
+    method: Method,
+    options: &'r DesignOptions,
 }
 
-/// A step with the given weights whose links are put into slots by DSATUR.
-fn colored_step(topology: &Topology, matrix: MixingMatrix) -> StepDraft {
-    let (keep, weighted) = matrix.into_parts();
-    let links: Vec<Link> = weighted.iter().map(|link| link.link()).collect();
-    let graph = ConflictGraph::new(topology, links);
-    let slots = coloring::slots(graph.links(), &coloring::dsatur(&graph));
-    StepDraft { keep, links: weighted, slots }
+/// What a design file returns: a period, and the parameters that chose it.
+struct Design {
+    steps: Vec<StepDraft>,
+    /// Mixing steps from one training to the next, if that is not the whole period.
+    round_length: Option<usize>,
+    parameters: Vec<(&'static str, Parameter)>,
+}
+
+impl Design {
+    /// A period of one step.
+    fn fixed(step: StepDraft) -> Self {
+        Self { steps: vec![step], round_length: None, parameters: Vec::new() }
+    }
+}
+
+impl Request<'_> {
+    /// A step with the given weights; on a broadcast medium its links are put into slots by DSATUR.
+    fn scheduled_step(&self, matrix: MixingMatrix) -> StepDraft {
+        let (keep, links) = matrix.into_parts();
+        let slots = match self.options.medium {
+            Medium::Broadcast => {
+                let graph = ConflictGraph::new(self.topology, links.iter().map(|link| link.link()).collect());
+                coloring::slots(graph.links(), &coloring::dsatur(&graph))
+            }
+            Medium::PointToPoint => Vec::new(),
+        };
+        StepDraft { keep, links, slots }
+    }
 }
 
 /// The nodes in the order a seed puts them (Fisher and Yates); seed 0 leaves them as they are.

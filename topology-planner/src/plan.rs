@@ -54,6 +54,7 @@ pub struct Plan {
     medium: Medium,
     steps: Vec<Step>,
     local_steps: u32,
+    round_length: usize,
     forecast: Forecast,
 }
 
@@ -70,8 +71,10 @@ pub struct PlanDraft {
     pub medium: Medium,
     /// The period.
     pub steps: Vec<StepDraft>,
-    /// Gradient steps per period, taken at its start.
+    /// Gradient steps per round, taken at its start.
     pub local_steps: u32,
+    /// Mixing steps in a round, from one training to the next; divides the period. None: the whole period is a round.
+    pub round_length: Option<usize>,
 }
 
 /// How links share the network.
@@ -156,8 +159,9 @@ impl Plan {
             method: draft.method,
             parameters: draft.parameters,
             medium: draft.medium,
-            steps,
             local_steps: draft.local_steps,
+            round_length: draft.round_length.unwrap_or(steps.len()),
+            steps,
             forecast,
         })
     }
@@ -301,10 +305,16 @@ impl Plan {
         &self.steps
     }
 
-    /// Gradient steps per period, taken at its start.
+    /// Gradient steps per round, taken at its start.
     #[must_use]
     pub const fn local_steps(&self) -> u32 {
         self.local_steps
+    }
+
+    /// Mixing steps in a round, from one training to the next. It divides the period.
+    #[must_use]
+    pub const fn round_length(&self) -> usize {
+        self.round_length
     }
 
     /// What the plan promises. In a plan that was read, what its author promised: see

@@ -255,6 +255,7 @@ fn plan_of(base: &Topology, links: &[Link], slots: &[Vec<Link>]) -> Plan {
         medium: Medium::Broadcast,
         steps: vec![StepDraft { keep, links, slots: slots.to_vec() }],
         local_steps: 1,
+        round_length: None,
     })
     .unwrap()
 }

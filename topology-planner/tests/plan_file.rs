@@ -65,6 +65,7 @@ fn the_plan_file_is_compact_and_readable() {
     }
   ],
   "local_steps": 1,
+  "round_length": 1,
   "forecast": {
     "slots_per_period": 3,
     "links": 4,
@@ -139,10 +140,10 @@ fn hand_edits_are_refused_with_the_place_they_are_at() {
 fn unknown_and_missing_keys_are_refused_with_line_and_column() {
     for (from, to, line, message) in [
         ("\"medium\": \"broadcast\",", "\"medium\": \"broadcast\", \"color\": 1,", 16, "unknown field `color`"),
-        ("\"local_steps\": 1,\n", "", 51, "missing field `local_steps`"),
+        ("\"local_steps\": 1,\n", "", 52, "missing field `local_steps`"),
         ("\"interference\": null", "\"interferense\": null", 14, "unknown field `interferense`"),
-        ("\"diameter\": 2,", "\"diameter\": 2, \"radius\": 1,", 41, "unknown field `radius`"),
-        ("\"format\": \"mingle-plan/1\",\n", "", 51, "missing field `format`"),
+        ("\"diameter\": 2,", "\"diameter\": 2, \"radius\": 1,", 42, "unknown field `radius`"),
+        ("\"format\": \"mingle-plan/1\",\n", "", 52, "missing field `format`"),
         ("\"local_steps\": 1", "\"local_steps\": -1", 35, "invalid value"),
     ] {
         let error = Plan::from_json(&edited(from, to)).unwrap_err();
@@ -263,6 +264,7 @@ fn gather_and_scatter() -> PlanDraft {
             },
         ],
         local_steps: 4,
+        round_length: None,
     }
 }
 

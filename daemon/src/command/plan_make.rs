@@ -17,6 +17,7 @@ pub(super) fn execute(arguments: &PlanMakeArgs, json: bool) -> Outcome {
         extra_edges: parse_extra_edges(&arguments.extra_edges)?,
         seed: arguments.seed,
         local_steps: arguments.local_steps,
+        ..DesignOptions::default()
     };
     let made = mingle_planner::design(&topology, method, &options)
         .or_fail(Kind::BadInput, format!("cannot design a plan for {}", arguments.topology))?;

@@ -26,7 +26,7 @@ impl Node {
             WaitPolicy::Async => return Vec::new(),
             WaitPolicy::Sync => (schedule.in_neighbours(self.config.id, self.step), 0),
             WaitPolicy::Bounded { staleness } => {
-                (schedule.all_in_neighbours(self.config.id), staleness.saturating_mul(schedule.period()))
+                (schedule.all_in_neighbours(self.config.id), staleness.saturating_mul(schedule.round_length()))
             }
         };
         let Some(horizon) = self.step.checked_sub(lag) else {
@@ -69,11 +69,11 @@ impl Node {
         self.peers.values().filter_map(oldest).any(|step| step <= self.step)
     }
 
-    /// The start of the first period that no neighbour has entered yet.
+    /// The start of the first round that no neighbour has entered yet.
     pub(super) fn catch_up_step(&self) -> u64 {
         let ahead = self.peers.values().map(|peer| peer.passed).max().unwrap_or(0);
-        let period = self.config.schedule.period();
-        ahead.div_ceil(period).saturating_mul(period).min(self.last_step)
+        let round_length = self.config.schedule.round_length();
+        ahead.div_ceil(round_length).saturating_mul(round_length).min(self.last_step)
     }
 
     /// Where a node that has fallen far behind goes on: its neighbours would otherwise wait for it in vain in every

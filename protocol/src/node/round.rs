@@ -68,7 +68,7 @@ impl Node {
         }
         self.split_done = false;
         self.appetite.next_step();
-        if self.step.is_multiple_of(self.config.schedule.period()) {
+        if self.step.is_multiple_of(self.config.schedule.round_length()) {
             self.clock.start(self.now);
             self.tally = RoundTally::default();
             if self.begin_training() {
@@ -229,7 +229,7 @@ impl Node {
         self.appetite.end_step(!due.is_empty());
         self.step += 1;
         self.split_done = false;
-        if self.step.is_multiple_of(self.config.schedule.period()) {
+        if self.step.is_multiple_of(self.config.schedule.round_length()) {
             self.finish_round();
         }
         self.phase = Phase::BeforeStep;

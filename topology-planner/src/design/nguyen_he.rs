@@ -7,7 +7,7 @@
 //! mix fifty times faster. So a ring is taken only if it needs no more slots per neper than the finished design of the
 //! best `K` without one; on a topology that is itself a ring, it does.
 
-use super::{Design, DesignError, ExtraEdges};
+use super::{Design, DesignError, ExtraEdges, Request};
 use crate::{
     augmentation::augment,
     coloring,
@@ -20,7 +20,7 @@ use crate::{
     mixing_matrix::MixingMatrix,
     objective::ln_objective_19,
     orientation::orient,
-    plan::{Step, StepDraft},
+    plan::{Parameter, Step, StepDraft},
     spectrum,
     topology::Topology,
 };
@@ -89,8 +89,9 @@ pub fn sweep(topology: &Topology) -> Sweep {
 }
 
 /// Algorithm 1 with the given `K`, or with `K*`.
-pub(super) fn design(topology: &Topology, extra_edges: ExtraEdges) -> Result<Design, DesignError> {
-    let (extra_edges, step) = match extra_edges {
+pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
+    let topology = request.topology;
+    let (extra_edges, step) = match request.options.extra_edges {
         ExtraEdges::Exactly(asked) => {
             let available = topology.edges().len() + 1 - topology.node_count();
             if asked > available {
@@ -100,7 +101,8 @@ pub(super) fn design(topology: &Topology, extra_edges: ExtraEdges) -> Result<Des
         }
         ExtraEdges::Auto => best(topology),
     };
-    Ok(Design { step, parameters: vec![("extra_edges", extra_edges as u64)] })
+    let parameters = vec![("extra_edges", Parameter::Whole(extra_edges as u64))];
+    Ok(Design { parameters, ..Design::fixed(step) })
 }
 
 /// `K*` and its design, see the top of the file.

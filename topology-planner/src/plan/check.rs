@@ -22,6 +22,7 @@ pub(super) fn check(draft: &PlanDraft) -> Result<Vec<Step>, PlanError> {
     if draft.steps.len() > MAX_STEPS {
         return Err(PlanError::TooManySteps { steps: draft.steps.len() });
     }
+    check_round_length(draft.round_length, draft.steps.len())?;
     let links = draft.steps.iter().map(|step| step.links.len()).sum();
     if links > MAX_LINKS {
         return Err(PlanError::TooManyLinks { links });
@@ -45,6 +46,15 @@ pub(super) fn check(draft: &PlanDraft) -> Result<Vec<Step>, PlanError> {
     }
     recurrent_nodes(node_count, &steps)?;
     Ok(steps)
+}
+
+fn check_round_length(round_length: Option<usize>, steps: usize) -> Result<(), PlanError> {
+    match round_length {
+        Some(round_length) if round_length == 0 || !steps.is_multiple_of(round_length) => {
+            Err(PlanError::RoundLength { round_length, steps })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Checks a peer id.

@@ -27,6 +27,9 @@ struct Document {
     medium: Medium,
     steps: Vec<StepDocument>,
     local_steps: u32,
+    /// Mixing steps from one training to the next; the whole period when left out.
+    #[serde(default)]
+    round_length: Option<usize>,
     forecast: Forecast,
 }
 
@@ -84,6 +87,7 @@ pub(super) fn read(text: &str) -> Result<Plan, PlanError> {
         medium: document.medium,
         steps: document.steps.into_iter().map(StepDocument::into_draft).collect(),
         local_steps: document.local_steps,
+        round_length: document.round_length,
     };
     let plan = Plan::checked(draft, Some(document.forecast))?;
     bind_all(plan, peers)
@@ -182,13 +186,14 @@ pub(super) fn write(plan: &Plan) -> String {
         out,
         "{{\n  \"format\": \"{FORMAT}\",\n  \"method\": {},\n  \"parameters\": {{ {} }},\n  \"nodes\": {},\n  \
          \"base\": {{\n    \"edges\": {},\n    \"interference\": {interference}\n  }},\n  \"medium\": \"{medium}\",\n  \
-         \"steps\": [\n{}\n  ],\n  \"local_steps\": {},\n  \"forecast\": {{\n{forecast}\n  }}\n}}\n",
+         \"steps\": [\n{}\n  ],\n  \"local_steps\": {},\n  \"round_length\": {},\n  \"forecast\": {{\n{forecast}\n  }}\n}}\n",
         quoted(&plan.method),
         parameters.collect::<Vec<_>>().join(", "),
         per_line(nodes, 2),
         wrapped(plan.base.edges().iter().map(pair), 4),
         plan.steps.iter().map(step_text).collect::<Vec<_>>().join(",\n"),
         plan.local_steps,
+        plan.round_length,
     );
     out
 }

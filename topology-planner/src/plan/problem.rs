@@ -68,6 +68,14 @@ pub enum PlanError {
         /// How many.
         steps: usize,
     },
+    /// Rounds do not fill a period.
+    #[error("a round of {round_length} steps does not divide the period of {steps}")]
+    RoundLength {
+        /// Mixing steps in a round.
+        round_length: usize,
+        /// Mixing steps in a period.
+        steps: usize,
+    },
     /// The period has too many links.
     #[error("the plan has {links} links in all its steps: the limit is {MAX_LINKS}")]
     TooManyLinks {

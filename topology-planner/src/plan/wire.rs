@@ -21,6 +21,7 @@ struct WirePlan {
     medium: Medium,
     steps: Vec<WireStep>,
     local_steps: u32,
+    round_length: u32,
     forecast: Forecast,
 }
 
@@ -50,6 +51,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Plan, PlanError> {
         medium: wire.medium,
         steps: steps.map(|(number, step)| step.into_draft(number)).collect::<Result<_, _>>()?,
         local_steps: wire.local_steps,
+        round_length: Some(wire.round_length as usize),
     };
     let plan = json::bind_all(Plan::checked(draft, Some(wire.forecast))?, peers)?;
     // Two encodings of one plan would have two hashes.
@@ -67,6 +69,8 @@ pub(super) fn write(plan: &Plan) -> Vec<u8> {
         medium: plan.medium,
         steps: plan.steps.iter().map(WireStep::of).collect(),
         local_steps: plan.local_steps,
+        // At most the number of steps, which is bounded by MAX_STEPS.
+        round_length: plan.round_length as u32,
         forecast: plan.forecast.clone(),
     };
     // Serialising plain data into a growing vector has no way to fail.

@@ -14,7 +14,7 @@ mod tally;
 
 use std::time::{Duration, Instant};
 
-use mingle_planner::{DesignOptions, ExtraEdges, Method, Plan, Topology};
+use mingle_planner::{DesignOptions, Method, Plan, Topology};
 use tokio::sync::mpsc;
 
 use crate::cli::{DemoArgs, TrainingArgs};
@@ -76,7 +76,7 @@ fn make_plan(arguments: &DemoArgs) -> Outcome<Plan> {
     let spec = format!("rg:n={},r={radius:.2},seed={}", arguments.peers, arguments.seed);
     let topology = Topology::generate(&spec).or_fail(Kind::Unexpected, format!("cannot generate {spec}"))?;
     let options =
-        DesignOptions { extra_edges: ExtraEdges::Auto, seed: arguments.seed, local_steps: arguments.local_steps };
+        DesignOptions { seed: arguments.seed, local_steps: arguments.local_steps, ..DesignOptions::default() };
     mingle_planner::design(&topology, method, &options).or_fail(Kind::BadInput, "cannot design a plan")
 }
 

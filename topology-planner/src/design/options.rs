@@ -1,0 +1,73 @@
+//! What a design needs besides the topology.
+
+use std::{fmt, str::FromStr};
+
+use super::DesignError;
+use crate::plan::Medium;
+
+/// What a design needs besides the topology.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DesignOptions {
+    /// `K` of Algorithm 1; a choice of [`Method::NguyenHe`](super::Method::NguyenHe) only.
+    pub extra_edges: ExtraEdges,
+    /// Seed of every random choice. Ties go to the lowest node, 0 to `n - 1`; with a seed other than 0 the nodes are
+    /// first shuffled by it: another tree, other searches, another plan, for those who want to choose among several.
+    pub seed: u64,
+    /// Gradient steps per round.
+    pub local_steps: u32,
+    /// How long to search, as a number of iterations that each design scales to its own: a plan does not depend on the
+    /// machine. 10 by default; twice the effort takes about twice the time.
+    pub effort: u32,
+    /// The most slots a round may take.
+    pub budget_slots: Option<usize>,
+    /// The most receivers a node may have in a period.
+    pub max_out_degree: Option<usize>,
+    /// Whether links share a channel.
+    pub medium: Medium,
+}
+
+impl Default for DesignOptions {
+    fn default() -> Self {
+        Self {
+            extra_edges: ExtraEdges::Auto,
+            seed: 0,
+            local_steps: 1,
+            effort: 10,
+            budget_slots: None,
+            max_out_degree: None,
+            medium: Medium::Broadcast,
+        }
+    }
+}
+
+/// How many edges are added to the spanning tree: `K` of Algorithm 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ExtraEdges {
+    /// The `K` that minimises \[NH\] eq. 19, see [`sweep`](super::sweep).
+    #[default]
+    Auto,
+    /// This `K`.
+    Exactly(usize),
+}
+
+impl FromStr for ExtraEdges {
+    type Err = DesignError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            number => {
+                number.parse().map(Self::Exactly).map_err(|_| DesignError::NotExtraEdges { text: text.to_owned() })
+            }
+        }
+    }
+}
+
+impl fmt::Display for ExtraEdges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.pad("auto"),
+            Self::Exactly(edges) => edges.fmt(f),
+        }
+    }
+}
