@@ -28,6 +28,25 @@ impl BitSet {
         self.words.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)
     }
 
+    /// The numbers of the set, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        self.words.iter().enumerate().flat_map(|(at, &word)| {
+            let rest = std::iter::successors(Some(word), |&word| Some(word & word.wrapping_sub(1)));
+            rest.take_while(|&word| word != 0).map(move |word| 64 * at + word.trailing_zeros() as usize)
+        })
+    }
+
+    /// How many numbers are in both sets.
+    #[must_use]
+    pub fn intersection_count(&self, other: &Self) -> usize {
+        self.words.iter().zip(&other.words).map(|(a, b)| (a & b).count_ones() as usize).sum()
+    }
+
+    /// Keeps only the numbers that are in the other set too.
+    pub fn intersect_with(&mut self, other: &Self) {
+        self.words.iter_mut().zip(&other.words).for_each(|(a, b)| *a &= b);
+    }
+
     /// Whether the two sets share no number.
     #[must_use]
     pub fn is_disjoint(&self, other: &Self) -> bool {

@@ -1,47 +1,100 @@
 //! Colouring the conflict graph: which slot each link is active in.
 //!
-//! DSATUR (Brélaz, "New methods to color the vertices of a graph", CACM 22, 1979): always colour the vertex whose
-//! neighbours already have the most different colours. petgraph's `dsatur_coloring` breaks ties by hash order and
-//! wants every conflict stored; a plan must come out the same each time, and dense topologies have millions of them.
+//! [`best`] is what the designs use: DSATUR, improved by tabu search where the conflict graph is small enough to store,
+//! with a clique as a lower bound and, on small graphs, a proof.
 
-use std::{cmp::Reverse, collections::BinaryHeap};
+mod clique;
+mod dsatur;
+mod exact;
+mod largest_first;
+mod slot_occupancy;
+mod stored;
+mod tabu;
 
-use crate::{bit_set::BitSet, conflict_graph::ConflictGraph, digraph::Link};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
 
-/// A proper colouring of the conflict graph, one colour per link, by DSATUR.
+pub(crate) use self::slot_occupancy::SlotOccupancy;
+use self::stored::StoredConflicts;
+pub use self::{dsatur::dsatur, largest_first::largest_first};
+use crate::{conflict_graph::ConflictGraph, digraph::Link};
+
+/// The most links whose conflicts are stored to search for fewer slots; 4 MiB of bits.
+pub const MAX_SEARCHED_LINKS: usize = 6_000;
+
+/// The most links for which branch and bound tries to prove a colouring optimal.
+pub const MAX_PROVED_LINKS: usize = 1_500;
+
+/// A proper colouring of a conflict graph, and how good it is known to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Coloring {
+    /// One colour per link, `0..slot_count`.
+    pub colors: Vec<usize>,
+    /// The number of colours.
+    pub slot_count: usize,
+    /// No colouring has fewer colours than this.
+    pub lower_bound: usize,
+}
+
+impl Coloring {
+    fn new(colors: Vec<usize>, lower_bound: usize) -> Self {
+        let slot_count = colors.iter().max().map_or(0, |&last| last + 1);
+        Self { colors, slot_count, lower_bound }
+    }
+
+    /// Whether no colouring has fewer colours.
+    #[must_use]
+    pub const fn is_optimal(&self) -> bool {
+        self.slot_count == self.lower_bound
+    }
+}
+
+/// The best colouring found with some effort, and a lower bound.
 ///
-/// Ties in saturation go to the link with more conflicts, then to the lower number; a link gets the lowest colour that
-/// none of its conflicting links has. Colours are `0..tau`. O(conflicts log links).
+/// DSATUR first. Up to [`MAX_SEARCHED_LINKS`] links a clique is grown for the bound and, while there is a gap, tabu search
+/// makes `1,000 * effort` recolourings; up to [`MAX_PROVED_LINKS`] branch and bound then looks at `2,000 * effort` branches.
+/// Above, the bound is the largest number of links into one receiver. The same arguments give the same colouring.
 ///
 /// ```
-/// use mingle_planner::{Link, Topology, coloring::dsatur, conflict_graph::ConflictGraph};
-/// let path = Topology::generate("grid:rows=1,cols=4")?;
-/// let links = vec![Link::new(0, 1), Link::new(1, 0), Link::new(1, 2), Link::new(2, 3)];
-/// assert_eq!(dsatur(&ConflictGraph::new(&path, links)), [0, 1, 1, 2]);
+/// use mingle_planner::{Link, Topology, coloring, conflict_graph::ConflictGraph};
+/// let petersen = Topology::parse("0 1\n1 2\n2 3\n3 4\n4 0\n0 5\n1 6\n2 7\n3 8\n4 9\n5 7\n7 9\n9 6\n6 8\n8 5")?;
+/// let both_ways = petersen.edges().iter().flat_map(|&(u, v)| [Link::new(u, v), Link::new(v, u)]).collect();
+/// let coloring = coloring::best(&ConflictGraph::new(&petersen, both_ways), 10, 0);
+/// assert_eq!(coloring.slot_count, 6);
 /// # Ok::<(), mingle_planner::TopologyError>(())
 /// ```
 #[must_use]
-pub fn dsatur(graph: &ConflictGraph<'_>) -> Vec<usize> {
-    const UNCOLORED: usize = usize::MAX;
-    let link_count = graph.links().len();
-    let degrees = degrees(graph);
-    let mut colors = vec![UNCOLORED; link_count];
-    let mut taken: Vec<GrowingSet> = vec![GrowingSet::default(); link_count];
-    // An entry is stale once its link has been coloured; a newer entry of the same link has a higher saturation.
-    let mut heap: BinaryHeap<_> = (0..link_count).map(|link| (0, degrees[link], Reverse(link))).collect();
-    while let Some((_, _, Reverse(link))) = heap.pop() {
-        if colors[link] != UNCOLORED {
-            continue;
-        }
-        let color = taken[link].lowest_absent();
-        colors[link] = color;
-        graph.for_each_conflict(link, |other| {
-            if colors[other] == UNCOLORED && taken[other].insert(color) {
-                heap.push((taken[other].count, degrees[other], Reverse(other)));
-            }
-        });
+pub fn best(graph: &ConflictGraph<'_>, effort: u32, seed: u64) -> Coloring {
+    let start = dsatur(graph);
+    let links = graph.links().len();
+    if links > MAX_SEARCHED_LINKS {
+        return Coloring::new(start, most_links_into_one(graph));
     }
-    colors
+    let stored = StoredConflicts::new(graph);
+    let effort = effort as usize;
+    let clique = clique::large_clique(&stored, 16 + 4 * effort);
+    let mut found = Coloring::new(start, clique.len());
+    if !found.is_optimal() {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let colors = tabu::tabu(&stored, &found.colors, clique.len(), 1_000 * effort, &mut rng);
+        found = Coloring::new(colors, clique.len());
+    }
+    if !found.is_optimal() && links <= MAX_PROVED_LINKS {
+        let proof = exact::prove(&stored, &found.colors, &clique, 2_000 * effort);
+        let is_optimal = proof.is_optimal;
+        found = Coloring::new(proof.colors, clique.len());
+        if is_optimal {
+            found.lower_bound = found.slot_count;
+        }
+    }
+    found
+}
+
+/// A receiver hears one transmitter in a slot.
+fn most_links_into_one(graph: &ConflictGraph<'_>) -> usize {
+    let mut into: Vec<usize> = graph.links().iter().map(|link| link.to).collect();
+    into.sort_unstable();
+    into.chunk_by(|a, b| a == b).map(<[usize]>::len).max().unwrap_or(0)
 }
 
 /// The links of each colour, in the order of the colours; within one, in the order of the link numbers.
@@ -70,58 +123,4 @@ fn degrees(graph: &ConflictGraph<'_>) -> Vec<usize> {
         degree
     };
     (0..link_count).map(count).collect()
-}
-
-/// The colours around a link. Grows with the colours in use.
-#[derive(Debug, Clone, Default)]
-struct GrowingSet {
-    words: Vec<u64>,
-    count: usize,
-}
-
-impl GrowingSet {
-    fn insert(&mut self, color: usize) -> bool {
-        let (word, bit) = (color / 64, 1 << (color % 64));
-        if word >= self.words.len() {
-            self.words.resize(word + 1, 0);
-        }
-        let is_new = self.words[word] & bit == 0;
-        self.words[word] |= bit;
-        self.count += usize::from(is_new);
-        is_new
-    }
-
-    fn lowest_absent(&self) -> usize {
-        let free = self.words.iter().position(|&word| word != u64::MAX);
-        free.map_or(64 * self.words.len(), |word| 64 * word + self.words[word].trailing_ones() as usize)
-    }
-}
-
-/// A slot as node sets: tells in a few word operations whether one more link fits.
-///
-/// With `X` the transmitters and `N+[v]` what `v` hears including itself, link `(i, j)` fits when `j` hears nobody of
-/// `X` but `i`, and `i`, unless it transmits already, is heard by no receiver of another link.
-#[derive(Debug, Clone)]
-pub(crate) struct SlotOccupancy {
-    transmitters: BitSet,
-    receivers: BitSet,
-}
-
-impl SlotOccupancy {
-    pub(crate) fn new(node_count: usize, links: &[Link]) -> Self {
-        let mut occupancy = Self { transmitters: BitSet::new(node_count), receivers: BitSet::new(node_count) };
-        links.iter().for_each(|&link| occupancy.insert(link));
-        occupancy
-    }
-
-    pub(crate) fn insert(&mut self, link: Link) {
-        self.transmitters.insert(link.from);
-        self.receivers.insert(link.to);
-    }
-
-    /// Whether the link conflicts with none in the slot. `hears[v]` is `N+[v]`.
-    pub(crate) fn fits(&self, link: Link, hears: &[BitSet]) -> bool {
-        self.transmitters.is_disjoint_but_for(&hears[link.to], link.from)
-            && (self.transmitters.contains(link.from) || self.receivers.is_disjoint(&hears[link.from]))
-    }
 }
