@@ -31,8 +31,9 @@ use crate::{
     topology::Topology,
 };
 
-/// The most nodes a design takes: distances between all pairs are kept.
-pub const MAX_DESIGN_NODES: usize = 4_096;
+/// The most nodes Algorithm 1 takes, alone or in a search: distances between all pairs are kept. The other designs need
+/// memory linear in links.
+pub const MAX_ALGORITHM_1_NODES: usize = 4_096;
 
 /// Designs a plan. The same arguments give the same plan, bit for bit.
 ///
@@ -50,14 +51,14 @@ pub const MAX_DESIGN_NODES: usize = 4_096;
 /// ```
 pub fn design(topology: &Topology, method: Method, options: &DesignOptions) -> Result<Plan, DesignError> {
     let nodes = topology.node_count();
-    if nodes > MAX_DESIGN_NODES {
-        return Err(DesignError::TooManyNodes { nodes });
+    if nodes > MAX_ALGORITHM_1_NODES && matches!(method, Method::NguyenHe | Method::Tuned) {
+        return Err(DesignError::TooManyNodes { nodes, method });
     }
     if method != Method::NguyenHe && options.extra_edges != ExtraEdges::Auto {
         return Err(DesignError::NoExtraEdges { method });
     }
     let order = shuffled(nodes, options.seed);
-    let request = Request { topology: &topology.renumbered(&order)?, method, options };
+    let request = Request { topology: &topology.renumbered(&order)?, order: &order, method, options };
     let mut design = match method {
         Method::Auto => auto::design(&request)?,
         Method::NguyenHe => nguyen_he::design(&request)?,
@@ -71,7 +72,7 @@ pub fn design(topology: &Topology, method: Method, options: &DesignOptions) -> R
     };
     design.steps.iter_mut().for_each(|step| step.renumber(&order));
     design.parameters.push(("seed", Parameter::Whole(options.seed)));
-    Ok(Plan::new(PlanDraft {
+    let plan = Plan::new(PlanDraft {
         base: topology.clone(),
         method: method.name().to_owned(),
         parameters: design.parameters.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
@@ -79,12 +80,31 @@ pub fn design(topology: &Topology, method: Method, options: &DesignOptions) -> R
         steps: design.steps,
         local_steps: options.local_steps,
         round_length: design.round_length,
-    })?)
+    })?;
+    check_limits(&plan, method, options)?;
+    Ok(plan)
+}
+
+/// What was promised holds whatever a design did about it.
+fn check_limits(plan: &Plan, method: Method, options: &DesignOptions) -> Result<(), DesignError> {
+    let forecast = plan.forecast();
+    let needed = forecast.slots_per_period as f64 * plan.round_length() as f64 / plan.steps().len() as f64;
+    if let Some(budget) = options.budget_slots.filter(|&budget| budget as f64 + 1e-9 < needed) {
+        return Err(DesignError::BudgetSlots { method, budget, needed: needed.ceil() as usize });
+    }
+    match options.max_out_degree {
+        Some(limit) if limit < forecast.max_out_degree => {
+            Err(DesignError::DegreeLimit { method, limit, needed: forecast.max_out_degree })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What is asked of a design: the topology, its nodes shuffled by the seed, and the options.
 struct Request<'r> {
     topology: &'r Topology,
+    /// The numbers of its nodes in the topology that was given.
+    order: &'r [usize],
     /// Of those that share a file, which one.
     method: Method,
     options: &'r DesignOptions,
@@ -106,6 +126,11 @@ impl Design {
 }
 
 impl Request<'_> {
+    /// The number of a node in the topology that was given.
+    fn original(&self, node: usize) -> usize {
+        self.order[node]
+    }
+
     /// A step with the given weights; on a broadcast medium its links are put into slots by DSATUR.
     fn scheduled_step(&self, matrix: MixingMatrix) -> StepDraft {
         let (keep, links) = matrix.into_parts();

@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use super::{MAX_EDGES, Topology, TopologyError};
 
 /// The most nodes a generator makes: what a design can plan in reasonable time.
-const MAX_GENERATED_NODES: usize = 4_096;
+const MAX_GENERATED_NODES: usize = 16_384;
 
 /// How often a random graph is drawn before giving up on a connected one.
 const DRAWS: usize = 100;
