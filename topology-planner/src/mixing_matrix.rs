@@ -58,6 +58,20 @@ impl MixingMatrix {
         }
     }
 
+    /// The matrix with the given shares, each column divided by its sum. Links in any order.
+    ///
+    /// A column without a share keeps everything.
+    pub(crate) fn normalised(mut keep: Vec<f64>, mut links: Vec<WeightedLink>) -> Self {
+        links.sort_unstable_by_key(|link| link.link());
+        let mut sums = keep.clone();
+        links.iter().for_each(|link| sums[link.from] += link.weight);
+        for (share, sum) in keep.iter_mut().zip(&sums) {
+            *share = if *sum > 0.0 { *share / sum } else { 1.0 };
+        }
+        links.iter_mut().for_each(|link| link.weight /= sums[link.from]);
+        Self { keep, links }
+    }
+
     /// `W_ii`: what each node keeps.
     #[must_use]
     pub fn keep(&self) -> &[f64] {

@@ -32,7 +32,7 @@ pub enum Method {
 
 impl Method {
     /// All methods, in the order of the documentation.
-    pub const ALL: [Self; 4] = [Self::NguyenHe, Self::ExactAverage, Self::DPsgd, Self::SgpUniform];
+    pub const ALL: [Self; 5] = [Self::NguyenHe, Self::Tuned, Self::ExactAverage, Self::DPsgd, Self::SgpUniform];
 
     /// The name in plan files and on the command line.
     #[must_use]

@@ -12,7 +12,7 @@ use crate::{
     augmentation::augment,
     coloring,
     conflict_graph::ConflictGraph,
-    digraph::Digraph,
+    digraph::{Digraph, Link},
     distance,
     extra_edges::FarthestEdges,
     forecast::slots_per_neper,
@@ -106,7 +106,7 @@ pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
 }
 
 /// `K*` and its design, see the top of the file.
-fn best(topology: &Topology) -> (usize, StepDraft) {
+pub(super) fn best(topology: &Topology) -> (usize, StepDraft) {
     let sweep = sweep(topology);
     let finish = |point: &SweepPoint| (point.extra_edges, algorithm_1(topology, point.extra_edges));
     let ring = sweep.best(|_| true).filter(|point| point.max_out_degree == 1).map(finish);
@@ -120,13 +120,18 @@ fn best(topology: &Topology) -> (usize, StepDraft) {
     }
 }
 
-/// All four steps.
-fn algorithm_1(topology: &Topology, extra_edges: usize) -> StepDraft {
-    let nodes = topology.node_count();
+/// Steps 1 to 3: the oriented links.
+pub(super) fn oriented(topology: &Topology, extra_edges: usize) -> Vec<Link> {
     let mut edges = minimum_degree_spanning_tree(topology);
     let farthest = FarthestEdges::new(topology, &edges);
     edges.extend(farthest.take(extra_edges));
-    let conflicts = ConflictGraph::new(topology, orient(nodes, &edges));
+    orient(topology.node_count(), &edges)
+}
+
+/// All four steps.
+fn algorithm_1(topology: &Topology, extra_edges: usize) -> StepDraft {
+    let nodes = topology.node_count();
+    let conflicts = ConflictGraph::new(topology, oriented(topology, extra_edges));
     let slots = coloring::slots(conflicts.links(), &coloring::dsatur(&conflicts));
     let slots = augment(topology, slots);
     let graph = Digraph::new(nodes, slots.iter().flatten().copied());
