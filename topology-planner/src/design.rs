@@ -10,6 +10,7 @@ mod method;
 mod nguyen_he;
 mod options;
 mod problem;
+mod sampled;
 mod sgp_uniform;
 mod tuned;
 
@@ -52,7 +53,7 @@ pub const MAX_ALGORITHM_1_NODES: usize = 4_096;
 pub fn design(topology: &Topology, method: Method, options: &DesignOptions) -> Result<Plan, DesignError> {
     let nodes = topology.node_count();
     if nodes > MAX_ALGORITHM_1_NODES && matches!(method, Method::NguyenHe | Method::Tuned) {
-        return Err(DesignError::TooManyNodes { nodes, method });
+        return Err(DesignError::TooManyNodes { nodes, method, limit: MAX_ALGORITHM_1_NODES });
     }
     if method != Method::NguyenHe && options.extra_edges != ExtraEdges::Auto {
         return Err(DesignError::NoExtraEdges { method });
@@ -131,13 +132,18 @@ impl Request<'_> {
         self.order[node]
     }
 
-    /// A step with the given weights; on a broadcast medium its links are put into slots by DSATUR.
+    /// A colouring as good as a fifth of the effort makes it: the whole effort hardly ever finds fewer slots.
+    fn color(&self, graph: &ConflictGraph<'_>) -> coloring::Coloring {
+        coloring::best(graph, self.options.effort.div_ceil(5), self.options.seed)
+    }
+
+    /// A step with the given weights; on a broadcast medium its links are put into slots.
     fn scheduled_step(&self, matrix: MixingMatrix) -> StepDraft {
         let (keep, links) = matrix.into_parts();
         let slots = match self.options.medium {
             Medium::Broadcast => {
                 let graph = ConflictGraph::new(self.topology, links.iter().map(|link| link.link()).collect());
-                coloring::slots(graph.links(), &coloring::dsatur(&graph))
+                coloring::slots(graph.links(), &self.color(&graph).colors)
             }
             Medium::PointToPoint => Vec::new(),
         };

@@ -28,6 +28,7 @@
 //! ```
 
 pub mod augmentation;
+pub mod betweenness;
 pub mod bit_set;
 pub mod coloring;
 pub mod column_weights;
@@ -36,6 +37,7 @@ pub mod consensus;
 pub mod design;
 pub mod digraph;
 pub mod distance;
+pub mod edge_coloring;
 pub mod extra_edges;
 pub mod forecast;
 pub mod minimum_degree_spanning_tree;

@@ -73,6 +73,25 @@ fn moduli(matrix: &Mat<f64>) -> Result<Vec<f64>, Unresolved> {
     Ok(descending(parts.map(|(re, im)| re.hypot(*im)).collect()))
 }
 
+/// The eigenvalues of a symmetric matrix, ascending, and the eigenvectors as columns. O(n^3).
+pub(crate) fn symmetric_eigen(matrix: &Mat<f64>) -> Result<(Vec<f64>, Mat<f64>), Unresolved> {
+    let n = matrix.nrows();
+    let (mut values, mut vectors) = (Diag::zeros(n), Mat::zeros(n, n));
+    let yes = ComputeEigenvectors::Yes;
+    let mut memory = MemBuffer::new(evd::self_adjoint_evd_scratch::<f64>(n, yes, Par::Seq, Default::default()));
+    let stack = MemStack::new(&mut memory);
+    let solved = evd::self_adjoint_evd(
+        matrix.as_ref(),
+        values.as_mut(),
+        Some(vectors.as_mut()),
+        Par::Seq,
+        stack,
+        Default::default(),
+    );
+    solved.map_err(|error| Unresolved { reason: format!("the eigenvalue solver failed: {error:?}") })?;
+    Ok((values.column_vector().iter().copied().collect(), vectors))
+}
+
 /// The same for a symmetric matrix, some seven times faster.
 fn symmetric_moduli(matrix: &Mat<f64>) -> Result<Vec<f64>, Unresolved> {
     let n = matrix.nrows();

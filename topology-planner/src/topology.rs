@@ -102,7 +102,8 @@ impl Topology {
 
     /// Makes a topology from a generator expression: `rg:n=33,r=0.5,seed=0` (random geometric: points in the unit
     /// square, joined when at most `r` apart), `erdos-renyi:n=20,p=0.3,seed=1`, `windmill:cliques=3,size=21` (cliques
-    /// that share node 0), `ring:n=8`, `grid:rows=4,cols=4`, `star:n=6`, `complete:n=6`.
+    /// that share node 0), `ring:n=8`, `grid:rows=4,cols=4`, `star:n=6`, `complete:n=6`, `exponential:n=8` (node `i` joined
+    /// to `i + 2^k`).
     ///
     /// The random ones are drawn again, up to 100 times from the same stream, until the graph is connected. `seed` may
     /// be left out and is then 0.

@@ -32,7 +32,18 @@ pub enum Method {
 
 impl Method {
     /// All methods, in the order of the documentation.
-    pub const ALL: [Self; 5] = [Self::NguyenHe, Self::Tuned, Self::ExactAverage, Self::DPsgd, Self::SgpUniform];
+    pub const ALL: [Self; 10] = [
+        Self::NguyenHe,
+        Self::Tuned,
+        Self::ExactAverage,
+        Self::BassHeuristic,
+        Self::BassOptimised,
+        Self::Matcha,
+        Self::DPsgd,
+        Self::SgpUniform,
+        Self::Exponential,
+        Self::OnePeerExponential,
+    ];
 
     /// The name in plan files and on the command line.
     #[must_use]

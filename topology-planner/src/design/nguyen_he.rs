@@ -29,6 +29,9 @@ use crate::{
 /// bring, and on all topologies tried `K*` was below `0.7 n`.
 const SWEEP_EDGES_PER_NODE: usize = 2;
 
+/// Effort of colouring: a step-3 graph has few links, and is mostly coloured optimally at once.
+const COLORING_EFFORT: u32 = 1;
+
 /// Up to this `K` a sweep goes on in any case: on small topologies to the last edge.
 const SWEEP_AT_LEAST: usize = 256;
 
@@ -132,7 +135,7 @@ pub(super) fn oriented(topology: &Topology, extra_edges: usize) -> Vec<Link> {
 fn algorithm_1(topology: &Topology, extra_edges: usize) -> StepDraft {
     let nodes = topology.node_count();
     let conflicts = ConflictGraph::new(topology, oriented(topology, extra_edges));
-    let slots = coloring::slots(conflicts.links(), &coloring::dsatur(&conflicts));
+    let slots = coloring::slots(conflicts.links(), &coloring::best(&conflicts, COLORING_EFFORT, 0).colors);
     let slots = augment(topology, slots);
     let graph = Digraph::new(nodes, slots.iter().flatten().copied());
     let (keep, links) = MixingMatrix::uniform_columns(&graph).into_parts();

@@ -1,24 +1,21 @@
 //! Why there is no plan.
 
 use super::Method;
-use crate::{plan::PlanError, topology::TopologyError};
-
-use super::MAX_ALGORITHM_1_NODES;
+use crate::{plan::PlanError, spectrum::Unresolved, topology::TopologyError};
 
 /// Why there is no plan.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DesignError {
-    /// More nodes than [`MAX_ALGORITHM_1_NODES`].
-    #[error(
-        "{nodes} nodes are too many for {method}, which takes {MAX_ALGORITHM_1_NODES}: use exact-average, or another that \
-         does not start from Algorithm 1"
-    )]
+    /// More nodes than the design can search.
+    #[error("{nodes} nodes are too many for {method}, which takes {limit}: use exact-average, which has no such limit")]
     TooManyNodes {
         /// How many there are.
         nodes: usize,
         /// The method.
         method: Method,
+        /// The most it takes.
+        limit: usize,
     },
     /// `K` is larger than the number of edges left.
     #[error("{asked} extra edges are too many: a spanning tree leaves {available} of this topology")]
@@ -62,12 +59,46 @@ pub enum DesignError {
         /// The least that is enough.
         needed: usize,
     },
+    /// The base graph lacks a link that the design is made of.
+    #[error(
+        "method {method} needs a link from {from} to {to}, which the topology does not have: use a topology of the form \
+         exponential:n=8 or complete:n=8, or a design for any topology, such as exact-average"
+    )]
+    MissingLink {
+        /// The method.
+        method: Method,
+        /// The transmitter.
+        from: String,
+        /// The receiver.
+        to: String,
+    },
+    /// The design is made for the other kind of medium.
+    #[error("method {method} schedules broadcasts: it has no plan for a point-to-point medium")]
+    BroadcastOnly {
+        /// The method.
+        method: Method,
+    },
+    /// No sequence of sampled steps joins all nodes.
+    #[error(
+        "method {method} sampled {steps} steps within {budget} slots each without joining all nodes: raise the budget"
+    )]
+    SampleDisconnected {
+        /// The method.
+        method: Method,
+        /// How many steps were sampled in one period.
+        steps: usize,
+        /// The mean number of slots allowed.
+        budget: usize,
+    },
     /// A text is not a number of extra edges.
     #[error("{text:?} is not a number of extra edges: write \"auto\" or a whole number")]
     NotExtraEdges {
         /// The text.
         text: String,
     },
+    /// A spectrum that the design is optimised by could not be computed.
+    #[error("{0}")]
+    Spectrum(Unresolved),
     /// The design does not make a plan.
     #[error(transparent)]
     Plan(#[from] PlanError),

@@ -15,7 +15,7 @@ const DRAWS: usize = 100;
 
 type Build = fn(&mut Parameters<'_>) -> Result<Topology, TopologyError>;
 
-const GENERATORS: [(&str, Build); 7] = [
+const GENERATORS: [(&str, Build); 8] = [
     ("rg", random_geometric),
     ("erdos-renyi", erdos_renyi),
     ("windmill", windmill),
@@ -23,6 +23,7 @@ const GENERATORS: [(&str, Build); 7] = [
     ("grid", grid),
     ("star", star),
     ("complete", complete),
+    ("exponential", exponential),
 ];
 
 pub(super) fn looks_like_generator(text: &str) -> bool {
@@ -83,6 +84,14 @@ fn ring(parameters: &mut Parameters<'_>) -> Result<Topology, TopologyError> {
     let n = parameters.nodes("n", 3)?;
     parameters.done()?;
     numbered(n, (0..n).map(|node| (node, (node + 1) % n)))
+}
+
+/// Node `i` joined to `i + 2^k` modulo `n`, for all `k`.
+fn exponential(parameters: &mut Parameters<'_>) -> Result<Topology, TopologyError> {
+    let n = parameters.nodes("n", 2)?;
+    parameters.done()?;
+    let offsets = std::iter::successors(Some(1), |offset| Some(2 * offset)).take_while(move |&offset| offset < n);
+    numbered(n, offsets.flat_map(|offset| (0..n).map(move |node| (node, (node + offset) % n))))
 }
 
 /// Rows and columns, each node joined to those beside, above and below it.
