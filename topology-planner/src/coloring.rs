@@ -25,6 +25,9 @@ pub const MAX_SEARCHED_LINKS: usize = 6_000;
 /// The most links for which branch and bound tries to prove a colouring optimal.
 pub const MAX_PROVED_LINKS: usize = 1_500;
 
+/// From how many links a clique is grown for a lower bound.
+const BOUND_STARTS: usize = 16;
+
 /// A proper colouring of a conflict graph, and how good it is known to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Coloring {
@@ -88,6 +91,25 @@ pub fn best(graph: &ConflictGraph<'_>, effort: u32, seed: u64) -> Coloring {
         }
     }
     found
+}
+
+/// A proven lower bound on the slots of some links that have a schedule: a clique, and up to [`MAX_PROVED_LINKS`] links as
+/// many branches of a search for a shorter schedule.
+#[must_use]
+pub fn lower_bound(graph: &ConflictGraph<'_>, schedule: &[usize], branches: usize) -> usize {
+    let slot_count = schedule.iter().max().map_or(0, |&last| last + 1);
+    let links = graph.links().len();
+    let into_one = most_links_into_one(graph);
+    if links > MAX_PROVED_LINKS || into_one >= slot_count {
+        return into_one;
+    }
+    let stored = StoredConflicts::new(graph);
+    let clique = clique::large_clique(&stored, BOUND_STARTS);
+    if clique.len() >= slot_count {
+        return clique.len();
+    }
+    let proof = exact::prove(&stored, schedule, &clique, branches);
+    if proof.is_optimal { Coloring::new(proof.colors, 0).slot_count } else { clique.len() }
 }
 
 /// A receiver hears one transmitter in a slot.

@@ -18,9 +18,10 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 pub use self::{
+    auto::{Candidate, compare, cost},
     method::{Method, UnknownMethod},
     nguyen_he::{Sweep, SweepPoint, sweep},
-    options::{DesignOptions, ExtraEdges},
+    options::{DesignOptions, ExtraEdges, FaultTolerance, Objective, UnknownChoice},
     problem::DesignError,
 };
 use crate::{
@@ -61,7 +62,7 @@ pub fn design(topology: &Topology, method: Method, options: &DesignOptions) -> R
     let order = shuffled(nodes, options.seed);
     let request = Request { topology: &topology.renumbered(&order)?, order: &order, method, options };
     let mut design = match method {
-        Method::Auto => auto::design(&request)?,
+        Method::Auto => return auto::choose(topology, options),
         Method::NguyenHe => nguyen_he::design(&request)?,
         Method::Tuned => tuned::design(&request)?,
         Method::ExactAverage => exact_average::design(&request)?,
@@ -88,6 +89,7 @@ pub fn design(topology: &Topology, method: Method, options: &DesignOptions) -> R
 
 /// What was promised holds whatever a design did about it.
 fn check_limits(plan: &Plan, method: Method, options: &DesignOptions) -> Result<(), DesignError> {
+    auto::survives(plan, options.fault_tolerance)?;
     let forecast = plan.forecast();
     let needed = forecast.slots_per_period as f64 * plan.round_length() as f64 / plan.steps().len() as f64;
     if let Some(budget) = options.budget_slots.filter(|&budget| budget as f64 + 1e-9 < needed) {

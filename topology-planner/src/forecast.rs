@@ -5,17 +5,24 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    coloring,
+    conflict_graph::ConflictGraph,
     consensus::periods_to_accuracy,
-    digraph::Digraph,
+    digraph::{Digraph, Link},
     distance,
     objective::{ln_objective_16, ln_objective_19},
     plan::{Medium, Step},
     recurrence::{RecurrenceError, recurrent_nodes},
+    resilience::Resilience,
     spectrum,
+    topology::Topology,
 };
 
 /// The name and version of the document [`Forecast::to_json`] writes.
 pub const SCHEMA: &str = "mingle.forecast/1";
+
+/// Branches of the search that proves the slots of a period's steps to be few, all steps together.
+const BOUND_BRANCHES: usize = 8_000;
 
 /// Relative difference up to which a stored number agrees with a recomputed one.
 const AGREEMENT: f64 = 1e-6;
@@ -51,6 +58,12 @@ pub struct Forecast {
     /// there are no slots or it takes too long to try.
     #[serde(rename = "slots_to_1e-2")]
     pub slots_to_1e_2: Option<usize>,
+    /// The same in periods, on any medium.
+    #[serde(rename = "periods_to_1e-2")]
+    pub periods_to_1e_2: Option<usize>,
+    /// Why these two are not known.
+    #[serde(rename = "periods_to_1e-2_note")]
+    pub periods_to_1e_2_note: Option<String>,
     /// The smallest push-sum weight a node ends with, `n` times the Perron vector. The average is 1.
     pub perron_min: Option<f64>,
     /// The largest.
@@ -58,6 +71,13 @@ pub struct Forecast {
     /// Transmissions per period: broadcasts, counted once for each slot a node transmits in; on a point-to-point medium
     /// one for each link of each step.
     pub payloads_per_period: usize,
+    /// The links of a period need no fewer slots, step by step, by what is proven; none where there are no slots. Equal to
+    /// `slots_per_period` for schedules that are known to be optimal.
+    pub slots_lower_bound: Option<usize>,
+    /// Nodes without which the others are no longer strongly connected.
+    pub critical_nodes: usize,
+    /// Links without which the graph is no longer strongly connected.
+    pub critical_links: usize,
 }
 
 /// A number of a stored forecast that is not what the plan gives.
@@ -81,7 +101,8 @@ impl Forecast {
     /// Computes the forecast of a period that has passed the checks of a plan.
     ///
     /// O(n (n + links)) for the diameter and, up to [`crate::spectrum::MAX_DENSE_NODES`] nodes, O(n^3) for the spectrum.
-    pub(crate) fn of_period(node_count: usize, medium: Medium, steps: &[Step]) -> Result<Self, RecurrenceError> {
+    pub(crate) fn of_period(base: &Topology, medium: Medium, steps: &[Step]) -> Result<Self, RecurrenceError> {
+        let node_count = base.node_count();
         let graph = Digraph::new(node_count, steps.iter().flat_map(Step::links).map(|link| link.link()));
         let modulus = spectrum::second_modulus(node_count, steps);
         let perron = spectrum::perron_weights(node_count, steps, &recurrent_nodes(node_count, steps)?).ok();
@@ -92,7 +113,8 @@ impl Forecast {
         let (max_out_degree, max_in_degree) = (graph.max_out_degree(), graph.max_in_degree());
         let lambda_2 = modulus.as_ref().ok().map(|&modulus| if modulus < 1e-9 { 0.0 } else { rounded(modulus) });
         let extreme = |pick: fn(f64, f64) -> f64| perron.iter().flatten().copied().reduce(pick).map(rounded);
-        let periods = if has_slots { periods_to_accuracy(node_count, steps, 1e-2) } else { None };
+        let periods = periods_to_accuracy(node_count, steps, 1e-2);
+        let resilience = Resilience::of(&graph);
         Ok(Self {
             slots_per_period: slots,
             links: graph.link_count(),
@@ -106,10 +128,16 @@ impl Forecast {
             slots_per_neper: lambda_2
                 .filter(|&modulus| has_slots && modulus < 1.0)
                 .map(|modulus| rounded(slots_per_neper(slots, modulus))),
-            slots_to_1e_2: periods.map(|periods| periods * slots),
+            slots_to_1e_2: periods.filter(|_| has_slots).map(|periods| periods * slots),
+            periods_to_1e_2: periods,
+            periods_to_1e_2_note: periods.is_none().then(|| "not reached within 3e8 multiplications".to_owned()),
             perron_min: extreme(f64::min),
             perron_max: extreme(f64::max),
             payloads_per_period: steps.iter().map(|step| payloads(step, medium)).sum(),
+            slots_lower_bound: has_slots
+                .then(|| steps.iter().map(|step| least_slots(base, step, BOUND_BRANCHES / steps.len())).sum()),
+            critical_nodes: resilience.critical_nodes.len(),
+            critical_links: resilience.critical_links.len(),
         })
     }
 
@@ -149,7 +177,7 @@ impl Forecast {
     }
 
     /// All fields, in the order of the file.
-    pub(crate) fn fields(&self) -> [(&'static str, Value<'_>); 14] {
+    pub(crate) fn fields(&self) -> [(&'static str, Value<'_>); 19] {
         [
             ("slots_per_period", Value::Count(Some(self.slots_per_period))),
             ("links", Value::Count(Some(self.links))),
@@ -162,9 +190,14 @@ impl Forecast {
             ("lambda_2_note", Value::Note(self.lambda_2_note.as_deref())),
             ("slots_per_neper", Value::Real(self.slots_per_neper)),
             ("slots_to_1e-2", Value::Count(self.slots_to_1e_2)),
+            ("periods_to_1e-2", Value::Count(self.periods_to_1e_2)),
+            ("periods_to_1e-2_note", Value::Note(self.periods_to_1e_2_note.as_deref())),
             ("perron_min", Value::Real(self.perron_min)),
             ("perron_max", Value::Real(self.perron_max)),
             ("payloads_per_period", Value::Count(Some(self.payloads_per_period))),
+            ("slots_lower_bound", Value::Count(self.slots_lower_bound)),
+            ("critical_nodes", Value::Count(Some(self.critical_nodes))),
+            ("critical_links", Value::Count(Some(self.critical_links))),
         ]
     }
 }
@@ -206,6 +239,19 @@ impl Value<'_> {
             _ => self == other,
         }
     }
+}
+
+/// The slots that the links of one step need at least.
+fn least_slots(base: &Topology, step: &Step, branches: usize) -> usize {
+    if step.slots().len() <= 1 {
+        return step.slots().len();
+    }
+    let links: Vec<Link> = step.links().iter().map(|link| link.link()).collect();
+    let mut schedule = vec![0; links.len()];
+    for (slot, members) in step.slots().iter().enumerate() {
+        members.iter().filter_map(|&link| step.position(link)).for_each(|at| schedule[at] = slot);
+    }
+    coloring::lower_bound(&ConflictGraph::new(base, links), &schedule, branches)
 }
 
 fn payloads(step: &Step, medium: Medium) -> usize {

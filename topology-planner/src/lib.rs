@@ -46,10 +46,11 @@ pub mod objective;
 pub mod orientation;
 pub mod plan;
 pub mod recurrence;
+pub mod resilience;
 pub mod spectrum;
 pub mod topology;
 
-pub use design::{DesignError, DesignOptions, ExtraEdges, Method, design};
+pub use design::{DesignError, DesignOptions, ExtraEdges, FaultTolerance, Method, Objective, design};
 pub use digraph::Link;
 pub use forecast::{Forecast, ForecastDifference};
 pub use plan::{Medium, Parameter, Plan, PlanError, PlanHash, Step, WeightedLink};

@@ -151,7 +151,7 @@ impl Plan {
                 Some(field) => return Err(PlanError::ForecastNotFinite { field }),
                 None => stored,
             },
-            None => Forecast::of_period(node_count, draft.medium, &steps)?,
+            None => Forecast::of_period(&draft.base, draft.medium, &steps)?,
         };
         Ok(Self {
             peers: vec![None; node_count],
@@ -164,6 +164,12 @@ impl Plan {
             steps,
             forecast,
         })
+    }
+
+    /// The same plan with one more word on how it was made.
+    pub(crate) fn with_parameter(mut self, name: &str, value: Parameter) -> Self {
+        self.parameters.insert(name.to_owned(), value);
+        self
     }
 
     /// Reads a plan file and checks all of it but the forecast, which [`Plan::forecast_differences`] compares.
@@ -330,7 +336,7 @@ impl Plan {
     ///
     /// None for a plan that exists; the check is repeated along the way.
     pub fn recompute_forecast(&self) -> Result<Forecast, PlanError> {
-        Ok(Forecast::of_period(self.node_count(), self.medium, &self.steps)?)
+        Ok(Forecast::of_period(&self.base, self.medium, &self.steps)?)
     }
 
     /// The fields of the stored forecast that are not what the steps give; none for an honest file.

@@ -32,7 +32,8 @@ pub enum Method {
 
 impl Method {
     /// All methods, in the order of the documentation.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
+        Self::Auto,
         Self::NguyenHe,
         Self::Tuned,
         Self::ExactAverage,

@@ -18,7 +18,7 @@ use crate::{
     forecast::slots_per_neper,
     minimum_degree_spanning_tree::minimum_degree_spanning_tree,
     mixing_matrix::MixingMatrix,
-    objective::ln_objective_19,
+    objective::{ln_objective_16, ln_objective_19},
     orientation::orient,
     plan::{Parameter, Step, StepDraft},
     spectrum,
@@ -114,13 +114,32 @@ pub(super) fn best(topology: &Topology) -> (usize, StepDraft) {
     let finish = |point: &SweepPoint| (point.extra_edges, algorithm_1(topology, point.extra_edges));
     let ring = sweep.best(|_| true).filter(|point| point.max_out_degree == 1).map(finish);
     // K = 0 orients a tree, where some node of three or more has two neighbours; two nodes have no other K.
-    let other = sweep.best(|point| point.max_out_degree > 1).map(finish);
+    let other = sweep.best(|point| point.max_out_degree > 1).map(finish).map(|other| better_tree(topology, other));
     match (ring, other) {
         (None, Some(other)) => other,
         (Some(ring), Some(other)) if speed(topology, &other.1) < speed(topology, &ring.1) => other,
         (Some(ring), _) => ring,
         (None, None) => (0, algorithm_1(topology, 0)),
     }
+}
+
+/// The design of the tree alone (`K = 0`), if it takes fewer slots and is no worse by eq. 16 at the end; else the given
+/// one. On dense topologies with a hub, step 4 fills up both to the same degrees and diameter, and extra edges only cost
+/// slots; eq. 19 after step 3 does not see that.
+fn better_tree(topology: &Topology, other: (usize, StepDraft)) -> (usize, StepDraft) {
+    if other.0 == 0 {
+        return other;
+    }
+    let tree = algorithm_1(topology, 0);
+    let fewer_slots = tree.slots.len() < other.1.slots.len();
+    let is_better = fewer_slots && ln_objective_16_of(topology, &tree) <= ln_objective_16_of(topology, &other.1);
+    if is_better { (0, tree) } else { other }
+}
+
+fn ln_objective_16_of(topology: &Topology, draft: &StepDraft) -> f64 {
+    let graph = Digraph::new(topology.node_count(), draft.links.iter().map(|link| link.link()));
+    let diameter = distance::diameter(&graph).unwrap_or(usize::MAX);
+    ln_objective_16(draft.slots.len(), diameter, graph.max_out_degree())
 }
 
 /// Steps 1 to 3: the oriented links.

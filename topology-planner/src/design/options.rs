@@ -24,6 +24,72 @@ pub struct DesignOptions {
     pub max_out_degree: Option<usize>,
     /// Whether links share a channel.
     pub medium: Medium,
+    /// What [`Method::Auto`](super::Method::Auto) chooses by.
+    pub objective: Objective,
+    /// Which losses the period's graph has to survive.
+    pub fault_tolerance: FaultTolerance,
+}
+
+/// What [`Method::Auto`](super::Method::Auto) chooses by; less is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Objective {
+    /// The slots of a round, for its gradient steps to be mixed once, plus slots per neper, for what they differ in to
+    /// vanish.
+    #[default]
+    Training,
+    /// Slots until all agree to 1e-2: averaging alone.
+    Agreement,
+}
+
+/// Which losses leave the rest of a period's graph strongly connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum FaultTolerance {
+    /// Any loss may cut somebody off.
+    #[default]
+    None,
+    /// The loss of any one link does not.
+    AnyLink,
+    /// The loss of any one node does not.
+    AnyNode,
+}
+
+/// A text that names no choice.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not {what}: use {choices}")]
+pub struct UnknownChoice {
+    /// The text.
+    pub text: String,
+    /// What it should have been.
+    pub what: &'static str,
+    /// What there is.
+    pub choices: &'static str,
+}
+
+impl FromStr for Objective {
+    type Err = UnknownChoice;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "training" => Ok(Self::Training),
+            "agreement" => Ok(Self::Agreement),
+            _ => Err(UnknownChoice { text: text.to_owned(), what: "an objective", choices: "training or agreement" }),
+        }
+    }
+}
+
+impl FromStr for FaultTolerance {
+    type Err = UnknownChoice;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "none" => Ok(Self::None),
+            "link" => Ok(Self::AnyLink),
+            "node" => Ok(Self::AnyNode),
+            _ => Err(UnknownChoice { text: text.to_owned(), what: "a loss to survive", choices: "none, link or node" }),
+        }
+    }
 }
 
 impl Default for DesignOptions {
@@ -36,6 +102,8 @@ impl Default for DesignOptions {
             budget_slots: None,
             max_out_degree: None,
             medium: Medium::Broadcast,
+            objective: Objective::Training,
+            fault_tolerance: FaultTolerance::None,
         }
     }
 }

@@ -96,6 +96,22 @@ pub enum DesignError {
         /// The text.
         text: String,
     },
+    /// A plan hangs on one node or link.
+    #[error(
+        "the plan of {method} hangs on {critical}: no plan of this method survives its loss; let auto find one that does"
+    )]
+    Fragile {
+        /// The method.
+        method: String,
+        /// What it cannot lose.
+        critical: String,
+    },
+    /// No method has a plan.
+    #[error("no design fits: {refusals}")]
+    NoDesign {
+        /// What each method says.
+        refusals: String,
+    },
     /// A spectrum that the design is optimised by could not be computed.
     #[error("{0}")]
     Spectrum(Unresolved),

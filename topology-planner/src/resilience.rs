@@ -1,0 +1,120 @@
+//! What the loss of one node or one link does to a graph.
+//!
+//! A node is critical when the rest is no longer strongly connected without it, a link likewise: strong articulation
+//! points and strong bridges (Italiano, Laura and Santaroni, "Finding strong bridges and strong articulation points in
+//! linear time", 2012). From any root, they are the nodes (the links, each with a node of its own in its middle) that lie
+//! on all ways from the root to some other node, or on all ways back: dominators of the graph and of its reverse.
+
+use std::collections::BTreeSet;
+
+use petgraph::{
+    algo::dominators::simple_fast,
+    graph::{DiGraph, NodeIndex},
+};
+
+use crate::digraph::{Digraph, Link};
+
+/// The nodes and links of a graph that it cannot lose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resilience {
+    /// Nodes without which the others are not strongly connected, ascending.
+    pub critical_nodes: Vec<usize>,
+    /// Links without which the graph is not strongly connected, ascending.
+    pub critical_links: Vec<Link>,
+}
+
+impl Resilience {
+    /// Finds both in a strongly connected graph. O((n + links) log (n + links)).
+    ///
+    /// ```
+    /// use mingle_planner::{Link, digraph::Digraph, resilience::Resilience};
+    /// // A path of three, both ways: all hangs on the middle, and on every link.
+    /// let links = [(0, 1), (1, 0), (1, 2), (2, 1)].map(|(from, to)| Link::new(from, to));
+    /// let path = Resilience::of(&Digraph::new(3, links));
+    /// assert_eq!(path.critical_nodes, [1]);
+    /// assert_eq!(path.critical_links.len(), 4);
+    /// ```
+    #[must_use]
+    pub fn of(graph: &Digraph) -> Self {
+        let nodes = graph.node_count();
+        let links: Vec<Link> = graph.links().collect();
+        let mut dominators = inner_dominators(nodes, &links);
+        let reversed: Vec<Link> = links.iter().map(|link| link.reversed()).collect();
+        dominators.extend(inner_dominators(nodes, &reversed));
+        let mut critical_nodes: Vec<usize> = dominators.iter().copied().filter(|&at| 0 < at && at < nodes).collect();
+        if nodes > 2 && !stays_connected_without(graph, 0) {
+            critical_nodes.insert(0, 0);
+        }
+        let critical_links = dominators.into_iter().filter(|&at| at >= nodes).map(|at| links[at - nodes]).collect();
+        Self { critical_nodes, critical_links }
+    }
+}
+
+/// The nodes, and the middles of the links numbered after the nodes, that lie on all ways from node 0 to another node.
+fn inner_dominators(nodes: usize, links: &[Link]) -> BTreeSet<usize> {
+    let edges = links.iter().enumerate().flat_map(|(at, link)| {
+        let middle = nodes + at;
+        [(link.from, middle), (middle, link.to)]
+    });
+    let graph: DiGraph<(), ()> = DiGraph::from_edges(edges.map(|(from, to)| (from as u32, to as u32)));
+    let dominators = simple_fast(&graph, NodeIndex::new(0));
+    // Who dominates another node dominates a node at once or through links: climb over middles that dominate nodes.
+    let above = |node: usize| {
+        let strict = dominators.strict_dominators(NodeIndex::new(node)).into_iter().flatten();
+        strict.map(NodeIndex::index).take_while(move |&at| at != 0).collect::<Vec<_>>()
+    };
+    let mut found = BTreeSet::new();
+    for node in 1..nodes {
+        for at in above(node) {
+            // What lies above a dominator was, or will be, met from it.
+            if !found.insert(at) && at < nodes {
+                break;
+            }
+        }
+    }
+    found
+}
+
+/// Whether the graph without one node is strongly connected.
+fn stays_connected_without(graph: &Digraph, lost: usize) -> bool {
+    let number = |node: usize| if node > lost { node - 1 } else { node };
+    let links = graph.links().filter(|link| link.from != lost && link.to != lost);
+    let rest = Digraph::new(graph.node_count() - 1, links.map(|link| Link::new(number(link.from), number(link.to))));
+    rest.first_cut_off().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+
+    fn by_removal(graph: &Digraph) -> Resilience {
+        let nodes = graph.node_count();
+        let is_critical = |&link: &Link| {
+            let rest = Digraph::new(nodes, graph.links().filter(|&other| other != link));
+            rest.first_cut_off().is_some()
+        };
+        Resilience {
+            critical_nodes: (0..nodes).filter(|&lost| nodes > 2 && !stays_connected_without(graph, lost)).collect(),
+            critical_links: graph.links().filter(is_critical).collect(),
+        }
+    }
+
+    #[test]
+    fn dominators_find_what_removing_each_node_and_link_finds() {
+        for seed in 0..200 {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            let nodes = 2 + (rng.next_u32() % 12) as usize;
+            let mut graph = Digraph::new(nodes, (0..nodes).map(|node| Link::new(node, (node + 1) % nodes)));
+            for _ in 0..rng.next_u32() % 30 {
+                let (from, to) = (rng.next_u32() as usize % nodes, rng.next_u32() as usize % nodes);
+                if from != to {
+                    graph.insert(Link::new(from, to));
+                }
+            }
+            assert_eq!(Resilience::of(&graph), by_removal(&graph), "seed {seed}");
+        }
+    }
+}
