@@ -170,6 +170,7 @@ fn by_hand() -> Plan {
         steps: vec![turn, hand_on],
         local_steps: 0,
         round_length: None,
+        network: None,
     })
     .expect("the plan is sound")
 }

@@ -79,6 +79,7 @@ pub fn design(topology: &Topology, method: Method, options: &DesignOptions) -> R
         method: method.name().to_owned(),
         parameters: design.parameters.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         medium: options.medium,
+        network: options.network.clone(),
         steps: design.steps,
         local_steps: options.local_steps,
         round_length: design.round_length,
@@ -95,12 +96,24 @@ fn check_limits(plan: &Plan, method: Method, options: &DesignOptions) -> Result<
     if let Some(budget) = options.budget_slots.filter(|&budget| budget as f64 + 1e-9 < needed) {
         return Err(DesignError::BudgetSlots { method, budget, needed: needed.ceil() as usize });
     }
+    check_upload(plan, method, options)?;
     match options.max_out_degree {
         Some(limit) if limit < forecast.max_out_degree => {
             Err(DesignError::DegreeLimit { method, limit, needed: forecast.max_out_degree })
         }
         _ => Ok(()),
     }
+}
+
+/// The promise on bytes, per round on average over the period.
+fn check_upload(plan: &Plan, method: Method, options: &DesignOptions) -> Result<(), DesignError> {
+    let Some(limit) = options.max_upload_bytes else {
+        return Ok(());
+    };
+    let per_period = plan.forecast().bytes_per_node_per_period.ok_or(DesignError::UploadWithoutNetwork)?;
+    let rounds = plan.steps().len() / plan.round_length();
+    let needed = (per_period as u64).div_ceil(rounds as u64);
+    if needed > limit { Err(DesignError::Upload { method, limit, needed }) } else { Ok(()) }
 }
 
 /// What is asked of a design: the topology, its nodes shuffled by the seed, and the options.

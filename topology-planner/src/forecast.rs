@@ -10,6 +10,7 @@ use crate::{
     consensus::periods_to_accuracy,
     digraph::{Digraph, Link},
     distance,
+    network::Network,
     objective::{ln_objective_16, ln_objective_19},
     plan::{Medium, Step},
     recurrence::{RecurrenceError, recurrent_nodes},
@@ -78,6 +79,13 @@ pub struct Forecast {
     pub critical_nodes: usize,
     /// Links without which the graph is no longer strongly connected.
     pub critical_links: usize,
+    /// How long a period takes to mix; none without link measurements.
+    pub seconds_per_period: Option<f64>,
+    /// How long it takes to average a random start to within 1 %, in whole periods.
+    #[serde(rename = "seconds_to_1e-2")]
+    pub seconds_to_1e_2: Option<f64>,
+    /// The most bytes that a node sends in a period; none without link measurements.
+    pub bytes_per_node_per_period: Option<usize>,
 }
 
 /// A number of a stored forecast that is not what the plan gives.
@@ -101,7 +109,12 @@ impl Forecast {
     /// Computes the forecast of a period that has passed the checks of a plan.
     ///
     /// O(n (n + links)) for the diameter and, up to [`crate::spectrum::MAX_DENSE_NODES`] nodes, O(n^3) for the spectrum.
-    pub(crate) fn of_period(base: &Topology, medium: Medium, steps: &[Step]) -> Result<Self, RecurrenceError> {
+    pub(crate) fn of_period(
+        base: &Topology,
+        medium: Medium,
+        network: Option<&Network>,
+        steps: &[Step],
+    ) -> Result<Self, RecurrenceError> {
         let node_count = base.node_count();
         let graph = Digraph::new(node_count, steps.iter().flat_map(Step::links).map(|link| link.link()));
         let modulus = spectrum::second_modulus(node_count, steps);
@@ -115,6 +128,7 @@ impl Forecast {
         let extreme = |pick: fn(f64, f64) -> f64| perron.iter().flatten().copied().reduce(pick).map(rounded);
         let periods = periods_to_accuracy(node_count, steps, 1e-2);
         let resilience = Resilience::of(&graph);
+        let seconds = network.map(|network| network.seconds_per_period(steps, medium));
         Ok(Self {
             slots_per_period: slots,
             links: graph.link_count(),
@@ -138,6 +152,10 @@ impl Forecast {
                 .then(|| steps.iter().map(|step| least_slots(base, step, BOUND_BRANCHES / steps.len())).sum()),
             critical_nodes: resilience.critical_nodes.len(),
             critical_links: resilience.critical_links.len(),
+            seconds_per_period: seconds.map(rounded),
+            seconds_to_1e_2: seconds.zip(periods).map(|(seconds, periods)| rounded(seconds * periods as f64)),
+            bytes_per_node_per_period: network
+                .map(|network| most_sent(node_count, steps, medium).saturating_mul(network.payload_bytes as usize)),
         })
     }
 
@@ -177,7 +195,7 @@ impl Forecast {
     }
 
     /// All fields, in the order of the file.
-    pub(crate) fn fields(&self) -> [(&'static str, Value<'_>); 19] {
+    pub(crate) fn fields(&self) -> [(&'static str, Value<'_>); 22] {
         [
             ("slots_per_period", Value::Count(Some(self.slots_per_period))),
             ("links", Value::Count(Some(self.links))),
@@ -198,6 +216,9 @@ impl Forecast {
             ("slots_lower_bound", Value::Count(self.slots_lower_bound)),
             ("critical_nodes", Value::Count(Some(self.critical_nodes))),
             ("critical_links", Value::Count(Some(self.critical_links))),
+            ("seconds_per_period", Value::Real(self.seconds_per_period)),
+            ("seconds_to_1e-2", Value::Real(self.seconds_to_1e_2)),
+            ("bytes_per_node_per_period", Value::Count(self.bytes_per_node_per_period)),
         ]
     }
 }
@@ -254,17 +275,29 @@ fn least_slots(base: &Topology, step: &Step, branches: usize) -> usize {
     coloring::lower_bound(&ConflictGraph::new(base, links), &schedule, branches)
 }
 
+/// All payloads of a step.
 fn payloads(step: &Step, medium: Medium) -> usize {
+    let mut count = 0;
+    for_each_payload(step, medium, |_| count += 1);
+    count
+}
+
+/// The most payloads that one node sends in a period.
+pub(crate) fn most_sent(node_count: usize, steps: &[Step], medium: Medium) -> usize {
+    let mut sent = vec![0; node_count];
+    steps.iter().for_each(|step| for_each_payload(step, medium, |node| sent[node] += 1));
+    sent.into_iter().max().unwrap_or(0)
+}
+
+/// Calls `visit` with the sender of every payload: a broadcast counts once, however many receive it.
+fn for_each_payload(step: &Step, medium: Medium, mut visit: impl FnMut(usize)) {
     if medium == Medium::PointToPoint {
-        return step.links().len();
+        return step.links().iter().for_each(|link| visit(link.from));
     }
-    let transmitters = |slot: &Vec<crate::Link>| {
-        let mut from: Vec<usize> = slot.iter().map(|link| link.from).collect();
-        from.sort_unstable();
-        from.dedup();
-        from.len()
-    };
-    step.slots().iter().map(transmitters).sum()
+    for slot in step.slots() {
+        // Links are ascending within a slot: those of one transmitter stand together.
+        slot.chunk_by(|a, b| a.from == b.from).for_each(|of_one| visit(of_one[0].from));
+    }
 }
 
 /// The number to 10 significant digits.

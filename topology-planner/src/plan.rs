@@ -23,6 +23,7 @@ pub use self::{
 };
 use crate::{
     forecast::{Forecast, ForecastDifference},
+    network::Network,
     topology::Topology,
 };
 
@@ -52,6 +53,7 @@ pub struct Plan {
     method: String,
     parameters: BTreeMap<String, Parameter>,
     medium: Medium,
+    network: Option<Network>,
     steps: Vec<Step>,
     local_steps: u32,
     round_length: usize,
@@ -69,6 +71,8 @@ pub struct PlanDraft {
     pub parameters: BTreeMap<String, Parameter>,
     /// Whether links share a channel.
     pub medium: Medium,
+    /// What the links can carry, where it is known.
+    pub network: Option<Network>,
     /// The period.
     pub steps: Vec<StepDraft>,
     /// Gradient steps per round, taken at its start.
@@ -151,7 +155,7 @@ impl Plan {
                 Some(field) => return Err(PlanError::ForecastNotFinite { field }),
                 None => stored,
             },
-            None => Forecast::of_period(&draft.base, draft.medium, &steps)?,
+            None => Forecast::of_period(&draft.base, draft.medium, draft.network.as_ref(), &steps)?,
         };
         Ok(Self {
             peers: vec![None; node_count],
@@ -159,6 +163,7 @@ impl Plan {
             method: draft.method,
             parameters: draft.parameters,
             medium: draft.medium,
+            network: draft.network,
             local_steps: draft.local_steps,
             round_length: draft.round_length.unwrap_or(steps.len()),
             steps,
@@ -305,6 +310,12 @@ impl Plan {
         self.medium
     }
 
+    /// What the links can carry, where it is known.
+    #[must_use]
+    pub const fn network(&self) -> Option<&Network> {
+        self.network.as_ref()
+    }
+
     /// The period, at least one step.
     #[must_use]
     pub fn steps(&self) -> &[Step] {
@@ -336,7 +347,7 @@ impl Plan {
     ///
     /// None for a plan that exists; the check is repeated along the way.
     pub fn recompute_forecast(&self) -> Result<Forecast, PlanError> {
-        Ok(Forecast::of_period(&self.base, self.medium, &self.steps)?)
+        Ok(Forecast::of_period(&self.base, self.medium, self.network.as_ref(), &self.steps)?)
     }
 
     /// The fields of the stored forecast that are not what the steps give; none for an honest file.

@@ -197,7 +197,7 @@ fn designs_meet_every_invariant() {
             // [NH] Lemma 4.4, on our own step-3 graph: each conflict is at one of the two ends' neighbourhoods.
             let around = (0..topology.node_count()).map(|node| topology.neighbors(node).len()).max().unwrap() + 1;
             assert!(conflict_degree <= around * (step_3.max_in_degree() + step_3.max_out_degree()), "{what}");
-            let tau = coloring::dsatur(&conflicts).into_iter().max().unwrap() + 1;
+            let tau = coloring::best(&conflicts, 1, 0).slot_count;
             let forecast = plan.forecast();
             assert_eq!(forecast.slots_per_period, tau, "{what}: step 4 costs no slot");
             let before = usize::from(Distances::of(&step_3).diameter());
@@ -256,6 +256,7 @@ fn plan_of(base: &Topology, links: &[Link], slots: &[Vec<Link>]) -> Plan {
         steps: vec![StepDraft { keep, links, slots: slots.to_vec() }],
         local_steps: 1,
         round_length: None,
+        network: None,
     })
     .unwrap()
 }

@@ -46,6 +46,7 @@ fn the_plan_file_is_compact_and_readable() {
     "interference": null
   },
   "medium": "broadcast",
+  "network": null,
   "steps": [
     {
       "keep": [
@@ -78,9 +79,17 @@ fn the_plan_file_is_compact_and_readable() {
     "lambda_2_note": null,
     "slots_per_neper": 4.328085123,
     "slots_to_1e-2": 21,
+    "periods_to_1e-2": 7,
+    "periods_to_1e-2_note": null,
     "perron_min": 0.8571428571,
     "perron_max": 1.285714286,
-    "payloads_per_period": 3
+    "payloads_per_period": 3,
+    "slots_lower_bound": 3,
+    "critical_nodes": 1,
+    "critical_links": 4,
+    "seconds_per_period": null,
+    "seconds_to_1e-2": null,
+    "bytes_per_node_per_period": null
   }
 }
 "#;
@@ -140,11 +149,11 @@ fn hand_edits_are_refused_with_the_place_they_are_at() {
 fn unknown_and_missing_keys_are_refused_with_line_and_column() {
     for (from, to, line, message) in [
         ("\"medium\": \"broadcast\",", "\"medium\": \"broadcast\", \"color\": 1,", 16, "unknown field `color`"),
-        ("\"local_steps\": 1,\n", "", 52, "missing field `local_steps`"),
+        ("\"local_steps\": 1,\n", "", 61, "missing field `local_steps`"),
         ("\"interference\": null", "\"interferense\": null", 14, "unknown field `interferense`"),
-        ("\"diameter\": 2,", "\"diameter\": 2, \"radius\": 1,", 42, "unknown field `radius`"),
-        ("\"format\": \"mingle-plan/1\",\n", "", 52, "missing field `format`"),
-        ("\"local_steps\": 1", "\"local_steps\": -1", 35, "invalid value"),
+        ("\"diameter\": 2,", "\"diameter\": 2, \"radius\": 1,", 43, "unknown field `radius`"),
+        ("\"format\": \"mingle-plan/1\",\n", "", 61, "missing field `format`"),
+        ("\"local_steps\": 1", "\"local_steps\": -1", 36, "invalid value"),
     ] {
         let error = Plan::from_json(&edited(from, to)).unwrap_err();
         let PlanError::Json { line: found, message: said, .. } = &error else { panic!("{error}") };
@@ -265,6 +274,7 @@ fn gather_and_scatter() -> PlanDraft {
         ],
         local_steps: 4,
         round_length: None,
+        network: None,
     }
 }
 

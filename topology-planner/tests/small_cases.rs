@@ -179,8 +179,8 @@ fn a_directed_ring_is_taken_where_the_topology_is_a_ring_and_it_mixes_faster() {
 }
 
 #[test]
-fn two_nodes_exchange_halves_in_two_slots_whatever_the_method() {
-    for method in Method::ALL {
+fn two_nodes_exchange_halves_in_two_slots_by_every_design_of_one_step() {
+    for method in [Method::NguyenHe, Method::Tuned, Method::DPsgd, Method::SgpUniform, Method::Exponential] {
         let plan = design(&generate("complete:n=2"), method, &DesignOptions::default()).unwrap();
         let step = &plan.steps()[0];
         assert_eq!(step.keep(), [0.5, 0.5]);
@@ -203,17 +203,17 @@ fn the_same_seed_gives_the_same_bits_and_another_seed_another_plan() {
 #[test]
 fn plan_hashes_do_not_change_from_build_to_build() {
     let pins = [
-        ("rg:n=33,r=0.5,seed=0", Method::NguyenHe, "ee2a3f04a3872d55b63d396c4ab4a3a9294a989ebc1b8f25b583e220a613c3c2"),
+        ("rg:n=33,r=0.5,seed=0", Method::NguyenHe, "fa717205aa798e0de46aab884b808dd1af087d485f183332fce383942e7c5c00"),
         (
             "windmill:cliques=2,size=6",
             Method::NguyenHe,
-            "fa68054a8c98067c79d63dbb18a8bc1b8f0a6f52507e1cd79c58c4dc28e6d699",
+            "f54b97fd17ef48f42f077995d0542efbca76fdd0ccd57553a126c407ddefbca3",
         ),
-        ("grid:rows=4,cols=4", Method::DPsgd, "4e3e03b35b11d859a8699c10d803b05c734e83e399b4b9215e805c2c79a5fb60"),
+        ("grid:rows=4,cols=4", Method::DPsgd, "1fd2b7668675702f8cf8ff527526fffa381bcbe6dec615fd273634793ca5afe6"),
         (
             "erdos-renyi:n=20,p=0.3,seed=1",
             Method::SgpUniform,
-            "2e2eb80a6a463263e3c09c2e04fcfbbc7ee567af566ea30c397fed9a27e5f176",
+            "11d3d8b98f55b6b66f4552e1dd2ecee7255ad4463a17dfd34e6d9e68f243c0af",
         ),
     ];
     let digest = |(expression, method, _)| {

@@ -20,7 +20,7 @@ use crate::{
     mixing_matrix::MixingMatrix,
     objective::{ln_objective_16, ln_objective_19},
     orientation::orient,
-    plan::{Parameter, Step, StepDraft},
+    plan::{Medium, Parameter, Step, StepDraft},
     spectrum,
     topology::Topology,
 };
@@ -94,7 +94,7 @@ pub fn sweep(topology: &Topology) -> Sweep {
 /// Algorithm 1 with the given `K`, or with `K*`.
 pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
     let topology = request.topology;
-    let (extra_edges, step) = match request.options.extra_edges {
+    let (extra_edges, mut step) = match request.options.extra_edges {
         ExtraEdges::Exactly(asked) => {
             let available = topology.edges().len() + 1 - topology.node_count();
             if asked > available {
@@ -104,6 +104,9 @@ pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
         }
         ExtraEdges::Auto => best(topology),
     };
+    if request.options.medium == Medium::PointToPoint {
+        step.slots.clear();
+    }
     let parameters = vec![("extra_edges", Parameter::Whole(extra_edges as u64))];
     Ok(Design { parameters, ..Design::fixed(step) })
 }

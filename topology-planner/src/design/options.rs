@@ -3,10 +3,10 @@
 use std::{fmt, str::FromStr};
 
 use super::DesignError;
-use crate::plan::Medium;
+use crate::{network::Network, plan::Medium};
 
 /// What a design needs besides the topology.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct DesignOptions {
     /// `K` of Algorithm 1; a choice of [`Method::NguyenHe`](super::Method::NguyenHe) only.
     pub extra_edges: ExtraEdges,
@@ -24,6 +24,10 @@ pub struct DesignOptions {
     pub max_out_degree: Option<usize>,
     /// Whether links share a channel.
     pub medium: Medium,
+    /// What the links can carry, for a forecast in seconds and bytes. Of the topology as it is given.
+    pub network: Option<Network>,
+    /// The most bytes a node may send in a round; needs a network, which knows the size of a payload.
+    pub max_upload_bytes: Option<u64>,
     /// What [`Method::Auto`](super::Method::Auto) chooses by.
     pub objective: Objective,
     /// Which losses the period's graph has to survive.
@@ -102,6 +106,8 @@ impl Default for DesignOptions {
             budget_slots: None,
             max_out_degree: None,
             medium: Medium::Broadcast,
+            network: None,
+            max_upload_bytes: None,
             objective: Objective::Training,
             fault_tolerance: FaultTolerance::None,
         }

@@ -96,6 +96,22 @@ pub enum DesignError {
         /// The text.
         text: String,
     },
+    /// A node would send more than it may.
+    #[error(
+        "method {method} has a node send {needed} bytes in a round, more than the {limit} allowed: raise the limit, lower \
+         the number of receivers, or try another method"
+    )]
+    Upload {
+        /// The method.
+        method: Method,
+        /// The bytes allowed.
+        limit: u64,
+        /// The bytes needed.
+        needed: u64,
+    },
+    /// A limit in bytes without the size of a payload.
+    #[error("a limit on uploads needs link measurements and the size of a payload: give both")]
+    UploadWithoutNetwork,
     /// A plan hangs on one node or link.
     #[error(
         "the plan of {method} hangs on {critical}: no plan of this method survives its loss; let auto find one that does"

@@ -22,6 +22,7 @@ pub(super) fn check(draft: &PlanDraft) -> Result<Vec<Step>, PlanError> {
     if draft.steps.len() > MAX_STEPS {
         return Err(PlanError::TooManySteps { steps: draft.steps.len() });
     }
+    draft.network.as_ref().map_or(Ok(()), |network| network.check(&draft.base))?;
     check_round_length(draft.round_length, draft.steps.len())?;
     let links = draft.steps.iter().map(|step| step.links.len()).sum();
     if links > MAX_LINKS {

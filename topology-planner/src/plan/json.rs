@@ -8,6 +8,7 @@ use super::{FORMAT, Medium, Parameter, Plan, PlanDraft, PlanError, check, step};
 use crate::{
     digraph::Link,
     forecast::Forecast,
+    network::{MeasuredLink, Network},
     topology::{MAX_EDGES, MAX_NODES, Topology, TopologyError},
 };
 
@@ -25,6 +26,8 @@ struct Document {
     nodes: Vec<NodeDocument>,
     base: BaseDocument,
     medium: Medium,
+    #[serde(default)]
+    network: Option<NetworkDocument>,
     steps: Vec<StepDocument>,
     local_steps: u32,
     /// Mixing steps from one training to the next; the whole period when left out.
@@ -72,6 +75,28 @@ struct StepDocument {
     slots: Vec<Vec<(usize, usize)>>,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NetworkDocument {
+    payload_bytes: u64,
+    /// From, to, round-trip time in ms, Mbit/s, loss.
+    links: Vec<(u32, u32, f64, f64, f64)>,
+    upload_mbit_s: Vec<Option<f64>>,
+    download_mbit_s: Vec<Option<f64>>,
+}
+
+impl From<NetworkDocument> for Network {
+    fn from(document: NetworkDocument) -> Self {
+        let link = |(from, to, rtt_ms, mbit_s, loss)| MeasuredLink { from, to, rtt_ms, mbit_s, loss };
+        Self {
+            payload_bytes: document.payload_bytes,
+            links: document.links.into_iter().map(link).collect(),
+            upload_mbit_s: document.upload_mbit_s,
+            download_mbit_s: document.download_mbit_s,
+        }
+    }
+}
+
 /// Reads and checks a plan file.
 pub(super) fn read(text: &str) -> Result<Plan, PlanError> {
     let version: FormatOnly = serde_json::from_str(text).map_err(|error| json_error(&error))?;
@@ -85,6 +110,7 @@ pub(super) fn read(text: &str) -> Result<Plan, PlanError> {
         method: document.method,
         parameters: document.parameters.into_iter().map(|(name, value)| (name, value.into())).collect(),
         medium: document.medium,
+        network: document.network.map(Network::from),
         steps: document.steps.into_iter().map(StepDocument::into_draft).collect(),
         local_steps: document.local_steps,
         round_length: document.round_length,
@@ -180,12 +206,13 @@ pub(super) fn write(plan: &Plan) -> String {
     let forecast = plan.forecast.fields().map(|(name, value)| format!("    \"{name}\": {}", value.json())).join(",\n");
     let interference =
         plan.base.interference_edges().map_or_else(|| "null".to_owned(), |edges| wrapped(edges.iter().map(pair), 4));
+    let network = plan.network.as_ref().map_or_else(|| "null".to_owned(), network_text);
     let mut out = String::new();
     // Writing to a String cannot fail.
     let _ = write!(
         out,
         "{{\n  \"format\": \"{FORMAT}\",\n  \"method\": {},\n  \"parameters\": {{ {} }},\n  \"nodes\": {},\n  \
-         \"base\": {{\n    \"edges\": {},\n    \"interference\": {interference}\n  }},\n  \"medium\": \"{medium}\",\n  \
+         \"base\": {{\n    \"edges\": {},\n    \"interference\": {interference}\n  }},\n  \"medium\": \"{medium}\",\n  \"network\": {network},\n  \
          \"steps\": [\n{}\n  ],\n  \"local_steps\": {},\n  \"round_length\": {},\n  \"forecast\": {{\n{forecast}\n  }}\n}}\n",
         quoted(&plan.method),
         parameters.collect::<Vec<_>>().join(", "),
@@ -196,6 +223,22 @@ pub(super) fn write(plan: &Plan) -> String {
         plan.round_length,
     );
     out
+}
+
+fn network_text(network: &Network) -> String {
+    let link = |link: &MeasuredLink| {
+        let numbers = [link.rtt_ms, link.mbit_s, link.loss].map(real).join(", ");
+        format!("[{}, {}, {numbers}]", link.from, link.to)
+    };
+    let limits =
+        |limits: &[Option<f64>]| wrapped(limits.iter().map(|limit| limit.map_or_else(|| "null".to_owned(), real)), 4);
+    format!(
+        "{{\n    \"payload_bytes\": {},\n    \"links\": {},\n    \"upload_mbit_s\": {},\n    \"download_mbit_s\": {}\n  }}",
+        network.payload_bytes,
+        per_line(network.links.iter().map(link), 4),
+        limits(&network.upload_mbit_s),
+        limits(&network.download_mbit_s),
+    )
 }
 
 fn step_text(step: &step::Step) -> String {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{FORMAT, MAX_WIRE_BYTES, Medium, Parameter, Plan, PlanDraft, PlanError, json, step};
-use crate::{digraph::Link, forecast::Forecast};
+use crate::{digraph::Link, forecast::Forecast, network::Network};
 
 #[derive(Serialize, Deserialize)]
 struct WirePlan {
@@ -19,6 +19,7 @@ struct WirePlan {
     edges: Vec<(u32, u32)>,
     interference: Option<Vec<(u32, u32)>>,
     medium: Medium,
+    network: Option<Network>,
     steps: Vec<WireStep>,
     local_steps: u32,
     round_length: u32,
@@ -49,6 +50,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Plan, PlanError> {
         method: wire.method,
         parameters: wire.parameters,
         medium: wire.medium,
+        network: wire.network,
         steps: steps.map(|(number, step)| step.into_draft(number)).collect::<Result<_, _>>()?,
         local_steps: wire.local_steps,
         round_length: Some(wire.round_length as usize),
@@ -67,6 +69,7 @@ pub(super) fn write(plan: &Plan) -> Vec<u8> {
         edges: narrowed(plan.base.edges()),
         interference: plan.base.interference_edges().map(narrowed),
         medium: plan.medium,
+        network: plan.network.clone(),
         steps: plan.steps.iter().map(WireStep::of).collect(),
         local_steps: plan.local_steps,
         // At most the number of steps, which is bounded by MAX_STEPS.

@@ -1,0 +1,234 @@
+//! What the network under a plan can carry, and how long a period takes on it.
+//!
+//! Every link has a round-trip time, a bandwidth and a loss, nodes may have limits of their own, and a payload has a size.
+//! On a point-to-point medium all links of a step send at once and share what a node can send and receive by max-min
+//! fairness (Bertsekas and Gallager, "Data networks", 1992, section 6.5.2): rates grow together, and a link stops growing
+//! when its own bandwidth, its sender's upload or its receiver's download is used up. A step lasts until its last payload
+//! has arrived. On a broadcast medium a slot lasts until its slowest receiver has the payload.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    plan::{Medium, Step, WeightedLink},
+    topology::Topology,
+};
+
+/// What is known of one directed link.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeasuredLink {
+    /// The sender.
+    pub from: u32,
+    /// The receiver.
+    pub to: u32,
+    /// Round-trip time in milliseconds.
+    pub rtt_ms: f64,
+    /// Bandwidth in 10^6 bits per second.
+    pub mbit_s: f64,
+    /// The fraction of packets that are lost, and sent again.
+    pub loss: f64,
+}
+
+/// What a network can carry, and the size of what it carries.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    /// The size of one payload.
+    pub payload_bytes: u64,
+    /// Both directions of every edge of the base graph, ordered by sender, then receiver.
+    pub links: Vec<MeasuredLink>,
+    /// What each node can send, in 10^6 bits per second; none without a limit.
+    pub upload_mbit_s: Vec<Option<f64>>,
+    /// What each node can receive.
+    pub download_mbit_s: Vec<Option<f64>>,
+}
+
+/// A link, and how long its payload takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SlowLink {
+    /// The sender.
+    pub from: usize,
+    /// The receiver.
+    pub to: usize,
+    /// From the start of its step or slot to the arrival of the payload.
+    pub seconds: f64,
+}
+
+/// Why a network does not fit a base graph.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NetworkError {
+    /// A link out of order, twice, missing, or not of the base graph.
+    #[error(
+        "network.links: entry {index} should be the link from {from} to {to}: one for each direction of each edge, ascending"
+    )]
+    Links {
+        /// The first that is wrong.
+        index: usize,
+        /// The sender that belongs there.
+        from: usize,
+        /// The receiver that belongs there.
+        to: usize,
+    },
+    /// Too many or too few entries.
+    #[error("network.{field} has {found} entries: it needs {expected}")]
+    Length {
+        /// The list.
+        field: &'static str,
+        /// How many there are.
+        found: usize,
+        /// How many there should be.
+        expected: usize,
+    },
+    /// A number that nothing could be computed from.
+    #[error("the {what} of {of} is {value}: it must be {must}")]
+    Number {
+        /// Of what kind.
+        what: &'static str,
+        /// Of which link or node.
+        of: String,
+        /// What it is.
+        value: String,
+        /// What it may be.
+        must: &'static str,
+    },
+}
+
+impl Network {
+    /// Checks that the network is that of a base graph, and its numbers are numbers.
+    pub(crate) fn check(&self, base: &Topology) -> Result<(), NetworkError> {
+        let nodes = base.node_count();
+        for (field, found) in
+            [("upload_mbit_s", self.upload_mbit_s.len()), ("download_mbit_s", self.download_mbit_s.len())]
+        {
+            if found != nodes {
+                return Err(NetworkError::Length { field, found, expected: nodes });
+            }
+        }
+        let expected = 2 * base.edges().len();
+        if self.links.len() != expected {
+            return Err(NetworkError::Length { field: "links", found: self.links.len(), expected });
+        }
+        let pairs = (0..nodes).flat_map(|from| base.neighbors(from).iter().map(move |&to| (from, to)));
+        for (index, ((from, to), link)) in pairs.zip(&self.links).enumerate() {
+            if (link.from as usize, link.to as usize) != (from, to) {
+                return Err(NetworkError::Links { index, from, to });
+            }
+            link.check(|| format!("the link from {} to {}", base.names()[from], base.names()[to]))?;
+        }
+        for (what, limits) in [("upload", &self.upload_mbit_s), ("download", &self.download_mbit_s)] {
+            for (limit, name) in limits.iter().zip(base.names()) {
+                limit.map_or(Ok(()), |limit| check_rate(what, limit, || format!("node {name}")))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn link(&self, from: usize, to: usize) -> Option<&MeasuredLink> {
+        let key = |link: &MeasuredLink| (link.from as usize, link.to as usize);
+        self.links.binary_search_by_key(&(from, to), key).ok().map(|at| &self.links[at])
+    }
+
+    /// How long each payload of a step takes, in the order of its links.
+    ///
+    /// O(links) times the number of different bottlenecks.
+    #[must_use]
+    pub fn arrivals(&self, step: &Step, medium: Medium) -> Vec<SlowLink> {
+        let links = step.links();
+        let caps: Vec<f64> =
+            links.iter().map(|link| self.link(link.from, link.to).map_or(0.0, |link| link.mbit_s)).collect();
+        let rates = match medium {
+            Medium::PointToPoint => self.fair_rates(links, &caps),
+            // One transmission serves all receivers: it is not shared.
+            Medium::Broadcast => {
+                let upload = |link: &WeightedLink| self.upload_mbit_s[link.from].unwrap_or(f64::INFINITY);
+                links.iter().zip(&caps).map(|(link, &cap)| cap.min(upload(link))).collect()
+            }
+        };
+        let arrival = |(link, rate): (&WeightedLink, f64)| {
+            let known = self.link(link.from, link.to);
+            let (rtt_ms, loss) = known.map_or((0.0, 0.0), |known| (known.rtt_ms, known.loss));
+            let bits = 8.0 * self.payload_bytes as f64 / (1.0 - loss);
+            SlowLink { from: link.from, to: link.to, seconds: rtt_ms / 2_000.0 + bits / (rate * 1e6) }
+        };
+        links.iter().zip(rates).map(arrival).collect()
+    }
+
+    /// How long a period takes: its steps one after the other, on a broadcast medium slot by slot.
+    #[must_use]
+    pub fn seconds_per_period(&self, steps: &[Step], medium: Medium) -> f64 {
+        let latest =
+            |arrivals: &mut dyn Iterator<Item = &SlowLink>| arrivals.map(|link| link.seconds).fold(0.0, f64::max);
+        let of_step = |step: &Step| {
+            let arrivals = self.arrivals(step, medium);
+            match medium {
+                Medium::PointToPoint => latest(&mut arrivals.iter()),
+                Medium::Broadcast => {
+                    let slot = |slot: &Vec<crate::Link>| {
+                        latest(&mut slot.iter().filter_map(|&link| step.position(link)).map(|at| &arrivals[at]))
+                    };
+                    step.slots().iter().map(slot).sum()
+                }
+            }
+        };
+        steps.iter().map(of_step).sum()
+    }
+
+    /// The link whose payload takes longest in a period, the first among equals.
+    #[must_use]
+    pub fn slowest_link(&self, steps: &[Step], medium: Medium) -> Option<SlowLink> {
+        let arrivals = steps.iter().flat_map(|step| self.arrivals(step, medium));
+        arrivals.reduce(|slowest, link| if link.seconds > slowest.seconds { link } else { slowest })
+    }
+
+    /// Max-min fair rates of links that all send at once.
+    fn fair_rates(&self, links: &[WeightedLink], caps: &[f64]) -> Vec<f64> {
+        let nodes = self.upload_mbit_s.len();
+        // A resource is a node's upload, or after those a node's download.
+        let limits = self.upload_mbit_s.iter().chain(&self.download_mbit_s);
+        let mut left: Vec<f64> = limits.map(|limit| limit.unwrap_or(f64::INFINITY)).collect();
+        let mut users = vec![0_usize; 2 * nodes];
+        let resources = |link: &WeightedLink| [link.from, nodes + link.to];
+        links.iter().flat_map(resources).for_each(|resource| users[resource] += 1);
+        let mut rates = vec![0.0; links.len()];
+        let mut open: Vec<usize> = (0..links.len()).collect();
+        while !open.is_empty() {
+            let share = |resource: usize| left[resource] / users[resource] as f64;
+            let reach = |&at: &usize| resources(&links[at]).map(share).into_iter().fold(caps[at], f64::min);
+            let level = open.iter().map(reach).fold(f64::INFINITY, f64::min);
+            let (full, rest): (Vec<usize>, Vec<usize>) =
+                open.iter().partition(|&at| reach(at) <= level * (1.0 + 1e-12));
+            for at in full {
+                rates[at] = level;
+                for resource in resources(&links[at]) {
+                    left[resource] = (left[resource] - level).max(0.0);
+                    users[resource] -= 1;
+                }
+            }
+            open = rest;
+        }
+        rates
+    }
+}
+
+impl MeasuredLink {
+    /// Checks the numbers; `of` names the link.
+    pub(crate) fn check(&self, of: impl Fn() -> String) -> Result<(), NetworkError> {
+        let number = |what, value: f64, must, fits: bool| {
+            let wrong = || NetworkError::Number { what, of: of(), value: value.to_string(), must };
+            if fits { Ok(()) } else { Err(wrong()) }
+        };
+        let (rtt_ms, loss) = (self.rtt_ms, self.loss);
+        number("round-trip time", rtt_ms, "milliseconds from 0 to 10^6", (0.0..=1e6).contains(&rtt_ms))?;
+        number("loss", loss, "a fraction from 0 to 0.99", (0.0..=0.99).contains(&loss))?;
+        check_rate("bandwidth", self.mbit_s, of)
+    }
+}
+
+/// Checks a rate in 10^6 bits per second.
+pub(crate) fn check_rate(what: &'static str, rate: f64, of: impl Fn() -> String) -> Result<(), NetworkError> {
+    if (1e-6..=1e9).contains(&rate) {
+        return Ok(());
+    }
+    Err(NetworkError::Number { what, of: of(), value: rate.to_string(), must: "Mbit/s from 10^-6 to 10^9" })
+}
