@@ -37,6 +37,7 @@ pub mod consensus;
 pub mod design;
 pub mod digraph;
 pub mod distance;
+pub mod draw;
 pub mod edge_coloring;
 pub mod extra_edges;
 pub mod forecast;

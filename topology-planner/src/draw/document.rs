@@ -1,0 +1,135 @@
+//! An SVG document in the making, and what makes any text safe to write.
+
+use std::fmt::{self, Arguments, Write as _};
+
+/// A point or a direction in user units, `y` downwards.
+pub(super) type Point = [f64; 2];
+
+/// A document that grows one element a line.
+#[derive(Debug, Default)]
+pub(super) struct Document(String);
+
+/// Which part of a text stands at its coordinates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// A coordinate with one decimal and without a sign on zero. Places are finite: see `Layout::check`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Length(pub(super) f64);
+
+impl Length {
+    /// Tenths of a unit: what is written, and what decisions about order may rest on.
+    pub(super) fn tenths(self) -> i64 {
+        let tenths = (self.0 * 10.0).round();
+        if tenths.is_finite() { tenths as i64 } else { 0 }
+    }
+}
+
+impl fmt::Display for Length {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tenths = self.tenths();
+        let sign = if tenths < 0 { "-" } else { "" };
+        let (whole, rest) = (tenths.unsigned_abs() / 10, tenths.unsigned_abs() % 10);
+        if rest == 0 { write!(f, "{sign}{whole}") } else { write!(f, "{sign}{whole}.{rest}") }
+    }
+}
+
+/// `x,y` of a path.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct At(pub(super) Point);
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{},{}", Length(self.0[0]), Length(self.0[1]))
+    }
+}
+
+impl Document {
+    /// Appends one line. Writing to a `String` cannot fail.
+    pub(super) fn put(&mut self, line: Arguments<'_>) {
+        let _ = self.0.write_fmt(line);
+        self.0.push('\n');
+    }
+
+    /// Writes a text; what is too long for its place is up to the caller.
+    pub(super) fn text(&mut self, class: &str, [x, y]: Point, anchor: Anchor, label: &str) {
+        let (anchor, label) = (anchor.attribute(), escaped(label));
+        self.put(format_args!(
+            "<text class=\"{class}\" x=\"{}\" y=\"{}\"{anchor}>{label}</text>",
+            Length(x),
+            Length(y)
+        ));
+    }
+
+    pub(super) fn finish(self) -> String {
+        self.0
+    }
+}
+
+impl Anchor {
+    /// The attribute with a blank before it; the default is left out.
+    pub(super) const fn attribute(self) -> &'static str {
+        match self {
+            Self::Start => "",
+            Self::Middle => " text-anchor=\"middle\"",
+            Self::End => " text-anchor=\"end\"",
+        }
+    }
+}
+
+/// About the width of a text in a proportional sans-serif font; fonts differ by some percent.
+pub(super) fn text_width(text: &str, font_size: f64) -> f64 {
+    0.56 * font_size * text.chars().count() as f64
+}
+
+/// The text, cut to at most `most` characters.
+pub(super) fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// Safe between tags and in quoted attributes. Characters that XML does not allow at all become spaces.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            '\u{fffe}' | '\u{ffff}' => safe.push(' '),
+            _ if character.is_control() => safe.push(' '),
+            _ => safe.push(character),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_have_no_sign_on_zero_and_one_decimal_at_most() {
+        let written = [-0.04, 0.0, -1.25, 3.0, 2.96, f64::NAN, f64::INFINITY].map(|x| Length(x).to_string());
+        assert_eq!(written, ["0", "0", "-1.3", "3", "3", "0", "0"]);
+    }
+
+    #[test]
+    fn text_that_is_xml_becomes_text() {
+        assert_eq!(escaped("</svg>&\"'\u{ffff}\u{1}"), "&lt;/svg&gt;&amp;&quot;&#39;  ");
+    }
+
+    #[test]
+    fn long_names_are_cut_between_characters() {
+        assert_eq!(shortened("überlingen", 4), "übe…");
+        assert_eq!(shortened("ulm", 4), "ulm");
+    }
+}
