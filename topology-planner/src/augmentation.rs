@@ -12,6 +12,9 @@ use crate::{
 /// Slack when a factor is compared with the one before augmentation: both are logarithms near 100.
 const TOLERANCE: f64 = 1e-9;
 
+/// How many pairs of the next smaller distance are kept.
+const KEPT_PAIRS: usize = 256;
+
 /// Adds to an activated graph links of the topology that fit into its slots without conflict.
 ///
 /// `slots` hold the links of the activated graph, conflict-free and strongly connected. Again and again, of all links
@@ -56,6 +59,8 @@ struct Augmentation {
     diameter: u16,
     /// Pairs of nodes at the largest distance.
     farthest: Vec<(usize, usize)>,
+    /// Some pairs that were at the next smaller distance: if a link leaves one of them there, that is the new diameter.
+    next_farthest: Vec<(usize, usize)>,
     /// Links outside the graph, ascending, each with the first slot it fits into.
     candidates: Vec<(Link, usize)>,
 }
@@ -82,6 +87,7 @@ impl Augmentation {
             diameter: 0,
             distances,
             farthest: Vec::new(),
+            next_farthest: Vec::new(),
             candidates,
         };
         state.keep_fitting(|_| true);
@@ -96,10 +102,15 @@ impl Augmentation {
     /// The candidate with the least factor, the lowest link among equals.
     fn best_candidate(&self) -> Option<Best> {
         let max_out_degree = self.graph.max_out_degree();
+        // Hardly any link shortens the diameter: two factors do for nearly all candidates.
+        let factors = [0, 1].map(|more| ln_iteration_factor(self.diameter.into(), max_out_degree + more));
         let mut best: Option<Best> = None;
         for (candidate, &(link, _)) in self.candidates.iter().enumerate() {
-            let out_degree = max_out_degree.max(self.graph.successors(link.from).len() + 1);
-            let ln_factor = ln_iteration_factor(self.diameter_with(link), out_degree);
+            let more = usize::from(self.graph.successors(link.from).len() == max_out_degree);
+            let ln_factor = match self.shorter_diameter(link) {
+                None => factors[more],
+                Some(diameter) => ln_iteration_factor(diameter, max_out_degree + more),
+            };
             if best.as_ref().is_none_or(|best| ln_factor < best.ln_factor) {
                 best = Some(Best { candidate, ln_factor });
             }
@@ -107,15 +118,18 @@ impl Augmentation {
         best
     }
 
-    fn diameter_with(&self, link: Link) -> usize {
-        let shortens = |&(from, to): &(usize, usize)| {
-            self.distances.between(from, link.from) + 1 + self.distances.between(link.to, to) < self.diameter
+    /// The diameter with one more link, if the link shortens it.
+    fn shorter_diameter(&self, link: Link) -> Option<usize> {
+        let over = |&(from, to): &(usize, usize)| {
+            self.distances.between(from, link.from) + 1 + self.distances.between(link.to, to)
         };
-        if self.farthest.iter().all(shortens) {
-            self.distances.diameter_with(link).into()
-        } else {
-            self.diameter.into()
+        if !self.farthest.iter().all(|pair| over(pair) < self.diameter) {
+            return None;
         }
+        let next = self.diameter - 1;
+        let stays = |pair: &(usize, usize)| self.distances.between(pair.0, pair.1) == next && over(pair) >= next;
+        let diameter = if self.next_farthest.iter().any(stays) { next } else { self.distances.diameter_with(link) };
+        Some(diameter.into())
     }
 
     fn add(&mut self, candidate: usize) {
@@ -125,7 +139,12 @@ impl Augmentation {
         self.graph.insert(link);
         self.distances.insert_link(link);
         self.keep_fitting(|first_fit| first_fit == slot);
-        self.find_farthest();
+        // Distances only shrink: as long as some of these pairs are as far apart, they are all there are.
+        let (distances, diameter) = (&self.distances, self.diameter);
+        self.farthest.retain(|&(from, to)| distances.between(from, to) == diameter);
+        if self.farthest.is_empty() {
+            self.find_farthest();
+        }
     }
 
     /// Moves candidates on to the next slot they fit into and drops those that fit nowhere. Slots only fill up, so only
@@ -151,6 +170,14 @@ impl Augmentation {
             let row = self.distances.row(from).iter().enumerate();
             self.farthest.extend(row.filter(|&(_, &hops)| hops == diameter).map(|(to, _)| (from, to)));
         }
+        self.find_next_farthest();
+    }
+
+    /// One pair of each source that has one, up to [`KEPT_PAIRS`].
+    fn find_next_farthest(&mut self) {
+        let next = self.diameter.saturating_sub(1);
+        let place = |from: usize| self.distances.row(from).iter().position(|&hops| hops == next).map(|to| (from, to));
+        self.next_farthest = (0..self.distances.node_count()).filter_map(place).take(KEPT_PAIRS).collect();
     }
 }
 
