@@ -6,13 +6,13 @@ use mingle_planner::{DesignOptions, Medium, Topology, link_measurements::LinkMea
 
 use crate::cli::DesignArgs;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::plan;
+use crate::{plan, topology};
 
 /// The topology, and all options but those of one method.
 pub(super) fn read(arguments: &DesignArgs) -> Outcome<(Topology, DesignOptions)> {
     let measurements = arguments.links.as_deref().map(read_links).transpose()?;
     let topology = match (&arguments.topology, &measurements) {
-        (Some(text), _) => read_topology(text)?,
+        (Some(text), _) => topology::read(text)?,
         (None, Some((path, measurements))) => measurements.topology().or_fail(Kind::BadInput, path)?,
         // clap asks for one of the two.
         (None, None) => return Err(Failure::new(Kind::BadInput, "give --topology, or --links to derive it from")),
@@ -40,18 +40,6 @@ pub(super) fn read(arguments: &DesignArgs) -> Outcome<(Topology, DesignOptions)>
         ..DesignOptions::default()
     };
     Ok((topology, options))
-}
-
-/// A generator expression, or a file.
-pub(super) fn read_topology(text: &str) -> Outcome<Topology> {
-    let path = Path::new(text);
-    if !path.exists() && Topology::looks_like_generator(text) {
-        return Topology::generate(text).or_fail(Kind::BadInput, format!("--topology {text}"));
-    }
-    let content = plan::read_text(path, "topology").map_err(|failure| {
-        failure.hint("a topology is a file, or a generator such as rg:n=33,r=0.5,seed=0, ring:n=8, grid:rows=4,cols=4")
-    })?;
-    Topology::parse(&content).or_fail(Kind::BadInput, format!("the topology {text} cannot be used"))
 }
 
 fn read_links(path: &Path) -> Outcome<(String, LinkMeasurements)> {
