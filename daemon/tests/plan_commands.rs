@@ -41,9 +41,15 @@ fn the_forecast_of_a_known_graph_is_printed_as_one_object() {
 #[test]
 fn every_method_makes_a_plan_that_checks() {
     let folder = tempfile::tempdir().unwrap();
-    for method in ["nguyen-he", "d-psgd", "sgp-uniform"] {
+    let any =
+        ["nguyen-he", "tuned", "exact-average", "bass-heuristic", "bass-optimised", "matcha", "d-psgd", "sgp-uniform"];
+    let any = any.map(|method| (method, "rg:n=12,r=0.5,seed=3"));
+    for (method, topology) in
+        any.into_iter().chain([("exponential", "complete:n=8"), ("one-peer-exponential", "complete:n=8")])
+    {
         let path = folder.path().join(method);
-        let made = run(&["plan", "make", "--topology", "rg:n=12,r=0.5,seed=3", "--method", method, "-o", text(&path)]);
+        let made =
+            run(&["plan", "make", "--topology", topology, "--method", method, "--effort", "1", "-o", text(&path)]);
         assert!(made.status.success(), "{}", stderr(&made));
         let checked = run(&["plan", "check", text(&path)]);
         assert!(checked.status.success() && stdout(&checked).contains("the plan holds"), "{}", stderr(&checked));
