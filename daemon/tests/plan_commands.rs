@@ -46,8 +46,6 @@ fn every_method_makes_a_plan_that_checks() {
     let exponential = ["exponential", "one-peer-exponential"].map(|method| (method, "exponential:n=8"));
     for (method, topology) in any.into_iter().chain(exponential) {
         let path = folder.path().join(method);
-        let made = run(&["plan", "make", "--topology", topology, "--method", method, "-o", text(&path)]);
-        let path = folder.path().join(method);
         let made =
             run(&["plan", "make", "--topology", topology, "--method", method, "--effort", "1", "-o", text(&path)]);
         assert!(made.status.success(), "{}", stderr(&made));
@@ -58,9 +56,15 @@ fn every_method_makes_a_plan_that_checks() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_file() {
-    let plan = |seed: &str| stdout(&run(&["plan", "make", "--topology", "rg:n=20,r=0.4,seed=1", "--seed", seed]));
+fn the_same_seed_gives_the_same_file_and_another_seed_another() {
+    let plan = |seed: &str| {
+        let asked = ["plan", "make", "--topology", "rg:n=20,r=0.4,seed=1", "--effort", "1", "--seed", seed];
+        let output = run(&asked);
+        assert!(output.status.success(), "{}", stderr(&output));
+        stdout(&output)
+    };
     assert_eq!(plan("7"), plan("7"));
+    assert_ne!(plan("7"), plan("8"));
 }
 
 #[test]
