@@ -235,7 +235,7 @@ fn places_that_do_not_fit_are_refused() {
 #[test]
 fn graphml_holds_every_link_of_every_step_with_its_weight_to_the_bit() {
     for plan in PLANS.iter().chain([&hostile_plan()]) {
-        let all = elements(&draw::graphml(&plan, &Layout::Circle));
+        let all = elements(&draw::graphml(plan, &Layout::Circle));
         let mut labels = Vec::new();
         let mut edges: Vec<[String; 2]> = Vec::new();
         let mut data: Vec<BTreeMap<String, String>> = Vec::new();
@@ -282,7 +282,7 @@ fn graphml_holds_every_link_of_every_step_with_its_weight_to_the_bit() {
 #[test]
 fn dot_quotes_names_and_has_one_edge_for_each_link_of_each_step() {
     for plan in PLANS.iter().chain([&hostile_plan()]) {
-        let dot = draw::dot(&plan, &Layout::Circle);
+        let dot = draw::dot(plan, &Layout::Circle);
         let edges = dot.lines().filter(|line| line.contains(" -> ") && line.contains("weight=")).count();
         assert_eq!(edges, plan.steps().iter().map(|step| step.links().len()).sum::<usize>());
         for (node, (name, _)) in plan.nodes().enumerate() {

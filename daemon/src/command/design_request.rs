@@ -18,7 +18,7 @@ pub(super) fn read(arguments: &DesignArgs) -> Outcome<(Topology, DesignOptions)>
         (None, None) => return Err(Failure::new(Kind::BadInput, "give --topology, or --links to derive it from")),
     };
     let topology = match &arguments.interference {
-        Some(path) => with_interference(topology, path)?,
+        Some(path) => with_interference(&topology, path)?,
         None => topology,
     };
     let network = measurements
@@ -50,7 +50,7 @@ fn read_links(path: &Path) -> Outcome<(String, LinkMeasurements)> {
 }
 
 /// The interference graph is a topology of its own, whose nodes are found by name.
-fn with_interference(topology: Topology, path: &Path) -> Outcome<Topology> {
+fn with_interference(topology: &Topology, path: &Path) -> Outcome<Topology> {
     let what = format!("the interference graph {}", path.display());
     let text = plan::read_text(path, "interference graph")?;
     let wider = Topology::parse(&text).or_fail(Kind::BadInput, &what)?;
