@@ -21,6 +21,7 @@ mod plan_exchange;
 mod results;
 mod signals;
 mod task;
+mod topology;
 mod trainer;
 mod transport;
 mod units;
@@ -34,7 +35,7 @@ fn main() -> ExitCode {
     start_logging();
     let json = cli.json;
     match command::execute(cli) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) => {
             failure.print(json);
             failure.exit_code()

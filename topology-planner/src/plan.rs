@@ -5,6 +5,7 @@
 //! people and as postcard bytes for the wire; its [`PlanHash`] is BLAKE3 over those bytes.
 
 mod check;
+mod difference;
 mod hash;
 mod json;
 mod problem;
@@ -17,6 +18,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use self::{
+    difference::{Change, NamedLink, PlanDifference, Rekept, Reweighted, Sets, StepDifference},
     hash::{ParseHashError, PlanHash},
     problem::PlanError,
     step::{Step, StepDraft, WeightedLink},

@@ -9,11 +9,16 @@ mod generator;
 mod graphml;
 mod json;
 mod problem;
+mod summary;
 mod write;
 
 use std::collections::BTreeMap;
 
-pub use self::problem::{Components, TopologyError};
+pub use self::{
+    problem::{Components, TopologyError},
+    summary::TopologySummary,
+    write::UnwritableName,
+};
 
 /// The most nodes a topology may have.
 pub const MAX_NODES: usize = 65_536;
@@ -74,9 +79,9 @@ impl Topology {
     ///
     /// - a plan file (`"format": "mingle-plan/1"`): its nodes and its base graph;
     /// - JSON `{"nodes": [...], "edges": [[u, v], ...]}`, where nodes are numbers, strings, or objects with an `id` and
-    ///   perhaps a `label`, and `positions` gives plane coordinates by node, `interference` the pairs of nodes that disturb each other
-    ///   where these are not the edges; other keys are ignored. Labels become the
-    ///   names of the nodes where all differ;
+    ///   perhaps a `label`, `positions` gives plane coordinates by node, and `interference` the pairs of nodes that
+    ///   disturb each other where these are not the edges; other keys are ignored. Labels become the names of the
+    ///   nodes where all differ;
     /// - GraphML;
     /// - an edge list: `u v` per line, `#` starts a comment, `u -> v` is a link in one direction.
     ///

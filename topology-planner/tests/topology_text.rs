@@ -276,3 +276,40 @@ fn an_interference_graph_must_hold_every_edge_of_the_topology() {
     assert!(message.starts_with("the interference graph lacks the edge \"b\" - \"c\""), "{message}");
     assert!(path.with_interference(&[(0, 1), (0, 2), (2, 1)]).unwrap().interferes(2, 0));
 }
+
+#[test]
+fn what_is_written_is_read_back_as_the_same_topology() {
+    let expressions = ["rg:n=14,r=0.5,seed=8", "ring:n=3", "windmill:cliques=3,size=4", "star:n=2"];
+    let topologies = expressions.map(|expression| Topology::generate(expression).unwrap());
+    let hostile = ["</node>", "a\"b'c", "&lt;", "ünïcode ☃", "12", "0", "x, y # z"].map(str::to_owned).to_vec();
+    let hostile = Topology::new(hostile, &[(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 6)]).unwrap();
+    let wider = Topology::generate("grid:rows=1,cols=4").unwrap();
+    let wider = wider.with_interference(&[(0, 1), (1, 2), (2, 3), (0, 2), (1, 3)]).unwrap();
+    for topology in topologies.iter().chain([&hostile, &wider]) {
+        assert_eq!(Topology::parse(&topology.to_json()).as_ref(), Ok(topology));
+        let plain = Topology::new(topology.names().to_vec(), topology.edges()).unwrap();
+        assert_eq!(Topology::parse(&topology.to_graphml()).unwrap(), plain);
+    }
+    for topology in &topologies {
+        let read = Topology::parse(&topology.to_edge_list().unwrap()).unwrap();
+        let named = |topology: &Topology| -> std::collections::BTreeSet<[String; 2]> {
+            let names = topology.names();
+            let ends = topology.edges().iter().map(|&(u, v)| [names[u].clone(), names[v].clone()]);
+            ends.map(|mut ends| {
+                ends.sort();
+                ends
+            })
+            .collect()
+        };
+        assert_eq!(named(&read), named(topology));
+    }
+    assert_eq!(hostile.to_edge_list().unwrap_err().name, "</node>");
+}
+
+#[test]
+fn a_node_list_that_would_start_another_format_is_not_written_as_an_edge_list() {
+    for name in ["{a", "[a", "<a", "->", "\u{feff}a"] {
+        let topology = Topology::new(vec![name.to_owned(), "b".to_owned()], &[(0, 1)]).unwrap();
+        assert_eq!(topology.to_edge_list().unwrap_err().name, name);
+    }
+}

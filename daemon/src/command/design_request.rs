@@ -6,19 +6,19 @@ use mingle_planner::{DesignOptions, Medium, Topology, link_measurements::LinkMea
 
 use crate::cli::DesignArgs;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::plan;
+use crate::{plan, topology};
 
 /// The topology, and all options but those of one method.
 pub(super) fn read(arguments: &DesignArgs) -> Outcome<(Topology, DesignOptions)> {
     let measurements = arguments.links.as_deref().map(read_links).transpose()?;
     let topology = match (&arguments.topology, &measurements) {
-        (Some(text), _) => read_topology(text)?,
+        (Some(text), _) => topology::read(text)?,
         (None, Some((path, measurements))) => measurements.topology().or_fail(Kind::BadInput, path)?,
         // clap asks for one of the two.
         (None, None) => return Err(Failure::new(Kind::BadInput, "give --topology, or --links to derive it from")),
     };
     let topology = match &arguments.interference {
-        Some(path) => with_interference(topology, path)?,
+        Some(path) => with_interference(&topology, path)?,
         None => topology,
     };
     let network = measurements
@@ -42,18 +42,6 @@ pub(super) fn read(arguments: &DesignArgs) -> Outcome<(Topology, DesignOptions)>
     Ok((topology, options))
 }
 
-/// A generator expression, or a file.
-pub(super) fn read_topology(text: &str) -> Outcome<Topology> {
-    let path = Path::new(text);
-    if !path.exists() && Topology::looks_like_generator(text) {
-        return Topology::generate(text).or_fail(Kind::BadInput, format!("--topology {text}"));
-    }
-    let content = plan::read_text(path, "topology").map_err(|failure| {
-        failure.hint("a topology is a file, or a generator such as rg:n=33,r=0.5,seed=0, ring:n=8, grid:rows=4,cols=4")
-    })?;
-    Topology::parse(&content).or_fail(Kind::BadInput, format!("the topology {text} cannot be used"))
-}
-
 fn read_links(path: &Path) -> Outcome<(String, LinkMeasurements)> {
     let text = plan::read_text(path, "link measurements")?;
     let what = format!("the link measurements {}", path.display());
@@ -62,7 +50,7 @@ fn read_links(path: &Path) -> Outcome<(String, LinkMeasurements)> {
 }
 
 /// The interference graph is a topology of its own, whose nodes are found by name.
-fn with_interference(topology: Topology, path: &Path) -> Outcome<Topology> {
+fn with_interference(topology: &Topology, path: &Path) -> Outcome<Topology> {
     let what = format!("the interference graph {}", path.display());
     let text = plan::read_text(path, "interference graph")?;
     let wider = Topology::parse(&text).or_fail(Kind::BadInput, &what)?;

@@ -12,26 +12,45 @@ mod plan_draw;
 mod plan_make;
 mod plan_show;
 mod run;
-mod topology;
+mod topology_convert;
+mod topology_show;
 
-use crate::cli::{Cli, Command, PlanCommand};
+use std::process::ExitCode;
+
+use crate::cli::{Cli, Command, PlanCommand, TopologyCommand};
 use crate::failure::Outcome;
 
-/// Does what the command line asks for.
-pub(crate) fn execute(cli: Cli) -> Outcome {
+/// Does what the command line asks for. The exit code is not 0 where a command answers by it.
+pub(crate) fn execute(cli: Cli) -> Outcome<ExitCode> {
     let json = cli.json;
     match cli.command {
-        Command::Demo(arguments) => demo::execute(&arguments, json),
-        Command::Init(arguments) => init::execute(&arguments, json),
-        Command::Id(arguments) => id::execute(&arguments, json),
-        Command::Run(arguments) => run::execute(&arguments, json),
-        Command::Plan(PlanCommand::Make(arguments)) => plan_make::execute(&arguments, json),
-        Command::Plan(PlanCommand::Show(arguments)) => plan_show::execute(&arguments, json),
-        Command::Plan(PlanCommand::Check(arguments)) => plan_check::execute(&arguments, json),
-        Command::Plan(PlanCommand::Compare(arguments)) => plan_compare::execute(&arguments, json),
-        Command::Plan(PlanCommand::Diff(arguments)) => plan_diff::execute(&arguments, json),
-        Command::Plan(PlanCommand::Draw(arguments)) => plan_draw::execute(&arguments),
-        Command::Topology(command) => topology::execute(&command, json),
-        Command::Plan(PlanCommand::Bind(arguments)) => plan_bind::execute(&arguments, json),
+        Command::Demo(arguments) => demo::execute(&arguments, json)?,
+        Command::Init(arguments) => init::execute(&arguments, json)?,
+        Command::Id(arguments) => id::execute(&arguments, json)?,
+        Command::Run(arguments) => run::execute(&arguments, json)?,
+        Command::Plan(command) => return plan(command, json),
+        Command::Topology(command) => topology(command, json)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn plan(command: PlanCommand, json: bool) -> Outcome<ExitCode> {
+    match command {
+        PlanCommand::Make(arguments) => plan_make::execute(&arguments, json)?,
+        PlanCommand::Compare(arguments) => plan_compare::execute(&arguments, json)?,
+        PlanCommand::Show(arguments) => plan_show::execute(&arguments, json)?,
+        PlanCommand::Diff(arguments) => return plan_diff::execute(&arguments, json),
+        PlanCommand::Draw(arguments) => plan_draw::execute(&arguments, json)?,
+        PlanCommand::Check(arguments) => plan_check::execute(&arguments, json)?,
+        PlanCommand::Bind(arguments) => plan_bind::execute(&arguments, json)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn topology(command: TopologyCommand, json: bool) -> Outcome {
+    match command {
+        TopologyCommand::Show(arguments) => topology_show::execute(&arguments, json),
+        TopologyCommand::Convert(arguments) => topology_convert::convert(&arguments, json),
+        TopologyCommand::Generate(arguments) => topology_convert::generate(&arguments, json),
     }
 }

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use mingle_planner::{Forecast, Method, Plan, design::Candidate};
+use mingle_planner::{
+    Forecast, Medium, Method, Objective, Plan,
+    design::{Candidate, cost},
+};
 
 use super::design_request;
 use crate::cli::PlanCompareArgs;
@@ -22,8 +25,9 @@ pub(super) fn execute(arguments: &PlanCompareArgs, json: bool) -> Outcome {
         progress.inc(1);
     }
     progress.finish_and_clear();
+    let best = cheapest(&candidates, options.objective);
     if json {
-        out::line(document(&candidates));
+        out::line(document(&candidates, best));
         return Ok(());
     }
     out::line(format!("{} nodes, {} edges", topology.node_count(), topology.edges().len()));
@@ -33,6 +37,9 @@ pub(super) fn execute(arguments: &PlanCompareArgs, json: bool) -> Outcome {
             out::line(format!("{}: {error}", candidate.method));
         }
     }
+    if let Some((method, cost, unit)) = best {
+        out::line(format!("auto would take {method}: {cost:.1} {unit}"));
+    }
     Ok(())
 }
 
@@ -41,6 +48,22 @@ fn methods(words: &[String]) -> Outcome<Vec<Method>> {
         return Ok(Method::ALL.into_iter().filter(|&method| method != Method::Auto).collect());
     }
     words.iter().map(|word| word.parse().or_fail(Kind::BadInput, format!("--methods {word}"))).collect()
+}
+
+/// The design that auto would take among these, its cost, and what that is counted in.
+fn cheapest(candidates: &[Candidate], objective: Objective) -> Option<(Method, f64, &'static str)> {
+    let priced = candidates.iter().filter_map(|candidate| {
+        let plan = candidate.outcome.as_ref().ok()?;
+        let unit = match (plan.medium(), objective) {
+            (Medium::Broadcast, Objective::Agreement) => "slots until all agree to 1e-2",
+            (Medium::Broadcast, _) => "slots for a round and a neper",
+            (Medium::PointToPoint, Objective::Agreement) => "payloads a node until all agree to 1e-2",
+            (Medium::PointToPoint, _) => "payloads a node for a round and a neper",
+        };
+        Some((candidate.method, cost(plan, objective)?, unit))
+    });
+    // The first among equals, as auto does.
+    priced.min_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 /// A spinner on a terminal, nothing elsewhere.
@@ -56,9 +79,13 @@ fn progress(methods: u64) -> ProgressBar {
 /// The columns: a heading, and what stands under it.
 type Column = (&'static str, fn(&Plan, &Forecast) -> String);
 
-const COLUMNS: [Column; 13] = [
+const COLUMNS: [Column; 15] = [
     ("design", |plan, _| plan.method().to_owned()),
     ("steps", |plan, _| plan.steps().len().to_string()),
+    ("slots", |plan, forecast| match plan.medium() {
+        Medium::Broadcast => forecast.slots_per_period.to_string(),
+        Medium::PointToPoint => unknown(),
+    }),
     ("slots/round", |plan, forecast| {
         slots(forecast.slots_per_period as f64 * plan.round_length() as f64 / plan.steps().len() as f64)
     }),
@@ -76,6 +103,7 @@ const COLUMNS: [Column; 13] = [
         forecast.slots_to_1e_2.or(forecast.periods_to_1e_2).map_or_else(unknown, |count| count.to_string())
     }),
     ("min n*pi", |_, forecast| forecast.perron_min.map_or_else(unknown, |value| format!("{value:.3}"))),
+    ("payloads", |_, forecast| forecast.payloads_per_period.to_string()),
     ("s/period", |_, forecast| forecast.seconds_per_period.map_or_else(unknown, |value| format!("{value:.3}"))),
 ];
 
@@ -103,7 +131,7 @@ fn table(candidates: &[Candidate]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn document(candidates: &[Candidate]) -> serde_json::Value {
+fn document(candidates: &[Candidate], best: Option<(Method, f64, &'static str)>) -> serde_json::Value {
     let entry = |candidate: &Candidate| match &candidate.outcome {
         Ok(plan) => serde_json::json!({
             "method": candidate.method.name(),
@@ -116,6 +144,7 @@ fn document(candidates: &[Candidate]) -> serde_json::Value {
     };
     serde_json::json!({
         "schema": "mingle.plan-compare/1",
+        "auto": best.map(|(method, cost, unit)| serde_json::json!({ "method": method.name(), "cost": cost, "unit": unit })),
         "designs": candidates.iter().map(entry).collect::<Vec<_>>(),
     })
 }

@@ -1,132 +1,93 @@
-//! `mingle plan diff`: what a new plan changes.
+//! `mingle plan diff`: what differs between two plans.
 
-use std::collections::BTreeMap;
+use std::process::ExitCode;
 
-use mingle_planner::{Link, Plan};
-use serde_json::{Value, json};
+use mingle_planner::plan::{Change, NamedLink, PlanDifference, Sets, StepDifference};
 
 use crate::cli::PlanDiffArgs;
-use crate::failure::{Failure, Kind, Outcome};
+use crate::failure::{DIFFERENT, Outcome};
 use crate::{out, plan};
 
-/// At most so many links are listed in text; `--json` has all.
-const LISTED_LINKS: usize = 12;
+/// No more lines than this for one kind of difference in a step; `--json` has all.
+const MOST_LINES: usize = 8;
 
-/// Prints what differs. Differing plans are exit code 10, which is not an error.
-pub(super) fn execute(arguments: &PlanDiffArgs, json: bool) -> Outcome {
-    let (before, after) = (plan::read(&arguments.before)?, plan::read(&arguments.after)?);
-    let difference = Difference::between(&before, &after);
-    let is_same = before.hash() == after.hash();
+/// Compares two plans; the exit code tells whether they differ.
+pub(super) fn execute(arguments: &PlanDiffArgs, json: bool) -> Outcome<ExitCode> {
+    let [before, after] = [plan::read(&arguments.before)?, plan::read(&arguments.after)?];
+    let difference = before.difference(&after);
+    let same = before.hash() == after.hash();
     if json {
-        out::line(difference.document(is_same));
-    } else if is_same {
-        out::line("the plans are the same");
-    } else {
-        difference.print();
-    }
-    if is_same { Ok(()) } else { Err(Failure::silent(Kind::Differ)) }
-}
-
-/// What differs, in the order of importance.
-struct Difference {
-    /// Names: before, after.
-    fields: BTreeMap<&'static str, (Value, Value)>,
-    added: Vec<String>,
-    removed: Vec<String>,
-    /// Links of both plans whose weight or step differs.
-    changed: Vec<String>,
-    forecast: Vec<(String, Value, Value)>,
-}
-
-impl Difference {
-    fn between(before: &Plan, after: &Plan) -> Self {
-        let described = |plan: &Plan| {
-            let parameters: BTreeMap<_, _> =
-                plan.parameters().iter().map(|(name, value)| (name.clone(), value.to_string())).collect();
-            let peers: Vec<_> = plan.nodes().map(|(name, peer)| json!([name, peer])).collect();
-            BTreeMap::from([
-                ("method", json!(plan.method())),
-                ("parameters", json!(parameters)),
-                ("nodes", json!(peers)),
-                ("base_edges", json!(plan.base().edges())),
-                ("steps", json!(plan.steps().len())),
-                ("local_steps", json!(plan.local_steps())),
-                ("round_length", json!(plan.round_length())),
-            ])
-        };
-        let (old, new) = (described(before), described(after));
-        let pairs = old.into_iter().zip(new.into_values()).map(|((name, a), b)| (name, (a, b)));
-        let (old_links, new_links) = (links(before), links(after));
-        let only = |these: &BTreeMap<String, Uses>, others: &BTreeMap<String, Uses>| {
-            these.keys().filter(|link| !others.contains_key(*link)).cloned().collect()
-        };
-        let differ = |(link, uses): (&String, &Uses)| new_links.get(link).is_some_and(|other| other != uses);
-        Self {
-            fields: pairs.filter(|(_, (a, b))| a != b).collect(),
-            added: only(&new_links, &old_links),
-            removed: only(&old_links, &new_links),
-            changed: old_links.iter().filter(|&entry| differ(entry)).map(|(link, _)| link.clone()).collect(),
-            forecast: forecast_difference(before, after),
-        }
-    }
-
-    fn document(&self, is_same: bool) -> Value {
-        let pair = |(a, b): &(Value, Value)| json!({ "before": a, "after": b });
-        json!({
+        out::line(serde_json::json!({
             "schema": "mingle.plan-diff/1",
-            "same": is_same,
-            "fields": self.fields.iter().map(|(name, values)| ((*name).to_owned(), pair(values))).collect::<serde_json::Map<_, _>>(),
-            "links": { "added": self.added, "removed": self.removed, "changed": self.changed },
-            "forecast": self.forecast.iter().map(|(name, a, b)| (name.clone(), json!({ "before": a, "after": b }))).collect::<serde_json::Map<_, _>>(),
-        })
+            "same": same,
+            "hashes": [before.hash().to_string(), after.hash().to_string()],
+            "difference": difference,
+        }));
+    } else if same {
+        out::line(format!("the plans are the same  blake3:{}", before.hash()));
+    } else {
+        out::line(format!("plan       {} -> {}", before.hash().short(), after.hash().short()));
+        lines(&difference).iter().for_each(out::line);
     }
-
-    fn print(&self) {
-        for (name, (before, after)) in &self.fields {
-            let is_long = matches!(before, Value::Array(_));
-            let change = if is_long { "differ".to_owned() } else { format!("{before} -> {after}") };
-            out::line(format!("{name:<22} {change}"));
-        }
-        for (what, links) in [("added", &self.added), ("removed", &self.removed), ("changed", &self.changed)] {
-            if !links.is_empty() {
-                let listed = links.iter().take(LISTED_LINKS).cloned().collect::<Vec<_>>().join(", ");
-                let rest = if links.len() > LISTED_LINKS { ", ..." } else { "" };
-                out::line(format!("{:<22} {}: {listed}{rest}", format!("links {what}"), links.len()));
-            }
-        }
-        for (name, before, after) in &self.forecast {
-            out::line(format!("{name:<22} {before} -> {after}"));
-        }
-    }
+    Ok(if same { ExitCode::SUCCESS } else { ExitCode::from(DIFFERENT) })
 }
 
-/// In which steps and slots a link is active, and with which weight.
-type Uses = Vec<(usize, Option<usize>, f64)>;
-
-/// The links of a period by the names of their ends.
-fn links(plan: &Plan) -> BTreeMap<String, Uses> {
-    let mut uses: BTreeMap<String, Uses> = BTreeMap::new();
-    let names = plan.base().names();
-    for (number, step) in plan.steps().iter().enumerate() {
-        let slot_of = |link: Link| step.slots().iter().position(|slot| slot.contains(&link));
-        for link in step.links() {
-            let name = format!("{} -> {}", names[link.from], names[link.to]);
-            uses.entry(name).or_default().push((number, slot_of(link.link()), link.weight));
-        }
+fn lines(difference: &PlanDifference) -> Vec<String> {
+    let mut lines = Vec::new();
+    lines.extend(difference.settings.iter().map(|change| field(change, "")));
+    sets(&mut lines, "nodes", &difference.nodes, Clone::clone);
+    sets(&mut lines, "base", &difference.base, |[u, v]| format!("{u} - {v}"));
+    if difference.interference != difference.base {
+        sets(&mut lines, "disturbs", &difference.interference, |[u, v]| format!("{u} - {v}"));
     }
-    uses
+    lines.extend(difference.peers.iter().map(|change| field(change, "peer of ")));
+    listed(&mut lines, difference.network.iter().map(|change| field(change, "network: ")));
+    for step in &difference.steps {
+        step_lines(&mut lines, step);
+    }
+    lines.extend(difference.forecast.iter().map(|change| field(change, "forecast.")));
+    lines
 }
 
-/// The fields of the forecasts that are not equal.
-fn forecast_difference(before: &Plan, after: &Plan) -> Vec<(String, Value, Value)> {
-    let fields = |plan: &Plan| match serde_json::from_str(&plan.forecast().to_json()) {
-        Ok(Value::Object(fields)) => fields,
-        _ => serde_json::Map::new(),
-    };
-    let new = fields(after);
-    let pairs = fields(before).into_iter().map(|(name, a)| {
-        let b = new.get(&name).cloned().unwrap_or_default();
-        (name, a, b)
-    });
-    pairs.filter(|(_, a, b)| a != b).collect()
+fn field(change: &Change, prefix: &str) -> String {
+    let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
+    format!("{prefix}{}  {} -> {}", change.field, value(&change.before), value(&change.after))
+}
+
+fn sets<T>(lines: &mut Vec<String>, what: &str, sets: &Sets<T>, name: impl Fn(&T) -> String) {
+    if sets.is_empty() {
+        return;
+    }
+    lines.push(format!("{what:10} {} added, {} removed", sets.added.len(), sets.removed.len()));
+    listed(lines, sets.added.iter().map(|item| format!("+ {}", name(item))));
+    listed(lines, sets.removed.iter().map(|item| format!("- {}", name(item))));
+}
+
+fn step_lines(lines: &mut Vec<String>, step: &StepDifference) {
+    let link = |link: &NamedLink| format!("{} -> {}", link.from, link.to);
+    lines.push(format!(
+        "step {:<5} {} links added, {} removed, {} with another weight, {} in another slot; {} -> {} slots",
+        step.step,
+        step.links.added.len(),
+        step.links.removed.len(),
+        step.reweighted.len(),
+        step.moved.len(),
+        step.slots[0],
+        step.slots[1]
+    ));
+    listed(lines, step.links.added.iter().map(|added| format!("+ {}", link(added))));
+    listed(lines, step.links.removed.iter().map(|removed| format!("- {}", link(removed))));
+    let reweighted = step.reweighted.iter();
+    listed(lines, reweighted.map(|change| format!("~ {}  {} -> {}", link(&change.link), change.before, change.after)));
+    let kept = step.keep.iter();
+    listed(lines, kept.map(|change| format!("~ {} keeps  {} -> {}", change.node, change.before, change.after)));
+}
+
+/// Indents the first few and counts the rest.
+fn listed(lines: &mut Vec<String>, items: impl ExactSizeIterator<Item = String>) {
+    let more = items.len().saturating_sub(MOST_LINES);
+    lines.extend(items.take(MOST_LINES).map(|item| format!("           {item}")));
+    if more > 0 {
+        lines.push(format!("           ... and {more} more (--json lists all)"));
+    }
 }

@@ -1,52 +1,73 @@
-//! `mingle plan draw`: a plan as a picture, or for another program to draw.
+//! `mingle plan draw`: a plan as a picture, or for a graph program.
 
-use std::ffi::OsStr;
+use mingle_planner::draw::{self, Layout};
+use mingle_planner::{Plan, Topology};
 
-use mingle_planner::{
-    Plan,
-    draw::{self, Layout},
-};
-
-use super::design_request::read_topology;
-use crate::cli::PlanDrawArgs;
+use crate::cli::{LayoutName, PlanDrawArgs};
 use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::{home, plan};
+use crate::{home, out, plan, topology};
 
-/// Draws the plan in the format that the ending of the output names.
-pub(super) fn execute(arguments: &PlanDrawArgs) -> Outcome {
+/// Draws the plan into the output file, whole or not at all.
+pub(super) fn execute(arguments: &PlanDrawArgs, json: bool) -> Outcome {
     let path = &arguments.output;
-    let format = path.extension().and_then(OsStr::to_str).unwrap_or_default();
-    if !matches!(format, "svg" | "dot" | "gv" | "graphml") {
-        return Err(Failure::new(
-            Kind::BadInput,
-            format!("{}: the ending says what to draw: use .svg, .dot or .graphml", path.display()),
-        ));
+    let format = topology::extension(path);
+    if !["svg", "dot", "gv", "graphml"].contains(&format) {
+        return Err(topology::unknown_extension(path, "picture", "svg, .dot or .graphml"));
     }
     let plan = plan::read(&arguments.plan)?;
-    let places = arguments.positions.as_deref().map(|text| positions(&plan, text)).transpose()?;
+    let places = places(arguments, &plan)?;
     let layout = places.as_deref().map_or(Layout::Circle, Layout::Positions);
     let text = match format {
-        "svg" => draw::svg(&plan, &layout).or_fail(Kind::BadInput, "cannot draw the plan")?,
+        "dot" | "gv" => draw::dot(&plan, &layout),
         "graphml" => draw::graphml(&plan, &layout),
-        _ => draw::dot(&plan, &layout),
+        _ => draw::svg(&plan, &layout).or_fail(Kind::BadInput, format!("cannot draw {}", arguments.plan.display()))?,
     };
     home::write_atomically(path, text.as_bytes())
-        .or_fail(Kind::BadInput, format!("cannot write {}", path.display()))?;
-    eprintln!("wrote      {}", path.display());
+        .or_fail(Kind::BadInput, format!("cannot write the picture {}", path.display()))?;
+    if json {
+        out::line(serde_json::json!({
+            "schema": "mingle.plan-draw/1",
+            "hash": plan.hash().to_string(),
+            "output": path,
+            "format": format,
+            "bytes": text.len(),
+        }));
+    } else {
+        let forecast = plan.forecast();
+        out::line(format!("picture    {} nodes, {} links", plan.node_count(), forecast.links));
+        eprintln!("wrote      {}", path.display());
+    }
     Ok(())
 }
 
-/// A place for each node of the plan, found by its name in a topology.
-fn positions(plan: &Plan, text: &str) -> Outcome<Vec<[f64; 2]>> {
-    let topology = read_topology(text)?;
+/// The places of the plan's nodes, if the picture is to use them.
+fn places(arguments: &PlanDrawArgs, plan: &Plan) -> Outcome<Option<Vec<[f64; 2]>>> {
+    match (arguments.layout, &arguments.positions) {
+        (Some(LayoutName::Circle), _) | (None, None) => Ok(None),
+        (Some(LayoutName::Positions), None) => Err(Failure::new(
+            Kind::BadInput,
+            "--layout positions: a plan holds no places, name a topology that does with --positions TOPOLOGY",
+        )),
+        (_, Some(text)) => by_name(plan, &topology::read(text)?, text).map(Some),
+    }
+}
+
+/// The place of each node of the plan in a topology with the same names.
+fn by_name(plan: &Plan, topology: &Topology, text: &str) -> Outcome<Vec<[f64; 2]>> {
     let Some(places) = topology.positions() else {
-        return Err(Failure::new(Kind::BadInput, format!("--positions {text}: this topology says no places")));
+        return Err(Failure::new(Kind::BadInput, format!("--positions {text}: this topology has no positions"))
+            .hint("JSON topologies may have \"positions\", and rg:... generates them"));
     };
+    let number: std::collections::BTreeMap<&str, usize> =
+        topology.names().iter().enumerate().map(|(number, name)| (name.as_str(), number)).collect();
     let place = |(name, _): (&str, Option<&str>)| {
-        let found = topology.names().iter().position(|known| known == name);
-        found.map(|node| places[node]).ok_or_else(|| {
-            Failure::new(Kind::BadInput, format!("--positions {text}: it has no node {name}, which the plan has"))
-        })
+        let number = number.get(name).ok_or_else(|| {
+            Failure::new(
+                Kind::BadInput,
+                format!("--positions {text}: this topology has no node {name:?} as the plan does"),
+            )
+        })?;
+        Ok(places[*number])
     };
     plan.nodes().map(place).collect()
 }

@@ -1,10 +1,19 @@
 //! `mingle plan show`: a plan for a person, its forecast for a program.
 
-use mingle_planner::Plan;
+use mingle_planner::{Medium, Parameter, Plan, Step, digraph::Digraph, resilience::Resilience};
 
 use crate::cli::PlanFileArgs;
 use crate::failure::Outcome;
 use crate::{out, plan};
+
+/// The parameter in which auto tells why it took a design.
+const REASON: &str = "reason";
+
+/// At most so many critical nodes and links are named.
+const LISTED_NAMES: usize = 4;
+
+/// At most so many steps of a period are listed.
+const LISTED_STEPS: usize = 12;
 
 /// Reads, checks and describes a plan.
 pub(super) fn execute(arguments: &PlanFileArgs, json: bool) -> Outcome {
@@ -54,13 +63,13 @@ pub(super) fn describe(plan: &Plan) -> String {
         ),
         format!("consensus  {}", consensus(plan)),
         format!("weights    n * pi from {} to {}", number(forecast.perron_min), number(forecast.perron_max)),
-        format!(
-            "losses     {} and {} that the graph cannot lose",
-            count(forecast.critical_nodes, "node"),
-            count(forecast.critical_links, "link")
-        ),
+        losses(plan),
     ];
+    if let Some(Parameter::Text(reason)) = plan.parameters().get(REASON) {
+        lines.insert(2, format!("reason     {reason}"));
+    }
     lines.extend(network(plan));
+    lines.extend(steps(plan));
     lines.join("\n")
 }
 
@@ -82,6 +91,54 @@ fn consensus(plan: &Plan) -> String {
     forecast.slots_to_1e_2.map_or(periods.clone(), |slots| format!("{slots} slots to 1e-2, {periods}"))
 }
 
+/// What the others cannot do without.
+fn losses(plan: &Plan) -> String {
+    let forecast = plan.forecast();
+    if forecast.critical_nodes + forecast.critical_links == 0 {
+        return "losses     any one node or link may fail: the others still reach each other".to_owned();
+    }
+    let links = plan.steps().iter().flat_map(Step::links).map(|link| link.link());
+    let resilience = Resilience::of(&Digraph::new(plan.node_count(), links));
+    let name = |node: usize| plan.base().names()[node].clone();
+    let nodes = listed(resilience.critical_nodes.iter().map(|&node| name(node)));
+    let links = resilience.critical_links.iter();
+    let links = listed(links.map(|link| format!("{} -> {}", name(link.from), name(link.to))));
+    format!(
+        "losses     the others need {}{nodes} and {}{links}",
+        count(forecast.critical_nodes, "node"),
+        count(forecast.critical_links, "link")
+    )
+}
+
+/// The first few names, in parentheses.
+fn listed(names: impl ExactSizeIterator<Item = String>) -> String {
+    if names.len() == 0 {
+        return String::new();
+    }
+    let rest = if names.len() > LISTED_NAMES { ", ..." } else { "" };
+    format!(" ({}{rest})", names.take(LISTED_NAMES).collect::<Vec<_>>().join(", "))
+}
+
+/// The steps of a longer period, one a line.
+fn steps(plan: &Plan) -> Vec<String> {
+    let steps = plan.steps();
+    if steps.len() == 1 {
+        return Vec::new();
+    }
+    let line = |(number, step): (usize, &Step)| {
+        let slots = match plan.medium() {
+            Medium::Broadcast => format!(" in {}", count(step.slots().len(), "slot")),
+            Medium::PointToPoint => String::new(),
+        };
+        format!("step {number:<5} {}{slots}", count(step.links().len(), "link"))
+    };
+    let mut lines: Vec<String> = steps.iter().enumerate().take(LISTED_STEPS).map(line).collect();
+    if steps.len() > LISTED_STEPS {
+        lines.push(format!("...        and {} more steps", steps.len() - LISTED_STEPS));
+    }
+    lines
+}
+
 /// What link measurements say, where the plan has them.
 fn network(plan: &Plan) -> Option<String> {
     let forecast = plan.forecast();
@@ -101,6 +158,7 @@ fn count(number: usize, what: &str) -> String {
 }
 
 fn parameters(plan: &Plan) -> String {
-    let words: Vec<String> = plan.parameters().iter().map(|(name, value)| format!("{name} {value}")).collect();
+    let short = plan.parameters().iter().filter(|(name, _)| *name != REASON);
+    let words: Vec<String> = short.map(|(name, value)| format!("{name} {value}")).collect();
     if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) }
 }

@@ -7,8 +7,8 @@
 /// Rounds of sifting; it usually settles after three or four.
 const MOST_ROUNDS: usize = 8;
 
-/// Rounds stop when nodes times edges times rounds would exceed this: a second or so.
-const MOST_WORK: usize = 60_000_000;
+/// Rounds stop when nodes times edges times rounds would exceed this: some seconds.
+const MOST_WORK: usize = 20_000_000;
 
 /// The nodes in the order in which they stand on the circle; node 0 comes first. Edges are pairs of different nodes.
 ///

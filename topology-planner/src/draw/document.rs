@@ -91,7 +91,8 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
     }
-    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+    let cut: String = text.chars().take(most.saturating_sub(1)).collect();
+    format!("{}…", cut.trim_end())
 }
 
 /// Safe between tags and in quoted attributes. Characters that XML does not allow at all become spaces.

@@ -76,14 +76,15 @@ mod tests {
     }
 
     #[test]
-    fn up_to_18_slots_differ_for_any_colour_vision() {
-        // 2.3 is where a difference begins to be noticed.
+    fn slots_differ_for_any_colour_vision() {
         for vision in &VISIONS {
-            for count in 2..=18 {
+            for count in 2..=28 {
+                // 2.3 is where a difference begins to be noticed.
+                let (neighbor, other) = if count <= 18 { (3.5, 6.5) } else { (2.3, 4.0) };
                 let seen: Vec<_> = (0..count).map(|at| lab(times(vision, linear(&colour(at, count))))).collect();
                 for a in 0..count {
                     for b in a + 1..count {
-                        let least = if b - a == 1 { 3.5 } else { 7.0 };
+                        let least = if b - a == 1 { neighbor } else { other };
                         assert!(distance(seen[a], seen[b]) > least, "{a} and {b} of {count} in {vision:?}");
                     }
                 }

@@ -94,7 +94,11 @@ fn draw_step(document: &mut Document, step: &Step, place: &dyn Fn(usize) -> Poin
     for (slot, links) in step.slots().iter().enumerate() {
         links.iter().filter_map(|&link| step.position(link)).for_each(|position| slot_of[position] = slot);
     }
-    let wide = if step.links().len() > 200 { 1.2 } else { 2.6 };
+    let wide = match step.links().len() {
+        0..=80 => 2.6,
+        81..=200 => 1.6,
+        _ => 1.0,
+    };
     for (link, slot) in step.links().iter().zip(slot_of) {
         let link = link.link();
         let colour = colour(slot);

@@ -132,11 +132,8 @@ fn by_step(steps: &[Step], repeated: bool) -> Classes {
             class_of.entry(link.link()).or_insert(number);
         }
     }
-    let (heading, labels) = match (steps.len(), repeated) {
-        (1, _) => ("Links", vec!["all".to_owned()]),
-        (_, false) => ("Step", (0..steps.len()).map(|number| number.to_string()).collect()),
-        (_, true) => ("First step", (0..steps.len()).map(|number| number.to_string()).collect()),
-    };
+    let heading = if repeated { "First step" } else { "Step" };
+    let labels = (0..steps.len()).map(|number| number.to_string()).collect();
     Classes { heading, labels, class_of, first_class: Some((0..steps.len()).collect()) }
 }
 
@@ -159,5 +156,5 @@ fn by_share(steps: &[Step]) -> Classes {
     // `counts` descends.
     let class = |count: usize| counts.partition_point(|&other| other > count) / per_class;
     let class_of = uses.into_iter().map(|(link, count)| (link, class(count))).collect();
-    Classes { heading: "Active in", labels, class_of, first_class: None }
+    Classes { heading: "Share of steps", labels, class_of, first_class: None }
 }

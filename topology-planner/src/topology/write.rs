@@ -1,4 +1,4 @@
-//! A topology as text, in the forms that [`Topology::parse`] reads, and DOT.
+//! Topologies as text. All but DOT are read back by [`Topology::parse`] as the same graph with the same names.
 
 use std::fmt::Write as _;
 
@@ -6,66 +6,137 @@ use super::Topology;
 use crate::draw::{escaped, quoted};
 
 impl Topology {
-    /// JSON `{"nodes", "edges"}`, with `interference` and `positions` where known.
+    /// JSON with `nodes`, `edges` and, where known, `interference` and `positions`; one item a line.
+    ///
+    /// ```
+    /// use mingle_planner::Topology;
+    /// let topology = Topology::generate("rg:n=9,r=0.6,seed=2")?;
+    /// assert_eq!(Topology::parse(&topology.to_json())?, topology);
+    /// # Ok::<(), mingle_planner::TopologyError>(())
+    /// ```
     #[must_use]
     pub fn to_json(&self) -> String {
-        let nodes: Vec<serde_json::Value> =
-            self.names().iter().enumerate().map(|(id, name)| serde_json::json!({ "id": id, "name": name })).collect();
-        let mut document = serde_json::json!({ "nodes": nodes, "edges": self.edges() });
-        if let Some(edges) = self.interference_edges() {
-            document["interference"] = serde_json::json!(edges);
+        let string = |text: &String| serde_json::Value::from(text.as_str()).to_string();
+        let nodes =
+            self.names().iter().enumerate().map(|(id, name)| format!("{{\"id\": {id}, \"label\": {}}}", string(name)));
+        let mut text = format!("{{\n  \"nodes\": [\n    {}\n  ],\n", joined(nodes));
+        let edges = self.edges().iter().map(|(u, v)| format!("[{u}, {v}]"));
+        let _ = write!(text, "  \"edges\": [\n    {}\n  ]", joined(edges));
+        if let Some(pairs) = self.interference_edges() {
+            let pairs = pairs.iter().map(|(u, v)| format!("[{u}, {v}]"));
+            let _ = write!(text, ",\n  \"interference\": [\n    {}\n  ]", joined(pairs));
         }
-        if let Some(positions) = self.positions() {
-            document["positions"] = serde_json::json!(positions);
+        if let Some(places) = self.positions() {
+            let places = places.iter().map(|[x, y]| format!("[{}, {}]", json_number(*x), json_number(*y)));
+            let _ = write!(text, ",\n  \"positions\": [\n    {}\n  ]", joined(places));
         }
-        format!("{document}\n")
+        text.push_str("\n}\n");
+        text
     }
 
-    /// One edge a line, by the names of its ends. None if a name cannot stand in such a file: it has a space, a `#` or an
-    /// arrow in it, or begins like another format.
-    #[must_use]
-    pub fn to_edge_list(&self) -> Option<String> {
-        let is_word = |name: &String| {
-            !name.contains(|c: char| c.is_whitespace() || matches!(c, '#' | '{' | '[' | '<' | '>' | ',' | ';'))
-        };
-        if !self.names().iter().all(is_word) {
-            return None;
+    /// An edge list: two names a line. None if a name holds a blank, a comma or `#`, or is an arrow, which such a list
+    /// cannot tell from its own signs; the name is the error.
+    ///
+    /// # Errors
+    ///
+    /// The first name that cannot be written.
+    ///
+    /// ```
+    /// use mingle_planner::Topology;
+    /// assert_eq!(Topology::generate("ring:n=3")?.to_edge_list().as_deref(), Ok("node-0 node-1\nnode-0 node-2\nnode-1 node-2\n"));
+    /// # Ok::<(), mingle_planner::TopologyError>(())
+    /// ```
+    pub fn to_edge_list(&self) -> Result<String, UnwritableName> {
+        let unusable =
+            |name: &&String| name.contains([' ', '\t', ',', '#']) || name.as_str() == "->" || looks_marked(name);
+        if let Some(name) = self.names().iter().find(unusable) {
+            return Err(UnwritableName { name: name.clone() });
         }
-        let line = |&(u, v): &(usize, usize)| format!("{} {}\n", self.names()[u], self.names()[v]);
-        Some(self.edges().iter().map(line).collect())
+        let mut text = String::new();
+        for &(u, v) in self.edges() {
+            let _ = writeln!(text, "{} {}", self.names()[u], self.names()[v]);
+        }
+        Ok(text)
     }
 
-    /// GraphML with the names as labels.
+    /// GraphML: an undirected graph whose node ids are the names, with `x` and `y` where known.
+    ///
+    /// ```
+    /// use mingle_planner::Topology;
+    /// let topology = Topology::generate("grid:rows=2,cols=3")?;
+    /// assert_eq!(Topology::parse(&topology.to_graphml())?, topology);
+    /// # Ok::<(), mingle_planner::TopologyError>(())
+    /// ```
     #[must_use]
     pub fn to_graphml(&self) -> String {
-        let mut out = String::from(
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n  \
-             <graph edgedefault=\"undirected\">\n",
-        );
-        for name in self.names() {
-            // Writing to a String cannot fail.
-            let _ = writeln!(out, "    <node id=\"{}\"/>", escaped(name));
+        let mut text = String::from(concat!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n",
+            "<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n",
+            "  <key id=\"x\" for=\"node\" attr.name=\"x\" attr.type=\"double\"/>\n",
+            "  <key id=\"y\" for=\"node\" attr.name=\"y\" attr.type=\"double\"/>\n",
+            "  <graph edgedefault=\"undirected\">\n",
+        ));
+        for (node, name) in self.names().iter().enumerate() {
+            let id = escaped(name);
+            let _ = match self.positions() {
+                None => writeln!(text, "    <node id=\"{id}\"/>"),
+                Some(places) => {
+                    let [x, y] = places[node];
+                    writeln!(text, "    <node id=\"{id}\"><data key=\"x\">{x}</data><data key=\"y\">{y}</data></node>")
+                }
+            };
         }
         for &(u, v) in self.edges() {
-            let (u, v) = (escaped(&self.names()[u]), escaped(&self.names()[v]));
-            let _ = writeln!(out, "    <edge source=\"{u}\" target=\"{v}\"/>");
+            let (source, target) = (escaped(&self.names()[u]), escaped(&self.names()[v]));
+            let _ = writeln!(text, "    <edge source=\"{source}\" target=\"{target}\"/>");
         }
-        out + "  </graph>\n</graphml>\n"
+        text.push_str("  </graph>\n</graphml>\n");
+        text
     }
 
-    /// Graphviz DOT.
+    /// DOT: an undirected graph, with `pos` where known, for `neato -n`.
+    ///
+    /// ```
+    /// use mingle_planner::Topology;
+    /// assert!(Topology::generate("star:n=4")?.to_dot().contains("0 -- 3;"));
+    /// # Ok::<(), mingle_planner::TopologyError>(())
+    /// ```
     #[must_use]
     pub fn to_dot(&self) -> String {
-        let mut out = String::from("graph topology {\n");
-        for (name, place) in
-            self.names().iter().enumerate().map(|(node, name)| (name, self.positions().map(|p| p[node])))
-        {
-            let position = place.map_or_else(String::new, |[x, y]| format!(" [pos=\"{x},{y}!\"]"));
-            let _ = writeln!(out, "  {}{position};", quoted(name));
+        let mut text = String::from("graph topology {\n  node [shape=circle];\n");
+        for (node, name) in self.names().iter().enumerate() {
+            let place = self.positions().map(|places| places[node]);
+            let place = place.map_or_else(String::new, |[x, y]| format!(", pos=\"{x},{y}\""));
+            let _ = writeln!(text, "  {node} [label={}{place}];", quoted(name));
         }
-        for &(u, v) in self.edges() {
-            let _ = writeln!(out, "  {} -- {};", quoted(&self.names()[u]), quoted(&self.names()[v]));
+        for (u, v) in self.edges() {
+            let _ = writeln!(text, "  {u} -- {v};");
         }
-        out + "}\n"
+        text.push_str("}\n");
+        text
     }
+}
+
+/// A name that an edge list cannot hold.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "an edge list cannot hold the name {name:?}: blanks, commas and # separate or end names there; use JSON or GraphML"
+)]
+pub struct UnwritableName {
+    /// The name.
+    pub name: String,
+}
+
+/// A file that begins so would be taken for JSON or XML.
+fn looks_marked(name: &str) -> bool {
+    name.starts_with(['{', '[', '<', '\u{feff}'])
+}
+
+/// A number as JSON has it: whole ones with a fraction, so that they stay real numbers.
+fn json_number(x: f64) -> String {
+    serde_json::Value::from(x).to_string()
+}
+
+fn joined(items: impl Iterator<Item = String>) -> String {
+    items.collect::<Vec<_>>().join(",\n    ")
 }

@@ -1,0 +1,53 @@
+//! `mingle topology convert` and `generate`: a topology into a file of another format.
+
+use std::path::Path;
+
+use mingle_planner::Topology;
+
+use crate::cli::{TopologyConvertArgs, TopologyGenerateArgs};
+use crate::failure::Outcome;
+use crate::{out, topology};
+
+/// Reads a topology and writes it in the format that the output's name asks for.
+pub(super) fn convert(arguments: &TopologyConvertArgs, json: bool) -> Outcome {
+    let read = topology::read(&arguments.topology)?;
+    topology::write(&read, &arguments.output)?;
+    tell(&read, &arguments.output, json);
+    Ok(())
+}
+
+/// Makes a topology; without an output it goes to stdout as JSON.
+pub(super) fn generate(arguments: &TopologyGenerateArgs, json: bool) -> Outcome {
+    let made = topology::generate(&arguments.generator)?;
+    match &arguments.output {
+        Some(path) => {
+            topology::write(&made, path)?;
+            tell(&made, path, json);
+        }
+        None => out::line(made.to_json().trim_end()),
+    }
+    Ok(())
+}
+
+fn tell(written: &Topology, path: &Path, json: bool) {
+    let (nodes, edges, positions) = (written.node_count(), written.edges().len(), written.positions().is_some());
+    if json {
+        out::line(serde_json::json!({
+            "schema": "mingle.topology-file/1",
+            "output": path,
+            "nodes": nodes,
+            "edges": edges,
+            "positions": positions,
+        }));
+        return;
+    }
+    out::line(format!("topology   {nodes} nodes, {edges} edges{}", if positions { ", positions" } else { "" }));
+    let format = topology::extension(path);
+    if written.interference_edges().is_some() && format != "json" {
+        eprintln!("left out   the interference graph, which only .json holds");
+    }
+    if positions && format == "edges" {
+        eprintln!("left out   the positions, which .json, .graphml and .dot hold");
+    }
+    eprintln!("wrote      {}", path.display());
+}

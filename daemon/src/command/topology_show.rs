@@ -1,0 +1,72 @@
+//! `mingle topology show`: what a topology is like, before anything is planned on it.
+
+use mingle_planner::Topology;
+use mingle_planner::topology::TopologySummary;
+
+use crate::cli::TopologyShowArgs;
+use crate::failure::Outcome;
+use crate::{out, topology};
+
+/// No more names than this are listed for a person; `--json` has all.
+const MOST_NAMES: usize = 10;
+
+/// Reads and describes a topology.
+pub(super) fn execute(arguments: &TopologyShowArgs, json: bool) -> Outcome {
+    let topology = topology::read(&arguments.topology)?;
+    let summary = topology.summary();
+    out::line(if json { to_json(&topology, &summary).to_string() } else { describe(&topology, &summary) });
+    Ok(())
+}
+
+fn describe(topology: &Topology, summary: &TopologySummary) -> String {
+    let names = topology.names();
+    let bridges = summary.bridges.iter().map(|&(u, v)| format!("{} - {}", names[u], names[v]));
+    let cut_nodes = summary.cut_nodes.iter().map(|&node| names[node].clone());
+    let diameter = summary.diameter.map_or_else(|| "not computed, too large".to_owned(), |hops| hops.to_string());
+    let mut lines = vec![
+        format!("nodes      {}, connected", summary.nodes),
+        format!("edges      {}", summary.edges),
+        format!(
+            "degree     from {} to {}, {:.2} on average",
+            summary.min_degree, summary.max_degree, summary.mean_degree
+        ),
+        format!("diameter   {diameter}"),
+        format!("bridges    {}", listed(summary.bridges.len(), bridges, "none: no lost edge splits it")),
+        format!("cut nodes  {}", listed(summary.cut_nodes.len(), cut_nodes, "none: no lost node splits the rest")),
+        format!("positions  {}", if topology.positions().is_some() { "one for each node" } else { "none" }),
+    ];
+    if let Some(edges) = topology.interference_edges() {
+        lines.push(format!("disturbs   {} pairs in an interference graph of its own", edges.len()));
+    }
+    lines.join("\n")
+}
+
+/// How many there are, and the first of them.
+fn listed(count: usize, names: impl Iterator<Item = String>, none: &str) -> String {
+    if count == 0 {
+        return none.to_owned();
+    }
+    let shown: Vec<String> = names.take(MOST_NAMES).collect();
+    let more = if count > MOST_NAMES { format!(" and {} more", count - MOST_NAMES) } else { String::new() };
+    format!("{count}: {}{more}", shown.join(", "))
+}
+
+fn to_json(topology: &Topology, summary: &TopologySummary) -> serde_json::Value {
+    let names = topology.names();
+    let bridges: Vec<[&str; 2]> =
+        summary.bridges.iter().map(|&(u, v)| [names[u].as_str(), names[v].as_str()]).collect();
+    let cut_nodes: Vec<&str> = summary.cut_nodes.iter().map(|&node| names[node].as_str()).collect();
+    serde_json::json!({
+        "schema": "mingle.topology/1",
+        "nodes": summary.nodes,
+        "edges": summary.edges,
+        "min_degree": summary.min_degree,
+        "mean_degree": summary.mean_degree,
+        "max_degree": summary.max_degree,
+        "diameter": summary.diameter,
+        "bridges": bridges,
+        "cut_nodes": cut_nodes,
+        "positions": topology.positions().is_some(),
+        "interference_edges": topology.interference_edges().map(<[_]>::len),
+    })
+}
