@@ -11,7 +11,7 @@ Exit codes:
   1  unexpected failure         7    training failed
   2  usage error                8    integrity: a checksum, a forecast or the ledger does not hold
   3  unreachable, port in use   130  forced by a second interrupt
-  4  bad plan, topology or data";
+  4  bad plan, topology or data    10   plan diff: the plans differ";
 
 /// Serverless, peer-to-peer training along a planned directed graph.
 #[derive(Debug, Parser)]
@@ -36,9 +36,12 @@ pub(crate) enum Command {
     /// Run this peer in the foreground until training is done
     #[command(visible_alias = "up")]
     Run(Box<RunArgs>),
-    /// Make, look at, check and bind plans
+    /// Make, compare, look at, check, draw and bind plans
     #[command(subcommand)]
     Plan(PlanCommand),
+    /// Look at, convert and generate topologies
+    #[command(subcommand)]
+    Topology(TopologyCommand),
 }
 
 /// What to do with a plan.
@@ -46,10 +49,16 @@ pub(crate) enum Command {
 pub(crate) enum PlanCommand {
     /// Design a plan for a topology and forecast what it costs
     Make(PlanMakeArgs),
+    /// Design by every method and print the forecasts side by side
+    Compare(PlanCompareArgs),
     /// Show a plan and its forecast
     Show(PlanFileArgs),
     /// Check a plan whole, its forecast too
     Check(PlanFileArgs),
+    /// Say what differs between two plans: exit code 0 if nothing does, 10 if something does
+    Diff(PlanDiffArgs),
+    /// Draw a plan
+    Draw(PlanDrawArgs),
     /// Say which peer runs which node
     Bind(PlanBindArgs),
 }
@@ -62,25 +71,123 @@ pub(crate) struct HomeArgs {
     pub(crate) home: Option<PathBuf>,
 }
 
-/// Arguments of `plan make`.
-#[derive(Args, Debug)]
-pub(crate) struct PlanMakeArgs {
+/// What a plan is made for.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct DesignArgs {
     /// A file (JSON, edge list, GraphML, another plan) or a generator, such as rg:n=33,r=0.5,seed=0
-    #[arg(long, value_name = "FILE|GENERATOR")]
-    pub(crate) topology: String,
-    /// The design: nguyen-he, d-psgd or sgp-uniform
-    #[arg(long, default_value = "nguyen-he")]
-    pub(crate) method: String,
-    /// Edges beyond the spanning tree, for nguyen-he: a number, or auto to sweep
-    #[arg(long, default_value = "auto", value_name = "K|auto")]
-    pub(crate) extra_edges: String,
+    /// [default: all pairs that --links measured in both directions]
+    #[arg(long, value_name = "FILE|GENERATOR", required_unless_present = "links")]
+    pub(crate) topology: Option<String>,
+    /// A topology with the same nodes whose edges say who disturbs whom, where more do than hear each other
+    #[arg(long, value_name = "FILE")]
+    pub(crate) interference: Option<PathBuf>,
+    /// How links share the network: broadcast (slots, interference) or point-to-point
+    #[arg(long, default_value = "broadcast")]
+    pub(crate) medium: String,
+    /// Link measurements (TOML), for a forecast in seconds and bytes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) links: Option<PathBuf>,
+    /// The size of the model on the wire; used with --links
+    #[arg(long, default_value_t = 1_000_000, value_name = "BYTES")]
+    pub(crate) payload_bytes: u64,
+    /// A promise: no node sends more than this in a round; needs --links
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) max_upload: Option<u64>,
+    /// The most slots a round may take
+    #[arg(long, value_name = "SLOTS")]
+    pub(crate) budget_slots: Option<usize>,
+    /// The most receivers a node may have
+    #[arg(long, value_name = "NODES")]
+    pub(crate) max_out_degree: Option<usize>,
+    /// How long to search, in units that do not depend on the machine
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) effort: u32,
+    /// What auto chooses by: training (a round and a neper) or agreement (averaging to 1e-2)
+    #[arg(long, default_value = "training")]
+    pub(crate) objective: String,
+    /// What the plan stays strongly connected without: none, any one link, or any one node
+    #[arg(long, default_value = "none", value_name = "none|link|node")]
+    pub(crate) survive: String,
     /// Seed of every random choice
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Gradient steps that each peer takes per period of the plan
+    /// Gradient steps that each peer takes per round
     #[arg(long, default_value_t = 1, value_name = "H")]
     pub(crate) local_steps: u32,
+}
+
+/// Arguments of `plan make`.
+#[derive(Args, Debug)]
+pub(crate) struct PlanMakeArgs {
+    #[command(flatten)]
+    pub(crate) design: DesignArgs,
+    /// The design; `mingle plan compare` shows what each would cost [default: auto, which takes the best of them]
+    #[arg(long)]
+    pub(crate) method: Option<String>,
+    /// Edges beyond the spanning tree, for nguyen-he: a number, or auto to sweep
+    #[arg(long, default_value = "auto", value_name = "K|auto")]
+    pub(crate) extra_edges: String,
     /// Write the plan here [default: print it]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Arguments of `plan compare`.
+#[derive(Args, Debug)]
+pub(crate) struct PlanCompareArgs {
+    #[command(flatten)]
+    pub(crate) design: DesignArgs,
+    /// The designs to compare [default: all]
+    #[arg(long, value_delimiter = ',', value_name = "METHOD,...")]
+    pub(crate) methods: Vec<String>,
+}
+
+/// Arguments of `plan diff`.
+#[derive(Args, Debug)]
+pub(crate) struct PlanDiffArgs {
+    /// The plan to compare with
+    pub(crate) before: PathBuf,
+    /// The plan that is compared
+    pub(crate) after: PathBuf,
+}
+
+/// Arguments of `plan draw`.
+#[derive(Args, Debug)]
+pub(crate) struct PlanDrawArgs {
+    /// The plan file
+    pub(crate) plan: PathBuf,
+    /// Where to write; the ending says what: .svg, .dot or .graphml
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// A topology with places for the nodes of the plan [default: on a circle]
+    #[arg(long, value_name = "FILE|GENERATOR")]
+    pub(crate) positions: Option<String>,
+}
+
+/// What to do with a topology.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TopologyCommand {
+    /// Say what a topology looks like
+    Show(TopologyArgs),
+    /// Write a topology in another format
+    Convert(TopologyWriteArgs),
+    /// Write a generated topology
+    Generate(TopologyWriteArgs),
+}
+
+/// A topology.
+#[derive(Args, Debug)]
+pub(crate) struct TopologyArgs {
+    /// A file, or a generator such as rg:n=33,r=0.5,seed=0
+    pub(crate) topology: String,
+}
+
+/// A topology, and where to write it.
+#[derive(Args, Debug)]
+pub(crate) struct TopologyWriteArgs {
+    /// A file, or a generator such as rg:n=33,r=0.5,seed=0
+    pub(crate) topology: String,
+    /// Where to write; the ending says what: .json, .edges, .graphml or .dot [default: print JSON]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -201,7 +308,7 @@ pub(crate) struct DemoArgs {
     /// Rounds to train
     #[arg(long, default_value_t = 600)]
     pub(crate) rounds: u64,
-    /// The design of the plan: nguyen-he, d-psgd or sgp-uniform
+    /// The design of the plan, as in `mingle plan make`
     #[arg(long, default_value = "nguyen-he")]
     pub(crate) method: String,
     /// Gradient steps per round

@@ -18,6 +18,8 @@ pub(crate) enum Kind {
     Training = 7,
     /// A checksum, a ledger or a forecast does not hold.
     Integrity = 8,
+    /// Two plans differ. Not an error: nothing is printed for it.
+    Differ = 10,
     /// The user insisted: a second interrupt.
     Forced = 130,
 }
@@ -32,6 +34,7 @@ impl Kind {
             Self::Refused => "refused",
             Self::Training => "training",
             Self::Integrity => "integrity",
+            Self::Differ => "differ",
             Self::Forced => "forced",
         }
     }
@@ -54,6 +57,11 @@ impl Failure {
         Self { kind, message: message.to_string(), hint: None }
     }
 
+    /// An exit code without a word: what there is to say has been said.
+    pub(crate) const fn silent(kind: Kind) -> Self {
+        Self { kind, message: String::new(), hint: None }
+    }
+
     /// The same failure with a hint: the next thing to try.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -72,6 +80,9 @@ impl Failure {
 
     /// Prints the failure for a person (stderr) or a program (one JSON object on stdout).
     pub(crate) fn print(&self, json: bool) {
+        if self.message.is_empty() {
+            return;
+        }
         if json {
             let object = serde_json::json!({ "error": {
                 "code": self.kind as u8,

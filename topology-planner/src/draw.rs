@@ -20,6 +20,7 @@ mod shape;
 mod small_multiples;
 mod union;
 
+pub(crate) use self::{document::escaped, dot::quoted};
 pub use self::{dot::dot, graphml::graphml, picture::svg};
 
 /// The most nodes an SVG shows.

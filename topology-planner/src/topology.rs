@@ -9,6 +9,7 @@ mod generator;
 mod graphml;
 mod json;
 mod problem;
+mod write;
 
 use std::collections::BTreeMap;
 
@@ -73,7 +74,8 @@ impl Topology {
     ///
     /// - a plan file (`"format": "mingle-plan/1"`): its nodes and its base graph;
     /// - JSON `{"nodes": [...], "edges": [[u, v], ...]}`, where nodes are numbers, strings, or objects with an `id` and
-    ///   perhaps a `label`, and `positions` gives plane coordinates by node; other keys are ignored. Labels become the
+    ///   perhaps a `label`, and `positions` gives plane coordinates by node, `interference` the pairs of nodes that disturb each other
+    ///   where these are not the edges; other keys are ignored. Labels become the
     ///   names of the nodes where all differ;
     /// - GraphML;
     /// - an edge list: `u v` per line, `#` starts a comment, `u -> v` is a link in one direction.

@@ -1,26 +1,23 @@
 //! `mingle plan make`: a topology in, a plan and its forecast out.
 
-use std::path::Path;
+use std::io::{IsTerminal, stderr};
 
-use mingle_planner::{DesignOptions, ExtraEdges, Method, Topology};
+use mingle_planner::{ExtraEdges, Method};
 
-use super::plan_show::describe;
+use super::{design_request, plan_show::describe};
 use crate::cli::PlanMakeArgs;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::{out, plan};
 
 /// Designs the plan. It goes to the output file, or to stdout; with `--json`, stdout has the forecast instead.
 pub(super) fn execute(arguments: &PlanMakeArgs, json: bool) -> Outcome {
-    let topology = read_topology(&arguments.topology)?;
-    let method: Method = arguments.method.parse().or_fail(Kind::BadInput, format!("--method {}", arguments.method))?;
-    let options = DesignOptions {
-        extra_edges: parse_extra_edges(&arguments.extra_edges)?,
-        seed: arguments.seed,
-        local_steps: arguments.local_steps,
-        ..DesignOptions::default()
-    };
-    let made = mingle_planner::design(&topology, method, &options)
-        .or_fail(Kind::BadInput, format!("cannot design a plan for {}", arguments.topology))?;
+    let (topology, mut options) = design_request::read(&arguments.design)?;
+    options.extra_edges = parse_extra_edges(&arguments.extra_edges)?;
+    let method = method(arguments, options.extra_edges)?;
+    if method == Method::Auto && stderr().is_terminal() {
+        eprintln!("comparing all designs for {} nodes", topology.node_count());
+    }
+    let made = mingle_planner::design(&topology, method, &options).or_fail(Kind::BadInput, "cannot design a plan")?;
     if let Some(path) = &arguments.output {
         plan::write(&made, path)?;
     }
@@ -35,17 +32,13 @@ pub(super) fn execute(arguments: &PlanMakeArgs, json: bool) -> Outcome {
     Ok(())
 }
 
-/// A generator expression, or a file.
-fn read_topology(text: &str) -> Outcome<Topology> {
-    let path = Path::new(text);
-    if !path.exists() && Topology::looks_like_generator(text) {
-        return Topology::generate(text).or_fail(Kind::BadInput, format!("--topology {text}"));
+/// The method asked for; who gives a number of extra edges wants the one that has them.
+fn method(arguments: &PlanMakeArgs, extra_edges: ExtraEdges) -> Outcome<Method> {
+    match &arguments.method {
+        Some(text) => text.parse().or_fail(Kind::BadInput, format!("--method {text}")),
+        None if extra_edges == ExtraEdges::Auto => Ok(Method::Auto),
+        None => Ok(Method::NguyenHe),
     }
-    let content = plan::read_text(path, "topology").map_err(|failure| {
-        failure
-            .hint("--topology takes a file, or a generator such as rg:n=33,r=0.5,seed=0, ring:n=8, grid:rows=4,cols=4")
-    })?;
-    Topology::parse(&content).or_fail(Kind::BadInput, format!("the topology {text} cannot be used"))
 }
 
 fn parse_extra_edges(text: &str) -> Outcome<ExtraEdges> {

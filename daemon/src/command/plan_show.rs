@@ -23,16 +23,19 @@ pub(super) fn describe(plan: &Plan) -> String {
     let number = |value: Option<f64>| value.map_or_else(|| "unknown".to_owned(), |value| format!("{value:.4}"));
     let bound = plan.nodes().filter(|(_, peer)| peer.is_some()).count();
     let nodes = plan.node_count();
-    let lines = [
+    let mut lines = vec![
         format!("plan       blake3:{}", plan.hash()),
         format!("method     {}{}", plan.method(), parameters(plan)),
         format!("nodes      {nodes}, {bound} of them bound to peers; {} base edges", plan.base().edges().len()),
+        format!("period     {}, {} links{}", count(plan.steps().len(), "step"), forecast.links, slots(plan)),
         format!(
-            "period     {}, {} links in {} slots, {} local gradient steps",
-            if plan.steps().len() == 1 { "1 step".to_owned() } else { format!("{} steps", plan.steps().len()) },
-            forecast.links,
-            forecast.slots_per_period,
-            plan.local_steps()
+            "training   {} before {}",
+            count(plan.local_steps() as usize, "local gradient step"),
+            match plan.round_length() {
+                1 => "every step".to_owned(),
+                length if length == plan.steps().len() => "every period".to_owned(),
+                length => format!("every {length} steps"),
+            }
         ),
         format!(
             "graph      out-degree up to {}, in-degree up to {}, diameter {}",
@@ -44,17 +47,57 @@ pub(super) fn describe(plan: &Plan) -> String {
             forecast.ln_objective_19
         ),
         format!(
-            "mixing     |lambda2| {}, {} slots per neper",
+            "mixing     |lambda2| {}{}, {} slots per neper",
             number(forecast.lambda_2),
+            forecast.lambda_2_note.as_ref().map_or_else(String::new, |note| format!(" ({note})")),
             number(forecast.slots_per_neper)
         ),
-        format!(
-            "consensus  {} slots to 1e-2",
-            forecast.slots_to_1e_2.map_or_else(|| "unknown".to_owned(), |slots| slots.to_string())
-        ),
+        format!("consensus  {}", consensus(plan)),
         format!("weights    n * pi from {} to {}", number(forecast.perron_min), number(forecast.perron_max)),
+        format!(
+            "losses     {} and {} that the graph cannot lose",
+            count(forecast.critical_nodes, "node"),
+            count(forecast.critical_links, "link")
+        ),
     ];
+    lines.extend(network(plan));
     lines.join("\n")
+}
+
+/// How many slots, and how many there have to be.
+fn slots(plan: &Plan) -> String {
+    let forecast = plan.forecast();
+    let slots = forecast.slots_per_period;
+    match forecast.slots_lower_bound {
+        None => String::new(),
+        Some(bound) if bound >= slots => format!(" in {slots} slots, optimal for these links"),
+        Some(bound) => format!(" in {slots} slots, at least {bound} for these links"),
+    }
+}
+
+fn consensus(plan: &Plan) -> String {
+    let forecast = plan.forecast();
+    let why = || forecast.periods_to_1e_2_note.clone().unwrap_or_else(|| "unknown".to_owned());
+    let periods = forecast.periods_to_1e_2.map_or_else(why, |periods| format!("{} to 1e-2", count(periods, "period")));
+    forecast.slots_to_1e_2.map_or(periods.clone(), |slots| format!("{slots} slots to 1e-2, {periods}"))
+}
+
+/// What link measurements say, where the plan has them.
+fn network(plan: &Plan) -> Option<String> {
+    let forecast = plan.forecast();
+    let (seconds, bytes) = (forecast.seconds_per_period?, forecast.bytes_per_node_per_period?);
+    let slowest = plan.network()?.slowest_link(plan.steps(), plan.medium())?;
+    let name = |node: usize| &plan.base().names()[node];
+    Some(format!(
+        "network    {seconds:.3} s and up to {bytes} bytes per node in a period; slowest link {} -> {} with {:.3} s",
+        name(slowest.from),
+        name(slowest.to),
+        slowest.seconds
+    ))
+}
+
+fn count(number: usize, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
 fn parameters(plan: &Plan) -> String {

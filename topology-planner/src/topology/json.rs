@@ -12,6 +12,9 @@ struct GraphDocument {
     nodes: Option<Vec<Node>>,
     edges: Option<Vec<Edge>>,
     base: Option<BaseGraph>,
+    /// Pairs of nodes that disturb each other, where these are not the edges.
+    #[serde(default)]
+    interference: Option<Vec<Edge>>,
     #[serde(default)]
     directed: Option<bool>,
     #[serde(default, deserialize_with = "positions_or_nothing")]
@@ -58,7 +61,10 @@ pub(super) fn read(text: &str) -> Result<Topology, TopologyError> {
     };
     match (document.base, document.edges) {
         (Some(base), _) => read_base(nodes, &base),
-        (None, Some(edges)) => read_graph(nodes, edges, document.directed == Some(true), document.positions),
+        (None, Some(edges)) => {
+            let directed = document.directed == Some(true);
+            read_graph(nodes, edges, document.interference, directed, document.positions)
+        }
         (None, None) => Err(missing("\"edges\"")),
     }
 }
@@ -76,6 +82,7 @@ fn read_base(nodes: Vec<Node>, base: &BaseGraph) -> Result<Topology, TopologyErr
 fn read_graph(
     nodes: Vec<Node>,
     edges: Vec<Edge>,
+    interference: Option<Vec<Edge>>,
     directed: bool,
     positions: Option<Positions>,
 ) -> Result<Topology, TopologyError> {
@@ -87,20 +94,28 @@ fn read_graph(
         labels.push(label);
     }
     let ids = builder.names.clone();
-    for Edge(u, v) in edges {
-        let mut ends = [0; 2];
-        for (end, id) in ends.iter_mut().zip([u.text(), v.text()]) {
-            *end = *builder.numbers.get(&id).ok_or(TopologyError::UnknownNode { id })?;
-        }
-        let list = if directed { &mut builder.one_way } else { &mut builder.edges };
-        list.push((ends[0], ends[1]));
-    }
-    let topology = builder.finish()?;
-    let topology = rename(topology, labels);
+    let edges = edges.into_iter().map(|edge| builder.ends(edge)).collect::<Result<Vec<_>, _>>()?;
+    let interference = interference
+        .map(|edges| edges.into_iter().map(|edge| builder.ends(edge)).collect::<Result<Vec<_>, _>>())
+        .transpose()?;
+    *(if directed { &mut builder.one_way } else { &mut builder.edges }) = edges;
+    let topology = rename(builder.finish()?, labels);
+    let topology = match interference {
+        Some(edges) => topology.with_interference(&edges)?,
+        None => topology,
+    };
     Ok(match place(&ids, positions) {
         Some(places) => topology.with_positions(places),
         None => topology,
     })
+}
+
+impl Builder {
+    /// The numbers of the ends of an edge.
+    fn ends(&self, Edge(u, v): Edge) -> Result<(usize, usize), TopologyError> {
+        let number = |id: String| self.numbers.get(&id).copied().ok_or(TopologyError::UnknownNode { id });
+        Ok((number(u.text())?, number(v.text())?))
+    }
 }
 
 /// Labels become names if every node has one and all are usable and differ; ids stay otherwise.

@@ -1,0 +1,121 @@
+//! `mingle plan compare`: what every design would cost, side by side.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use mingle_planner::{Forecast, Method, Plan, design::Candidate};
+
+use super::design_request;
+use crate::cli::PlanCompareArgs;
+use crate::failure::{Kind, OrFail, Outcome};
+use crate::out;
+
+/// Designs by every method and prints a line for each; refused ones say why below the table.
+pub(super) fn execute(arguments: &PlanCompareArgs, json: bool) -> Outcome {
+    let (topology, options) = design_request::read(&arguments.design)?;
+    let methods = methods(&arguments.methods)?;
+    let progress = progress(methods.len() as u64);
+    let mut candidates = Vec::new();
+    for method in methods {
+        progress.set_message(method.name());
+        candidates.extend(mingle_planner::design::compare(&topology, &[method], &options));
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    if json {
+        out::line(document(&candidates));
+        return Ok(());
+    }
+    out::line(format!("{} nodes, {} edges", topology.node_count(), topology.edges().len()));
+    out::line(table(&candidates));
+    for candidate in &candidates {
+        if let Err(error) = &candidate.outcome {
+            out::line(format!("{}: {error}", candidate.method));
+        }
+    }
+    Ok(())
+}
+
+fn methods(words: &[String]) -> Outcome<Vec<Method>> {
+    if words.is_empty() {
+        return Ok(Method::ALL.into_iter().filter(|&method| method != Method::Auto).collect());
+    }
+    words.iter().map(|word| word.parse().or_fail(Kind::BadInput, format!("--methods {word}"))).collect()
+}
+
+/// A spinner on a terminal, nothing elsewhere.
+fn progress(methods: u64) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(methods), ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {pos}/{len} designing {msg} {elapsed}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(120));
+    bar
+}
+
+/// The columns: a heading, and what stands under it.
+type Column = (&'static str, fn(&Plan, &Forecast) -> String);
+
+const COLUMNS: [Column; 13] = [
+    ("design", |plan, _| plan.method().to_owned()),
+    ("steps", |plan, _| plan.steps().len().to_string()),
+    ("slots/round", |plan, forecast| {
+        slots(forecast.slots_per_period as f64 * plan.round_length() as f64 / plan.steps().len() as f64)
+    }),
+    ("at least", |plan, forecast| {
+        let rounds = plan.steps().len() as f64 / plan.round_length() as f64;
+        forecast.slots_lower_bound.map_or_else(unknown, |bound| slots(bound as f64 / rounds))
+    }),
+    ("links", |_, forecast| forecast.links.to_string()),
+    ("D+", |_, forecast| forecast.max_out_degree.to_string()),
+    ("D-", |_, forecast| forecast.max_in_degree.to_string()),
+    ("diameter", |_, forecast| forecast.diameter.to_string()),
+    ("|lambda2|", |_, forecast| forecast.lambda_2.map_or_else(unknown, |value| format!("{value:.4}"))),
+    ("slots/neper", |_, forecast| forecast.slots_per_neper.map_or_else(unknown, |value| format!("{value:.1}"))),
+    ("to 1e-2", |_, forecast| {
+        forecast.slots_to_1e_2.or(forecast.periods_to_1e_2).map_or_else(unknown, |count| count.to_string())
+    }),
+    ("min n*pi", |_, forecast| forecast.perron_min.map_or_else(unknown, |value| format!("{value:.3}"))),
+    ("s/period", |_, forecast| forecast.seconds_per_period.map_or_else(unknown, |value| format!("{value:.3}"))),
+];
+
+fn unknown() -> String {
+    "-".to_owned()
+}
+
+fn slots(number: f64) -> String {
+    if number.fract() == 0.0 { format!("{number:.0}") } else { format!("{number:.1}") }
+}
+
+fn table(candidates: &[Candidate]) -> String {
+    let plans = candidates.iter().filter_map(|candidate| candidate.outcome.as_ref().ok());
+    let row = |plan: &Plan| COLUMNS.map(|(_, cell)| cell(plan, plan.forecast()));
+    let mut rows = vec![COLUMNS.map(|(heading, _)| heading.to_owned())];
+    rows.extend(plans.map(row));
+    // Seconds are known of all plans or of none.
+    let used =
+        if rows[1..].iter().all(|row| row[COLUMNS.len() - 1] == "-") { COLUMNS.len() - 1 } else { COLUMNS.len() };
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let line = |row: &[String; COLUMNS.len()]| {
+        let first = format!("{:<1$}", row[0], width(0));
+        (1..used).fold(first, |line, column| format!("{line}  {:>1$}", row[column], width(column)))
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn document(candidates: &[Candidate]) -> serde_json::Value {
+    let entry = |candidate: &Candidate| match &candidate.outcome {
+        Ok(plan) => serde_json::json!({
+            "method": candidate.method.name(),
+            "steps": plan.steps().len(),
+            "round_length": plan.round_length(),
+            "parameters": plan.parameters().iter().map(|(name, value)| (name.clone(), value.to_string().into())).collect::<serde_json::Map<_, _>>(),
+            "forecast": serde_json::from_str::<serde_json::Value>(&plan.forecast().to_json()).unwrap_or_default(),
+        }),
+        Err(error) => serde_json::json!({ "method": candidate.method.name(), "refused": error.to_string() }),
+    };
+    serde_json::json!({
+        "schema": "mingle.plan-compare/1",
+        "designs": candidates.iter().map(entry).collect::<Vec<_>>(),
+    })
+}
