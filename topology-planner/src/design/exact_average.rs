@@ -40,7 +40,8 @@ fn broadcast(request: &Request<'_>) -> Result<Design, DesignError> {
     let channel = Channel::new(topology);
     let least = lower_bound::least_slots(&channel);
     let mut schedule = search_from_seed(&channel, request, least);
-    if let Some(limit) = options.max_out_degree.filter(|&limit| limit < schedule.max_out_degree(topology.node_count())) {
+    if let Some(limit) = options.max_out_degree.filter(|&limit| limit < schedule.max_out_degree(topology.node_count()))
+    {
         // Along a tree a node has no more receivers than the tree has edges there.
         let tree = SpanningTree::within(topology, limit).map_err(|needed| too_few_receivers(request, limit, needed))?;
         schedule = search_from_seed(&Channel::restricted(topology, &tree.edges()), request, least);

@@ -223,6 +223,7 @@ impl MostHeard<'_> {
 }
 
 fn members(row: &[u64]) -> impl Iterator<Item = usize> {
-    let bits = |(at, &word): (usize, &u64)| (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| 64 * at + bit);
+    let bits =
+        |(at, &word): (usize, &u64)| (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| 64 * at + bit);
     row.iter().enumerate().flat_map(bits)
 }

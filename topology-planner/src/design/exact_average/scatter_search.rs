@@ -77,7 +77,8 @@ impl<'c, 't> ScatterSearch<'c, 't> {
     pub(super) fn links(&self) -> Vec<Vec<Link>> {
         let mut slots = Vec::with_capacity(self.slots);
         for slot in 0..self.slots {
-            let is_informed: Vec<bool> = (0..self.channel.node_count()).map(|node| self.is_informed(slot, node)).collect();
+            let is_informed: Vec<bool> =
+                (0..self.channel.node_count()).map(|node| self.is_informed(slot, node)).collect();
             let sends = |&node: &usize| is_informed[node] && contains(self.row(&self.transmitters, slot), node);
             let transmitters: Vec<usize> = (0..is_informed.len()).filter(sends).collect();
             slots.push(deliveries(self.channel, &transmitters, &is_informed));

@@ -7,8 +7,12 @@
 use rand_chacha::ChaCha8Rng;
 
 use super::{
-    channel::Channel, gather::{GreedyGather, RANKS, random_rank}, gather_search::GatherSearch, scatter::GreedyScatter,
-    scatter_search::ScatterSearch, schedule::Schedule,
+    channel::Channel,
+    gather::{GreedyGather, RANKS, random_rank},
+    gather_search::GatherSearch,
+    scatter::GreedyScatter,
+    scatter_search::ScatterSearch,
+    schedule::Schedule,
 };
 
 /// Up to this many nodes, all are tried as roots; above, the most central ones.
@@ -59,16 +63,19 @@ pub(super) fn search(channel: &Channel<'_>, effort: u32, least: usize, rng: &mut
     best(&starts).unwrap_or(Schedule { root: 0, gather: Vec::new(), scatter: Vec::new() })
 }
 
-/// How many greedy schedules are made for each root, 1 to 16.
+/// How many greedy schedules are made for each root.
 fn passes(channel: &Channel<'_>, effort: usize, roots: usize) -> usize {
-    let links: usize = (0..channel.node_count()).map(|node| channel.interferers(node).len()).sum();
-    (VISITS_PER_EFFORT * effort / (20 * links * roots).max(1)).clamp(1, 16)
+    (effort * VISITS_PER_EFFORT / (40 * visits(channel) * roots)).clamp(1, 16)
 }
 
-/// How many gatherings a search over ranks tries.
+/// How many gatherings a search over ranks tries, which beyond some multiple of the pairs of nodes gains nothing.
 fn tries(channel: &Channel<'_>, effort: usize) -> usize {
-    let links: usize = (0..channel.node_count()).map(|node| channel.interferers(node).len()).sum();
-    effort * 500_000 / (channel.node_count() + links)
+    effort * (VISITS_PER_EFFORT / (8 * visits(channel))).min(2 * channel.node_count().pow(2))
+}
+
+/// What a greedy schedule goes through, times about the number of slots between a node's first chance and its turn.
+fn visits(channel: &Channel<'_>) -> usize {
+    (0..channel.node_count()).map(|node| 1 + channel.interferers(node).len()).sum()
 }
 
 /// What is left to spend on gatherings.
