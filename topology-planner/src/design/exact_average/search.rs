@@ -42,10 +42,6 @@ pub(super) fn search(channel: &Channel<'_>, effort: u32, least: usize, rng: &mut
     let roots = if nodes <= ALL_ROOTS { (0..nodes).collect() } else { central_nodes(channel, CENTRAL_ROOTS) };
     let passes = passes(channel, effort, roots.len());
     let mut starts: Vec<Start> = roots.into_iter().map(|root| Start::greedy(channel, root, passes, rng)).collect();
-    let best = |starts: &[Start]| {
-        let schedules = starts.iter().map(|start| &start.schedule);
-        schedules.min_by_key(|schedule| (schedule.slot_count(), schedule.root)).cloned()
-    };
     let moves = effort * MAX_MOVES_PER_EFFORT.min(3 * nodes.saturating_pow(3));
     let is_done = |starts: &[Start]| starts.iter().any(|start| start.schedule.slot_count() <= least);
     if nodes <= MAX_SEARCHED && !is_done(&starts) {
@@ -60,7 +56,14 @@ pub(super) fn search(channel: &Channel<'_>, effort: u32, least: usize, rng: &mut
         let mut moves = Moves { left: moves, per_run: (100 * nodes * nodes).min(moves / 10).max(1) };
         while !is_done(&starts) && shorten_a_gather(channel, &mut starts, &mut moves, rng) {}
     }
-    best(&starts).unwrap_or(Schedule { root: 0, gather: Vec::new(), scatter: Vec::new() })
+    let schedules = starts.into_iter().map(|start| start.schedule);
+    let best = schedules.min_by_key(|schedule| (schedule.slot_count(), schedule.root));
+    let mut best = best.unwrap_or(Schedule { root: 0, gather: Vec::new(), scatter: Vec::new() });
+    if nodes <= MAX_SEARCHED {
+        // Handed to whoever sends last, mass takes fewer hops, and the period fewer steps.
+        best.gather = GatherSearch::new(channel, best.root, best.gather.len(), &best.gather, rng).links();
+    }
+    best
 }
 
 /// How many greedy schedules are made for each root.
