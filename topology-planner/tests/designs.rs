@@ -331,3 +331,18 @@ fn a_bound_on_slots_never_exceeds_what_a_search_finds() {
     let best = coloring::best(&ConflictGraph::new(&grid, links), 10, 0);
     assert_eq!((best.slot_count, best.is_optimal()), (5, true));
 }
+
+#[test]
+fn auto_says_what_was_too_slow_to_try_and_names_every_refusal() {
+    let large = generate("rg:n=401,r=0.12,seed=1");
+    let plan = design(&large, Method::Auto, &quick()).unwrap();
+    assert_eq!(plan.method(), "exact-average");
+    let text = |name: &str| plan.parameters()[name].to_string();
+    assert_eq!(text("too_slow_to_try"), "nguyen-he tuned bass-heuristic bass-optimised matcha");
+    assert!(text("reason").contains(" slots for a round and a neper, next best "), "{}", text("reason"));
+    let impossible = DesignOptions { budget_slots: Some(1), ..quick() };
+    let refused = design(&large, Method::Auto, &impossible).unwrap_err().to_string();
+    for method in Method::ALL.into_iter().filter(|&method| method != Method::Auto) {
+        assert!(refused.contains(&format!("{method}: ")), "{method} is missing in {refused}");
+    }
+}

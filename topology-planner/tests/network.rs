@@ -172,3 +172,20 @@ fn measurements_and_topology_have_to_name_the_same_nodes_and_links() {
     let message = one_way.topology().unwrap_err().to_string();
     assert!(message.starts_with("the links that are measured in both directions make no topology"), "{message}");
 }
+
+#[test]
+fn auto_chooses_by_seconds_where_links_are_measured() {
+    let measurements = LinkMeasurements::parse(FILE).unwrap();
+    let topology = measurements.topology().unwrap();
+    for medium in [Medium::Broadcast, Medium::PointToPoint] {
+        let network = measurements.network(&topology, 1_000_000).unwrap();
+        let options = DesignOptions { medium, network: Some(network), ..DesignOptions::default() };
+        let chosen = design(&topology, Method::Auto, &options).unwrap();
+        let reason = chosen.parameters()["reason"].to_string();
+        assert!(reason.contains(" seconds for a round and a neper"), "{reason}");
+        let seconds = |plan: &Plan| design::cost(plan, options.objective).unwrap();
+        for method in [Method::NguyenHe, Method::DPsgd, Method::SgpUniform, Method::ExactAverage] {
+            assert!(seconds(&chosen) <= seconds(&design(&topology, method, &options).unwrap()), "{method}");
+        }
+    }
+}

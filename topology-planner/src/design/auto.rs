@@ -11,6 +11,10 @@ use crate::{
 /// Above this many nodes only the designs that need no search over whole spectra or distances are tried.
 const MAX_SEARCHED_NODES: usize = 400;
 
+/// Above this many nodes the spectra of plans that mix slowly are not worth waiting for, if one that averages exactly
+/// will do.
+const MAX_ITERATED_NODES: usize = 4_096;
+
 /// A design that was tried.
 #[derive(Debug, Clone)]
 pub struct Candidate {
@@ -36,14 +40,15 @@ pub fn compare(topology: &Topology, methods: &[Method], options: &DesignOptions)
     methods.iter().map(|&method| Candidate { method, outcome: design(topology, method, options) }).collect()
 }
 
-/// What a plan costs under an objective: slots on a broadcast medium, payloads on another, or seconds where they are
-/// known. None where the forecast does not know it.
+/// What a plan costs under an objective: seconds where the links have been measured, otherwise slots on a broadcast
+/// medium and payloads per node on another. None where the forecast does not know it.
 #[must_use]
 pub fn cost(plan: &Plan, objective: Objective) -> Option<f64> {
     let forecast = plan.forecast();
-    let per_period = match plan.medium() {
-        Medium::Broadcast => forecast.slots_per_period as f64,
-        Medium::PointToPoint => forecast.payloads_per_period as f64 / plan.node_count() as f64,
+    let per_period = match (forecast.seconds_per_period, plan.medium()) {
+        (Some(seconds), _) => seconds,
+        (None, Medium::Broadcast) => forecast.slots_per_period as f64,
+        (None, Medium::PointToPoint) => forecast.payloads_per_period as f64 / plan.node_count() as f64,
     };
     match objective {
         Objective::Agreement => forecast.periods_to_1e_2.map(|periods| periods as f64 * per_period),
@@ -57,21 +62,21 @@ pub fn cost(plan: &Plan, objective: Objective) -> Option<f64> {
 
 /// The plan with the least cost among all methods. Its method is the chosen one, its parameters tell why.
 pub(super) fn choose(topology: &Topology, options: &DesignOptions) -> Result<Plan, DesignError> {
-    let is_small = topology.node_count() <= MAX_SEARCHED_NODES;
-    let is_tried = |method: &Method| {
-        *method != Method::Auto
-            && (is_small || matches!(method, Method::ExactAverage | Method::DPsgd | Method::SgpUniform))
-    };
-    let methods: Vec<Method> = Method::ALL.into_iter().filter(is_tried).collect();
     let mut priced: Vec<(f64, Plan)> = Vec::new();
     let mut refusals = Vec::new();
-    for candidate in compare(topology, &methods, options) {
-        match candidate.outcome.map(|plan| (cost(&plan, options.objective), plan)) {
+    let mut skipped = Vec::new();
+    for method in in_order(topology.node_count()) {
+        if is_too_slow(method, topology.node_count(), !priced.is_empty()) {
+            skipped.push(method.name());
+            continue;
+        }
+        match design(topology, method, options).map(|plan| (cost(&plan, options.objective), plan)) {
             Ok((Some(cost), plan)) => priced.push((cost, plan)),
-            Ok((None, _)) => refusals.push(format!("{}: its spectrum is not known", candidate.method)),
-            Err(error) => refusals.push(error.to_string()),
+            Ok((None, _)) => refusals.push(format!("{method}: its speed is not known")),
+            Err(error) => refusals.push(format!("{method}: {error}")),
         }
     }
+    refusals.extend(skipped.iter().map(|method| format!("{method}: not tried, too slow for so many nodes")));
     // Stable: among equals the first of the list.
     priced.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut priced = priced.into_iter();
@@ -79,22 +84,50 @@ pub(super) fn choose(topology: &Topology, options: &DesignOptions) -> Result<Pla
         return Err(DesignError::NoDesign { refusals: refusals.join("; ") });
     };
     let reason = reason(cost, &best, priced.next(), options.objective);
-    Ok(best
+    let mut best = best
         .with_parameter("chosen_by", Parameter::Text("auto".to_owned()))
-        .with_parameter("reason", Parameter::Text(reason)))
+        .with_parameter("reason", Parameter::Text(reason));
+    if !skipped.is_empty() {
+        best = best.with_parameter("too_slow_to_try", Parameter::Text(skipped.join(" ")));
+    }
+    Ok(best)
+}
+
+/// All methods but auto; on large topologies exact averaging, which scales best, comes first.
+fn in_order(nodes: usize) -> Vec<Method> {
+    let mut methods: Vec<Method> = Method::ALL.into_iter().filter(|&method| method != Method::Auto).collect();
+    if nodes > MAX_SEARCHED_NODES {
+        methods.sort_by_key(|&method| method != Method::ExactAverage);
+    }
+    methods
+}
+
+/// Whether a method is left out on a topology of so many nodes.
+fn is_too_slow(method: Method, nodes: usize, has_plan: bool) -> bool {
+    match method {
+        Method::ExactAverage => false,
+        Method::DPsgd | Method::SgpUniform | Method::Exponential | Method::OnePeerExponential => {
+            nodes > MAX_ITERATED_NODES && has_plan
+        }
+        _ => nodes > MAX_SEARCHED_NODES,
+    }
 }
 
 fn reason(cost: f64, best: &Plan, next: Option<(f64, Plan)>, objective: Objective) -> String {
-    let unit = match best.medium() {
-        Medium::Broadcast => "slots",
-        Medium::PointToPoint => "payloads per node",
+    let unit = match (best.forecast().seconds_per_period, best.medium()) {
+        (Some(_), _) => "seconds",
+        (None, Medium::Broadcast) => "slots",
+        (None, Medium::PointToPoint) => "payloads per node",
     };
     let what = match objective {
         Objective::Agreement => "to agree to 1e-2",
         Objective::Training => "for a round and a neper",
     };
-    let next = next.map_or_else(String::new, |(cost, plan)| format!(", next best {} with {cost:.1}", plan.method()));
-    format!("{cost:.1} {unit} {what}{next}")
+    // Seconds may be small.
+    let digits = |cost: f64| if cost < 10.0 { format!("{cost:.3}") } else { format!("{cost:.1}") };
+    let next =
+        next.map_or_else(String::new, |(cost, plan)| format!(", next best {} with {}", plan.method(), digits(cost)));
+    format!("{} {unit} {what}{next}", digits(cost))
 }
 
 /// Whether the period's graph stays strongly connected after the losses that it has to survive.

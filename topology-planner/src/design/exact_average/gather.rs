@@ -1,140 +1,156 @@
-//! Gathering to a root: every other node hands all it holds to one neighbour, once, after it has been handed all it will
-//! be.
+//! Gathering to a root: every other node hands all it holds to one neighbour, once, after all that will reach it has.
 //!
-//! Built backwards in time. The last to transmit does so to the root; in the slot before, whoever transmits does so to
-//! one of these two; and so on until all nodes are in the tree. So every schedule that comes out is causal, whatever is
-//! chosen. What is chosen decides how many slots it takes: each slot takes as many links as fit, nodes in the order of a
-//! rank, and a search over ranks looks for fewer slots.
+//! Built backwards in time. The last to send sends to the root; in the slot before, whoever can be heard by one of
+//! these two; and so on until all nodes are in. Backwards, a link that is added leads to a node that sends later, so
+//! the order is causal whatever is chosen, and there are no dead ends.
+//!
+//! Each slot is filled greedily, those with the fewest nodes to send to first: they are the rim of what grows, and move
+//! it outwards, while the inside, where there is much choice, fills up behind.
 
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
-use super::{below, slot_room::SlotRoom};
-use crate::{digraph::Link, topology::Topology};
+use super::{below, channel::Channel};
+use crate::digraph::Link;
 
-/// The links of each slot, first slot first.
+/// How many ranks weigh as much as a node to send to.
+const RANKS_PER_CHOICE: u32 = 32;
+
+/// Ranks are below this.
+pub(super) const RANKS: u32 = 256;
+
+/// How much worse a step of the search over ranks may be at first: a few nodes that join a slot later.
+const HEAT: f64 = 8.0;
+
+/// A gathering.
 #[derive(Debug, Clone)]
-pub(super) struct Gathering {
+pub(super) struct Gather {
+    /// The links of each slot, first slot first.
     pub(super) slots: Vec<Vec<Link>>,
-    /// Nodes that are not in the tree yet, added up over the slots as they are built. Among equally many slots less is
-    /// better: it leaves less to do for the last ones.
+    /// Nodes that are not in yet, added up over the slots as they are built: less leaves less to do for the last ones.
     outside: usize,
 }
 
-impl Gathering {
-    pub(super) fn cost(&self) -> (usize, usize) {
-        (self.slots.len(), self.outside)
+impl Gather {
+    /// A slot more is worth ten nodes that join a slot later.
+    fn energy(&self) -> f64 {
+        (10 * self.slots.len() + self.outside) as f64
     }
 }
 
-/// Builds gatherings on one topology.
-pub(super) struct Gatherer<'t> {
-    topology: &'t Topology,
-    room: SlotRoom<'t>,
-    in_tree: Vec<bool>,
-    is_listed: Vec<bool>,
+pub(super) fn random_rank(rng: &mut ChaCha8Rng) -> u32 {
+    rng.next_u32() % RANKS
 }
 
-impl<'t> Gatherer<'t> {
-    pub(super) fn new(topology: &'t Topology) -> Self {
-        let nodes = topology.node_count();
-        Self { topology, room: SlotRoom::new(topology), in_tree: vec![false; nodes], is_listed: vec![false; nodes] }
+/// Fills slots greedily; holds the memory of the slot that is being filled.
+pub(super) struct GreedyGather<'c, 't> {
+    channel: &'c Channel<'t>,
+    /// Whether the node is the root or sends in a later slot.
+    is_in: Vec<bool>,
+    /// How many nodes that are in the node may send to.
+    choice: Vec<usize>,
+    /// How many nodes still outside reach the node.
+    outside: Vec<usize>,
+    /// The last slot in which a transmitter reached the node, and in which the node could have disturbed a receiver.
+    reached_in: Vec<usize>,
+    disturbs_in: Vec<usize>,
+}
+
+impl<'c, 't> GreedyGather<'c, 't> {
+    pub(super) fn new(channel: &'c Channel<'t>) -> Self {
+        let nodes = channel.node_count();
+        Self {
+            channel,
+            is_in: vec![false; nodes],
+            choice: vec![0; nodes],
+            outside: vec![0; nodes],
+            reached_in: vec![usize::MAX; nodes],
+            disturbs_in: vec![usize::MAX; nodes],
+        }
     }
 
-    /// Gathers to `root`, taking nodes in the order of `rank`, lowest first. O(slots (n log n + links)) at worst.
-    pub(super) fn gather(&mut self, root: usize, rank: &[u32]) -> Gathering {
-        self.in_tree.fill(false);
-        self.is_listed.fill(false);
-        self.in_tree[root] = true;
-        self.is_listed[root] = true;
-        // Nodes outside the tree with a neighbour in it.
-        let mut frontier = Vec::new();
-        self.list_neighbors(root, &mut frontier);
-        let (mut slots, mut outside, mut left) = (Vec::new(), 0, self.topology.node_count() - 1);
-        while !frontier.is_empty() {
-            outside += left;
-            frontier.sort_unstable_by_key(|&node: &usize| (rank[node], node));
-            let slot = self.fill_slot(&frontier);
-            slot.iter().for_each(|link| self.in_tree[link.from] = true);
-            frontier.retain(|&node| !self.in_tree[node]);
-            slot.iter().for_each(|link| self.list_neighbors(link.from, &mut frontier));
+    /// The links of each slot, first slot first. Where two nodes may send to equally many, the lower rank goes first; a
+    /// difference of [`RANKS_PER_CHOICE`] outweighs one node more to send to. O(slots (n log n + links)) at worst.
+    pub(super) fn gather(&mut self, root: usize, ranks: &[u32]) -> Gather {
+        let nodes = self.channel.node_count();
+        self.is_in.fill(false);
+        self.choice.fill(0);
+        self.reached_in.fill(usize::MAX);
+        self.disturbs_in.fill(usize::MAX);
+        for node in 0..nodes {
+            self.outside[node] = self.channel.interferers(node).len();
+        }
+        let mut is_listed = vec![false; nodes];
+        is_listed[root] = true;
+        let (mut joining, mut frontier) = (vec![root], Vec::new());
+        let mut slots: Vec<Vec<Link>> = Vec::new();
+        let (mut left, mut outside) = (nodes - 1, 0);
+        loop {
+            for node in joining {
+                self.join(node);
+                let partners = self.channel.partners(node).iter();
+                frontier.extend(partners.filter(|&&other| !std::mem::replace(&mut is_listed[other], true)));
+            }
+            frontier.retain(|&node: &usize| !self.is_in[node]);
+            if frontier.is_empty() {
+                break;
+            }
+            let key = |node: usize| self.choice[node] * RANKS_PER_CHOICE as usize + ranks[node] as usize;
+            frontier.sort_unstable_by_key(|&node| (key(node), node));
+            let slot = self.fill(slots.len(), &frontier);
             left -= slot.len();
+            outside += left;
+            joining = slot.iter().map(|link| link.from).collect();
             slots.push(slot);
         }
         slots.reverse();
-        Gathering { slots, outside }
+        Gather { slots, outside }
     }
 
-    fn list_neighbors(&mut self, node: usize, frontier: &mut Vec<usize>) {
-        for &neighbor in self.topology.neighbors(node) {
-            if !std::mem::replace(&mut self.is_listed[neighbor], true) {
-                frontier.push(neighbor);
-            }
-        }
-    }
-
-    fn fill_slot(&mut self, frontier: &[usize]) -> Vec<Link> {
-        self.room.empty();
-        let mut slot = Vec::new();
-        for &from in frontier {
-            if let Some(to) = self.parent(from) {
-                let link = Link::new(from, to);
-                self.room.add_link(link);
-                slot.push(link);
-            }
-        }
-        slot
-    }
-
-    /// The node of the tree that can hear `from` in this slot with the fewest others around it; none if `from` would
-    /// disturb another receiver.
-    fn parent(&self, from: usize) -> Option<usize> {
-        if !self.room.may_transmit(from) {
-            return None;
-        }
-        let neighbors = self.topology.neighbors(from).iter().copied();
-        let hearing = neighbors.filter(|&to| self.in_tree[to] && self.room.is_quiet_at(to));
-        hearing.min_by_key(|&to| (self.topology.interferers(to).len(), to))
-    }
-
-    /// Simulated annealing over ranks: `iterations` gatherings to `root`, of which the best is returned.
-    pub(super) fn search(&mut self, root: usize, iterations: usize, rng: &mut ChaCha8Rng) -> Gathering {
-        let mut rank: Vec<u32> = (0..self.topology.node_count()).map(|_| rng.next_u32()).collect();
-        let mut now = self.gather(root, &rank);
+    /// Simulated annealing over ranks: the best of `tries` gatherings, the first of which has the given ranks.
+    pub(super) fn search(&mut self, root: usize, mut ranks: Vec<u32>, tries: usize, rng: &mut ChaCha8Rng) -> Gather {
+        let mut now = self.gather(root, &ranks);
         let mut best = now.clone();
-        for iteration in 0..iterations {
-            let (a, b) = (below(rng, rank.len()), below(rng, rank.len()));
-            let before = (rank[a], rank[b]);
-            if rng.next_u32() & 1 == 0 {
-                rank.swap(a, b);
-            } else {
-                rank[a] = rng.next_u32();
-            }
-            let next = self.gather(root, &rank);
-            let heat = HEAT * (1.0 - iteration as f64 / iterations as f64);
-            if energy(&next) - energy(&now) <= heat * unit(rng) {
+        for attempt in 1..tries {
+            let node = below(rng, ranks.len());
+            let before = std::mem::replace(&mut ranks[node], random_rank(rng));
+            let next = self.gather(root, &ranks);
+            let heat = HEAT * (tries - attempt) as f64 / tries as f64;
+            if next.energy() - now.energy() <= heat * f64::from(rng.next_u32()) / 4_294_967_296.0 {
                 now = next;
-                if now.cost() < best.cost() {
+                if now.energy() < best.energy() {
                     best = now.clone();
                 }
             } else {
-                rank[b] = before.1;
-                rank[a] = before.0;
+                ranks[node] = before;
             }
         }
         best
     }
-}
 
-/// How much worse a step of the search may be at first: a few nodes that join a slot later.
-const HEAT: f64 = 8.0;
+    fn join(&mut self, node: usize) {
+        self.is_in[node] = true;
+        self.channel.interferers(node).iter().for_each(|&other| self.outside[other] -= 1);
+        self.channel.partners(node).iter().for_each(|&other| self.choice[other] += 1);
+    }
 
-/// A slot more is worth ten nodes that join a slot later.
-fn energy(gathering: &Gathering) -> f64 {
-    let (slots, outside) = gathering.cost();
-    10.0 * slots as f64 + outside as f64
-}
-
-fn unit(rng: &mut ChaCha8Rng) -> f64 {
-    f64::from(rng.next_u32()) / f64::from(u32::MAX)
+    /// As many links as fit, in the order of the frontier.
+    fn fill(&mut self, slot: usize, frontier: &[usize]) -> Vec<Link> {
+        let mut links = Vec::new();
+        for &from in frontier {
+            if self.disturbs_in[from] == slot {
+                continue;
+            }
+            let hearing = self.channel.partners(from).iter().copied();
+            let hearing = hearing.filter(|&to| self.is_in[to] && self.reached_in[to] != slot);
+            // A receiver silences those around it: best one with few left to silence.
+            let Some(to) = hearing.min_by_key(|&to| (self.outside[to], to)) else {
+                continue;
+            };
+            self.channel.interferers(from).iter().for_each(|&other| self.reached_in[other] = slot);
+            self.channel.interferers(to).iter().for_each(|&other| self.disturbs_in[other] = slot);
+            links.push(Link::new(from, to));
+        }
+        links
+    }
 }

@@ -1,125 +1,122 @@
-//! Scattering from a root: everyone hears the result once, from somebody who has it.
+//! Scattering from a root: the broadcast of one message under collisions.
 //!
-//! A node that has the result hands each receiver the weight of all whom that one will serve; the payload, the ratio
-//! `x / w`, is the same for all, so that one broadcast serves everyone who hears it alone.
+//! A slot is a set of informed transmitters; it informs every node that hears exactly one of them. Greedy: those with
+//! the most uninformed neighbours first, and each transmitter must inform more than it spoils.
 
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
-use super::slot_room::SlotRoom;
-use crate::{digraph::Link, topology::Topology};
+use super::channel::Channel;
+use crate::digraph::Link;
 
-/// The links of each slot, first slot first; every node but the root receives in exactly one of them.
-#[derive(Debug, Clone)]
-pub(super) struct Scattering {
-    pub(super) slots: Vec<Vec<Link>>,
-    waiting: usize,
-}
-
-impl Scattering {
-    pub(super) fn cost(&self) -> (usize, usize) {
-        (self.slots.len(), self.waiting)
-    }
-}
-
-/// Builds scatterings on one topology.
-pub(super) struct Scatterer<'t> {
-    topology: &'t Topology,
-    room: SlotRoom<'t>,
+/// Chooses transmitters greedily.
+pub(super) struct GreedyScatter<'c, 't> {
+    channel: &'c Channel<'t>,
     is_informed: Vec<bool>,
-    /// How many neighbours of each node still wait.
-    waiting_around: Vec<u32>,
+    /// How many partners of each node are not informed.
+    waiting: Vec<usize>,
+    /// The last slot in which a transmitter reached the node, how many did, and whether the first may hand it mass.
+    reached_in: Vec<usize>,
+    reached_by: Vec<usize>,
+    is_delivered: Vec<bool>,
 }
 
-impl<'t> Scatterer<'t> {
-    pub(super) fn new(topology: &'t Topology) -> Self {
-        let nodes = topology.node_count();
+impl<'c, 't> GreedyScatter<'c, 't> {
+    pub(super) fn new(channel: &'c Channel<'t>) -> Self {
+        let nodes = channel.node_count();
         Self {
-            topology,
-            room: SlotRoom::new(topology),
+            channel,
             is_informed: vec![false; nodes],
-            waiting_around: vec![0; nodes],
+            waiting: vec![0; nodes],
+            reached_in: vec![usize::MAX; nodes],
+            reached_by: vec![0; nodes],
+            is_delivered: vec![false; nodes],
         }
     }
 
-    /// Scatters from `root`. In each slot the informed nodes are tried in the order of how many of their neighbours
-    /// wait, times a random factor between `1 - noise` and 1, and transmit if more hear it than lose a reception by it.
-    /// O(slots (n log n + links)) at worst.
-    pub(super) fn scatter(&mut self, root: usize, noise: f64, rng: &mut ChaCha8Rng) -> Scattering {
+    /// The links of each slot, first slot first. The number of uninformed neighbours, by which nodes are tried, counts
+    /// with an error of up to `noise` 256ths. O(slots (n log n + links)) at worst.
+    pub(super) fn scatter(&mut self, root: usize, noise: usize, rng: &mut ChaCha8Rng) -> Vec<Vec<Link>> {
+        let nodes = self.channel.node_count();
         self.is_informed.fill(false);
-        for (node, waiting) in self.waiting_around.iter_mut().enumerate() {
-            *waiting = self.topology.neighbors(node).len() as u32;
+        self.reached_in.fill(usize::MAX);
+        for node in 0..nodes {
+            self.waiting[node] = self.channel.partners(node).len();
         }
-        let mut informed = vec![root];
         self.inform(root);
-        let mut left = self.topology.node_count() - 1;
-        let (mut slots, mut waiting) = (Vec::new(), 0);
-        while left > 0 {
-            waiting += left;
-            let slot = self.fill_slot(&mut informed, noise, rng);
+        let mut frontier = vec![root];
+        let mut slots: Vec<Vec<Link>> = Vec::new();
+        loop {
+            frontier.retain(|&node: &usize| self.waiting[node] > 0);
+            if frontier.is_empty() {
+                return slots;
+            }
+            let transmitters = self.choose(slots.len(), &frontier, noise, rng);
+            let slot = deliveries(self.channel, &transmitters, &self.is_informed);
             for link in &slot {
                 self.inform(link.to);
-                informed.push(link.to);
+                frontier.push(link.to);
             }
-            left -= slot.len();
             slots.push(slot);
         }
-        Scattering { slots, waiting }
-    }
-
-    /// The best of `tries` scatterings.
-    pub(super) fn search(&mut self, root: usize, tries: usize, rng: &mut ChaCha8Rng) -> Scattering {
-        let mut best = self.scatter(root, 0.0, rng);
-        for attempt in 1..tries {
-            let noise = [0.2, 0.5, 1.0][attempt % 3];
-            let next = self.scatter(root, noise, rng);
-            if next.cost() < best.cost() {
-                best = next;
-            }
-        }
-        best
     }
 
     fn inform(&mut self, node: usize) {
         self.is_informed[node] = true;
-        for &neighbor in self.topology.neighbors(node) {
-            self.waiting_around[neighbor] -= 1;
-        }
+        self.channel.partners(node).iter().for_each(|&other| self.waiting[other] -= 1);
     }
 
-    fn fill_slot(&mut self, informed: &mut Vec<usize>, noise: f64, rng: &mut ChaCha8Rng) -> Vec<Link> {
-        informed.retain(|&node| self.waiting_around[node] > 0);
-        let mut order: Vec<(u64, usize)> = informed.iter().map(|&node| (self.appeal(node, noise, rng), node)).collect();
+    /// The transmitters of a slot, ascending. The first informs somebody, so there is one.
+    fn choose(&mut self, slot: usize, frontier: &[usize], noise: usize, rng: &mut ChaCha8Rng) -> Vec<usize> {
+        let mut appeal = |node: usize| self.waiting[node] * (256 - noise * (rng.next_u32() >> 16) as usize / 65_536);
+        let mut order: Vec<(usize, usize)> = frontier.iter().map(|&node| (appeal(node), node)).collect();
         order.sort_unstable_by_key(|&(appeal, node)| (std::cmp::Reverse(appeal), node));
-        self.room.empty();
-        let mut transmitters: Vec<usize> = Vec::new();
+        let mut transmitters = Vec::new();
         for (_, node) in order {
-            if self.gain(node) > 0 {
-                self.room.add_transmitter(node);
+            if self.gain(slot, node) > 0 {
+                self.transmit(slot, node);
                 transmitters.push(node);
             }
         }
-        let heard_alone = |&to: &usize| !self.is_informed[to] && self.room.heard_at(to) == 1;
-        let links = |from: usize| {
-            let receivers = self.topology.neighbors(from).iter().copied().filter(heard_alone);
-            receivers.map(move |to| Link::new(from, to)).collect::<Vec<_>>()
-        };
-        transmitters.into_iter().flat_map(links).collect()
+        transmitters.sort_unstable();
+        transmitters
     }
 
-    fn appeal(&self, node: usize, noise: f64, rng: &mut ChaCha8Rng) -> u64 {
-        let random = if noise > 0.0 { f64::from(rng.next_u32()) / f64::from(u32::MAX) } else { 0.0 };
-        (f64::from(self.waiting_around[node]) * 1e6 * (1.0 - noise * random)) as u64
+    /// How many more are informed if the node transmits too.
+    fn gain(&self, slot: usize, node: usize) -> i64 {
+        let change = |&to: &usize| {
+            let reached_by = if self.reached_in[to] == slot { self.reached_by[to] } else { 0 };
+            match reached_by {
+                0 => i64::from(self.channel.delivers(node, to)),
+                1 => -i64::from(self.is_delivered[to]),
+                _ => 0,
+            }
+        };
+        self.channel.interferers(node).iter().filter(|&&to| !self.is_informed[to]).map(change).sum()
     }
 
-    /// How many more hear the result in this slot if the node transmits too: those who hear it alone, less those who
-    /// were to hear another one.
-    fn gain(&self, node: usize) -> i64 {
-        let change = |&to: &usize| match (self.is_informed[to], self.room.heard_at(to)) {
-            (false, 0) => i64::from(self.topology.has_edge(node, to)),
-            (false, 1) => -1,
-            _ => 0,
-        };
-        self.topology.interferers(node).iter().map(change).sum()
+    fn transmit(&mut self, slot: usize, node: usize) {
+        for &to in self.channel.interferers(node) {
+            if self.reached_in[to] == slot {
+                self.reached_by[to] += 1;
+            } else {
+                self.reached_in[to] = slot;
+                self.reached_by[to] = 1;
+                self.is_delivered[to] = self.channel.delivers(node, to);
+            }
+        }
     }
+}
+
+/// The links to newly informed nodes when `transmitters`, ascending and all informed, transmit at once.
+pub(super) fn deliveries(channel: &Channel<'_>, transmitters: &[usize], is_informed: &[bool]) -> Vec<Link> {
+    let heard_alone = |to: usize| {
+        let mut reaching = channel.interferers(to).iter().filter(|&other| transmitters.binary_search(other).is_ok());
+        reaching.next().filter(|_| reaching.next().is_none())
+    };
+    let candidates = transmitters.iter().flat_map(|&from| {
+        let listeners = channel.partners(from).iter().filter(|&&to| !is_informed[to]);
+        listeners.map(move |&to| Link::new(from, to))
+    });
+    candidates.filter(|link| heard_alone(link.to) == Some(&link.from)).collect()
 }

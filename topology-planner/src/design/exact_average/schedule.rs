@@ -1,0 +1,91 @@
+//! From broadcasts in order to a period of mixing steps whose product is exactly the averaging matrix.
+
+use crate::{
+    digraph::{Digraph, Link},
+    plan::{StepDraft, WeightedLink},
+};
+
+/// Who sends to whom in which slot: all to the root, then the root to all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Schedule {
+    pub(super) root: usize,
+    /// Every node but the root sends once, after all it receives.
+    pub(super) gather: Vec<Vec<Link>>,
+    /// Every node but the root receives once, before all it sends.
+    pub(super) scatter: Vec<Vec<Link>>,
+}
+
+impl Schedule {
+    pub(super) fn slot_count(&self) -> usize {
+        self.gather.len() + self.scatter.len()
+    }
+
+    /// The most receivers a node has.
+    pub(super) fn max_out_degree(&self, nodes: usize) -> usize {
+        Digraph::new(nodes, self.gather.iter().chain(&self.scatter).flatten().copied()).max_out_degree()
+    }
+
+    /// The period. All links of a step read what their transmitters held when it began, so a slot that passes on what
+    /// an earlier one brought belongs to a later step; slots that do not wait for each other share one.
+    ///
+    /// On the way up a node gives all it holds. On the way down a node with `s` nodes at or below it in the tree of the
+    /// scattering holds `s` shares of the average; it gives each child as many as are below that child, and keeps 1.
+    pub(super) fn steps(&self, nodes: usize) -> Vec<StepDraft> {
+        let mut begins = vec![0; nodes];
+        let gather = grouped(&self.gather, &mut begins);
+        // The root waits for everyone, so no slot of the scattering shares a step with one of the gathering.
+        let gather_steps = begins[self.root];
+        let scatter = grouped(&self.scatter, &mut begins);
+        let sizes = subtree_sizes(nodes, &self.scatter);
+        let mut shares = sizes.clone();
+        let up = gather.into_iter().take(gather_steps).map(|slots| hand_over(nodes, slots));
+        let down = scatter.into_iter().skip(gather_steps);
+        let mut steps: Vec<StepDraft> = up.collect();
+        steps.extend(down.map(|slots| share_out(slots, &sizes, &mut shares)));
+        steps
+    }
+}
+
+/// The slots of each step. `begins` is the first step in which each node can pass on what it has received.
+fn grouped(slots: &[Vec<Link>], begins: &mut [usize]) -> Vec<Vec<Vec<Link>>> {
+    let mut steps: Vec<Vec<Vec<Link>>> = Vec::new();
+    for slot in slots {
+        let step = slot.iter().map(|link| begins[link.from]).max().unwrap_or(0);
+        if step >= steps.len() {
+            steps.resize(step + 1, Vec::new());
+        }
+        for link in slot {
+            begins[link.to] = begins[link.to].max(step + 1);
+        }
+        steps[step].push(slot.clone());
+    }
+    steps
+}
+
+fn hand_over(nodes: usize, slots: Vec<Vec<Link>>) -> StepDraft {
+    let mut keep = vec![1.0; nodes];
+    let links: Vec<WeightedLink> = slots.iter().flatten().map(|&link| WeightedLink::new(link, 1.0)).collect();
+    links.iter().for_each(|link| keep[link.from] = 0.0);
+    StepDraft { keep, links, slots }
+}
+
+/// `shares` is what each node holds for itself and those it has yet to serve.
+fn share_out(slots: Vec<Vec<Link>>, sizes: &[usize], shares: &mut [usize]) -> StepDraft {
+    let held = shares.to_vec();
+    for link in slots.iter().flatten() {
+        shares[link.from] -= sizes[link.to];
+    }
+    let part = |node: usize, of: usize| of as f64 / held[node] as f64;
+    let links = slots.iter().flatten().map(|&link| WeightedLink::new(link, part(link.from, sizes[link.to]))).collect();
+    let keep = (0..held.len()).map(|node| part(node, shares[node])).collect();
+    StepDraft { keep, links, slots }
+}
+
+/// How many nodes each node's mass is shared out to, itself included.
+fn subtree_sizes(nodes: usize, scatter: &[Vec<Link>]) -> Vec<usize> {
+    let mut sizes = vec![1; nodes];
+    for link in scatter.iter().rev().flatten() {
+        sizes[link.from] += sizes[link.to];
+    }
+    sizes
+}

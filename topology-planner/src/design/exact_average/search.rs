@@ -1,0 +1,182 @@
+//! The schedule with the fewest slots that some effort finds.
+//!
+//! How long the scattering takes depends on the root alone, so roots come first: for each, greedy schedules, and a
+//! search for a shorter scattering. Then total lengths are tried downwards: what the scattering leaves of one is the
+//! number of slots in which the gathering must be found, for one root after the other.
+
+use rand_chacha::ChaCha8Rng;
+
+use super::{
+    channel::Channel,
+    gather::{GreedyGather, RANKS, random_rank},
+    gather_search::GatherSearch,
+    scatter::GreedyScatter,
+    scatter_search::ScatterSearch,
+    schedule::Schedule,
+};
+
+/// Up to this many nodes, all are tried as roots; above, the most central ones.
+const ALL_ROOTS: usize = 128;
+
+/// How many central nodes are tried as roots when not all are.
+const CENTRAL_ROOTS: usize = 8;
+
+/// For how many of the best roots ranks are searched.
+const RANKED_ROOTS: usize = 4;
+
+/// Above this many nodes there are no searches: the tables of who is heard in which slot would not be linear in links.
+const MAX_SEARCHED: usize = 2_048;
+
+/// How many moves a unit of effort pays for in each of the two searches: 3 n^3, at most this many.
+const MAX_MOVES_PER_EFFORT: usize = 200_000;
+
+/// How many visits of a node or link a unit of effort pays for in greedy schedules.
+const VISITS_PER_EFFORT: usize = 4_000_000;
+
+/// Errors in the order in which transmitters are tried, in 256ths; cycled through.
+const NOISES: [usize; 4] = [0, 64, 128, 256];
+
+/// Looks until the schedule has no more than `least` slots or the effort is spent.
+pub(super) fn search(channel: &Channel<'_>, effort: u32, least: usize, rng: &mut ChaCha8Rng) -> Schedule {
+    let (nodes, effort) = (channel.node_count(), effort as usize);
+    let roots = if nodes <= ALL_ROOTS { (0..nodes).collect() } else { central_nodes(channel, CENTRAL_ROOTS) };
+    let passes = passes(channel, effort, roots.len());
+    let mut starts: Vec<Start> = roots.into_iter().map(|root| Start::greedy(channel, root, passes, rng)).collect();
+    let moves = effort * MAX_MOVES_PER_EFFORT.min(3 * nodes.saturating_pow(3));
+    let is_done = |starts: &[Start]| starts.iter().any(|start| start.schedule.slot_count() <= least);
+    if nodes <= MAX_SEARCHED && !is_done(&starts) {
+        // A move in the search for a scattering goes through sets of nodes, a word at a time.
+        let each = moves / (starts.len() * nodes.div_ceil(64));
+        starts.iter_mut().for_each(|start| start.shorten_scatter(channel, each, rng));
+        starts.sort_by_key(|start| (start.schedule.slot_count(), start.schedule.root));
+        let tries = tries(channel, effort);
+        for start in starts.iter_mut().take(RANKED_ROOTS) {
+            start.search_ranks(channel, tries, rng);
+        }
+        let mut moves = Moves { left: moves, per_run: (100 * nodes * nodes).min(moves / 10).max(1) };
+        while !is_done(&starts) && shorten_a_gather(channel, &mut starts, &mut moves, rng) {}
+    }
+    let schedules = starts.into_iter().map(|start| start.schedule);
+    let best = schedules.min_by_key(|schedule| (schedule.slot_count(), schedule.root));
+    let mut best = best.unwrap_or(Schedule { root: 0, gather: Vec::new(), scatter: Vec::new() });
+    if nodes <= MAX_SEARCHED {
+        // Handed to whoever sends last, mass takes fewer hops, and the period fewer steps.
+        best.gather = GatherSearch::new(channel, best.root, best.gather.len(), &best.gather, rng).links();
+    }
+    best
+}
+
+/// How many greedy schedules are made for each root.
+fn passes(channel: &Channel<'_>, effort: usize, roots: usize) -> usize {
+    (effort * VISITS_PER_EFFORT / (40 * visits(channel) * roots)).clamp(1, 16)
+}
+
+/// How many gatherings a search over ranks tries, which beyond some multiple of the pairs of nodes gains nothing.
+fn tries(channel: &Channel<'_>, effort: usize) -> usize {
+    effort * (VISITS_PER_EFFORT / (8 * visits(channel))).min(2 * channel.node_count().pow(2))
+}
+
+/// What a greedy schedule goes through, times about the number of slots between a node's first chance and its turn.
+fn visits(channel: &Channel<'_>) -> usize {
+    (0..channel.node_count()).map(|node| 1 + channel.interferers(node).len()).sum()
+}
+
+/// What is left to spend on gatherings.
+struct Moves {
+    left: usize,
+    per_run: usize,
+}
+
+/// Takes a slot off the shortest total, if the moves that are left find how for some root.
+fn shorten_a_gather(channel: &Channel<'_>, starts: &mut [Start], moves: &mut Moves, rng: &mut ChaCha8Rng) -> bool {
+    let Some(slots) = starts.iter().map(|start| start.schedule.slot_count() - 1).min() else {
+        return false;
+    };
+    let has_room = |start: &Start| start.schedule.scatter.len() + start.eccentricity <= slots;
+    let mut order: Vec<usize> = (0..starts.len()).filter(|&at| has_room(&starts[at])).collect();
+    order.sort_by_key(|&at| (starts[at].schedule.slot_count(), starts[at].schedule.scatter.len()));
+    while !order.is_empty() {
+        for &at in &order {
+            let Some(left) = moves.left.checked_sub(moves.per_run) else {
+                return false;
+            };
+            moves.left = left;
+            let Schedule { root, gather, scatter } = &mut starts[at].schedule;
+            let mut search = GatherSearch::new(channel, *root, slots - scatter.len(), gather, rng);
+            if search.run(moves.per_run, rng) {
+                *gather = search.links();
+                return true;
+            }
+        }
+    }
+    false
+}
+
+/// A root with the best schedule known for it.
+struct Start {
+    eccentricity: usize,
+    schedule: Schedule,
+}
+
+impl Start {
+    fn greedy(channel: &Channel<'_>, root: usize, passes: usize, rng: &mut ChaCha8Rng) -> Self {
+        let hops = channel.hops_from(root);
+        let heights = hops.heights(channel);
+        let mut greedy = GreedyGather::new(channel);
+        // Ranks that hardly count, that outweigh the choice, and the longest way first.
+        let mut ranks = |pass: usize, node: usize| match pass % 3 {
+            0 => random_rank(rng) % 32,
+            1 => random_rank(rng),
+            _ => RANKS * 4 * (heights[root] - heights[node]) as u32 + random_rank(rng) % 32,
+        };
+        let gathers = (0..passes.max(3)).map(|pass| {
+            let ranks: Vec<u32> = (0..channel.node_count()).map(|node| ranks(pass, node)).collect();
+            greedy.gather(root, &ranks).slots
+        });
+        let gather = gathers.min_by_key(Vec::len).unwrap_or_default();
+        let mut greedy = GreedyScatter::new(channel);
+        let scatters = (0..passes).map(|pass| greedy.scatter(root, NOISES[pass % NOISES.len()], rng));
+        let scatter = scatters.min_by_key(Vec::len).unwrap_or_default();
+        Self { eccentricity: hops.eccentricity(), schedule: Schedule { root, gather, scatter } }
+    }
+
+    fn search_ranks(&mut self, channel: &Channel<'_>, tries: usize, rng: &mut ChaCha8Rng) {
+        let ranks = (0..channel.node_count()).map(|_| random_rank(rng)).collect();
+        let found = GreedyGather::new(channel).search(self.schedule.root, ranks, tries, rng).slots;
+        if found.len() < self.schedule.gather.len() {
+            self.schedule.gather = found;
+        }
+    }
+
+    fn shorten_scatter(&mut self, channel: &Channel<'_>, moves: usize, rng: &mut ChaCha8Rng) {
+        let Schedule { root, scatter, .. } = &mut self.schedule;
+        while scatter.len() > self.eccentricity {
+            let mut search = ScatterSearch::new(channel, *root, scatter.len() - 1, scatter);
+            if !search.run(moves, rng) {
+                break;
+            }
+            *scatter = search.links();
+        }
+    }
+}
+
+/// Nodes of small eccentricity: those nearest to the middle between nodes that are far apart. O(n + links) for each.
+pub(super) fn central_nodes(channel: &Channel<'_>, count: usize) -> Vec<usize> {
+    const SWEEPS: usize = 6;
+    let nodes = channel.node_count();
+    let (mut nearest, mut farthest) = (vec![usize::MAX; nodes], vec![0; nodes]);
+    let mut rim = channel.hops_from(0).order[nodes - 1];
+    for _ in 0..SWEEPS {
+        let hops = channel.hops_from(rim).hops;
+        farthest.iter_mut().zip(&hops).for_each(|(farthest, &hops)| *farthest = hops.max(*farthest));
+        nearest.iter_mut().zip(&hops).for_each(|(nearest, &hops)| *nearest = hops.min(*nearest));
+        // The next one lies far from all before.
+        rim = (0..nodes).max_by_key(|&node| (nearest[node], std::cmp::Reverse(node))).unwrap_or(0);
+    }
+    let mut middle: Vec<usize> = (0..nodes).collect();
+    middle.sort_by_key(|&node| farthest[node]);
+    middle.truncate(4 * count);
+    middle.sort_by_cached_key(|&node| channel.hops_from(node).eccentricity());
+    middle.truncate(count);
+    middle
+}
