@@ -2,7 +2,9 @@
 
 mod auto;
 mod bass;
+mod contraction;
 mod d_psgd;
+mod degree_limit;
 mod exact_average;
 mod exponential;
 mod matcha;
@@ -12,6 +14,7 @@ mod options;
 mod problem;
 mod sampled;
 mod sgp_uniform;
+mod smoothing;
 mod tuned;
 
 use rand::{Rng, SeedableRng};

@@ -93,7 +93,7 @@ pub(crate) fn symmetric_eigen(matrix: &Mat<f64>) -> Result<(Vec<f64>, Mat<f64>),
 }
 
 /// The same for a symmetric matrix, some seven times faster.
-fn symmetric_moduli(matrix: &Mat<f64>) -> Result<Vec<f64>, Unresolved> {
+pub(crate) fn symmetric_moduli(matrix: &Mat<f64>) -> Result<Vec<f64>, Unresolved> {
     let n = matrix.nrows();
     let mut values = Diag::zeros(n);
     let no = ComputeEigenvectors::No;
