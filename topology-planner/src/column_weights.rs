@@ -349,8 +349,8 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     let (a_chunks, b_chunks) = (a.chunks_exact(4), b.chunks_exact(4));
     let rest: f64 = a_chunks.remainder().iter().zip(b_chunks.remainder()).map(|(a, b)| a * b).sum();
     for (a, b) in a_chunks.zip(b_chunks) {
-        for lane in 0..4 {
-            lanes[lane] += a[lane] * b[lane];
+        for ((lane, a), b) in lanes.iter_mut().zip(a).zip(b) {
+            *lane += a * b;
         }
     }
     (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]) + rest

@@ -33,9 +33,23 @@ fn grow(graph: &StoredConflicts, start: usize) -> Vec<usize> {
     }
 }
 
-/// Whether all links of a set conflict with one another.
 #[cfg(test)]
-pub(super) fn is_clique(graph: &StoredConflicts, links: &[usize]) -> bool {
-    let conflicts = |a: usize, b: usize| graph.rows[a].contains(b);
-    links.iter().enumerate().all(|(at, &a)| links[..at].iter().all(|&b| conflicts(a, b)))
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::{Link, Topology, conflict_graph::ConflictGraph};
+
+    #[test]
+    fn all_links_of_a_clique_conflict_with_one_another() {
+        for expression in ["grid:rows=4,cols=5", "rg:n=20,r=0.4,seed=2", "windmill:cliques=2,size=5"] {
+            let topology = Topology::generate(expression).unwrap();
+            let links = topology.edges().iter().flat_map(|&(u, v)| [Link::new(u, v), Link::new(v, u)]).collect();
+            let graph = StoredConflicts::new(&ConflictGraph::new(&topology, links));
+            let clique = large_clique(&graph, 10);
+            let conflicts = |a: usize, b: usize| graph.rows[a].contains(b);
+            let is_clique = clique.iter().enumerate().all(|(at, &a)| clique[..at].iter().all(|&b| conflicts(a, b)));
+            assert!(is_clique && clique.len() > 2, "{expression}: {clique:?}");
+        }
+    }
 }

@@ -95,9 +95,8 @@ impl Placement {
         };
         let by = (least - distance) / 2.0 + 0.05;
         for (node, sign) in [(u, -1.0), (v, 1.0)] {
-            for axis in 0..2 {
-                let place = &mut self.places[node][axis];
-                *place = (*place + sign * by * direction[axis]).clamp(0.0, self.size[axis]);
+            for ((place, toward), size) in self.places[node].iter_mut().zip(direction).zip(self.size) {
+                *place = (*place + sign * by * toward).clamp(0.0, size);
             }
         }
         true

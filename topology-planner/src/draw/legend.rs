@@ -1,7 +1,7 @@
 //! What the colours mean, with a bar for how many links each has, and how to read links and nodes.
 
 use super::{
-    document::{Anchor, Document, Length, Point, shortened},
+    document::{Anchor, Document, Length, Point, shortened, text_width},
     labels::Names,
     shape::{Band, bowed, outline},
     union::{Class, Union},
@@ -14,6 +14,7 @@ const TALLEST_ROW: f64 = 17.0;
 const READABLE_ROW: f64 = 11.0;
 const KEY_HEIGHT: f64 = 130.0;
 const LONGEST_BAR: f64 = 66.0;
+const NUMBER_WIDTH: f64 = 40.0;
 
 /// Smaller nodes have no number in them.
 pub(super) const LEAST_NUMBERED: f64 = 5.5;
@@ -58,12 +59,10 @@ impl Rows {
         let height = (room / union.classes.len().max(1) as f64).clamp(2.0, TALLEST_ROW);
         let longest = union.classes.iter().map(|class| class.label.chars().count()).max().unwrap_or(0);
         let most = union.classes.iter().map(|class| class.links).max().unwrap_or(1).max(1);
-        Self {
-            height,
-            labelled: (READABLE_ROW / height).ceil() as usize,
-            bars: (32.0 + 6.6 * longest as f64).max(64.0),
-            per_link: LONGEST_BAR / most as f64,
-        }
+        let bars = (32.0 + 6.6 * longest as f64).max(text_width(union.heading, 11.5) + 14.0).max(64.0);
+        let longest_bar = (WIDTH - NUMBER_WIDTH - bars).clamp(20.0, LONGEST_BAR);
+        let labelled = (READABLE_ROW / height).ceil() as usize;
+        Self { height, labelled, bars, per_link: longest_bar / most as f64 }
     }
 
     fn draw(&self, document: &mut Document, classes: &[Class], [x, y]: Point) {

@@ -123,13 +123,7 @@ impl<'p> Picture<'p> {
             Key { names: &self.names, radii: &self.placement.radii, degrees: &degrees, edges: !self.unused.is_empty() };
         legend::draw(&mut document, self.union, &key, legend_corner, self.height);
         if let Some(small) = &self.small {
-            let class_of = |link: Link| {
-                let found = self.union.links.binary_search_by_key(&link, |drawn| drawn.link);
-                found.map_or_else(|_| String::new(), |at| self.union.classes[self.union.links[at].class].colour.clone())
-            };
-            let ordered = self.union.heading != "Active in";
-            let colour: Option<&dyn Fn(Link) -> String> = if ordered { Some(&class_of) } else { None };
-            small.draw(&mut document, [MARGIN, HEADER + self.height + 8.0], &self.placement, colour);
+            small.draw(&mut document, [MARGIN, HEADER + self.height + 8.0], &self.placement, self.union);
         }
         document.put(format_args!("</svg>"));
         document.finish()
@@ -179,7 +173,7 @@ impl<'p> Picture<'p> {
         for &(u, v) in &self.unused {
             let _ = write!(d, "M{}L{}", At(self.place(u)), At(self.place(v)));
         }
-        let width = if self.unused.len() > 400 { 0.5 } else { 1.0 };
+        let width = if self.unused.len() > 150 { 0.6 } else { 1.0 };
         document.put(format_args!("<path class=\"edge\" stroke-width=\"{}\" d=\"{d}\"/>", Length(width)));
     }
 

@@ -5,11 +5,9 @@ use super::{
     layout::Placement,
     palette,
     shape::{Band, bowed, outline},
+    union::Union,
 };
-use crate::{
-    digraph::Link,
-    plan::{Medium, Plan, Step},
-};
+use crate::plan::{Medium, Plan, Step};
 
 /// How many steps are shown at most.
 const MOST_STEPS: usize = 12;
@@ -52,15 +50,9 @@ impl<'p> SmallMultiples<'p> {
         HEADING + self.shown.div_ceil(COLUMNS) as f64 * (self.cell[1] + CAPTION + GAP)
     }
 
-    /// Draws them from `corner` to the right and down. `colour` is that of a link in the large picture, if that tells
-    /// the order of events; slots of a step have colours of their own otherwise.
-    pub(super) fn draw(
-        &self,
-        document: &mut Document,
-        [x, y]: Point,
-        placement: &Placement,
-        colour: Option<&dyn Fn(Link) -> String>,
-    ) {
+    /// Draws them from `corner` to the right and down. Links have the colours of the large picture if these tell the
+    /// order of events; else the slots of each step have colours of their own.
+    pub(super) fn draw(&self, document: &mut Document, [x, y]: Point, placement: &Placement, union: &Union) {
         let steps = self.plan.steps();
         let heading = match steps.len() - self.shown {
             0 => "Step by step".to_owned(),
@@ -77,7 +69,11 @@ impl<'p> SmallMultiples<'p> {
                 [left + 6.0 + scale * x, top + CAPTION - 6.0 + scale * y]
             };
             document.put(format_args!("<g class=\"step\">"));
-            draw_step(document, step, &place, colour);
+            let colour = |slot: usize| match union.colour(number, slot) {
+                Some(colour) => colour.to_owned(),
+                None => palette::colour(slot, step.slots().len()),
+            };
+            draw_step(document, step, &place, &colour);
             document.put(format_args!("</g>"));
         }
     }
@@ -93,12 +89,7 @@ impl<'p> SmallMultiples<'p> {
     }
 }
 
-fn draw_step(
-    document: &mut Document,
-    step: &Step,
-    place: &dyn Fn(usize) -> Point,
-    colour: Option<&dyn Fn(Link) -> String>,
-) {
+fn draw_step(document: &mut Document, step: &Step, place: &dyn Fn(usize) -> Point, colour: &dyn Fn(usize) -> String) {
     let mut slot_of = vec![0; step.links().len()];
     for (slot, links) in step.slots().iter().enumerate() {
         links.iter().filter_map(|&link| step.position(link)).for_each(|position| slot_of[position] = slot);
@@ -106,10 +97,7 @@ fn draw_step(
     let wide = if step.links().len() > 200 { 1.2 } else { 2.6 };
     for (link, slot) in step.links().iter().zip(slot_of) {
         let link = link.link();
-        let colour = match colour {
-            Some(colour) => colour(link),
-            None => palette::colour(slot, step.slots().len()),
-        };
+        let colour = colour(slot);
         let bow = if step.position(link.reversed()).is_some() { 0.05 } else { 0.0 };
         let band = Band { wide, narrow: 0.5, head: 2.0 * wide };
         let (from, to) = (place(link.from), place(link.to));

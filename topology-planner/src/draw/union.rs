@@ -1,9 +1,10 @@
 //! All links of a period in one picture, each once, sorted into classes that have a colour.
 //!
-//! Where every link is active once in a period, its class is the slot it is active in (or, without slots, the step): the
-//! colours tell the order of events. In a sampled period links come again and again; there the class is how often.
+//! Where most links are active once in a period, the class of a link is the slot in which it is first active (or, without
+//! slots, the step): the colours tell the order of events. In a sampled period links come again and again; there the
+//! class is how often.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::palette;
 use crate::{
@@ -14,6 +15,9 @@ use crate::{
 /// With more different counts than this, counts share classes.
 const MOST_SHARE_CLASSES: usize = 10;
 
+/// Links that come a second time are taken for exceptions up to one in so many.
+const ONE_REPEATED_IN: usize = 4;
+
 /// The links of a period.
 #[derive(Debug)]
 pub(super) struct Union {
@@ -23,6 +27,8 @@ pub(super) struct Union {
     pub(super) classes: Vec<Class>,
     /// What the classes are.
     pub(super) heading: &'static str,
+    /// The class of the first slot of each step, where classes tell the order of events.
+    first_class: Option<Vec<usize>>,
 }
 
 /// A link and what it looks like.
@@ -44,11 +50,13 @@ pub(super) struct Class {
 
 impl Union {
     pub(super) fn of(plan: &Plan) -> Self {
-        let once = each_link_once(plan.steps());
-        let (heading, labels, class_of) = match plan.medium() {
-            _ if !once => by_share(plan.steps()),
-            Medium::Broadcast => by_slot(plan.steps()),
-            Medium::PointToPoint => by_step(plan.steps()),
+        let steps = plan.steps();
+        let uses: usize = steps.iter().map(|step| step.links().len()).sum();
+        let different = steps.iter().flat_map(Step::links).map(|link| link.link()).collect::<BTreeSet<_>>().len();
+        let Classes { heading, labels, class_of, first_class } = match plan.medium() {
+            _ if uses - different > different / ONE_REPEATED_IN => by_share(steps),
+            Medium::Broadcast => by_slot(steps, uses > different),
+            Medium::PointToPoint => by_step(steps, uses > different),
         };
         let count = labels.len();
         let coloured = labels.into_iter().enumerate();
@@ -59,7 +67,13 @@ impl Union {
             .map(|(&link, &class)| DrawnLink { link, class, two_way: class_of.contains_key(&link.reversed()) })
             .collect();
         links.iter().for_each(|drawn| classes[drawn.class].links += 1);
-        Self { links, classes, heading }
+        Self { links, classes, heading, first_class }
+    }
+
+    /// The colour of a slot (0 where there are none) of a step, where colours tell the order of events.
+    pub(super) fn colour(&self, step: usize, slot: usize) -> Option<&str> {
+        let first = self.first_class.as_ref()?.get(step)?;
+        self.classes.get(first + slot).map(|class| class.colour.as_str())
     }
 
     /// The pairs of nodes with a link between them, in either direction.
@@ -76,39 +90,54 @@ impl Union {
     }
 }
 
-/// A heading, the labels of the classes, and the class of every link.
-type Classes = (&'static str, Vec<String>, BTreeMap<Link, usize>);
-
-fn each_link_once(steps: &[Step]) -> bool {
-    let mut links: Vec<Link> = steps.iter().flat_map(Step::links).map(|link| link.link()).collect();
-    links.sort_unstable();
-    links.windows(2).all(|pair| pair[0] != pair[1])
+/// How links are sorted.
+struct Classes {
+    heading: &'static str,
+    labels: Vec<String>,
+    class_of: BTreeMap<Link, usize>,
+    first_class: Option<Vec<usize>>,
 }
 
-fn by_slot(steps: &[Step]) -> Classes {
+fn by_slot(steps: &[Step], repeated: bool) -> Classes {
     let one_slot_a_step = steps.iter().all(|step| step.slots().len() <= 1);
-    let (heading, label): (_, fn(usize, usize) -> String) = match steps.len() {
-        1 => ("Slot", |_, slot| slot.to_string()),
-        _ if one_slot_a_step => ("Step, one slot each", |step, _| step.to_string()),
-        _ => ("Step / slot", |step, slot| format!("{step} / {slot}")),
+    let label: fn(usize, usize) -> String = match steps.len() {
+        1 => |_, slot| slot.to_string(),
+        _ if one_slot_a_step => |step, _| step.to_string(),
+        _ => |step, slot| format!("{step} / {slot}"),
     };
-    let (mut labels, mut class_of) = (Vec::new(), BTreeMap::new());
+    let heading = match (steps.len(), one_slot_a_step, repeated) {
+        (1, ..) => "Slot",
+        (_, true, false) => "Step",
+        (_, true, true) => "First step",
+        (_, false, false) => "Step / slot",
+        (_, false, true) => "First step / slot",
+    };
+    let (mut labels, mut class_of, mut first_class) = (Vec::new(), BTreeMap::new(), Vec::new());
     for (number, step) in steps.iter().enumerate() {
+        first_class.push(labels.len());
         for (slot, links) in step.slots().iter().enumerate() {
-            class_of.extend(links.iter().map(|&link| (link, labels.len())));
+            for &link in links {
+                class_of.entry(link).or_insert(labels.len());
+            }
             labels.push(label(number, slot));
         }
     }
-    (heading, labels, class_of)
+    Classes { heading, labels, class_of, first_class: Some(first_class) }
 }
 
-fn by_step(steps: &[Step]) -> Classes {
-    if let [step] = steps {
-        return ("Links", vec!["all".to_owned()], step.links().iter().map(|link| (link.link(), 0)).collect());
+fn by_step(steps: &[Step], repeated: bool) -> Classes {
+    let mut class_of = BTreeMap::new();
+    for (number, step) in steps.iter().enumerate() {
+        for link in step.links() {
+            class_of.entry(link.link()).or_insert(number);
+        }
     }
-    let numbered = steps.iter().enumerate();
-    let class_of = numbered.flat_map(|(number, step)| step.links().iter().map(move |link| (link.link(), number)));
-    ("Step", (0..steps.len()).map(|number| number.to_string()).collect(), class_of.collect())
+    let (heading, labels) = match (steps.len(), repeated) {
+        (1, _) => ("Links", vec!["all".to_owned()]),
+        (_, false) => ("Step", (0..steps.len()).map(|number| number.to_string()).collect()),
+        (_, true) => ("First step", (0..steps.len()).map(|number| number.to_string()).collect()),
+    };
+    Classes { heading, labels, class_of, first_class: Some((0..steps.len()).collect()) }
 }
 
 /// The most frequent links come first, and are the darkest.
@@ -129,5 +158,6 @@ fn by_share(steps: &[Step]) -> Classes {
     let labels = counts.chunks(per_class).map(label).collect();
     // `counts` descends.
     let class = |count: usize| counts.partition_point(|&other| other > count) / per_class;
-    ("Active in", labels, uses.into_iter().map(|(link, count)| (link, class(count))).collect())
+    let class_of = uses.into_iter().map(|(link, count)| (link, class(count))).collect();
+    Classes { heading: "Active in", labels, class_of, first_class: None }
 }
