@@ -31,7 +31,9 @@ pub fn matchings(topology: &Topology) -> Vec<Vec<(usize, usize)>> {
         let partners = (0..nodes).map(|node| (node, coloring.partner(node, color)));
         partners.filter(|&(u, v)| v != NOBODY && u < v).collect::<Vec<_>>()
     };
-    (0..colors).map(matching).filter(|matching| !matching.is_empty()).collect()
+    let mut matchings: Vec<_> = (0..colors).map(matching).filter(|matching| !matching.is_empty()).collect();
+    matchings.sort_unstable();
+    matchings
 }
 
 const NOBODY: usize = usize::MAX;
