@@ -62,6 +62,9 @@ pub fn design(topology: &Topology, method: Method, options: &DesignOptions) -> R
     if method != Method::NguyenHe && options.extra_edges != ExtraEdges::Auto {
         return Err(DesignError::NoExtraEdges { method });
     }
+    if options.medium == Medium::PointToPoint && options.budget_slots.is_some() {
+        return Err(DesignError::NoSlots);
+    }
     let order = shuffled(nodes, options.seed);
     let request = Request { topology: &topology.renumbered(&order)?, order: &order, method, options };
     let mut design = match method {

@@ -75,11 +75,9 @@ impl EdgeColoring {
         let mut fan = self.maximal_fan(u, v);
         let (c, d) = (self.lowest_free(u), self.lowest_free(fan[fan.len() - 1].node));
         self.swap_path(u, c, d);
-        // The swap has recoloured at most one edge of u, from d to c.
+        // The swap has recoloured the edge of u that was d, if there is one.
         if let Some(blade) = fan.iter_mut().skip(1).find(|blade| blade.color == d) {
-            if self.partner(u, c) == blade.node {
-                blade.color = c;
-            }
+            blade.color = c;
         }
         let usable = self.usable_part(&fan, d);
         for pair in fan[..usable].windows(2) {

@@ -72,7 +72,7 @@ pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
     let sampler = Sampler { request: &request, budget: budget.min(subsets.len()), subsets };
     let heuristic = sampler.heuristic()?;
     let chosen = if request.method == Method::BassOptimised { sampler.optimised(heuristic)? } else { heuristic };
-    sampler.design(chosen)
+    sampler.design(&chosen)
 }
 
 struct Sampler<'r> {
@@ -203,14 +203,14 @@ impl Sampler<'_> {
         Ok(best.map(|(_, sample)| sample))
     }
 
-    /// The sample with the best weights for how often each step is really in it.
-    fn polished(&self, sample: Sample) -> Result<Sample, DesignError> {
+    /// The sample with the best weights for how often each step is really in it, as a plan holds them.
+    fn polished(&self, mut sample: Sample) -> Result<Sample, DesignError> {
         let spectra = sampled::spectra(self.request, FINAL_SPECTRA);
-        let before = sample.mixture.norm()?;
+        sample.mixture.map_weights(sampled::planned_weight);
         let mut mixture = sample.mixture.clone().improved(spectra, Free::Weights)?;
         mixture.map_weights(sampled::planned_weight);
         let polished = Sample { mixture, steps: sample.steps.clone() };
-        let is_better = polished.mixture.norm()? <= before && self.joins_all(&polished);
+        let is_better = polished.mixture.norm()? <= sample.mixture.norm()? && self.joins_all(&polished);
         Ok(if is_better { polished } else { sample })
     }
 
@@ -221,7 +221,7 @@ impl Sampler<'_> {
         sampled::joins_all(nodes, edges.filter(|(_, weight)| **weight > 0.0).map(|(edge, _)| edge))
     }
 
-    fn design(&self, sample: Sample) -> Result<Design, DesignError> {
+    fn design(&self, sample: &Sample) -> Result<Design, DesignError> {
         let candidates = sample.mixture.candidates();
         let used = sample.mixture.shares().iter().filter(|share| **share > 0.0).count();
         let mut parameters = vec![

@@ -24,12 +24,8 @@ use super::{
     sampled::{self, Edge, Period},
 };
 use crate::{
-    coloring,
-    conflict_graph::ConflictGraph,
-    digraph::Link,
-    edge_coloring::matchings,
-    mixing_matrix::MixingMatrix,
-    plan::{Medium, Parameter},
+    coloring, conflict_graph::ConflictGraph, digraph::Link, edge_coloring::matchings, mixing_matrix::MixingMatrix,
+    plan::Parameter,
 };
 
 /// The communication budget `C` when no slots are given: half of all matchings per step.
@@ -47,7 +43,7 @@ pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
     let topology = request.degree_limited()?;
     let request = Request { topology: &topology, ..*request };
     let sampler = Sampler { request: &request, matchings: matchings(&topology) };
-    match request.options.budget_slots.filter(|_| request.options.medium == Medium::Broadcast) {
+    match request.options.budget_slots {
         None => sampler.design(sampler.sample(DEFAULT_BUDGET)?.ok_or_else(|| sampler.nothing_joins_all())?),
         Some(slots) => sampler.design(sampler.largest_within(slots)?),
     }

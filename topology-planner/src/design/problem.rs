@@ -80,6 +80,9 @@ pub enum DesignError {
         /// The method.
         method: Method,
     },
+    /// A budget of slots for a medium that has none.
+    #[error("a point-to-point medium has no slots: leave the budget out, and limit receivers or uploads instead")]
+    NoSlots,
     /// No sequence of sampled steps joins all nodes.
     #[error("method {method} drew periods of up to {steps} steps, and none joins all nodes: give it a budget of slots")]
     SampleDisconnected {

@@ -130,9 +130,10 @@ pub(super) fn planned_weight(weight: f64) -> f64 {
     (weight / WEIGHT_UNIT).floor() * WEIGHT_UNIT
 }
 
-/// A number for the parameters of a plan, without the digits that differ from machine to machine.
+/// A number for the parameters of a plan, without the digits that differ from machine to machine, and without the sign of
+/// a zero.
 pub(super) fn reported(number: f64) -> f64 {
-    (number * 1e6).round() / 1e6
+    (number * 1e6).round() / 1e6 + 0.0
 }
 
 /// How many spectra to look at in a search: `at_default` at the default effort on small graphs. A spectrum is O(n^3), so

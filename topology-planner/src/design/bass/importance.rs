@@ -11,12 +11,13 @@ use crate::{betweenness::betweenness, topology::Topology};
 pub(super) fn probabilities(topology: &Topology, subsets: &Subsets<'_>, budget: f64) -> Vec<f64> {
     let own_paths = 2.0 * (topology.node_count() - 1) as f64;
     let centrality = betweenness(topology);
-    let importance = subsets.iter().map(|subset| subset.iter().map(|&node| centrality[node] + own_paths).sum());
-    capped_shares(importance.collect(), budget)
+    let of_subset = |subset: &[usize]| subset.iter().map(|&node| centrality[node] + own_paths).sum();
+    let importance: Vec<f64> = subsets.iter().map(of_subset).collect();
+    capped_shares(&importance, budget)
 }
 
 /// Shares in proportion to positive importances, none above 1, that add up to `total`, or all 1 if that is not possible.
-fn capped_shares(importance: Vec<f64>, total: f64) -> Vec<f64> {
+fn capped_shares(importance: &[f64], total: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..importance.len()).collect();
     order.sort_by(|&a, &b| importance[b].total_cmp(&importance[a]));
     let mut shares = vec![1.0; importance.len()];
@@ -41,13 +42,13 @@ mod tests {
 
     #[test]
     fn shares_are_in_proportion_up_to_one_and_fill_the_budget() {
-        assert_eq!(capped_shares(vec![1.0, 8.0, 1.0], 2.0), [0.5, 1.0, 0.5]);
-        assert_eq!(capped_shares(vec![1.0, 2.0, 1.0], 2.0), [0.5, 1.0, 0.5]);
-        assert_eq!(capped_shares(vec![3.0, 1.0], 1.0), [0.75, 0.25]);
-        assert_eq!(capped_shares(vec![3.0, 1.0], 5.0), [1.0, 1.0]);
-        assert_eq!(capped_shares(vec![3.0, 1.0], 0.0), [0.0, 0.0]);
+        assert_eq!(capped_shares(&[1.0, 8.0, 1.0], 2.0), [0.5, 1.0, 0.5]);
+        assert_eq!(capped_shares(&[1.0, 2.0, 1.0], 2.0), [0.5, 1.0, 0.5]);
+        assert_eq!(capped_shares(&[3.0, 1.0], 1.0), [0.75, 0.25]);
+        assert_eq!(capped_shares(&[3.0, 1.0], 5.0), [1.0, 1.0]);
+        assert_eq!(capped_shares(&[3.0, 1.0], 0.0), [0.0, 0.0]);
         let many: Vec<f64> = (1..30_u32).map(|k| f64::from(k * k)).collect();
-        let shares = capped_shares(many.clone(), 11.0);
+        let shares = capped_shares(&many, 11.0);
         assert!((shares.iter().sum::<f64>() - 11.0).abs() < 1e-9);
         let scale = shares[0] / many[0];
         assert!(shares.iter().zip(&many).all(|(share, value)| (share - (scale * value).min(1.0)).abs() < 1e-12));

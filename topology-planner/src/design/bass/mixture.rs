@@ -146,9 +146,10 @@ impl Mixture {
         let least = slopes.iter().copied().fold(f64::INFINITY, f64::min);
         let most = slopes.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let scale = pace / (most - least).max(f64::MIN_POSITIVE);
-        let moved = self.shares.iter().zip(&slopes).map(|(share, slope)| share - scale * (slope - least)).collect();
+        let moves = self.shares.iter().zip(&slopes);
+        let moved: Vec<f64> = moves.map(|(share, slope)| share - scale * (slope - least)).collect();
         let costs: Vec<f64> = self.candidates.iter().map(|candidate| candidate.cost as f64).collect();
-        self.with_shares(within_budget(moved, &costs, self.budget))
+        self.with_shares(within_budget(&moved, &costs, self.budget))
     }
 
     /// One step on the weights of every candidate, also of those that are not drawn: they may be worth it later.
@@ -206,7 +207,7 @@ impl Candidate {
 }
 
 /// The nearest shares to a point that are not negative, sum to 1 and cost at most `budget`, if any do.
-fn within_budget(point: Vec<f64>, costs: &[f64], budget: f64) -> Vec<f64> {
+fn within_budget(point: &[f64], costs: &[f64], budget: f64) -> Vec<f64> {
     let at_price = |price: f64| {
         let discounted = point.iter().zip(costs).map(|(x, cost)| x - price * cost).collect();
         on_simplex(discounted)
@@ -271,12 +272,12 @@ mod tests {
         assert_eq!(on_simplex(vec![2.0, 0.0, -1.0]), [1.0, 0.0, 0.0]);
         assert_eq!(on_simplex(vec![0.5, 0.0, 0.5, -4.0]), [0.5, 0.0, 0.5, 0.0]);
         let costs = [10.0, 2.0, 6.0];
-        let shares = within_budget(vec![1.0, 0.0, 0.0], &costs, 6.0);
+        let shares = within_budget(&[1.0, 0.0, 0.0], &costs, 6.0);
         let mean: f64 = shares.iter().zip(costs).map(|(share, cost)| share * cost).sum();
         assert!((mean - 6.0).abs() < 1e-9 && (shares.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{shares:?}");
         // By hand: x = (1, 0, 0) - t - q (10, 2, 6) on the simplex at a cost of 6 has q = 1 / 8 and t = -3 / 4.
         assert!(shares.iter().zip([0.5, 0.5, 0.0]).all(|(a, b)| (a - b).abs() < 1e-6), "{shares:?}");
-        assert_eq!(within_budget(vec![1.0, 0.0, 0.0], &costs, 10.0), [1.0, 0.0, 0.0]);
+        assert_eq!(within_budget(&[1.0, 0.0, 0.0], &costs, 10.0), [1.0, 0.0, 0.0]);
     }
 
     #[test]
