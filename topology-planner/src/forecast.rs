@@ -125,7 +125,9 @@ impl Forecast {
         // Plans are checked to be strongly connected before.
         let diameter = distance::diameter(&graph).unwrap_or(0);
         let (max_out_degree, max_in_degree) = (graph.max_out_degree(), graph.max_in_degree());
-        let lambda_2 = modulus.as_ref().ok().map(|&modulus| if modulus < 1e-9 { 0.0 } else { rounded(modulus) });
+        // The product of one step has rounding errors; a period of several tells small from zero itself.
+        let negligible = if steps.len() == 1 { 1e-9 } else { 0.0 };
+        let lambda_2 = modulus.as_ref().ok().map(|&modulus| if modulus <= negligible { 0.0 } else { rounded(modulus) });
         let extreme = |pick: fn(f64, f64) -> f64| perron.iter().flatten().copied().reduce(pick).map(rounded);
         let to_1e_2 = steps_to_accuracy(node_count, steps, 1e-2);
         // Whole periods, and the first steps of another.

@@ -37,6 +37,9 @@ const SPECTRA: usize = 200;
 /// Halvings of the interval in which the largest budget within the slots lies.
 const HALVINGS: usize = 10;
 
+/// A period that takes this fraction of the slots allowed is near enough.
+const NEAR_BUDGET: f64 = 0.98;
+
 /// Draws a period of steps.
 pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
     sampled::check_size(request)?;
@@ -74,7 +77,7 @@ impl Sampler<'_> {
         Ok(period.map(|period| Sample { budget, activation, period }))
     }
 
-    /// A period with the largest communication budget whose steps take at most `slots` on average.
+    /// A period with about the largest communication budget whose steps take at most `slots` on average.
     fn largest_within(&self, slots: usize) -> Result<Sample, DesignError> {
         let (mut low, mut high) = (0.0, 1.0);
         let (mut best, mut needed) = (None, f64::INFINITY);
@@ -86,10 +89,10 @@ impl Sampler<'_> {
                     let mean = self.mean_slots(&sample.period);
                     if mean > slots as f64 {
                         (high, needed) = (budget, needed.min(mean));
-                    } else if budget < 1.0 {
-                        (low, best) = (budget, Some(sample));
-                    } else {
+                    } else if budget == 1.0 || mean >= NEAR_BUDGET * slots as f64 {
                         return Ok(sample);
+                    } else {
+                        (low, best) = (budget, Some(sample));
                     }
                 }
                 None => low = budget,
