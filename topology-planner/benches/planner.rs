@@ -39,6 +39,18 @@ fn whole_designs(c: &mut Criterion) {
     });
 }
 
+fn sampled_designs(c: &mut Criterion) {
+    let topology = generate(RANDOM_GEOMETRIC);
+    let options = DesignOptions::default();
+    let mut group = c.benchmark_group("sampled_design");
+    group.sample_size(10);
+    for method in [Method::Matcha, Method::BassHeuristic, Method::BassOptimised] {
+        group.bench_function(format!("{method}/33_nodes"), |b| {
+            b.iter(|| design(black_box(&topology), method, &options).unwrap());
+        });
+    }
+}
+
 fn steps(c: &mut Criterion) {
     let topology = generate(RANDOM_GEOMETRIC);
     c.bench_function("sweep/33_nodes", |b| {
@@ -83,5 +95,5 @@ fn plans(c: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, whole_designs, steps, plans);
+criterion_group!(benches, whole_designs, sampled_designs, steps, plans);
 criterion_main!(benches);

@@ -1,4 +1,4 @@
-//! Running a plan's matrices: how many periods until the nodes agree.
+//! Running a plan's matrices: how many steps until the nodes agree.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -11,13 +11,13 @@ const SEED: u64 = 0x006d_696e_676c_6531;
 /// The most multiplications spent before giving up.
 const WORK_LIMIT: usize = 300_000_000;
 
-/// Push-sum without gradients: how many periods until the estimates `z = x / w` are, in root mean square, within
-/// `accuracy` times their first distance from the average.
+/// Push-sum without gradients: after how many steps, the period repeated as often as it takes, the estimates `z = x / w`
+/// are for the first time, in root mean square, within `accuracy` times their first distance from the average.
 ///
 /// Starts from independent uniform values of a fixed seed and from `w = 1`. `None` if it takes more than 3e8
 /// multiplications. Uses additions, multiplications, divisions and square roots only: the same answer on every machine.
 #[must_use]
-pub fn periods_to_accuracy(node_count: usize, steps: &[Step], accuracy: f64) -> Option<usize> {
+pub fn steps_to_accuracy(node_count: usize, steps: &[Step], accuracy: f64) -> Option<usize> {
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
     let mut x: Vec<f64> = (0..node_count).map(|_| (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64).collect();
     let mut w = vec![1.0; node_count];
@@ -25,13 +25,13 @@ pub fn periods_to_accuracy(node_count: usize, steps: &[Step], accuracy: f64) -> 
     let target = accuracy * error(&x, &w, average);
     let work_per_period: usize = steps.iter().map(|step| 2 * (node_count + step.links().len())).sum();
     let mut scratch = vec![0.0; node_count];
-    for period in 1..=WORK_LIMIT / work_per_period.max(1) {
-        for step in steps {
+    for period in 0..WORK_LIMIT / work_per_period.max(1) {
+        for (number, step) in steps.iter().enumerate() {
             step.mix(&mut x, &mut scratch);
             step.mix(&mut w, &mut scratch);
-        }
-        if error(&x, &w, average) <= target {
-            return Some(period);
+            if error(&x, &w, average) <= target {
+                return Some(period * steps.len() + number + 1);
+            }
         }
     }
     None

@@ -2,7 +2,9 @@
 
 mod auto;
 mod bass;
+mod contraction;
 mod d_psgd;
+mod degree_limit;
 mod exact_average;
 mod exponential;
 mod matcha;
@@ -12,6 +14,7 @@ mod options;
 mod problem;
 mod sampled;
 mod sgp_uniform;
+mod smoothing;
 mod tuned;
 
 use rand::{Rng, SeedableRng};
@@ -58,6 +61,9 @@ pub fn design(topology: &Topology, method: Method, options: &DesignOptions) -> R
     }
     if method != Method::NguyenHe && options.extra_edges != ExtraEdges::Auto {
         return Err(DesignError::NoExtraEdges { method });
+    }
+    if options.medium == Medium::PointToPoint && options.budget_slots.is_some() {
+        return Err(DesignError::NoSlots);
     }
     let order = shuffled(nodes, options.seed);
     let request = Request { topology: &topology.renumbered(&order)?, order: &order, method, options };

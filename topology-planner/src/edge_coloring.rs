@@ -1,12 +1,17 @@
-//! Edge colouring: the edges of a graph as few matchings (Misra and Gries, "A constructive proof of Vizing's theorem",
-//! Information Processing Letters 41, 1992).
+//! Edge colouring: the edges of a graph as few matchings.
+//!
+//! Misra and Gries, "A constructive proof of Vizing's theorem", Information Processing Letters 41, 1992. Edges are
+//! coloured one by one. For an edge `u v`, a *fan* of `u` is a row of neighbours that begins with `v`, in which the edge
+//! to each next one has a colour that is free at the one before: the colours can be moved one place down the row. With `c`
+//! free at `u` and `d` free at the end of the fan, swapping `c` and `d` along the path from `u` makes `d` free at `u` and
+//! at the end of some first part of the fan; that part is moved down and its last edge gets `d`.
 
 use crate::topology::Topology;
 
 /// The edges of a topology in at most `Delta + 1` matchings, `Delta` the largest degree: within one of the fewest there
 /// can be. Edges ascending within each matching, no matching empty.
 ///
-/// O(edges * n) time, O(n Delta) memory.
+/// O(edges (n + Delta^2)) time, O(n Delta) memory.
 ///
 /// ```
 /// use mingle_planner::{Topology, edge_coloring::matchings};
@@ -18,17 +23,16 @@ use crate::topology::Topology;
 pub fn matchings(topology: &Topology) -> Vec<Vec<(usize, usize)>> {
     let nodes = topology.node_count();
     let colors = 1 + (0..nodes).map(|node| topology.neighbors(node).len()).max().unwrap_or(0);
-    let mut coloring = EdgeColoring { colors, partner: vec![NOBODY; nodes * colors] };
+    let mut coloring = EdgeColoring { colors, partner: vec![NOBODY; nodes * colors], in_fan: vec![false; nodes] };
     for &(u, v) in topology.edges() {
-        coloring.add(topology, u, v);
+        coloring.add(u, v);
     }
-    let mut matchings = vec![Vec::new(); colors];
-    for &(u, v) in topology.edges() {
-        if let Some(color) = coloring.color_of(u, v) {
-            matchings[color].push((u, v));
-        }
-    }
-    matchings.retain(|matching| !matching.is_empty());
+    let matching = |color: usize| {
+        let partners = (0..nodes).map(|node| (node, coloring.partner(node, color)));
+        partners.filter(|&(u, v)| v != NOBODY && u < v).collect::<Vec<_>>()
+    };
+    let mut matchings: Vec<_> = (0..colors).map(matching).filter(|matching| !matching.is_empty()).collect();
+    matchings.sort_unstable();
     matchings
 }
 
@@ -38,6 +42,8 @@ struct EdgeColoring {
     colors: usize,
     /// `partner[node * colors + color]`: the other end of the node's edge of that colour.
     partner: Vec<usize>,
+    /// Which nodes are in the fan that is being made; all false in between.
+    in_fan: Vec<bool>,
 }
 
 impl EdgeColoring {
@@ -45,17 +51,13 @@ impl EdgeColoring {
         self.partner[node * self.colors + color]
     }
 
-    fn free(&self, node: usize) -> usize {
-        // One colour more than the largest degree: there is a free one.
-        (0..self.colors).find(|&color| self.partner(node, color) == NOBODY).unwrap_or(0)
-    }
-
     fn is_free(&self, node: usize, color: usize) -> bool {
         self.partner(node, color) == NOBODY
     }
 
-    fn color_of(&self, u: usize, v: usize) -> Option<usize> {
-        (0..self.colors).find(|&color| self.partner(u, color) == v)
+    fn lowest_free(&self, node: usize) -> usize {
+        // There is one colour more than the largest degree.
+        (0..self.colors).find(|&color| self.is_free(node, color)).unwrap_or(0)
     }
 
     fn set(&mut self, u: usize, v: usize, color: usize) {
@@ -68,33 +70,45 @@ impl EdgeColoring {
         self.partner[v * self.colors + color] = NOBODY;
     }
 
-    /// Colours the edge `u v`: a fan of `u` that begins with `v`, a path of two colours turned over, the fan rotated.
-    fn add(&mut self, topology: &Topology, u: usize, v: usize) {
-        let fan = self.maximal_fan(topology, u, v);
-        let (c, d) = (self.free(u), self.free(fan[fan.len() - 1]));
-        self.invert_path(u, c, d);
-        // After the inversion d is free at u; the fan is usable up to the first node at which d is free too.
-        let usable = self.usable_prefix(u, &fan, d);
-        self.rotate(u, &fan[..usable], d);
+    /// Colours the edge `u v`.
+    fn add(&mut self, u: usize, v: usize) {
+        let mut fan = self.maximal_fan(u, v);
+        let (c, d) = (self.lowest_free(u), self.lowest_free(fan[fan.len() - 1].node));
+        self.swap_path(u, c, d);
+        // The swap has recoloured the edge of u that was d, if there is one.
+        if let Some(blade) = fan.iter_mut().skip(1).find(|blade| blade.color == d) {
+            blade.color = c;
+        }
+        let usable = self.usable_part(&fan, d);
+        for pair in fan[..usable].windows(2) {
+            self.unset(u, pair[1].node, pair[1].color);
+            self.set(u, pair[0].node, pair[1].color);
+        }
+        self.set(u, fan[usable - 1].node, d);
     }
 
-    /// `v`, then neighbours of `u` whose edge to `u` has a colour that is free at the node before.
-    fn maximal_fan(&self, topology: &Topology, u: usize, v: usize) -> Vec<usize> {
-        let mut fan = vec![v];
+    /// A fan that no neighbour of `u` can be added to.
+    fn maximal_fan(&mut self, u: usize, v: usize) -> Vec<Blade> {
+        let mut fan = vec![Blade { node: v, color: NOBODY }];
+        self.in_fan[v] = true;
         loop {
-            let last = fan[fan.len() - 1];
-            let fits = |&&next: &&usize| {
-                !fan.contains(&next) && self.color_of(u, next).is_some_and(|color| self.is_free(last, color))
-            };
-            match topology.neighbors(u).iter().find(fits) {
-                Some(&next) => fan.push(next),
-                None => return fan,
+            let last = fan[fan.len() - 1].node;
+            let blades = (0..self.colors).map(|color| Blade { node: self.partner(u, color), color });
+            let mut known = blades.filter(|blade| blade.node != NOBODY);
+            match known.find(|blade| self.is_free(last, blade.color) && !self.in_fan[blade.node]) {
+                Some(blade) => {
+                    self.in_fan[blade.node] = true;
+                    fan.push(blade);
+                }
+                None => break,
             }
         }
+        fan.iter().for_each(|blade| self.in_fan[blade.node] = false);
+        fan
     }
 
-    /// Swaps the two colours on the path of edges of `c` and `d` from `u`, at which `c` is free.
-    fn invert_path(&mut self, u: usize, c: usize, d: usize) {
+    /// Swaps the two colours on the path of edges of `d` and `c` from `u`, at which `c` is free.
+    fn swap_path(&mut self, u: usize, c: usize, d: usize) {
         if c == d {
             return;
         }
@@ -105,39 +119,59 @@ impl EdgeColoring {
             path.push(at);
             color = if color == d { c } else { d };
         }
-        let ends = || path.windows(2).enumerate().map(|(index, pair)| (index, pair[0], pair[1]));
-        for (index, a, b) in ends() {
+        let edges = || path.windows(2).enumerate().map(|(index, pair)| (index, pair[0], pair[1]));
+        for (index, a, b) in edges() {
             self.unset(a, b, if index % 2 == 0 { d } else { c });
         }
-        for (index, a, b) in ends() {
+        for (index, a, b) in edges() {
             self.set(a, b, if index % 2 == 0 { c } else { d });
         }
     }
 
-    /// How much of the fan is still a fan and ends in a node at which `d` is free.
-    fn usable_prefix(&self, u: usize, fan: &[usize], d: usize) -> usize {
-        for (index, &node) in fan.iter().enumerate() {
-            if index > 0 {
-                let is_fan = self.color_of(u, node).is_some_and(|color| self.is_free(fan[index - 1], color));
-                if !is_fan {
-                    break;
-                }
-            }
-            if self.is_free(node, d) {
-                return index + 1;
+    /// How many blades are still a fan and end in a node at which `d` is free.
+    fn usable_part(&self, fan: &[Blade], d: usize) -> usize {
+        let is_broken = |index: usize| index > 0 && !self.is_free(fan[index - 1].node, fan[index].color);
+        let whole = (0..fan.len()).find(|&index| is_broken(index)).unwrap_or(fan.len());
+        (0..whole).find(|&index| self.is_free(fan[index].node, d)).map_or(whole, |index| index + 1)
+    }
+}
+
+/// A node of a fan of `u`, and the colour of its edge to `u`, which only the first does not have.
+#[derive(Debug, Clone, Copy)]
+struct Blade {
+    node: usize,
+    color: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn every_edge_is_in_one_matching_and_no_node_in_two_edges_of_one() {
+        let rings_and_cliques = ["ring:n=5", "ring:n=6", "complete:n=2", "complete:n=9", "complete:n=10", "star:n=7"];
+        let sparse = (0..60).map(|seed| format!("erdos-renyi:n=14,p=0.35,seed={seed}"));
+        let dense = (0..30).map(|seed| format!("erdos-renyi:n=20,p=0.8,seed={seed}"));
+        for expression in rings_and_cliques.map(str::to_owned).into_iter().chain(sparse).chain(dense) {
+            let topology = Topology::generate(&expression).unwrap();
+            let matchings = matchings(&topology);
+            let degree = (0..topology.node_count()).map(|node| topology.neighbors(node).len()).max().unwrap();
+            assert!((degree..=degree + 1).contains(&matchings.len()), "{expression}: {} matchings", matchings.len());
+            let mut edges = matchings.concat();
+            edges.sort_unstable();
+            assert_eq!(edges, topology.edges(), "{expression}");
+            for matching in &matchings {
+                let mut ends: Vec<usize> = matching.iter().flat_map(|&(u, v)| [u, v]).collect();
+                ends.sort_unstable();
+                assert!(ends.windows(2).all(|pair| pair[0] != pair[1]), "{expression}: {matching:?}");
             }
         }
-        fan.len()
     }
 
-    /// Moves every colour of the fan one node forward and gives the last edge `d`.
-    fn rotate(&mut self, u: usize, fan: &[usize], d: usize) {
-        for pair in fan.windows(2) {
-            if let Some(color) = self.color_of(u, pair[1]) {
-                self.unset(u, pair[1], color);
-                self.set(u, pair[0], color);
-            }
-        }
-        self.set(u, fan[fan.len() - 1], d);
+    #[test]
+    fn a_star_needs_a_matching_for_each_leaf() {
+        assert_eq!(matchings(&Topology::generate("star:n=4").unwrap()), [[(0, 1)], [(0, 2)], [(0, 3)]]);
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     coloring,
     conflict_graph::ConflictGraph,
-    consensus::periods_to_accuracy,
+    consensus::steps_to_accuracy,
     digraph::{Digraph, Link},
     distance,
     network::Network,
@@ -55,11 +55,11 @@ pub struct Forecast {
     pub lambda_2_note: Option<String>,
     /// Slots until disagreement has shrunk by a factor e in the long run: slots per period / -ln `lambda_2`.
     pub slots_per_neper: Option<f64>,
-    /// Slots, in whole periods, until a random start is averaged to within 1 % by [`periods_to_accuracy`]; none where
-    /// there are no slots or it takes too long to try.
+    /// Slots until a random start is averaged to within 1 % by [`steps_to_accuracy`], to the end of a step; none where there
+    /// are no slots or it takes too long to try.
     #[serde(rename = "slots_to_1e-2")]
     pub slots_to_1e_2: Option<usize>,
-    /// The same in periods, on any medium.
+    /// The same in periods, begun ones included, on any medium.
     #[serde(rename = "periods_to_1e-2")]
     pub periods_to_1e_2: Option<usize>,
     /// Why these two are not known.
@@ -119,16 +119,22 @@ impl Forecast {
         let graph = Digraph::new(node_count, steps.iter().flat_map(Step::links).map(|link| link.link()));
         let modulus = spectrum::second_modulus(node_count, steps);
         let perron = spectrum::perron_weights(node_count, steps, &recurrent_nodes(node_count, steps)?).ok();
-        let slots: usize = steps.iter().map(|step| step.slots().len()).sum();
+        let slots_of = |steps: &[Step]| steps.iter().map(|step| step.slots().len()).sum::<usize>();
+        let slots = slots_of(steps);
         let has_slots = medium == Medium::Broadcast;
         // Plans are checked to be strongly connected before.
         let diameter = distance::diameter(&graph).unwrap_or(0);
         let (max_out_degree, max_in_degree) = (graph.max_out_degree(), graph.max_in_degree());
-        let lambda_2 = modulus.as_ref().ok().map(|&modulus| if modulus < 1e-9 { 0.0 } else { rounded(modulus) });
+        // The product of one step has rounding errors; a period of several tells small from zero itself.
+        let negligible = if steps.len() == 1 { 1e-9 } else { 0.0 };
+        let lambda_2 = modulus.as_ref().ok().map(|&modulus| if modulus <= negligible { 0.0 } else { rounded(modulus) });
         let extreme = |pick: fn(f64, f64) -> f64| perron.iter().flatten().copied().reduce(pick).map(rounded);
-        let periods = periods_to_accuracy(node_count, steps, 1e-2);
+        let to_1e_2 = steps_to_accuracy(node_count, steps, 1e-2);
+        // Whole periods, and the first steps of another.
+        let parts = to_1e_2.map(|count| (count / steps.len(), &steps[..count % steps.len()]));
         let resilience = Resilience::of(&graph);
-        let seconds = network.map(|network| network.seconds_per_period(steps, medium));
+        let seconds_of = |steps: &[Step]| network.map(|network| network.seconds_per_period(steps, medium));
+        let seconds = seconds_of(steps);
         Ok(Self {
             slots_per_period: slots,
             links: graph.link_count(),
@@ -142,9 +148,9 @@ impl Forecast {
             slots_per_neper: lambda_2
                 .filter(|&modulus| has_slots && modulus < 1.0)
                 .map(|modulus| rounded(slots_per_neper(slots, modulus))),
-            slots_to_1e_2: periods.filter(|_| has_slots).map(|periods| periods * slots),
-            periods_to_1e_2: periods,
-            periods_to_1e_2_note: periods.is_none().then(|| "not reached within 3e8 multiplications".to_owned()),
+            slots_to_1e_2: parts.filter(|_| has_slots).map(|(periods, rest)| periods * slots + slots_of(rest)),
+            periods_to_1e_2: to_1e_2.map(|count| count.div_ceil(steps.len())),
+            periods_to_1e_2_note: to_1e_2.is_none().then(|| "not reached within 3e8 multiplications".to_owned()),
             perron_min: extreme(f64::min),
             perron_max: extreme(f64::max),
             payloads_per_period: steps.iter().map(|step| payloads(step, medium)).sum(),
@@ -153,7 +159,8 @@ impl Forecast {
             critical_nodes: resilience.critical_nodes.len(),
             critical_links: resilience.critical_links.len(),
             seconds_per_period: seconds.map(rounded),
-            seconds_to_1e_2: seconds.zip(periods).map(|(seconds, periods)| rounded(seconds * periods as f64)),
+            seconds_to_1e_2: parts
+                .and_then(|(periods, rest)| Some(rounded(seconds? * periods as f64 + seconds_of(rest)?))),
             bytes_per_node_per_period: network
                 .map(|network| most_sent(node_count, steps, medium).saturating_mul(network.payload_bytes as usize)),
         })

@@ -58,6 +58,23 @@ impl MixingMatrix {
         }
     }
 
+    /// A symmetric matrix from edges with a weight each: both ends give each other that share and keep the rest.
+    /// Doubly stochastic: push-sum weights stay 1. Edges of weight 0 are left out.
+    ///
+    /// The sum of the weights at a node must not exceed 1. Weights that are multiples of 2^-24 give columns that sum to 1
+    /// exactly.
+    pub(crate) fn symmetric(node_count: usize, edges: &[((usize, usize), f64)]) -> Self {
+        let mut given = vec![0.0; node_count];
+        let mut links = Vec::with_capacity(2 * edges.len());
+        for &((u, v), weight) in edges.iter().filter(|(_, weight)| *weight > 0.0) {
+            links.extend([Link::new(u, v), Link::new(v, u)].map(|link| WeightedLink::new(link, weight)));
+            given[u] += weight;
+            given[v] += weight;
+        }
+        links.sort_unstable_by_key(|link| link.link());
+        Self { keep: given.into_iter().map(|given| (1.0 - given).max(0.0)).collect(), links }
+    }
+
     /// The matrix with the given shares, each column divided by its sum. Links in any order.
     ///
     /// A column without a share keeps everything.

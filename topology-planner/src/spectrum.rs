@@ -29,17 +29,20 @@ pub struct Unresolved {
 
 /// `|lambda_2|`: the second largest modulus of the eigenvalues of the product of the steps, applied first to last.
 ///
-/// Up to [`MAX_DENSE_NODES`] nodes all eigenvalues of the product are computed; above, a power iteration on the steps
-/// themselves stops when its residual is at most 1e-8 of the answer.
+/// Up to [`MAX_DENSE_NODES`] nodes all eigenvalues of the product are computed, those of a period of several steps with
+/// their relative accuracy however small they are; above, a power iteration on the steps themselves stops when its
+/// residual is at most 1e-8 of the answer.
 ///
 /// # Errors
 ///
 /// The solver or the iteration did not converge.
 pub fn second_modulus(node_count: usize, steps: &[Step]) -> Result<f64, Unresolved> {
-    if node_count <= MAX_DENSE_NODES {
-        dense::second_modulus(&dense::product(node_count, steps))
-    } else {
-        iterative::second_modulus(node_count, steps)
+    if node_count > MAX_DENSE_NODES {
+        return iterative::second_modulus(node_count, steps);
+    }
+    match steps {
+        [_] => dense::second_modulus(&dense::product(node_count, steps)),
+        _ => dense::second_modulus_of_period(node_count, steps),
     }
 }
 
@@ -93,7 +96,7 @@ pub(crate) fn symmetric_eigen(matrix: &Mat<f64>) -> Result<(Vec<f64>, Mat<f64>),
 }
 
 /// The same for a symmetric matrix, some seven times faster.
-fn symmetric_moduli(matrix: &Mat<f64>) -> Result<Vec<f64>, Unresolved> {
+pub(crate) fn symmetric_moduli(matrix: &Mat<f64>) -> Result<Vec<f64>, Unresolved> {
     let n = matrix.nrows();
     let mut values = Diag::zeros(n);
     let no = ComputeEigenvectors::No;
@@ -164,6 +167,28 @@ mod tests {
         steps.iter().for_each(|step| step.mix(&mut mixed, &mut scratch));
         for (before, after) in masses.iter().zip(mixed) {
             assert!((before - after).abs() <= 1e-12 * before);
+        }
+    }
+
+    #[test]
+    fn a_long_period_has_the_modulus_of_its_step_to_its_power() {
+        let (n, steps) = steps_of("rg:n=20,r=0.5,seed=3", Method::NguyenHe);
+        let one = second_modulus(n, &steps).unwrap();
+        for times in [2_usize, 8, 64, 300] {
+            let period: Vec<Step> = (0..times).map(|_| steps[0].clone()).collect();
+            let modulus = second_modulus(n, &period).unwrap();
+            let ratio = modulus.ln() / (times as f64 * one.ln());
+            assert!((ratio - 1.0).abs() < 1e-8, "{times}: {modulus:e} of {one}");
+        }
+    }
+
+    #[test]
+    fn a_period_that_ends_all_differences_has_modulus_zero_exactly() {
+        for (expression, method) in
+            [("exponential:n=16", Method::OnePeerExponential), ("rg:n=20,r=0.5,seed=3", Method::ExactAverage)]
+        {
+            let (n, steps) = steps_of(expression, method);
+            assert_eq!(second_modulus(n, &steps), Ok(0.0), "{expression}");
         }
     }
 

@@ -51,7 +51,10 @@ pub fn cost(plan: &Plan, objective: Objective) -> Option<f64> {
         (None, Medium::PointToPoint) => forecast.payloads_per_period as f64 / plan.node_count() as f64,
     };
     match objective {
-        Objective::Agreement => forecast.periods_to_1e_2.map(|periods| periods as f64 * per_period),
+        Objective::Agreement => {
+            let periods = forecast.periods_to_1e_2.map(|periods| periods as f64 * per_period);
+            forecast.slots_to_1e_2.map(|slots| slots as f64).or(periods)
+        }
         Objective::Training => {
             let per_round = per_period * plan.round_length() as f64 / plan.steps().len() as f64;
             let modulus = forecast.lambda_2.filter(|&modulus| modulus < 1.0)?;

@@ -1,39 +1,59 @@
 //! BASS (Herrera, Chen and Larsson, "Faster convergence with less communication: Broadcast-based subgraph sampling for
-//! decentralized learning over wireless networks", 2025): nodes that can broadcast together form subsets, and each step
-//! some of the subsets broadcast, one slot each.
+//! decentralized learning over wireless networks", IEEE Open Journal of the Communications Society, 2025): nodes that can
+//! broadcast together form subsets, and in each step some of the subsets broadcast, one slot each.
 //!
-//! Two nodes may share a subset when no third one hears both and they do not hear each other: the subsets are the colours
-//! of the square of the interference graph. Matrices are symmetric, so an edge counts in a step only if both its ends
-//! broadcast in it: `W = I - a L` of the subgraph between the nodes that do.
+//! 1. The nodes are partitioned into collision-free subsets ([`subsets`]).
+//! 2. Matrices are symmetric, so an edge mixes in a step only if both its ends broadcast in it.
+//! 3. `bass-heuristic` lets each subset broadcast with a probability of its own, in proportion to how central its nodes
+//!    are ([`importance`]); the probabilities add up to the budget of slots. All active edges have one weight `a`,
+//!    `W = I - a L`, which minimises the contraction `|| E[W W] - J ||`.
+//! 4. `bass-optimised` chooses among 100 sets of subsets, by how often to draw each and with which weights on its edges
+//!    ([`mixture`]). The steps of the heuristic are among them, so that it is never worse than the heuristic.
 //!
-//! `bass-heuristic` lets each subset take part with a probability in proportion to the betweenness of its nodes, at most
-//! 1, that add up to the budget of slots. `bass-optimised` draws candidates, sets of subsets, and gives each the
-//! probability that minimises the expected contraction `|| E[W W] - J ||` within the budget on average, a convex
-//! problem, solved by mirror descent.
+//! A period of steps is drawn ([`sampled`](super::sampled)); its matrices are all there will ever be, so the expectation
+//! of both designs is the mean over the period. A subset that broadcasts where nobody can answer has no edge and takes no
+//! slot; the budget counts it all the same when the heuristic draws.
+//!
+//! Without a budget, a step takes 60 % of the slots in which all would broadcast: \[NH\] section 6 compares BASS at 18 of
+//! 28 and 14 of 28.
 
-use faer::Mat;
-use rand::{Rng, SeedableRng};
+mod importance;
+mod mixture;
+mod subsets;
+
+use std::collections::BTreeMap;
+
+use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
+use self::{
+    mixture::{Candidate, Free, Mixture},
+    subsets::Subsets,
+};
 use super::{
     Design, DesignError, Method, Request,
-    sampled::{self, DRAWS, Drawn, STEPS},
+    contraction::Moments,
+    sampled::{self, Edge, Period},
 };
 use crate::{
-    betweenness::betweenness,
-    digraph::Link,
-    plan::{Medium, Parameter},
-    topology::Topology,
+    mixing_matrix::MixingMatrix,
+    plan::{Medium, Parameter, StepDraft},
 };
 
-/// How many sets of subsets `bass-optimised` chooses from, as in the paper's experiments.
+/// How many sets of subsets `bass-optimised` chooses from, as in the experiments of the paper.
 const CANDIDATES: usize = 100;
 
 /// The budget, where none is given: this fraction of the subsets.
 const DEFAULT_BUDGET: f64 = 0.6;
 
-/// Steps of mirror descent for a unit of effort.
-const DESCENTS_PER_EFFORT: usize = 15;
+/// Eigenvalue decompositions in the search for probabilities and weights, at the default effort.
+const SPECTRA: usize = 300;
+
+/// The same for the weights of a period that is drawn.
+const FINAL_SPECTRA: usize = 90;
+
+/// How many periods are drawn from the optimised probabilities to take the best of.
+const DRAWS: usize = 8;
 
 /// Draws a period of steps.
 pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
@@ -41,288 +61,199 @@ pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
         return Err(DesignError::BroadcastOnly { method: request.method });
     }
     sampled::check_size(request)?;
-    let sampler = Sampler::new(request);
-    let mut rng = ChaCha8Rng::seed_from_u64(request.options.seed);
-    for _ in 0..DRAWS {
-        let candidates = sampler.candidates(CANDIDATES, &mut rng);
-        let chosen = if request.method == Method::BassOptimised {
-            sampler.optimise(candidates, request.options.effort)?
-        } else {
-            Mixture { probabilities: vec![1.0 / CANDIDATES as f64; CANDIDATES], weight: 0.0, candidates }
-        };
-        let drawn = match request.method {
-            Method::BassOptimised => chosen.draw(&sampler, &mut rng),
-            _ => sampler.candidates(STEPS, &mut rng).iter().map(|active| sampler.step(active)).collect(),
-        };
-        let mean = drawn.iter().map(|step| step.slots.as_ref().map_or(0, Vec::len)).sum::<usize>() as f64;
-        let nodes = request.topology.node_count();
-        if sampled::joins_all(nodes, &drawn) && mean <= sampler.budget * STEPS as f64 + 1e-9 {
-            let weight = sampler.best_weight(&chosen, sampled::max_degree(nodes, &drawn))?;
-            let parameters = vec![
-                ("effort", Parameter::Whole(request.options.effort.into())),
-                ("slots_per_step", Parameter::Real(sampler.budget)),
-                ("subsets", Parameter::Whole(sampler.subsets.len() as u64)),
-            ];
-            return Ok(sampled::design(request, drawn, weight, parameters));
-        }
-    }
-    Err(DesignError::SampleDisconnected { method: request.method, steps: STEPS, budget: sampler.budget as usize })
+    let topology = request.degree_limited()?;
+    let request = Request { topology: &topology, ..*request };
+    let subsets = Subsets::new(&topology);
+    let budget = request.options.budget_slots.unwrap_or_else(|| {
+        let share = (DEFAULT_BUDGET * subsets.len() as f64).round() as usize;
+        // With one subset at a time no edge would ever be active.
+        share.max(2)
+    });
+    let sampler = Sampler { request: &request, budget: budget.min(subsets.len()), subsets };
+    let heuristic = sampler.heuristic()?;
+    let chosen = if request.method == Method::BassOptimised { sampler.optimised(heuristic)? } else { heuristic };
+    sampler.design(&chosen)
 }
 
-/// Who broadcasts together, and how often.
-struct Sampler<'t> {
-    topology: &'t Topology,
-    subsets: Vec<Vec<usize>>,
-    probabilities: Vec<f64>,
+struct Sampler<'r> {
+    request: &'r Request<'r>,
+    subsets: Subsets<'r>,
     /// Slots per step, on average.
-    budget: f64,
+    budget: usize,
 }
 
-impl<'t> Sampler<'t> {
-    fn new(request: &Request<'t>) -> Self {
-        let topology = request.topology;
-        let subsets = collision_free_subsets(topology);
-        let most = subsets.len() as f64;
-        let budget = request.options.budget_slots.map_or(DEFAULT_BUDGET * most, |slots| slots as f64).min(most);
-        let centrality = betweenness(topology);
-        // Leaves have none, and must be heard all the same.
-        let least = centrality.iter().sum::<f64>() / centrality.len() as f64 * 0.1 + f64::MIN_POSITIVE;
-        let importance =
-            subsets.iter().map(|subset| subset.iter().map(|&node| centrality[node] + least).sum()).collect();
-        Self { topology, probabilities: capped_shares(importance, budget), subsets, budget }
-    }
+/// A period: for each step, the number of a matrix of the mixture.
+struct Sample {
+    mixture: Mixture,
+    steps: Vec<usize>,
+}
 
-    /// Sets of subsets, drawn by their probabilities; the mean cost of the sets is at most the budget.
-    fn candidates(&self, count: usize, rng: &mut ChaCha8Rng) -> Vec<Vec<usize>> {
-        let mut active = vec![Vec::new(); count];
-        // Systematic sampling: a subset takes part in a fraction of the sets that is its probability, rounded down.
-        for (subset, &probability) in self.probabilities.iter().enumerate() {
-            let mut order: Vec<usize> = (0..count).collect();
-            (1..count).rev().for_each(|last| order.swap(last, below(rng, last + 1)));
-            let times = (probability * count as f64 + 1e-9) as usize;
-            order.into_iter().take(times).for_each(|set| active[set].push(subset));
-        }
-        active
-    }
-
-    /// The step in which some subsets broadcast.
-    fn step(&self, active: &[usize]) -> Drawn {
-        let mut is_active = vec![false; self.topology.node_count()];
-        active.iter().flat_map(|&subset| &self.subsets[subset]).for_each(|&node| is_active[node] = true);
-        let both = |&&(u, v): &&(usize, usize)| is_active[u] && is_active[v];
-        let heard = |from: usize| {
-            let receivers = self.topology.neighbors(from).iter().filter(|&&to| is_active[to]);
-            receivers.map(|&to| Link::new(from, to)).collect::<Vec<_>>()
+impl Sampler<'_> {
+    /// The heuristic design.
+    fn heuristic(&self) -> Result<Sample, DesignError> {
+        let Some(period) = self.draw(self.budget) else {
+            return Err(self.budget_too_small());
         };
-        let slot = |&subset: &usize| self.subsets[subset].iter().flat_map(|&node| heard(node)).collect::<Vec<_>>();
-        Drawn {
-            edges: self.topology.edges().iter().filter(both).copied().collect(),
-            slots: Some(active.iter().map(slot).filter(|slot| !slot.is_empty()).collect()),
-        }
+        let nodes = self.request.topology.node_count();
+        let steps: Vec<Vec<Edge>> = period.iter().map(|active| self.subsets.edges(active)).collect();
+        let most = 1.0 / sampled::max_degree(nodes, steps.iter()).max(1) as f64;
+        let weight = sampled::planned_weight(Moments::of_steps(nodes, &steps).best_weight(most)?);
+        Ok(self.sample(period, weight))
     }
 
-    /// Probabilities of the candidates that minimise the expected contraction.
-    fn optimise(&self, candidates: Vec<Vec<usize>>, effort: u32) -> Result<Mixture, DesignError> {
-        let count = candidates.len();
-        let mut mixture = Mixture { probabilities: vec![1.0 / count as f64; count], weight: 0.0, candidates };
-        let steps: Vec<Drawn> = mixture.candidates.iter().map(|active| self.step(active)).collect();
-        let costs: Vec<f64> = steps.iter().map(|step| step.slots.as_ref().map_or(0, Vec::len) as f64).collect();
-        mixture.weight = self.best_weight(&mixture, sampled::max_degree(self.topology.node_count(), &steps))?;
-        let squares = self.squares(&mixture);
-        let (mut best, mut best_cost) = (mixture.probabilities.clone(), f64::INFINITY);
-        for descent in 0..=DESCENTS_PER_EFFORT * effort as usize {
-            let expected = weighted_sum(&squares, &mixture.probabilities);
-            let (contraction, direction) = sampled::top_of_disagreement(&expected)?;
-            if contraction < best_cost {
-                (best_cost, best) = (contraction, mixture.probabilities.clone());
+    /// A period in which every subset broadcasts about as often as its probability says; none if no such period joins
+    /// all nodes.
+    fn draw(&self, budget: usize) -> Option<Period> {
+        let topology = self.request.topology;
+        let probabilities = importance::probabilities(topology, &self.subsets, budget as f64);
+        let mut of_node = vec![0.0; topology.node_count()];
+        for (subset, &probability) in self.subsets.iter().zip(&probabilities) {
+            subset.iter().for_each(|&node| of_node[node] = probability);
+        }
+        let expected_links: f64 = topology.edges().iter().map(|&(u, v)| 2.0 * of_node[u] * of_node[v]).sum();
+        let draw = |steps: usize, rng: &mut _| sampled::independent(&probabilities, steps, rng);
+        sampled::draw_joined(self.request, expected_links, draw, |active| self.subsets.edges(active))
+    }
+
+    /// The least larger budget that joins all nodes.
+    fn budget_too_small(&self) -> DesignError {
+        let larger = (self.budget + 1..self.subsets.len()).find(|&budget| self.draw(budget).is_some());
+        let needed = larger.unwrap_or(self.subsets.len());
+        DesignError::BudgetSlots { method: self.request.method, budget: self.budget, needed }
+    }
+
+    /// The period, as a mixture of its different steps with one weight on all edges.
+    fn sample(&self, period: Period, weight: f64) -> Sample {
+        let mut number_of: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
+        let mut candidates = Vec::new();
+        let mut steps = Vec::with_capacity(period.len());
+        for active in period {
+            let number = *number_of.entry(active.clone()).or_insert(candidates.len());
+            if number == candidates.len() {
+                candidates.push(self.candidate(active, weight));
             }
-            let slopes: Vec<f64> = squares.iter().map(|square| quadratic_form(square, &direction)).collect();
-            let pace = 4.0 / (1.0 + descent as f64).sqrt();
-            mixture.follow(&slopes, &costs, self.budget, pace);
+            steps.push(number);
         }
-        mixture.probabilities = best;
-        Ok(mixture)
+        let shares = shares_of(&steps, candidates.len());
+        let nodes = self.request.topology.node_count();
+        Sample { mixture: Mixture::new(nodes, self.budget as f64, candidates, shares), steps }
     }
 
-    /// `W W` of every candidate.
-    fn squares(&self, mixture: &Mixture) -> Vec<Mat<f64>> {
-        let nodes = self.topology.node_count();
-        let square = |active: &Vec<usize>| {
-            let laplacian = sampled::laplacian(nodes, &self.step(active).edges);
-            let matrix = Mat::from_fn(nodes, nodes, |row, column| {
-                f64::from(u8::from(row == column)) - mixture.weight * laplacian[(row, column)]
-            });
-            &matrix * &matrix
-        };
-        mixture.candidates.iter().map(square).collect()
+    fn candidate(&self, active: Vec<usize>, weight: f64) -> Candidate {
+        let edges = self.subsets.edges(&active);
+        Candidate { weights: vec![weight; edges.len()], cost: self.subsets.cost(&active), edges, active }
     }
 
-    /// The weight with the least expected contraction under which no node gives more than it has.
-    fn best_weight(&self, mixture: &Mixture, max_degree: usize) -> Result<f64, DesignError> {
-        let nodes = self.topology.node_count();
-        let (mut linear, mut square) = (Mat::<f64>::zeros(nodes, nodes), Mat::<f64>::zeros(nodes, nodes));
-        for (active, &probability) in mixture.candidates.iter().zip(&mixture.probabilities) {
-            let laplacian = sampled::laplacian(nodes, &self.step(active).edges);
-            let product = &laplacian * &laplacian;
-            linear += faer::Scale(probability) * laplacian;
-            square += faer::Scale(probability) * product;
-        }
-        sampled::minimise(0.0, 1.0 / max_degree.max(1) as f64, |weight| {
-            let matrix = Mat::from_fn(nodes, nodes, |r, c| {
-                f64::from(u8::from(r == c)) - 2.0 * weight * linear[(r, c)] + weight * weight * square[(r, c)]
-            });
-            Ok(sampled::top_of_disagreement(&matrix)?.0)
-        })
-    }
-}
-
-/// Candidates with the probability of each.
-struct Mixture {
-    candidates: Vec<Vec<usize>>,
-    probabilities: Vec<f64>,
-    weight: f64,
-}
-
-impl Mixture {
-    /// A step of mirror descent on the simplex, kept within the budget by a price per slot.
-    fn follow(&mut self, slopes: &[f64], costs: &[f64], budget: f64, pace: f64) {
-        let least = slopes.iter().copied().fold(f64::INFINITY, f64::min);
-        let spread = slopes.iter().copied().fold(0.0, |most: f64, slope| most.max(slope - least)).max(1e-12);
-        let at_price = |price: f64| {
-            let shifted = slopes.iter().zip(costs).zip(&self.probabilities);
-            let mut next: Vec<f64> = shifted
-                .map(|((slope, cost), share)| {
-                    share * (-pace * (slope - least) / spread - price * (cost - budget)).exp()
-                })
-                .collect();
-            let sum: f64 = next.iter().sum();
-            next.iter_mut().for_each(|share| *share /= sum);
-            next
-        };
-        let mean = |shares: &[f64]| shares.iter().zip(costs).map(|(share, cost)| share * cost).sum::<f64>();
-        let (mut low, mut high) = (0.0, 0.0);
-        if mean(&at_price(0.0)) > budget {
-            high = 10.0;
-            for _ in 0..50 {
-                let middle = f64::midpoint(low, high);
-                if mean(&at_price(middle)) > budget { low = middle } else { high = middle }
+    /// The better of two: a period drawn from optimised probabilities, and that of the heuristic; both with optimised
+    /// weights.
+    fn optimised(&self, heuristic: Sample) -> Result<Sample, DesignError> {
+        let mut rng = ChaCha8Rng::seed_from_u64(self.request.options.seed ^ 1);
+        let spectra = sampled::spectra(self.request, SPECTRA);
+        let mixture = self.with_more_candidates(&heuristic, &mut rng).improved(spectra, Free::WeightsAndShares)?;
+        let mut best = self.polished(heuristic)?;
+        if let Some(drawn) = self.best_draw(&mixture, best.steps.len(), &mut rng)? {
+            let drawn = self.polished(drawn)?;
+            if drawn.mixture.norm()? < best.mixture.norm()? && self.joins_all(&drawn) {
+                best = drawn;
             }
         }
-        self.probabilities = at_price(high);
+        Ok(best)
     }
 
-    /// A period: every candidate about as often as its probability says, in random order.
-    fn draw(&self, sampler: &Sampler<'_>, rng: &mut ChaCha8Rng) -> Vec<Drawn> {
-        let mut chosen = Vec::with_capacity(STEPS);
-        let (mut sum, offset) = (0.0, (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64);
-        for (candidate, probability) in self.probabilities.iter().enumerate() {
-            sum += probability * STEPS as f64;
-            while (chosen.len() as f64 + offset) < sum && chosen.len() < STEPS {
-                chosen.push(candidate);
+    /// The steps of the heuristic, and others up to [`CANDIDATES`]: half of them drawn like those, half evenly.
+    fn with_more_candidates(&self, heuristic: &Sample, rng: &mut ChaCha8Rng) -> Mixture {
+        let mut candidates = heuristic.mixture.candidates().to_vec();
+        let weights = candidates.iter().flat_map(|candidate| &candidate.weights);
+        let weight = weights.copied().next().unwrap_or(0.0);
+        let missing = CANDIDATES.saturating_sub(candidates.len());
+        let central = importance::probabilities(self.request.topology, &self.subsets, self.budget as f64);
+        let even = vec![self.budget as f64 / self.subsets.len() as f64; self.subsets.len()];
+        for (probabilities, count) in [(central, missing.div_ceil(2)), (even, missing / 2)] {
+            let drawn = sampled::independent(&probabilities, count.max(1), rng);
+            candidates.extend(drawn.into_iter().take(count).map(|active| self.candidate(active, weight)));
+        }
+        let mut shares = heuristic.mixture.shares().to_vec();
+        shares.resize(candidates.len(), 0.0);
+        Mixture::new(self.request.topology.node_count(), self.budget as f64, candidates, shares)
+    }
+
+    /// Of some periods drawn by the shares of a mixture, the one that contracts most within the budget; none if none is.
+    fn best_draw(&self, mixture: &Mixture, length: usize, rng: &mut ChaCha8Rng) -> Result<Option<Sample>, DesignError> {
+        // In the order of their costs: neighbours then stand in for one another at little difference in slots.
+        let candidates = mixture.candidates();
+        let mut order: Vec<usize> = (0..candidates.len()).collect();
+        order.sort_by_key(|&number| candidates[number].cost);
+        let ordered: Vec<f64> = order.iter().map(|&number| mixture.shares()[number]).collect();
+        let mut best: Option<(f64, Sample)> = None;
+        for _ in 0..DRAWS {
+            let counts = sampled::rounded_counts(&ordered, length, rng);
+            let mut steps: Vec<usize> =
+                order.iter().zip(counts).flat_map(|(&number, count)| std::iter::repeat_n(number, count)).collect();
+            let slots: usize = steps.iter().map(|&number| candidates[number].cost).sum();
+            if steps.len() != length || slots > self.budget * length {
+                continue;
+            }
+            sampled::shuffle(&mut steps, rng);
+            let drawn = mixture.with_shares(shares_of(&steps, candidates.len()));
+            let norm = drawn.norm()?;
+            if best.as_ref().is_none_or(|(least, _)| norm < *least) {
+                best = Some((norm, Sample { mixture: drawn, steps }));
             }
         }
-        while chosen.len() < STEPS {
-            chosen.push(below(rng, self.candidates.len()));
+        Ok(best.map(|(_, sample)| sample))
+    }
+
+    /// The sample with the best weights for how often each step is really in it, as a plan holds them.
+    fn polished(&self, mut sample: Sample) -> Result<Sample, DesignError> {
+        let spectra = sampled::spectra(self.request, FINAL_SPECTRA);
+        sample.mixture.map_weights(sampled::planned_weight);
+        let mut mixture = sample.mixture.clone().improved(spectra, Free::Weights)?;
+        mixture.map_weights(sampled::planned_weight);
+        let polished = Sample { mixture, steps: sample.steps.clone() };
+        let is_better = polished.mixture.norm()? <= sample.mixture.norm()? && self.joins_all(&polished);
+        Ok(if is_better { polished } else { sample })
+    }
+
+    fn joins_all(&self, sample: &Sample) -> bool {
+        let used = sample.mixture.candidates().iter().zip(sample.mixture.shares()).filter(|(_, share)| **share > 0.0);
+        let edges = used.flat_map(|(candidate, _)| candidate.edges.iter().copied().zip(&candidate.weights));
+        let nodes = self.request.topology.node_count();
+        sampled::joins_all(nodes, edges.filter(|(_, weight)| **weight > 0.0).map(|(edge, _)| edge))
+    }
+
+    fn design(&self, sample: &Sample) -> Result<Design, DesignError> {
+        let candidates = sample.mixture.candidates();
+        let used = sample.mixture.shares().iter().filter(|share| **share > 0.0).count();
+        let mut parameters = vec![
+            ("effort", Parameter::Whole(self.request.options.effort.into())),
+            ("budget", Parameter::Whole(self.budget as u64)),
+            ("subsets", Parameter::Whole(self.subsets.len() as u64)),
+            ("sampled_steps", Parameter::Whole(sample.steps.len() as u64)),
+            ("different_steps", Parameter::Whole(used as u64)),
+            ("contraction", Parameter::Real(sampled::reported(sample.mixture.norm()?))),
+        ];
+        if self.request.method == Method::BassHeuristic {
+            let weight = candidates.iter().flat_map(|candidate| &candidate.weights).next();
+            parameters.push(("weight", Parameter::Real(weight.copied().unwrap_or(0.0))));
         }
-        (1..STEPS).rev().for_each(|last| chosen.swap(last, below(rng, last + 1)));
-        chosen.into_iter().map(|candidate| sampler.step(&self.candidates[candidate])).collect()
+        let steps = sample.steps.iter().map(|&number| self.step(&candidates[number])).collect();
+        Ok(Design { steps, round_length: Some(1), parameters })
+    }
+
+    fn step(&self, candidate: &Candidate) -> StepDraft {
+        let weighted: Vec<(Edge, f64)> =
+            candidate.edges.iter().copied().zip(candidate.weights.iter().copied()).collect();
+        let (keep, links) = MixingMatrix::symmetric(self.request.topology.node_count(), &weighted).into_parts();
+        let is_used = |link| links.binary_search_by_key(&link, |known| known.link()).is_ok();
+        let slots = self.subsets.slots(&candidate.active, is_used);
+        StepDraft { keep, links, slots }
     }
 }
 
-/// Nodes that may broadcast together: the square of the interference graph, coloured by saturation.
-fn collision_free_subsets(topology: &Topology) -> Vec<Vec<usize>> {
-    let nodes = topology.node_count();
-    let around = |node: usize| {
-        let near = topology.interferers(node).iter().copied();
-        let mut both: Vec<usize> =
-            near.clone().chain(near.flat_map(|other| topology.interferers(other).iter().copied())).collect();
-        both.sort_unstable();
-        both.dedup();
-        both.retain(|&other| other != node);
-        both
-    };
-    let squares: Vec<Vec<usize>> = (0..nodes).map(around).collect();
-    let mut colors = vec![usize::MAX; nodes];
-    for _ in 0..nodes {
-        let used = |node: usize| {
-            let mut used: Vec<usize> =
-                squares[node].iter().map(|&other| colors[other]).filter(|&color| color != usize::MAX).collect();
-            used.sort_unstable();
-            used.dedup();
-            used
-        };
-        let open = (0..nodes).filter(|&node| colors[node] == usize::MAX);
-        let key = |&node: &usize| (used(node).len(), squares[node].len(), std::cmp::Reverse(node));
-        if let Some(node) = open.max_by_key(key) {
-            let used = used(node);
-            colors[node] = (0..).find(|color| used.binary_search(color).is_err()).unwrap_or(0);
-        }
-    }
-    let mut subsets = vec![Vec::new(); colors.iter().max().map_or(0, |&last| last + 1)];
-    colors.iter().enumerate().for_each(|(node, &color)| subsets[color].push(node));
-    subsets
-}
-
-/// Shares in proportion to the importance, none above 1, that add up to `total`.
-fn capped_shares(importance: Vec<f64>, total: f64) -> Vec<f64> {
-    let sum_at = |scale: f64| importance.iter().map(|value| (scale * value).min(1.0)).sum::<f64>();
-    let (mut low, mut high) = (0.0, 1.0);
-    while sum_at(high) < total - 1e-9 && high < f64::MAX / 4.0 {
-        high *= 2.0;
-    }
-    for _ in 0..200 {
-        let middle = f64::midpoint(low, high);
-        if sum_at(middle) > total { high = middle } else { low = middle }
-    }
-    importance.into_iter().map(|value| (low * value).min(1.0)).collect()
-}
-
-fn weighted_sum(matrices: &[Mat<f64>], weights: &[f64]) -> Mat<f64> {
-    let nodes = matrices.first().map_or(0, Mat::nrows);
-    let mut sum = Mat::zeros(nodes, nodes);
-    for (matrix, &weight) in matrices.iter().zip(weights) {
-        sum += faer::Scale(weight) * matrix;
-    }
-    sum
-}
-
-/// `v^T M v`.
-fn quadratic_form(matrix: &Mat<f64>, vector: &[f64]) -> f64 {
-    let row = |r: usize| vector.iter().enumerate().map(|(c, value)| matrix[(r, c)] * value).sum::<f64>();
-    (0..vector.len()).map(|r| vector[r] * row(r)).sum()
-}
-
-fn below(rng: &mut ChaCha8Rng, bound: usize) -> usize {
-    (rng.next_u64() % bound as u64) as usize
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use super::*;
-
-    #[test]
-    fn no_node_hears_two_of_a_subset_and_none_of_a_subset_hears_another() {
-        for expression in ["rg:n=33,r=0.4,seed=1", "grid:rows=4,cols=5", "windmill:cliques=3,size=5", "star:n=7"] {
-            let topology = Topology::generate(expression).unwrap();
-            let subsets = collision_free_subsets(&topology);
-            assert_eq!(subsets.iter().map(Vec::len).sum::<usize>(), topology.node_count(), "{expression}");
-            for subset in &subsets {
-                for (at, &a) in subset.iter().enumerate() {
-                    for &b in &subset[..at] {
-                        assert!(!topology.interferes(a, b), "{expression}: {a} and {b}");
-                        let hears_both = |&&node: &&usize| topology.interferes(node, b);
-                        assert_eq!(topology.interferers(a).iter().find(hears_both), None, "{expression}: {a} and {b}");
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn shares_are_in_proportion_up_to_one_and_fill_the_budget() {
-        let shares = capped_shares(vec![8.0, 1.0, 1.0], 2.0);
-        assert!(shares.iter().zip([1.0, 0.5, 0.5]).all(|(a, b)| (a - b).abs() < 1e-9), "{shares:?}");
-    }
+/// In what fraction of the steps each number is.
+fn shares_of(steps: &[usize], count: usize) -> Vec<f64> {
+    let mut shares = vec![0.0; count];
+    let share = 1.0 / steps.len().max(1) as f64;
+    steps.iter().for_each(|&number| shares[number] += share);
+    shares
 }

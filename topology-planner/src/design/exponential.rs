@@ -1,34 +1,65 @@
-//! Exponential graphs: node `i` sends to `i + 2^k` modulo `n`.
+//! Exponential graphs: node `i` sends to `i + 2^k` modulo `n`, for all powers of two below `n`.
 //!
-//! `exponential` uses all `k` in every step (Assran et al., "Stochastic Gradient Push for Distributed Deep Learning",
-//! 2019). `one-peer-exponential` uses one `k` per step, so that a node sends one payload per gradient step; its period is
-//! `ceil(log2 n)` steps, and averages exactly when `n` is a power of two (Ying et al., "Exponential graph is provably
-//! efficient for decentralized deep training", 2021). Both are made for media where any two nodes can talk.
+//! `exponential` uses all `k` in every step, with uniform columns (Assran et al., "Stochastic Gradient Push for Distributed
+//! Deep Learning", 2019). `one-peer-exponential` uses one `k` per step, half kept and half sent, so that a node sends one
+//! payload per gradient step; its period is `ceil(log2 n)` steps, which average exactly when `n` is a power of two (Ying
+//! et al., "Exponential graph is provably efficient for decentralized deep training", 2021). Both are made for media where
+//! any two nodes can talk; on a broadcast medium the links of each step are put into slots like any others.
+//!
+//! Nodes are taken in the order of the topology, whatever the seed.
 
 use super::{Design, DesignError, Method, Request};
 use crate::{
     digraph::{Digraph, Link},
     mixing_matrix::MixingMatrix,
+    plan::StepDraft,
 };
 
-/// All offsets at once, or one per step.
+/// All offsets at once, or one per step. O(n log^2 n) on a point-to-point medium.
 pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
     let nodes = request.topology.node_count();
-    let offsets = || std::iter::successors(Some(1), |offset| Some(2 * offset)).take_while(|&offset| offset < nodes);
-    if let Some(link) = offsets().flat_map(|offset| shifted(nodes, offset)).find(|link| !request.has_edge(*link)) {
+    let offsets: Vec<usize> =
+        std::iter::successors(Some(1), |offset| Some(2 * offset)).take_while(|&offset| offset < nodes).collect();
+    let circle = Circle::new(request);
+    if let Some(link) = offsets.iter().flat_map(|&offset| circle.links(offset)).find(|link| !request.has_edge(*link)) {
         return Err(request.missing_link(link));
     }
-    if request.method == Method::Exponential {
-        let graph = Digraph::new(nodes, offsets().flat_map(|offset| shifted(nodes, offset)));
-        return Ok(Design::fixed(request.scheduled_step(MixingMatrix::uniform_columns(&graph))));
+    if let Some(limit) = request.options.max_out_degree.filter(|&limit| limit < offsets.len()) {
+        return Err(DesignError::DegreeLimit { method: request.method, limit, needed: offsets.len() });
     }
-    let step = |offset| MixingMatrix::uniform_columns(&Digraph::new(nodes, shifted(nodes, offset)));
-    let steps = offsets().map(|offset| request.scheduled_step(step(offset))).collect();
-    Ok(Design { steps, round_length: Some(1), parameters: Vec::new() })
+    let step = |offsets: &[usize]| {
+        let graph = Digraph::new(nodes, offsets.iter().flat_map(|&offset| circle.links(offset)));
+        request.scheduled_step(MixingMatrix::uniform_columns(&graph))
+    };
+    let design = match request.method {
+        Method::Exponential => Design::fixed(step(&offsets)),
+        _ => Design {
+            steps: offsets.iter().map(|&offset| step(&[offset])).collect(),
+            round_length: Some(1),
+            parameters: Vec::new(),
+        },
+    };
+    request.check_slots(&design.steps)?;
+    Ok(design)
 }
 
-fn shifted(nodes: usize, offset: usize) -> impl Iterator<Item = Link> {
-    (0..nodes).map(move |node| Link::new(node, (node + offset) % nodes))
+/// The nodes in the order of the topology that was given.
+struct Circle {
+    nodes: Vec<usize>,
+}
+
+impl Circle {
+    fn new(request: &Request<'_>) -> Self {
+        let mut nodes = vec![0; request.topology.node_count()];
+        (0..nodes.len()).for_each(|node| nodes[request.original(node)] = node);
+        Self { nodes }
+    }
+
+    /// From every node to the one `offset` places on.
+    fn links(&self, offset: usize) -> impl Iterator<Item = Link> {
+        let places = 0..self.nodes.len();
+        places.map(move |place| Link::new(self.nodes[place], self.nodes[(place + offset) % self.nodes.len()]))
+    }
 }
 
 impl Request<'_> {
@@ -38,6 +69,16 @@ impl Request<'_> {
 
     fn missing_link(&self, link: Link) -> DesignError {
         let name = |node: usize| self.topology.names()[node].clone();
-        DesignError::MissingLink { method: self.method, from: name(link.from), to: name(link.to) }
+        let nodes = self.topology.node_count();
+        DesignError::MissingLink { method: self.method, from: name(link.from), to: name(link.to), nodes }
+    }
+
+    /// Each step is a round: none may take more slots than the budget.
+    fn check_slots(&self, steps: &[StepDraft]) -> Result<(), DesignError> {
+        let needed = steps.iter().map(|step| step.slots.len()).max().unwrap_or(0);
+        match self.options.budget_slots {
+            Some(budget) if budget < needed => Err(DesignError::BudgetSlots { method: self.method, budget, needed }),
+            _ => Ok(()),
+        }
     }
 }

@@ -1,172 +1,219 @@
 //! MATCHA (Wang, Sahu, Joshi and Kar, "MATCHA: A matching-based link scheduling strategy to speed up distributed
-//! optimization", IEEE Transactions on Signal Processing 70, 2022): the base graph is split into matchings, each of which
-//! is active in a step with a probability of its own.
+//! optimization", IEEE Transactions on Signal Processing 70, 2022): the base graph is split into matchings, and each is
+//! active in a step with a probability of its own.
 //!
-//! The probabilities `p` maximise `lambda_2(sum_j p_j L_j)`, the connectivity of the expected graph, within a budget
-//! `sum_j p_j <= C M`, `M` the number of matchings: concave, climbed by projected supergradients. The weight `a` of
-//! `W = I - a L` then minimises the expected contraction `|| E[W W] - J || = || I - 2 a L + a^2 (L L + 2 L') - J ||` with
-//! `L = sum_j p_j L_j` and `L' = sum_j p_j (1 - p_j) L_j`. Matchings do not know of interference: on a broadcast medium
-//! the budget is the fraction `C` of the cost, as \[NH\] section 6.2 compares it, and lowered until the slots fit.
+//! 1. Edge colouring gives `M <= Delta + 1` matchings with Laplacians `L_j` ([`crate::edge_coloring`]).
+//! 2. Their probabilities `p_j` connect the expected graph best within a budget `sum_j p_j <= C M` ([`activation`]).
+//! 3. `W = I - a sum_{active j} L_j`, where `a` minimises the contraction `|| E[W W] - J ||`. Because a matching has
+//!    `L_j L_j = 2 L_j` and matchings are active independently, `E[L L] = E[L]^2 + 2 sum_j p_j (1 - p_j) L_j`.
+//! 4. A period of steps is drawn ([`sampled`](super::sampled)).
+//!
+//! Matchings are meant to be active at the same time, and know nothing of interference. On a broadcast medium the links of
+//! a step are put into slots like any others; a budget of slots is turned into the largest `C` whose drawn steps need no
+//! more on average. (\[NH\] section 6.2 gives MATCHA the percentage of its own full cost that the other design has of
+//! its own, and lets the slots fall where they may.)
+
+mod activation;
 
 use faer::Mat;
-use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
+use self::activation::Activation;
 use super::{
     Design, DesignError, Request,
-    sampled::{self, DRAWS, Drawn, STEPS},
+    contraction::{Moments, add_laplacian},
+    sampled::{self, Edge, Period},
 };
 use crate::{
-    edge_coloring::matchings,
-    plan::{Medium, Parameter},
-    spectrum,
+    coloring, conflict_graph::ConflictGraph, digraph::Link, edge_coloring::matchings, mixing_matrix::MixingMatrix,
+    plan::Parameter,
 };
 
 /// The communication budget `C` when no slots are given: half of all matchings per step.
 const DEFAULT_BUDGET: f64 = 0.5;
 
-/// Supergradient steps for a unit of effort.
-const CLIMBS_PER_EFFORT: usize = 20;
+/// Eigenvalue decompositions in the search for probabilities, at the default effort.
+const SPECTRA: usize = 200;
+
+/// Halvings of the interval in which the largest budget within the slots lies.
+const HALVINGS: usize = 10;
+
+/// A period that takes this fraction of the slots allowed is near enough.
+const NEAR_BUDGET: f64 = 0.98;
 
 /// Draws a period of steps.
 pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
     sampled::check_size(request)?;
-    let nodes = request.topology.node_count();
-    let matchings = matchings(request.topology);
-    let budget_slots = request.options.budget_slots.filter(|_| request.options.medium == Medium::Broadcast);
-    let mut budget = budget_slots.map_or(DEFAULT_BUDGET, |slots| {
-        (slots as f64 / sampled::all_links_slots(request, request.topology) as f64).min(1.0)
-    });
-    let mut rng = ChaCha8Rng::seed_from_u64(request.options.seed);
-    for _ in 0..DRAWS {
-        let probabilities = best_probabilities(request, &matchings, budget)?;
-        let drawn = draw(&matchings, &probabilities, &mut rng);
-        if !sampled::joins_all(nodes, &drawn) {
-            continue;
-        }
-        let weight = best_weight(nodes, &matchings, &probabilities, sampled::max_degree(nodes, &drawn))?;
-        let parameters = vec![
-            ("budget", Parameter::Real(budget)),
-            ("effort", Parameter::Whole(request.options.effort.into())),
-            ("matchings", Parameter::Whole(matchings.len() as u64)),
-        ];
-        let design = sampled::design(request, drawn, weight, parameters);
-        let mean = design.steps.iter().map(|step| step.slots.len()).sum::<usize>() as f64 / STEPS as f64;
-        match budget_slots.filter(|&slots| slots as f64 + 1e-9 < mean) {
-            None => return Ok(design),
-            Some(slots) => budget *= 0.98 * slots as f64 / mean,
-        }
+    let topology = request.degree_limited()?;
+    let request = Request { topology: &topology, ..*request };
+    let sampler = Sampler { request: &request, matchings: matchings(&topology) };
+    match request.options.budget_slots {
+        None => sampler.design(sampler.sample(DEFAULT_BUDGET)?.ok_or_else(|| sampler.nothing_joins_all())?),
+        Some(slots) => sampler.design(sampler.largest_within(slots)?),
     }
-    Err(DesignError::SampleDisconnected {
-        method: request.method,
-        steps: STEPS,
-        budget: budget_slots.unwrap_or(usize::MAX),
-    })
 }
 
-/// Which matchings are active in each step.
-fn draw(matchings: &[Vec<(usize, usize)>], probabilities: &[f64], rng: &mut ChaCha8Rng) -> Vec<Drawn> {
-    let mut step = || {
-        let active = matchings.iter().zip(probabilities).filter(|&(_, &probability)| unit(rng) < probability);
-        let mut edges: Vec<_> = active.flat_map(|(matching, _)| matching.iter().copied()).collect();
-        edges.sort_unstable();
-        Drawn { edges, slots: None }
-    };
-    (0..STEPS).map(|_| step()).collect()
+struct Sampler<'r> {
+    request: &'r Request<'r>,
+    matchings: Vec<Vec<Edge>>,
 }
 
-/// Activation probabilities within the budget.
-fn best_probabilities(
-    request: &Request<'_>,
-    matchings: &[Vec<(usize, usize)>],
+/// A drawn period and what it was drawn from.
+struct Sample {
     budget: f64,
-) -> Result<Vec<f64>, DesignError> {
-    let nodes = request.topology.node_count();
-    let total = budget * matchings.len() as f64;
-    let mut probabilities = vec![budget; matchings.len()];
-    let (mut best, mut best_connectivity) = (probabilities.clone(), f64::NEG_INFINITY);
-    for climb in 0..=CLIMBS_PER_EFFORT * request.options.effort as usize {
-        let (connectivity, slopes) = connectivity(nodes, matchings, &probabilities)?;
-        if connectivity > best_connectivity {
-            (best_connectivity, best) = (connectivity, probabilities.clone());
+    activation: Activation,
+    period: Period,
+}
+
+impl Sampler<'_> {
+    /// A period within a communication budget; none if its edges never join all nodes.
+    fn sample(&self, budget: f64) -> Result<Option<Sample>, DesignError> {
+        let nodes = self.request.topology.node_count();
+        let spectra = sampled::spectra(self.request, SPECTRA);
+        let activation = Activation::best(nodes, &self.matchings, budget, spectra).map_err(DesignError::Spectrum)?;
+        let probabilities = &activation.probabilities;
+        let expected = self.matchings.iter().zip(probabilities).map(|(matching, p)| 2.0 * p * matching.len() as f64);
+        let draw = |steps: usize, rng: &mut _| sampled::independent(probabilities, steps, rng);
+        let period = sampled::draw_joined(self.request, expected.sum(), draw, |active| self.edges(active));
+        Ok(period.map(|period| Sample { budget, activation, period }))
+    }
+
+    /// A period with about the largest communication budget whose steps take at most `slots` on average.
+    fn largest_within(&self, slots: usize) -> Result<Sample, DesignError> {
+        let (mut low, mut high) = (0.0, 1.0);
+        let (mut best, mut needed) = (None, f64::INFINITY);
+        // All matchings in every step first: where that fits, no other budget is better.
+        let mut budget = high;
+        for _ in 0..=HALVINGS {
+            match self.sample(budget)? {
+                Some(sample) => {
+                    let mean = self.mean_slots(&sample.period);
+                    if mean > slots as f64 {
+                        (high, needed) = (budget, needed.min(mean));
+                    } else if budget == 1.0 || mean >= NEAR_BUDGET * slots as f64 {
+                        return Ok(sample);
+                    } else {
+                        (low, best) = (budget, Some(sample));
+                    }
+                }
+                None => low = budget,
+            }
+            budget = f64::midpoint(low, high);
         }
-        let length = slopes.iter().map(|slope| slope * slope).sum::<f64>().sqrt().max(f64::MIN_POSITIVE);
-        let step = 0.5 / (1.0 + climb as f64).sqrt() / length;
-        probabilities.iter_mut().zip(&slopes).for_each(|(probability, slope)| *probability += step * slope);
-        project(&mut probabilities, total);
+        let (method, needed) = (self.request.method, needed.ceil() as usize);
+        best.ok_or(DesignError::BudgetSlots { method, budget: slots, needed })
     }
-    Ok(best)
-}
 
-/// `lambda_2` of the expected Laplacian, and a supergradient of it: what each matching adds along the Fiedler vector.
-fn connectivity(
-    nodes: usize,
-    matchings: &[Vec<(usize, usize)>],
-    probabilities: &[f64],
-) -> Result<(f64, Vec<f64>), DesignError> {
-    let mut expected = Mat::zeros(nodes, nodes);
-    for (matching, &probability) in matchings.iter().zip(probabilities) {
-        sampled::add_laplacian(&mut expected, matching, probability);
+    fn edges(&self, active: &[usize]) -> Vec<Edge> {
+        active.iter().flat_map(|&matching| self.matchings[matching].iter().copied()).collect()
     }
-    let (values, vectors) = spectrum::symmetric_eigen(&expected).map_err(DesignError::Spectrum)?;
-    let stretch = |&(u, v): &(usize, usize)| (vectors[(u, 1)] - vectors[(v, 1)]).powi(2);
-    Ok((values[1], matchings.iter().map(|matching| matching.iter().map(stretch).sum()).collect()))
-}
 
-/// The nearest point with all entries in [0, 1] and a sum of at most `total`.
-fn project(point: &mut [f64], total: f64) {
-    let sum_at = |shift: f64| point.iter().map(|x| (x - shift).clamp(0.0, 1.0)).sum::<f64>();
-    let (mut low, mut high) = (0.0, point.iter().copied().fold(0.0, f64::max));
-    if sum_at(0.0) > total {
-        for _ in 0..60 {
-            let middle = f64::midpoint(low, high);
-            if sum_at(middle) > total { low = middle } else { high = middle }
+    /// The slots a step takes on average. The final steps may take fewer, by searched colourings.
+    fn mean_slots(&self, period: &Period) -> f64 {
+        let slots = |active: &Vec<usize>| {
+            let edges = self.edges(active);
+            let links = edges.iter().flat_map(|&(u, v)| [Link::new(u, v), Link::new(v, u)]).collect();
+            let colors = coloring::dsatur(&ConflictGraph::new(self.request.topology, links));
+            colors.into_iter().max().map_or(0, |last| last + 1)
+        };
+        period.iter().map(slots).sum::<usize>() as f64 / period.len() as f64
+    }
+
+    /// The expected Laplacian and its square.
+    fn moments(&self, probabilities: &[f64]) -> Moments {
+        let nodes = self.request.topology.node_count();
+        let (mut mean, mut variance) = (Mat::zeros(nodes, nodes), Mat::zeros(nodes, nodes));
+        for (matching, &probability) in self.matchings.iter().zip(probabilities) {
+            add_laplacian(&mut mean, matching, probability);
+            add_laplacian(&mut variance, matching, 2.0 * probability * (1.0 - probability));
         }
-    } else {
-        high = 0.0;
+        let square = &mean * &mean + variance;
+        Moments::new(mean, square)
     }
-    point.iter_mut().for_each(|x| *x = (*x - high).clamp(0.0, 1.0));
-}
 
-/// The weight with the least expected contraction under which no node gives more than it has.
-fn best_weight(
-    nodes: usize,
-    matchings: &[Vec<(usize, usize)>],
-    probabilities: &[f64],
-    max_degree: usize,
-) -> Result<f64, DesignError> {
-    let (mut expected, mut spread) = (Mat::zeros(nodes, nodes), Mat::zeros(nodes, nodes));
-    for (matching, &probability) in matchings.iter().zip(probabilities) {
-        sampled::add_laplacian(&mut expected, matching, probability);
-        sampled::add_laplacian(&mut spread, matching, 2.0 * probability * (1.0 - probability));
+    fn design(&self, sample: Sample) -> Result<Design, DesignError> {
+        let Sample { budget, activation, period } = sample;
+        let steps: Vec<Vec<Edge>> = period.iter().map(|active| self.edges(active)).collect();
+        let nodes = self.request.topology.node_count();
+        let moments = self.moments(&activation.probabilities);
+        let most = 1.0 / sampled::max_degree(nodes, steps.iter()).max(1) as f64;
+        let weight = sampled::planned_weight(moments.best_weight(most)?);
+        let real = |number: f64| Parameter::Real(sampled::reported(number));
+        let extreme = |pick: fn(f64, f64) -> f64| activation.probabilities.iter().copied().reduce(pick).unwrap_or(0.0);
+        let parameters = vec![
+            ("budget", real(budget)),
+            ("effort", Parameter::Whole(self.request.options.effort.into())),
+            ("matchings", Parameter::Whole(self.matchings.len() as u64)),
+            ("sampled_steps", Parameter::Whole(period.len() as u64)),
+            ("probability_min", real(extreme(f64::min))),
+            ("probability_max", real(extreme(f64::max))),
+            ("connectivity", real(activation.connectivity)),
+            ("connectivity_bound", real(activation.bound)),
+            ("contraction", real(moments.contraction(weight)?)),
+            ("weight", Parameter::Real(weight)),
+        ];
+        let step = |edges: &Vec<Edge>| {
+            let weighted: Vec<(Edge, f64)> = edges.iter().map(|&edge| (edge, weight)).collect();
+            self.request.scheduled_step(MixingMatrix::symmetric(nodes, &weighted))
+        };
+        Ok(Design { steps: steps.iter().map(step).collect(), round_length: Some(1), parameters })
     }
-    let square = &expected * &expected;
-    sampled::minimise(0.0, 1.0 / max_degree.max(1) as f64, |weight| {
-        let matrix = Mat::from_fn(nodes, nodes, |row, column| {
-            let at = (row, column);
-            f64::from(u8::from(row == column)) - 2.0 * weight * expected[at]
-                + weight * weight * (square[at] + spread[at])
-        });
-        Ok(sampled::top_of_disagreement(&matrix)?.0)
-    })
-}
 
-fn unit(rng: &mut ChaCha8Rng) -> f64 {
-    (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    /// Why a period with the default budget does not join all nodes; only a search that is cut very short can fail so.
+    fn nothing_joins_all(&self) -> DesignError {
+        DesignError::SampleDisconnected { method: self.request.method, steps: sampled::MOST_STEPS }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
+    use crate::{DesignOptions, Method, Topology, design};
 
     #[test]
-    fn projection_keeps_the_box_and_the_budget() {
-        let mut point = vec![1.5, 0.9, 0.2, -0.3];
-        project(&mut point, 1.2);
-        assert!((point.iter().sum::<f64>() - 1.2).abs() < 1e-12 && point.iter().all(|x| (0.0..=1.0).contains(x)));
-        assert!(point[0] > point[1] && point[1] > point[2] && point[3] == 0.0, "{point:?}");
-        let mut inside = vec![0.5, 0.25];
-        project(&mut inside, 1.0);
-        assert_eq!(inside, [0.5, 0.25]);
+    fn the_expected_square_is_that_of_all_subsets_of_matchings_weighed_by_their_chance() {
+        let topology = Topology::generate("rg:n=9,r=0.6,seed=2").unwrap();
+        let options = DesignOptions::default();
+        let order: Vec<usize> = (0..9).collect();
+        let request = Request { topology: &topology, order: &order, method: Method::Matcha, options: &options };
+        let sampler = Sampler { request: &request, matchings: matchings(&topology) };
+        let count = sampler.matchings.len();
+        let probabilities: Vec<f64> = (0..count).map(|j| (j as f64 + 0.5) / count as f64).collect();
+        let moments = sampler.moments(&probabilities);
+        for weight in [0.05, 0.13] {
+            let mut expected = Mat::<f64>::zeros(9, 9);
+            for set in 0_u32..1 << count {
+                let is_active = |j: &usize| set >> j & 1 == 1;
+                let active: Vec<usize> = (0..count).filter(is_active).collect();
+                let chance: f64 =
+                    (0..count).map(|j| if is_active(&j) { probabilities[j] } else { 1.0 - probabilities[j] }).product();
+                let mut matrix = Mat::<f64>::identity(9, 9);
+                add_laplacian(&mut matrix, &sampler.edges(&active), -weight);
+                expected += faer::Scale(chance) * (&matrix * &matrix);
+            }
+            let centered = Mat::from_fn(9, 9, |r, c| expected[(r, c)] - 1.0 / 9.0);
+            let norm = crate::spectrum::symmetric_moduli(&centered).unwrap()[0];
+            assert!((moments.contraction(weight).unwrap() - norm).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn the_drawn_period_contracts_about_as_the_probabilities_promise() {
+        for expression in ["rg:n=33,r=0.5,seed=0", "grid:rows=5,cols=5"] {
+            let plan =
+                design(&Topology::generate(expression).unwrap(), Method::Matcha, &DesignOptions::default()).unwrap();
+            let real = |name: &str| match plan.parameters()[name] {
+                Parameter::Real(real) => real,
+                ref other => panic!("{name}: {other:?}"),
+            };
+            let edges = |step: &crate::Step| {
+                step.links().iter().filter(|link| link.from < link.to).map(|link| (link.from, link.to)).collect()
+            };
+            let steps: Vec<Vec<Edge>> = plan.steps().iter().map(edges).collect();
+            let drawn = Moments::of_steps(plan.node_count(), &steps).contraction(real("weight")).unwrap();
+            let promised = real("contraction");
+            assert!((drawn.ln() / promised.ln() - 1.0).abs() < 0.25, "{expression}: {drawn} instead of {promised}");
+        }
     }
 }

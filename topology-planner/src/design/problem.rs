@@ -61,8 +61,8 @@ pub enum DesignError {
     },
     /// The base graph lacks a link that the design is made of.
     #[error(
-        "method {method} needs a link from {from} to {to}, which the topology does not have: use a topology of the form \
-         exponential:n=8 or complete:n=8, or a design for any topology, such as exact-average"
+        "method {method} needs a link from {from} to {to}, which the topology does not have: use a topology that does, \
+         exponential:n={nodes} or complete:n={nodes}, or a design for any topology, such as exact-average"
     )]
     MissingLink {
         /// The method.
@@ -71,6 +71,8 @@ pub enum DesignError {
         from: String,
         /// The receiver.
         to: String,
+        /// How many nodes there are.
+        nodes: usize,
     },
     /// The design is made for the other kind of medium.
     #[error("method {method} schedules broadcasts: it has no plan for a point-to-point medium")]
@@ -78,17 +80,16 @@ pub enum DesignError {
         /// The method.
         method: Method,
     },
+    /// A budget of slots for a medium that has none.
+    #[error("a point-to-point medium has no slots: leave the budget out, and limit receivers or uploads instead")]
+    NoSlots,
     /// No sequence of sampled steps joins all nodes.
-    #[error(
-        "method {method} sampled {steps} steps within {budget} slots each without joining all nodes: raise the budget"
-    )]
+    #[error("method {method} drew periods of up to {steps} steps, and none joins all nodes: give it a budget of slots")]
     SampleDisconnected {
         /// The method.
         method: Method,
-        /// How many steps were sampled in one period.
+        /// How many steps the longest had.
         steps: usize,
-        /// The mean number of slots allowed.
-        budget: usize,
     },
     /// A text is not a number of extra edges.
     #[error("{text:?} is not a number of extra edges: write \"auto\" or a whole number")]

@@ -20,6 +20,37 @@ pub(super) fn product(node_count: usize, steps: &[Step]) -> Mat<f64> {
     product
 }
 
+/// A step after which less than this fraction of all differences is left has ended them: the rest is rounding.
+const ENDED: f64 = 1e-12;
+
+/// `|lambda_2|` of a period of several steps, however small: what becomes of the differences alone is multiplied out,
+/// step by step, so that the answer has its relative accuracy even where repeated contraction has made it far smaller
+/// than the rounding errors of the product. 0 exactly when a step ends all differences.
+pub(super) fn second_modulus_of_period(node_count: usize, steps: &[Step]) -> Result<f64, Unresolved> {
+    let mean = 1.0 / node_count as f64;
+    let mut columns: Vec<Vec<f64>> = (0..node_count)
+        .map(|source| (0..node_count).map(|node| f64::from(u8::from(node == source)) - mean).collect())
+        .collect();
+    let mut scratch = vec![0.0; node_count];
+    let mut largest = 1.0;
+    for step in steps {
+        let before = largest;
+        largest = 0.0;
+        for column in &mut columns {
+            step.mix(column, &mut scratch);
+            // A column-stochastic step keeps the sum, which is 0, but for rounding.
+            let drift = column.iter().sum::<f64>() * mean;
+            column.iter_mut().for_each(|x| *x -= drift);
+            largest = column.iter().fold(largest, |most: f64, x| most.max(x.abs()));
+        }
+        if largest <= ENDED * before {
+            return Ok(0.0);
+        }
+    }
+    let scaled = Mat::from_fn(node_count, node_count, |node, source| columns[source][node] / largest);
+    Ok(moduli(&scaled)?.first().map_or(0.0, |modulus| modulus * largest))
+}
+
 pub(super) fn second_modulus(product: &Mat<f64>) -> Result<f64, Unresolved> {
     let n = product.nrows();
     let is_symmetric = (0..n).all(|i| (0..i).all(|j| product[(i, j)] == product[(j, i)]));
