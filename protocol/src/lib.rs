@@ -19,6 +19,7 @@
 //! | `sim` (feature `sim`) | many nodes in one thread, on virtual time, with faults |
 
 mod audit;
+mod codec;
 mod config;
 mod effect;
 mod input;
@@ -38,6 +39,7 @@ mod time;
 pub mod wire;
 
 pub use audit::{AbsentPeer, AuditReport, EdgeDispute, audit};
+pub use codec::{Codec, UnknownCodec};
 pub use config::{NodeConfig, NodeError, WaitPolicy};
 pub use effect::{Effect, Event, Fault, Mismatch, RoundReport, SkippedDelta, Suspension};
 pub use input::Input;
@@ -45,8 +47,8 @@ pub use ledger::{InLinkLedger, LedgerSummary, OutLinkLedger};
 pub use link::WINDOW;
 pub use mass::{Mass, Share, UNITS_PER_ONE};
 pub use message::{
-    Ack, Codec, Generation, Hello, Identity, LinkState, MAX_DESCRIPTION, Message, PROTOCOL_VERSION, Parcel,
-    ParcelHeader, TaskCard,
+    Ack, Generation, Hello, Identity, LinkState, MAX_DESCRIPTION, Message, PROTOCOL_VERSION, Parcel, ParcelHeader,
+    TaskCard,
 };
 pub use node::{Node, State};
 pub use payload::{MAX_DIMENSION, MAX_MAGNITUDE, Payload, PayloadError};

@@ -118,7 +118,7 @@ fn parcel_from_peer(seq: u64, step: u64, value: f32) -> Parcel {
             step,
             mass: Mass::from_units(UNITS_PER_ONE / 2),
         },
-        payload: Payload::new(vec![value; 3].into()).unwrap(),
+        payload: Payload::new(&[value; 3]).unwrap(),
     }
 }
 
@@ -209,7 +209,7 @@ fn what_no_sound_neighbour_sends_is_ignored_and_named() {
     assert_eq!(forge(&|p| p.header.step = 10), ignored(Fault::ImpossibleStep));
     assert_eq!(forge(&|p| p.header.seq = 0), ignored(Fault::NoSuchLink));
     assert_eq!(forge(&|p| p.header.generation.counter = 1), ignored(Fault::OtherGeneration));
-    assert_eq!(forge(&|p| p.payload = Payload::new(vec![1.0; 4].into()).unwrap()), ignored(Fault::WrongDimension));
+    assert_eq!(forge(&|p| p.payload = Payload::new(&[1.0; 4]).unwrap()), ignored(Fault::WrongDimension));
     // Another life on either side is no fault, but it is not taken.
     assert_eq!(forge(&|p| p.header.sender_incarnation = 2), []);
     assert_eq!(forge(&|p| p.header.receiver_incarnation = 2), []);

@@ -58,7 +58,7 @@ fn parcels(dimension: usize) -> impl Strategy<Value = Message> {
             step: n[4],
             mass: Mass::from_units(n[5]),
         };
-        Message::Parcel(Parcel { header, payload: Payload::new(values.into()).unwrap() })
+        Message::Parcel(Parcel { header, payload: Payload::new(&values).unwrap() })
     })
 }
 
@@ -132,7 +132,7 @@ fn sample_parcel(dimension: usize) -> Message {
         mass: Mass::ONE,
     };
     let values: Vec<f32> = (0..dimension).map(|i| i as f32 * 0.5).collect();
-    Message::Parcel(Parcel { header, payload: Payload::new(values.into()).unwrap() })
+    Message::Parcel(Parcel { header, payload: Payload::new(&values).unwrap() })
 }
 
 /// The control frame of a parcel without its chunks.
