@@ -52,14 +52,14 @@ fn passes(criterion: &mut Criterion) {
 fn ratios(_: &mut Criterion) {
     let (source, mut target, mut numerator) = (vector(), vector(), vector());
     let mut copy = || black_box(&mut target).copy_from_slice(black_box(&source));
-    println!("\npass           time    of the speed of copy_from_slice, per byte moved    per coordinate");
+    println!("\nspeed in units of that of copy_from_slice\npass           time  per byte moved  per coordinate");
     for codec in Codec::ALL {
         let mut bytes = vec![0; codec.encoded_len(DIMENSION)];
         let per_byte = moved(codec) as f64 / (2 * VECTOR_BYTES) as f64;
         let mut print = |name: &str, pass: &mut dyn FnMut()| {
             let (copied, passed) = medians(&mut copy, pass);
             let ratio = copied.as_secs_f64() / passed.as_secs_f64();
-            println!("{name:<6} {codec:<4} {passed:>9.1?}  {:>8.2}  {ratio:>40.2}", ratio * per_byte);
+            println!("{name:<6} {codec:<4} {passed:>9.1?}  {:>14.2}  {ratio:>14.2}", ratio * per_byte);
         };
         print("emit", &mut || {
             emit(codec, black_box(&mut numerator), black_box(&mut bytes), WEIGHT);

@@ -146,7 +146,7 @@ fn training_is_asked_for_once_a_round_and_guarded_by_the_weight() {
     assert_eq!(*node.ratio(), [2.0; 3]);
     let sent = parcels(&effects);
     assert_eq!(sent.len(), 1);
-    assert_eq!((sent[0].payload.values(), sent[0].header.mass.to_f64()), ([2.0; 3].as_slice(), 0.5));
+    assert_eq!((&*sent[0].payload.values(), sent[0].header.mass.to_f64()), ([2.0; 3].as_slice(), 0.5));
     // The neighbour passes without a parcel, so half of the weight is under way when the next step comes.
     let ack = Ack {
         generation: node.config().generation,

@@ -28,19 +28,21 @@ impl Dither {
         Self { states }
     }
 
-    /// The shifts of the next block.
+    /// The states of a block's places; [`advance`] each once per block.
     #[inline(always)]
-    pub(super) fn next_block(&mut self) -> [f32; BLOCK] {
-        let mut shifts = [0.0; BLOCK];
-        for (shift, state) in shifts.iter_mut().zip(&mut self.states) {
-            *state ^= *state << 13;
-            *state ^= *state >> 17;
-            *state ^= *state << 5;
-            // The upper bits behind the point of a number in [1, 2).
-            *shift = f32::from_bits(1.0_f32.to_bits() | (*state >> 9)) - 1.5;
-        }
-        shifts
+    pub(super) fn places(&mut self) -> &mut [u32; BLOCK] {
+        &mut self.states
     }
+}
+
+/// The next shift of a place.
+#[inline(always)]
+pub(super) fn advance(state: &mut u32) -> f32 {
+    *state ^= *state << 13;
+    *state ^= *state >> 17;
+    *state ^= *state << 5;
+    // The upper bits, behind the point of a number in [1, 2).
+    f32::from_bits(1.0_f32.to_bits() | (*state >> 9)) - 1.5
 }
 
 /// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
@@ -54,13 +56,17 @@ fn mix(mut z: u64) -> u64 {
 mod tests {
     use super::*;
 
+    fn next_block(dither: &mut Dither) -> Vec<f32> {
+        dither.places().iter_mut().map(advance).collect()
+    }
+
     #[test]
     fn shifts_are_uniform_between_minus_and_plus_one_half() {
         const BINS: usize = 32;
         let mut dither = Dither::of(NodeId(3), 14);
         let mut counts = [0_u32; BINS];
         let blocks = 4000;
-        for shift in (0..blocks).flat_map(|_| dither.next_block()) {
+        for shift in (0..blocks).flat_map(|_| next_block(&mut dither)) {
             assert!((-0.5..0.5).contains(&shift));
             counts[((shift + 0.5) * BINS as f32) as usize] += 1;
         }
@@ -75,7 +81,7 @@ mod tests {
         let mut blocks = Vec::new();
         for (node, step) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
             let mut dither = Dither::of(NodeId(node), step);
-            blocks.extend([dither.next_block(), dither.next_block()]);
+            blocks.extend([next_block(&mut dither), next_block(&mut dither)]);
         }
         for (i, a) in blocks.iter().enumerate() {
             for b in &blocks[..i] {

@@ -7,7 +7,7 @@
 //! Rounding up with the probability of the fraction makes the decoded value right on average (Alistarh, Grubic, Li,
 //! Tomioka, Vojnovic, NeurIPS 2017), so that the error of a mean shrinks with the number of parcels in it.
 
-use super::Dither;
+use super::dither::{Dither, advance};
 use super::format::{BLOCK, Format};
 use super::kernel::largest_of_block;
 use crate::payload::MAX_MAGNITUDE;
@@ -37,15 +37,14 @@ impl Format for Int8 {
         let scale = largest_of_block(values) * ((1.0 + MARGIN) / STEPS);
         let (scale, inverse) = if scale >= SMALLEST_SCALE { (scale, 1.0 / scale) } else { (0.0, 0.0) };
         *head = scale.to_le_bytes();
-        let shifts = dither.next_block();
-        let mut units = [0; BLOCK];
-        for i in 0..BLOCK {
-            let sum = (values[i] * inverse + shifts[i]) + ROUND_TO_INTEGER;
-            units[i] = sum.to_bits();
-            values[i] = (sum - ROUND_TO_INTEGER) * scale;
+        for (value, state) in values.iter_mut().zip(dither.places()) {
+            *value = (*value * inverse + advance(state)) + ROUND_TO_INTEGER;
         }
-        for (code, unit) in codes.iter_mut().zip(units) {
-            *code = unit as u8;
+        for (code, sum) in codes.iter_mut().zip(&*values) {
+            *code = sum.to_bits() as u8;
+        }
+        for sum in values {
+            *sum = (*sum - ROUND_TO_INTEGER) * scale;
         }
     }
 

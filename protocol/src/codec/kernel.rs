@@ -3,6 +3,10 @@
 //! A block at a time is decoded, used and left behind in the innermost cache. Sums and maxima are kept per place in the
 //! block and put together at the end, so their bits depend neither on the width of the machine's vectors nor on threads.
 
+use std::marker::PhantomData;
+
+use pulp::{Arch, Simd, WithSimd};
+
 use super::bfloat16::Bfloat16;
 use super::float16::Float16;
 use super::float32::Float32;
@@ -88,7 +92,7 @@ pub(crate) fn largest_of(values: &[f32]) -> f32 {
 /// The largest magnitude; not finite when a value is not.
 #[inline(always)]
 pub(super) fn largest_of_block(values: &[f32; BLOCK]) -> f32 {
-    const LANES: usize = 64;
+    const LANES: usize = 32;
     let mut largest = [0; LANES];
     for row in values.as_chunks::<LANES>().0 {
         for lane in 0..LANES {
@@ -98,78 +102,134 @@ pub(super) fn largest_of_block(values: &[f32; BLOCK]) -> f32 {
     magnitude(&largest)
 }
 
-#[inline]
-fn absorb_as<F: Format>(numerator: &mut [f32], bytes: &[u8], weight: f32, inverse: f32) -> Absorbed {
-    let mut found = Absorbed::default();
-    let mut largest = [0; BLOCK];
-    let mut values = [0.0; BLOCK];
-    let stretch_bytes = STRETCH / BLOCK * F::BLOCK_BYTES;
-    for (x, bytes) in numerator.chunks_mut(STRETCH).zip(bytes.chunks(stretch_bytes)) {
-        let (mut apart, mut own) = ([0.0; BLOCK], [0.0; BLOCK]);
-        let mut absorb = |x: &mut [f32; BLOCK], values: &[f32; BLOCK]| {
-            for i in 0..BLOCK {
-                let ratio = x[i] * inverse;
-                let difference = values[i] - ratio;
-                apart[i] += difference * difference;
-                own[i] += ratio * ratio;
-                x[i] += weight * values[i];
-                largest[i] = largest[i].max(magnitude_bits(x[i]));
-            }
-        };
-        let (blocks, rest) = x.as_chunks_mut();
-        let mut encoded = bytes.chunks(F::BLOCK_BYTES);
-        for (x, bytes) in blocks.iter_mut().zip(&mut encoded) {
-            F::decode(bytes, &mut values);
-            absorb(x, &values);
-        }
-        if let Some(bytes) = encoded.next() {
-            values = [0.0; BLOCK];
-            F::decode(bytes, &mut values);
-            let mut x = padded(rest);
-            absorb(&mut x, &values);
-            rest.copy_from_slice(&x[..rest.len()]);
-        }
-        found.apart += sum(&apart);
-        found.own += sum(&own);
-    }
-    found.largest = magnitude(&largest);
-    found
+/// An absorption, as work that is compiled once for every kind of vector unit. Wider vectors do the same operations on
+/// more coordinates at a time, none of them fused, so the result is the same to the bit.
+struct Absorb<'a, F> {
+    numerator: &'a mut [f32],
+    bytes: &'a [u8],
+    weight: f32,
+    inverse: f32,
+    format: PhantomData<F>,
 }
 
-#[inline]
+fn absorb_as<F: Format>(numerator: &mut [f32], bytes: &[u8], weight: f32, inverse: f32) -> Absorbed {
+    Arch::new().dispatch(Absorb::<F> { numerator, bytes, weight, inverse, format: PhantomData })
+}
+
+impl<F: Format> WithSimd for Absorb<'_, F> {
+    type Output = Absorbed;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> Absorbed {
+        let mut found = Absorbed::default();
+        let mut sums = Sums { apart: [0.0; BLOCK], own: [0.0; BLOCK], largest: [0; BLOCK] };
+        let mut values = [0.0; BLOCK];
+        for (x, bytes) in self.numerator.chunks_mut(STRETCH).zip(self.bytes.chunks(stretch_bytes::<F>())) {
+            let (blocks, rest) = x.as_chunks_mut();
+            let mut encoded = bytes.chunks(F::BLOCK_BYTES);
+            for (x, bytes) in blocks.iter_mut().zip(&mut encoded) {
+                F::decode(bytes, &mut values);
+                sums.absorb(x, &values, self.weight, self.inverse);
+            }
+            if let Some(bytes) = encoded.next() {
+                values = [0.0; BLOCK];
+                F::decode(bytes, &mut values);
+                let mut x = padded(rest);
+                sums.absorb(&mut x, &values, self.weight, self.inverse);
+                rest.copy_from_slice(&x[..rest.len()]);
+            }
+            found.apart += take_sum(&mut sums.apart);
+            found.own += take_sum(&mut sums.own);
+        }
+        found.largest = magnitude(&sums.largest);
+        found
+    }
+}
+
+/// Partial sums of an absorption, one per place in a block.
+struct Sums {
+    apart: [f32; BLOCK],
+    own: [f32; BLOCK],
+    largest: [i32; BLOCK],
+}
+
+impl Sums {
+    #[inline(always)]
+    fn absorb(&mut self, x: &mut [f32; BLOCK], values: &[f32; BLOCK], weight: f32, inverse: f32) {
+        for i in 0..BLOCK {
+            let ratio = x[i] * inverse;
+            let difference = values[i] - ratio;
+            self.apart[i] += difference * difference;
+            self.own[i] += ratio * ratio;
+            x[i] += weight * values[i];
+            self.largest[i] = self.largest[i].max(magnitude_bits(x[i]));
+        }
+    }
+}
+
+/// An emission, likewise.
+struct Emit<'a, F, Seen> {
+    numerator: &'a mut [f32],
+    bytes: &'a mut [u8],
+    weight: f32,
+    inverse: f32,
+    dither: &'a mut Dither,
+    seen: Seen,
+    format: PhantomData<F>,
+}
+
 fn emit_as<F: Format>(
     numerator: &mut [f32],
     bytes: &mut [u8],
     (weight, inverse): (f32, f32),
     dither: &mut Dither,
-    mut seen: impl FnMut(&[u8]),
+    seen: impl FnMut(&[u8]),
 ) -> f32 {
-    let mut largest = [0; BLOCK];
-    let mut emit = |x: &mut [f32; BLOCK], bytes: &mut [u8]| {
-        let mut values = *x;
-        values.iter_mut().for_each(|value| *value *= inverse);
-        F::encode(&mut values, bytes, dither);
-        for i in 0..BLOCK {
-            x[i] -= weight * values[i];
-            largest[i] = largest[i].max(magnitude_bits(x[i]));
+    Arch::new().dispatch(Emit::<F, _> { numerator, bytes, weight, inverse, dither, seen, format: PhantomData })
+}
+
+impl<F: Format, Seen: FnMut(&[u8])> WithSimd for Emit<'_, F, Seen> {
+    type Output = f32;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, _: S) -> f32 {
+        let scales = (self.weight, self.inverse);
+        let mut largest = [0; BLOCK];
+        for (x, bytes) in self.numerator.chunks_mut(STRETCH).zip(self.bytes.chunks_mut(stretch_bytes::<F>())) {
+            let (blocks, rest) = x.as_chunks_mut();
+            let mut encoded = bytes.chunks_mut(F::BLOCK_BYTES);
+            for (x, bytes) in blocks.iter_mut().zip(&mut encoded) {
+                emit_block::<F>(x, bytes, scales, self.dither, &mut largest);
+            }
+            if let Some(bytes) = encoded.next() {
+                let (mut x, mut whole) = (padded(rest), [0; MOST_BLOCK_BYTES]);
+                emit_block::<F>(&mut x, &mut whole[..F::BLOCK_BYTES], scales, self.dither, &mut largest);
+                rest.copy_from_slice(&x[..rest.len()]);
+                bytes.copy_from_slice(&whole[..bytes.len()]);
+            }
+            (self.seen)(bytes);
         }
-    };
-    let stretch_bytes = STRETCH / BLOCK * F::BLOCK_BYTES;
-    for (x, bytes) in numerator.chunks_mut(STRETCH).zip(bytes.chunks_mut(stretch_bytes)) {
-        let (blocks, rest) = x.as_chunks_mut();
-        let mut encoded = bytes.chunks_mut(F::BLOCK_BYTES);
-        for (x, bytes) in blocks.iter_mut().zip(&mut encoded) {
-            emit(x, bytes);
-        }
-        if let Some(bytes) = encoded.next() {
-            let (mut x, mut whole) = (padded(rest), [0; MOST_BLOCK_BYTES]);
-            emit(&mut x, &mut whole[..F::BLOCK_BYTES]);
-            rest.copy_from_slice(&x[..rest.len()]);
-            bytes.copy_from_slice(&whole[..bytes.len()]);
-        }
-        seen(bytes);
+        magnitude(&largest)
     }
-    magnitude(&largest)
+}
+
+#[inline(always)]
+fn emit_block<F: Format>(
+    x: &mut [f32; BLOCK],
+    bytes: &mut [u8],
+    (weight, inverse): (f32, f32),
+    dither: &mut Dither,
+    largest: &mut [i32; BLOCK],
+) {
+    let mut values = [0.0; BLOCK];
+    for (value, x) in values.iter_mut().zip(&*x) {
+        *value = x * inverse;
+    }
+    F::encode(&mut values, bytes, dither);
+    for i in 0..BLOCK {
+        x[i] -= weight * values[i];
+        largest[i] = largest[i].max(magnitude_bits(x[i]));
+    }
 }
 
 fn decode_as<F: Format>(bytes: &[u8], values: &mut [f32]) {
@@ -208,14 +268,21 @@ fn magnitude_bits(value: f32) -> i32 {
     value.abs().to_bits().cast_signed()
 }
 
+#[inline(always)]
 fn magnitude(bits: &[i32]) -> f32 {
-    f32::from_bits(bits.iter().copied().max().unwrap_or(0).cast_unsigned())
+    f32::from_bits(bits.iter().fold(0, |largest, &bits| largest.max(bits)).cast_unsigned())
 }
 
 fn larger(a: f32, b: f32) -> f32 {
     magnitude(&[magnitude_bits(a), magnitude_bits(b)])
 }
 
-fn sum(partial: &[f32]) -> f64 {
-    partial.iter().map(|&sum| f64::from(sum)).sum()
+/// Bytes that a stretch takes.
+const fn stretch_bytes<F: Format>() -> usize {
+    STRETCH / BLOCK * F::BLOCK_BYTES
+}
+
+/// The total, in a fixed order; the partial sums begin again at zero.
+fn take_sum(partial: &mut [f32; BLOCK]) -> f64 {
+    std::mem::replace(partial, [0.0; BLOCK]).iter().map(|&sum| f64::from(sum)).sum()
 }
