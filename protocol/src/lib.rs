@@ -15,11 +15,13 @@
 //! | [`NodeConfig`], [`Node`] | the state machine |
 //! | [`Input`], [`Effect`], [`Event`] | its language |
 //! | [`wire`] | messages as bytes |
+//! | [`collective`] | averages, tables and extrema for other algorithms |
 //! | [`LedgerSummary`], [`audit`] | the books |
 //! | `sim` (feature `sim`) | many nodes in one thread, on virtual time, with faults |
 
 mod audit;
 mod codec;
+pub mod collective;
 mod config;
 mod effect;
 mod input;
