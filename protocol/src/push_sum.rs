@@ -255,6 +255,109 @@ mod tests {
         assert_eq!(pair.numerator(), before);
     }
 
+    /// Numerators of a pair and of parcels under way, added up in f64 from what their bytes say.
+    fn total(pairs: &[PushSum], parcels: &[(usize, Mass, Payload)]) -> Vec<f64> {
+        let mut total = vec![0.0; pairs[0].dimension()];
+        for pair in pairs {
+            total.iter_mut().zip(pair.numerator()).for_each(|(total, x)| *total += f64::from(*x));
+        }
+        for (_, mass, payload) in parcels {
+            total.iter_mut().zip(&*payload.values()).for_each(|(total, u)| *total += mass.to_f64() * f64::from(*u));
+        }
+        total
+    }
+
+    /// Pairs that split and absorb at random, parcels staying under way for long, for 400 events.
+    fn churn(codec: Codec, dimension: usize, seed: u64, look: impl Fn(&[PushSum], &[(usize, Mass, Payload)])) {
+        use rand::{RngExt, SeedableRng};
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
+        let initial = |i: usize| (0..dimension).map(|k| ((i * 31 + k * 7) % 50) as f32 - 20.0).collect();
+        let mut pairs: Vec<PushSum> = (0..4).map(|i| PushSum::new(initial(i), Mass::ONE)).collect();
+        let mut parcels: Vec<(usize, Mass, Payload)> = Vec::new();
+        for event in 0..400 {
+            if rng.random_bool(0.5) && !parcels.is_empty() {
+                let (to, mass, payload) = parcels.swap_remove(rng.random_range(0..parcels.len()));
+                pairs[to].absorb(mass, &payload).unwrap();
+            } else {
+                let from = rng.random_range(0..4);
+                let part = Mass::from_units(pairs[from].mass().units() / rng.random_range(2..5));
+                // One encoding for two receivers, as in a step with two out-links.
+                let both = Mass::from_units(2 * (part.units() / 2));
+                if let Some(payload) = pairs[from].split(both, codec, &mut Dither::seeded(event)) {
+                    let half = Mass::from_units(both.units() / 2);
+                    parcels.extend([1, 2].map(|hop| ((from + hop) % 4, half, payload.clone())));
+                }
+            }
+            look(&pairs, &parcels);
+        }
+    }
+
+    #[test]
+    fn mass_and_numerators_are_conserved_at_every_instant_by_every_codec() {
+        for codec in Codec::ALL {
+            for (dimension, seed) in [(3, 1), (300, 2)] {
+                let start = std::cell::RefCell::new(None);
+                churn(codec, dimension, seed, |pairs, parcels| {
+                    let held: u64 = pairs.iter().map(|pair| pair.mass().units()).sum();
+                    let moving: u64 = parcels.iter().map(|(_, mass, _)| mass.units()).sum();
+                    assert_eq!(held + moving, 4 * UNITS_PER_ONE);
+                    let now = total(pairs, parcels);
+                    let mut start = start.borrow_mut();
+                    let before = start.get_or_insert_with(|| now.clone());
+                    for (now, before) in now.iter().zip(before.iter()) {
+                        // Roundings of f32 alone: two per event, of numbers up to 100.
+                        assert!((now - before).abs() < 1e-3, "{codec}, seed {seed}: {before} became {now}");
+                    }
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_coarsest_codec_leaves_of_the_sums_is_what_the_finest_does() {
+        let drift = |codec| {
+            let (first, last) = (std::cell::RefCell::new(None), std::cell::RefCell::new(Vec::new()));
+            churn(codec, 600, 7, |pairs, parcels| {
+                let now = total(pairs, parcels);
+                first.borrow_mut().get_or_insert_with(|| now.clone());
+                *last.borrow_mut() = now;
+            });
+            let first = first.into_inner().unwrap();
+            last.into_inner().iter().zip(first).map(|(last, first)| (last - first).powi(2)).sum::<f64>().sqrt()
+        };
+        let finest = drift(Codec::F32);
+        for codec in Codec::ALL {
+            let drift = drift(codec);
+            assert!(drift < 3.0 * finest, "{codec} drifts by {drift:e}, f32 by {finest:e}");
+        }
+    }
+
+    #[test]
+    fn a_sender_that_keeps_nothing_sends_f32_and_keeps_no_residue_worth_naming() {
+        for codec in Codec::ALL {
+            let mut pair = PushSum::new(vec![0.1, 1.0 / 3.0, -7.7], Mass::from_units(UNITS_PER_ONE / 3));
+            let ratio = pair.ratio();
+            let payload = pair.split(pair.mass(), codec, &mut Dither::seeded(1)).unwrap();
+            assert_eq!(payload.codec(), Codec::F32);
+            assert!(pair.numerator().iter().all(|x| x.abs() < 1e-6), "{:?}", pair.numerator());
+            assert_eq!(pair.ratio(), ratio);
+        }
+    }
+
+    #[test]
+    fn in_steady_state_a_split_writes_into_the_buffer_of_an_earlier_one() {
+        let mut pair = PushSum::new(vec![1.0; 100], Mass::ONE);
+        let small = Mass::from_units(1);
+        let mut addresses = std::collections::BTreeSet::new();
+        for seed in 0..20 {
+            // Two parcels are outstanding at any time.
+            let split = |pair: &mut PushSum| pair.split(small, Codec::F16, &mut Dither::seeded(seed)).unwrap();
+            let outstanding = [split(&mut pair), split(&mut pair)];
+            addresses.extend(outstanding.iter().map(|payload| payload.bytes().as_ptr()));
+        }
+        assert_eq!(addresses.len(), 2);
+    }
+
     proptest! {
         #[test]
         fn the_measured_distance_is_the_textbook_one(
