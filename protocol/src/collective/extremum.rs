@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use super::mixing::check_finite;
+use super::mixing::check_inputs;
 use super::{Collective, CollectiveError, CollectiveFault};
 use crate::payload::MAX_DIMENSION;
 use crate::schedule::{NodeId, Schedule};
@@ -97,7 +97,7 @@ impl Extremum {
         if rounds == 0 {
             return Err(CollectiveError::NoRounds);
         }
-        check_finite(values)?;
+        check_inputs(values)?;
         let mut extremum = Self {
             direction,
             best: values.iter().map(|value| (*value, me)).collect(),

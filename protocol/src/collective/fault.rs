@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use super::mixing::LARGEST_INPUT;
 use super::table::MAX_ROW_BYTES;
 use crate::payload::MAX_DIMENSION;
 use crate::schedule::NodeId;
@@ -32,8 +33,8 @@ pub enum CollectiveError {
         /// Values of the first input.
         expected: usize,
     },
-    /// An input that is not a number, or infinite.
-    #[error("value {index} is {value}; give finite numbers")]
+    /// An input that is not a number, infinite or absurdly large.
+    #[error("value {index} is {value}; give finite numbers up to {LARGEST_INPUT:e} in magnitude")]
     NotFinite {
         /// Which value.
         index: usize,
@@ -93,8 +94,8 @@ pub enum CollectiveFault {
     /// The number of values differs.
     #[error("the message has another number of values")]
     WrongDimension,
-    /// A value is not a number, or infinite.
-    #[error("a value is not finite")]
+    /// A value is not a number, infinite or larger than all inputs together.
+    #[error("a value is not finite, or larger than all inputs together could be")]
     NotFinite,
     /// More mass than there is.
     #[error("the message carries more mass than there is")]

@@ -15,6 +15,11 @@ use crate::mass::Mass;
 use crate::payload::MAX_DIMENSION;
 use crate::schedule::{NodeId, Schedule};
 
+/// Largest magnitude of an input. With as many nodes as a plan can have, sums stay far from the end of f64.
+pub(super) const LARGEST_INPUT: f64 = 1e290;
+/// Largest magnitude in a share: more than all inputs together.
+const LARGEST_SHARE: f64 = 1e300;
+
 /// A share of one node's sum, for one neighbour, in one round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Share {
@@ -61,7 +66,7 @@ impl Mixing {
         if values.is_empty() || values.len() > MAX_DIMENSION {
             return Err(CollectiveError::Dimension { dimension: values.len() });
         }
-        check_finite(values)?;
+        check_inputs(values)?;
         let inboxes = schedule.all_in_neighbours(me).iter().map(|from| (*from, Inbox::default())).collect();
         Ok(Self {
             schedule,
@@ -147,7 +152,8 @@ impl Mixing {
         if share.values.len() != self.dimension() {
             return Err(CollectiveFault::WrongDimension);
         }
-        if share.values.iter().any(|value| !value.is_finite()) {
+        // False for NaN as well.
+        if !share.values.iter().all(|value| value.abs() <= LARGEST_SHARE) {
             return Err(CollectiveFault::NotFinite);
         }
         // Whatever waits here was taken from the same whole as what is held here.
@@ -232,8 +238,8 @@ fn fraction(part: Mass, whole: Mass) -> f64 {
     if whole.is_zero() { 0.0 } else { part.units() as f64 / whole.units() as f64 }
 }
 
-pub(super) fn check_finite(values: &[f64]) -> Result<(), CollectiveError> {
-    match values.iter().position(|value| !value.is_finite()) {
+pub(super) fn check_inputs(values: &[f64]) -> Result<(), CollectiveError> {
+    match values.iter().position(|value| value.is_nan() || value.abs() > LARGEST_INPUT) {
         Some(index) => Err(CollectiveError::NotFinite { index, value: values[index] }),
         None => Ok(()),
     }

@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use super::mixing::{Mixing, Share, check_finite};
+use super::mixing::{Mixing, Share, check_inputs};
 use super::{Collective, CollectiveError, CollectiveFault};
 use crate::mass::Mass;
 use crate::schedule::{NodeId, Schedule};
@@ -70,7 +70,7 @@ impl TrackingAverage {
         if value.len() != self.previous.len() {
             return Err(CollectiveError::DimensionChanged { got: value.len(), expected: self.previous.len() });
         }
-        check_finite(value)?;
+        check_inputs(value)?;
         self.mixing.inject(value.iter().zip(&self.previous).map(|(value, previous)| value - previous));
         self.previous.copy_from_slice(value);
         self.iteration += 1;

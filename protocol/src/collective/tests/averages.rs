@@ -210,6 +210,7 @@ fn a_message_that_no_sound_neighbour_sends_is_refused_and_changes_nothing() {
         (from, share(1), CollectiveFault::Gap),
         (from, Share { values: vec![1.0; 2], ..share(0) }, CollectiveFault::WrongDimension),
         (from, Share { values: vec![f64::NAN; DIMENSION], ..share(0) }, CollectiveFault::NotFinite),
+        (from, Share { values: vec![-2e300; DIMENSION], ..share(0) }, CollectiveFault::NotFinite),
         (from, Share { mass: Mass::from_units(4 * UNITS_PER_ONE), ..share(0) }, CollectiveFault::ImpossibleMass),
         (from, Share { mass: Mass::from_units(u64::MAX), ..share(0) }, CollectiveFault::ImpossibleMass),
     ];
