@@ -52,7 +52,7 @@ fn passes(criterion: &mut Criterion) {
 fn ratios(_: &mut Criterion) {
     let (source, mut target, mut numerator) = (vector(), vector(), vector());
     let mut copy = || black_box(&mut target).copy_from_slice(black_box(&source));
-    println!("\nspeed in units of that of copy_from_slice\npass           time  per byte moved  per coordinate");
+    println!("\nspeed in units of that of copy_from_slice\npass             time  per byte moved  per coordinate");
     for codec in Codec::ALL {
         let mut bytes = vec![0; codec.encoded_len(DIMENSION)];
         let per_byte = moved(codec) as f64 / (2 * VECTOR_BYTES) as f64;

@@ -3,13 +3,6 @@
 //! ```text
 //!   s_i = v_i, w_i = 1;   R rounds of  s = A s, w = A w;   result_i = s_i / w_i
 //! ```
-//!
-//! The error is at most `C λ₂^R max_j |v_j - mean|`. On a plan that averages exactly within a period (one-peer
-//! exponential with 2^k nodes: k rounds) the result is the mean up to the rounding of f64.
-//!
-//! As a linear map of the inputs, R rounds are row-stochastic but in general not column-stochastic: the results' mean
-//! is not the inputs'. An algorithm that relies on that, such as gradient tracking or dual ascent, is biased by it; it
-//! wants a [`TrackingAverage`](super::TrackingAverage).
 
 use std::sync::Arc;
 
@@ -19,6 +12,13 @@ use crate::mass::Mass;
 use crate::schedule::{NodeId, Schedule};
 
 /// One node's part in computing one mean. See the [module](super) for how to drive it.
+///
+/// The error is at most `C λ₂^R max_j |v_j - mean|`, with C about 1 / min_i w_i. On a plan that averages exactly within a
+/// period (one-peer exponential with 2^k nodes: k rounds) the result is the mean up to the rounding of f64.
+///
+/// As a linear map of the inputs, R rounds are row-stochastic but in general not column-stochastic: the results' mean is
+/// not the inputs'. An algorithm that relies on that, such as gradient tracking or dual ascent, is biased by it; it
+/// wants a [`TrackingAverage`](super::TrackingAverage).
 #[derive(Clone, Debug)]
 pub struct Average {
     mixing: Mixing,

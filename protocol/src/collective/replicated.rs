@@ -1,13 +1,15 @@
 //! A state that every node computes alike from the same table.
 //!
 //! If the next state is a pure function of the present one and of all rows of a [`Table`], every node can compute it
-//! alone and all have the same, to the bit. The function has to keep three rules: it adds in the order it is given the
-//! rows in (by ascending id), it uses no mathematics but `+ - * /`, square roots and comparisons (exponentials and
-//! logarithms differ from one library to the next), and nothing that came out of an average.
+//! alone and all have the same, to the bit.
 
 use super::Table;
 
-/// A state and the number of the table's version it waits for.
+/// A state that every node computes alike, and the version of the [`Table`] that its next step waits for.
+///
+/// All nodes have the same state, to the bit, as long as the step keeps three rules: it adds in the order it is given
+/// the rows in (by ascending id), it uses no mathematics but `+ - * /`, square roots and comparisons (exponentials and
+/// logarithms differ from one library to the next), and nothing that came out of an average.
 ///
 /// ```
 /// use mingle_protocol::collective::{Replicated, Table};
@@ -48,7 +50,7 @@ impl<State> Replicated<State> {
 
     /// Goes on to the next state if all rows of the version waited for are there; says whether they were.
     ///
-    /// `next` is given the present state and all rows by ascending id. See the [module](self) for what it may do.
+    /// `next` is given the present state and all rows by ascending id. See [`Replicated`] for what it may do.
     pub fn advance(&mut self, table: &Table, next: impl FnOnce(&State, &[&[u8]]) -> State) -> bool {
         let Some(rows) = table.complete(self.version) else {
             return false;

@@ -39,6 +39,10 @@ pub struct Rows(pub Vec<Row>);
 
 /// One node's copy of the table.
 ///
+/// A step that consumes version k waits until [`complete(k)`](Self::complete) has all rows, and then publishes version
+/// k + 1. The two latest versions of every row are kept and passed on, so a slower node misses none. A node that lost its
+/// table cannot take part in it again: all begin a new one.
+///
 /// ```
 /// use std::sync::Arc;
 /// use mingle_protocol::collective::{Collective, Table};

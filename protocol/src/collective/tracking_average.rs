@@ -3,14 +3,6 @@
 //! ```text
 //!   k-th input:   s_i += v_i^k - v_i^(k-1);   R rounds of  s = A s, w = A w;   result_i = s_i / w_i
 //! ```
-//!
-//! The sum of all s is the sum of the latest inputs after every injection. So if the inputs converge, every result
-//! converges to the exact mean of their limits, for any R >= 1: the error of an [`Average`](super::Average) with the
-//! same R would stay. What the algorithm around it must stand is the delay: λ₂^R <= 0.3 is the default
-//! ([`tracking_rounds`](super::tracking_rounds)).
-//!
-//! One lost share breaks the sum for good. Links must lose nothing, or be served by a [`Courier`](super::Courier); after
-//! a node is gone for good, all begin anew.
 
 use std::sync::Arc;
 
@@ -20,6 +12,14 @@ use crate::mass::Mass;
 use crate::schedule::{NodeId, Schedule};
 
 /// One node's part in computing a sequence of means.
+///
+/// The sum of all s is the sum of the latest inputs after every injection. So if the inputs converge, every result
+/// converges to the exact mean of their limits, for any R >= 1: the error of an [`Average`](super::Average) with the
+/// same R would stay. What the algorithm around it must stand is the delay: λ₂^R <= 0.3 is the default
+/// ([`tracking_rounds`](super::tracking_rounds)).
+///
+/// One lost share breaks the sum for good. Links must lose nothing, or be served by a [`Courier`](super::Courier); after
+/// a node is gone for good, all begin anew.
 ///
 /// ```
 /// use std::sync::Arc;
