@@ -41,8 +41,8 @@ pub(crate) use dither::Dither;
 pub(crate) use format::BLOCK;
 pub(crate) use kernel::{Absorbed, absorb, add, decode, emit, first_flaw, largest_of};
 
-/// How much larger than a codec's own error the error of the sender's remaining ratio may be, relative to the vector:
-/// 1/16. See [`Codec::suited_to`].
+/// How large the error of the ratio that a sender is left with may be, relative to the vector. See
+/// [`Codec::suited_to`].
 const LARGEST_LEFTOVER: f64 = 1.0 / 16.0;
 
 /// How the coordinates of a payload are encoded. The order is that of the numbers on the wire: add at the end.
