@@ -4,7 +4,9 @@
 //! `fuzz_targets/` only call them; the tests here call them with the seeds, so that they are known to get past the first
 //! check of each decoder.
 
+pub mod collective;
 pub mod message_reader;
+pub mod payload;
 pub mod plan;
 pub mod seeds;
 pub mod topology;

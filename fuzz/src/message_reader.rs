@@ -57,8 +57,10 @@ fn check_content(message: &Message, dimension: usize) {
     match message {
         Message::Hello(hello) => assert!(hello.task.description.len() <= MAX_DESCRIPTION),
         Message::Parcel(parcel) => {
-            assert_eq!(parcel.payload.values().len(), dimension);
-            assert_eq!(Payload::new(parcel.payload.shared().clone()).as_ref(), Ok(&parcel.payload));
+            let payload = &parcel.payload;
+            assert_eq!(payload.dimension(), dimension);
+            let again = Payload::from_bytes(payload.codec(), dimension, payload.shared().clone());
+            assert_eq!(again.as_ref(), Ok(payload));
         }
         Message::PlanData(plan) => assert!((1..=MAX_PLAN_BYTES).contains(&plan.len())),
         Message::Ack(_) | Message::PlanGet { .. } => {}
@@ -93,15 +95,27 @@ fn seal_bulk(stream: &mut [u8]) {
             return;
         }
         match (kind, &mut announced) {
-            (PARCEL | PLAN, _) if end - body >= HASH_BYTES => announced = Some((end, blake3::Hasher::new())),
-            (CHUNK, Some((header_end, hasher))) => {
+            (PARCEL | PLAN, _) if end - body >= HASH_BYTES => {
+                let suffix = if kind == PARCEL { codec_before(&stream[body..end - HASH_BYTES]) } else { None };
+                announced = Some((end, blake3::Hasher::new(), suffix));
+            }
+            (CHUNK, Some((header_end, hasher, suffix))) => {
                 hasher.update(&stream[body..end]);
-                stream[*header_end - HASH_BYTES..*header_end].copy_from_slice(hasher.finalize().as_bytes());
+                let mut sealed = hasher.clone();
+                sealed.update(suffix.as_slice());
+                stream[*header_end - HASH_BYTES..*header_end].copy_from_slice(sealed.finalize().as_bytes());
             }
             _ => {}
         }
         at = end;
     }
+}
+
+/// The codec of a parcel, which is hashed behind its chunks: it stands before the length of the payload, whose bytes
+/// but the last have their highest bit set.
+fn codec_before(header: &[u8]) -> Option<u8> {
+    let length_end = header.len().checked_sub(1)?;
+    header[..length_end].iter().rev().find(|byte| **byte < 0x80).copied()
 }
 
 #[cfg(test)]

@@ -3,10 +3,11 @@
 
 use mingle_planner::plan::{PlanDraft, StepDraft};
 use mingle_planner::{DesignOptions, Medium, Method, Parameter, Plan, Topology, WeightedLink, design};
+use mingle_protocol::collective::{Best, Encoding, Frame, Row, Rows, Share};
 use mingle_protocol::wire::encode;
 use mingle_protocol::{
-    Ack, Generation, Hello, Identity, LinkState, Mass, Message, PROTOCOL_VERSION, Parcel, ParcelHeader, Payload,
-    TaskCard,
+    Ack, Codec, Generation, Hello, Identity, LinkState, Mass, Message, NodeId, PROTOCOL_VERSION, Parcel, ParcelHeader,
+    Payload, TaskCard,
 };
 
 use crate::message_reader::bytes_of;
@@ -25,6 +26,8 @@ pub fn all() -> Vec<(&'static str, Seed<Vec<u8>>)> {
     let bytes = |target, seeds: Vec<Seed<Vec<u8>>>| seeds.into_iter().map(|seed| (target, seed)).collect::<Vec<_>>();
     [
         bytes("message_reader", message_reader()),
+        bytes("payload", payload()),
+        bytes("collective", collective()),
         bytes("plan_postcard", plan_postcard()),
         texts("plan_json", plan_json()),
         texts("topology_text", topology_text()),
@@ -40,10 +43,43 @@ pub fn message_reader() -> Vec<Seed<Vec<u8>>> {
         ("hello", input(bytes_of(&hello()))),
         ("ack", input(bytes_of(&ack()))),
         ("parcel", input(bytes_of(&parcel(1)))),
+        ("parcel_f16", input(bytes_of(&parcel_in(Codec::F16, 1)))),
+        ("parcel_int8", input(bytes_of(&parcel_in(Codec::Int8, 1)))),
         ("plan_get", input(bytes_of(&plan_get()))),
         ("plan_data", input(bytes_of(&plan_data()))),
         ("everything", input(everything.iter().flat_map(bytes_of).collect())),
         ("heartbeat_between_chunks", input(heartbeat_between_chunks())),
+    ]
+}
+
+/// Encoded vectors, with what [`check`](crate::payload::check) wants in front of them.
+pub fn payload() -> Vec<Seed<Vec<u8>>> {
+    let input = |codec: Codec, dimension: u16| {
+        let values: Vec<f32> = (0..dimension).map(|at| f32::from(at) / 7.0 - 0.5).collect();
+        let payload = Payload::encoded(codec, &values, 0).expect("the numbers are small");
+        [&[codec.id()][..], &dimension.to_le_bytes(), payload.bytes()].concat()
+    };
+    vec![
+        ("f32", input(Codec::F32, 9)),
+        ("f16", input(Codec::F16, 20)),
+        ("bf16", input(Codec::Bf16, 20)),
+        ("int8", input(Codec::Int8, 40)),
+        ("int8_two_blocks", input(Codec::Int8, 260)),
+    ]
+}
+
+/// Messages of the collectives, with what [`check`](crate::collective::check) wants in front of them.
+pub fn collective() -> Vec<Seed<Vec<u8>>> {
+    let input = |kind: u8, bytes: Vec<u8>| [vec![kind], bytes].concat();
+    let share = Share { round: 0, mass: Mass::from_units(1 << 38), values: vec![0.5, -2.0] };
+    let best = Best { round: 0, values: vec![(7.0, NodeId(0)), (-7.0, NodeId(2))] };
+    let row = |id, payload: &[u8]| Row { id: NodeId(id), version: 300, payload: payload.into() };
+    let rows = Rows(vec![row(0, b"three"), row(2, b"")]);
+    vec![
+        ("share", input(0, Frame { acknowledged: 0, message: Some((1, share)) }.encode())),
+        ("best", input(1, Frame { acknowledged: 0, message: Some((1, best)) }.encode())),
+        ("rows", input(2, Frame { acknowledged: 0, message: Some((1, rows)) }.encode())),
+        ("acknowledgement", input(2, Frame::<Rows> { acknowledged: 0, message: None }.encode())),
     ]
 }
 
@@ -95,6 +131,10 @@ fn ack() -> Message {
 }
 
 fn parcel(seq: u64) -> Message {
+    parcel_in(Codec::F32, seq)
+}
+
+fn parcel_in(codec: Codec, seq: u64) -> Message {
     let header = ParcelHeader {
         generation: generation(),
         sender_incarnation: 1,
@@ -105,7 +145,8 @@ fn parcel(seq: u64) -> Message {
         mass: Mass::ONE,
     };
     let values: Vec<f32> = (0..DIMENSION).map(|at| f32::from(at) - 0.5).collect();
-    Message::Parcel(Parcel { header, payload: Payload::new(values.into()).expect("the numbers are small") })
+    let payload = Payload::encoded(codec, &values, seq).expect("the numbers are small");
+    Message::Parcel(Parcel { header, payload })
 }
 
 fn plan_get() -> Message {

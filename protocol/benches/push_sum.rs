@@ -1,11 +1,12 @@
 //! The passes a round makes over a model of 1,663,370 parameters (a small convolutional network), and the wire.
 
 use std::hint::black_box;
+use std::sync::Arc;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use mingle_protocol::bench::Pair;
 use mingle_protocol::wire::{MessageReader, encode};
-use mingle_protocol::{Generation, Mass, Message, Parcel, ParcelHeader, Payload, UNITS_PER_ONE};
+use mingle_protocol::{Codec, Generation, Mass, Message, Parcel, ParcelHeader, Payload, UNITS_PER_ONE};
 
 const DIMENSION: usize = 1_663_370;
 
@@ -20,7 +21,7 @@ fn half() -> Mass {
 fn push_sum(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("push_sum");
     group.sample_size(30).throughput(Throughput::Bytes(4 * DIMENSION as u64));
-    let payload = Payload::new(vector().into()).expect("finite");
+    let payload = Payload::new(&vector()).expect("finite");
     let delta = vector();
     let mut pair = Pair::new(vector());
     group.bench_function("absorb", |b| {
@@ -40,7 +41,7 @@ fn push_sum(criterion: &mut Criterion) {
             || Pair::new(vector()),
             |pair| {
                 pair.step(1e-6, black_box(&delta));
-                pair.split(half())
+                pair.split(half(), Codec::F32, 0)
             },
             BatchSize::LargeInput,
         );
@@ -60,10 +61,11 @@ fn wire(criterion: &mut Criterion) {
         step: 0,
         mass: half(),
     };
-    let parcel = Message::Parcel(Parcel { header, payload: Payload::new(vector().into()).expect("finite") });
+    let parcel = Message::Parcel(Parcel { header, payload: Payload::new(&vector()).expect("finite") });
     let bytes: Vec<u8> = encode(parcel.clone()).slices().flatten().copied().collect();
+    let shared = Arc::clone(Payload::new(&vector()).expect("finite").shared());
     group.bench_function("payload check and hash", |b| {
-        b.iter_batched(|| vector().into(), Payload::new, BatchSize::LargeInput);
+        b.iter(|| Payload::from_bytes(Codec::F32, DIMENSION, Arc::clone(&shared)));
     });
     group.bench_function("encode", |b| {
         b.iter(|| encode(parcel.clone()).slices().map(<[u8]>::len).sum::<usize>());

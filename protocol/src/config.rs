@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::codec::Codec;
 use crate::message::{Generation, Identity, MAX_DESCRIPTION, TaskCard};
 use crate::payload::{MAX_DIMENSION, MAX_MAGNITUDE, first_unusable};
 use crate::schedule::{NodeId, Schedule};
@@ -52,6 +53,8 @@ pub struct NodeConfig {
     /// starts with none. A host must move to a larger incarnation before it restarts a node that has reported
     /// [`Event::Started`](crate::Event::Started), and may keep it before that.
     pub identity: Identity,
+    /// How parcels are encoded. Every receiver takes every codec, so members of a swarm may differ in it.
+    pub codec: Codec,
     /// How long to wait for in-neighbours.
     pub policy: WaitPolicy,
     /// The shortest deadline of any wait; the deadline is the larger of this and twice the usual round time.
@@ -66,7 +69,7 @@ pub struct NodeConfig {
 }
 
 impl NodeConfig {
-    /// A founder's configuration with the defaults: bounded staleness 4, deadlines from 2 s, drain for 30 s,
+    /// A founder's configuration with the defaults: parcels in f32, bounded staleness 4, deadlines from 2 s, drain for 30 s,
     /// heartbeats every 5 s, reliable streams.
     pub fn new(id: NodeId, schedule: Arc<Schedule>, initial: Vec<f32>, rounds: u64) -> Self {
         Self {
@@ -77,6 +80,7 @@ impl NodeConfig {
             generation: Generation { counter: 0, plan_hash: [0; 32] },
             task: TaskCard::default(),
             identity: Identity { incarnation: 1, boot_nonce: 0 },
+            codec: Codec::default(),
             policy: WaitPolicy::default(),
             deadline_floor: Duration::from_millis(2_000),
             drain_deadline: Duration::from_secs(30),

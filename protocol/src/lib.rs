@@ -15,10 +15,13 @@
 //! | [`NodeConfig`], [`Node`] | the state machine |
 //! | [`Input`], [`Effect`], [`Event`] | its language |
 //! | [`wire`] | messages as bytes |
+//! | [`collective`] | averages, tables and extrema for other algorithms |
 //! | [`LedgerSummary`], [`audit`] | the books |
 //! | `sim` (feature `sim`) | many nodes in one thread, on virtual time, with faults |
 
 mod audit;
+mod codec;
+pub mod collective;
 mod config;
 mod effect;
 mod input;
@@ -38,6 +41,7 @@ mod time;
 pub mod wire;
 
 pub use audit::{AbsentPeer, AuditReport, EdgeDispute, audit};
+pub use codec::{Codec, UnknownCodec};
 pub use config::{NodeConfig, NodeError, WaitPolicy};
 pub use effect::{Effect, Event, Fault, Mismatch, RoundReport, SkippedDelta, Suspension};
 pub use input::Input;
@@ -45,8 +49,8 @@ pub use ledger::{InLinkLedger, LedgerSummary, OutLinkLedger};
 pub use link::WINDOW;
 pub use mass::{Mass, Share, UNITS_PER_ONE};
 pub use message::{
-    Ack, Codec, Generation, Hello, Identity, LinkState, MAX_DESCRIPTION, Message, PROTOCOL_VERSION, Parcel,
-    ParcelHeader, TaskCard,
+    Ack, Generation, Hello, Identity, LinkState, MAX_DESCRIPTION, Message, PROTOCOL_VERSION, Parcel, ParcelHeader,
+    TaskCard,
 };
 pub use node::{Node, State};
 pub use payload::{MAX_DIMENSION, MAX_MAGNITUDE, Payload, PayloadError};

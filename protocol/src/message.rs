@@ -109,14 +109,6 @@ pub struct LinkState {
     pub leaving: bool,
 }
 
-/// How the coordinates of a payload are encoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum Codec {
-    /// Little-endian f32.
-    F32,
-}
-
 /// What a parcel says about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParcelHeader {

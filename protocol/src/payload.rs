@@ -1,9 +1,12 @@
 //! The vector a parcel carries: the sender's ratio z = x / w, encoded once for all its out-links.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use thiserror::Error;
+
+use crate::codec::{self, Codec, Dither};
 
 /// Largest dimension of a payload: 2^28 coordinates, one gibibyte.
 pub const MAX_DIMENSION: usize = 1 << 28;
@@ -14,67 +17,133 @@ pub const MAX_MAGNITUDE: f32 = 1e30;
 #[cfg(target_endian = "big")]
 compile_error!("payloads travel as little-endian f32 and are sent without conversion: big-endian hosts need one");
 
-/// A finite vector of `f32` with its BLAKE3 hash. Cloning shares the coordinates.
+/// A finite vector as a [`Codec`] wrote it, with its BLAKE3 hash. Cloning shares the bytes.
 ///
-/// Every copy in an outbox, every retransmission and every out-link of a step refers to the same allocation.
+/// Every copy in an outbox, every retransmission and every out-link of a step refers to the same allocation. The bytes
+/// are decoded where they are used, so a node keeps 16-bit parcels in 16 bits.
 ///
 /// ```
-/// use mingle_protocol::Payload;
-/// let payload = Payload::new(vec![1.0, -2.0].into()).unwrap();
-/// assert_eq!(payload.values(), [1.0, -2.0]);
-/// assert!(Payload::new(vec![f32::NAN].into()).is_err());
+/// use mingle_protocol::{Codec, Payload};
+/// let payload = Payload::new(&[1.0, -2.0]).unwrap();
+/// assert_eq!(*payload.values(), [1.0, -2.0]);
+/// assert!(Payload::new(&[f32::NAN]).is_err());
+/// let short = Payload::encoded(Codec::F16, &[1.0, 2.0 / 3.0], 0).unwrap();
+/// assert_eq!((short.bytes().len(), short.values()[0]), (4, 1.0));
 /// ```
 #[derive(Clone, PartialEq)]
 pub struct Payload {
-    values: Arc<[f32]>,
+    codec: Codec,
+    dimension: usize,
+    bytes: Arc<[u8]>,
     hash: [u8; 32],
 }
 
 impl Payload {
-    /// Checks and hashes `values`.
+    /// `values` in [`Codec::F32`], checked and hashed.
     ///
     /// # Errors
     /// [`PayloadError`] when there are too many coordinates, or one is not finite or beyond [`MAX_MAGNITUDE`].
-    pub fn new(values: Arc<[f32]>) -> Result<Self, PayloadError> {
+    pub fn new(values: &[f32]) -> Result<Self, PayloadError> {
+        Self::encoded(Codec::F32, values, 0)
+    }
+
+    /// `values` in `codec`, or in a finer one if they are out of its range; `seed` decides the random rounding of
+    /// codecs that have some.
+    ///
+    /// # Errors
+    /// [`PayloadError`] when there are too many coordinates, or one is not finite or beyond [`MAX_MAGNITUDE`].
+    pub fn encoded(codec: Codec, values: &[f32], seed: u64) -> Result<Self, PayloadError> {
         if values.len() > MAX_DIMENSION {
             return Err(PayloadError::TooLong { dimension: values.len() });
         }
-        if let Some(index) = first_unusable(&values) {
+        if let Some(index) = first_unusable(values) {
             return Err(PayloadError::Unusable { index, value: values[index] });
         }
-        let hash = *blake3::hash(bytemuck::cast_slice(&values)).as_bytes();
-        Ok(Self { values, hash })
+        let codec = codec.suited_to(codec::largest_of(values), 0.0, 1.0);
+        let mut bytes = vec![0; codec.encoded_len(values.len())];
+        let mut hasher = blake3::Hasher::new();
+        let seen = |bytes: &[u8]| {
+            hasher.update(bytes);
+        };
+        codec::emit(codec, &mut values.to_vec(), &mut bytes, (1.0, 1.0), &mut Dither::seeded(seed), seen);
+        Ok(Self::from_verified(codec, values.len(), bytes.into(), sealed(hasher, codec)))
     }
 
-    /// A payload whose coordinates were checked and hashed on the way in.
-    pub(crate) fn from_verified(values: Arc<[f32]>, hash: [u8; 32]) -> Self {
-        Self { values, hash }
+    /// A payload from its bytes, checked and hashed: what a file or a peer calls an encoding of `dimension`
+    /// coordinates.
+    ///
+    /// # Errors
+    /// [`PayloadError`] when there are too many coordinates, the length is not theirs, or what is encoded is not finite
+    /// or beyond [`MAX_MAGNITUDE`].
+    pub fn from_bytes(codec: Codec, dimension: usize, bytes: Arc<[u8]>) -> Result<Self, PayloadError> {
+        if dimension > MAX_DIMENSION {
+            return Err(PayloadError::TooLong { dimension });
+        }
+        let expected = codec.encoded_len(dimension);
+        if bytes.len() != expected {
+            return Err(PayloadError::Length { codec, dimension, bytes: bytes.len(), expected });
+        }
+        if let Some(index) = codec::first_flaw(codec, &bytes) {
+            return Err(PayloadError::Unreadable { codec, index });
+        }
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&bytes);
+        let hash = sealed(hasher, codec);
+        Ok(Self { codec, dimension, bytes, hash })
     }
 
-    /// The coordinates.
-    pub fn values(&self) -> &[f32] {
-        &self.values
+    /// A payload whose bytes were checked and hashed on the way in.
+    pub(crate) fn from_verified(codec: Codec, dimension: usize, bytes: Arc<[u8]>, hash: [u8; 32]) -> Self {
+        Self { codec, dimension, bytes, hash }
     }
 
-    /// The coordinates, shared.
-    pub fn shared(&self) -> &Arc<[f32]> {
-        &self.values
+    /// How the coordinates are encoded.
+    pub fn codec(&self) -> Codec {
+        self.codec
     }
 
-    /// BLAKE3 of the coordinates as little-endian bytes.
+    /// The number of coordinates.
+    pub fn dimension(&self) -> usize {
+        self.dimension
+    }
+
+    /// The coordinates, decoded: a copy unless they are encoded as what they are in memory.
+    pub fn values(&self) -> Cow<'_, [f32]> {
+        if self.codec == Codec::F32
+            && let Ok(values) = bytemuck::try_cast_slice(&self.bytes)
+        {
+            return Cow::Borrowed(values);
+        }
+        let mut values = vec![0.0; self.dimension];
+        codec::decode(self.codec, &self.bytes, &mut values);
+        Cow::Owned(values)
+    }
+
+    /// The coordinates as they travel.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The coordinates as they travel, shared.
+    pub fn shared(&self) -> &Arc<[u8]> {
+        &self.bytes
+    }
+
+    /// BLAKE3 of the bytes followed by the [number](Codec::id) of the codec: the same bytes mean something else in
+    /// another one.
     pub fn hash(&self) -> &[u8; 32] {
         &self.hash
     }
+}
 
-    /// The coordinates as they travel: little-endian, 4 bytes each.
-    pub fn bytes(&self) -> &[u8] {
-        bytemuck::cast_slice(&self.values)
-    }
+/// The hash of a payload whose bytes went into `hasher`.
+pub(crate) fn sealed(mut hasher: blake3::Hasher, codec: Codec) -> [u8; 32] {
+    *hasher.update(&[codec.id()]).finalize().as_bytes()
 }
 
 impl fmt::Debug for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Payload({} coordinates)", self.values.len())
+        write!(f, "Payload({} coordinates in {})", self.dimension, self.codec)
     }
 }
 
@@ -113,6 +182,26 @@ pub enum PayloadError {
         /// Its value.
         value: f32,
     },
+    /// Bytes that are too few or too many for the coordinates they are said to hold.
+    #[error("{dimension} coordinates in {codec} take {expected} bytes, not {bytes}")]
+    Length {
+        /// How they are encoded.
+        codec: Codec,
+        /// How many coordinates there should be.
+        dimension: usize,
+        /// How many bytes there are.
+        bytes: usize,
+        /// How many there should be.
+        expected: usize,
+    },
+    /// An encoded coordinate, or the scale of a block of them, is not finite or absurdly large.
+    #[error("coordinate {index} in {codec} is no finite number up to {MAX_MAGNITUDE:e} in magnitude")]
+    Unreadable {
+        /// How it is encoded.
+        codec: Codec,
+        /// Which coordinate, or the first one of its block.
+        index: usize,
+    },
 }
 
 #[cfg(test)]
@@ -133,9 +222,12 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_is_that_of_the_little_endian_bytes() {
-        let payload = Payload::new(vec![1.5, -0.0].into()).unwrap();
+    fn the_hash_is_that_of_the_bytes_and_the_codec() {
+        let payload = Payload::new(&[1.5, -0.0]).unwrap();
         assert_eq!(payload.bytes(), [0, 0, 0xc0, 0x3f, 0, 0, 0, 0x80]);
-        assert_eq!(payload.hash(), blake3::hash(&[0, 0, 0xc0, 0x3f, 0, 0, 0, 0x80]).as_bytes());
+        assert_eq!(payload.hash(), blake3::hash(&[0, 0, 0xc0, 0x3f, 0, 0, 0, 0x80, 0]).as_bytes());
+        let [half, brain] = [Codec::F16, Codec::Bf16].map(|codec| Payload::encoded(codec, &[0.0], 0).unwrap());
+        assert_eq!(half.bytes(), brain.bytes());
+        assert_ne!(half.hash(), brain.hash());
     }
 }

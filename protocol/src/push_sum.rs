@@ -15,25 +15,26 @@
 
 use std::sync::Arc;
 
+use crate::codec::{self, Absorbed, BufferPool, Codec, Dither};
+use crate::link::WINDOW;
 use crate::mass::{Mass, UNITS_PER_ONE};
-use crate::payload::Payload;
+use crate::payload::{MAX_MAGNITUDE, Payload, sealed};
 
 /// Below this weight (2^-20) the rounding left over in x by earlier splits could outweigh the mass itself, so the
 /// ratio is not formed: the node keeps reporting its last one, neither trains nor sends, and waits for mass.
 pub const SMALLEST_WORKING_MASS: Mass = Mass::from_units(UNITS_PER_ONE >> 20);
 
-/// Coordinates per partial sum of a norm: short enough for f32, long enough to vectorise.
-const NORM_BLOCK: usize = 4096;
-/// Independent accumulators of a norm; fixed, so that its bits do not depend on the machine.
-const LANES: usize = 16;
-
 /// Numerator, weight and the ratio last formed.
 #[derive(Clone, Debug)]
 pub(crate) struct PushSum {
     numerator: Vec<f32>,
+    /// The largest magnitude in the numerator, measured by whatever pass changed it last.
+    largest: f32,
     mass: Mass,
     last_ratio: Arc<[f32]>,
     last_ratio_is_current: bool,
+    /// Payloads made here: one being written, and those that wait in outboxes.
+    pool: BufferPool,
 }
 
 impl PushSum {
@@ -43,7 +44,9 @@ impl PushSum {
         let mut numerator = initial;
         let weight = weight(mass);
         numerator.iter_mut().for_each(|x| *x *= weight);
-        Self { numerator, mass, last_ratio, last_ratio_is_current: true }
+        let largest = codec::largest_of(&numerator);
+        let pool = BufferPool::new(WINDOW + 1);
+        Self { numerator, largest, mass, last_ratio, last_ratio_is_current: true, pool }
     }
 
     pub(crate) fn mass(&self) -> Mass {
@@ -67,44 +70,63 @@ impl PushSum {
     pub(crate) fn ratio(&mut self) -> Arc<[f32]> {
         if !self.last_ratio_is_current && self.has_working_mass() {
             let inverse = 1.0 / weight(self.mass);
-            self.last_ratio = self.numerator.iter().map(|x| x * inverse).collect();
+            let ratio = self.numerator.iter().map(|x| x * inverse);
+            match Arc::get_mut(&mut self.last_ratio) {
+                Some(last) => last.iter_mut().zip(ratio).for_each(|(last, ratio)| *last = ratio),
+                None => self.last_ratio = ratio.collect(),
+            }
             self.last_ratio_is_current = true;
         }
         Arc::clone(&self.last_ratio)
     }
 
-    /// Takes `outgoing` out of the pair and returns the ratio it is worth; `None`, with nothing changed, when there is
-    /// too little mass or the ratio is not finite.
-    pub(crate) fn split(&mut self, outgoing: Mass) -> Option<Payload> {
-        if !self.has_working_mass() {
+    /// Takes `outgoing` out of the pair and returns the ratio it is worth, in `codec` or a finer one; `None`, with
+    /// nothing changed, when there is too little mass or the ratio is not finite.
+    ///
+    /// One pass: the ratio is formed, encoded, hashed and debited while it is in the cache.
+    pub(crate) fn split(&mut self, outgoing: Mass, codec: Codec, dither: &mut Dither) -> Option<Payload> {
+        let rest = self.mass.checked_sub(outgoing).filter(|_| self.has_working_mass())?;
+        let inverse = 1.0 / weight(self.mass);
+        let largest = self.largest * inverse;
+        if largest.is_nan() || largest > MAX_MAGNITUDE {
             return None;
         }
-        let rest = self.mass.checked_sub(outgoing)?;
-        let payload = Payload::new(self.ratio()).ok()?;
-        scaled_add(&mut self.numerator, -weight(outgoing), payload.values());
+        if rest < SMALLEST_WORKING_MASS {
+            // No ratio will be formed of what is left: keep the present one.
+            self.ratio();
+        }
+        let codec = codec.suited_to(largest, outgoing.to_f64(), rest.to_f64());
+        let mut buffer = self.pool.take(codec.encoded_len(self.dimension()));
+        let bytes = Arc::get_mut(&mut buffer)?;
+        let mut hasher = blake3::Hasher::new();
+        let seen = |bytes: &[u8]| {
+            hasher.update(bytes);
+        };
+        self.largest = codec::emit(codec, &mut self.numerator, bytes, (weight(outgoing), inverse), dither, seen);
         self.mass = rest;
-        Some(payload)
+        // Rounding stays here and changes the ratio; without any it is what it was.
+        self.last_ratio_is_current &= codec == Codec::F32;
+        self.pool.put(Arc::clone(&buffer));
+        Some(Payload::from_verified(codec, self.dimension(), buffer, sealed(hasher, codec)))
     }
 
     /// Adds a parcel of `mass` at `payload`; returns how far it was from this node's own ratio, `None` when there was
     /// no own ratio to compare with. `Err` when the weights would exceed 2^64 units, with nothing changed.
     pub(crate) fn absorb(&mut self, mass: Mass, payload: &Payload) -> Result<Option<Distance>, MassOverflow> {
         let total = self.mass.checked_add(mass).ok_or(MassOverflow)?;
-        let distance = if self.has_working_mass() {
-            let inverse = 1.0 / weight(self.mass);
-            Some(measured_add(&mut self.numerator, weight(mass), payload.values(), inverse))
-        } else {
-            scaled_add(&mut self.numerator, weight(mass), payload.values());
-            None
-        };
+        let has_ratio = self.has_working_mass();
+        let inverse = if has_ratio { 1.0 / weight(self.mass) } else { 0.0 };
+        let Absorbed { apart, own, largest } =
+            codec::absorb(payload.codec(), &mut self.numerator, payload.bytes(), weight(mass), inverse);
         self.mass = total;
+        self.largest = largest;
         self.last_ratio_is_current = false;
-        Ok(distance)
+        Ok(has_ratio.then_some(Distance { apart, own }))
     }
 
     /// x += `scale` times `delta`.
     pub(crate) fn step(&mut self, scale: f32, delta: &[f32]) {
-        scaled_add(&mut self.numerator, scale, delta);
+        self.largest = codec::add(&mut self.numerator, scale, delta);
         self.last_ratio_is_current = false;
     }
 }
@@ -124,44 +146,10 @@ fn weight(mass: Mass) -> f32 {
     mass.to_f64() as f32
 }
 
-/// `x += scale * y`.
-fn scaled_add(x: &mut [f32], scale: f32, y: &[f32]) {
-    for (x, y) in x.iter_mut().zip(y) {
-        *x += scale * y;
-    }
-}
-
-/// `x += scale * y` that also measures y against the ratio `x * inverse` as it was before.
-fn measured_add(x: &mut [f32], scale: f32, y: &[f32], inverse: f32) -> Distance {
-    let mut distance = Distance::default();
-    for (x, y) in x.chunks_mut(NORM_BLOCK).zip(y.chunks(NORM_BLOCK)) {
-        let (mut apart, mut own) = ([0.0_f32; LANES], [0.0_f32; LANES]);
-        let mut add = |x: &mut f32, y: f32, lane: usize| {
-            let ratio = *x * inverse;
-            apart[lane] += (y - ratio) * (y - ratio);
-            own[lane] += ratio * ratio;
-            *x += scale * y;
-        };
-        let (x_rows, x_rest) = x.as_chunks_mut::<LANES>();
-        let (y_rows, y_rest) = y.as_chunks::<LANES>();
-        for (x, y) in x_rows.iter_mut().zip(y_rows) {
-            for lane in 0..LANES {
-                add(&mut x[lane], y[lane], lane);
-            }
-        }
-        for (lane, (x, y)) in x_rest.iter_mut().zip(y_rest).enumerate() {
-            add(x, *y, lane);
-        }
-        distance.apart += apart.iter().map(|&sum| f64::from(sum)).sum::<f64>();
-        distance.own += own.iter().map(|&sum| f64::from(sum)).sum::<f64>();
-    }
-    distance
-}
-
 /// The kernels under names the benchmark can call; not part of the interface.
 #[doc(hidden)]
 pub mod bench {
-    use super::{Mass, Payload, PushSum};
+    use super::{Codec, Dither, Mass, Payload, PushSum, codec};
 
     /// A push-sum pair to run the kernels on.
     #[derive(Debug)]
@@ -174,8 +162,8 @@ pub mod bench {
         }
 
         /// Sends `outgoing` away.
-        pub fn split(&mut self, outgoing: Mass) -> Option<Payload> {
-            self.0.split(outgoing)
+        pub fn split(&mut self, outgoing: Mass, codec: Codec, seed: u64) -> Option<Payload> {
+            self.0.split(outgoing, codec, &mut Dither::seeded(seed))
         }
 
         /// Absorbs a parcel.
@@ -193,6 +181,16 @@ pub mod bench {
             self.0.ratio()
         }
     }
+
+    /// The pass of a split, without hashing: writes `numerator` to `bytes` and takes `weight` times that out of it.
+    pub fn emit(codec: Codec, numerator: &mut [f32], bytes: &mut [u8], weight: f32) -> f32 {
+        codec::emit(codec, numerator, bytes, (weight, 1.0), &mut Dither::seeded(0), |_| ())
+    }
+
+    /// The pass of an absorption: adds `weight` times what `bytes` say to `numerator`.
+    pub fn absorb(codec: Codec, numerator: &mut [f32], bytes: &[u8], weight: f32) -> f64 {
+        codec::absorb(codec, numerator, bytes, weight, 1.0).apart
+    }
 }
 
 #[cfg(test)]
@@ -206,11 +204,15 @@ mod tests {
         Mass::from_units(UNITS_PER_ONE / 2)
     }
 
+    fn split(pair: &mut PushSum, outgoing: Mass) -> Option<Payload> {
+        pair.split(outgoing, Codec::F32, &mut Dither::seeded(0))
+    }
+
     #[test]
     fn a_split_and_its_return_restore_the_pair() {
         let start: Vec<f32> = (0..5000).map(|i| (i as f32 * 0.37).sin()).collect();
         let mut pair = PushSum::new(start.clone(), Mass::ONE);
-        let payload = pair.split(half()).unwrap();
+        let payload = split(&mut pair, half()).unwrap();
         assert_eq!(pair.mass(), half());
         let distance = pair.absorb(half(), &payload).unwrap().unwrap();
         assert_eq!(pair.mass(), Mass::ONE);
@@ -223,17 +225,17 @@ mod tests {
     #[test]
     fn a_node_that_sent_everything_keeps_reporting_its_last_ratio() {
         let mut pair = PushSum::new(vec![3.0, -1.0], Mass::ONE);
-        pair.split(Mass::ONE).unwrap();
+        split(&mut pair, Mass::ONE).unwrap();
         assert_eq!(pair.mass(), Mass::ZERO);
         assert_eq!(*pair.ratio(), [3.0, -1.0]);
-        assert_eq!(pair.split(Mass::ZERO), None);
+        assert_eq!(split(&mut pair, Mass::ZERO), None);
     }
 
     #[test]
     fn a_node_without_mass_takes_the_ratio_of_the_first_parcel() {
         let mut pair = PushSum::new(vec![9.0, 9.0], Mass::ZERO);
         assert_eq!(*pair.ratio(), [9.0, 9.0]);
-        assert_eq!(pair.absorb(half(), &Payload::new(vec![1.0, 2.0].into()).unwrap()), Ok(None));
+        assert_eq!(pair.absorb(half(), &Payload::new(&[1.0, 2.0]).unwrap()), Ok(None));
         assert_eq!(*pair.ratio(), [1.0, 2.0]);
     }
 
@@ -241,7 +243,7 @@ mod tests {
     fn a_ratio_that_is_not_finite_is_never_sent() {
         let mut pair = PushSum::new(vec![1.0], Mass::ONE);
         pair.step(1.0, &[f32::INFINITY]);
-        assert_eq!(pair.split(half()), None);
+        assert_eq!(split(&mut pair, half()), None);
         assert_eq!(pair.mass(), Mass::ONE);
     }
 
@@ -249,8 +251,111 @@ mod tests {
     fn mass_that_does_not_fit_changes_nothing() {
         let mut pair = PushSum::new(vec![1.0], Mass::from_units(u64::MAX));
         let before = pair.numerator().to_vec();
-        assert_eq!(pair.absorb(Mass::from_units(1), &Payload::new(vec![1.0].into()).unwrap()), Err(MassOverflow));
+        assert_eq!(pair.absorb(Mass::from_units(1), &Payload::new(&[1.0]).unwrap()), Err(MassOverflow));
         assert_eq!(pair.numerator(), before);
+    }
+
+    /// Numerators of a pair and of parcels under way, added up in f64 from what their bytes say.
+    fn total(pairs: &[PushSum], parcels: &[(usize, Mass, Payload)]) -> Vec<f64> {
+        let mut total = vec![0.0; pairs[0].dimension()];
+        for pair in pairs {
+            total.iter_mut().zip(pair.numerator()).for_each(|(total, x)| *total += f64::from(*x));
+        }
+        for (_, mass, payload) in parcels {
+            total.iter_mut().zip(&*payload.values()).for_each(|(total, u)| *total += mass.to_f64() * f64::from(*u));
+        }
+        total
+    }
+
+    /// Pairs that split and absorb at random, parcels staying under way for long, for 400 events.
+    fn churn(codec: Codec, dimension: usize, seed: u64, look: impl Fn(&[PushSum], &[(usize, Mass, Payload)])) {
+        use rand::{RngExt, SeedableRng};
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
+        let initial = |i: usize| (0..dimension).map(|k| ((i * 31 + k * 7) % 50) as f32 - 20.0).collect();
+        let mut pairs: Vec<PushSum> = (0..4).map(|i| PushSum::new(initial(i), Mass::ONE)).collect();
+        let mut parcels: Vec<(usize, Mass, Payload)> = Vec::new();
+        for event in 0..400 {
+            if rng.random_bool(0.5) && !parcels.is_empty() {
+                let (to, mass, payload) = parcels.swap_remove(rng.random_range(0..parcels.len()));
+                pairs[to].absorb(mass, &payload).unwrap();
+            } else {
+                let from = rng.random_range(0..4);
+                let part = Mass::from_units(pairs[from].mass().units() / rng.random_range(2..5));
+                // One encoding for two receivers, as in a step with two out-links.
+                let both = Mass::from_units(2 * (part.units() / 2));
+                if let Some(payload) = pairs[from].split(both, codec, &mut Dither::seeded(event)) {
+                    let half = Mass::from_units(both.units() / 2);
+                    parcels.extend([1, 2].map(|hop| ((from + hop) % 4, half, payload.clone())));
+                }
+            }
+            look(&pairs, &parcels);
+        }
+    }
+
+    #[test]
+    fn mass_and_numerators_are_conserved_at_every_instant_by_every_codec() {
+        for codec in Codec::ALL {
+            for (dimension, seed) in [(3, 1), (300, 2)] {
+                let start = std::cell::RefCell::new(None);
+                churn(codec, dimension, seed, |pairs, parcels| {
+                    let held: u64 = pairs.iter().map(|pair| pair.mass().units()).sum();
+                    let moving: u64 = parcels.iter().map(|(_, mass, _)| mass.units()).sum();
+                    assert_eq!(held + moving, 4 * UNITS_PER_ONE);
+                    let now = total(pairs, parcels);
+                    let mut start = start.borrow_mut();
+                    let before = start.get_or_insert_with(|| now.clone());
+                    for (now, before) in now.iter().zip(before.iter()) {
+                        // Roundings of f32 alone: two per event, of numbers up to 100.
+                        assert!((now - before).abs() < 1e-3, "{codec}, seed {seed}: {before} became {now}");
+                    }
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_coarsest_codec_leaves_of_the_sums_is_what_the_finest_does() {
+        let drift = |codec| {
+            let (first, last) = (std::cell::RefCell::new(None), std::cell::RefCell::new(Vec::new()));
+            churn(codec, 600, 7, |pairs, parcels| {
+                let now = total(pairs, parcels);
+                first.borrow_mut().get_or_insert_with(|| now.clone());
+                *last.borrow_mut() = now;
+            });
+            let first = first.into_inner().unwrap();
+            last.into_inner().iter().zip(first).map(|(last, first)| (last - first).powi(2)).sum::<f64>().sqrt()
+        };
+        let finest = drift(Codec::F32);
+        for codec in Codec::ALL {
+            let drift = drift(codec);
+            assert!(drift < 3.0 * finest, "{codec} drifts by {drift:e}, f32 by {finest:e}");
+        }
+    }
+
+    #[test]
+    fn a_sender_that_keeps_nothing_sends_f32_and_keeps_no_residue_worth_naming() {
+        for codec in Codec::ALL {
+            let mut pair = PushSum::new(vec![0.1, 1.0 / 3.0, -7.7], Mass::from_units(UNITS_PER_ONE / 3));
+            let ratio = pair.ratio();
+            let payload = pair.split(pair.mass(), codec, &mut Dither::seeded(1)).unwrap();
+            assert_eq!(payload.codec(), Codec::F32);
+            assert!(pair.numerator().iter().all(|x| x.abs() < 1e-6), "{:?}", pair.numerator());
+            assert_eq!(pair.ratio(), ratio);
+        }
+    }
+
+    #[test]
+    fn in_steady_state_a_split_writes_into_the_buffer_of_an_earlier_one() {
+        let mut pair = PushSum::new(vec![1.0; 100], Mass::ONE);
+        let small = Mass::from_units(1);
+        let mut addresses = std::collections::BTreeSet::new();
+        for seed in 0..20 {
+            // Two parcels are outstanding at any time.
+            let split = |pair: &mut PushSum| pair.split(small, Codec::F16, &mut Dither::seeded(seed)).unwrap();
+            let outstanding = [split(&mut pair), split(&mut pair)];
+            addresses.extend(outstanding.iter().map(|payload| payload.bytes().as_ptr()));
+        }
+        assert_eq!(addresses.len(), 2);
     }
 
     proptest! {
@@ -260,7 +365,7 @@ mod tests {
         ) {
             let other: Vec<f32> = own.iter().map(|v| v + (v * 3.0 + seed).sin()).collect();
             let mut pair = PushSum::new(own.clone(), Mass::ONE);
-            let distance = pair.absorb(half(), &Payload::new(other.clone().into()).unwrap()).unwrap().unwrap();
+            let distance = pair.absorb(half(), &Payload::new(&other).unwrap()).unwrap().unwrap();
             let apart: f64 = own.iter().zip(&other).map(|(a, b)| f64::from(a - b).powi(2)).sum();
             let norm: f64 = own.iter().map(|a| f64::from(*a).powi(2)).sum();
             prop_assert!((distance.apart - apart).abs() <= 1e-4 * (apart + 1e-9));

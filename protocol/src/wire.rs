@@ -16,7 +16,6 @@ mod frame;
 mod reader;
 mod writer;
 
-pub use assembler::ParcelAssembler;
 pub use frame::{FRAME_HEAD_BYTES, MAX_CHUNK_BYTES, MAX_CONTROL_BYTES, MAX_PLAN_BYTES};
 pub use reader::MessageReader;
 pub use writer::{EncodedMessage, encode};

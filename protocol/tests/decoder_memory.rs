@@ -83,7 +83,7 @@ fn parcel_header(payload_bytes: u64) -> Vec<u8> {
         step: 1,
         mass: Mass::ONE,
     };
-    let empty = encode(Message::Parcel(Parcel { header, payload: Payload::new([].into()).unwrap() }));
+    let empty = encode(Message::Parcel(Parcel { header, payload: Payload::new(&[]).unwrap() }));
     let (control, _) = empty.frames().next().unwrap();
     let (length, hash) = (control.len() - HASH_BYTES - 1, &control[control.len() - HASH_BYTES..]);
     assert_eq!(control[length], 0, "the byte before the hash is the length of the payload");

@@ -118,7 +118,7 @@ fn parcel_from_peer(seq: u64, step: u64, value: f32) -> Parcel {
             step,
             mass: Mass::from_units(UNITS_PER_ONE / 2),
         },
-        payload: Payload::new(vec![value; 3].into()).unwrap(),
+        payload: Payload::new(&[value; 3]).unwrap(),
     }
 }
 
@@ -146,7 +146,7 @@ fn training_is_asked_for_once_a_round_and_guarded_by_the_weight() {
     assert_eq!(*node.ratio(), [2.0; 3]);
     let sent = parcels(&effects);
     assert_eq!(sent.len(), 1);
-    assert_eq!((sent[0].payload.values(), sent[0].header.mass.to_f64()), ([2.0; 3].as_slice(), 0.5));
+    assert_eq!((&*sent[0].payload.values(), sent[0].header.mass.to_f64()), ([2.0; 3].as_slice(), 0.5));
     // The neighbour passes without a parcel, so half of the weight is under way when the next step comes.
     let ack = Ack {
         generation: node.config().generation,
@@ -209,7 +209,7 @@ fn what_no_sound_neighbour_sends_is_ignored_and_named() {
     assert_eq!(forge(&|p| p.header.step = 10), ignored(Fault::ImpossibleStep));
     assert_eq!(forge(&|p| p.header.seq = 0), ignored(Fault::NoSuchLink));
     assert_eq!(forge(&|p| p.header.generation.counter = 1), ignored(Fault::OtherGeneration));
-    assert_eq!(forge(&|p| p.payload = Payload::new(vec![1.0; 4].into()).unwrap()), ignored(Fault::WrongDimension));
+    assert_eq!(forge(&|p| p.payload = Payload::new(&[1.0; 4]).unwrap()), ignored(Fault::WrongDimension));
     // Another life on either side is no fault, but it is not taken.
     assert_eq!(forge(&|p| p.header.sender_incarnation = 2), []);
     assert_eq!(forge(&|p| p.header.receiver_incarnation = 2), []);

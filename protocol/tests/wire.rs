@@ -48,7 +48,8 @@ fn hellos() -> impl Strategy<Value = Message> {
 
 fn parcels(dimension: usize) -> impl Strategy<Value = Message> {
     let values = prop::collection::vec(-1e9f32..1e9, dimension);
-    (generations(), any::<[u64; 6]>(), values).prop_map(|(generation, n, values)| {
+    let codec = prop::sample::select(Codec::ALL.to_vec());
+    (generations(), any::<[u64; 6]>(), values, codec).prop_map(|(generation, n, values, codec)| {
         let header = ParcelHeader {
             generation,
             sender_incarnation: n[0],
@@ -58,7 +59,7 @@ fn parcels(dimension: usize) -> impl Strategy<Value = Message> {
             step: n[4],
             mass: Mass::from_units(n[5]),
         };
-        Message::Parcel(Parcel { header, payload: Payload::new(values.into()).unwrap() })
+        Message::Parcel(Parcel { header, payload: Payload::encoded(codec, &values, n[3]).unwrap() })
     })
 }
 
@@ -132,7 +133,7 @@ fn sample_parcel(dimension: usize) -> Message {
         mass: Mass::ONE,
     };
     let values: Vec<f32> = (0..dimension).map(|i| i as f32 * 0.5).collect();
-    Message::Parcel(Parcel { header, payload: Payload::new(values.into()).unwrap() })
+    Message::Parcel(Parcel { header, payload: Payload::new(&values).unwrap() })
 }
 
 /// The control frame of a parcel without its chunks.
@@ -178,6 +179,53 @@ fn a_parcel_with_a_number_that_is_not_finite_is_refused() {
         let error = MessageReader::new(DIMENSION).feed(&bytes).unwrap_err();
         assert_eq!(error, WireError::Unusable { seq: 3, index });
     }
+}
+
+#[test]
+fn a_parcel_in_any_codec_arrives_however_it_is_cut_and_is_refused_where_it_is_not_finite() {
+    let dimension = 700;
+    let values: Vec<f32> = (0..dimension).map(|i| i as f32 - 300.0).collect();
+    for codec in Codec::ALL {
+        let Message::Parcel(Parcel { header, .. }) = sample_parcel(1) else { unreachable!() };
+        let payload = Payload::encoded(codec, &values, 5).unwrap();
+        let message = Message::Parcel(Parcel { header, payload: payload.clone() });
+        let bytes = bytes_of(&message);
+        for piece in [1, 3, 100, 259, 260, 261, bytes.len()] {
+            let mut reader = MessageReader::new(dimension);
+            let read: Vec<Message> = bytes.chunks(piece).flat_map(|piece| reader.feed(piece).unwrap()).collect();
+            assert_eq!(read, std::slice::from_ref(&message), "{codec} in pieces of {piece}");
+            assert_eq!(MessageReader::new(dimension + 1).feed(&bytes).map_err(|error| error.to_string()).ok(), None);
+        }
+        // The last two bytes of a f32, a 16-bit float, or the scale of the third block.
+        let (at, bad, index) = match codec {
+            Codec::F32 => (4 * 513 + 2, [0x80, 0x7f], 513),
+            Codec::F16 => (2 * 513, [0x00, 0x7c], 513),
+            Codec::Bf16 => (2 * 513, [0x80, 0x7f], 513),
+            _ => (2 * 260 + 2, [0x80, 0xff], 512),
+        };
+        let mut bytes = bytes;
+        let start = bytes.len() - payload.bytes().len() + at;
+        bytes[start..start + 2].copy_from_slice(&bad);
+        for piece in [1, 7, bytes.len()] {
+            let mut reader = MessageReader::new(dimension);
+            let refused = bytes.chunks(piece).find_map(|piece| reader.feed(piece).err());
+            assert_eq!(refused, Some(WireError::Unusable { seq: 3, index }), "{codec} in pieces of {piece}");
+        }
+    }
+}
+
+#[test]
+fn a_parcel_whose_codec_was_exchanged_for_another_of_the_same_length_is_refused() {
+    let Message::Parcel(Parcel { header, .. }) = sample_parcel(1) else { unreachable!() };
+    let payload = Payload::encoded(Codec::F16, &[1.0; DIMENSION], 0).unwrap();
+    let mut bytes = bytes_of(&Message::Parcel(Parcel { header, payload }));
+    // Codec, length of the payload, hash: the end of the header, before the head of the chunk.
+    let codec = bytes.len() - 2 * DIMENSION - FRAME_HEAD_BYTES - 32 - 1 - 1;
+    assert_eq!(bytes[codec], Codec::F16.id());
+    bytes[codec] = Codec::Bf16.id();
+    assert_eq!(MessageReader::new(DIMENSION).feed(&bytes), Err(WireError::HashMismatch { seq: 3 }));
+    bytes[codec] = Codec::ALL.len() as u8;
+    assert!(matches!(MessageReader::new(DIMENSION).feed(&bytes), Err(WireError::Malformed { .. })));
 }
 
 #[test]

@@ -171,7 +171,7 @@ impl Node {
 
     fn on_parcel(&mut self, from: NodeId, parcel: Parcel) -> Result<(), Fault> {
         let header = parcel.header;
-        self.check_parcel(from, &header, parcel.payload.values().len())?;
+        self.check_parcel(from, &header, parcel.payload.dimension())?;
         let me = self.config.identity.incarnation;
         let Some(peer) = self.peers.get_mut(&from) else {
             return Err(Fault::NotANeighbour);

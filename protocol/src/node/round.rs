@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Node, Phase, Wait};
+use crate::codec::Dither;
 use crate::config::WaitPolicy;
 use crate::effect::{Effect, Event, Fault, RoundReport, SkippedDelta, Suspension};
 use crate::mass::Mass;
@@ -154,9 +155,10 @@ impl Node {
         }
         let cuts = if keeps && self.appetite.is_hungry() { Vec::new() } else { self.cut(links, keeps) };
         let outgoing = Mass::from_units(cuts.iter().map(|(_, mass)| mass.units()).sum());
+        let mut dither = Dither::of(self.config.id, self.step);
         if cuts.is_empty() {
             self.appetite.fast();
-        } else if let Some(payload) = self.push_sum.split(outgoing) {
+        } else if let Some(payload) = self.push_sum.split(outgoing, self.config.codec, &mut dither) {
             self.appetite.split();
             for &(to, mass) in &cuts {
                 self.send_parcel(to, mass, &payload);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::network::NetworkModel;
+use crate::codec::Codec;
 use crate::config::WaitPolicy;
 use crate::schedule::{NodeId, Schedule};
 
@@ -19,6 +20,8 @@ pub struct SwarmConfig {
     pub initial: Vec<Vec<f32>>,
     /// Periods to run.
     pub rounds: u64,
+    /// How nodes encode their parcels.
+    pub codec: Codec,
     /// How nodes wait.
     pub policy: WaitPolicy,
     /// What the network does.
@@ -54,6 +57,7 @@ impl SwarmConfig {
             schedule,
             initial,
             rounds,
+            codec: Codec::default(),
             policy: WaitPolicy::Sync,
             network: NetworkModel::streams(),
             seed: 0,

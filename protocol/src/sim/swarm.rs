@@ -269,6 +269,7 @@ impl Swarm {
         let mut node_config = NodeConfig::new(id, Arc::clone(&config.schedule), initial, config.rounds);
         node_config.identity = Identity { incarnation: *incarnation, boot_nonce: *incarnation };
         node_config.generation = Generation { counter: 0, plan_hash: [1; 32] };
+        node_config.codec = config.codec;
         node_config.policy = config.policy;
         node_config.retransmit_after = config.retransmit_after;
         node_config.heartbeat = config.heartbeat;

@@ -4,80 +4,95 @@ use std::sync::Arc;
 
 use super::WireError;
 use super::writer::ParcelFrame;
+use crate::codec::{self, BufferPool, Codec};
 use crate::message::{Parcel, ParcelHeader};
-use crate::payload::{Payload, first_unusable};
+use crate::payload::{Payload, sealed};
 
 /// A parcel whose chunks are still arriving.
 ///
-/// It is told the dimension the task has, and refuses any other before it allocates. The buffer of that one size is
-/// allocated when the first chunk comes; each chunk is hashed, copied into place and checked while it is in the cache,
-/// and the finished payload is not copied again.
+/// It is told the dimension the task has, and refuses any length but that of its encoding before it allocates. A buffer
+/// of that one length is taken when the first chunk comes; each chunk is hashed, copied into place and checked while it
+/// is in the cache, and the finished payload is not copied again.
 #[derive(Debug)]
-pub struct ParcelAssembler {
+pub(super) struct ParcelAssembler {
     header: ParcelHeader,
     hash: [u8; 32],
+    codec: Codec,
     dimension: usize,
-    values: Arc<[f32]>,
+    buffer: Arc<[u8]>,
     filled: usize,
+    /// Bytes that are known to be sound: whole units of the codec.
+    checked: usize,
     hasher: blake3::Hasher,
 }
 
 impl ParcelAssembler {
     pub(super) fn new(frame: &ParcelFrame, dimension: usize) -> Result<Self, WireError> {
-        let expected = dimension as u64 * 4;
+        let expected = frame.codec.encoded_len(dimension) as u64;
         if frame.payload_bytes != expected || expected == 0 {
             return Err(WireError::PayloadSize { bytes: frame.payload_bytes, expected });
         }
         Ok(Self {
             header: frame.header,
             hash: frame.hash,
+            codec: frame.codec,
             dimension,
-            values: Arc::from([]),
+            buffer: Arc::from([]),
             filled: 0,
+            checked: 0,
             hasher: blake3::Hasher::new(),
         })
     }
 
     /// Bytes still to come.
-    pub fn missing(&self) -> usize {
-        self.dimension * 4 - self.filled
+    pub(super) fn missing(&self) -> usize {
+        self.codec.encoded_len(self.dimension) - self.filled
     }
 
-    /// Takes the next bytes, in pieces of any size.
+    /// Takes the next bytes, in pieces of any size; the first ones into a buffer of the pool.
     ///
     /// # Errors
     /// [`WireError::TooManyBytes`] past the end, [`WireError::Unusable`] for a coordinate that is not finite.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<(), WireError> {
+    pub(super) fn push(&mut self, bytes: &[u8], pool: &mut BufferPool) -> Result<(), WireError> {
         if bytes.len() > self.missing() {
             return Err(WireError::TooManyBytes { excess: bytes.len() - self.missing() });
         }
-        if self.values.is_empty() {
-            self.values = std::iter::repeat_n(0.0, self.dimension).collect();
+        if self.buffer.is_empty() {
+            self.buffer = pool.take(self.codec.encoded_len(self.dimension));
         }
         self.hasher.update(bytes);
         // The buffer is not shared before `finish`, so this is always there.
-        let Some(values) = Arc::get_mut(&mut self.values) else {
+        let Some(buffer) = Arc::get_mut(&mut self.buffer) else {
             return Ok(());
         };
         let end = self.filled + bytes.len();
-        let (from, whole) = (self.filled / 4, end / 4);
-        let target: &mut [u8] = bytemuck::cast_slice_mut(values);
-        target[self.filled..end].copy_from_slice(bytes);
+        buffer[self.filled..end].copy_from_slice(bytes);
         self.filled = end;
-        match first_unusable(&values[from..whole]) {
-            Some(index) => Err(WireError::Unusable { seq: self.header.seq, index: from + index }),
-            None => Ok(()),
-        }
+        self.check()
     }
 
-    /// The parcel, once nothing is missing.
+    /// Checks the units that are complete now.
+    fn check(&mut self) -> Result<(), WireError> {
+        let (unit_bytes, unit) = self.codec.unit();
+        let whole = if self.missing() == 0 { self.filled } else { self.filled / unit_bytes * unit_bytes };
+        if let Some(offset) = codec::first_flaw(self.codec, &self.buffer[self.checked..whole]) {
+            let index = self.checked / unit_bytes * unit + offset;
+            return Err(WireError::Unusable { seq: self.header.seq, index });
+        }
+        self.checked = whole;
+        Ok(())
+    }
+
+    /// The parcel, once nothing is missing. The pool keeps a reference to its buffer.
     ///
     /// # Errors
     /// [`WireError::HashMismatch`] when the bytes are not those the header announced.
-    pub fn finish(self) -> Result<Parcel, WireError> {
-        if *self.hasher.finalize().as_bytes() != self.hash || self.missing() > 0 {
+    pub(super) fn finish(self, pool: &mut BufferPool) -> Result<Parcel, WireError> {
+        if self.missing() > 0 || sealed(self.hasher, self.codec) != self.hash {
             return Err(WireError::HashMismatch { seq: self.header.seq });
         }
-        Ok(Parcel { header: self.header, payload: Payload::from_verified(self.values, self.hash) })
+        pool.put(Arc::clone(&self.buffer));
+        let payload = Payload::from_verified(self.codec, self.dimension, self.buffer, self.hash);
+        Ok(Parcel { header: self.header, payload })
     }
 }

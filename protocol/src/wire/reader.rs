@@ -6,12 +6,14 @@ use super::WireError;
 use super::assembler::ParcelAssembler;
 use super::frame::{FRAME_HEAD_BYTES, Head, Kind, MAX_PLAN_BYTES};
 use super::writer::{ParcelFrame, PlanFrame};
+use crate::codec::BufferPool;
 use crate::message::{Hello, MAX_DESCRIPTION, Message};
 use crate::payload::MAX_DIMENSION;
 
 /// Decodes the bytes of one stream into messages.
 ///
-/// Holds at most one control frame and one payload of the expected dimension (or one plan). After an error the stream
+/// Holds at most one control frame and one payload of the expected dimension (or one plan). The memory of a parcel that
+/// nobody reads any more serves for the next one. After an error the stream
 /// is beyond repair: drop the reader with it.
 #[derive(Debug)]
 pub struct MessageReader {
@@ -21,6 +23,8 @@ pub struct MessageReader {
     body: Vec<u8>,
     chunk_left: usize,
     bulk: Option<Incoming>,
+    /// The buffer of the parcel before, for the next one.
+    pool: BufferPool,
 }
 
 /// Bulk data whose chunks are still arriving.
@@ -41,6 +45,7 @@ impl MessageReader {
             body: Vec::new(),
             chunk_left: 0,
             bulk: None,
+            pool: BufferPool::new(1),
         }
     }
 
@@ -94,12 +99,12 @@ impl MessageReader {
         let Some(incoming) = &mut self.bulk else {
             return Err(WireError::UnexpectedChunk);
         };
-        incoming.push(piece)?;
+        incoming.push(piece, &mut self.pool)?;
         if incoming.missing() == 0
             && self.chunk_left == 0
             && let Some(incoming) = self.bulk.take()
         {
-            messages.push(incoming.finish()?);
+            messages.push(incoming.finish(&mut self.pool)?);
         }
         Ok(())
     }
@@ -143,10 +148,10 @@ impl Incoming {
         }
     }
 
-    fn push(&mut self, piece: &[u8]) -> Result<(), WireError> {
+    fn push(&mut self, piece: &[u8], pool: &mut BufferPool) -> Result<(), WireError> {
         let missing = self.missing();
         match self {
-            Self::Parcel(assembler) => assembler.push(piece),
+            Self::Parcel(assembler) => assembler.push(piece, pool),
             Self::Plan { .. } if piece.len() > missing => {
                 Err(WireError::TooManyBytes { excess: piece.len() - missing })
             }
@@ -157,9 +162,9 @@ impl Incoming {
         }
     }
 
-    fn finish(self) -> Result<Message, WireError> {
+    fn finish(self, pool: &mut BufferPool) -> Result<Message, WireError> {
         match self {
-            Self::Parcel(assembler) => assembler.finish().map(Message::Parcel),
+            Self::Parcel(assembler) => assembler.finish(pool).map(Message::Parcel),
             Self::Plan { bytes, hash, .. } if *blake3::hash(&bytes).as_bytes() == hash => Ok(Message::PlanData(bytes)),
             Self::Plan { .. } => Err(WireError::PlanHash),
         }

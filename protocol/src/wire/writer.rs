@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::frame::{FRAME_HEAD_BYTES, Head, Kind, MAX_CHUNK_BYTES};
-use crate::message::{Codec, Message, ParcelHeader};
+use crate::codec::Codec;
+use crate::message::{Message, ParcelHeader};
 use crate::payload::Payload;
 
 /// A parcel header as it travels.
@@ -54,7 +55,7 @@ pub fn encode(message: Message) -> EncodedMessage {
         Message::Parcel(parcel) => {
             let frame = ParcelFrame {
                 header: parcel.header,
-                codec: Codec::F32,
+                codec: parcel.payload.codec(),
                 payload_bytes: parcel.payload.bytes().len() as u64,
                 hash: *parcel.payload.hash(),
             };

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod averaging;
+mod codecs;
 mod crashes;
 
 mod determinism;

@@ -1,0 +1,174 @@
+//! How a parcel's vector becomes bytes, without the swarm losing anything to rounding.
+//!
+//! A parcel's mass is *defined* as (w_m, w_m decode(u)): what the receiver adds is computed from the very bytes it got,
+//! and the sender subtracts exactly that from its numerator. Whatever a codec rounds away never leaves the sender, goes
+//! into its next parcel, and the sum of all x is conserved as well under `int8` as under `f32`.
+//!
+//! What is encoded is the ratio u = x / w, never the numerator: a small w would push a 16-bit float into its
+//! subnormals. All codecs here are stateless (each parcel can be read alone) and work on blocks of [`BLOCK`]
+//! coordinates:
+//!
+//! | codec | bytes per coordinate | largest error of a coordinate | rounding |
+//! | --- | --- | --- | --- |
+//! | [`F32`](Codec::F32) | 4 | none | |
+//! | [`F16`](Codec::F16) | 2 | 2^-11 of itself, 2^-25 below 2^-14 | to nearest, ties to even |
+//! | [`Bf16`](Codec::Bf16) | 2 | 2^-8 of itself | to nearest, ties to even |
+//! | [`Int8`](Codec::Int8) | 1 and 4 per block | 1/127 of the block's largest | stochastic: right on average |
+//!
+//! The length of an encoding follows from the dimension alone, so a receiver knows it before it allocates. A codec that
+//! sends differences to a public copy (Taheri, Mokhtari, Hassani, Pedarsani, ICML 2020) differs in that its parcels must
+//! be decoded in order: it would be another [`Codec`], whose kernels are given the link's copy beside the bytes.
+
+mod bfloat16;
+mod buffer_pool;
+mod dither;
+mod float16;
+mod float32;
+mod format;
+mod int8;
+mod kernel;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::payload::MAX_MAGNITUDE;
+
+pub(crate) use buffer_pool::BufferPool;
+pub(crate) use dither::Dither;
+pub(crate) use format::BLOCK;
+pub(crate) use kernel::{Absorbed, absorb, add, decode, emit, first_flaw, largest_of};
+
+/// How large the error of the ratio that a sender is left with may be, relative to the vector. See
+/// [`Codec::suited_to`].
+const LARGEST_LEFTOVER: f64 = 1.0 / 16.0;
+
+/// How the coordinates of a payload are encoded. The order is that of the numbers on the wire: add at the end.
+///
+/// ```
+/// use mingle_protocol::Codec;
+/// assert_eq!(Codec::F16.encoded_len(1000), 2000);
+/// assert_eq!(Codec::Int8.encoded_len(1000), 1000 + 4 * 4);
+/// assert_eq!("bf16".parse(), Ok(Codec::Bf16));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Codec {
+    /// Little-endian IEEE 754 binary32.
+    #[default]
+    F32,
+    /// Little-endian IEEE 754 binary16.
+    F16,
+    /// Little-endian bfloat16: the upper half of a binary32.
+    Bf16,
+    /// Blocks of 256 coordinates: a little-endian f32 scale, then one signed byte per coordinate, in units of the scale.
+    Int8,
+}
+
+impl Codec {
+    /// Every codec. A receiver accepts them all, whatever it sends itself.
+    pub const ALL: [Self; 4] = [Self::F32, Self::F16, Self::Bf16, Self::Int8];
+
+    /// Its name on command lines and in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+            Self::Int8 => "int8",
+        }
+    }
+
+    /// Its number on the wire.
+    pub const fn id(self) -> u8 {
+        self as u8
+    }
+
+    /// Bytes that `dimension` coordinates take: exactly, whatever they are.
+    pub const fn encoded_len(self, dimension: usize) -> usize {
+        let (head, width) = self.layout();
+        dimension * width + dimension.div_ceil(BLOCK) * head
+    }
+
+    /// Bytes in front of every block, and per coordinate.
+    const fn layout(self) -> (usize, usize) {
+        match self {
+            Self::F32 => (0, 4),
+            Self::F16 | Self::Bf16 => (0, 2),
+            Self::Int8 => (4, 1),
+        }
+    }
+
+    /// The fewest bytes that can be checked by themselves, and the coordinates they hold.
+    pub(crate) const fn unit(self) -> (usize, usize) {
+        match self.layout() {
+            (0, width) => (width, 1),
+            (head, width) => (head + BLOCK * width, BLOCK),
+        }
+    }
+
+    /// The largest error of a coordinate, relative to the largest one of its block; 0 when there is none.
+    fn relative_error(self) -> f64 {
+        match self {
+            Self::F32 => 0.0,
+            Self::F16 => 1.0 / 2048.0,
+            Self::Bf16 => 1.0 / 256.0,
+            Self::Int8 => 1.0 / 127.0,
+        }
+    }
+
+    /// This codec, or the next finer one that a parcel needs.
+    ///
+    /// Two things can make a codec too coarse. `largest` may lie outside its range: `F16` ends at 65504, and gives way
+    /// to `Bf16`, which is as short. And since rounding stays with the sender, a sender that parts with `sent` and keeps
+    /// little is left with a ratio whose error is `sent / kept` times the codec's: beyond [`LARGEST_LEFTOVER`] of the
+    /// vector it gives way to a finer codec, and to `F32` when nothing is kept at all.
+    pub(crate) fn suited_to(self, largest: f32, sent: f64, kept: f64) -> Self {
+        // Rounding up must not leave the range that receivers accept.
+        if largest > MAX_MAGNITUDE / 2.0 {
+            return Self::F32;
+        }
+        let finer = match self {
+            Self::F32 => return self,
+            Self::F16 if largest > float16::LARGEST => Self::Bf16,
+            Self::F16 => Self::F32,
+            Self::Bf16 | Self::Int8 if largest <= float16::LARGEST => Self::F16,
+            Self::Bf16 => Self::F32,
+            Self::Int8 => Self::Bf16,
+        };
+        let is_in_range = self != Self::F16 || largest <= float16::LARGEST;
+        if is_in_range && sent * self.relative_error() <= kept * LARGEST_LEFTOVER {
+            return self;
+        }
+        // A parcel that is out of range for F16 and too coarse in Bf16 ends at F32.
+        finer.suited_to(largest, sent, kept)
+    }
+}
+
+impl fmt::Display for Codec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Codec {
+    type Err = UnknownCodec;
+
+    fn from_str(name: &str) -> Result<Self, UnknownCodec> {
+        Self::ALL.into_iter().find(|codec| codec.name() == name).ok_or_else(|| UnknownCodec { name: name.to_owned() })
+    }
+}
+
+/// A name that no codec has.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{name:?} is no codec; there are f32, f16, bf16 and int8")]
+pub struct UnknownCodec {
+    /// The name given.
+    pub name: String,
+}
+
+#[cfg(test)]
+mod tests;

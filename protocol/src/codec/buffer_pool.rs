@@ -1,0 +1,82 @@
+//! Buffers that come back when nobody reads them any more.
+
+use std::sync::Arc;
+
+/// A few shared buffers, handed out again once theirs is the only reference.
+///
+/// A parcel's bytes are shared by every outbox and every frame under way. Whoever made them keeps one more reference
+/// here, and when it is the last one the next parcel is written in place: in steady state nothing is allocated, and no
+/// page of a fresh buffer has to be mapped.
+#[derive(Debug)]
+pub(crate) struct BufferPool {
+    /// Oldest first.
+    buffers: Vec<Arc<[u8]>>,
+    capacity: usize,
+}
+
+impl BufferPool {
+    /// A pool that remembers `capacity` buffers, at least one.
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self { buffers: Vec::new(), capacity: capacity.max(1) }
+    }
+
+    /// A buffer of `bytes` bytes of any content that nobody else has, if there is one.
+    pub(crate) fn reuse(&mut self, bytes: usize) -> Option<Arc<[u8]>> {
+        let is_free = |buffer: &mut Arc<[u8]>| buffer.len() == bytes && Arc::get_mut(buffer).is_some();
+        let free = self.buffers.iter_mut().position(is_free)?;
+        Some(self.buffers.remove(free))
+    }
+
+    /// The same, or a new one.
+    pub(crate) fn take(&mut self, bytes: usize) -> Arc<[u8]> {
+        self.reuse(bytes).unwrap_or_else(|| zeroed(bytes))
+    }
+
+    /// Remembers a buffer for later, and forgets the oldest if there are too many.
+    pub(crate) fn put(&mut self, buffer: Arc<[u8]>) {
+        if self.buffers.len() >= self.capacity {
+            self.buffers.remove(0);
+        }
+        self.buffers.push(buffer);
+    }
+}
+
+/// Copies start empty: a shared buffer would never come back to either.
+impl Clone for BufferPool {
+    fn clone(&self) -> Self {
+        Self::new(self.capacity)
+    }
+}
+
+/// A new buffer.
+pub(crate) fn zeroed(bytes: usize) -> Arc<[u8]> {
+    std::iter::repeat_n(0, bytes).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_buffer_comes_back_once_its_last_reader_is_gone() {
+        let mut pool = BufferPool::new(2);
+        let buffer = pool.take(100);
+        let address = buffer.as_ptr();
+        pool.put(Arc::clone(&buffer));
+        assert_eq!(pool.reuse(100), None, "it is being read");
+        drop(buffer);
+        assert_eq!(pool.reuse(99), None, "it has another length");
+        assert_eq!(pool.reuse(100).unwrap().as_ptr(), address);
+        assert_eq!(pool.reuse(100), None, "it is out again");
+    }
+
+    #[test]
+    fn no_more_buffers_are_kept_than_were_asked_for() {
+        let mut pool = BufferPool::new(2);
+        let buffers: Vec<_> = (0..5).map(|_| zeroed(8)).collect();
+        buffers.iter().cloned().for_each(|buffer| pool.put(buffer));
+        let kept: Vec<bool> = buffers.iter().map(|buffer| Arc::strong_count(buffer) == 2).collect();
+        assert_eq!(kept, [false, false, false, true, true]);
+    }
+}

@@ -1,0 +1,288 @@
+//! The loops that touch every coordinate: each reads and writes its vectors once.
+//!
+//! A block at a time is decoded, used and left behind in the innermost cache. Sums and maxima are kept per place in the
+//! block and put together at the end, so their bits depend neither on the width of the machine's vectors nor on threads.
+
+use std::marker::PhantomData;
+
+use pulp::{Arch, Simd, WithSimd};
+
+use super::bfloat16::Bfloat16;
+use super::float16::Float16;
+use super::float32::Float32;
+use super::format::{BLOCK, Format, MOST_BLOCK_BYTES};
+use super::int8::Int8;
+use super::{Codec, Dither};
+
+/// Coordinates between two points at which partial sums move to f64: a multiple of [`BLOCK`], and few enough that each
+/// of its [`BLOCK`] partial sums has only 64 terms.
+const STRETCH: usize = 64 * BLOCK;
+
+/// Runs a kernel with the format of a codec.
+macro_rules! with_format {
+    ($codec:expr, $kernel:ident($($argument:expr),*)) => {
+        match $codec {
+            Codec::F32 => $kernel::<Float32>($($argument),*),
+            Codec::F16 => $kernel::<Float16>($($argument),*),
+            Codec::Bf16 => $kernel::<Bfloat16>($($argument),*),
+            Codec::Int8 => $kernel::<Int8>($($argument),*),
+        }
+    };
+}
+
+/// What a pass over numerator and parcel found.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Absorbed {
+    /// Squared distance of the parcel from the ratio that the numerator had.
+    pub(crate) apart: f64,
+    /// The square of that ratio.
+    pub(crate) own: f64,
+    /// The largest magnitude in the numerator now; not finite when one of its coordinates is not.
+    pub(crate) largest: f32,
+}
+
+/// `numerator += weight * decode(bytes)`, measuring the distance from `numerator * inverse` as it was before.
+pub(crate) fn absorb(codec: Codec, numerator: &mut [f32], bytes: &[u8], weight: f32, inverse: f32) -> Absorbed {
+    with_format!(codec, absorb_as(numerator, bytes, weight, inverse))
+}
+
+/// Writes `numerator * inverse` to `bytes` and takes `weight` times what they say out of the numerator. Returns the
+/// largest magnitude left in it. `bytes` that are written are handed to `seen` while they are in the cache.
+pub(crate) fn emit(
+    codec: Codec,
+    numerator: &mut [f32],
+    bytes: &mut [u8],
+    (weight, inverse): (f32, f32),
+    dither: &mut Dither,
+    seen: impl FnMut(&[u8]),
+) -> f32 {
+    with_format!(codec, emit_as(numerator, bytes, (weight, inverse), dither, seen))
+}
+
+/// `numerator += scale * delta`. Returns the largest magnitude in the numerator.
+pub(crate) fn add(numerator: &mut [f32], scale: f32, delta: &[f32]) -> f32 {
+    let mut largest = [0; BLOCK];
+    let (blocks, rest) = numerator.as_chunks_mut();
+    let (deltas, last) = delta.as_chunks();
+    for (x, delta) in blocks.iter_mut().zip(deltas) {
+        add_block(x, scale, delta, &mut largest);
+    }
+    let (mut x, delta) = (padded(rest), padded(last));
+    add_block(&mut x, scale, &delta, &mut largest);
+    rest.copy_from_slice(&x[..rest.len()]);
+    magnitude(&largest)
+}
+
+/// Writes what `bytes` say to `values`.
+pub(crate) fn decode(codec: Codec, bytes: &[u8], values: &mut [f32]) {
+    with_format!(codec, decode_as(bytes, values));
+}
+
+/// The first coordinate of the first unit of `bytes` that is not finite or too large, if any. `bytes` are whole units.
+pub(crate) fn first_flaw(codec: Codec, bytes: &[u8]) -> Option<usize> {
+    with_format!(codec, first_flaw_as(bytes, codec.unit()))
+}
+
+/// The largest magnitude; not finite when a value is not.
+pub(crate) fn largest_of(values: &[f32]) -> f32 {
+    let (blocks, rest) = values.as_chunks();
+    blocks.iter().map(largest_of_block).fold(largest_of_block(&padded(rest)), larger)
+}
+
+/// The largest magnitude; not finite when a value is not.
+#[inline(always)]
+pub(super) fn largest_of_block(values: &[f32; BLOCK]) -> f32 {
+    const LANES: usize = 32;
+    let mut largest = [0; LANES];
+    for row in values.as_chunks::<LANES>().0 {
+        for lane in 0..LANES {
+            largest[lane] = largest[lane].max(magnitude_bits(row[lane]));
+        }
+    }
+    magnitude(&largest)
+}
+
+/// An absorption, as work that is compiled once for every kind of vector unit. Wider vectors do the same operations on
+/// more coordinates at a time, none of them fused, so the result is the same to the bit.
+struct Absorb<'a, F> {
+    numerator: &'a mut [f32],
+    bytes: &'a [u8],
+    weight: f32,
+    inverse: f32,
+    format: PhantomData<F>,
+}
+
+fn absorb_as<F: Format>(numerator: &mut [f32], bytes: &[u8], weight: f32, inverse: f32) -> Absorbed {
+    Arch::new().dispatch(Absorb::<F> { numerator, bytes, weight, inverse, format: PhantomData })
+}
+
+impl<F: Format> WithSimd for Absorb<'_, F> {
+    type Output = Absorbed;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> Absorbed {
+        let mut found = Absorbed::default();
+        let mut sums = Sums { apart: [0.0; BLOCK], own: [0.0; BLOCK], largest: [0; BLOCK] };
+        let mut values = [0.0; BLOCK];
+        for (x, bytes) in self.numerator.chunks_mut(STRETCH).zip(self.bytes.chunks(stretch_bytes::<F>())) {
+            let (blocks, rest) = x.as_chunks_mut();
+            let mut encoded = bytes.chunks(F::BLOCK_BYTES);
+            for (x, bytes) in blocks.iter_mut().zip(&mut encoded) {
+                F::decode(bytes, &mut values);
+                sums.absorb(x, &values, self.weight, self.inverse);
+            }
+            if let Some(bytes) = encoded.next() {
+                values = [0.0; BLOCK];
+                F::decode(bytes, &mut values);
+                let mut x = padded(rest);
+                sums.absorb(&mut x, &values, self.weight, self.inverse);
+                rest.copy_from_slice(&x[..rest.len()]);
+            }
+            found.apart += take_sum(&mut sums.apart);
+            found.own += take_sum(&mut sums.own);
+        }
+        found.largest = magnitude(&sums.largest);
+        found
+    }
+}
+
+/// Partial sums of an absorption, one per place in a block.
+struct Sums {
+    apart: [f32; BLOCK],
+    own: [f32; BLOCK],
+    largest: [i32; BLOCK],
+}
+
+impl Sums {
+    #[inline(always)]
+    fn absorb(&mut self, x: &mut [f32; BLOCK], values: &[f32; BLOCK], weight: f32, inverse: f32) {
+        for i in 0..BLOCK {
+            let ratio = x[i] * inverse;
+            let difference = values[i] - ratio;
+            self.apart[i] += difference * difference;
+            self.own[i] += ratio * ratio;
+            x[i] += weight * values[i];
+            self.largest[i] = self.largest[i].max(magnitude_bits(x[i]));
+        }
+    }
+}
+
+/// An emission, likewise.
+struct Emit<'a, F, Seen> {
+    numerator: &'a mut [f32],
+    bytes: &'a mut [u8],
+    weight: f32,
+    inverse: f32,
+    dither: &'a mut Dither,
+    seen: Seen,
+    format: PhantomData<F>,
+}
+
+fn emit_as<F: Format>(
+    numerator: &mut [f32],
+    bytes: &mut [u8],
+    (weight, inverse): (f32, f32),
+    dither: &mut Dither,
+    seen: impl FnMut(&[u8]),
+) -> f32 {
+    Arch::new().dispatch(Emit::<F, _> { numerator, bytes, weight, inverse, dither, seen, format: PhantomData })
+}
+
+impl<F: Format, Seen: FnMut(&[u8])> WithSimd for Emit<'_, F, Seen> {
+    type Output = f32;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, _: S) -> f32 {
+        let scales = (self.weight, self.inverse);
+        let mut largest = [0; BLOCK];
+        for (x, bytes) in self.numerator.chunks_mut(STRETCH).zip(self.bytes.chunks_mut(stretch_bytes::<F>())) {
+            let (blocks, rest) = x.as_chunks_mut();
+            let mut encoded = bytes.chunks_mut(F::BLOCK_BYTES);
+            for (x, bytes) in blocks.iter_mut().zip(&mut encoded) {
+                emit_block::<F>(x, bytes, scales, self.dither, &mut largest);
+            }
+            if let Some(bytes) = encoded.next() {
+                let (mut x, mut whole) = (padded(rest), [0; MOST_BLOCK_BYTES]);
+                emit_block::<F>(&mut x, &mut whole[..F::BLOCK_BYTES], scales, self.dither, &mut largest);
+                rest.copy_from_slice(&x[..rest.len()]);
+                bytes.copy_from_slice(&whole[..bytes.len()]);
+            }
+            (self.seen)(bytes);
+        }
+        magnitude(&largest)
+    }
+}
+
+#[inline(always)]
+fn emit_block<F: Format>(
+    x: &mut [f32; BLOCK],
+    bytes: &mut [u8],
+    (weight, inverse): (f32, f32),
+    dither: &mut Dither,
+    largest: &mut [i32; BLOCK],
+) {
+    let mut values = [0.0; BLOCK];
+    for (value, x) in values.iter_mut().zip(&*x) {
+        *value = x * inverse;
+    }
+    F::encode(&mut values, bytes, dither);
+    for i in 0..BLOCK {
+        x[i] -= weight * values[i];
+        largest[i] = largest[i].max(magnitude_bits(x[i]));
+    }
+}
+
+fn decode_as<F: Format>(bytes: &[u8], values: &mut [f32]) {
+    for (values, bytes) in values.chunks_mut(BLOCK).zip(bytes.chunks(F::BLOCK_BYTES)) {
+        let mut block = [0.0; BLOCK];
+        F::decode(bytes, &mut block);
+        values.copy_from_slice(&block[..values.len()]);
+    }
+}
+
+fn first_flaw_as<F: Format>(bytes: &[u8], (unit_bytes, unit): (usize, usize)) -> Option<usize> {
+    let block = bytes.chunks(F::BLOCK_BYTES).position(|bytes| !F::is_sound(bytes))?;
+    let flawed = bytes.chunks(F::BLOCK_BYTES).nth(block)?;
+    let offset = flawed.chunks(unit_bytes).position(|bytes| !F::is_sound(bytes))?;
+    Some(block * BLOCK + offset * unit)
+}
+
+#[inline(always)]
+fn add_block(x: &mut [f32; BLOCK], scale: f32, delta: &[f32; BLOCK], largest: &mut [i32; BLOCK]) {
+    for i in 0..BLOCK {
+        x[i] += scale * delta[i];
+        largest[i] = largest[i].max(magnitude_bits(x[i]));
+    }
+}
+
+/// A short last block, filled up with zeros.
+fn padded(rest: &[f32]) -> [f32; BLOCK] {
+    let mut block = [0.0; BLOCK];
+    block[..rest.len()].copy_from_slice(rest);
+    block
+}
+
+/// The bits of |value|: as integers they are in the order of the magnitudes, with NaN above infinity.
+#[inline(always)]
+fn magnitude_bits(value: f32) -> i32 {
+    value.abs().to_bits().cast_signed()
+}
+
+#[inline(always)]
+fn magnitude(bits: &[i32]) -> f32 {
+    f32::from_bits(bits.iter().fold(0, |largest, &bits| largest.max(bits)).cast_unsigned())
+}
+
+fn larger(a: f32, b: f32) -> f32 {
+    magnitude(&[magnitude_bits(a), magnitude_bits(b)])
+}
+
+/// Bytes that a stretch takes.
+const fn stretch_bytes<F: Format>() -> usize {
+    STRETCH / BLOCK * F::BLOCK_BYTES
+}
+
+/// The total, in a fixed order; the partial sums begin again at zero.
+fn take_sum(partial: &mut [f32; BLOCK]) -> f64 {
+    std::mem::replace(partial, [0.0; BLOCK]).iter().map(|&sum| f64::from(sum)).sum()
+}

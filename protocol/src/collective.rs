@@ -1,0 +1,88 @@
+//! Averages, tables and extrema over the planned links: what algorithms other than push-sum SGD are built on.
+//!
+//! Four collectives, each a small state machine without clock, network or threads. None of them needs a server, a
+//! spanning tree or more than the plan's own links.
+//!
+//! | Need | Collective | Result |
+//! | --- | --- | --- |
+//! | one mean of vectors | [`Average`] | within an error that shrinks with the rounds |
+//! | means inside an algorithm that converges | [`TrackingAverage`] | exact in the limit, for any number of rounds |
+//! | a small row from everybody | [`Table`] | the same bits everywhere |
+//! | the largest or smallest number, and whose | [`Extremum`] | the same bits everywhere |
+//! | a state that all compute alike | [`Replicated`] on a [`Table`] | the same bits everywhere |
+//!
+//! **Driving one.** A [`Collective`] is fed with [`handle`](Collective::handle) and emptied with
+//! [`poll`](Collective::poll) until it is [complete](Collective::is_complete). It asks of its links that every message
+//! arrives once and in order, as on a stream. [`Courier`] makes that true of links that lose, repeat and reorder.
+//!
+//! **Determinism.** What a node computes depends on the plan and on everybody's inputs, never on the order in which
+//! messages arrive: contributions are put in the order of the nodes' ids before they are added.
+//!
+//! **Never decide by an average.** Two nodes' averages differ in their last bits. A decision or a seed that all must
+//! share comes from a [`Table`], from which each computes it alone.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use mingle_protocol::collective::{Average, Collective};
+//! use mingle_protocol::{NodeId, Schedule, Step};
+//!
+//! let (a, b) = (NodeId(0), NodeId(1));
+//! let step = Step { keep: vec![0.5, 0.5], links: vec![(a, b, 0.5), (b, a, 0.5)] };
+//! let plan = Arc::new(Schedule::new(2, &[step], 0)?);
+//! let mut nodes = [Average::new(Arc::clone(&plan), a, &[0.0], 1)?, Average::new(plan, b, &[8.0], 1)?];
+//! while !nodes.iter().all(Collective::is_complete) {
+//!     for from in [a, b] {
+//!         while let Some((to, message)) = nodes[from.index()].poll() {
+//!             nodes[to.index()].handle(from, message)?;
+//!         }
+//!     }
+//! }
+//! assert_eq!(nodes.map(|node| node.result().unwrap()), [vec![4.0], vec![4.0]]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod average;
+mod courier;
+mod extremum;
+mod fault;
+mod mixing;
+mod replicated;
+mod rounds;
+mod table;
+mod tracking_average;
+mod wire;
+
+pub use average::Average;
+pub use courier::{Courier, Frame};
+pub use extremum::{Best, Direction, Extremum};
+pub use fault::{CollectiveError, CollectiveFault};
+pub use mixing::Share;
+pub use replicated::Replicated;
+pub use rounds::{TRACKING_CONTRACTION, diameter, rounds_to_contract, tracking_rounds};
+pub use table::{MAX_ROW_BYTES, Row, Rows, Table};
+pub use tracking_average::TrackingAverage;
+pub use wire::{Encoding, MAX_ROWS_BYTES, MessageError, SizeLimits};
+
+use crate::schedule::NodeId;
+
+/// A state machine that exchanges messages along the links of a plan.
+pub trait Collective {
+    /// What it sends.
+    type Message: Clone;
+
+    /// The next message to send, if any: call it until there is none, at the start and after every
+    /// [`handle`](Self::handle).
+    fn poll(&mut self) -> Option<(NodeId, Self::Message)>;
+
+    /// Takes a message that arrived. A message that was here before changes nothing.
+    ///
+    /// # Errors
+    /// [`CollectiveFault`] when no sound neighbour would send it; nothing has changed then.
+    fn handle(&mut self, from: NodeId, message: Self::Message) -> Result<(), CollectiveFault>;
+
+    /// Whether the result is there. What it still has to send goes on being [polled](Self::poll) for: others need it.
+    fn is_complete(&self) -> bool;
+}
+
+#[cfg(test)]
+mod tests;

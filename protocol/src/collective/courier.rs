@@ -1,0 +1,165 @@
+//! Exactly once and in order over links that lose, repeat and reorder.
+//!
+//! Every message on a directed link is numbered 1, 2, 3, ... and kept until the receiver has said that it has it. The
+//! receiver hands on message k + 1 only after k, so what the collective behind it does is the same, to the bit, as over a
+//! link without faults; it is only later.
+//!
+//! The courier has no clock: after a reconnect, and every so often while [`is_owed`](Courier::is_owed), the host calls
+//! [`resend`](Courier::resend).
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{Collective, CollectiveFault};
+use crate::schedule::NodeId;
+
+/// Messages beyond the next one due that are kept until the gap before them is closed; more are dropped and come again.
+const MOST_EARLY: u64 = 64;
+
+/// A message in its envelope, or an acknowledgement alone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Frame<M> {
+    /// All of the receiver's messages up to this number have arrived at the sender.
+    pub acknowledged: u64,
+    /// The message and its number on this link, from 1.
+    pub message: Option<(u64, M)>,
+}
+
+/// A collective whose messages are numbered, acknowledged and sent again.
+#[derive(Clone, Debug)]
+pub struct Courier<C: Collective> {
+    collective: C,
+    links: BTreeMap<NodeId, Link<C::Message>>,
+    ready: VecDeque<(NodeId, u64)>,
+}
+
+/// Both directions between this node and one other.
+#[derive(Clone, Debug)]
+struct Link<M> {
+    /// Not known to have arrived: numbers `acknowledged + 1 ..`.
+    outbox: VecDeque<M>,
+    /// Up to this number, ours have arrived there.
+    acknowledged: u64,
+    /// Up to this number, theirs have arrived here.
+    received: u64,
+    /// Theirs beyond the next one due.
+    early: BTreeMap<u64, M>,
+    owes_acknowledgement: bool,
+}
+
+impl<M> Link<M> {
+    fn new() -> Self {
+        Self {
+            outbox: VecDeque::new(),
+            acknowledged: 0,
+            received: 0,
+            early: BTreeMap::new(),
+            owes_acknowledgement: false,
+        }
+    }
+}
+
+impl<C: Collective> Courier<C> {
+    /// Serves `collective`.
+    pub fn new(collective: C) -> Self {
+        Self { collective, links: BTreeMap::new(), ready: VecDeque::new() }
+    }
+
+    /// What it serves.
+    pub fn collective(&self) -> &C {
+        &self.collective
+    }
+
+    /// What it serves, to give it the next input.
+    pub fn collective_mut(&mut self) -> &mut C {
+        &mut self.collective
+    }
+
+    /// The next frame to send, if any: call it until there is none, at the start and after everything else.
+    pub fn poll(&mut self) -> Option<(NodeId, Frame<C::Message>)> {
+        while let Some((to, message)) = self.collective.poll() {
+            let link = self.links.entry(to).or_insert_with(Link::new);
+            link.outbox.push_back(message);
+            let number = link.acknowledged + link.outbox.len() as u64;
+            self.ready.push_back((to, number));
+        }
+        while let Some((to, number)) = self.ready.pop_front() {
+            if let Some(frame) = self.links.get_mut(&to).and_then(|link| link.frame(number)) {
+                return Some((to, frame));
+            }
+        }
+        let (to, link) = self.links.iter_mut().find(|(_, link)| link.owes_acknowledgement)?;
+        link.owes_acknowledgement = false;
+        Some((*to, Frame { acknowledged: link.received, message: None }))
+    }
+
+    /// Takes a frame that arrived, whenever and how often it does.
+    ///
+    /// # Errors
+    /// [`CollectiveFault`] when no sound neighbour would send it.
+    pub fn handle(&mut self, from: NodeId, frame: Frame<C::Message>) -> Result<(), CollectiveFault> {
+        let link = self.links.entry(from).or_insert_with(Link::new);
+        link.acknowledge(frame.acknowledged)?;
+        let Some((number, message)) = frame.message else {
+            return Ok(());
+        };
+        link.owes_acknowledgement = true;
+        if number <= link.received || number > link.received + MOST_EARLY {
+            return Ok(());
+        }
+        link.early.insert(number, message);
+        while let Some(link) = self.links.get_mut(&from)
+            && let Some(message) = link.early.remove(&(link.received + 1))
+        {
+            link.received += 1;
+            self.collective.handle(from, message)?;
+        }
+        Ok(())
+    }
+
+    /// Sends everything again that is not known to have arrived.
+    pub fn resend(&mut self) {
+        self.ready.clear();
+        for (to, link) in &self.links {
+            let numbers = (1..=link.outbox.len() as u64).map(|place| link.acknowledged + place);
+            self.ready.extend(numbers.map(|number| (*to, number)));
+        }
+    }
+
+    /// Whether something that was sent is not known to have arrived.
+    pub fn is_owed(&self) -> bool {
+        self.links.values().any(|link| !link.outbox.is_empty())
+    }
+
+    /// Messages to `to` that are not known to have arrived, with their numbers.
+    #[cfg(test)]
+    pub(super) fn outstanding(&self, to: NodeId) -> impl Iterator<Item = (u64, &C::Message)> {
+        self.links.get(&to).into_iter().flat_map(|link| (link.acknowledged + 1..).zip(&link.outbox))
+    }
+
+    /// Up to which number messages of `from` have been handed on.
+    #[cfg(test)]
+    pub(super) fn received(&self, from: NodeId) -> u64 {
+        self.links.get(&from).map_or(0, |link| link.received)
+    }
+}
+
+impl<M: Clone> Link<M> {
+    /// The frame of message `number`, unless it has arrived by now.
+    fn frame(&mut self, number: u64) -> Option<Frame<M>> {
+        let place = number.checked_sub(self.acknowledged + 1)?;
+        let message = self.outbox.get(usize::try_from(place).ok()?)?.clone();
+        self.owes_acknowledgement = false;
+        Some(Frame { acknowledged: self.received, message: Some((number, message)) })
+    }
+
+    fn acknowledge(&mut self, number: u64) -> Result<(), CollectiveFault> {
+        if number > self.acknowledged + self.outbox.len() as u64 {
+            return Err(CollectiveFault::ImpossibleAck);
+        }
+        while self.acknowledged < number {
+            self.outbox.pop_front();
+            self.acknowledged += 1;
+        }
+        Ok(())
+    }
+}

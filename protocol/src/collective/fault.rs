@@ -1,0 +1,115 @@
+//! What can be wrong with a collective's arguments and with its messages.
+
+use thiserror::Error;
+
+use super::mixing::LARGEST_INPUT;
+use super::table::MAX_ROW_BYTES;
+use crate::payload::MAX_DIMENSION;
+use crate::schedule::NodeId;
+
+/// Why a collective cannot be made or go on as asked.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum CollectiveError {
+    /// The node is not in the plan.
+    #[error("node {id} is not in the plan, which has nodes 0..{nodes}")]
+    NotInPlan {
+        /// The node given.
+        id: NodeId,
+        /// Nodes in the plan.
+        nodes: usize,
+    },
+    /// There is nothing to combine, or too much.
+    #[error("a vector of {dimension} values cannot be combined; give 1 to {MAX_DIMENSION}")]
+    Dimension {
+        /// How many there are.
+        dimension: usize,
+    },
+    /// A later input differs in length from the first.
+    #[error("{got} values are given where there were {expected} before")]
+    DimensionChanged {
+        /// Values given now.
+        got: usize,
+        /// Values of the first input.
+        expected: usize,
+    },
+    /// An input that is not a number, infinite or absurdly large.
+    #[error("value {index} is {value}; give finite numbers up to {LARGEST_INPUT:e} in magnitude")]
+    NotFinite {
+        /// Which value.
+        index: usize,
+        /// What it is.
+        value: f64,
+    },
+    /// A collective without rounds.
+    #[error("no rounds are asked for; one at least is needed to hear of anybody")]
+    NoRounds,
+    /// The next input came before the result of the one before.
+    #[error("iteration {iteration} is not complete; begin the next one after its result")]
+    NotComplete {
+        /// The iteration under way.
+        iteration: u64,
+    },
+    /// A row that is too long.
+    #[error("a row of {bytes} bytes is too long; rows have up to {MAX_ROW_BYTES}")]
+    RowTooLong {
+        /// Its length.
+        bytes: usize,
+    },
+    /// A version out of order.
+    #[error("version {version} cannot follow version {latest}; versions of a row rise")]
+    Version {
+        /// The version given.
+        version: u64,
+        /// The one before.
+        latest: u64,
+    },
+    /// No averaging matrix has this second eigenvalue.
+    #[error("{value} is no second eigenvalue of a plan that mixes; it has to be at least 0 and less than 1")]
+    SecondEigenvalue {
+        /// The value given.
+        value: f64,
+    },
+    /// An error that cannot be asked for.
+    #[error("a remaining error of {value} cannot be reached; give a number between 0 and 1, both excluded")]
+    Contraction {
+        /// The value given.
+        value: f64,
+    },
+}
+
+/// What is wrong with a message: no sound neighbour would have sent it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CollectiveFault {
+    /// The plan has no link from there to here, or not in that round.
+    #[error("the plan has no link from the sender in this round")]
+    NoSuchLink,
+    /// The round is beyond the next one due from that sender: one before it is missing.
+    #[error("a message is missing before this one; the link must lose nothing, or be served by a courier")]
+    Gap,
+    /// The sender is further ahead than it could be without hearing from here.
+    #[error("the sender is further ahead than anybody can be")]
+    TooFarAhead,
+    /// The number of values differs.
+    #[error("the message has another number of values")]
+    WrongDimension,
+    /// A value is not a number, infinite or larger than all inputs together.
+    #[error("a value is not finite, or larger than all inputs together could be")]
+    NotFinite,
+    /// More mass than there is.
+    #[error("the message carries more mass than there is")]
+    ImpossibleMass,
+    /// A row of a node that does not exist, or one's own that one never made.
+    #[error("a row belongs to a node that does not exist or did not make it")]
+    NotItsRow,
+    /// Two rows of one node and version that differ.
+    #[error("a row differs from the one of the same node and version that is here")]
+    Contradiction,
+    /// A row, or a list of them, beyond its limit.
+    #[error("a row or the number of rows is beyond the limit")]
+    TooLong,
+    /// The message acknowledges what was never sent.
+    #[error("the frame acknowledges what was never sent")]
+    ImpossibleAck,
+}

@@ -1,0 +1,108 @@
+use proptest::prelude::*;
+
+use crate::collective::*;
+use crate::{Mass, NodeId};
+
+const LIMITS: SizeLimits = SizeLimits { nodes: 9, dimension: 3 };
+
+fn shares() -> impl Strategy<Value = Share> {
+    let values = prop::collection::vec(-1e300..1e300, 3);
+    (any::<u64>(), any::<u64>(), values).prop_map(|(round, mass, values)| {
+        let mass = Mass::from_units(mass);
+        Share { round, mass, values }
+    })
+}
+
+fn bests() -> impl Strategy<Value = Best> {
+    let values = prop::collection::vec((-1e300..1e300, (0_u32..9).prop_map(NodeId)), 3);
+    (any::<u64>(), values).prop_map(|(round, values)| Best { round, values })
+}
+
+fn rows() -> impl Strategy<Value = Rows> {
+    let row = (0_u32..9, any::<u64>(), prop::collection::vec(any::<u8>(), 0..300))
+        .prop_map(|(id, version, payload)| Row { id: NodeId(id), version, payload: payload.into() });
+    prop::collection::vec(row, 0..6).prop_map(Rows)
+}
+
+fn framed<M: std::fmt::Debug>(messages: impl Strategy<Value = M>) -> impl Strategy<Value = Frame<M>> {
+    (any::<u64>(), proptest::option::of((1..u64::MAX, messages)))
+        .prop_map(|(acknowledged, message)| Frame { acknowledged, message })
+}
+
+/// What comes back is what went in, and no beginning of it is anything.
+fn check_round_trip<M: Encoding + PartialEq + std::fmt::Debug>(message: &M) -> Result<(), TestCaseError> {
+    let bytes = message.encode();
+    let decoded = M::decode(&bytes, &LIMITS);
+    prop_assert_eq!(decoded.as_ref(), Ok(message));
+    prop_assert_eq!(decoded.unwrap().encode(), bytes);
+    Ok(())
+}
+
+fn check_cut<M: Encoding + std::fmt::Debug>(message: &M) -> Result<(), TestCaseError> {
+    let bytes = message.encode();
+    for end in 0..bytes.len() {
+        prop_assert!(M::decode(&bytes[..end], &LIMITS).is_err(), "cut at {}", end);
+    }
+    prop_assert!(M::decode(&[&bytes[..], &[0]].concat(), &LIMITS).is_err(), "a byte too many");
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn what_goes_in_comes_out(share in framed(shares()), best in framed(bests()), rows in framed(rows())) {
+        check_round_trip(&share)?;
+        check_round_trip(&best)?;
+        check_round_trip(&rows)?;
+    }
+
+    #[test]
+    fn vectors_that_are_cut_or_run_on_are_refused(share in shares(), best in bests()) {
+        check_cut(&share)?;
+        check_cut(&best)?;
+    }
+
+    #[test]
+    fn arbitrary_bytes_are_refused_or_within_the_limits(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
+        if let Ok(share) = Share::decode(&bytes, &LIMITS) {
+            prop_assert!(share.values.len() == 3 && share.values.iter().all(|value| value.is_finite()));
+        }
+        if let Ok(best) = Best::decode(&bytes, &LIMITS) {
+            prop_assert!(best.values.iter().all(|(value, owner)| value.is_finite() && owner.index() < 9));
+        }
+        if let Ok(rows) = Rows::decode(&bytes, &LIMITS) {
+            prop_assert!(rows.0.iter().all(|row| row.id.index() < 9));
+        }
+        let _ = Frame::<Rows>::decode(&bytes, &LIMITS);
+    }
+}
+
+#[test]
+fn what_is_beyond_a_limit_is_named() {
+    let share = |values: Vec<f64>| Share { round: 1, mass: Mass::ONE, values }.encode();
+    assert_eq!(Share::decode(&share(vec![0.0; 4]), &LIMITS), Err(MessageError::Length { bytes: 32, expected: 24 }));
+    let bad = share(vec![0.0, f64::NAN, 0.0]);
+    assert_eq!(Share::decode(&bad, &LIMITS), Err(MessageError::NotFinite { index: 1 }));
+    assert_eq!(Share::decode(&[0xff; 4], &LIMITS), Err(MessageError::Head));
+
+    let row =
+        |id, payload: usize| Rows(vec![Row { id: NodeId(id), version: 1, payload: vec![0; payload].into() }]).encode();
+    assert_eq!(Rows::decode(&row(9, 1), &LIMITS), Err(MessageError::UnknownNode { id: NodeId(9), nodes: 9 }));
+    let bytes = MAX_ROW_BYTES + 1;
+    assert_eq!(Rows::decode(&row(0, bytes), &LIMITS), Err(MessageError::TooLong { bytes }));
+    let bytes = MAX_ROWS_BYTES + 1;
+    assert_eq!(Rows::decode(&vec![0; bytes], &LIMITS), Err(MessageError::TooLong { bytes }));
+    let cut = row(0, 100);
+    assert_eq!(Rows::decode(&cut[..cut.len() - 1], &LIMITS), Err(MessageError::Length { bytes: 99, expected: 100 }));
+
+    // An acknowledgement with something behind it, and a message with the number 0.
+    assert_eq!(Frame::<Rows>::decode(&[5, 0, 1], &LIMITS), Err(MessageError::Frame { bytes: 1 }));
+    assert_eq!(Frame::<Rows>::decode(&[5, 1, 0], &LIMITS), Err(MessageError::Frame { bytes: 0 }));
+}
+
+#[test]
+fn an_acknowledgement_of_what_was_never_sent_is_refused() {
+    let plan = crate::Schedule::new(1, &[crate::Step { keep: vec![1.0], links: vec![] }], 0).unwrap();
+    let mut courier = Courier::new(Table::new(&plan, NodeId(0)).unwrap());
+    let frame = Frame { acknowledged: 1, message: None };
+    assert_eq!(courier.handle(NodeId(0), frame), Err(CollectiveFault::ImpossibleAck));
+}

@@ -1,0 +1,217 @@
+//! Messages of the collectives as bytes.
+//!
+//! ```text
+//!   share    round, mass (varints)   values: f64 LE each
+//!   best     round (varint)          values: f64 LE and owner u32 LE each
+//!   rows     id, version (varints)   payload: length (varint) and bytes       again and again to the end
+//!   frame    acknowledged, number or nothing (varints)                        the message, if it has a number
+//! ```
+//!
+//! Nothing is decoded without knowing how long it may be: vectors have the dimension that the receiver expects, which is
+//! compared before anything is allocated, and rows fit into one control frame of the [wire](crate::wire).
+
+use serde::Deserialize;
+use thiserror::Error;
+
+use super::courier::Frame;
+use super::extremum::Best;
+use super::mixing::Share;
+use super::table::{MAX_ROW_BYTES, Row, Rows};
+use crate::mass::Mass;
+use crate::schedule::NodeId;
+
+/// Longest encoding of a message of rows.
+pub const MAX_ROWS_BYTES: usize = 48 * 1024;
+const OWNED_BYTES: usize = 12;
+
+/// What a receiver expects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizeLimits {
+    /// Nodes in the plan: every id is below.
+    pub nodes: usize,
+    /// Values in a share or in a list of extrema, exactly; of no importance for rows.
+    pub dimension: usize,
+}
+
+/// A message that has an encoding.
+///
+/// ```
+/// use mingle_protocol::collective::{Encoding, MessageError, Share, SizeLimits};
+/// use mingle_protocol::Mass;
+/// let share = Share { round: 3, mass: Mass::ONE, values: vec![0.5, -1.0] };
+/// let limits = SizeLimits { nodes: 8, dimension: 2 };
+/// assert_eq!(Share::decode(&share.encode(), &limits), Ok(share.clone()));
+/// let others = SizeLimits { dimension: 3, ..limits };
+/// assert_eq!(Share::decode(&share.encode(), &others), Err(MessageError::Length { bytes: 16, expected: 24 }));
+/// ```
+pub trait Encoding: Sized {
+    /// The message as it travels.
+    fn encode(&self) -> Vec<u8>;
+
+    /// The message that `bytes` are, all of them.
+    ///
+    /// # Errors
+    /// [`MessageError`] when they are none, or one beyond the limits.
+    fn decode(bytes: &[u8], limits: &SizeLimits) -> Result<Self, MessageError>;
+}
+
+/// Why bytes are no message of a collective.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum MessageError {
+    /// The numbers in front cannot be read.
+    #[error("the head of a message cannot be read")]
+    Head,
+    /// The values are too few or too many.
+    #[error("the values take {bytes} bytes where {expected} are expected")]
+    Length {
+        /// Their bytes.
+        bytes: usize,
+        /// The bytes of the dimension expected.
+        expected: usize,
+    },
+    /// A value is not a number, or infinite.
+    #[error("value {index} is not finite")]
+    NotFinite {
+        /// Which value.
+        index: usize,
+    },
+    /// An id that no node has.
+    #[error("a message names node {id}, but the plan has nodes 0..{nodes}")]
+    UnknownNode {
+        /// The id.
+        id: NodeId,
+        /// Nodes in the plan.
+        nodes: usize,
+    },
+    /// A row, or all of them, are too long.
+    #[error("{bytes} bytes are too many; a row has up to {MAX_ROW_BYTES}, a message of rows {MAX_ROWS_BYTES}")]
+    TooLong {
+        /// Their length.
+        bytes: usize,
+    },
+    /// An acknowledgement alone with something behind it, or a message without its number.
+    #[error("a frame without a message has {bytes} bytes behind its head, or its message has the number 0")]
+    Frame {
+        /// The bytes behind the head.
+        bytes: usize,
+    },
+}
+
+impl Encoding for Share {
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = head(&(self.round, self.mass), 8 * self.values.len());
+        bytes.extend(self.values.iter().flat_map(|value| value.to_le_bytes()));
+        bytes
+    }
+
+    fn decode(bytes: &[u8], limits: &SizeLimits) -> Result<Self, MessageError> {
+        let ((round, mass), rest) = split_head::<(u64, Mass)>(bytes)?;
+        check_length(rest, 8, limits.dimension)?;
+        let values: Vec<f64> = rest.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
+        match values.iter().position(|value| !value.is_finite()) {
+            Some(index) => Err(MessageError::NotFinite { index }),
+            None => Ok(Self { round, mass, values }),
+        }
+    }
+}
+
+impl Encoding for Best {
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = head(&self.round, OWNED_BYTES * self.values.len());
+        for (value, owner) in &self.values {
+            bytes.extend(value.to_le_bytes());
+            bytes.extend(owner.0.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn decode(bytes: &[u8], limits: &SizeLimits) -> Result<Self, MessageError> {
+        let (round, rest) = split_head(bytes)?;
+        check_length(rest, OWNED_BYTES, limits.dimension)?;
+        let mut values = Vec::with_capacity(limits.dimension);
+        for (index, &[a, b, c, d, e, f, g, h, i, j, k, l]) in rest.as_chunks().0.iter().enumerate() {
+            let value = f64::from_le_bytes([a, b, c, d, e, f, g, h]);
+            let owner = NodeId(u32::from_le_bytes([i, j, k, l]));
+            if !value.is_finite() {
+                return Err(MessageError::NotFinite { index });
+            }
+            check_id(owner, limits)?;
+            values.push((value, owner));
+        }
+        Ok(Self { round, values })
+    }
+}
+
+impl Encoding for Rows {
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for Row { id, version, payload } in &self.0 {
+            bytes.extend(head(&(*id, *version, payload.len() as u64), payload.len()));
+            bytes.extend_from_slice(payload);
+        }
+        bytes
+    }
+
+    fn decode(bytes: &[u8], limits: &SizeLimits) -> Result<Self, MessageError> {
+        if bytes.len() > MAX_ROWS_BYTES {
+            return Err(MessageError::TooLong { bytes: bytes.len() });
+        }
+        let (mut rows, mut rest) = (Vec::new(), bytes);
+        while !rest.is_empty() {
+            let ((id, version, length), behind) = split_head::<(NodeId, u64, u64)>(rest)?;
+            let length = usize::try_from(length).unwrap_or(usize::MAX);
+            if length > MAX_ROW_BYTES {
+                return Err(MessageError::TooLong { bytes: length });
+            }
+            check_id(id, limits)?;
+            let Some((payload, behind)) = behind.split_at_checked(length) else {
+                return Err(MessageError::Length { bytes: behind.len(), expected: length });
+            };
+            rows.push(Row { id, version, payload: payload.into() });
+            rest = behind;
+        }
+        Ok(Self(rows))
+    }
+}
+
+impl<M: Encoding> Encoding for Frame<M> {
+    fn encode(&self) -> Vec<u8> {
+        let message = self.message.as_ref();
+        let body = message.map(|(_, message)| message.encode()).unwrap_or_default();
+        let mut bytes = head(&(self.acknowledged, message.map(|(number, _)| *number)), body.len());
+        bytes.extend(body);
+        bytes
+    }
+
+    fn decode(bytes: &[u8], limits: &SizeLimits) -> Result<Self, MessageError> {
+        let ((acknowledged, number), body) = split_head::<(u64, Option<u64>)>(bytes)?;
+        let message = match number {
+            Some(number) if number > 0 => Some((number, M::decode(body, limits)?)),
+            None if body.is_empty() => None,
+            _ => return Err(MessageError::Frame { bytes: body.len() }),
+        };
+        Ok(Self { acknowledged, message })
+    }
+}
+
+/// The numbers in front of a message, with room for what follows.
+fn head(numbers: &impl serde::Serialize, room: usize) -> Vec<u8> {
+    // Numbers alone: growing a vector is all that encoding them can do.
+    let mut bytes = postcard::to_extend(numbers, Vec::new()).unwrap_or_default();
+    bytes.reserve_exact(room);
+    bytes
+}
+
+fn split_head<'a, Head: Deserialize<'a>>(bytes: &'a [u8]) -> Result<(Head, &'a [u8]), MessageError> {
+    postcard::take_from_bytes(bytes).map_err(|_| MessageError::Head)
+}
+
+fn check_length(bytes: &[u8], each: usize, count: usize) -> Result<(), MessageError> {
+    let expected = count.saturating_mul(each);
+    if bytes.len() == expected { Ok(()) } else { Err(MessageError::Length { bytes: bytes.len(), expected }) }
+}
+
+fn check_id(id: NodeId, limits: &SizeLimits) -> Result<(), MessageError> {
+    if id.index() < limits.nodes { Ok(()) } else { Err(MessageError::UnknownNode { id, nodes: limits.nodes }) }
+}
