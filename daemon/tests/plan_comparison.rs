@@ -39,7 +39,7 @@ fn a_comparison_has_a_row_for_each_design_and_a_reason_for_each_refusal() {
     assert_eq!(rows, ["nguyen-he", "exact-average", "d-psgd"]);
     let columns = |line: &str| line.split("  ").filter(|cell| !cell.trim().is_empty()).count();
     assert!(lines[2..5].iter().all(|line| columns(line) == columns(lines[1])), "{table}");
-    assert!(lines[5].starts_with("exponential: ") && lines[5].contains("complete:n=8"), "{table}");
+    assert!(lines[5].starts_with("exponential: ") && lines[5].contains("complete:n=12"), "{table}");
     assert!(lines[6].starts_with("auto would take exact-average: "), "{table}");
 }
 
