@@ -30,10 +30,7 @@ impl BitSet {
 
     /// The numbers of the set, ascending.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        self.words.iter().enumerate().flat_map(|(at, &word)| {
-            let rest = std::iter::successors(Some(word), |&word| Some(word & word.wrapping_sub(1)));
-            rest.take_while(|&word| word != 0).map(move |word| 64 * at + word.trailing_zeros() as usize)
-        })
+        self.words.iter().enumerate().flat_map(|(at, &word)| ones(word).map(move |bit| 64 * at + bit))
     }
 
     /// How many numbers are in both sets.
@@ -61,6 +58,12 @@ impl BitSet {
             .map(|(at, (a, b))| if at == allowed / 64 { a & b & !(1 << (allowed % 64)) } else { a & b })
             .all(|shared| shared == 0)
     }
+}
+
+/// The places of the ones of a word, ascending.
+pub(crate) fn ones(word: u64) -> impl Iterator<Item = usize> {
+    let rest = std::iter::successors(Some(word), |&word| Some(word & word.wrapping_sub(1)));
+    rest.take_while(|&word| word != 0).map(|word| word.trailing_zeros() as usize)
 }
 
 #[cfg(test)]

@@ -1,6 +1,11 @@
 //! Distances in hops: breadth-first search from every node, and the exact update when one link is added.
 
-use crate::digraph::{Digraph, Link};
+mod search;
+
+use crate::{
+    bit_set::ones,
+    digraph::{Digraph, Link},
+};
 
 /// The distance between nodes that no path joins; also the bound on the number of nodes.
 pub const UNREACHABLE: u16 = u16::MAX;
@@ -12,10 +17,12 @@ pub const UNREACHABLE: u16 = u16::MAX;
 pub struct Distances {
     node_count: usize,
     hops: Vec<u16>,
+    /// The largest distance from each source.
+    eccentricities: Vec<u16>,
 }
 
 impl Distances {
-    /// Breadth-first search from every node, along the links. O(n (n + links)).
+    /// Breadth-first search from every node, along the links, 64 at a time. O(n (n + links)), often far less.
     ///
     /// ```
     /// use mingle_planner::{digraph::Digraph, distance::Distances, Link};
@@ -31,11 +38,13 @@ impl Distances {
         let node_count = graph.node_count();
         assert!(node_count < usize::from(UNREACHABLE), "distances are kept in 16 bits");
         let mut hops = vec![UNREACHABLE; node_count * node_count];
-        let mut queue = Vec::with_capacity(node_count);
-        for (source, row) in hops.chunks_exact_mut(node_count.max(1)).enumerate() {
-            fill_row(graph, source, row, &mut queue);
-        }
-        Self { node_count, hops }
+        search::from_all(graph, |first, searches, node, distance| {
+            for lane in ones(searches) {
+                hops[(first + lane) * node_count + node] = distance as u16;
+            }
+        });
+        let eccentricities = hops.chunks_exact(node_count.max(1)).map(largest).collect();
+        Self { node_count, hops, eccentricities }
     }
 
     /// The number of nodes.
@@ -56,85 +65,60 @@ impl Distances {
         &self.hops[source * self.node_count..(source + 1) * self.node_count]
     }
 
-    /// The largest distance; [`UNREACHABLE`] unless the graph is strongly connected. O(n^2).
+    /// The largest distance; [`UNREACHABLE`] unless the graph is strongly connected. O(n).
     #[must_use]
     pub fn diameter(&self) -> u16 {
-        self.hops.iter().copied().max().unwrap_or(0)
+        largest(&self.eccentricities)
     }
 
     /// Updates all distances for one more link: a shortest path that uses it goes to its transmitter, over it, and on
     /// from its receiver. Exact. O(n^2), less the sources that gain nothing.
     pub fn insert_link(&mut self, link: Link) {
         let onward = self.row(link.to).to_vec();
-        for row in self.hops.chunks_exact_mut(self.node_count) {
+        let rows = self.hops.chunks_exact_mut(self.node_count);
+        for (row, eccentricity) in rows.zip(&mut self.eccentricities) {
             let reach = row[link.from].saturating_add(1);
             if reach < row[link.to] {
                 for (hops, &rest) in row.iter_mut().zip(&onward) {
                     *hops = (*hops).min(reach.saturating_add(rest));
                 }
+                *eccentricity = largest(row);
             }
         }
     }
 
-    /// The diameter there would be with one more link. O(n^2).
+    /// The diameter there would be with one more link. O(n) for the sources that gain nothing, O(n) more for each that
+    /// gains something and reaches farther than those do.
     #[must_use]
     pub fn diameter_with(&self, link: Link) -> u16 {
         let onward = self.row(link.to);
-        let rows = self.hops.chunks_exact(self.node_count);
-        rows.map(|row| {
-            let reach = row[link.from].saturating_add(1);
-            let shortened = row.iter().zip(onward).map(|(&hops, &rest)| hops.min(reach.saturating_add(rest)));
-            shortened.max().unwrap_or(0)
-        })
-        .max()
-        .unwrap_or(0)
+        let reach = |source: usize| self.between(source, link.from).saturating_add(1);
+        let gains = |source: &usize| reach(*source) < self.between(*source, link.to);
+        let (gaining, others): (Vec<usize>, Vec<usize>) = (0..self.node_count).partition(gains);
+        let mut diameter = others.into_iter().map(|source| self.eccentricities[source]).max().unwrap_or(0);
+        for source in gaining {
+            if self.eccentricities[source] > diameter {
+                let row = self.row(source).iter().zip(onward);
+                let shortened = row.map(|(&hops, &rest)| hops.min(reach(source).saturating_add(rest)));
+                diameter = diameter.max(shortened.max().unwrap_or(0));
+            }
+        }
+        diameter
     }
 }
 
-/// The diameter of a graph without keeping the distances: O(n) memory, O(n (n + links)) time, and any number of nodes.
-/// `None` unless the graph is strongly connected.
+fn largest(hops: &[u16]) -> u16 {
+    hops.iter().copied().max().unwrap_or(0)
+}
+
+/// The diameter of a graph without keeping the distances: O(n) memory, time as of [`Distances::of`], and any number of
+/// nodes. `None` unless the graph is strongly connected.
 #[must_use]
 pub fn diameter(graph: &Digraph) -> Option<usize> {
-    let node_count = graph.node_count();
-    let mut hops = vec![usize::MAX; node_count];
-    let mut queue = Vec::with_capacity(node_count);
-    let mut diameter = 0;
-    for source in 0..node_count {
-        hops.fill(usize::MAX);
-        hops[source] = 0;
-        queue.clear();
-        queue.push(source);
-        let mut at = 0;
-        while let Some(&node) = queue.get(at) {
-            at += 1;
-            for &next in graph.successors(node) {
-                if hops[next] == usize::MAX {
-                    hops[next] = hops[node] + 1;
-                    queue.push(next);
-                }
-            }
-        }
-        if queue.len() < node_count {
-            return None;
-        }
-        // The queue is in order of distance.
-        diameter = diameter.max(queue.last().map_or(0, |&last| hops[last]));
-    }
-    Some(diameter)
-}
-
-fn fill_row(graph: &Digraph, source: usize, row: &mut [u16], queue: &mut Vec<usize>) {
-    row[source] = 0;
-    queue.clear();
-    queue.push(source);
-    let mut at = 0;
-    while let Some(&node) = queue.get(at) {
-        at += 1;
-        for &next in graph.successors(node) {
-            if row[next] == UNREACHABLE {
-                row[next] = row[node] + 1;
-                queue.push(next);
-            }
-        }
-    }
+    let (mut diameter, mut arrivals) = (0, 0);
+    search::from_all(graph, |_, searches, _, hops| {
+        arrivals += searches.count_ones() as usize;
+        diameter = diameter.max(hops);
+    });
+    (arrivals == graph.node_count() * graph.node_count()).then_some(diameter)
 }

@@ -1,0 +1,65 @@
+//! How the cost of a design grows with the graph: times over sizes, and the exponent between them.
+//!
+//! Geometric graphs of mean degree 20, one value of `K`; one run a size, two where a run is short. The last table holds
+//! the designs for graphs of 10,000 nodes. `MINGLE_BENCH_NODES` sets the largest graph of the first (3,000; minutes).
+
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::f64::consts::PI;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use mingle_planner::{DesignOptions, ExtraEdges, Method, Topology, design};
+
+const SIZES: [usize; 8] = [50, 100, 200, 400, 700, 1000, 2000, 3000];
+const MEAN_DEGREE: f64 = 20.0;
+
+fn growth(_: &mut Criterion) {
+    let largest = std::env::var("MINGLE_BENCH_NODES").map_or(3000, |text| text.parse().unwrap());
+    let options = DesignOptions { extra_edges: ExtraEdges::Exactly(8), ..DesignOptions::default() };
+    println!("\nnguyen-he, K = 8\n nodes   edges   slots        time  exponent");
+    let mut before: Option<(usize, Duration)> = None;
+    for nodes in SIZES.into_iter().filter(|&nodes| nodes <= largest) {
+        let topology = geometric(nodes);
+        let (slots, time) = timed(&topology, Method::NguyenHe, &options);
+        let exponent = before.map_or_else(String::new, |(fewer, shorter)| {
+            let ratio = time.as_secs_f64() / shorter.as_secs_f64();
+            format!("{:.2}", ratio.ln() / (nodes as f64 / fewer as f64).ln())
+        });
+        println!("{nodes:>6}  {:>6}  {slots:>6}  {time:>10.1?}  {exponent:>8}", topology.edges().len());
+        before = Some((nodes, time));
+    }
+}
+
+/// As long as the radius is small, a node has `pi r^2 n` neighbours, a few less where the square ends.
+fn geometric(nodes: usize) -> Topology {
+    let radius = 1.06 * (MEAN_DEGREE / (PI * nodes as f64)).sqrt();
+    Topology::generate(&format!("rg:n={nodes},r={radius:.4},seed=1")).unwrap()
+}
+
+fn ten_thousand_nodes(_: &mut Criterion) {
+    println!("\n10,000 nodes\ndesign                  edges   slots        time");
+    let options = DesignOptions::default();
+    for (method, topology) in [
+        (Method::ExactAverage, geometric(10_000)),
+        (Method::OnePeerExponential, Topology::generate("exponential:n=10000").unwrap()),
+    ] {
+        let (slots, time) = timed(&topology, method, &options);
+        println!("{:<20} {:>8}  {slots:>6}  {time:>10.1?}", method.to_string(), topology.edges().len());
+    }
+}
+
+/// Slots per period, and the time of the design: the shorter of two where that takes no patience.
+fn timed(topology: &Topology, method: Method, options: &DesignOptions) -> (usize, Duration) {
+    let run = || {
+        let start = Instant::now();
+        let plan = design(black_box(topology), method, options).unwrap();
+        (plan.forecast().slots_per_period, start.elapsed())
+    };
+    let (slots, time) = run();
+    if time > Duration::from_secs(5) { (slots, time) } else { (slots, time.min(run().1)) }
+}
+
+criterion_group!(benches, growth, ten_thousand_nodes);
+criterion_main!(benches);
