@@ -32,11 +32,13 @@ fn whole_designs(c: &mut Criterion) {
             b.iter(|| design(black_box(&topology), Method::NguyenHe, &options).unwrap());
         });
     }
-    let windmill = generate(WINDMILL);
     let options = DesignOptions { extra_edges: ExtraEdges::Exactly(3), ..DesignOptions::default() };
-    c.bench_function("design_1203_links/windmill_61", |b| {
-        b.iter(|| design(black_box(&windmill), Method::NguyenHe, &options).unwrap());
-    });
+    for (name, expression) in [("33_nodes", RANDOM_GEOMETRIC), ("windmill_61", WINDMILL)] {
+        let topology = generate(expression);
+        c.bench_function(&format!("design_with_3_extra_edges/{name}"), |b| {
+            b.iter(|| design(black_box(&topology), Method::NguyenHe, &options).unwrap());
+        });
+    }
 }
 
 fn sampled_designs(c: &mut Criterion) {
