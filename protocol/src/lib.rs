@@ -33,6 +33,7 @@ mod node;
 mod payload;
 mod peer;
 mod push_sum;
+pub mod record;
 mod round_clock;
 mod schedule;
 #[cfg(feature = "sim")]
@@ -57,5 +58,6 @@ pub use payload::{MAX_DIMENSION, MAX_MAGNITUDE, Payload, PayloadError};
 pub use push_sum::SMALLEST_WORKING_MASS;
 #[doc(hidden)]
 pub use push_sum::bench;
+pub use record::{Books, Chain, InBooks, OutBooks, Owed, Record};
 pub use schedule::{COLUMN_TOLERANCE, MAX_NODES, MAX_PERIOD, NodeId, OutShare, Schedule, ScheduleError, Step};
 pub use time::Time;

@@ -1,0 +1,171 @@
+//! The durable state of a node: what one atomic write to disk holds.
+//!
+//! A record is at once checkpoint, journal and outbox. It holds the node's pair (x, w), where every link stands, and the
+//! payload that the node is about to send; parcels of earlier steps that nobody has confirmed yet name the record that
+//! holds theirs. Two rules make the sum of weights survive any crash:
+//!
+//! - a parcel leaves only when a record that holds it is on disk;
+//! - a parcel is acknowledged only when a record that has applied it is on disk.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ledger::{InLinkLedger, LedgerSummary, OutLinkLedger};
+use crate::mass::Mass;
+use crate::message::Generation;
+use crate::payload::Payload;
+use crate::schedule::NodeId;
+
+/// One durable state of a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Everything but the vectors.
+    pub books: Books,
+    /// The numerator x, `[dimension]`.
+    pub numerator: Arc<[f32]>,
+    /// The ratio last formed, `[dimension]`, where the node holds too little mass to form it from the numerator.
+    pub ratio: Option<Arc<[f32]>>,
+    /// The payload of the parcels that were split off in this record.
+    pub payload: Option<Payload>,
+}
+
+/// The part of a [`Record`] that is numbers and links.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Books {
+    /// Ascends from record to record, over all lives of the node.
+    pub number: u64,
+    /// The ledger the mass belongs to.
+    pub generation: Generation,
+    /// What the swarm trains.
+    pub task: [u8; 32],
+    /// The node's index in the plan.
+    pub id: NodeId,
+    /// The life that wrote the record.
+    pub incarnation: u64,
+    /// Mass this life brought into the generation.
+    pub brought: Mass,
+    /// The weight w.
+    pub mass: Mass,
+    /// The global step the node was in.
+    pub step: u64,
+    /// Whether the sends of that step were done: their parcels are in the outboxes.
+    pub split_done: bool,
+    /// Links from others, by sender.
+    pub incoming: BTreeMap<NodeId, InBooks>,
+    /// Links to others, by receiver.
+    pub outgoing: BTreeMap<NodeId, OutBooks>,
+    /// What the host wants to find again; the protocol does not look inside.
+    pub host: Vec<u8>,
+}
+
+/// Identifies all parcels of a link up to one of them: equal chains mean equal contents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chain(pub [u8; 32]);
+
+/// The receiver's durable side of a link.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InBooks {
+    /// The life of the sender that the numbers refer to.
+    pub sender_incarnation: u64,
+    /// Its parcels to this life start after this number.
+    pub base: u64,
+    /// Parcels up to this number are part of (x, w).
+    pub applied: u64,
+    /// The chain at `applied`.
+    pub chain: Chain,
+    /// The step of the last of them.
+    pub last_step: Option<u64>,
+    /// Mass applied from this life of the sender, in units.
+    pub applied_total: u128,
+    /// Mass applied from its earlier lives, in units.
+    pub applied_from_earlier_lives: u128,
+}
+
+/// The sender's durable side of a link.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutBooks {
+    /// The life of the receiver that the numbers refer to.
+    pub receiver_incarnation: u64,
+    /// Parcels to it start after this number.
+    pub base: u64,
+    /// The number of the next parcel.
+    pub next_seq: u64,
+    /// Parcels up to this number are known to be durably applied.
+    pub acked: u64,
+    /// The chain at `acked`.
+    pub acked_chain: Chain,
+    /// Parcels beyond `acked`, ascending.
+    pub outbox: Vec<Owed>,
+    /// Mass ever sent, in units.
+    pub sent_total: u128,
+    /// Mass that this life of the receiver has confirmed, in units.
+    pub acked_total: u128,
+    /// Mass that its earlier lives had confirmed, in units.
+    pub acked_by_earlier_lives: u128,
+    /// Mass given up when a life of the receiver ended, in units.
+    pub written_off: u128,
+}
+
+/// A parcel that the receiver has not confirmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owed {
+    /// Its number on the link.
+    pub seq: u64,
+    /// The step it was split in.
+    pub step: u64,
+    /// Its weight.
+    pub mass: Mass,
+    /// The chain up to and with it.
+    pub chain: Chain,
+    /// The number of the record that holds its payload.
+    pub record: u64,
+}
+
+impl Books {
+    /// The books as an audit wants them.
+    pub fn ledger(&self) -> LedgerSummary {
+        LedgerSummary {
+            incarnation: self.incarnation,
+            initial: self.brought,
+            mass: self.mass,
+            incoming: self.incoming.iter().map(|(from, link)| (*from, link.ledger())).collect(),
+            outgoing: self.outgoing.iter().map(|(to, link)| (*to, link.ledger())).collect(),
+        }
+    }
+
+    /// The numbers of the records whose payloads are still owed to someone, ascending.
+    pub fn owed_records(&self) -> std::collections::BTreeSet<u64> {
+        self.outgoing.values().flat_map(|link| &link.outbox).map(|parcel| parcel.record).collect()
+    }
+}
+
+impl InBooks {
+    fn ledger(&self) -> InLinkLedger {
+        InLinkLedger {
+            sender_incarnation: self.sender_incarnation,
+            received_seq: self.applied,
+            applied_seq: self.applied,
+            queued: Vec::new(),
+            applied_total: self.applied_total,
+            applied_from_earlier_lives: self.applied_from_earlier_lives,
+        }
+    }
+}
+
+impl OutBooks {
+    fn ledger(&self) -> OutLinkLedger {
+        OutLinkLedger {
+            receiver_incarnation: self.receiver_incarnation,
+            base: self.base,
+            next_seq: self.next_seq,
+            acked_seq: self.acked,
+            outbox: self.outbox.iter().map(|parcel| (parcel.seq, parcel.mass)).collect(),
+            sent_total: self.sent_total,
+            acked_total: self.acked_total,
+            acked_by_earlier_lives: self.acked_by_earlier_lives,
+            written_off: self.written_off,
+        }
+    }
+}
