@@ -6,7 +6,7 @@ use mingle_planner::{DesignOptions, Medium, Method, Parameter, Plan, Topology, W
 use mingle_protocol::collective::{Best, Encoding, Frame, Row, Rows, Share};
 use mingle_protocol::wire::encode;
 use mingle_protocol::{
-    Ack, Codec, Generation, Hello, Identity, LinkState, Mass, Message, NodeId, PROTOCOL_VERSION, Parcel, ParcelHeader,
+    Chain, Ack, Codec, Generation, Hello, Identity, LinkState, Mass, Message, NodeId, PROTOCOL_VERSION, Parcel, ParcelHeader,
     Payload, TaskCard,
 };
 
@@ -112,7 +112,9 @@ fn link() -> LinkState {
     LinkState {
         received: 300,
         applied: 200,
+        applied_chain: Chain([3; 32]),
         base: 100,
+        acked: 250,
         next_seq: 301,
         passed: 400,
         final_seq: Some(500),
@@ -123,7 +125,7 @@ fn link() -> LinkState {
 fn hello() -> Message {
     let task = TaskCard { hash: [8; 32], description: "digits, é".to_owned() };
     let (version, generation, identity, link) = (PROTOCOL_VERSION, generation(), identity(), link());
-    Message::Hello(Box::new(Hello { version, generation, task, identity, seen: Some(identity), link }))
+    Message::Hello(Box::new(Hello { version, generation, task, identity, seen: Some(identity), resumed: true, link }))
 }
 
 fn ack() -> Message {
@@ -140,7 +142,9 @@ fn parcel_in(codec: Codec, seq: u64) -> Message {
         sender_incarnation: 1,
         receiver_incarnation: 2,
         base: 0,
+        acked: 0,
         seq,
+        previous: Chain::default(),
         step: 40,
         mass: Mass::ONE,
     };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use mingle_protocol::bench::Pair;
 use mingle_protocol::wire::{MessageReader, encode};
-use mingle_protocol::{Codec, Generation, Mass, Message, Parcel, ParcelHeader, Payload, UNITS_PER_ONE};
+use mingle_protocol::{Chain, Codec, Generation, Mass, Message, Parcel, ParcelHeader, Payload, UNITS_PER_ONE};
 
 const DIMENSION: usize = 1_663_370;
 
@@ -57,7 +57,9 @@ fn wire(criterion: &mut Criterion) {
         sender_incarnation: 1,
         receiver_incarnation: 1,
         base: 0,
+        acked: 0,
         seq: 1,
+        previous: Chain::default(),
         step: 0,
         mass: half(),
     };

@@ -34,6 +34,17 @@ impl Default for WaitPolicy {
     }
 }
 
+/// Whether a node's mass outlives its process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Durability {
+    /// Every split waits for a record on disk. A node that is killed goes on where it was, and no mass is lost.
+    On,
+    /// Nothing is written. A node that is killed loses the mass it held, and comes back without any.
+    #[default]
+    Off,
+}
+
 /// Everything a node needs to start. [`NodeConfig::new`] fills in the defaults.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
@@ -55,6 +66,8 @@ pub struct NodeConfig {
     pub identity: Identity,
     /// How parcels are encoded. Every receiver takes every codec, so members of a swarm may differ in it.
     pub codec: Codec,
+    /// Whether the host keeps records.
+    pub durability: Durability,
     /// How long to wait for in-neighbours.
     pub policy: WaitPolicy,
     /// The shortest deadline of any wait; the deadline is the larger of this and twice the usual round time.
@@ -69,7 +82,7 @@ pub struct NodeConfig {
 }
 
 impl NodeConfig {
-    /// A founder's configuration with the defaults: parcels in f32, bounded staleness 4, deadlines from 2 s, drain for 30 s,
+    /// A founder's configuration with the defaults: parcels in f32, no records, bounded staleness 4, deadlines from 2 s, drain for 30 s,
     /// heartbeats every 5 s, reliable streams.
     pub fn new(id: NodeId, schedule: Arc<Schedule>, initial: Vec<f32>, rounds: u64) -> Self {
         Self {
@@ -81,6 +94,7 @@ impl NodeConfig {
             task: TaskCard::default(),
             identity: Identity { incarnation: 1, boot_nonce: 0 },
             codec: Codec::default(),
+            durability: Durability::default(),
             policy: WaitPolicy::default(),
             deadline_floor: Duration::from_millis(2_000),
             drain_deadline: Duration::from_secs(30),
@@ -152,6 +166,12 @@ pub enum NodeError {
         /// Its length.
         bytes: usize,
     },
+    /// A record that this node cannot go on from.
+    #[error(
+        "the record belongs to another swarm, plan, task or node: start with an empty records folder, or with the plan \
+         and task it was written for"
+    )]
+    ForeignRecord,
     /// A heartbeat or retransmission interval of zero.
     #[error("heartbeat and retransmission intervals must be longer than zero")]
     ZeroInterval,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::mass::Mass;
 use crate::message::{Generation, Message};
+use crate::record::Record;
 use crate::schedule::NodeId;
 
 /// Something the host has to do, in the order given.
@@ -30,6 +31,10 @@ pub enum Effect {
         /// How many local steps the plan wants.
         local_steps: u32,
     },
+    /// Write a record and answer with [`Input::Persisted`](crate::Input::Persisted) once it would survive a loss of
+    /// power. A host that cannot find out whether it would must end: it can never know again. Of earlier records only
+    /// the newest and those whose payloads it [owes](crate::Books::owed_records) need to be kept.
+    Persist(Arc<Record>),
     /// Something worth telling people or metrics.
     Report(Event),
     /// All mass this node owed has arrived. The host may drop it now; until then it goes on answering others.
@@ -99,6 +104,14 @@ pub enum Event {
         mass: Mass,
         /// How many there were.
         parcels: usize,
+    },
+    /// Neighbours remember a later state of this node than it does: it was started from an old copy of its records, or
+    /// without them. It goes on as a new incarnation without mass.
+    SetBack {
+        /// Its incarnation from now on.
+        incarnation: u64,
+        /// The mass that it held by its old books, which is gone.
+        discarded: Mass,
     },
     /// A neighbour's Hello does not fit.
     Refused {
@@ -212,6 +225,11 @@ pub enum Mismatch {
         /// The incarnation both claim.
         incarnation: u64,
     },
+    /// It took part before, and has lost what it knew of that.
+    Forgetful {
+        /// The incarnation it claims to begin.
+        incarnation: u64,
+    },
     /// A life of the neighbour that a later one has replaced.
     Outdated {
         /// The incarnation it claims.
@@ -240,6 +258,12 @@ impl fmt::Display for Mismatch {
                 write!(
                     f,
                     "another process took part as its incarnation {incarnation}: stop one, or restart it as a later one"
+                )
+            }
+            Self::Forgetful { incarnation } => {
+                write!(
+                    f,
+                    "it begins incarnation {incarnation}, which has been here and is not over: it lost its records"
                 )
             }
             Self::Outdated { incarnation, known } => {

@@ -32,6 +32,11 @@ pub enum Input {
         /// The change of z it found, `[dimension]`.
         delta: Vec<f32>,
     },
+    /// The record asked for by [`Effect::Persist`](crate::Effect::Persist) is on disk, whatever happens next.
+    Persisted {
+        /// Its number.
+        number: u64,
+    },
     /// The deadline last returned by [`Node::next_deadline`](crate::Node::next_deadline) has come. Ticking early or
     /// often is harmless.
     Tick,

@@ -43,7 +43,7 @@ pub mod wire;
 
 pub use audit::{AbsentPeer, AuditReport, EdgeDispute, audit};
 pub use codec::{Codec, UnknownCodec};
-pub use config::{NodeConfig, NodeError, WaitPolicy};
+pub use config::{Durability, NodeConfig, NodeError, WaitPolicy};
 pub use effect::{Effect, Event, Fault, Mismatch, RoundReport, SkippedDelta, Suspension};
 pub use input::Input;
 pub use ledger::{InLinkLedger, LedgerSummary, OutLinkLedger};

@@ -1,8 +1,13 @@
 //! The two ends of a directed link: numbered parcels, exactly once, with books.
 //!
 //! The sender numbers its parcels 1, 2, 3, ... and keeps each until the receiver says it is *applied*. The receiver takes
-//! parcel k + 1 only after k. Both ends keep totals, so that an auditor can compare them.
+//! parcel k + 1 only after k, and only if it continues the [chain](crate::Chain) of those before. Both ends keep totals,
+//! so that an auditor can compare them.
+//!
+//! Where a swarm is durable, both ends can be set back to what a record holds. An end that hears of its own doings what
+//! it does not remember has been set back further than the record it confirmed: the link says so with a [`SetBack`].
 
+mod chain;
 mod inbound;
 mod outbound;
 
@@ -11,3 +16,7 @@ pub(crate) use outbound::OutLink;
 
 /// Most parcels a sender may have outstanding on one link, and so the most a receiver ever queues.
 pub const WINDOW: usize = 4;
+
+/// A neighbour remembers of us what we do not: our present state is older than one that others have seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SetBack;

@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::mass::Mass;
 use crate::payload::Payload;
+use crate::record::Chain;
 
 /// Version of the protocol; peers that differ refuse each other.
-pub const PROTOCOL_VERSION: u16 = 1;
+pub const PROTOCOL_VERSION: u16 = 2;
 /// Longest task description in bytes.
 pub const MAX_DESCRIPTION: usize = 256;
 
@@ -73,6 +74,8 @@ pub struct Hello {
     pub identity: Identity,
     /// The receiver as the sender knows it, if it does.
     pub seen: Option<Identity>,
+    /// The sender goes on from a record of this incarnation, which an earlier process wrote.
+    pub resumed: bool,
     /// Where the links between the two stand.
     pub link: LinkState,
 }
@@ -95,10 +98,14 @@ pub struct Ack {
 pub struct LinkState {
     /// Parcels up to this number have arrived here. Volatile.
     pub received: u64,
-    /// Parcels up to this number are part of my (x, w): the peer may forget them.
+    /// Parcels up to this number are part of my (x, w), on disk where the swarm is durable: the peer may forget them.
     pub applied: u64,
+    /// The chain of your parcels up to `applied`.
+    pub applied_chain: Chain,
     /// My parcels to you start after this number.
     pub base: u64,
+    /// My parcels up to this number are applied by your own word.
+    pub acked: u64,
     /// The number my next parcel to you will have.
     pub next_seq: u64,
     /// I am through with the sends of this many steps, whether or not they held a parcel for you.
@@ -120,8 +127,12 @@ pub struct ParcelHeader {
     pub receiver_incarnation: u64,
     /// Parcels between these two lives start after this number.
     pub base: u64,
+    /// Parcels up to this number are applied by the receiver's own word.
+    pub acked: u64,
     /// The parcel's number on its link.
     pub seq: u64,
+    /// The chain of all parcels before it.
+    pub previous: Chain,
     /// The step it was split in.
     pub step: u64,
     /// Its weight w_m; its numerator is w_m times the payload.

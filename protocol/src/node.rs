@@ -12,6 +12,7 @@
 //! (links and timers), `drain`.
 
 mod appetite;
+mod commit;
 mod drain;
 mod exchange;
 mod liveness;
@@ -34,6 +35,7 @@ use crate::round_clock::RoundClock;
 use crate::schedule::NodeId;
 use crate::time::Time;
 use appetite::Appetite;
+use commit::Commits;
 use round::RoundTally;
 
 /// One node of a swarm: a function from inputs to effects.
@@ -85,6 +87,11 @@ pub struct Node {
     clock: RoundClock,
     tally: RoundTally,
     appetite: Appetite,
+    /// Mass this life brought into the swarm.
+    brought: Mass,
+    /// It goes on from a record.
+    resumed: bool,
+    commits: Commits,
     now: Time,
     effects: Vec<Effect>,
 }
@@ -132,11 +139,11 @@ impl Node {
     /// [`NodeError`] says which part of the configuration is wrong.
     pub fn new(mut config: NodeConfig) -> Result<Self, NodeError> {
         config.check()?;
-        let mass = if config.identity.incarnation == 1 { Mass::ONE } else { Mass::ZERO };
+        let brought = if config.identity.incarnation == 1 { Mass::ONE } else { Mass::ZERO };
         let initial = std::mem::take(&mut config.initial);
         let last_step = config.rounds * config.schedule.round_length();
         Ok(Self {
-            push_sum: PushSum::new(initial, mass),
+            push_sum: PushSum::new(initial, brought),
             peers: neighbours(&config),
             phase: Phase::Gathering { give_up_at: None },
             step: 0,
@@ -147,6 +154,9 @@ impl Node {
             clock: RoundClock::new(config.deadline_floor),
             tally: RoundTally::default(),
             appetite: Appetite::default(),
+            brought,
+            resumed: false,
+            commits: Commits::default(),
             now: Time::default(),
             effects: Vec::new(),
             config,
@@ -164,10 +174,12 @@ impl Node {
             Input::LinkDown { peer } => self.on_link_down(peer),
             Input::Received { from, message } => self.on_message(from, message),
             Input::Trained { round, delta } => self.on_trained(round, &delta),
+            Input::Persisted { number } => self.on_persisted(number),
             Input::Tick => self.on_tick(),
             Input::Stop => self.on_stop(),
         }
         self.advance();
+        self.settle();
         self.send_owed_acks();
         std::mem::take(&mut self.effects)
     }
@@ -176,6 +188,8 @@ impl Node {
     pub fn next_deadline(&self) -> Option<Time> {
         let phase = match self.phase {
             Phase::Gathering { give_up_at } => give_up_at.filter(|at| self.started && *at > self.now),
+            // Nothing but the disk can end this wait.
+            Phase::AwaitingRoom(_) if self.commits.is_pending() => None,
             Phase::AwaitingRoom(wait) | Phase::AwaitingParcels(wait) => Some(wait.deadline),
             // Once past, only a neighbour's word can still end the gathering or draining.
             Phase::Draining { give_up_at } => Some(give_up_at).filter(|at| *at > self.now),
@@ -263,7 +277,7 @@ impl Node {
         let outgoing = |peer: &Peer| Some((peer.id, peer.outgoing.as_ref()?.ledger(peer.incarnation())));
         LedgerSummary {
             incarnation,
-            initial: if incarnation == 1 { Mass::ONE } else { Mass::ZERO },
+            initial: self.brought,
             mass: self.mass(),
             incoming: self.peers.values().filter_map(incoming).collect(),
             outgoing: self.peers.values().filter_map(outgoing).collect(),

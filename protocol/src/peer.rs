@@ -69,10 +69,11 @@ impl Peer {
         let mut state = LinkState { passed, leaving, ..LinkState::default() };
         if let Some(link) = &self.incoming {
             state.received = link.received();
-            state.applied = link.applied();
+            (state.applied, state.applied_chain) = link.confirmed();
         }
         if let Some(link) = &self.outgoing {
             state.base = link.base();
+            state.acked = link.acked();
             state.next_seq = link.next_seq();
             state.final_seq = link.final_seq();
         }
@@ -88,6 +89,6 @@ impl Peer {
     /// Whether everything between us is settled and both links are closed.
     pub(crate) fn is_drained(&self) -> bool {
         self.outgoing.as_ref().is_none_or(|link| !link.is_open() && link.is_settled())
-            && self.incoming.as_ref().is_none_or(InLink::is_complete)
+            && self.incoming.as_ref().is_none_or(InLink::is_confirmed_whole)
     }
 }

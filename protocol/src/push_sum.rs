@@ -49,6 +49,25 @@ impl PushSum {
         Self { numerator, largest, mass, last_ratio, last_ratio_is_current: true, pool }
     }
 
+    /// The pair as a record has it; `ratio` is the last one formed where the numerator is not enough to form it.
+    pub(crate) fn restored(numerator: &[f32], mass: Mass, ratio: Option<Arc<[f32]>>) -> Self {
+        let mut pair = Self::new(numerator.to_vec(), Mass::ONE);
+        pair.mass = mass;
+        pair.last_ratio_is_current = false;
+        if let Some(ratio) = ratio.filter(|ratio| ratio.len() == numerator.len()) {
+            pair.last_ratio = ratio;
+        }
+        pair
+    }
+
+    /// Gives up all mass; the last ratio stays what it is.
+    pub(crate) fn discard(&mut self) {
+        self.ratio();
+        self.numerator.fill(0.0);
+        self.largest = 0.0;
+        self.mass = Mass::ZERO;
+    }
+
     pub(crate) fn mass(&self) -> Mass {
         self.mass
     }

@@ -79,7 +79,9 @@ fn parcel_header(payload_bytes: u64) -> Vec<u8> {
         sender_incarnation: 1,
         receiver_incarnation: 1,
         base: 0,
+        acked: 0,
         seq: 1,
+        previous: Chain::default(),
         step: 1,
         mass: Mass::ONE,
     };

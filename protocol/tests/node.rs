@@ -103,6 +103,7 @@ fn hello_from_peer(incarnation: u64, boot_nonce: u64) -> Message {
         task: config.task,
         identity: Identity { incarnation, boot_nonce },
         seen: Some(self::config(ME, 0).identity),
+        resumed: false,
         link: LinkState { next_seq: 1, ..LinkState::default() },
     }))
 }
@@ -114,7 +115,9 @@ fn parcel_from_peer(seq: u64, step: u64, value: f32) -> Parcel {
             sender_incarnation: 1,
             receiver_incarnation: 1,
             base: 0,
+            acked: 0,
             seq,
+            previous: Chain::default(),
             step,
             mass: Mass::from_units(UNITS_PER_ONE / 2),
         },

@@ -25,10 +25,12 @@ fn identities() -> impl Strategy<Value = Identity> {
 }
 
 fn link_states() -> impl Strategy<Value = LinkState> {
-    (any::<[u64; 5]>(), any::<Option<u64>>(), any::<bool>()).prop_map(|(n, final_seq, leaving)| LinkState {
+    (any::<[u64; 7]>(), any::<Option<u64>>(), any::<bool>()).prop_map(|(n, final_seq, leaving)| LinkState {
         received: n[0],
         applied: n[1],
+        applied_chain: Chain([n[5] as u8; 32]),
         base: n[2],
+        acked: n[6],
         next_seq: n[3],
         passed: n[4],
         final_seq,
@@ -41,7 +43,15 @@ fn hellos() -> impl Strategy<Value = Message> {
     (parts, proptest::option::of(identities()), link_states()).prop_map(
         |((version, generation, hash, description, identity), seen, link)| {
             let task = TaskCard { hash, description };
-            Message::Hello(Box::new(Hello { version, generation, task, identity, seen, link }))
+            Message::Hello(Box::new(Hello {
+                version,
+                generation,
+                task,
+                identity,
+                seen,
+                resumed: version.is_multiple_of(2),
+                link,
+            }))
         },
     )
 }
@@ -49,13 +59,15 @@ fn hellos() -> impl Strategy<Value = Message> {
 fn parcels(dimension: usize) -> impl Strategy<Value = Message> {
     let values = prop::collection::vec(-1e9f32..1e9, dimension);
     let codec = prop::sample::select(Codec::ALL.to_vec());
-    (generations(), any::<[u64; 6]>(), values, codec).prop_map(|(generation, n, values, codec)| {
+    (generations(), any::<[u64; 8]>(), values, codec).prop_map(|(generation, n, values, codec)| {
         let header = ParcelHeader {
             generation,
             sender_incarnation: n[0],
             receiver_incarnation: n[1],
             base: n[2],
+            acked: n[6],
             seq: n[3],
+            previous: Chain([n[7] as u8; 32]),
             step: n[4],
             mass: Mass::from_units(n[5]),
         };
@@ -124,6 +136,8 @@ proptest! {
 fn sample_parcel(dimension: usize) -> Message {
     let generation = Generation { counter: 0, plan_hash: [7; 32] };
     let header = ParcelHeader {
+        acked: 0,
+        previous: Chain::default(),
         generation,
         sender_incarnation: 1,
         receiver_incarnation: 1,
@@ -272,6 +286,7 @@ fn bytes_after_a_control_message_and_long_descriptions_are_refused() {
         generation: Generation { counter: 0, plan_hash: [0; 32] },
         task: TaskCard { hash: [0; 32], description: "x".repeat(MAX_DESCRIPTION + 1) },
         identity: Identity { incarnation: 1, boot_nonce: 1 },
+        resumed: false,
         seen: None,
         link: LinkState::default(),
     };

@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 
-use super::WINDOW;
+use super::{SetBack, WINDOW};
 use crate::effect::Fault;
 use crate::ledger::InLinkLedger;
 use crate::mass::Mass;
 use crate::message::{LinkState, ParcelHeader};
 use crate::payload::Payload;
+use crate::record::{Chain, InBooks};
 
 /// A parcel that has arrived and waits for its step.
 #[derive(Clone, Debug)]
@@ -16,6 +17,7 @@ pub(crate) struct QueuedParcel {
     pub(crate) step: u64,
     pub(crate) mass: Mass,
     pub(crate) payload: Payload,
+    chain: Chain,
 }
 
 /// What became of a parcel that arrived.
@@ -27,6 +29,8 @@ pub(crate) enum Acceptance {
     Duplicate,
     /// An earlier one is missing; the sender will send both again.
     Gap,
+    /// It follows other parcels than those that came before: the sender has forgotten what it sent.
+    Fork,
 }
 
 /// How far the present life of the sender has come.
@@ -34,8 +38,31 @@ pub(crate) enum Acceptance {
 struct Cursor {
     base: u64,
     received: u64,
+    received_chain: Chain,
     applied: u64,
+    applied_chain: Chain,
     last_step: Option<u64>,
+    last_applied_step: Option<u64>,
+    /// What the sender may rely on: applied, and on disk where that is asked for.
+    confirmed: u64,
+    confirmed_chain: Chain,
+}
+
+impl Cursor {
+    fn starting_after(base: u64) -> Self {
+        let chain = Chain::default();
+        Self {
+            base,
+            received: base,
+            received_chain: chain,
+            applied: base,
+            applied_chain: chain,
+            last_step: None,
+            last_applied_step: None,
+            confirmed: base,
+            confirmed_chain: chain,
+        }
+    }
 }
 
 /// Receiver state of one link.
@@ -56,8 +83,29 @@ impl InLink {
         self.cursor.map_or(0, |cursor| cursor.received)
     }
 
-    pub(crate) fn applied(&self) -> u64 {
-        self.cursor.map_or(0, |cursor| cursor.applied)
+    /// The number up to which the sender may forget its parcels, and the chain there.
+    pub(crate) fn confirmed(&self) -> (u64, Chain) {
+        self.cursor.map_or_else(Default::default, |cursor| (cursor.confirmed, cursor.confirmed_chain))
+    }
+
+    /// Everything applied so far may be confirmed.
+    pub(crate) fn confirm_applied(&mut self) {
+        if let Some(cursor) = &mut self.cursor {
+            (cursor.confirmed, cursor.confirmed_chain) = (cursor.applied, cursor.applied_chain);
+        }
+    }
+
+    /// What a record holds of this link may be confirmed.
+    pub(crate) fn confirm(&mut self, books: &InBooks) {
+        if let Some(cursor) = self.cursor.as_mut().filter(|cursor| cursor.confirmed < books.applied) {
+            (cursor.confirmed, cursor.confirmed_chain) = (books.applied, books.chain);
+        }
+    }
+
+    /// Compares what the sender says we confirmed with what we remember of it.
+    pub(crate) fn check_mark(&self, base: u64, acked: u64) -> Result<(), SetBack> {
+        let known = self.cursor.map_or(base, |cursor| cursor.applied);
+        if acked > known { Err(SetBack) } else { Ok(()) }
     }
 
     /// Whether the present life of the sender has given us anything.
@@ -80,6 +128,9 @@ impl InLink {
         if header.seq > cursor.received + 1 {
             return Ok(Acceptance::Gap);
         }
+        if header.previous != cursor.received_chain {
+            return Ok(Acceptance::Fork);
+        }
         if cursor.last_step.is_some_and(|last| header.step <= last) {
             return Err(Fault::ImpossibleStep);
         }
@@ -87,9 +138,12 @@ impl InLink {
             return Err(Fault::WindowExceeded);
         }
         let cursor = self.cursor_from(header.base);
+        let chain = header.previous.with(header.seq, header.mass, &payload);
         cursor.received = header.seq;
+        cursor.received_chain = chain;
         cursor.last_step = Some(header.step);
-        self.queue.push_back(QueuedParcel { seq: header.seq, step: header.step, mass: header.mass, payload });
+        let (seq, step, mass) = (header.seq, header.step, header.mass);
+        self.queue.push_back(QueuedParcel { seq, step, mass, payload, chain });
         Ok(Acceptance::Queued)
     }
 
@@ -123,6 +177,11 @@ impl InLink {
         self.final_seq.is_some_and(|last| self.cursor.is_some_and(|cursor| cursor.applied >= last))
     }
 
+    /// Whether the sender closed the link and knows, or is about to be told, that all it sent is applied.
+    pub(crate) fn is_confirmed_whole(&self) -> bool {
+        self.final_seq.is_some_and(|last| self.cursor.is_some_and(|cursor| cursor.confirmed >= last))
+    }
+
     /// Mass that has arrived and waits, in units.
     pub(crate) fn queued_mass(&self) -> u128 {
         self.queue.iter().map(|parcel| u128::from(parcel.mass.units())).sum()
@@ -139,6 +198,8 @@ impl InLink {
         self.applied_total += u128::from(parcel.mass.units());
         if let Some(cursor) = &mut self.cursor {
             cursor.applied = parcel.seq;
+            cursor.applied_chain = parcel.chain;
+            cursor.last_applied_step = Some(parcel.step);
         }
         Some(parcel)
     }
@@ -149,16 +210,52 @@ impl InLink {
         *self = Self { applied_from_earlier_lives: applied, ..Self::default() };
     }
 
-    /// The sender restarted before it gave us anything.
+    /// The sender's life goes on in another process: what it said of steps and of its end was not on disk.
     pub(crate) fn on_same_life(&mut self) {
-        self.cursor = None;
+        self.cursor = self.cursor.filter(|cursor| cursor.received > cursor.base);
+        (self.passed, self.passed_next_seq, self.final_seq) = (0, 0, None);
+    }
+
+    /// The end of a link as a record has it; parcels that had only arrived will come again.
+    pub(crate) fn restored(books: &InBooks) -> Self {
+        let cursor = Cursor {
+            base: books.base,
+            received: books.applied,
+            received_chain: books.chain,
+            applied: books.applied,
+            applied_chain: books.chain,
+            last_step: books.last_step,
+            last_applied_step: books.last_step,
+            confirmed: books.applied,
+            confirmed_chain: books.chain,
+        };
+        Self {
+            cursor: (books.sender_incarnation > 0).then_some(cursor),
+            applied_total: books.applied_total,
+            applied_from_earlier_lives: books.applied_from_earlier_lives,
+            ..Self::default()
+        }
+    }
+
+    /// What a record keeps of this end.
+    pub(crate) fn books(&self, sender_incarnation: u64) -> InBooks {
+        let cursor = self.cursor;
+        InBooks {
+            sender_incarnation: cursor.map_or(0, |_| sender_incarnation),
+            base: cursor.map_or(0, |cursor| cursor.base),
+            applied: cursor.map_or(0, |cursor| cursor.applied),
+            chain: cursor.map_or_else(Chain::default, |cursor| cursor.applied_chain),
+            last_step: cursor.and_then(|cursor| cursor.last_applied_step),
+            applied_total: self.applied_total,
+            applied_from_earlier_lives: self.applied_from_earlier_lives,
+        }
     }
 
     pub(crate) fn ledger(&self, sender_incarnation: u64) -> InLinkLedger {
         InLinkLedger {
             sender_incarnation,
             received_seq: self.received(),
-            applied_seq: self.applied(),
+            applied_seq: self.cursor.map_or(0, |cursor| cursor.applied),
             queued: self.queue.iter().map(|parcel| (parcel.seq, parcel.mass)).collect(),
             applied_total: self.applied_total,
             applied_from_earlier_lives: self.applied_from_earlier_lives,
@@ -166,6 +263,6 @@ impl InLink {
     }
 
     fn cursor_from(&mut self, base: u64) -> &mut Cursor {
-        self.cursor.get_or_insert(Cursor { base, received: base, applied: base, last_step: None })
+        self.cursor.get_or_insert_with(|| Cursor::starting_after(base))
     }
 }

@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::WINDOW;
-use crate::effect::Fault;
+use super::{SetBack, WINDOW};
 use crate::ledger::OutLinkLedger;
 use crate::mass::Mass;
 use crate::message::LinkState;
 use crate::payload::Payload;
+use crate::record::{Chain, OutBooks, Owed};
 use crate::time::Time;
 
 /// Retransmission timeouts double up to this power of two.
@@ -21,6 +21,10 @@ pub(crate) struct Outstanding {
     pub(crate) step: u64,
     pub(crate) mass: Mass,
     pub(crate) payload: Payload,
+    pub(crate) previous: Chain,
+    chain: Chain,
+    /// The record that holds it; it must not leave before that is on disk.
+    pub(crate) record: u64,
 }
 
 /// Parcels given up because the life of the receiver they were meant for is over.
@@ -37,7 +41,9 @@ pub(crate) struct OutLink {
     base: u64,
     next_seq: u64,
     received: u64,
-    applied: u64,
+    acked: u64,
+    acked_chain: Chain,
+    chain: Chain,
     final_seq: Option<u64>,
     sent_total: u128,
     applied_total: u128,
@@ -54,7 +60,9 @@ impl OutLink {
             base: 0,
             next_seq: 1,
             received: 0,
-            applied: 0,
+            acked: 0,
+            acked_chain: Chain::default(),
+            chain: Chain::default(),
             final_seq: None,
             sent_total: 0,
             applied_total: 0,
@@ -71,6 +79,10 @@ impl OutLink {
 
     pub(crate) fn next_seq(&self) -> u64 {
         self.next_seq
+    }
+
+    pub(crate) fn acked(&self) -> u64 {
+        self.acked
     }
 
     pub(crate) fn final_seq(&self) -> Option<u64> {
@@ -92,7 +104,7 @@ impl OutLink {
 
     /// Whether the present life of the receiver has taken anything it cannot give back.
     pub(crate) fn has_applied(&self) -> bool {
-        self.applied > self.base
+        self.acked > self.base
     }
 
     /// Mass that may or may not have arrived.
@@ -101,24 +113,31 @@ impl OutLink {
     }
 
     /// Numbers a parcel and books it as sent.
-    pub(crate) fn push(&mut self, step: u64, mass: Mass, payload: Payload) -> &Outstanding {
+    pub(crate) fn push(&mut self, step: u64, mass: Mass, payload: Payload, record: u64) {
         let seq = self.next_seq;
         self.next_seq += 1;
         self.sent_total += u128::from(mass.units());
-        self.outbox.push_back(Outstanding { seq, step, mass, payload });
-        &self.outbox[self.outbox.len() - 1]
+        let previous = self.chain;
+        self.chain = previous.with(seq, mass, &payload);
+        self.outbox.push_back(Outstanding { seq, step, mass, payload, previous, chain: self.chain, record });
     }
 
     /// Takes the receiver's word for what has arrived. Returns whether it moved.
-    pub(crate) fn on_ack(&mut self, state: &LinkState) -> Result<bool, Fault> {
-        if state.applied > state.received || state.received >= self.next_seq {
-            return Err(Fault::ImpossibleAck);
+    ///
+    /// # Errors
+    /// [`SetBack`] when it has taken parcels that this end does not remember, or remembers otherwise.
+    pub(crate) fn on_ack(&mut self, state: &LinkState) -> Result<bool, SetBack> {
+        if state.received.max(state.applied) >= self.next_seq {
+            return Err(SetBack);
         }
-        let moved = state.received > self.received || state.applied > self.applied;
+        if self.chain_at(state.applied).is_some_and(|chain| chain != state.applied_chain) {
+            return Err(SetBack);
+        }
+        let moved = state.received > self.received || state.applied > self.acked;
         self.received = self.received.max(state.received);
         while self.outbox.front().is_some_and(|parcel| parcel.seq <= state.applied) {
             if let Some(parcel) = self.outbox.pop_front() {
-                self.applied = parcel.seq;
+                (self.acked, self.acked_chain) = (parcel.seq, parcel.chain);
                 self.applied_total += u128::from(parcel.mass.units());
             }
         }
@@ -129,6 +148,14 @@ impl OutLink {
         Ok(moved)
     }
 
+    /// The chain at a number that is not below the last acknowledgement.
+    fn chain_at(&self, seq: u64) -> Option<Chain> {
+        if seq == self.acked {
+            return Some(self.acked_chain);
+        }
+        self.parcel(seq).map(|parcel| parcel.chain)
+    }
+
     /// The receiver lost its state. What its earlier life may have applied is given up and never sent again: sending
     /// it could double mass, giving it up only loses a bounded amount. Numbers are never used again.
     pub(crate) fn on_new_life(&mut self) -> WrittenOff {
@@ -137,17 +164,70 @@ impl OutLink {
         self.applied_by_earlier_lives += std::mem::take(&mut self.applied_total);
         self.outbox.clear();
         self.base = self.next_seq - 1;
-        self.applied = self.base;
+        self.acked = self.base;
         self.received = self.base;
+        (self.acked_chain, self.chain) = (Chain::default(), Chain::default());
         self.final_seq = self.final_seq.map(|_| self.base);
         self.resend_at = None;
         self.backoff = 0;
         written_off
     }
 
-    /// The receiver restarted before it took anything: all of it can be sent again.
+    /// The receiver's life goes on in another process: what it has not confirmed is sent again.
     pub(crate) fn on_same_life(&mut self) {
-        self.received = self.base;
+        self.received = self.acked;
+    }
+
+    /// The receiver takes part again after all.
+    pub(crate) fn reopen(&mut self) {
+        self.final_seq = None;
+    }
+
+    /// The end of a link as a record has it; `payload` finds the payload of a record.
+    pub(crate) fn restored(books: &OutBooks, payload: impl Fn(u64) -> Option<Payload>) -> Option<Self> {
+        let mut previous = books.acked_chain;
+        let mut outbox = VecDeque::new();
+        for &Owed { seq, step, mass, chain, record } in &books.outbox {
+            outbox.push_back(Outstanding { seq, step, mass, payload: payload(record)?, previous, chain, record });
+            previous = chain;
+        }
+        Some(Self {
+            outbox,
+            base: books.base,
+            next_seq: books.next_seq,
+            received: books.acked,
+            acked: books.acked,
+            acked_chain: books.acked_chain,
+            chain: previous,
+            sent_total: books.sent_total,
+            applied_total: books.acked_total,
+            applied_by_earlier_lives: books.acked_by_earlier_lives,
+            written_off: books.written_off,
+            ..Self::new()
+        })
+    }
+
+    /// What a record keeps of this end.
+    pub(crate) fn books(&self, receiver_incarnation: u64) -> OutBooks {
+        let owed = |parcel: &Outstanding| Owed {
+            seq: parcel.seq,
+            step: parcel.step,
+            mass: parcel.mass,
+            chain: parcel.chain,
+            record: parcel.record,
+        };
+        OutBooks {
+            receiver_incarnation,
+            base: self.base,
+            next_seq: self.next_seq,
+            acked: self.acked,
+            acked_chain: self.acked_chain,
+            outbox: self.outbox.iter().map(owed).collect(),
+            sent_total: self.sent_total,
+            acked_total: self.applied_total,
+            acked_by_earlier_lives: self.applied_by_earlier_lives,
+            written_off: self.written_off,
+        }
     }
 
     /// Promises to send nothing more.
@@ -158,6 +238,16 @@ impl OutLink {
     /// Parcels that have not arrived as far as the sender knows.
     pub(crate) fn unreceived(&self) -> impl Iterator<Item = &Outstanding> {
         self.outbox.iter().filter(|parcel| parcel.seq > self.received)
+    }
+
+    /// An outstanding parcel by its number.
+    pub(crate) fn parcel(&self, seq: u64) -> Option<&Outstanding> {
+        self.outbox.iter().find(|parcel| parcel.seq == seq)
+    }
+
+    /// The parcel that a record holds.
+    pub(crate) fn of_record(&self, record: u64) -> Option<&Outstanding> {
+        self.outbox.iter().rev().find(|parcel| parcel.record == record)
     }
 
     /// When to send them again, on a link that may lose them.
@@ -187,7 +277,7 @@ impl OutLink {
             receiver_incarnation,
             base: self.base,
             next_seq: self.next_seq,
-            acked_seq: self.applied,
+            acked_seq: self.acked,
             outbox: self.outbox.iter().map(|parcel| (parcel.seq, parcel.mass)).collect(),
             sent_total: self.sent_total,
             acked_total: self.applied_total,

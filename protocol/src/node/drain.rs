@@ -31,7 +31,7 @@ impl Node {
     pub(super) fn try_finish_draining(&mut self, give_up_at: Time) -> bool {
         let gives_up = self.now >= give_up_at;
         let blocks = |peer: &&Peer| peer.identity.is_some() && !peer.is_drained() && (peer.is_active() || !gives_up);
-        if self.peers.values().any(|peer| blocks(&peer)) {
+        if self.peers.values().any(|peer| blocks(&peer)) || !self.commits.is_settled() {
             return false;
         }
         let undelivered: Vec<(NodeId, crate::mass::Mass)> = self

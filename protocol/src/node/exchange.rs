@@ -1,11 +1,12 @@
 //! Messages from neighbours: greetings, acknowledgements, parcels.
 
 use super::Node;
-use crate::config::NodeConfig;
+use crate::config::{Durability, NodeConfig};
 use crate::effect::{Event, Fault, Mismatch};
 use crate::link::Acceptance;
 use crate::mass::UNITS_PER_ONE;
 use crate::message::{Ack, Hello, Identity, LinkState, Message, PROTOCOL_VERSION, Parcel, ParcelHeader};
+use crate::peer::Peer;
 use crate::schedule::NodeId;
 
 impl Node {
@@ -27,8 +28,16 @@ impl Node {
 
     fn on_hello(&mut self, from: NodeId, hello: &Hello) -> Result<(), Fault> {
         if let Some(mismatch) = self.mismatch(from, hello) {
+            let is_behind = matches!(mismatch, Mismatch::Outdated { .. } | Mismatch::Forgetful { .. });
             self.refuse(from, mismatch);
+            if is_behind {
+                // It may have been set back without knowing: this tells it.
+                self.send_hello(from);
+            }
             return Ok(());
+        }
+        if let Some(seen) = hello.seen.filter(|seen| self.has_been_set_back(*seen, &hello.link)) {
+            self.discard(seen.incarnation);
         }
         self.recognise(from, hello.identity);
         self.on_heard(from);
@@ -65,7 +74,35 @@ impl Node {
             return Some(Mismatch::Outdated { incarnation, known: known.incarnation });
         }
         let is_other_process = incarnation == known.incarnation && hello.identity.boot_nonce != known.boot_nonce;
-        (is_other_process && peer.has_exchanged_mass()).then_some(Mismatch::IdentityInUse { incarnation })
+        if !is_other_process || !peer.has_exchanged_mass() {
+            return None;
+        }
+        if self.config.durability == Durability::Off || self.is_talking_to(peer) {
+            return Some(Mismatch::IdentityInUse { incarnation });
+        }
+        (!hello.resumed).then_some(Mismatch::Forgetful { incarnation })
+    }
+
+    /// Whether the process of a neighbour that we know is still there.
+    fn is_talking_to(&self, peer: &Peer) -> bool {
+        peer.link_up && peer.mutual && self.now < peer.heard_at + 2 * self.config.heartbeat
+    }
+
+    /// Whether a neighbour has dealt with a later state of this node than the one it is in.
+    fn has_been_set_back(&self, seen: Identity, link: &LinkState) -> bool {
+        let me = self.config.identity;
+        let exchanged = link.received > 0 || link.acked > link.base;
+        let is_forgotten = seen.incarnation == me.incarnation && seen != me && !self.resumed && exchanged;
+        self.config.durability == Durability::On && (seen.incarnation > me.incarnation || is_forgotten)
+    }
+
+    /// What a [`SetBack`] leads to: where there are records the node has an old one, elsewhere the neighbour errs.
+    fn on_set_back(&mut self) -> Result<(), Fault> {
+        if self.config.durability == Durability::Off {
+            return Err(Fault::ImpossibleAck);
+        }
+        self.discard(self.config.identity.incarnation);
+        Ok(())
     }
 
     fn refuse(&mut self, from: NodeId, mismatch: Mismatch) {
@@ -79,6 +116,7 @@ impl Node {
 
     /// Notes who a neighbour is now, and what its earlier life left behind.
     fn recognise(&mut self, from: NodeId, identity: Identity) {
+        let leaving = self.is_leaving();
         let Some(peer) = self.peers.get_mut(&from) else {
             return;
         };
@@ -96,6 +134,9 @@ impl Node {
             Some(known) if known.incarnation == identity.incarnation => {
                 peer.outgoing.iter_mut().for_each(|link| link.on_same_life());
                 peer.incoming.iter_mut().for_each(|link| link.on_same_life());
+                if !leaving {
+                    peer.outgoing.iter_mut().for_each(|link| link.reopen());
+                }
             }
             Some(_) => self.on_new_life(from, identity.incarnation),
         }
@@ -124,9 +165,16 @@ impl Node {
             return Err(Fault::NotANeighbour);
         };
         if peer.incarnation() > ack.identity.incarnation {
+            self.send_hello(from);
             return Ok(());
         }
-        if peer.identity != Some(ack.identity) || ack.seen != self.config.identity {
+        if self.has_been_set_back(ack.seen, &ack.link) {
+            self.discard(ack.seen.incarnation);
+            return Ok(());
+        }
+        if self.peers.get(&from).and_then(|peer| peer.identity) != Some(ack.identity)
+            || ack.seen != self.config.identity
+        {
             self.send_hello(from);
             return Ok(());
         }
@@ -137,9 +185,15 @@ impl Node {
     /// Takes a neighbour's word for where the links stand. It knows our present identity.
     fn on_link_state(&mut self, from: NodeId, state: &LinkState) -> Result<(), Fault> {
         let (now, after) = (self.now, self.config.retransmit_after);
+        if state.applied > state.received {
+            return Err(Fault::ImpossibleAck);
+        }
         let Some(peer) = self.peers.get_mut(&from) else {
             return Err(Fault::NotANeighbour);
         };
+        if peer.incoming.as_ref().is_some_and(|link| link.check_mark(state.base, state.acked).is_err()) {
+            return self.on_set_back();
+        }
         peer.mutual = true;
         let mut progress = state.passed > peer.passed;
         peer.passed = peer.passed.max(state.passed);
@@ -152,7 +206,10 @@ impl Node {
         if let Some(link) = &mut peer.outgoing {
             // A neighbour that has not heard from this link yet states zeros.
             if state.received >= link.base() {
-                progress |= link.on_ack(state)?;
+                let Ok(moved) = link.on_ack(state) else {
+                    return self.on_set_back();
+                };
+                progress |= moved;
                 link.arm(now, after);
             }
         }
@@ -173,10 +230,15 @@ impl Node {
         let header = parcel.header;
         self.check_parcel(from, &header, parcel.payload.dimension())?;
         let me = self.config.identity.incarnation;
+        if header.receiver_incarnation > me && self.config.durability == Durability::On {
+            self.discard(header.receiver_incarnation);
+            return Ok(());
+        }
         let Some(peer) = self.peers.get_mut(&from) else {
             return Err(Fault::NotANeighbour);
         };
         if peer.incarnation() > header.sender_incarnation {
+            self.send_hello(from);
             return Ok(());
         }
         if peer.incarnation() != header.sender_incarnation || header.receiver_incarnation != me {
@@ -186,6 +248,9 @@ impl Node {
         let Some(link) = &mut peer.incoming else {
             return Err(Fault::NoSuchLink);
         };
+        if link.check_mark(header.base, header.acked).is_err() {
+            return self.on_set_back();
+        }
         peer.ack_owed = true;
         let acceptance = link.accept(&header, parcel.payload)?;
         self.on_heard(from);
@@ -230,7 +295,7 @@ impl Node {
     }
 
     pub(super) fn send_hello(&mut self, to: NodeId) {
-        let (passed, leaving) = (self.passed(), self.is_leaving());
+        let (passed, leaving, resumed) = (self.passed(), self.is_leaving(), self.resumed);
         let Some(peer) = self.peers.get_mut(&to).filter(|peer| peer.link_up) else {
             return;
         };
@@ -241,42 +306,62 @@ impl Node {
             task: self.config.task.clone(),
             identity: self.config.identity,
             seen: peer.identity,
+            resumed,
             link: peer.link_state(passed, leaving),
         };
         self.send(to, Message::Hello(Box::new(hello)));
     }
 
-    /// Sends everything outstanding that has not arrived.
+    /// Sends everything outstanding that has not arrived and is on disk where it has to be.
     pub(super) fn resend(&mut self, to: NodeId) {
         let (now, after) = (self.now, self.config.retransmit_after);
-        let (generation, me) = (self.config.generation, self.config.identity);
         let Some(peer) = self.peers.get_mut(&to).filter(|peer| peer.link_up && peer.mutual) else {
             return;
         };
-        let receiver_incarnation = peer.incarnation();
         let Some(link) = &mut peer.outgoing else {
             return;
         };
         link.arm(now, after);
-        let base = link.base();
-        let parcels: Vec<Parcel> = link
-            .unreceived()
-            .map(|parcel| Parcel {
-                header: ParcelHeader {
-                    generation,
-                    sender_incarnation: me.incarnation,
-                    receiver_incarnation,
-                    base,
-                    seq: parcel.seq,
-                    step: parcel.step,
-                    mass: parcel.mass,
-                },
-                payload: parcel.payload.clone(),
-            })
-            .collect();
-        for parcel in parcels {
-            self.send(to, Message::Parcel(parcel));
+        let numbers: Vec<u64> =
+            link.unreceived().filter(|parcel| self.commits.covers(parcel.record)).map(|p| p.seq).collect();
+        for seq in numbers {
+            self.send_parcel(to, seq);
         }
+    }
+
+    /// Sends what was split off in a record for the first time.
+    pub(super) fn send_parcels_of(&mut self, record: u64) {
+        let due = |peer: &Peer| {
+            let parcel = peer.outgoing.as_ref()?.of_record(record).filter(|_| peer.link_up && peer.mutual)?;
+            Some((peer.id, parcel.seq))
+        };
+        let due: Vec<(NodeId, u64)> = self.peers.values().filter_map(due).collect();
+        for (to, seq) in due {
+            self.send_parcel(to, seq);
+        }
+    }
+
+    fn send_parcel(&mut self, to: NodeId, seq: u64) {
+        let (generation, sender_incarnation) = (self.config.generation, self.config.identity.incarnation);
+        let Some(peer) = self.peers.get(&to) else {
+            return;
+        };
+        let Some((link, parcel)) = peer.outgoing.as_ref().and_then(|link| Some((link, link.parcel(seq)?))) else {
+            return;
+        };
+        let header = ParcelHeader {
+            generation,
+            sender_incarnation,
+            receiver_incarnation: peer.incarnation(),
+            base: link.base(),
+            acked: link.acked(),
+            seq,
+            previous: parcel.previous,
+            step: parcel.step,
+            mass: parcel.mass,
+        };
+        let payload = parcel.payload.clone();
+        self.send(to, Message::Parcel(Parcel { header, payload }));
     }
 
     /// One Ack to every neighbour that is owed one, however many parcels it is for.

@@ -8,7 +8,9 @@ use crate::schedule::NodeId;
 use crate::time::Time;
 
 /// Heartbeats a neighbour may miss before it is suspended; a restarted node also waits this many for missing ones.
-const MISSED_HEARTBEATS: u32 = 3;
+pub(super) const MISSED_HEARTBEATS: u32 = 3;
+/// A node that resumes waits this many for those who may know more of it than it does.
+const HEARTBEATS_BEFORE_RESUMING: u32 = 12;
 
 impl Node {
     pub(super) fn on_start(&mut self) {
@@ -16,10 +18,17 @@ impl Node {
             return;
         }
         self.started = true;
-        let is_restarted = self.config.identity.incarnation > 1;
-        let give_up_at = is_restarted.then(|| self.now + self.config.heartbeat * MISSED_HEARTBEATS);
+        let patience = match (self.resumed, self.config.identity.incarnation) {
+            (true, _) => Some(HEARTBEATS_BEFORE_RESUMING),
+            (false, 1) => None,
+            (false, _) => Some(MISSED_HEARTBEATS),
+        };
+        let give_up_at = patience.map(|heartbeats| self.now + self.config.heartbeat * heartbeats);
         if let Phase::Gathering { .. } = self.phase {
             self.phase = Phase::Gathering { give_up_at };
+        }
+        if !self.resumed {
+            self.commit(None);
         }
     }
 

@@ -7,8 +7,7 @@ use crate::codec::Dither;
 use crate::config::WaitPolicy;
 use crate::effect::{Effect, Event, Fault, RoundReport, SkippedDelta, Suspension};
 use crate::mass::Mass;
-use crate::message::{Message, Parcel, ParcelHeader};
-use crate::payload::first_unusable;
+use crate::payload::{Payload, first_unusable};
 use crate::peer::Peer;
 use crate::schedule::{NodeId, OutShare};
 
@@ -48,12 +47,13 @@ impl Node {
         if greeted < self.peers.len() && !waited_enough {
             return false;
         }
-        if self.config.identity.incarnation > 1 {
+        if self.config.identity.incarnation > 1 && !self.resumed {
             self.step = self.catch_up_step();
         }
         self.report(Event::Started { step: self.step });
         self.peers.values_mut().for_each(|peer| peer.ack_owed = true);
-        self.phase = Phase::BeforeStep;
+        // A record that holds the sends of its step is of a node that was waiting for others.
+        self.phase = if self.split_done { Phase::AwaitingParcels(self.new_wait()) } else { Phase::BeforeStep };
         self.absorb_on_arrival();
         true
     }
@@ -134,12 +134,16 @@ impl Node {
         if self.stopping {
             return self.begin_draining();
         }
+        if self.commits.is_pending() {
+            return false;
+        }
         let full = self.full_out_neighbours();
         if !full.is_empty() && self.now < wait.deadline {
             return false;
         }
         self.end_wait(wait, full);
         self.split();
+        self.commit_if_due();
         self.phase = Phase::AwaitingParcels(self.new_wait());
         true
     }
@@ -160,8 +164,13 @@ impl Node {
             self.appetite.fast();
         } else if let Some(payload) = self.push_sum.split(outgoing, self.config.codec, &mut dither) {
             self.appetite.split();
+            let record = self.next_record();
             for &(to, mass) in &cuts {
-                self.send_parcel(to, mass, &payload);
+                self.promise(to, mass, &payload, record);
+            }
+            self.commit(Some(payload));
+            if self.commits.covers(record) {
+                self.send_parcels_of(record);
             }
         } else if self.push_sum.has_working_mass() {
             self.report(Event::OwnRatioUnusable { step: self.step });
@@ -191,28 +200,12 @@ impl Node {
         cuts
     }
 
-    fn send_parcel(&mut self, to: NodeId, mass: Mass, payload: &crate::payload::Payload) {
+    fn promise(&mut self, to: NodeId, mass: Mass, payload: &Payload, record: u64) {
         let (step, now, after) = (self.step, self.now, self.config.retransmit_after);
-        let Some(peer) = self.peers.get_mut(&to) else {
-            return;
-        };
-        let receiver_incarnation = peer.incarnation();
-        let Some(link) = &mut peer.outgoing else {
-            return;
-        };
-        let base = link.base();
-        let seq = link.push(step, mass, payload.clone()).seq;
-        link.arm(now, after);
-        let header = ParcelHeader {
-            generation: self.config.generation,
-            sender_incarnation: self.config.identity.incarnation,
-            receiver_incarnation,
-            base,
-            seq,
-            step,
-            mass,
-        };
-        self.send(to, Message::Parcel(Parcel { header, payload: payload.clone() }));
+        if let Some(link) = self.peers.get_mut(&to).and_then(|peer| peer.outgoing.as_mut()) {
+            link.push(step, mass, payload.clone(), record);
+            link.arm(now, after);
+        }
     }
 
     /// Absorbs and goes on once the wait policy is content, or time is up.
@@ -291,6 +284,7 @@ impl Node {
                 break;
             };
             peer.ack_owed = true;
+            self.commits.soil();
             self.appetite.feed();
             self.tally.absorbed += 1;
             // The sum cannot overflow: parcels that would exceed the swarm's whole mass are never queued.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::network::NetworkModel;
 use crate::codec::Codec;
-use crate::config::WaitPolicy;
+use crate::config::{Durability, WaitPolicy};
 use crate::schedule::{NodeId, Schedule};
 
 /// Trains one node for one round: `(node, round, z, local_steps)` to the change of z.
@@ -22,6 +22,10 @@ pub struct SwarmConfig {
     pub rounds: u64,
     /// How nodes encode their parcels.
     pub codec: Codec,
+    /// Whether nodes keep records on simulated disks.
+    pub durability: Durability,
+    /// How long a write usually takes.
+    pub write_time: (Duration, Duration),
     /// How nodes wait.
     pub policy: WaitPolicy,
     /// What the network does.
@@ -58,6 +62,8 @@ impl SwarmConfig {
             initial,
             rounds,
             codec: Codec::default(),
+            durability: Durability::default(),
+            write_time: (Duration::from_micros(200), Duration::from_millis(5)),
             policy: WaitPolicy::Sync,
             network: NetworkModel::streams(),
             seed: 0,

@@ -36,6 +36,20 @@ pub enum SimError {
         /// What there should be.
         expected: u128,
     },
+    /// The mass on all disks together is not what the founders brought.
+    #[error(
+        "at {now}, with a record of node {id} written, the disks hold {total} units, and founders brought {expected}"
+    )]
+    DurableMass {
+        /// When.
+        now: Time,
+        /// Whose record was written last.
+        id: NodeId,
+        /// What there is.
+        total: u128,
+        /// What there should be.
+        expected: u128,
+    },
     /// A node applied a parcel that was never sent, or applied it twice.
     #[error("at {now} node {to} applied parcel {seq} of node {from}, which is not under way")]
     UnknownParcel {

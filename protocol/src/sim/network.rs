@@ -144,6 +144,11 @@ impl Network {
         Duration::from_micros(self.rng.random_range(micros(shortest)..=longest))
     }
 
+    /// Heads or tails.
+    pub(super) fn toss(&mut self) -> bool {
+        self.rng.random_bool(0.5)
+    }
+
     pub(super) fn cut(&mut self, a: NodeId, b: NodeId) {
         self.cut.insert(pair(a, b));
         self.reconnect(a, b);

@@ -3,19 +3,23 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::config::SwarmConfig;
 use super::conservation::Conservation;
+use super::disk::Disk;
+use super::durable_ledger::DurableLedger;
 use super::error::SimError;
 use super::network::{Agenda, Network};
 use super::trace::{Entry, Trace};
 use crate::audit::{AuditReport, audit};
-use crate::config::NodeConfig;
+use crate::config::{Durability, NodeConfig};
 use crate::effect::{Effect, Event};
 use crate::input::Input;
 use crate::ledger::LedgerSummary;
 use crate::message::{Generation, Identity, Message, ParcelHeader};
 use crate::node::Node;
+use crate::record::Record;
 use crate::schedule::NodeId;
 use crate::time::Time;
 use crate::wire::{MessageReader, encode};
@@ -26,10 +30,24 @@ const MOST_EVENTS_PER_INSTANT: u32 = 100_000;
 /// Something that goes wrong, or that someone does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A node vanishes with everything it holds.
+    /// A process is killed. What it held is gone, except for what is on its disk.
     Crash(NodeId),
-    /// A crashed node starts again, without its state.
+    /// A crashed node starts again: from its disk, or without its state where nodes keep none.
     Restart(NodeId),
+    /// A process stands still for a while, with everything that reaches it waiting.
+    Pause(NodeId, Duration),
+    /// A disk takes nothing any more.
+    FillDisk(NodeId),
+    /// It takes what was to be written, and goes on.
+    FreeDisk(NodeId),
+    /// Writes to a disk take this many times as long as usual from now on.
+    SlowDisk(NodeId, u32),
+    /// A copy of a disk is put aside.
+    BackUpDisk(NodeId),
+    /// The copy is put back; only a crashed node notices.
+    RestoreDisk(NodeId),
+    /// A disk loses all it holds; only a crashed node notices.
+    WipeDisk(NodeId),
     /// Two nodes lose each other.
     LinkDown(NodeId, NodeId),
     /// They find each other again.
@@ -40,7 +58,9 @@ pub enum Fault {
 
 enum Happening {
     Delivery { from: NodeId, to: NodeId, connection: u64, bytes: Arc<[u8]> },
-    Trained { id: NodeId, incarnation: u64, round: u64, delta: Vec<f32> },
+    Trained { id: NodeId, process: u64, round: u64, delta: Vec<f32> },
+    Written { id: NodeId, process: u64 },
+    Persisted { id: NodeId, process: u64, number: u64 },
     Fault(Fault),
 }
 
@@ -49,7 +69,13 @@ pub struct Swarm {
     config: SwarmConfig,
     now: Time,
     nodes: BTreeMap<NodeId, Node>,
-    incarnations: BTreeMap<NodeId, u64>,
+    /// How many processes each node has had.
+    processes: BTreeMap<NodeId, u64>,
+    paused_until: BTreeMap<NodeId, Time>,
+    disks: BTreeMap<NodeId, Disk>,
+    durable_ledger: DurableLedger,
+    /// No disk has lost anything: what is on all of them adds up.
+    disks_are_whole: bool,
     drained: BTreeMap<NodeId, bool>,
     agenda: Agenda<Happening>,
     network: Network,
@@ -75,7 +101,11 @@ impl Swarm {
         let mut swarm = Self {
             now: Time::default(),
             nodes: BTreeMap::new(),
-            incarnations: BTreeMap::new(),
+            processes: BTreeMap::new(),
+            paused_until: BTreeMap::new(),
+            disks: BTreeMap::new(),
+            durable_ledger: DurableLedger::default(),
+            disks_are_whole: true,
             drained: BTreeMap::new(),
             agenda: Agenda::new(),
             network: Network::new(config.network.clone(), config.seed),
@@ -156,7 +186,7 @@ impl Swarm {
 
     /// How often conservation was checked.
     pub fn checks(&self) -> u64 {
-        self.conservation.checks()
+        self.conservation.checks() + self.durable_ledger.checks()
     }
 
     /// Mass that crashed nodes held when they died, in units; the simulator knows, the survivors must find out.
@@ -181,7 +211,11 @@ impl Swarm {
 
     /// Lets the next thing happen, unless it lies beyond `limit`.
     fn step(&mut self, limit: Time) -> Result<bool, SimError> {
-        let tick = self.nodes.iter().filter_map(|(id, node)| Some((node.next_deadline()?.max(self.now), *id))).min();
+        let tick = self.nodes.iter().filter_map(|(id, node)| {
+            let awake = self.paused_until.get(id).copied().unwrap_or_default();
+            Some((node.next_deadline()?.max(self.now).max(awake), *id))
+        });
+        let tick = tick.min();
         let happening = self.agenda.next_at();
         let is_tick = tick.is_some_and(|(at, _)| happening.is_none_or(|happening| at < happening));
         let Some(at) = tick.filter(|_| is_tick).map(|(at, _)| at).or(happening).filter(|at| *at <= limit) else {
@@ -201,6 +235,10 @@ impl Swarm {
     }
 
     fn happen(&mut self, what: Happening) -> Result<(), SimError> {
+        if let Some(awake) = self.sleeper_of(&what) {
+            self.agenda.add(awake, what);
+            return Ok(());
+        }
         match what {
             Happening::Delivery { from, to, connection, bytes } => {
                 if self.network.connection(from, to) != connection || !self.nodes.contains_key(&to) {
@@ -214,14 +252,40 @@ impl Swarm {
                 }
                 Ok(())
             }
-            Happening::Trained { id, incarnation, round, delta } => {
-                if self.incarnations.get(&id) != Some(&incarnation) {
+            Happening::Trained { id, process, round, delta } => {
+                if !self.is_alive(id, process) {
                     return Ok(());
                 }
                 self.input(id, Input::Trained { round, delta }, Entry::Trained, &round.to_le_bytes())
             }
+            Happening::Written { id, process } => {
+                if !self.is_alive(id, process) {
+                    return Ok(());
+                }
+                self.complete_write(id, process)
+            }
+            Happening::Persisted { id, process, number } => {
+                if !self.is_alive(id, process) {
+                    return Ok(());
+                }
+                self.input(id, Input::Persisted { number }, Entry::Persisted, &number.to_le_bytes())
+            }
             Happening::Fault(fault) => self.inflict(fault),
         }
+    }
+
+    /// When a paused process can take what happens to it; a disk does not need its process.
+    fn sleeper_of(&self, what: &Happening) -> Option<Time> {
+        let id = match what {
+            Happening::Delivery { to, .. } => to,
+            Happening::Trained { id, .. } | Happening::Persisted { id, .. } => id,
+            Happening::Written { .. } | Happening::Fault(_) => return None,
+        };
+        self.paused_until.get(id).copied().filter(|awake| *awake > self.now)
+    }
+
+    fn is_alive(&self, id: NodeId, process: u64) -> bool {
+        self.nodes.contains_key(&id) && self.processes.get(&id) == Some(&process)
     }
 
     fn inflict(&mut self, fault: Fault) -> Result<(), SimError> {
@@ -233,6 +297,19 @@ impl Swarm {
                 self.connect(id)
             }
             Fault::Restart(_) => Ok(()),
+            Fault::Pause(id, span) => {
+                self.paused_until.insert(id, self.now + span);
+                Ok(())
+            }
+            Fault::FillDisk(_)
+            | Fault::FreeDisk(_)
+            | Fault::SlowDisk(..)
+            | Fault::BackUpDisk(_)
+            | Fault::RestoreDisk(_)
+            | Fault::WipeDisk(_) => {
+                self.harm_disk(fault);
+                Ok(())
+            }
             Fault::Stop(id) => self.input(id, Input::Stop, Entry::Faulted, &[]),
             Fault::LinkDown(a, b) => {
                 self.network.cut(a, b);
@@ -250,7 +327,11 @@ impl Swarm {
         let Some(node) = self.nodes.remove(&id) else {
             return Ok(());
         };
-        self.conservation.died(id);
+        self.paused_until.remove(&id);
+        match self.config.durability {
+            Durability::Off => self.conservation.died(id),
+            Durability::On => self.end_writes(id)?,
+        }
         self.drained.remove(&id);
         for peer in node.neighbours() {
             self.network.reconnect(id, peer);
@@ -262,19 +343,27 @@ impl Swarm {
     }
 
     fn make(&mut self, id: NodeId) -> Result<(), SimError> {
-        let incarnation = self.incarnations.entry(id).or_insert(0);
-        *incarnation += 1;
+        let process = self.processes.entry(id).or_insert(0);
+        *process += 1;
+        let process = *process;
         let config = &self.config;
         let initial = config.initial.get(id.index()).cloned().unwrap_or_default();
         let mut node_config = NodeConfig::new(id, Arc::clone(&config.schedule), initial, config.rounds);
-        node_config.identity = Identity { incarnation: *incarnation, boot_nonce: *incarnation };
+        let incarnation = if config.durability == Durability::Off { process } else { 1 };
+        node_config.identity = Identity { incarnation, boot_nonce: process };
         node_config.generation = Generation { counter: 0, plan_hash: [1; 32] };
         node_config.codec = config.codec;
+        node_config.durability = config.durability;
         node_config.policy = config.policy;
         node_config.retransmit_after = config.retransmit_after;
         node_config.heartbeat = config.heartbeat;
-        let node = Node::new(node_config)?;
-        self.conservation.born(id, node.ledger());
+        let node = match self.disks.entry(id).or_default().recover() {
+            Some((record, payloads)) => Node::resume(node_config, record, &payloads)?,
+            None => Node::new(node_config)?,
+        };
+        if config.durability == Durability::Off {
+            self.conservation.born(id, node.ledger());
+        }
         self.nodes.insert(id, node);
         self.drained.insert(id, false);
         self.input(id, Input::Start, Entry::Faulted, &[])
@@ -317,6 +406,7 @@ impl Swarm {
                     self.transmit(id, to, message);
                 }
                 Effect::Train { round, from, local_steps } => self.train(id, round, &from, local_steps),
+                Effect::Persist(record) => self.begin_write(id, record),
                 Effect::Report(event) => {
                     self.trace.record(self.now, id, Entry::Reported, format!("{event:?}").as_bytes());
                     self.events.push((self.now, id, event));
@@ -326,7 +416,90 @@ impl Swarm {
                 }
             }
         }
-        self.conservation.check(self.now, id, &books, &sent)
+        match self.config.durability {
+            Durability::Off => self.conservation.check(self.now, id, &books, &sent),
+            Durability::On => Ok(()),
+        }
+    }
+
+    fn begin_write(&mut self, id: NodeId, record: Arc<Record>) {
+        let time = self.network.draw_between(self.config.write_time);
+        let process = self.processes.get(&id).copied().unwrap_or(0);
+        let disk = self.disks.entry(id).or_default();
+        disk.begin(record);
+        if !disk.is_full {
+            self.agenda.add(self.now + time * disk.slowness.max(1), Happening::Written { id, process });
+        }
+    }
+
+    /// The oldest write of a node is on its disk; that the node hears of it takes another moment.
+    fn complete_write(&mut self, id: NodeId, process: u64) -> Result<(), SimError> {
+        let Some(record) = self.disks.entry(id).or_default().complete() else {
+            return Ok(());
+        };
+        let number = record.books.number;
+        self.trace.record(self.now, id, Entry::Written, &number.to_le_bytes());
+        let at = self.now + self.network.draw_between(self.config.write_time) / 4;
+        self.agenda.add(at, Happening::Persisted { id, process, number });
+        self.check_disks(id, &record)
+    }
+
+    fn check_disks(&mut self, id: NodeId, record: &Arc<Record>) -> Result<(), SimError> {
+        self.durable_ledger.update(id, Some(record));
+        let (total, expected) = self.durable_ledger.check();
+        if !self.disks_are_whole || total == expected {
+            return Ok(());
+        }
+        Err(SimError::DurableMass { now: self.now, id, total, expected })
+    }
+
+    /// A process died while its disk was writing: each write, in order, was complete or it was not.
+    fn end_writes(&mut self, id: NodeId) -> Result<(), SimError> {
+        let disk = self.disks.entry(id).or_default();
+        while disk.writing() > 0 && !disk.is_full && self.network.toss() {
+            if let Some(record) = disk.complete() {
+                self.durable_ledger.update(id, Some(&record));
+            }
+        }
+        disk.tear();
+        match disk.newest().cloned() {
+            Some(newest) => self.check_disks(id, &newest),
+            None => Ok(()),
+        }
+    }
+
+    fn harm_disk(&mut self, fault: Fault) {
+        let (Fault::FillDisk(id)
+        | Fault::FreeDisk(id)
+        | Fault::SlowDisk(id, _)
+        | Fault::BackUpDisk(id)
+        | Fault::RestoreDisk(id)
+        | Fault::WipeDisk(id)) = fault
+        else {
+            return;
+        };
+        let is_dead = !self.nodes.contains_key(&id);
+        let process = self.processes.get(&id).copied().unwrap_or(0);
+        let disk = self.disks.entry(id).or_default();
+        match fault {
+            Fault::FillDisk(_) => disk.is_full = true,
+            Fault::FreeDisk(_) if disk.is_full => {
+                disk.is_full = false;
+                for _ in 0..disk.writing() {
+                    self.agenda.add(self.now, Happening::Written { id, process });
+                }
+            }
+            Fault::SlowDisk(_, slowness) => disk.slowness = slowness,
+            Fault::BackUpDisk(_) => disk.back_up(),
+            Fault::RestoreDisk(_) if is_dead && disk.restore() => self.disks_are_whole = false,
+            Fault::WipeDisk(_) if is_dead => {
+                disk.wipe();
+                self.disks_are_whole = false;
+            }
+            _ => {}
+        }
+        let newest = disk.newest().cloned();
+        self.durable_ledger.update(id, newest.as_ref());
     }
 
     fn transmit(&mut self, from: NodeId, to: NodeId, message: Message) {
@@ -340,8 +513,8 @@ impl Swarm {
 
     fn train(&mut self, id: NodeId, round: u64, from: &[f32], local_steps: u32) {
         let delta = (self.config.trainer)(id, round, from, local_steps);
-        let incarnation = self.incarnations.get(&id).copied().unwrap_or(0);
+        let process = self.processes.get(&id).copied().unwrap_or(0);
         let at = self.now + self.network.draw_between(self.config.training_time);
-        self.agenda.add(at, Happening::Trained { id, incarnation, round, delta });
+        self.agenda.add(at, Happening::Trained { id, process, round, delta });
     }
 }

@@ -20,6 +20,8 @@ pub(super) enum Entry {
     Faulted = 4,
     Reported = 5,
     Sent = 6,
+    Written = 7,
+    Persisted = 8,
 }
 
 impl Trace {

@@ -1,0 +1,227 @@
+//! Durable states: when a node writes a record, and what has to wait until it is on disk.
+//!
+//! ```text
+//!   split -> record n -> Effect::Persist -> ... Input::Persisted { n } -> parcels of n leave, what n applied is confirmed
+//! ```
+//!
+//! One record is under way at a time; the next split waits for it. A disk that is slow or full therefore stops a node,
+//! and nothing else: its neighbours suspend it at a full window and go on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Node, Phase};
+use crate::config::{Durability, NodeConfig, NodeError};
+use crate::effect::{Effect, Event};
+use crate::link::{InLink, OutLink};
+use crate::mass::Mass;
+use crate::message::Identity;
+use crate::payload::Payload;
+use crate::peer::Peer;
+use crate::push_sum::PushSum;
+use crate::record::{Books, Record};
+
+/// Which records there are.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Commits {
+    /// The number of the last record made.
+    last: u64,
+    /// The number of the last one known to be on disk.
+    durable: u64,
+    pending: Option<Arc<Record>>,
+    /// The node holds something that no record has.
+    dirty: bool,
+    /// Kept in every record for the host.
+    host: Vec<u8>,
+}
+
+impl Commits {
+    pub(super) fn is_pending(&self) -> bool {
+        self.pending.is_some()
+    }
+
+    /// Whether a record is on disk, so that its parcels may leave.
+    pub(super) fn covers(&self, record: u64) -> bool {
+        record <= self.durable
+    }
+
+    pub(super) fn is_settled(&self) -> bool {
+        self.pending.is_none() && !self.dirty
+    }
+
+    pub(super) fn soil(&mut self) {
+        self.dirty = true;
+    }
+}
+
+impl Node {
+    /// A node that goes on from what an earlier process of the same life left on disk: its newest record, and by their
+    /// numbers the payloads of the records that [`Books::owed_records`] names.
+    ///
+    /// It greets all neighbours before it moves any mass: if one of them remembers more than the record holds, the
+    /// record is an old copy, and the node discards it ([`Event::SetBack`]).
+    ///
+    /// # Errors
+    /// [`NodeError`] when the configuration is wrong, or the record is of another swarm.
+    pub fn resume(
+        mut config: NodeConfig,
+        record: Record,
+        payloads: &BTreeMap<u64, Payload>,
+    ) -> Result<Self, NodeError> {
+        let Record { books, numerator, ratio, .. } = record;
+        config.identity.incarnation = books.incarnation;
+        let belongs = books.generation == config.generation
+            && books.task == config.task.hash
+            && books.id == config.id
+            && numerator.len() == config.initial.len()
+            && config.durability == Durability::On;
+        if !belongs {
+            return Err(NodeError::ForeignRecord);
+        }
+        let mut node = Self::new(config)?;
+        node.push_sum = PushSum::restored(&numerator, books.mass, ratio);
+        for (&from, link) in &books.incoming {
+            let peer = node.peers.get_mut(&from).ok_or(NodeError::ForeignRecord)?;
+            peer.incoming = Some(InLink::restored(link));
+            remember(peer, link.sender_incarnation);
+        }
+        for (&to, link) in &books.outgoing {
+            let peer = node.peers.get_mut(&to).ok_or(NodeError::ForeignRecord)?;
+            let restored = OutLink::restored(link, |record| payloads.get(&record).cloned());
+            peer.outgoing = Some(restored.ok_or(NodeError::ForeignRecord)?);
+            remember(peer, link.receiver_incarnation);
+        }
+        node.brought = books.brought;
+        (node.step, node.split_done) = (books.step, books.split_done);
+        node.resumed = true;
+        node.commits = Commits { last: books.number, durable: books.number, host: books.host, ..Commits::default() };
+        Ok(node)
+    }
+
+    /// What every record from now on keeps for the host: where it is in its data, and the like.
+    pub fn set_host_state(&mut self, state: Vec<u8>) {
+        self.commits.host = state;
+    }
+
+    /// The number that a parcel split off now will find its payload under.
+    pub(super) fn next_record(&self) -> u64 {
+        match self.config.durability {
+            Durability::On => self.commits.last + 1,
+            Durability::Off => 0,
+        }
+    }
+
+    /// Writes the present state, with what has just been split off.
+    pub(super) fn commit(&mut self, payload: Option<Payload>) {
+        if self.config.durability == Durability::Off {
+            return;
+        }
+        self.commits.last += 1;
+        self.commits.dirty = false;
+        let has_ratio = self.push_sum.has_working_mass();
+        let record = Arc::new(Record {
+            books: self.books(),
+            numerator: Arc::from(self.push_sum.numerator()),
+            ratio: (!has_ratio).then(|| self.push_sum.ratio()),
+            payload,
+        });
+        self.commits.pending = Some(Arc::clone(&record));
+        self.effects.push(Effect::Persist(record));
+    }
+
+    fn books(&self) -> Books {
+        let incoming = |peer: &Peer| Some((peer.id, peer.incoming.as_ref()?.books(peer.incarnation())));
+        let outgoing = |peer: &Peer| Some((peer.id, peer.outgoing.as_ref()?.books(peer.incarnation())));
+        Books {
+            number: self.commits.last,
+            generation: self.config.generation,
+            task: self.config.task.hash,
+            id: self.config.id,
+            incarnation: self.config.identity.incarnation,
+            brought: self.brought,
+            mass: self.mass(),
+            step: self.step,
+            split_done: self.split_done,
+            incoming: self.peers.values().filter_map(incoming).collect(),
+            outgoing: self.peers.values().filter_map(outgoing).collect(),
+            host: self.commits.host.clone(),
+        }
+    }
+
+    /// A record is on disk: what it sent may leave, and what it applied may be confirmed.
+    pub(super) fn on_persisted(&mut self, number: u64) {
+        let Some(record) = self.commits.pending.take_if(|record| record.books.number == number) else {
+            return;
+        };
+        self.commits.durable = number;
+        for peer in self.peers.values_mut() {
+            let incarnation = peer.incarnation();
+            let Some(link) = &mut peer.incoming else {
+                continue;
+            };
+            let books = record.books.incoming.get(&peer.id);
+            if let Some(books) = books.filter(|books| books.sender_incarnation == incarnation) {
+                link.confirm(books);
+                peer.ack_owed = true;
+            }
+        }
+        self.send_parcels_of(number);
+    }
+
+    /// Writes what was absorbed since the last record while no split is in sight that would; and, without records,
+    /// confirms it at once.
+    pub(super) fn settle(&mut self) {
+        if self.config.durability == Durability::Off {
+            self.commits.dirty = false;
+            self.peers.values_mut().filter_map(|peer| peer.incoming.as_mut()).for_each(InLink::confirm_applied);
+        } else if self.is_between_splits() {
+            self.commit_if_due();
+        }
+    }
+
+    /// Writes what was absorbed since the last record, unless one is under way.
+    pub(super) fn commit_if_due(&mut self) {
+        if self.commits.dirty && !self.commits.is_pending() {
+            self.commit(None);
+        }
+    }
+
+    fn is_between_splits(&self) -> bool {
+        matches!(self.phase, Phase::Gathering { .. } | Phase::Draining { .. } | Phase::Drained)
+    }
+
+    /// Others have seen a later state of this node than the one it is in: it was started from an old copy, or without
+    /// its records. Whatever it holds may have been passed on already, so it discards all of it and begins a new life
+    /// without mass; to guess would be to make mass up.
+    pub(super) fn discard(&mut self, seen_incarnation: u64) {
+        let identity = self.config.identity;
+        let incarnation = identity.incarnation.max(seen_incarnation).saturating_add(1);
+        self.report(Event::SetBack { incarnation, discarded: self.mass() });
+        self.config.identity = Identity { incarnation, ..identity };
+        self.brought = Mass::ZERO;
+        self.resumed = false;
+        self.push_sum.discard();
+        self.appetite = super::Appetite::default();
+        for peer in self.peers.values_mut() {
+            peer.incoming.iter_mut().for_each(|link| *link = InLink::default());
+            peer.outgoing.iter_mut().for_each(|link| *link = OutLink::new());
+            (peer.mutual, peer.told, peer.leaving, peer.passed) = (false, false, false, 0);
+        }
+        if let Phase::Gathering { give_up_at } = &mut self.phase {
+            *give_up_at = give_up_at.or(Some(self.now + self.config.heartbeat * super::liveness::MISSED_HEARTBEATS));
+        }
+        self.commits.pending = None;
+        self.commit(None);
+        let peers: Vec<_> = self.peers.keys().copied().collect();
+        for peer in peers {
+            self.send_hello(peer);
+        }
+    }
+}
+
+/// A neighbour whose life is known from a record; which process it is now, its next Hello says.
+fn remember(peer: &mut Peer, incarnation: u64) {
+    if incarnation > 0 {
+        peer.identity = Some(Identity { incarnation, boot_nonce: 0 });
+    }
+}

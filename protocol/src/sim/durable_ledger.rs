@@ -1,0 +1,75 @@
+//! The auditor of what is on disk: over durable states alone, mass is neither made nor lost.
+//!
+//! ```text
+//!   sum of w_i + sum over links j -> i of the parcels in the outbox of j that i has not applied = founders
+//! ```
+//!
+//! It reads nothing but the newest record on every disk, as a stranger could after a loss of power, and holds after
+//! every single write. Only the links of the node that wrote are added up again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::mass::UNITS_PER_ONE;
+use crate::record::{InBooks, Record};
+use crate::schedule::NodeId;
+
+/// What is on all disks together, in units of 2^-40.
+#[derive(Debug, Default)]
+pub(super) struct DurableLedger {
+    newest: BTreeMap<NodeId, Arc<Record>>,
+    held: u128,
+    owed: BTreeMap<(NodeId, NodeId), u128>,
+    owed_in_all: u128,
+    checks: u64,
+}
+
+impl DurableLedger {
+    /// The newest record of a node is another one now, or there is none any more.
+    pub(super) fn update(&mut self, id: NodeId, record: Option<&Arc<Record>>) {
+        let before = match record {
+            Some(record) => self.newest.insert(id, Arc::clone(record)),
+            None => self.newest.remove(&id),
+        };
+        let held = |record: Option<&Arc<Record>>| record.map_or(0, |record| u128::from(record.books.mass.units()));
+        self.held = self.held + held(record) - held(before.as_ref());
+        let links = [before.as_ref(), record].into_iter().flatten().flat_map(|record| {
+            let out = record.books.outgoing.keys().map(|&to| (id, to));
+            out.chain(record.books.incoming.keys().map(|&from| (from, id)))
+        });
+        for link in links.collect::<Vec<_>>() {
+            self.add_up(link);
+        }
+    }
+
+    /// What there is now, and what the nodes that have a record brought.
+    pub(super) fn check(&mut self) -> (u128, u128) {
+        self.checks += 1;
+        (self.held + self.owed_in_all, self.newest.len() as u128 * u128::from(UNITS_PER_ONE))
+    }
+
+    pub(super) fn checks(&self) -> u64 {
+        self.checks
+    }
+
+    fn add_up(&mut self, (from, to): (NodeId, NodeId)) {
+        let owed = self.owed_on(from, to);
+        let before = if owed == 0 { self.owed.remove(&(from, to)) } else { self.owed.insert((from, to), owed) };
+        self.owed_in_all = self.owed_in_all + owed - before.unwrap_or(0);
+    }
+
+    fn owed_on(&self, from: NodeId, to: NodeId) -> u128 {
+        let Some(sender) = self.newest.get(&from) else {
+            return 0;
+        };
+        let Some(link) = sender.books.outgoing.get(&to) else {
+            return 0;
+        };
+        let receiver = self.newest.get(&to).map(|record| &record.books);
+        let is_of_this_life = |books: &&InBooks| books.sender_incarnation == sender.books.incarnation;
+        let applied = receiver.and_then(|books| books.incoming.get(&from)).filter(is_of_this_life);
+        let applied = applied.map_or(0, |books| books.applied);
+        let owed = link.outbox.iter().filter(|parcel| parcel.seq > applied);
+        owed.map(|parcel| u128::from(parcel.mass.units())).sum()
+    }
+}
