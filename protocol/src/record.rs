@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ledger::{InLinkLedger, LedgerSummary, OutLinkLedger};
 use crate::mass::Mass;
-use crate::message::Generation;
+use crate::message::{Generation, Identity};
 use crate::payload::Payload;
 use crate::schedule::NodeId;
 
@@ -52,6 +52,8 @@ pub struct Books {
     pub step: u64,
     /// Whether the sends of that step were done: their parcels are in the outboxes.
     pub split_done: bool,
+    /// The processes that the node last dealt with, by neighbour.
+    pub neighbours: BTreeMap<NodeId, Identity>,
     /// Links from others, by sender.
     pub incoming: BTreeMap<NodeId, InBooks>,
     /// Links to others, by receiver.

@@ -20,16 +20,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod campaign;
 mod config;
 mod conservation;
 mod disk;
 mod durable_ledger;
 mod error;
 mod network;
+mod profile;
 mod swarm;
 mod trace;
 
+pub use campaign::{Outcome, run_scenario};
 pub use config::{SwarmConfig, Trainer};
 pub use error::SimError;
 pub use network::NetworkModel;
+pub use profile::{Profile, Scenario, UnknownProfile};
 pub use swarm::{Fault, Swarm};

@@ -83,13 +83,14 @@ impl Node {
         for (&from, link) in &books.incoming {
             let peer = node.peers.get_mut(&from).ok_or(NodeError::ForeignRecord)?;
             peer.incoming = Some(InLink::restored(link));
-            remember(peer, link.sender_incarnation);
         }
         for (&to, link) in &books.outgoing {
             let peer = node.peers.get_mut(&to).ok_or(NodeError::ForeignRecord)?;
             let restored = OutLink::restored(link, |record| payloads.get(&record).cloned());
             peer.outgoing = Some(restored.ok_or(NodeError::ForeignRecord)?);
-            remember(peer, link.receiver_incarnation);
+        }
+        for (id, &identity) in &books.neighbours {
+            node.peers.get_mut(id).ok_or(NodeError::ForeignRecord)?.identity = Some(identity);
         }
         node.brought = books.brought;
         (node.step, node.split_done) = (books.step, books.split_done);
@@ -142,6 +143,7 @@ impl Node {
             mass: self.mass(),
             step: self.step,
             split_done: self.split_done,
+            neighbours: self.peers.values().filter_map(|peer| Some((peer.id, peer.identity?))).collect(),
             incoming: self.peers.values().filter_map(incoming).collect(),
             outgoing: self.peers.values().filter_map(outgoing).collect(),
             host: self.commits.host.clone(),
@@ -216,12 +218,5 @@ impl Node {
         for peer in peers {
             self.send_hello(peer);
         }
-    }
-}
-
-/// A neighbour whose life is known from a record; which process it is now, its next Hello says.
-fn remember(peer: &mut Peer, incarnation: u64) {
-    if incarnation > 0 {
-        peer.identity = Some(Identity { incarnation, boot_nonce: 0 });
     }
 }

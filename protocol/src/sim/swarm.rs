@@ -83,6 +83,7 @@ pub struct Swarm {
     trace: Trace,
     events: Vec<(Time, NodeId, Event)>,
     events_now: u32,
+    crashes: u64,
 }
 
 impl fmt::Debug for Swarm {
@@ -113,6 +114,7 @@ impl Swarm {
             trace: Trace::default(),
             events: Vec::new(),
             events_now: 0,
+            crashes: 0,
             config,
         };
         let ids = || (0..nodes as u32).map(NodeId);
@@ -152,6 +154,21 @@ impl Swarm {
         while self.step(time)? {}
         self.now = self.now.max(time);
         Ok(())
+    }
+
+    /// All nodes of the plan.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.config.schedule.nodes() as u32).map(NodeId)
+    }
+
+    /// What the living nodes hold, in units.
+    pub fn held(&self) -> u128 {
+        self.nodes.values().map(|node| u128::from(node.mass().units())).sum()
+    }
+
+    /// How many processes were killed.
+    pub fn crashes(&self) -> u64 {
+        self.crashes
     }
 
     /// Virtual time.
@@ -327,6 +344,7 @@ impl Swarm {
         let Some(node) = self.nodes.remove(&id) else {
             return Ok(());
         };
+        self.crashes += 1;
         self.paused_until.remove(&id);
         match self.config.durability {
             Durability::Off => self.conservation.died(id),

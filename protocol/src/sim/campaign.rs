@@ -1,0 +1,66 @@
+//! A fault test: one seed after the other, each to its end.
+
+use super::error::SimError;
+use super::profile::{Profile, Scenario};
+use super::swarm::{Fault, Swarm};
+use crate::effect::Event;
+use crate::mass::UNITS_PER_ONE;
+use crate::time::Time;
+
+/// What became of one seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The seed.
+    pub seed: u64,
+    /// Processes killed.
+    pub kills: u64,
+    /// How often the ledger was added up.
+    pub checks: u64,
+    /// How often a node found out that it had been set back.
+    pub set_backs: u64,
+    /// How many things happened, and a hash of all of them.
+    pub events: u64,
+    /// Equal for equal runs.
+    pub digest: [u8; 32],
+    /// What went wrong.
+    pub failure: Option<SimError>,
+}
+
+/// Runs a scenario to its end: all faults, repair, and until every node has drained.
+///
+/// Where disks keep what is on them the sum of weights is checked after every write, and at the end the nodes hold all
+/// of it.
+pub fn run_scenario(profile: Profile, seed: u64, scenario: Scenario) -> Outcome {
+    let Scenario { config, faults, end } = scenario;
+    let mut outcome = Outcome { seed, kills: 0, checks: 0, set_backs: 0, events: 0, digest: [0; 32], failure: None };
+    match Swarm::new(config) {
+        Ok(mut swarm) => {
+            outcome.failure = run(&mut swarm, profile, &faults, end).err();
+            let set_back = |event: &Event| matches!(event, Event::SetBack { .. });
+            outcome.kills = swarm.crashes();
+            outcome.checks = swarm.checks();
+            outcome.set_backs = swarm.events().iter().filter(|(_, _, event)| set_back(event)).count() as u64;
+            outcome.events = swarm.trace_length();
+            outcome.digest = swarm.digest();
+        }
+        Err(error) => outcome.failure = Some(error),
+    }
+    outcome
+}
+
+fn run(swarm: &mut Swarm, profile: Profile, faults: &[(Time, Fault)], end: Time) -> Result<(), SimError> {
+    for &(at, fault) in faults {
+        swarm.at(at, fault);
+    }
+    for node in swarm.nodes() {
+        swarm.at(end, Fault::Stop(node));
+    }
+    let limit = Time::from_millis(end.micros() / 1_000 * 3);
+    swarm.run_until(end)?;
+    swarm.run_until_drained(limit)?;
+    if profile.loses_records() {
+        return Ok(());
+    }
+    let (held, expected) = (swarm.held(), swarm.nodes().count() as u128 * u128::from(UNITS_PER_ONE));
+    if held == expected { Ok(()) } else { Err(SimError::TotalMass { now: swarm.now(), total: held, expected }) }
+}

@@ -1,0 +1,294 @@
+//! What goes wrong in a fault test: from a seed, a swarm and a list of faults.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::config::SwarmConfig;
+use super::network::NetworkModel;
+use super::swarm::Fault;
+use crate::config::{Durability, WaitPolicy};
+use crate::schedule::{NodeId, Schedule, ScheduleError, Step};
+use crate::time::Time;
+
+/// A kind of bad weather.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Profile {
+    /// Processes are killed at any moment, also while they write, and start again; the network loses and reorders.
+    Kill,
+    /// Six to seven of ten messages are lost.
+    Loss,
+    /// The swarm falls apart for an hour at a time, in slow motion.
+    Partition,
+    /// Kills, pauses, partitions, full and slow disks, in swarms of up to 64.
+    Mixed,
+    /// Disks come back as an older copy of themselves.
+    Rollback,
+    /// Disks come back empty, or as an older copy.
+    LossyDisk,
+}
+
+impl Profile {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Kill, Self::Loss, Self::Partition, Self::Mixed, Self::Rollback, Self::LossyDisk];
+
+    /// Its name on a command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Kill => "kill",
+            Self::Loss => "loss",
+            Self::Partition => "partition",
+            Self::Mixed => "mixed",
+            Self::Rollback => "rollback",
+            Self::LossyDisk => "lossy-disk",
+        }
+    }
+
+    /// Whether disks lose what was on them, so that the sum of weights is not promised.
+    pub const fn loses_records(self) -> bool {
+        matches!(self, Self::Rollback | Self::LossyDisk)
+    }
+
+    fn most_nodes(self) -> u32 {
+        match self {
+            Self::Kill => 8,
+            Self::Partition => 16,
+            Self::Loss | Self::Mixed | Self::Rollback | Self::LossyDisk => 64,
+        }
+    }
+
+    /// Whether the faults of this profile include kills, and so on; how many of each per 120 s.
+    fn mix(self) -> Mix {
+        match self {
+            Self::Kill => Mix { kills: 55, breaks: 15, ..Mix::default() },
+            Self::Loss => Mix { kills: 30, ..Mix::default() },
+            Self::Partition => Mix { kills: 40, partitions: 7, ..Mix::default() },
+            Self::Mixed => {
+                Mix { kills: 30, breaks: 15, partitions: 2, pauses: 8, full_disks: 5, slow_disks: 5, ..Mix::default() }
+            }
+            Self::Rollback => Mix { kills: 5, breaks: 5, rollbacks: 1, ..Mix::default() },
+            Self::LossyDisk => Mix { kills: 15, breaks: 5, rollbacks: 4, wipes: 4, ..Mix::default() },
+        }
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Profile {
+    type Err = UnknownProfile;
+
+    fn from_str(name: &str) -> Result<Self, UnknownProfile> {
+        Self::ALL.into_iter().find(|profile| profile.name() == name).ok_or_else(|| UnknownProfile(name.to_owned()))
+    }
+}
+
+/// A name that is no profile's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no profile \"{0}\": take kill, loss, partition, mixed, rollback or lossy-disk")]
+pub struct UnknownProfile(String);
+
+/// Faults of each kind during the bad weather.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mix {
+    kills: u32,
+    breaks: u32,
+    partitions: u32,
+    pauses: u32,
+    full_disks: u32,
+    slow_disks: u32,
+    rollbacks: u32,
+    wipes: u32,
+}
+
+/// A swarm and what happens to it.
+#[derive(Debug)]
+pub struct Scenario {
+    /// The swarm.
+    pub config: SwarmConfig,
+    /// What goes wrong, ascending.
+    pub faults: Vec<(Time, Fault)>,
+    /// When everything has been repaired, and nodes are asked to stop.
+    pub end: Time,
+}
+
+impl Scenario {
+    /// The scenario of a seed. The same seed gives the same scenario.
+    ///
+    /// # Panics
+    /// Never: the plans made here are valid.
+    pub fn new(profile: Profile, seed: u64) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let nodes = rng.random_range(3..=profile.most_nodes());
+        let config = swarm(profile, nodes, seed, &mut rng).expect("a ring with chords is a plan");
+        let mut weather = Weather { nodes, pace: pace(profile), faults: Vec::new(), rng };
+        weather.brew(profile.mix());
+        let end = weather.repair();
+        let mut faults = weather.faults;
+        faults.sort_by_key(|(at, _)| *at);
+        Self { config, faults, end }
+    }
+}
+
+/// How much slower than usual everything is: partitions of an hour are only bearable in a swarm with long rounds.
+fn pace(profile: Profile) -> u32 {
+    if profile == Profile::Partition { 300 } else { 1 }
+}
+
+fn swarm(profile: Profile, nodes: u32, seed: u64, rng: &mut ChaCha8Rng) -> Result<SwarmConfig, ScheduleError> {
+    let steps: Vec<Step> = (0..rng.random_range(1..=2)).map(|_| random_step(nodes, rng)).collect();
+    let schedule = Arc::new(Schedule::new(nodes as usize, &steps, u32::from(rng.random_bool(0.7)))?);
+    let initial = (0..nodes).map(|node| vec![node as f32, 1.0]).collect();
+    let policies = [WaitPolicy::Sync, WaitPolicy::Bounded { staleness: 4 }, WaitPolicy::Async];
+    let pace = pace(profile);
+    let config = SwarmConfig {
+        durability: Durability::On,
+        policy: policies[rng.random_range(0..3)],
+        seed,
+        training_time: (Duration::from_millis(50) * pace, Duration::from_millis(500) * pace),
+        heartbeat: Duration::from_secs(1) * pace,
+        ..SwarmConfig::averaging(schedule, initial, u64::MAX / 8)
+    };
+    let (drop, duplicate) = match profile {
+        Profile::Loss => (rng.random_range(0.6..0.7), rng.random_range(0.0..0.2)),
+        _ if rng.random_bool(0.5) => return Ok(config),
+        _ => (rng.random_range(0.0..0.5), rng.random_range(0.0..0.2)),
+    };
+    let longest_delay = Duration::from_millis(rng.random_range(10..3_000)) * pace;
+    Ok(SwarmConfig {
+        network: NetworkModel {
+            delay: (Duration::from_millis(1), longest_delay),
+            ..NetworkModel::datagrams(drop, duplicate)
+        },
+        retransmit_after: Some(Duration::from_millis(500) * pace),
+        ..config
+    })
+}
+
+/// A ring with up to two chords a node, uniform column weights: strongly connected by construction.
+fn random_step(nodes: u32, rng: &mut ChaCha8Rng) -> Step {
+    let mut out: Vec<Vec<u32>> = (0..nodes).map(|node| vec![(node + 1) % nodes]).collect();
+    for _ in 0..rng.random_range(0..=2 * nodes) {
+        let (from, to) = (rng.random_range(0..nodes), rng.random_range(0..nodes));
+        if from != to && !out[from as usize].contains(&to) {
+            out[from as usize].push(to);
+        }
+    }
+    let share = |from: usize| 1.0 / (out[from].len() + 1) as f64;
+    let links = |from: usize| out[from].iter().map(move |&to| (NodeId(from as u32), NodeId(to), share(from)));
+    Step { keep: (0..out.len()).map(share).collect(), links: (0..out.len()).flat_map(links).collect() }
+}
+
+/// The bad weather of a scenario, in the making: 120 s of it at pace 1.
+struct Weather {
+    nodes: u32,
+    pace: u32,
+    faults: Vec<(Time, Fault)>,
+    rng: ChaCha8Rng,
+}
+
+impl Weather {
+    const SECONDS: u64 = 120;
+
+    fn brew(&mut self, mix: Mix) {
+        for _ in 0..mix.kills {
+            let (node, at) = (self.node(), self.time());
+            self.add(at, Fault::Crash(node));
+            let down = self.span(0, 10_000);
+            self.add(at + down, Fault::Restart(node));
+        }
+        for _ in 0..mix.breaks * self.nodes / 4 {
+            let (a, b, at) = (self.node(), self.node(), self.time());
+            self.add(at, Fault::LinkDown(a, b));
+            let down = self.span(0, 10_000);
+            self.add(at + down, Fault::LinkUp(a, b));
+        }
+        for _ in 0..mix.partitions {
+            self.partition();
+        }
+        for _ in 0..mix.pauses {
+            let (node, at, span) = (self.node(), self.time(), self.span(1_000, 30_000));
+            self.add(at, Fault::Pause(node, span));
+        }
+        for _ in 0..mix.full_disks {
+            let (node, at) = (self.node(), self.time());
+            self.add(at, Fault::FillDisk(node));
+            let full = self.span(1_000, 30_000);
+            self.add(at + full, Fault::FreeDisk(node));
+        }
+        for _ in 0..mix.slow_disks {
+            let (node, at) = (self.node(), self.time());
+            let slowness = self.rng.random_range(10..1_000);
+            self.add(at, Fault::SlowDisk(node, slowness));
+        }
+        for _ in 0..mix.rollbacks {
+            self.disk_fault(Fault::RestoreDisk);
+        }
+        for _ in 0..mix.wipes {
+            self.disk_fault(Fault::WipeDisk);
+        }
+    }
+
+    /// Cuts every link between two halves, for 12 s at pace 1: an hour at that of partitions.
+    fn partition(&mut self) {
+        let at = self.time();
+        let heal = at + self.span(4_000, 20_000);
+        let side: Vec<bool> = (0..self.nodes).map(|_| self.rng.random_bool(0.5)).collect();
+        for a in 0..self.nodes {
+            for b in a + 1..self.nodes {
+                if side[a as usize] != side[b as usize] {
+                    self.add(at, Fault::LinkDown(NodeId(a), NodeId(b)));
+                    self.add(heal, Fault::LinkUp(NodeId(a), NodeId(b)));
+                }
+            }
+        }
+    }
+
+    /// A copy is made, the node is killed some time later, and its disk is not what it was.
+    fn disk_fault(&mut self, fault: fn(NodeId) -> Fault) {
+        let (node, copied) = (self.node(), self.time());
+        self.add(copied, Fault::BackUpDisk(node));
+        let killed = copied + self.span(0, 20_000);
+        self.add(killed, Fault::Crash(node));
+        self.add(killed, fault(node));
+        let down = self.span(0, 10_000);
+        self.add(killed + down, Fault::Restart(node));
+    }
+
+    /// Undoes everything; returns when the swarm has had time to recover.
+    fn repair(&mut self) -> Time {
+        let over = Time::default() + Duration::from_secs(Self::SECONDS + 60) * self.pace;
+        for a in 0..self.nodes {
+            self.add(over, Fault::SlowDisk(NodeId(a), 1));
+            self.add(over, Fault::FreeDisk(NodeId(a)));
+            self.add(over, Fault::Restart(NodeId(a)));
+            for b in a + 1..self.nodes {
+                self.add(over, Fault::LinkUp(NodeId(a), NodeId(b)));
+            }
+        }
+        over + Duration::from_secs(120) * self.pace
+    }
+
+    fn add(&mut self, at: Time, fault: Fault) {
+        self.faults.push((at, fault));
+    }
+
+    fn node(&mut self) -> NodeId {
+        NodeId(self.rng.random_range(0..self.nodes))
+    }
+
+    fn time(&mut self) -> Time {
+        Time::default() + Duration::from_millis(self.rng.random_range(0..1_000 * Self::SECONDS)) * self.pace
+    }
+
+    fn span(&mut self, shortest: u64, longest: u64) -> Duration {
+        Duration::from_millis(self.rng.random_range(shortest..longest)) * self.pace
+    }
+}
