@@ -37,6 +37,8 @@ pub struct SwarmConfig {
     /// The longest silence of a node on a link. Where messages are lost it is also how soon a lost statement is
     /// repeated.
     pub heartbeat: Duration,
+    /// How long a finished node waits for neighbours that do not answer.
+    pub drain_deadline: Duration,
     /// Shortest and longest time one round of training takes.
     pub training_time: (Duration, Duration),
     /// The local training.
@@ -69,6 +71,7 @@ impl SwarmConfig {
             seed: 0,
             retransmit_after: None,
             heartbeat: Duration::from_secs(5),
+            drain_deadline: Duration::from_secs(30),
             training_time: (Duration::from_millis(1), Duration::from_millis(50)),
             trainer: Box::new(|_, _, z, _| vec![0.0; z.len()]),
         }

@@ -154,6 +154,7 @@ fn swarm(profile: Profile, nodes: u32, seed: u64, rng: &mut ChaCha8Rng) -> Resul
         seed,
         training_time: (Duration::from_millis(50) * pace, Duration::from_millis(500) * pace),
         heartbeat: Duration::from_secs(1) * pace,
+        drain_deadline: Duration::from_secs(3_600) * pace,
         ..SwarmConfig::averaging(schedule, initial, u64::MAX / 8)
     };
     let (drop, duplicate) = match profile {

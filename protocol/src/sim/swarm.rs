@@ -375,6 +375,7 @@ impl Swarm {
         node_config.policy = config.policy;
         node_config.retransmit_after = config.retransmit_after;
         node_config.heartbeat = config.heartbeat;
+        node_config.drain_deadline = config.drain_deadline;
         let node = match self.disks.entry(id).or_default().recover() {
             Some((record, payloads)) => Node::resume(node_config, record, &payloads)?,
             None => Node::new(node_config)?,
