@@ -32,6 +32,7 @@ mod message;
 mod node;
 mod payload;
 mod peer;
+mod planted;
 mod push_sum;
 pub mod record;
 mod round_clock;
@@ -55,6 +56,8 @@ pub use message::{
 };
 pub use node::{Node, State};
 pub use payload::{MAX_DIMENSION, MAX_MAGNITUDE, Payload, PayloadError};
+#[cfg(feature = "sim")]
+pub use planted::Planted;
 pub use push_sum::SMALLEST_WORKING_MASS;
 #[doc(hidden)]
 pub use push_sum::bench;

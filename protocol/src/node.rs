@@ -30,6 +30,7 @@ use crate::link::{InLink, OutLink};
 use crate::mass::Mass;
 use crate::message::Message;
 use crate::peer::Peer;
+use crate::planted::Planted;
 use crate::push_sum::PushSum;
 use crate::round_clock::RoundClock;
 use crate::schedule::NodeId;
@@ -293,6 +294,10 @@ impl Node {
             peer.sent_at = self.now;
         }
         self.effects.push(Effect::Send { to, message });
+    }
+
+    fn has(&self, bug: Planted) -> bool {
+        self.config.planted == Some(bug)
     }
 
     /// Steps whose sends are done.

@@ -108,6 +108,10 @@ impl InLink {
         if acked > known { Err(SetBack) } else { Ok(()) }
     }
 
+    pub(crate) fn received_chain(&self) -> Chain {
+        self.cursor.map_or_else(Chain::default, |cursor| cursor.received_chain)
+    }
+
     /// Whether the present life of the sender has given us anything.
     pub(crate) fn has_received(&self) -> bool {
         self.cursor.is_some_and(|cursor| cursor.received > cursor.base)

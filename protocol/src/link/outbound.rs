@@ -126,11 +126,11 @@ impl OutLink {
     ///
     /// # Errors
     /// [`SetBack`] when it has taken parcels that this end does not remember, or remembers otherwise.
-    pub(crate) fn on_ack(&mut self, state: &LinkState) -> Result<bool, SetBack> {
+    pub(crate) fn on_ack(&mut self, state: &LinkState, compares_chains: bool) -> Result<bool, SetBack> {
         if state.received.max(state.applied) >= self.next_seq {
             return Err(SetBack);
         }
-        if self.chain_at(state.applied).is_some_and(|chain| chain != state.applied_chain) {
+        if compares_chains && self.chain_at(state.applied).is_some_and(|chain| chain != state.applied_chain) {
             return Err(SetBack);
         }
         let moved = state.received > self.received || state.applied > self.acked;

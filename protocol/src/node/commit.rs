@@ -18,6 +18,7 @@ use crate::mass::Mass;
 use crate::message::Identity;
 use crate::payload::Payload;
 use crate::peer::Peer;
+use crate::planted::Planted;
 use crate::push_sum::PushSum;
 use crate::record::{Books, Record};
 
@@ -38,11 +39,6 @@ pub(super) struct Commits {
 impl Commits {
     pub(super) fn is_pending(&self) -> bool {
         self.pending.is_some()
-    }
-
-    /// Whether a record is on disk, so that its parcels may leave.
-    pub(super) fn covers(&self, record: u64) -> bool {
-        record <= self.durable
     }
 
     pub(super) fn is_settled(&self) -> bool {
@@ -173,12 +169,20 @@ impl Node {
     /// Writes what was absorbed since the last record while no split is in sight that would; and, without records,
     /// confirms it at once.
     pub(super) fn settle(&mut self) {
-        if self.config.durability == Durability::Off {
-            self.commits.dirty = false;
+        let is_off = self.config.durability == Durability::Off;
+        if is_off || self.has(Planted::ConfirmsBeforeWriting) {
             self.peers.values_mut().filter_map(|peer| peer.incoming.as_mut()).for_each(InLink::confirm_applied);
+        }
+        if is_off {
+            self.commits.dirty = false;
         } else if self.is_between_splits() {
             self.commit_if_due();
         }
+    }
+
+    /// Whether the parcels of a record may leave.
+    pub(super) fn may_send(&self, record: u64) -> bool {
+        record <= self.commits.durable || self.has(Planted::SendsBeforeWriting)
     }
 
     /// Writes what was absorbed since the last record, unless one is under way.
@@ -196,6 +200,9 @@ impl Node {
     /// its records. Whatever it holds may have been passed on already, so it discards all of it and begins a new life
     /// without mass; to guess would be to make mass up.
     pub(super) fn discard(&mut self, seen_incarnation: u64) {
+        if self.has(Planted::NeverDiscards) {
+            return;
+        }
         let identity = self.config.identity;
         let incarnation = identity.incarnation.max(seen_incarnation).saturating_add(1);
         self.report(Event::SetBack { incarnation, discarded: self.mass() });

@@ -3,10 +3,11 @@
 use super::Node;
 use crate::config::{Durability, NodeConfig};
 use crate::effect::{Event, Fault, Mismatch};
-use crate::link::Acceptance;
+use crate::link::{Acceptance, InLink};
 use crate::mass::UNITS_PER_ONE;
 use crate::message::{Ack, Hello, Identity, LinkState, Message, PROTOCOL_VERSION, Parcel, ParcelHeader};
 use crate::peer::Peer;
+use crate::planted::Planted;
 use crate::schedule::NodeId;
 
 impl Node {
@@ -188,10 +189,12 @@ impl Node {
         if state.applied > state.received {
             return Err(Fault::ImpossibleAck);
         }
+        let (ignores_marks, ignores_chains) = (self.has(Planted::IgnoresMarks), self.has(Planted::IgnoresChains));
         let Some(peer) = self.peers.get_mut(&from) else {
             return Err(Fault::NotANeighbour);
         };
-        if peer.incoming.as_ref().is_some_and(|link| link.check_mark(state.base, state.acked).is_err()) {
+        let contradicts = |link: &InLink| link.check_mark(state.base, state.acked).is_err();
+        if !ignores_marks && peer.incoming.as_ref().is_some_and(contradicts) {
             return self.on_set_back();
         }
         peer.mutual = true;
@@ -206,7 +209,7 @@ impl Node {
         if let Some(link) = &mut peer.outgoing {
             // A neighbour that has not heard from this link yet states zeros.
             if state.received >= link.base() {
-                let Ok(moved) = link.on_ack(state) else {
+                let Ok(moved) = link.on_ack(state, !ignores_chains) else {
                     return self.on_set_back();
                 };
                 progress |= moved;
@@ -227,8 +230,10 @@ impl Node {
     }
 
     fn on_parcel(&mut self, from: NodeId, parcel: Parcel) -> Result<(), Fault> {
-        let header = parcel.header;
+        let mut header = parcel.header;
         self.check_parcel(from, &header, parcel.payload.dimension())?;
+        let (ignores_marks, applies_twice) = (self.has(Planted::IgnoresMarks), self.has(Planted::AppliesTwice));
+        let ignores_chains = self.has(Planted::IgnoresChains);
         let me = self.config.identity.incarnation;
         if header.receiver_incarnation > me && self.config.durability == Durability::On {
             self.discard(header.receiver_incarnation);
@@ -248,12 +253,19 @@ impl Node {
         let Some(link) = &mut peer.incoming else {
             return Err(Fault::NoSuchLink);
         };
-        if link.check_mark(header.base, header.acked).is_err() {
+        if link.check_mark(header.base, header.acked).is_err() && !ignores_marks {
             return self.on_set_back();
         }
+        if ignores_chains {
+            header.previous = link.received_chain();
+        }
         peer.ack_owed = true;
+        let copy = applies_twice.then(|| parcel.payload.clone());
         let acceptance = link.accept(&header, parcel.payload)?;
         self.on_heard(from);
+        if let Some(payload) = copy.filter(|_| acceptance == Acceptance::Duplicate) {
+            let _ = self.push_sum.absorb(header.mass, &payload);
+        }
         if acceptance == Acceptance::Queued {
             self.on_progress(from);
             self.appetite.hear();
@@ -322,10 +334,11 @@ impl Node {
             return;
         };
         link.arm(now, after);
-        let numbers: Vec<u64> =
-            link.unreceived().filter(|parcel| self.commits.covers(parcel.record)).map(|p| p.seq).collect();
-        for seq in numbers {
-            self.send_parcel(to, seq);
+        let due: Vec<(u64, u64)> = link.unreceived().map(|parcel| (parcel.seq, parcel.record)).collect();
+        for (seq, record) in due {
+            if self.may_send(record) {
+                self.send_parcel(to, seq);
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use crate::effect::{Effect, Event, Fault, RoundReport, SkippedDelta, Suspension}
 use crate::mass::Mass;
 use crate::payload::{Payload, first_unusable};
 use crate::peer::Peer;
+use crate::planted::Planted;
 use crate::schedule::{NodeId, OutShare};
 
 /// What happened in the present round.
@@ -169,7 +170,7 @@ impl Node {
                 self.promise(to, mass, &payload, record);
             }
             self.commit(Some(payload));
-            if self.commits.covers(record) {
+            if self.may_send(record) {
                 self.send_parcels_of(record);
             }
         } else if self.push_sum.has_working_mass() {
@@ -288,7 +289,12 @@ impl Node {
             self.appetite.feed();
             self.tally.absorbed += 1;
             // The sum cannot overflow: parcels that would exceed the swarm's whole mass are never queued.
-            if let Ok(Some(distance)) = self.push_sum.absorb(parcel.mass, &parcel.payload) {
+            let payload = if self.config.planted == Some(Planted::DropsNumerators) {
+                Payload::new(&vec![0.0; self.push_sum.dimension()]).unwrap_or(parcel.payload)
+            } else {
+                parcel.payload
+            };
+            if let Ok(Some(distance)) = self.push_sum.absorb(parcel.mass, &payload) {
                 self.tally.apart += distance.apart;
                 self.tally.own += distance.own;
             }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::network::NetworkModel;
 use crate::codec::Codec;
 use crate::config::{Durability, WaitPolicy};
+use crate::planted::Planted;
 use crate::schedule::{NodeId, Schedule};
 
 /// Trains one node for one round: `(node, round, z, local_steps)` to the change of z.
@@ -24,6 +25,8 @@ pub struct SwarmConfig {
     pub codec: Codec,
     /// Whether nodes keep records on simulated disks.
     pub durability: Durability,
+    /// A bug in every node, to see whether it is found.
+    pub planted: Option<Planted>,
     /// How long a write usually takes.
     pub write_time: (Duration, Duration),
     /// How nodes wait.
@@ -65,6 +68,7 @@ impl SwarmConfig {
             rounds,
             codec: Codec::default(),
             durability: Durability::default(),
+            planted: None,
             write_time: (Duration::from_micros(200), Duration::from_millis(5)),
             policy: WaitPolicy::Sync,
             network: NetworkModel::streams(),

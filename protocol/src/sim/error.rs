@@ -50,6 +50,16 @@ pub enum SimError {
         /// What there should be.
         expected: u128,
     },
+    /// The sum of numerators drifted further than rounding can explain.
+    #[error("at {now} the numerators add up to {total}, and began at {expected}")]
+    Numerators {
+        /// When.
+        now: Time,
+        /// What there is.
+        total: f64,
+        /// What there should be.
+        expected: f64,
+    },
     /// A node applied a parcel that was never sent, or applied it twice.
     #[error("at {now} node {to} applied parcel {seq} of node {from}, which is not under way")]
     UnknownParcel {

@@ -56,8 +56,8 @@ impl Profile {
     fn most_nodes(self) -> u32 {
         match self {
             Self::Kill => 8,
-            Self::Partition => 16,
-            Self::Loss | Self::Mixed | Self::Rollback | Self::LossyDisk => 64,
+            Self::Partition | Self::Rollback | Self::LossyDisk => 16,
+            Self::Loss | Self::Mixed => 64,
         }
     }
 

@@ -166,6 +166,20 @@ impl Swarm {
         self.nodes.values().map(|node| u128::from(node.mass().units())).sum()
     }
 
+    /// The sums of the numerators of all living nodes, and of the initial ratios: equal up to rounding where nothing was
+    /// trained, nobody died and nothing is under way.
+    pub fn numerators(&self) -> (Vec<f64>, Vec<f64>) {
+        let dimension = self.config.initial.first().map_or(0, Vec::len);
+        let sum = |vectors: &mut dyn Iterator<Item = &[f32]>| {
+            vectors.fold(vec![0.0; dimension], |mut sum, vector| {
+                sum.iter_mut().zip(vector).for_each(|(sum, x)| *sum += f64::from(*x));
+                sum
+            })
+        };
+        let numerators = sum(&mut self.nodes.values().map(Node::numerator));
+        (numerators, sum(&mut self.config.initial.iter().map(Vec::as_slice)))
+    }
+
     /// How many processes were killed.
     pub fn crashes(&self) -> u64 {
         self.crashes
@@ -372,6 +386,7 @@ impl Swarm {
         node_config.generation = Generation { counter: 0, plan_hash: [1; 32] };
         node_config.codec = config.codec;
         node_config.durability = config.durability;
+        node_config.planted = config.planted;
         node_config.policy = config.policy;
         node_config.retransmit_after = config.retransmit_after;
         node_config.heartbeat = config.heartbeat;
