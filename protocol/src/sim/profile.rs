@@ -152,17 +152,20 @@ fn swarm(profile: Profile, nodes: u32, seed: u64, rng: &mut ChaCha8Rng) -> Resul
         durability: Durability::On,
         policy: policies[rng.random_range(0..3)],
         seed,
-        training_time: (Duration::from_millis(50) * pace, Duration::from_millis(500) * pace),
-        heartbeat: Duration::from_secs(1) * pace,
+        training_time: (Duration::from_millis(100) * pace, Duration::from_millis(1_000) * pace),
+        heartbeat: Duration::from_secs(2) * pace,
         drain_deadline: Duration::from_secs(3_600) * pace,
         ..SwarmConfig::averaging(schedule, initial, u64::MAX / 8)
     };
     let (drop, duplicate) = match profile {
         Profile::Loss => (rng.random_range(0.6..0.7), rng.random_range(0.0..0.2)),
-        _ if rng.random_bool(0.5) => return Ok(config),
+        _ if rng.random_bool(0.5) => {
+            let delay = (Duration::from_millis(1), Duration::from_millis(rng.random_range(100..500)) * pace);
+            return Ok(SwarmConfig { network: NetworkModel { delay, ..NetworkModel::streams() }, ..config });
+        }
         _ => (rng.random_range(0.0..0.5), rng.random_range(0.0..0.2)),
     };
-    let longest_delay = Duration::from_millis(rng.random_range(10..3_000)) * pace;
+    let longest_delay = Duration::from_millis(rng.random_range(100..3_000)) * pace;
     Ok(SwarmConfig {
         network: NetworkModel {
             delay: (Duration::from_millis(1), longest_delay),
@@ -265,7 +268,7 @@ impl Weather {
 
     /// Undoes everything; returns when the swarm has had time to recover.
     fn repair(&mut self) -> Time {
-        let over = Time::default() + Duration::from_secs(Self::SECONDS + 60) * self.pace;
+        let over = Time::default() + Duration::from_secs(Self::SECONDS + 30) * self.pace;
         for a in 0..self.nodes {
             self.add(over, Fault::SlowDisk(NodeId(a), 1));
             self.add(over, Fault::FreeDisk(NodeId(a)));
@@ -274,7 +277,7 @@ impl Weather {
                 self.add(over, Fault::LinkUp(NodeId(a), NodeId(b)));
             }
         }
-        over + Duration::from_secs(120) * self.pace
+        over + Duration::from_secs(30) * self.pace
     }
 
     fn add(&mut self, at: Time, fault: Fault) {
