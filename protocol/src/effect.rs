@@ -113,6 +113,25 @@ pub enum Event {
         /// The mass that it held by its old books, which is gone.
         discarded: Mass,
     },
+    /// A neighbour follows a newer plan: the host fetches it from there, verifies it and hands it in.
+    NewerPlan {
+        /// Who has it.
+        peer: NodeId,
+        /// The generation it is for.
+        generation: Generation,
+        /// Its version in that generation, where that is this node's.
+        version: u64,
+    },
+    /// The node entered a new generation: it kept its ratio and has weight 1.
+    Entered {
+        /// Which.
+        generation: Generation,
+    },
+    /// The node follows another plan of the same generation.
+    Rewired {
+        /// Its version.
+        version: u64,
+    },
     /// A neighbour's Hello does not fit.
     Refused {
         /// The neighbour.
@@ -296,6 +315,8 @@ pub enum Fault {
     ImpossibleAck,
     /// More parcels than the window allows.
     WindowExceeded,
+    /// A plan that does not replace the present one, or that this node cannot follow.
+    UnusablePlan,
     /// An answer to a question that was not asked.
     UnexpectedTraining,
 }

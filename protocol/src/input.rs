@@ -1,7 +1,9 @@
 //! What can happen to a node.
 
-use crate::message::Message;
-use crate::schedule::NodeId;
+use std::sync::Arc;
+
+use crate::message::{Generation, Message};
+use crate::schedule::{NodeId, Schedule};
 
 /// One thing that happened, handed to [`Node::handle`](crate::Node::handle).
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +42,36 @@ pub enum Input {
     /// The deadline last returned by [`Node::next_deadline`](crate::Node::next_deadline) has come. Ticking early or
     /// often is harmless.
     Tick,
+    /// A plan for a new generation, which the host has verified: the ledger begins anew.
+    Enter(Box<NewGeneration>),
+    /// A plan that says anew who sends to whom in this generation, which the host has verified.
+    Rewire(Rewiring),
     /// Finish the current step, hand over what was promised, and drain.
     Stop,
+    /// The same, and then hand over all mass: the node is not coming back.
+    Leave,
+}
+
+/// A generation to enter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewGeneration {
+    /// Which.
+    pub generation: Generation,
+    /// Its plan.
+    pub schedule: Arc<Schedule>,
+    /// This node's index in it. From here on every index is one in this plan, and links are up when the host says so.
+    pub id: NodeId,
+    /// Rounds to run in it.
+    pub rounds: u64,
+    /// The ratio to begin with, `[dimension]`, of a member that is up to date; the node's own unless given.
+    pub ratio: Option<Vec<f32>>,
+}
+
+/// Other links in the same generation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rewiring {
+    /// Counts the plans of a generation from 0.
+    pub version: u64,
+    /// The plan, with the nodes of the one before.
+    pub schedule: Arc<Schedule>,
 }

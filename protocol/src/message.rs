@@ -32,6 +32,18 @@ pub enum Message {
     PlanData(Vec<u8>),
 }
 
+impl Message {
+    /// The generation it belongs to.
+    pub fn generation(&self) -> Option<Generation> {
+        match self {
+            Self::Hello(hello) => Some(hello.generation),
+            Self::Ack(ack) => Some(ack.generation),
+            Self::Parcel(parcel) => Some(parcel.header.generation),
+            Self::PlanGet { .. } | Self::PlanData(_) => None,
+        }
+    }
+}
+
 /// Which ledger mass belongs to: a counter, and the plan it was started with.
 ///
 /// Counter and hash together, so that a counter used twice after a rollback is not mistaken for the same generation.
@@ -68,6 +80,8 @@ pub struct Hello {
     pub version: u16,
     /// The sender's generation.
     pub generation: Generation,
+    /// Counts the plans of that generation.
+    pub plan_version: u64,
     /// What the sender trains.
     pub task: TaskCard,
     /// Who the sender is.
@@ -85,6 +99,8 @@ pub struct Hello {
 pub struct Ack {
     /// The sender's generation.
     pub generation: Generation,
+    /// Counts the plans of that generation.
+    pub plan_version: u64,
     /// Who the sender is.
     pub identity: Identity,
     /// Whom it believes to be talking to.

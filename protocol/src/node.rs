@@ -16,6 +16,7 @@ mod commit;
 mod drain;
 mod exchange;
 mod liveness;
+mod membership;
 mod pace;
 mod round;
 
@@ -93,6 +94,10 @@ pub struct Node {
     /// It goes on from a record.
     resumed: bool,
     commits: Commits,
+    /// Counts the plans of the generation.
+    plan_version: u64,
+    /// It gives all its mass away before it ends.
+    quitting: bool,
     now: Time,
     effects: Vec<Effect>,
 }
@@ -158,6 +163,8 @@ impl Node {
             brought,
             resumed: false,
             commits: Commits::default(),
+            plan_version: 0,
+            quitting: false,
             now: Time::default(),
             effects: Vec::new(),
             config,
@@ -177,7 +184,10 @@ impl Node {
             Input::Trained { round, delta } => self.on_trained(round, &delta),
             Input::Persisted { number } => self.on_persisted(number),
             Input::Tick => self.on_tick(),
+            Input::Enter(new) => self.on_enter(*new),
+            Input::Rewire(rewiring) => self.on_rewire(rewiring),
             Input::Stop => self.on_stop(),
+            Input::Leave => self.on_leave(),
         }
         self.advance();
         self.settle();
@@ -237,6 +247,11 @@ impl Node {
     /// The present round, from 0.
     pub fn round(&self) -> u64 {
         self.step / self.config.schedule.round_length()
+    }
+
+    /// Counts the plans of the present generation.
+    pub fn plan_version(&self) -> u64 {
+        self.plan_version
     }
 
     /// Global steps completed.

@@ -86,6 +86,16 @@ impl Peer {
             || self.incoming.as_ref().is_some_and(InLink::has_received)
     }
 
+    /// Whether it has told us all it ever will, and knows what became of its parcels.
+    pub(crate) fn is_done_sending(&self) -> bool {
+        self.incoming.as_ref().is_none_or(InLink::is_complete)
+    }
+
+    /// Whether it has repeated our word that all it ever sent is applied.
+    pub(crate) fn knows_all_is_applied(&self) -> bool {
+        self.incoming.as_ref().is_none_or(InLink::is_known_whole)
+    }
+
     /// Whether everything between us is settled and both links are closed.
     pub(crate) fn is_drained(&self) -> bool {
         self.outgoing.as_ref().is_none_or(|link| !link.is_open() && link.is_settled())

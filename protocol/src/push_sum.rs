@@ -129,6 +129,16 @@ impl PushSum {
         Some(Payload::from_verified(codec, self.dimension(), buffer, sealed(hasher, codec)))
     }
 
+    /// Takes all mass out, however little; what a pair with too little mass to form a ratio holds is worth the last one.
+    pub(crate) fn split_all(&mut self, codec: Codec, dither: &mut Dither) -> Option<Payload> {
+        if self.has_working_mass() {
+            return self.split(self.mass, codec, dither);
+        }
+        let payload = Payload::new(&self.last_ratio).ok()?;
+        self.discard();
+        Some(payload)
+    }
+
     /// Adds a parcel of `mass` at `payload`; returns how far it was from this node's own ratio, `None` when there was
     /// no own ratio to compare with. `Err` when the weights would exceed 2^64 units, with nothing changed.
     pub(crate) fn absorb(&mut self, mass: Mass, payload: &Payload) -> Result<Option<Distance>, MassOverflow> {

@@ -48,6 +48,8 @@ pub struct Books {
     pub brought: Mass,
     /// The weight w.
     pub mass: Mass,
+    /// Counts the plans of the generation.
+    pub plan_version: u64,
     /// The global step the node was in.
     pub step: u64,
     /// Whether the sends of that step were done: their parcels are in the outboxes.

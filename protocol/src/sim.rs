@@ -27,6 +27,7 @@ mod disk;
 mod durable_ledger;
 mod error;
 mod network;
+mod plans;
 mod profile;
 mod swarm;
 mod trace;

@@ -100,6 +100,7 @@ fn hello_from_peer(incarnation: u64, boot_nonce: u64) -> Message {
     Message::Hello(Box::new(Hello {
         version: PROTOCOL_VERSION,
         generation: config.generation,
+        plan_version: 0,
         task: config.task,
         identity: Identity { incarnation, boot_nonce },
         seen: Some(self::config(ME, 0).identity),
@@ -153,6 +154,7 @@ fn training_is_asked_for_once_a_round_and_guarded_by_the_weight() {
     // The neighbour passes without a parcel, so half of the weight is under way when the next step comes.
     let ack = Ack {
         generation: node.config().generation,
+        plan_version: 0,
         identity: Identity { incarnation: 1, boot_nonce: 101 },
         seen: node.config().identity,
         link: LinkState { next_seq: 1, passed: 1, ..LinkState::default() },
@@ -211,7 +213,7 @@ fn what_no_sound_neighbour_sends_is_ignored_and_named() {
     assert_eq!(forge(&|p| p.header.mass = Mass::from_units(UNITS_PER_ONE + 1)), ignored(Fault::ImpossibleMass));
     assert_eq!(forge(&|p| p.header.step = 10), ignored(Fault::ImpossibleStep));
     assert_eq!(forge(&|p| p.header.seq = 0), ignored(Fault::NoSuchLink));
-    assert_eq!(forge(&|p| p.header.generation.counter = 1), ignored(Fault::OtherGeneration));
+    assert_eq!(forge(&|p| p.header.generation.plan_hash = [9; 32]), ignored(Fault::OtherGeneration));
     assert_eq!(forge(&|p| p.payload = Payload::new(&[1.0; 4]).unwrap()), ignored(Fault::WrongDimension));
     // Another life on either side is no fault, but it is not taken.
     assert_eq!(forge(&|p| p.header.sender_incarnation = 2), []);
@@ -228,6 +230,7 @@ fn an_acknowledgement_of_parcels_never_sent_is_refused() {
     for (received, applied) in [(1, 0), (0, 1), (9, 9)] {
         let ack = Ack {
             generation: node.config().generation,
+            plan_version: 0,
             identity: Identity { incarnation: 1, boot_nonce: 101 },
             seen: node.config().identity,
             link: LinkState { received, applied, next_seq: 1, ..LinkState::default() },

@@ -46,6 +46,7 @@ fn hellos() -> impl Strategy<Value = Message> {
             Message::Hello(Box::new(Hello {
                 version,
                 generation,
+                plan_version: version.into(),
                 task,
                 identity,
                 seen,
@@ -76,8 +77,11 @@ fn parcels(dimension: usize) -> impl Strategy<Value = Message> {
 }
 
 fn messages() -> impl Strategy<Value = Message> {
-    let acks = (generations(), identities(), identities(), link_states())
-        .prop_map(|(generation, identity, seen, link)| Message::Ack(Ack { generation, identity, seen, link }));
+    let acks = (generations(), any::<u64>(), identities(), identities(), link_states()).prop_map(
+        |(generation, plan_version, identity, seen, link)| {
+            Message::Ack(Ack { generation, plan_version, identity, seen, link })
+        },
+    );
     let plan_gets = any::<Option<[u8; 32]>>().prop_map(|hash| Message::PlanGet { hash });
     let plans = prop::collection::vec(any::<u8>(), 1..3_000).prop_map(Message::PlanData);
     prop_oneof![hellos(), acks, parcels(DIMENSION), plan_gets, plans]
@@ -284,6 +288,7 @@ fn bytes_after_a_control_message_and_long_descriptions_are_refused() {
     let hello = Hello {
         version: PROTOCOL_VERSION,
         generation: Generation { counter: 0, plan_hash: [0; 32] },
+        plan_version: 0,
         task: TaskCard { hash: [0; 32], description: "x".repeat(MAX_DESCRIPTION + 1) },
         identity: Identity { incarnation: 1, boot_nonce: 1 },
         resumed: false,

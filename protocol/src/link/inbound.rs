@@ -74,6 +74,8 @@ pub(crate) struct InLink {
     passed: u64,
     passed_next_seq: u64,
     final_seq: Option<u64>,
+    /// What the sender knows to be confirmed.
+    marked: u64,
     applied_total: u128,
     applied_from_earlier_lives: u128,
 }
@@ -163,6 +165,7 @@ impl InLink {
             self.passed_next_seq = state.next_seq;
         }
         self.final_seq = self.final_seq.or(state.final_seq);
+        self.marked = self.marked.max(state.acked);
         Ok(moved)
     }
 
@@ -184,6 +187,11 @@ impl InLink {
     /// Whether the sender closed the link and knows, or is about to be told, that all it sent is applied.
     pub(crate) fn is_confirmed_whole(&self) -> bool {
         self.final_seq.is_some_and(|last| self.cursor.is_some_and(|cursor| cursor.confirmed >= last))
+    }
+
+    /// Whether the sender closed the link and knows that all it sent is applied.
+    pub(crate) fn is_known_whole(&self) -> bool {
+        self.final_seq.is_some_and(|last| self.marked >= last)
     }
 
     /// Mass that has arrived and waits, in units.

@@ -235,6 +235,11 @@ impl OutLink {
         self.final_seq.get_or_insert(self.next_seq - 1);
     }
 
+    /// The step of the last parcel, if it is still outstanding.
+    pub(crate) fn last_step(&self) -> Option<u64> {
+        self.outbox.back().map(|parcel| parcel.step)
+    }
+
     /// Parcels that have not arrived as far as the sender knows.
     pub(crate) fn unreceived(&self) -> impl Iterator<Item = &Outstanding> {
         self.outbox.iter().filter(|parcel| parcel.seq > self.received)

@@ -70,6 +70,7 @@ impl Node {
             && books.task == config.task.hash
             && books.id == config.id
             && numerator.len() == config.initial.len()
+            && books.incoming.keys().chain(books.outgoing.keys()).all(|id| id.index() < config.schedule.nodes())
             && config.durability == Durability::On;
         if !belongs {
             return Err(NodeError::ForeignRecord);
@@ -77,19 +78,22 @@ impl Node {
         let mut node = Self::new(config)?;
         node.push_sum = PushSum::restored(&numerator, books.mass, ratio);
         for (&from, link) in &books.incoming {
-            let peer = node.peers.get_mut(&from).ok_or(NodeError::ForeignRecord)?;
+            let peer = node.peers.entry(from).or_insert_with(|| Peer::new(from));
             peer.incoming = Some(InLink::restored(link));
         }
         for (&to, link) in &books.outgoing {
-            let peer = node.peers.get_mut(&to).ok_or(NodeError::ForeignRecord)?;
+            let peer = node.peers.entry(to).or_insert_with(|| Peer::new(to));
             let restored = OutLink::restored(link, |record| payloads.get(&record).cloned());
             peer.outgoing = Some(restored.ok_or(NodeError::ForeignRecord)?);
         }
         for (id, &identity) in &books.neighbours {
-            node.peers.get_mut(id).ok_or(NodeError::ForeignRecord)?.identity = Some(identity);
+            if let Some(peer) = node.peers.get_mut(id) {
+                peer.identity = Some(identity);
+            }
         }
         node.brought = books.brought;
         (node.step, node.split_done) = (books.step, books.split_done);
+        node.plan_version = books.plan_version;
         node.resumed = true;
         node.commits = Commits { last: books.number, durable: books.number, host: books.host, ..Commits::default() };
         Ok(node)
@@ -126,6 +130,12 @@ impl Node {
         self.effects.push(Effect::Persist(record));
     }
 
+    /// Writes a state that has nothing to do with the one before it, whether or not that is on disk.
+    pub(super) fn commit_anew(&mut self) {
+        self.commits.pending = None;
+        self.commit(None);
+    }
+
     fn books(&self) -> Books {
         let incoming = |peer: &Peer| Some((peer.id, peer.incoming.as_ref()?.books(peer.incarnation())));
         let outgoing = |peer: &Peer| Some((peer.id, peer.outgoing.as_ref()?.books(peer.incarnation())));
@@ -137,6 +147,7 @@ impl Node {
             incarnation: self.config.identity.incarnation,
             brought: self.brought,
             mass: self.mass(),
+            plan_version: self.plan_version,
             step: self.step,
             split_done: self.split_done,
             neighbours: self.peers.values().filter_map(|peer| Some((peer.id, peer.identity?))).collect(),
@@ -216,11 +227,11 @@ impl Node {
             peer.outgoing.iter_mut().for_each(|link| *link = OutLink::new());
             (peer.mutual, peer.told, peer.leaving, peer.passed) = (false, false, false, 0);
         }
+        let patience = self.patience_from_now();
         if let Phase::Gathering { give_up_at } = &mut self.phase {
-            *give_up_at = give_up_at.or(Some(self.now + self.config.heartbeat * super::liveness::MISSED_HEARTBEATS));
+            *give_up_at = give_up_at.or(Some(patience));
         }
-        self.commits.pending = None;
-        self.commit(None);
+        self.commit_anew();
         let peers: Vec<_> = self.peers.keys().copied().collect();
         for peer in peers {
             self.send_hello(peer);

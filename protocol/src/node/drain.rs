@@ -18,7 +18,9 @@ impl Node {
 
     pub(super) fn begin_draining(&mut self) -> bool {
         for peer in self.peers.values_mut() {
-            peer.outgoing.iter_mut().for_each(|link| link.close());
+            if !self.quitting {
+                peer.outgoing.iter_mut().for_each(|link| link.close());
+            }
             peer.ack_owed = true;
         }
         self.phase = Phase::Draining { give_up_at: self.now + self.config.drain_deadline };
@@ -30,7 +32,16 @@ impl Node {
     /// Drained once every link is closed and settled; unreachable neighbours are given up at the deadline.
     pub(super) fn try_finish_draining(&mut self, give_up_at: Time) -> bool {
         let gives_up = self.now >= give_up_at;
-        let blocks = |peer: &&Peer| peer.identity.is_some() && !peer.is_drained() && (peer.is_active() || !gives_up);
+        if !self.has_handed_over() && !gives_up {
+            return false;
+        }
+        if self.quitting && (gives_up || self.peers.values().all(Peer::is_done_sending)) {
+            self.peers.values_mut().for_each(|peer| peer.outgoing.iter_mut().for_each(|link| link.close()));
+        }
+        // Who leaves for good must know that others know: later nobody could tell them what became of their parcels.
+        let quits = self.quitting;
+        let is_drained = |peer: &Peer| peer.is_drained() && (!quits || peer.knows_all_is_applied());
+        let blocks = |peer: &&Peer| peer.identity.is_some() && !is_drained(peer) && (peer.is_active() || !gives_up);
         if self.peers.values().any(|peer| blocks(&peer)) || !self.commits.is_settled() {
             return false;
         }

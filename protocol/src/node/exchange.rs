@@ -12,6 +12,10 @@ use crate::schedule::NodeId;
 
 impl Node {
     pub(super) fn on_message(&mut self, from: NodeId, message: Message) {
+        let generation = message.generation().filter(|generation| *generation != self.config.generation);
+        if generation.is_some_and(|theirs| self.on_other_generation(from, theirs).is_some()) {
+            return;
+        }
         if !self.peers.contains_key(&from) {
             self.report(Event::Ignored { peer: from, fault: Fault::NotANeighbour });
             return;
@@ -42,6 +46,7 @@ impl Node {
         }
         self.recognise(from, hello.identity);
         self.on_heard(from);
+        self.on_plan_version(from, hello.plan_version);
         if hello.seen == Some(self.config.identity) {
             self.on_link_state(from, &hello.link)?;
         }
@@ -180,6 +185,7 @@ impl Node {
             return Ok(());
         }
         self.on_heard(from);
+        self.on_plan_version(from, ack.plan_version);
         self.on_link_state(from, &ack.link)
     }
 
@@ -283,7 +289,9 @@ impl Node {
         if header.step >= self.last_step {
             return Err(Fault::ImpossibleStep);
         }
-        if header.seq <= header.base || !schedule.has_link(from, self.config.id, header.step) {
+        // Before the plan was changed under way its links are all there can be.
+        let may_send = self.plan_version > 0 || schedule.has_link(from, self.config.id, header.step);
+        if header.seq <= header.base || !may_send {
             return Err(Fault::NoSuchLink);
         }
         if dimension != self.dimension() {
@@ -308,6 +316,7 @@ impl Node {
 
     pub(super) fn send_hello(&mut self, to: NodeId) {
         let (passed, leaving, resumed) = (self.passed(), self.is_leaving(), self.resumed);
+        let plan_version = self.plan_version;
         let Some(peer) = self.peers.get_mut(&to).filter(|peer| peer.link_up) else {
             return;
         };
@@ -315,6 +324,7 @@ impl Node {
         let hello = Hello {
             version: PROTOCOL_VERSION,
             generation: self.config.generation,
+            plan_version,
             task: self.config.task.clone(),
             identity: self.config.identity,
             seen: peer.identity,
@@ -380,13 +390,13 @@ impl Node {
     /// One Ack to every neighbour that is owed one, however many parcels it is for.
     pub(super) fn send_owed_acks(&mut self) {
         let (passed, leaving) = (self.passed(), self.is_leaving());
-        let (generation, identity) = (self.config.generation, self.config.identity);
+        let (generation, identity, plan_version) = (self.config.generation, self.config.identity, self.plan_version);
         let mut acks = Vec::new();
         for peer in self.peers.values_mut().filter(|peer| peer.ack_owed) {
             peer.ack_owed = false;
             if let Some(seen) = peer.identity.filter(|_| peer.link_up) {
                 let link = peer.link_state(passed, leaving);
-                acks.push((peer.id, Ack { generation, identity, seen, link }));
+                acks.push((peer.id, Ack { generation, plan_version, identity, seen, link }));
             }
         }
         for (to, ack) in acks {

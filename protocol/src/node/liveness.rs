@@ -117,6 +117,10 @@ impl Node {
         }
     }
 
+    pub(super) fn patience_from_now(&self) -> Time {
+        self.now + self.config.heartbeat * MISSED_HEARTBEATS
+    }
+
     /// Says the present state again; to a neighbour that has not answered, a Hello.
     fn beat(&mut self, id: NodeId) {
         match self.peers.get_mut(&id) {

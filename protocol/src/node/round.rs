@@ -201,6 +201,22 @@ impl Node {
         cuts
     }
 
+    /// Gives everything to one neighbour, in a step to come.
+    pub(super) fn hand_over(&mut self, heir: NodeId, step: u64) {
+        let mass = self.mass();
+        let mut dither = Dither::of(self.config.id, step);
+        let Some(payload) = self.push_sum.split_all(self.config.codec, &mut dither) else {
+            return;
+        };
+        self.step = step;
+        let record = self.next_record();
+        self.promise(heir, mass, &payload, record);
+        self.commit(Some(payload));
+        if self.may_send(record) {
+            self.send_parcels_of(record);
+        }
+    }
+
     fn promise(&mut self, to: NodeId, mass: Mass, payload: &Payload, record: u64) {
         let (step, now, after) = (self.step, self.now, self.config.retransmit_after);
         if let Some(link) = self.peers.get_mut(&to).and_then(|peer| peer.outgoing.as_mut()) {

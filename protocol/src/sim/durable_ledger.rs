@@ -5,18 +5,21 @@
 //! ```
 //!
 //! It reads nothing but the newest record on every disk, as a stranger could after a loss of power, and holds after
-//! every single write. Only the links of the node that wrote are added up again.
+//! every single write, for the newest generation: those who have not entered it yet have no part in it. Only the links
+//! of the node that wrote are added up again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::mass::UNITS_PER_ONE;
+use crate::message::Generation;
 use crate::record::{InBooks, Record};
 use crate::schedule::NodeId;
 
 /// What is on all disks together, in units of 2^-40.
 #[derive(Debug, Default)]
 pub(super) struct DurableLedger {
+    generation: Option<Generation>,
     newest: BTreeMap<NodeId, Arc<Record>>,
     held: u128,
     owed: BTreeMap<(NodeId, NodeId), u128>,
@@ -27,6 +30,7 @@ pub(super) struct DurableLedger {
 impl DurableLedger {
     /// The newest record of a node is another one now, or there is none any more.
     pub(super) fn update(&mut self, id: NodeId, record: Option<&Arc<Record>>) {
+        let record = record.filter(|record| self.is_of_newest_generation(record.books.generation));
         let before = match record {
             Some(record) => self.newest.insert(id, Arc::clone(record)),
             None => self.newest.remove(&id),
@@ -40,6 +44,23 @@ impl DurableLedger {
         for link in links.collect::<Vec<_>>() {
             self.add_up(link);
         }
+    }
+
+    /// Takes note of a generation; the first record of a new one opens its ledger.
+    fn is_of_newest_generation(&mut self, generation: Generation) -> bool {
+        if self.generation.is_none_or(|known| generation.replaces(&known)) {
+            *self = Self { generation: Some(generation), checks: self.checks, ..Self::default() };
+        }
+        self.generation == Some(generation)
+    }
+
+    pub(super) fn generation(&self) -> Option<Generation> {
+        self.generation
+    }
+
+    /// What nodes hold, and what is owed to some.
+    pub(super) fn held_and_owed(&self) -> (u128, u128) {
+        (self.held, self.owed_in_all)
     }
 
     /// What there is now, and what the nodes that have a record brought.

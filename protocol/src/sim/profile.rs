@@ -10,6 +10,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::config::SwarmConfig;
 use super::network::NetworkModel;
+use super::plans::random_step;
 use super::swarm::Fault;
 use crate::config::{Durability, WaitPolicy};
 use crate::schedule::{NodeId, Schedule, ScheduleError, Step};
@@ -24,7 +25,9 @@ pub enum Profile {
     Loss,
     /// The swarm falls apart for an hour at a time, in slow motion.
     Partition,
-    /// Kills, pauses, partitions, full and slow disks, in swarms of up to 64.
+    /// Members come and go: they leave, are removed and join, and plans change under way.
+    Churn,
+    /// Kills, pauses, partitions, full and slow disks, members that come and go, in swarms of up to 64.
     Mixed,
     /// Disks come back as an older copy of themselves.
     Rollback,
@@ -34,7 +37,8 @@ pub enum Profile {
 
 impl Profile {
     /// All of them.
-    pub const ALL: [Self; 6] = [Self::Kill, Self::Loss, Self::Partition, Self::Mixed, Self::Rollback, Self::LossyDisk];
+    pub const ALL: [Self; 7] =
+        [Self::Kill, Self::Loss, Self::Partition, Self::Churn, Self::Mixed, Self::Rollback, Self::LossyDisk];
 
     /// Its name on a command line.
     pub const fn name(self) -> &'static str {
@@ -42,6 +46,7 @@ impl Profile {
             Self::Kill => "kill",
             Self::Loss => "loss",
             Self::Partition => "partition",
+            Self::Churn => "churn",
             Self::Mixed => "mixed",
             Self::Rollback => "rollback",
             Self::LossyDisk => "lossy-disk",
@@ -56,7 +61,7 @@ impl Profile {
     fn most_nodes(self) -> u32 {
         match self {
             Self::Kill => 8,
-            Self::Partition | Self::Rollback | Self::LossyDisk => 16,
+            Self::Partition | Self::Churn | Self::Rollback | Self::LossyDisk => 16,
             Self::Loss | Self::Mixed => 64,
         }
     }
@@ -67,11 +72,21 @@ impl Profile {
             Self::Kill => Mix { kills: 55, breaks: 15, ..Mix::default() },
             Self::Loss => Mix { kills: 30, ..Mix::default() },
             Self::Partition => Mix { kills: 40, partitions: 7, ..Mix::default() },
-            Self::Mixed => {
-                Mix { kills: 30, breaks: 15, partitions: 2, pauses: 8, full_disks: 5, slow_disks: 5, ..Mix::default() }
-            }
+            Self::Churn => Mix { kills: 10, breaks: 5, replans: 4, rewirings: 6, leaves: 3, ..Mix::default() },
+            Self::Mixed => Mix {
+                kills: 30,
+                breaks: 15,
+                partitions: 2,
+                pauses: 8,
+                full_disks: 5,
+                slow_disks: 5,
+                replans: 2,
+                rewirings: 3,
+                leaves: 1,
+                ..Mix::default()
+            },
             Self::Rollback => Mix { kills: 5, breaks: 5, rollbacks: 1, ..Mix::default() },
-            Self::LossyDisk => Mix { kills: 15, breaks: 5, rollbacks: 4, wipes: 4, ..Mix::default() },
+            Self::LossyDisk => Mix { kills: 15, breaks: 5, rollbacks: 4, wipes: 4, replans: 2, ..Mix::default() },
         }
     }
 }
@@ -92,7 +107,7 @@ impl FromStr for Profile {
 
 /// A name that is no profile's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no profile \"{0}\": take kill, loss, partition, mixed, rollback or lossy-disk")]
+#[error("there is no profile \"{0}\": take kill, loss, partition, churn, mixed, rollback or lossy-disk")]
 pub struct UnknownProfile(String);
 
 /// Faults of each kind during the bad weather.
@@ -106,6 +121,9 @@ struct Mix {
     slow_disks: u32,
     rollbacks: u32,
     wipes: u32,
+    replans: u32,
+    rewirings: u32,
+    leaves: u32,
 }
 
 /// A swarm and what happens to it.
@@ -143,7 +161,8 @@ fn pace(profile: Profile) -> u32 {
 }
 
 fn swarm(profile: Profile, nodes: u32, seed: u64, rng: &mut ChaCha8Rng) -> Result<SwarmConfig, ScheduleError> {
-    let steps: Vec<Step> = (0..rng.random_range(1..=2)).map(|_| random_step(nodes, rng)).collect();
+    let members: Vec<NodeId> = (0..nodes).map(NodeId).collect();
+    let steps: Vec<Step> = (0..rng.random_range(1..=2)).map(|_| random_step(nodes as usize, &members, rng)).collect();
     let schedule = Arc::new(Schedule::new(nodes as usize, &steps, u32::from(rng.random_bool(0.7)))?);
     let initial = (0..nodes).map(|node| vec![node as f32, 1.0]).collect();
     let policies = [WaitPolicy::Sync, WaitPolicy::Bounded { staleness: 4 }, WaitPolicy::Async];
@@ -174,20 +193,6 @@ fn swarm(profile: Profile, nodes: u32, seed: u64, rng: &mut ChaCha8Rng) -> Resul
         retransmit_after: Some(Duration::from_millis(500) * pace),
         ..config
     })
-}
-
-/// A ring with up to two chords a node, uniform column weights: strongly connected by construction.
-fn random_step(nodes: u32, rng: &mut ChaCha8Rng) -> Step {
-    let mut out: Vec<Vec<u32>> = (0..nodes).map(|node| vec![(node + 1) % nodes]).collect();
-    for _ in 0..rng.random_range(0..=2 * nodes) {
-        let (from, to) = (rng.random_range(0..nodes), rng.random_range(0..nodes));
-        if from != to && !out[from as usize].contains(&to) {
-            out[from as usize].push(to);
-        }
-    }
-    let share = |from: usize| 1.0 / (out[from].len() + 1) as f64;
-    let links = |from: usize| out[from].iter().map(move |&to| (NodeId(from as u32), NodeId(to), share(from)));
-    Step { keep: (0..out.len()).map(share).collect(), links: (0..out.len()).flat_map(links).collect() }
 }
 
 /// The bad weather of a scenario, in the making: 120 s of it at pace 1.
@@ -231,6 +236,18 @@ impl Weather {
             let (node, at) = (self.node(), self.time());
             let slowness = self.rng.random_range(10..1_000);
             self.add(at, Fault::SlowDisk(node, slowness));
+        }
+        for _ in 0..mix.replans {
+            let (at, seed) = (self.time(), self.rng.random());
+            self.add(at, Fault::Replan(seed));
+        }
+        for _ in 0..mix.rewirings {
+            let (at, seed) = (self.time(), self.rng.random());
+            self.add(at, Fault::Rewire(seed));
+        }
+        for _ in 0..mix.leaves {
+            let (at, node) = (self.time(), self.node());
+            self.add(at, Fault::Leave(node));
         }
         for _ in 0..mix.rollbacks {
             self.disk_fault(Fault::RestoreDisk);
@@ -277,6 +294,7 @@ impl Weather {
                 self.add(over, Fault::LinkUp(NodeId(a), NodeId(b)));
             }
         }
+        self.add(over, Fault::DismissRemoved);
         over + Duration::from_secs(30) * self.pace
     }
 

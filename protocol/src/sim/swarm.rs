@@ -1,6 +1,6 @@
 //! The host of a simulation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +11,12 @@ use super::disk::Disk;
 use super::durable_ledger::DurableLedger;
 use super::error::SimError;
 use super::network::{Agenda, Network};
+use super::plans::Plans;
 use super::trace::{Entry, Trace};
 use crate::audit::{AuditReport, audit};
 use crate::config::{Durability, NodeConfig};
 use crate::effect::{Effect, Event};
-use crate::input::Input;
+use crate::input::{Input, NewGeneration, Rewiring};
 use crate::ledger::LedgerSummary;
 use crate::message::{Generation, Identity, Message, ParcelHeader};
 use crate::node::Node;
@@ -48,6 +49,14 @@ pub enum Fault {
     RestoreDisk(NodeId),
     /// A disk loses all it holds; only a crashed node notices.
     WipeDisk(NodeId),
+    /// The planner makes a plan for a new generation, with members and links drawn from a seed, and tells one member.
+    Replan(u64),
+    /// The planner makes other links for the present members, drawn from a seed, and tells one member.
+    Rewire(u64),
+    /// Those who are not members any more and have not heard of it are told so.
+    DismissRemoved,
+    /// A node is asked to hand over its mass and leave for good.
+    Leave(NodeId),
     /// Two nodes lose each other.
     LinkDown(NodeId, NodeId),
     /// They find each other again.
@@ -61,6 +70,7 @@ enum Happening {
     Trained { id: NodeId, process: u64, round: u64, delta: Vec<f32> },
     Written { id: NodeId, process: u64 },
     Persisted { id: NodeId, process: u64, number: u64 },
+    PlanFetched { id: NodeId, process: u64, generation: Generation },
     Fault(Fault),
 }
 
@@ -76,6 +86,11 @@ pub struct Swarm {
     durable_ledger: DurableLedger,
     /// No disk has lost anything: what is on all of them adds up.
     disks_are_whole: bool,
+    plans: Plans,
+    leavers: BTreeSet<NodeId>,
+    /// Those who left, or were left out of a plan.
+    gone: BTreeSet<NodeId>,
+    replanned: bool,
     drained: BTreeMap<NodeId, bool>,
     agenda: Agenda<Happening>,
     network: Network,
@@ -107,6 +122,10 @@ impl Swarm {
             disks: BTreeMap::new(),
             durable_ledger: DurableLedger::default(),
             disks_are_whole: true,
+            plans: Plans::new(Arc::clone(&config.schedule)),
+            leavers: BTreeSet::new(),
+            gone: BTreeSet::new(),
+            replanned: false,
             drained: BTreeMap::new(),
             agenda: Agenda::new(),
             network: Network::new(config.network.clone(), config.seed),
@@ -164,6 +183,17 @@ impl Swarm {
     /// What the living nodes hold, in units.
     pub fn held(&self) -> u128 {
         self.nodes.values().map(|node| u128::from(node.mass().units())).sum()
+    }
+
+    /// What all nodes hold by their disks, what parcels under way hold, and what was brought into the generation.
+    pub fn on_disk(&mut self) -> (u128, u128, u128) {
+        let (held, owed) = self.durable_ledger.held_and_owed();
+        (held, owed, self.durable_ledger.check().1)
+    }
+
+    /// Whether the ledger was begun anew, or members came or went.
+    pub fn was_replanned(&self) -> bool {
+        self.replanned
     }
 
     /// The sums of the numerators of all living nodes, and of the initial ratios: equal up to rounding where nothing was
@@ -301,6 +331,12 @@ impl Swarm {
                 }
                 self.input(id, Input::Persisted { number }, Entry::Persisted, &number.to_le_bytes())
             }
+            Happening::PlanFetched { id, process, generation } => {
+                if !self.is_alive(id, process) {
+                    return Ok(());
+                }
+                self.hand_in_plan(id, generation)
+            }
             Happening::Fault(fault) => self.inflict(fault),
         }
     }
@@ -309,7 +345,7 @@ impl Swarm {
     fn sleeper_of(&self, what: &Happening) -> Option<Time> {
         let id = match what {
             Happening::Delivery { to, .. } => to,
-            Happening::Trained { id, .. } | Happening::Persisted { id, .. } => id,
+            Happening::Trained { id, .. } | Happening::Persisted { id, .. } | Happening::PlanFetched { id, .. } => id,
             Happening::Written { .. } | Happening::Fault(_) => return None,
         };
         self.paused_until.get(id).copied().filter(|awake| *awake > self.now)
@@ -323,7 +359,7 @@ impl Swarm {
         self.trace.record(self.now, NodeId(0), Entry::Faulted, format!("{fault:?}").as_bytes());
         match fault {
             Fault::Crash(id) => self.crash(id),
-            Fault::Restart(id) if !self.nodes.contains_key(&id) => {
+            Fault::Restart(id) if !self.nodes.contains_key(&id) && !self.gone.contains(&id) => {
                 self.make(id)?;
                 self.connect(id)
             }
@@ -341,6 +377,10 @@ impl Swarm {
                 self.harm_disk(fault);
                 Ok(())
             }
+            Fault::Replan(seed) => self.replan(seed),
+            Fault::Rewire(seed) => self.rewire(seed),
+            Fault::Leave(id) => self.leave(id),
+            Fault::DismissRemoved => self.dismiss_removed(),
             Fault::Stop(id) => self.input(id, Input::Stop, Entry::Faulted, &[]),
             Fault::LinkDown(a, b) => {
                 self.network.cut(a, b);
@@ -380,10 +420,14 @@ impl Swarm {
         let process = *process;
         let config = &self.config;
         let initial = config.initial.get(id.index()).cloned().unwrap_or_default();
-        let mut node_config = NodeConfig::new(id, Arc::clone(&config.schedule), initial, config.rounds);
+        let recovered = self.disks.entry(id).or_default().recover();
+        let newest = self.plans.newest();
+        let recorded = recovered.as_ref().map(|(record, _)| (record.books.generation, record.books.plan_version));
+        let plan = recorded.and_then(|(generation, version)| self.plans.find(generation, version)).unwrap_or(newest);
+        let mut node_config = NodeConfig::new(id, Arc::clone(&plan.schedule), initial, config.rounds);
         let incarnation = if config.durability == Durability::Off { process } else { 1 };
         node_config.identity = Identity { incarnation, boot_nonce: process };
-        node_config.generation = Generation { counter: 0, plan_hash: [1; 32] };
+        node_config.generation = plan.generation;
         node_config.codec = config.codec;
         node_config.durability = config.durability;
         node_config.planted = config.planted;
@@ -391,7 +435,7 @@ impl Swarm {
         node_config.retransmit_after = config.retransmit_after;
         node_config.heartbeat = config.heartbeat;
         node_config.drain_deadline = config.drain_deadline;
-        let node = match self.disks.entry(id).or_default().recover() {
+        let node = match recovered {
             Some((record, payloads)) => Node::resume(node_config, record, &payloads)?,
             None => Node::new(node_config)?,
         };
@@ -431,6 +475,7 @@ impl Swarm {
         let effects = node.handle(self.now, input);
         let books = node.ledger();
         let mut sent: Vec<(NodeId, ParcelHeader)> = Vec::new();
+        let mut ended = false;
         for effect in effects {
             match effect {
                 Effect::Send { to, message } => {
@@ -442,16 +487,21 @@ impl Swarm {
                 Effect::Train { round, from, local_steps } => self.train(id, round, &from, local_steps),
                 Effect::Persist(record) => self.begin_write(id, record),
                 Effect::Report(event) => {
+                    if let Event::NewerPlan { generation, .. } = event {
+                        self.fetch_plan(id, generation);
+                    }
                     self.trace.record(self.now, id, Entry::Reported, format!("{event:?}").as_bytes());
                     self.events.push((self.now, id, event));
                 }
                 Effect::Drained => {
                     self.drained.insert(id, true);
+                    ended |= self.leavers.contains(&id);
                 }
             }
         }
         match self.config.durability {
             Durability::Off => self.conservation.check(self.now, id, &books, &sent),
+            Durability::On if ended => self.end(id),
             Durability::On => Ok(()),
         }
     }
@@ -479,7 +529,12 @@ impl Swarm {
     }
 
     fn check_disks(&mut self, id: NodeId, record: &Arc<Record>) -> Result<(), SimError> {
+        let before = self.durable_ledger.generation();
         self.durable_ledger.update(id, Some(record));
+        if self.durable_ledger.generation() != before {
+            // Whatever disks lost before, a new ledger begins.
+            self.disks_are_whole = true;
+        }
         let (total, expected) = self.durable_ledger.check();
         if !self.disks_are_whole || total == expected {
             return Ok(());
@@ -550,5 +605,93 @@ impl Swarm {
         let process = self.processes.get(&id).copied().unwrap_or(0);
         let at = self.now + self.network.draw_between(self.config.training_time);
         self.agenda.add(at, Happening::Trained { id, process, round, delta });
+    }
+}
+
+impl Swarm {
+    fn replan(&mut self, seed: u64) -> Result<(), SimError> {
+        self.replanned = true;
+        // A planner that made a plan nobody can follow is not what is tested here.
+        if self.plans.replan(seed).is_err() {
+            return Ok(());
+        }
+        let members = self.plans.newest().members.clone();
+        self.leavers.clear();
+        for id in members {
+            if self.gone.remove(&id) && !self.nodes.contains_key(&id) {
+                // It comes back as a stranger, with nothing.
+                self.disks.entry(id).or_default().wipe();
+                self.make(id)?;
+                self.connect(id)?;
+            }
+        }
+        self.tell_someone()
+    }
+
+    fn rewire(&mut self, seed: u64) -> Result<(), SimError> {
+        if self.plans.rewire(seed).is_err() {
+            return Ok(());
+        }
+        self.tell_someone()
+    }
+
+    /// The newest plan reaches the first member that is there; the others hear of it from each other.
+    fn tell_someone(&mut self) -> Result<(), SimError> {
+        let plan = self.plans.newest();
+        let generation = plan.generation;
+        match plan.members.iter().copied().find(|id| self.nodes.contains_key(id)) {
+            Some(id) => self.hand_in_plan(id, generation),
+            None => Ok(()),
+        }
+    }
+
+    fn fetch_plan(&mut self, id: NodeId, generation: Generation) {
+        let process = self.processes.get(&id).copied().unwrap_or(0);
+        let at = self.now + self.network.draw_between(self.config.network.delay);
+        self.agenda.add(at, Happening::PlanFetched { id, process, generation });
+    }
+
+    fn hand_in_plan(&mut self, id: NodeId, generation: Generation) -> Result<(), SimError> {
+        let (Some(plan), Some(node)) = (self.plans.newest_of(generation), self.nodes.get(&id)) else {
+            return Ok(());
+        };
+        let (mine, version) = (node.config().generation, node.plan_version());
+        if generation.replaces(&mine) && !plan.members.contains(&id) {
+            return self.end(id);
+        }
+        let schedule = Arc::clone(&plan.schedule);
+        if generation.replaces(&mine) {
+            let rounds = self.config.rounds;
+            let first = self.plans.find(generation, 0).map_or(schedule, |plan| Arc::clone(&plan.schedule));
+            let new = NewGeneration { generation, schedule: first, id, rounds, ratio: None };
+            self.drained.insert(id, false);
+            self.input(id, Input::Enter(Box::new(new)), Entry::Replanned, &generation.plan_hash)?;
+        } else if generation == mine && plan.version > version {
+            let rewiring = Rewiring { version: plan.version, schedule };
+            let version = rewiring.version;
+            self.input(id, Input::Rewire(rewiring), Entry::Replanned, &version.to_le_bytes())?;
+        } else {
+            return Ok(());
+        }
+        self.connect(id)
+    }
+
+    fn leave(&mut self, id: NodeId) -> Result<(), SimError> {
+        self.replanned = true;
+        self.leavers.insert(id);
+        self.input(id, Input::Leave, Entry::Faulted, &[])
+    }
+
+    fn dismiss_removed(&mut self) -> Result<(), SimError> {
+        let plan = self.plans.newest();
+        let removed: Vec<NodeId> = self.nodes.keys().filter(|id| !plan.members.contains(id)).copied().collect();
+        removed.into_iter().try_for_each(|id| self.end(id))
+    }
+
+    /// A process that is not needed any more ends.
+    fn end(&mut self, id: NodeId) -> Result<(), SimError> {
+        self.gone.insert(id);
+        self.crashes -= 1;
+        self.crash(id)
     }
 }

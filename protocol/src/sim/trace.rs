@@ -22,6 +22,7 @@ pub(super) enum Entry {
     Sent = 6,
     Written = 7,
     Persisted = 8,
+    Replanned = 9,
 }
 
 impl Trace {

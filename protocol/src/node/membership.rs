@@ -1,0 +1,142 @@
+//! Plans that change under way.
+//!
+//! - A **rewiring** says anew who sends to whom. Column sums are the business of the sender alone, so every node may take
+//!   it up whenever it hears of it, and mass is exact throughout.
+//! - A **generation** begins the ledger anew: every member keeps its ratio and takes weight 1. That is how members join
+//!   and are removed, and how mass that died with a disk is made up for.
+//! - A node that **leaves** passes on all it holds and ends when everyone who sent to it knows what became of it.
+//!
+//! All of them are infectious. What is newer is part of every message, and whoever hears of it asks its host to fetch it.
+
+use std::sync::Arc;
+
+use super::{Node, Phase, neighbours};
+use crate::effect::{Event, Fault};
+use crate::input::{NewGeneration, Rewiring};
+use crate::link::{InLink, OutLink};
+use crate::mass::Mass;
+use crate::message::{Ack, Generation, Identity, LinkState, Message};
+use crate::peer::Peer;
+use crate::push_sum::PushSum;
+use crate::round_clock::RoundClock;
+use crate::schedule::NodeId;
+
+impl Generation {
+    /// Whether this one replaces the other. Planners that did not know of each other can make two of the same number:
+    /// the larger hash wins. The first plan of a swarm is nobody's successor.
+    pub fn replaces(&self, other: &Self) -> bool {
+        self.counter > other.counter
+            || (self.counter == other.counter && self.counter > 0 && self.plan_hash > other.plan_hash)
+    }
+}
+
+impl Node {
+    /// Serves a message of another generation; `Some` unless it is to be refused as any foreign message.
+    pub(super) fn on_other_generation(&mut self, from: NodeId, theirs: Generation) -> Option<()> {
+        let ours = self.config.generation;
+        if theirs.replaces(&ours) {
+            self.report(Event::NewerPlan { peer: from, generation: theirs, version: 0 });
+            return Some(());
+        }
+        if ours.replaces(&theirs) {
+            // It may have been away, and not even be a member any more: it is told all the same.
+            let identity = self.config.identity;
+            let (seen, link) = (Identity::default(), LinkState::default());
+            let notice = Ack { generation: ours, plan_version: self.plan_version, identity, seen, link };
+            self.send(from, Message::Ack(notice));
+            return Some(());
+        }
+        None
+    }
+
+    pub(super) fn on_plan_version(&mut self, from: NodeId, theirs: u64) {
+        if theirs > self.plan_version {
+            let generation = self.config.generation;
+            self.report(Event::NewerPlan { peer: from, generation, version: theirs });
+        }
+    }
+
+    pub(super) fn on_enter(&mut self, new: NewGeneration) {
+        let NewGeneration { generation, schedule, id, rounds, ratio } = new;
+        let fits = id.index() < schedule.nodes()
+            && rounds.checked_mul(schedule.round_length()).is_some()
+            && ratio.as_ref().is_none_or(|ratio| ratio.len() == self.dimension());
+        if !generation.replaces(&self.config.generation) || !fits {
+            self.report(Event::Ignored { peer: self.config.id, fault: Fault::UnusablePlan });
+            return;
+        }
+        // What has arrived is part of what this node believes.
+        self.absorb_until(u64::MAX);
+        let ratio = ratio.unwrap_or_else(|| self.push_sum.ratio().to_vec());
+        self.push_sum = PushSum::new(ratio, Mass::ONE);
+        self.brought = Mass::ONE;
+        (self.config.generation, self.config.schedule, self.config.id) = (generation, schedule, id);
+        self.config.rounds = rounds;
+        self.peers = neighbours(&self.config);
+        (self.step, self.split_done, self.resumed, self.plan_version) = (0, false, false, 0);
+        self.last_step = rounds * self.config.schedule.round_length();
+        self.clock = RoundClock::new(self.config.deadline_floor);
+        self.tally = super::RoundTally::default();
+        self.appetite = super::Appetite::default();
+        self.phase = Phase::Gathering { give_up_at: Some(self.patience_from_now()) };
+        self.report(Event::Entered { generation });
+        self.commit_anew();
+    }
+
+    pub(super) fn on_rewire(&mut self, rewiring: Rewiring) {
+        let Rewiring { version, schedule } = rewiring;
+        let is_usable = version > self.plan_version
+            && schedule.nodes() == self.config.schedule.nodes()
+            && self.config.rounds.checked_mul(schedule.round_length()).is_some();
+        if !is_usable {
+            self.report(Event::Ignored { peer: self.config.id, fault: Fault::UnusablePlan });
+            return;
+        }
+        self.last_step = self.config.rounds * schedule.round_length();
+        self.config.schedule = schedule;
+        self.plan_version = version;
+        let schedule = Arc::clone(&self.config.schedule);
+        // Links that the plan no longer has stay until they are settled; they are only not used.
+        for &from in schedule.all_in_neighbours(self.config.id) {
+            self.peers.entry(from).or_insert_with(|| Peer::new(from)).incoming.get_or_insert_with(InLink::default);
+        }
+        for &to in schedule.all_out_neighbours(self.config.id) {
+            self.peers.entry(to).or_insert_with(|| Peer::new(to)).outgoing.get_or_insert_with(OutLink::new);
+        }
+        self.appetite.excuse();
+        self.peers.values_mut().for_each(|peer| peer.ack_owed = true);
+        self.report(Event::Rewired { version });
+    }
+
+    pub(super) fn on_leave(&mut self) {
+        self.quitting = true;
+        self.on_stop();
+    }
+
+    /// Whether a node that leaves has nothing left to give. It gives all it has to one neighbour as soon as nothing
+    /// more can come, and again should something come after all.
+    pub(super) fn has_handed_over(&mut self) -> bool {
+        if !self.quitting || self.mass().is_zero() {
+            return true;
+        }
+        if self.commits.is_pending() || self.peers.values().any(|peer| peer.is_active() && !peer.is_done_sending()) {
+            return false;
+        }
+        if let Some((heir, step)) = self.heir() {
+            self.hand_over(heir, step);
+        }
+        false
+    }
+
+    /// The first neighbour that can take everything, and the next step in which the plan has a link to it.
+    fn heir(&self) -> Option<(NodeId, u64)> {
+        let schedule = &self.config.schedule;
+        let can_take = |peer: &&Peer| !peer.leaving && peer.can_take_parcel();
+        self.peers.values().filter(can_take).find_map(|peer| {
+            let used = peer.outgoing.as_ref().and_then(OutLink::last_step).map_or(0, |last| last + 1);
+            let first = self.step.max(used);
+            let mut steps = first..(first + schedule.period()).min(self.last_step);
+            Some((peer.id, steps.find(|&step| schedule.has_link(self.config.id, peer.id, step))?))
+        })
+    }
+}

@@ -1,0 +1,100 @@
+//! The plans of a simulated swarm, as its planner made them one after the other.
+
+use std::sync::Arc;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::message::Generation;
+use crate::schedule::{NodeId, Schedule, ScheduleError, Step};
+
+/// One plan: who takes part, in which generation, and its links.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) generation: Generation,
+    pub(super) version: u64,
+    pub(super) schedule: Arc<Schedule>,
+    /// Everyone keeps the number it had in the first plan; those who are not members have no links.
+    pub(super) members: Vec<NodeId>,
+}
+
+/// All plans so far.
+#[derive(Debug)]
+pub(super) struct Plans {
+    plans: Vec<Plan>,
+}
+
+impl Plans {
+    pub(super) fn new(schedule: Arc<Schedule>) -> Self {
+        let members = (0..schedule.nodes() as u32).map(NodeId).collect();
+        let generation = Generation { counter: 0, plan_hash: [1; 32] };
+        Self { plans: vec![Plan { generation, version: 0, schedule, members }] }
+    }
+
+    pub(super) fn newest(&self) -> &Plan {
+        &self.plans[self.plans.len() - 1]
+    }
+
+    pub(super) fn find(&self, generation: Generation, version: u64) -> Option<&Plan> {
+        self.plans.iter().find(|plan| plan.generation == generation && plan.version == version)
+    }
+
+    /// The newest plan of a generation.
+    pub(super) fn newest_of(&self, generation: Generation) -> Option<&Plan> {
+        self.plans.iter().rev().find(|plan| plan.generation == generation)
+    }
+
+    /// A new generation with other members and links.
+    pub(super) fn replan(&mut self, seed: u64) -> Result<(), ScheduleError> {
+        let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+        let newest = self.newest();
+        let everyone = (0..newest.schedule.nodes() as u32).map(NodeId);
+        let mut members: Vec<NodeId> = everyone.filter(|_| rng.random_bool(0.8)).collect();
+        if members.len() < 3 {
+            members.clone_from(&newest.members);
+        }
+        let mut plan_hash = [0; 32];
+        rng.fill(&mut plan_hash);
+        let generation = Generation { counter: newest.generation.counter + 1, plan_hash };
+        let schedule = links(newest.schedule.nodes(), &members, newest.schedule.local_steps(), rng)?;
+        self.plans.push(Plan { generation, version: 0, schedule, members });
+        Ok(())
+    }
+
+    /// Other links among the same members.
+    pub(super) fn rewire(&mut self, seed: u64) -> Result<(), ScheduleError> {
+        let newest = self.newest().clone();
+        let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+        let schedule = links(newest.schedule.nodes(), &newest.members, newest.schedule.local_steps(), rng)?;
+        self.plans.push(Plan { version: newest.version + 1, schedule, ..newest });
+        Ok(())
+    }
+}
+
+fn links(
+    nodes: usize,
+    members: &[NodeId],
+    local_steps: u32,
+    rng: &mut ChaCha8Rng,
+) -> Result<Arc<Schedule>, ScheduleError> {
+    let steps: Vec<Step> = (0..rng.random_range(1..=2)).map(|_| random_step(nodes, members, rng)).collect();
+    Ok(Arc::new(Schedule::new(nodes, &steps, local_steps)?))
+}
+
+/// A ring of the members with up to two chords each, uniform column weights: strongly connected by construction.
+pub(super) fn random_step(nodes: usize, members: &[NodeId], rng: &mut ChaCha8Rng) -> Step {
+    let mut out: Vec<Vec<NodeId>> = vec![Vec::new(); nodes];
+    for (at, &member) in members.iter().enumerate() {
+        out[member.index()].push(members[(at + 1) % members.len()]);
+    }
+    for _ in 0..rng.random_range(0..=2 * members.len()) {
+        let (from, to) = (rng.random_range(0..members.len()), rng.random_range(0..members.len()));
+        let (from, to) = (members[from], members[to]);
+        if from != to && !out[from.index()].contains(&to) {
+            out[from.index()].push(to);
+        }
+    }
+    let share = |from: usize| 1.0 / (out[from].len() + 1) as f64;
+    let links = |from: usize| out[from].iter().map(move |&to| (NodeId(from as u32), to, share(from)));
+    Step { keep: (0..nodes).map(share).collect(), links: (0..nodes).flat_map(links).collect() }
+}
