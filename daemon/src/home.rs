@@ -153,7 +153,7 @@ fn make_ordinary(_file: &File) -> std::io::Result<()> {
 }
 
 /// Creates a folder, and those above it, that only its owner may enter.
-fn create_private(folder: &Path) -> std::io::Result<()> {
+pub(crate) fn create_private(folder: &Path) -> std::io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

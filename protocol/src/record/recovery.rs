@@ -78,19 +78,11 @@ pub struct Recovered {
 /// [`RecoveryError`] when going on could lose or double mass.
 pub fn survey(slots: &[SlotContent]) -> Result<Option<Survey>, RecoveryError> {
     let unreadable: Vec<usize> = (0..slots.len()).filter(|&slot| slots[slot] == SlotContent::Unreadable).collect();
-    let mut by_number: BTreeMap<u64, (usize, &Outline)> = BTreeMap::new();
-    for (slot, content) in slots.iter().enumerate() {
-        let SlotContent::Holds(outline) = content else {
-            continue;
-        };
-        let number = outline.books.number;
-        if let Some((before, _)) = by_number.insert(number, (slot, outline)) {
-            return Err(RecoveryError::SameNumber { number, slots: [before, slot] });
-        }
-    }
+    let by_number = by_number(slots);
     let found = match by_number.last_key_value() {
         None => None,
-        Some((_, &(newest, outline))) => {
+        Some((&number, holders)) => {
+            let (newest, outline) = only(number, holders)?;
             let payloads = find_payloads(&by_number, newest, outline, &unreadable)?;
             Some(Survey { newest, payloads, torn: unreadable.first().copied() })
         }
@@ -102,22 +94,52 @@ pub fn survey(slots: &[SlotContent]) -> Result<Option<Survey>, RecoveryError> {
     Ok(found)
 }
 
+/// The records that can be read, by their number.
+type ByNumber<'a> = BTreeMap<u64, Holders<'a>>;
+
+/// The first slot with a number, and the next one if there is any.
+struct Holders<'a> {
+    first: (usize, &'a Outline),
+    second: Option<usize>,
+}
+
+fn by_number(slots: &[SlotContent]) -> ByNumber<'_> {
+    let mut by_number = ByNumber::new();
+    for (slot, content) in slots.iter().enumerate() {
+        if let SlotContent::Holds(outline) = content {
+            by_number
+                .entry(outline.books.number)
+                .and_modify(|holders| holders.second = holders.second.or(Some(slot)))
+                .or_insert(Holders { first: (slot, outline), second: None });
+        }
+    }
+    by_number
+}
+
+/// The one record of a number. Two matter only where one of them is needed.
+fn only<'a>(number: u64, holders: &Holders<'a>) -> Result<(usize, &'a Outline), RecoveryError> {
+    match holders.second {
+        Some(second) => Err(RecoveryError::SameNumber { number, slots: [holders.first.0, second] }),
+        None => Ok(holders.first),
+    }
+}
+
 /// The slots of all payloads that the newest record owes.
 fn find_payloads(
-    by_number: &BTreeMap<u64, (usize, &Outline)>,
+    by_number: &ByNumber<'_>,
     slot: usize,
     newest: &Outline,
     unreadable: &[usize],
 ) -> Result<BTreeMap<u64, usize>, RecoveryError> {
-    let found: BTreeMap<u64, usize> = newest
-        .books
-        .owed_records()
-        .into_iter()
-        .filter_map(|number| {
-            let (slot, holder) = by_number.get(&number)?;
-            can_hold(holder, newest).then_some((number, *slot))
-        })
-        .collect();
+    let mut found = BTreeMap::new();
+    for number in newest.books.owed_records() {
+        if let Some(holders) = by_number.get(&number) {
+            let (slot, holder) = only(number, holders)?;
+            if can_hold(holder, newest) {
+                found.insert(number, slot);
+            }
+        }
+    }
     let lost: Vec<LostParcel> = newest
         .books
         .outgoing

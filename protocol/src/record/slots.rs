@@ -94,6 +94,12 @@ impl SlotMap {
         self.slots.is_empty()
     }
 
+    /// The highest number of any record in a slot, protected or not: the next one must exceed it to be found.
+    pub fn highest(&self) -> Option<u64> {
+        let number = |held: &Held| if let Held::Record(number) = held { Some(*number) } else { None };
+        self.slots.iter().filter_map(number).max()
+    }
+
     /// Chooses the slot for a record that is to be written now. Until [`complete`](Self::complete) says otherwise the
     /// slot counts as torn, so a write that fails is made good by the next.
     ///
@@ -101,7 +107,7 @@ impl SlotMap {
     /// [`SlotError`] when the record must not be written, or there is no room for it.
     pub fn claim(&mut self, books: &Books) -> Result<usize, SlotError> {
         let next = Newest::of(books);
-        if let Some(newest) = self.newest.as_ref().map(|newest| newest.number).filter(|newest| *newest >= next.number) {
+        if let Some(newest) = self.highest().filter(|highest| *highest >= next.number) {
             return Err(SlotError::NotNewer { number: next.number, newest });
         }
         let is_held = |record: &u64| *record == next.number || self.slots.contains(&Held::Record(*record));
@@ -140,12 +146,12 @@ impl Newest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SlotError {
-    /// Its number does not ascend: it would not be found again.
+    /// Its number does not exceed that of a record in another slot: it would not be found again.
     #[error("record {number} cannot follow record {newest}: the numbers must ascend")]
     NotNewer {
         /// Its number.
         number: u64,
-        /// The newest on disk.
+        /// The highest on disk.
         newest: u64,
     },
     /// It names a payload that is in no slot: it could not be recovered.

@@ -100,6 +100,15 @@ fn two_slots_with_one_number_are_an_error() {
 }
 
 #[test]
+fn two_slots_with_one_number_matter_only_where_it_is_needed() {
+    let mut mixed = slots();
+    mixed[0] = mixed[4].clone();
+    assert_eq!(recover(mixed.clone()).unwrap().unwrap().record.books.number, 12);
+    mixed[0] = mixed[3].clone();
+    assert_eq!(recover(mixed).unwrap_err(), RecoveryError::SameNumber { number: 9, slots: [0, 3] });
+}
+
+#[test]
 fn books_that_owe_nothing_need_no_other_slot() {
     let plain = Record { books: books(40), payload: None, ..record(40) };
     let recovered = recover(vec![Err(RecordError::Torn), Ok(plain.clone())]).unwrap().unwrap();

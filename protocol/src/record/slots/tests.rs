@@ -64,6 +64,17 @@ fn records_that_could_not_be_recovered_are_refused() {
     assert_eq!(slots.claim(&owing_all), Err(SlotError::NoneFree { slots: 3 }));
 }
 
+#[test]
+fn a_host_that_gave_up_what_its_slots_hold_may_overwrite_all_but_must_count_on() {
+    let contents = contents(&vec![Ok(full_record()), Ok(record(8))]);
+    let mut slots = SlotMap::found(&contents, None);
+    assert_eq!(slots.highest(), Some(9));
+    assert_eq!(slots.claim(&books(9)), Err(SlotError::NotNewer { number: 9, newest: 9 }));
+    let slot = slots.claim(&books(10)).unwrap();
+    slots.complete(slot, &books(10));
+    assert_eq!(slots.claim(&books(11)), Ok(1 - slot));
+}
+
 /// A node that commits a record a step while its receivers confirm at random, and is killed at random.
 struct Life {
     rng: ChaCha8Rng,
