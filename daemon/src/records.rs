@@ -9,4 +9,4 @@ mod folder;
 #[cfg_attr(not(test), expect(dead_code, reason = "the run loop does not write records yet"))]
 mod store;
 
-pub(crate) use folder::RecordFolder;
+pub(crate) use folder::{Contents, RecordFolder};

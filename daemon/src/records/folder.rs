@@ -65,20 +65,20 @@ impl RecordFolder {
         let mut contents = Contents { slots: Vec::new(), faults: BTreeMap::new() };
         let mut bytes = Vec::new();
         for slot in 0..self.slots()? {
-            let read = match self.read_bytes(slot, &mut bytes) {
-                Ok(()) => Outline::read(&bytes).map_err(|error| (error.to_string(), SlotContent::from(Err(error)))),
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
-                Err(error) => Err((error.to_string(), SlotContent::Unreadable)),
-            };
-            let content = read.map_or_else(
-                |(reason, content)| {
-                    if content == SlotContent::Unreadable {
-                        contents.faults.insert(slot, reason);
-                    }
+            let content = match self.read_bytes(slot, &mut bytes) {
+                Ok(()) => {
+                    let read = Outline::read(&bytes);
+                    let fault = read.as_ref().err().map(ToString::to_string);
+                    let content = SlotContent::from(read);
+                    contents.faults.extend(fault.filter(|_| content == SlotContent::Unreadable).map(|it| (slot, it)));
                     content
-                },
-                SlotContent::Holds,
-            );
+                }
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
+                Err(error) => {
+                    contents.faults.insert(slot, error.to_string());
+                    SlotContent::Unreadable
+                }
+            };
             contents.slots.push(content);
         }
         Ok(contents)

@@ -35,13 +35,13 @@ pub enum SlotContent {
     /// What is there is no record, or it is not there at all.
     Unreadable,
     /// A record that is whole.
-    Holds(Outline),
+    Holds(Box<Outline>),
 }
 
 impl From<Result<Outline, RecordError>> for SlotContent {
     fn from(read: Result<Outline, RecordError>) -> Self {
         match read {
-            Ok(outline) => Self::Holds(outline),
+            Ok(outline) => Self::Holds(Box::new(outline)),
             Err(RecordError::Empty) => Self::Empty,
             Err(_) => Self::Unreadable,
         }

@@ -80,7 +80,7 @@ fn what_stands_behind_a_record_in_its_slot_does_not_matter() {
 #[test]
 fn no_single_bit_can_change_and_no_byte_be_missing() {
     let bytes = encoded(&full_record());
-    for at in 0..bytes.len() {
+    for at in (0..bytes.len()).step_by(if cfg!(miri) { 29 } else { 1 }) {
         let mut changed = bytes.clone();
         changed[at] ^= 1 << (at % 8);
         assert!(Record::decode(&changed).is_err(), "byte {at}");
@@ -245,6 +245,7 @@ fn numbers_out_of_order_are_refused() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "arithmetic on many links: slow there, and nothing to find")]
 fn the_largest_numbers_fit_the_size_of_a_slot() {
     let owed = Owed {
         seq: u64::MAX,

@@ -150,15 +150,12 @@ impl Life {
 
 #[test]
 fn wherever_a_node_is_killed_its_last_record_and_all_it_owes_are_found_in_the_worst_number_of_slots() {
-    for seed in 0..40 {
+    for seed in 0..if cfg!(miri) { 1 } else { 40 } {
         for links in [0, 1, 2, 5] {
             println!("seed {seed}, {links} links");
             let mut life = Life::new(seed, links);
-            for _ in 0..if cfg!(miri) { 10 } else { 200 } {
+            for _ in 0..if cfg!(miri) { 5 } else { 200 } {
                 life.commit();
-            }
-            if cfg!(miri) && seed == 1 {
-                return;
             }
         }
     }
