@@ -206,6 +206,11 @@ fn nodes_links_and_masses_that_no_plan_has_are_refused() {
     assert_eq!(refusal(|record| record.books.mass = Mass::from_units(units)), overweight);
     assert_eq!(refusal(|record| record.books.brought = Mass::from_units(units)), overweight);
     assert_eq!(refusal(|record| link(record).outbox[1].mass = Mass::from_units(units)), overweight);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "64 KiB are a lot of hashing there")]
+fn more_of_the_hosts_bytes_than_fit_are_refused() {
     let bytes = MAX_HOST_BYTES + 1;
     assert_eq!(refusal(|record| record.books.host = vec![0; bytes]), RecordError::HostTooLong { bytes });
 }
