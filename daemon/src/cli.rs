@@ -45,6 +45,8 @@ pub(crate) enum Command {
     /// Run this peer in the foreground until training is done
     #[command(visible_alias = "up")]
     Run(Box<RunArgs>),
+    /// Add up the weights that stopped peers have on disk: nothing lost, nothing doubled?
+    Audit(AuditArgs),
     /// Make, compare, look at, check, draw and bind plans
     #[command(subcommand)]
     Plan(PlanCommand),
@@ -99,6 +101,17 @@ pub(crate) struct RunArgs {
     /// Stop when standard input ends: for programs that start peers and must not leave one behind
     #[arg(long)]
     pub(crate) stop_with_stdin: bool,
+}
+
+/// Arguments of `audit`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct AuditArgs {
+    /// Homes of peers, their records folders, or a folder of several homes such as mingle-demo/peers
+    #[arg(required = true, value_name = "DIR")]
+    pub(crate) folders: Vec<PathBuf>,
+    /// The plan, for the number and the names of its nodes [default: the one in the homes, else what the records tell]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plan: Option<PathBuf>,
 }
 
 /// What to train, and how.

@@ -73,16 +73,20 @@ impl Failure {
         ExitCode::from(self.kind as u8)
     }
 
+    /// The failure as an object: code, kind, message, hint.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "code": self.kind as u8,
+            "kind": self.kind.name(),
+            "message": self.message,
+            "hint": self.hint,
+        })
+    }
+
     /// Prints the failure for a person (stderr) or a program (one JSON object on stdout).
     pub(crate) fn print(&self, json: bool) {
         if json {
-            let object = serde_json::json!({ "error": {
-                "code": self.kind as u8,
-                "kind": self.kind.name(),
-                "message": self.message,
-                "hint": self.hint,
-            }});
-            crate::out::line(object);
+            crate::out::line(serde_json::json!({ "error": self.to_json() }));
             return;
         }
         eprintln!("error: {}", self.message);

@@ -66,6 +66,11 @@ impl Home {
         self.root.join("summary.json")
     }
 
+    /// What this peer has on disk of the mass ledger: its weight, and the parcels it owes.
+    pub(crate) fn records(&self) -> PathBuf {
+        self.root.join("records")
+    }
+
     /// Takes the home for this process.
     pub(crate) fn lock(&self) -> Outcome<HomeLock> {
         let path = self.root.join("lock");
@@ -78,6 +83,26 @@ impl Home {
                 format!("another mingle process already runs in {}", self.root.display()),
             )
             .hint("stop it, or give this peer a home of its own with --home DIR")),
+            Err(TryLockError::Error(error)) => Err(Failure::new(Kind::BadInput, format!("{doing}: {error}"))),
+        }
+    }
+
+    /// Keeps processes from starting in the home for as long as its files are looked at. `None` if none ever ran there.
+    pub(crate) fn hold_still(&self) -> Outcome<Option<HomeLock>> {
+        let path = self.root.join("lock");
+        let doing = format!("cannot lock {}", path.display());
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Failure::new(Kind::BadInput, format!("{doing}: {error}"))),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(Some(HomeLock { _file: file })),
+            Err(TryLockError::WouldBlock) => Err(Failure::new(
+                Kind::Refused,
+                format!("a mingle process runs in {}: its records change while they are read", self.root.display()),
+            )
+            .hint("stop it first; it goes on where it was when it is started again")),
             Err(TryLockError::Error(error)) => Err(Failure::new(Kind::BadInput, format!("{doing}: {error}"))),
         }
     }
@@ -153,7 +178,7 @@ fn make_ordinary(_file: &File) -> std::io::Result<()> {
 }
 
 /// Creates a folder, and those above it, that only its owner may enter.
-fn create_private(folder: &Path) -> std::io::Result<()> {
+pub(crate) fn create_private(folder: &Path) -> std::io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -206,5 +231,16 @@ mod tests {
         let home = Home::create(Some(folder.path())).unwrap();
         let _held = home.lock().unwrap();
         assert!(home.lock().unwrap_err().to_string().contains("already runs"));
+        assert!(home.hold_still().unwrap_err().is(Kind::Refused));
+    }
+
+    #[test]
+    fn a_home_that_is_looked_at_can_be_looked_at_twice_but_not_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::create(Some(folder.path())).unwrap();
+        assert!(home.hold_still().unwrap().is_none(), "no process ever ran here, and no file is made");
+        drop(home.lock().unwrap());
+        let _looks = [home.hold_still().unwrap().unwrap(), home.hold_still().unwrap().unwrap()];
+        assert!(home.lock().is_err());
     }
 }

@@ -18,6 +18,7 @@ mod objections;
 mod out;
 mod plan;
 mod plan_exchange;
+mod records;
 mod results;
 mod signals;
 mod task;

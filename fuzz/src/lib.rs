@@ -8,5 +8,6 @@ pub mod collective;
 pub mod message_reader;
 pub mod payload;
 pub mod plan;
+pub mod record;
 pub mod seeds;
 pub mod topology;

@@ -1,13 +1,15 @@
 //! Small inputs to begin with, one or more of every kind that a decoder knows. The files in `seeds/` are written from
 //! here by `cargo run --example write_seeds`.
 
+use std::collections::BTreeMap;
+
 use mingle_planner::plan::{PlanDraft, StepDraft};
 use mingle_planner::{DesignOptions, Medium, Method, Parameter, Plan, Topology, WeightedLink, design};
 use mingle_protocol::collective::{Best, Encoding, Frame, Row, Rows, Share};
 use mingle_protocol::wire::encode;
 use mingle_protocol::{
-    Chain, Ack, Codec, Generation, Hello, Identity, LinkState, Mass, Message, NodeId, PROTOCOL_VERSION, Parcel, ParcelHeader,
-    Payload, TaskCard,
+    Ack, Books, Chain, Codec, Generation, Hello, Identity, InBooks, LinkState, Mass, Message, NodeId, OutBooks, Owed,
+    PROTOCOL_VERSION, Parcel, ParcelHeader, Payload, Record, TaskCard,
 };
 
 use crate::message_reader::bytes_of;
@@ -27,6 +29,7 @@ pub fn all() -> Vec<(&'static str, Seed<Vec<u8>>)> {
     [
         bytes("message_reader", message_reader()),
         bytes("payload", payload()),
+        bytes("record", record()),
         bytes("collective", collective()),
         bytes("plan_postcard", plan_postcard()),
         texts("plan_json", plan_json()),
@@ -66,6 +69,84 @@ pub fn payload() -> Vec<Seed<Vec<u8>>> {
         ("int8", input(Codec::Int8, 40)),
         ("int8_two_blocks", input(Codec::Int8, 260)),
     ]
+}
+
+/// Record files, with what [`check`](crate::record::check) wants in front of them.
+pub fn record() -> Vec<Seed<Vec<u8>>> {
+    let input = |record: Record| {
+        let mut bytes = Vec::new();
+        record.encode(&mut bytes).expect("the record keeps the rules");
+        [vec![1], bytes].concat()
+    };
+    let values = [0.5, -2.0, 0.0];
+    let payload = |codec| Some(Payload::encoded(codec, &values, 0).expect("the numbers are small"));
+    let founder = books(1, BTreeMap::new());
+    let waiting = OutBooks { receiver_incarnation: 1, ..owing(&[]) };
+    let busy = Books {
+        incoming: [(NodeId(0), in_books()), (NodeId(2), InBooks::default())].into(),
+        ..books(300, [(NodeId(0), owing(&[298, 299, 300])), (NodeId(2), waiting)].into())
+    };
+    let newest = books(2, [(NodeId(2), owing(&[2]))].into());
+    let record = |books, ratio, payload| Record { books, numerator: values.into(), ratio, payload };
+    vec![
+        ("founder", input(record(founder, None, None))),
+        ("busy", input(record(busy, Some(values.into()), payload(Codec::F32)))),
+        ("newest_f16", input(record(newest.clone(), None, payload(Codec::F16)))),
+        ("newest_int8", input(record(newest, Some(values.into()), payload(Codec::Int8)))),
+    ]
+}
+
+fn books(number: u64, outgoing: BTreeMap<NodeId, OutBooks>) -> Books {
+    Books {
+        number,
+        generation: generation(),
+        task: [8; 32],
+        id: NodeId(1),
+        incarnation: 2,
+        brought: Mass::ONE,
+        mass: Mass::from_units(1 << 39),
+        plan_version: 0,
+        step: 400,
+        split_done: true,
+        neighbours: BTreeMap::new(),
+        plan_version: 0,
+        step: 400,
+        split_done: true,
+        neighbours: BTreeMap::new(),
+        incoming: BTreeMap::new(),
+        outgoing,
+        host: b"cursor".to_vec(),
+    }
+}
+
+fn in_books() -> InBooks {
+    InBooks {
+        sender_incarnation: 1,
+        base: 3,
+        applied: 300,
+        chain: Chain([5; 32]),
+        last_step: Some(399),
+        applied_total: 1 << 45,
+        applied_from_earlier_lives: 1 << 40,
+    }
+}
+
+/// A link on which the payloads of these records are owed.
+fn owing(records: &[u64]) -> OutBooks {
+    let parcel = |(seq, &record)| Owed { seq, step: record, mass: Mass::ONE, chain: Chain([seq as u8; 32]), record };
+    let outbox: Vec<Owed> = (8..).zip(records).map(parcel).collect();
+    OutBooks {
+        receiver_incarnation: 3,
+        base: 5,
+        next_seq: 8 + outbox.len() as u64,
+        acked: 7,
+        acked_chain: Chain([7; 32]),
+        sent_total: (8 + outbox.len() as u128) << 40,
+        outbox,
+        acked_total: 2 << 40,
+        acked_by_earlier_lives: 5 << 40,
+        written_off: 1 << 40,
+    }
 }
 
 /// Messages of the collectives, with what [`check`](crate::collective::check) wants in front of them.

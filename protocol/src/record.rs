@@ -7,6 +7,15 @@
 //! - a parcel leaves only when a record that holds it is on disk;
 //! - a parcel is acknowledged only when a record that has applied it is on disk.
 
+mod chains;
+mod error;
+mod format;
+mod recovery;
+mod rules;
+mod slots;
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -17,6 +26,12 @@ use crate::mass::Mass;
 use crate::message::{Generation, Identity};
 use crate::payload::Payload;
 use crate::schedule::NodeId;
+
+pub use chains::{LinkBreak, compare_links};
+pub use error::RecordError;
+pub use format::{EncodedRecord, FORMAT_VERSION, MAX_BOOKS_BYTES, MAX_HOST_BYTES, Outline};
+pub use recovery::{LostParcel, Recovered, RecoveryError, SlotContent, Survey, recover, survey};
+pub use slots::{SlotError, SlotMap};
 
 /// One durable state of a node.
 #[derive(Clone, Debug, PartialEq)]

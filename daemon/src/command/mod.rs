@@ -1,5 +1,6 @@
 //! One file a command.
 
+mod audit;
 mod demo;
 mod design_request;
 mod id;
@@ -28,6 +29,7 @@ pub(crate) fn execute(cli: Cli) -> Outcome<ExitCode> {
         Command::Init(arguments) => init::execute(&arguments, json)?,
         Command::Id(arguments) => id::execute(&arguments, json)?,
         Command::Run(arguments) => run::execute(&arguments, json)?,
+        Command::Audit(arguments) => return audit::execute(&arguments, json),
         Command::Plan(command) => return plan(command, json),
         Command::Topology(command) => topology(command, json)?,
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use mingle_models::{Checkpoint, Task};
-use mingle_protocol::{AuditReport, Mass, NodeId};
+use mingle_protocol::{AuditReport, NodeId};
 use serde::Serialize;
 
 use super::Demo;
@@ -14,6 +14,7 @@ use crate::chart::{self, Mark, Panel, Reference, Scale, Series, Weight};
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::results::Summary;
+use crate::units::{exact_weight as weight, signed_weight};
 use crate::{out, units};
 
 /// How one peer ended.
@@ -220,18 +221,6 @@ fn node_id(node: usize) -> NodeId {
     NodeId(u32::try_from(node).unwrap_or(u32::MAX))
 }
 
-/// A weight with all its digits where it is whole, with nine decimals where it is not.
-#[allow(clippy::cast_precision_loss)] // for display
-fn weight(units: u128) -> String {
-    let one = u128::from(Mass::ONE.units());
-    if units.is_multiple_of(one) { (units / one).to_string() } else { format!("{:.9}", units as f64 / one as f64) }
-}
-
-fn signed_weight(units: i128) -> String {
-    let sign = if units < 0 { "-" } else { "" };
-    format!("{sign}{}", weight(units.unsigned_abs()))
-}
-
 #[allow(clippy::cast_precision_loss)] // rounds are counted in thousands
 fn round(round: u64) -> f64 {
     round as f64
@@ -260,13 +249,6 @@ fn spread(models: &[Vec<f32>]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn weights_show_when_they_are_whole() {
-        assert_eq!(weight(8 << 40), "8");
-        assert_eq!(weight((8 << 40) - (1 << 30)), "7.999023438");
-        assert_eq!(signed_weight(-(1_i128 << 39)), "-0.500000000");
-    }
 
     #[test]
     fn equal_models_do_not_differ_and_others_do() {

@@ -1,0 +1,32 @@
+//! `mingle audit`: whether the weights that stopped peers have on disk add up, to the unit.
+//!
+//! Reads the newest record of every peer, and nothing else; no peer has to run or to agree. The weights, plus the parcels
+//! in outboxes that their receivers have not applied, are as many wholes as nodes entered, or mass was lost or doubled.
+
+mod ledger;
+mod peers;
+mod report;
+
+use std::process::ExitCode;
+
+use crate::cli::AuditArgs;
+use crate::failure::{Kind, Outcome};
+use crate::plan;
+use ledger::Ledger;
+use peers::PeerRecords;
+use report::Report;
+
+/// Reads the records, adds them up and prints what comes out. The exit code says whether the books hold.
+pub(super) fn execute(arguments: &AuditArgs, json: bool) -> Outcome<ExitCode> {
+    let peers = PeerRecords::read_all(&arguments.folders)?;
+    let plan = arguments.plan.as_ref().map(|path| plan::read(path)).transpose()?;
+    let ledger = Ledger::of(&peers, plan)?;
+    let report = Report::new(&peers, &ledger);
+    report.print(json);
+    match report.failure() {
+        None => Ok(ExitCode::SUCCESS),
+        // The one object on standard output says it already.
+        Some(_) if json => Ok(ExitCode::from(Kind::Integrity as u8)),
+        Some(failure) => Err(failure),
+    }
+}

@@ -1,0 +1,154 @@
+//! The books of all peers as those of one swarm.
+
+use std::collections::BTreeMap;
+
+use mingle_planner::Plan;
+use mingle_planner::plan::PlanHash;
+use mingle_protocol::record::{LinkBreak, compare_links};
+use mingle_protocol::{AuditReport, Books, Generation, NodeId};
+
+use super::peers::PeerRecords;
+use crate::failure::{Failure, Kind, Outcome};
+use crate::plan;
+
+/// One swarm: who is in it, what its peers have on disk, and whether that agrees.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    /// The ledger that all records belong to.
+    pub(super) generation: Generation,
+    /// The books that are there.
+    pub(super) books: BTreeMap<NodeId, Books>,
+    /// How many nodes the swarm has.
+    pub(super) nodes: usize,
+    /// Their names, if the plan was there to tell.
+    pub(super) names: Option<Vec<String>>,
+    /// Where the mass is.
+    pub(super) audit: AuditReport,
+    /// Links whose two ends contradict each other.
+    pub(super) breaks: Vec<LinkBreak>,
+}
+
+impl Ledger {
+    /// Puts the books together. They must be of one ledger, and one node must not be there twice.
+    pub(super) fn of(peers: &[PeerRecords], plan: Option<Plan>) -> Outcome<Self> {
+        let generation = one_generation(peers)?;
+        let mut books: BTreeMap<NodeId, Books> = BTreeMap::new();
+        for peer in peers {
+            let Some(own) = &peer.books else {
+                continue;
+            };
+            if books.insert(own.id, own.clone()).is_some() {
+                return Err(twice(own.id, peers));
+            }
+        }
+        let plan = match plan {
+            Some(plan) if *plan.hash().as_bytes() != generation.plan_hash => {
+                return Err(Failure::new(
+                    Kind::BadInput,
+                    format!("the records are of plan {}, --plan is {}", hash(&generation), plan.hash()),
+                ));
+            }
+            Some(plan) => Some(plan),
+            None => plan_in_homes(peers, &generation),
+        };
+        let names = plan.map(|plan| plan.nodes().map(|(name, _)| name.to_owned()).collect::<Vec<_>>());
+        let nodes = names.as_ref().map_or_else(|| nodes_named(&books), Vec::len);
+        let summaries: Vec<_> = books.iter().map(|(id, own)| (*id, own.ledger())).collect();
+        let audit = mingle_protocol::audit(&summaries, nodes);
+        let breaks = compare_links(&books);
+        Ok(Self { generation, books, nodes, names, audit, breaks })
+    }
+
+    /// Mass in the outboxes of a node that its receivers have not applied, where their books say so; in units.
+    pub(super) fn in_flight_from(&self, id: NodeId) -> u128 {
+        let Some(sender) = self.books.get(&id) else {
+            return 0;
+        };
+        let applied_by = |to: &NodeId, life: u64| {
+            let receiver = self.books.get(to).filter(|receiver| receiver.incarnation == life)?;
+            let link = receiver.incoming.get(&id).filter(|link| link.sender_incarnation == sender.incarnation);
+            Some(link.map_or(0, |link| link.applied))
+        };
+        let outstanding = sender.outgoing.iter().filter_map(|(to, link)| {
+            let applied = applied_by(to, link.receiver_incarnation)?;
+            Some(link.outbox.iter().filter(move |parcel| parcel.seq > applied))
+        });
+        outstanding.flatten().map(|parcel| u128::from(parcel.mass.units())).sum()
+    }
+
+    /// Mass on the way to a node whose books are not there, or already applied by it; in units.
+    pub(super) fn in_doubt_to(&self, id: NodeId) -> u128 {
+        let links = self.books.values().filter_map(|sender| sender.outgoing.get(&id));
+        links.flat_map(|link| &link.outbox).map(|parcel| u128::from(parcel.mass.units())).sum()
+    }
+
+    /// A node for people: its name too, if it has one.
+    pub(super) fn name(&self, id: NodeId) -> String {
+        match self.names.as_ref().and_then(|names| names.get(id.index())) {
+            Some(name) if *name != id.to_string() => format!("node {id} ({name})"),
+            _ => format!("node {id}"),
+        }
+    }
+}
+
+/// The hash of a generation's plan.
+pub(super) fn hash(generation: &Generation) -> PlanHash {
+    PlanHash::from_bytes(generation.plan_hash)
+}
+
+/// The one ledger and task that all books are of.
+fn one_generation(peers: &[PeerRecords]) -> Outcome<Generation> {
+    let mut kinds: Vec<(&Books, Vec<String>)> = Vec::new();
+    for peer in peers {
+        let Some(own) = &peer.books else {
+            continue;
+        };
+        let folder = peer.folder.display().to_string();
+        let is_same = |books: &Books| books.generation == own.generation && books.task == own.task;
+        match kinds.iter_mut().find(|(books, _)| is_same(books)) {
+            Some((_, folders)) => folders.push(folder),
+            None => kinds.push((own, vec![folder])),
+        }
+    }
+    match &kinds[..] {
+        [] => {
+            let damage: Vec<&str> = peers.iter().filter_map(|peer| peer.damage.as_deref()).collect();
+            Err(if damage.is_empty() {
+                Failure::new(Kind::BadInput, "there is no record yet in any of these folders")
+            } else {
+                Failure::new(Kind::Integrity, format!("no record can be relied on: {}", damage.join("; ")))
+            })
+        }
+        [(books, _)] => Ok(books.generation),
+        several => {
+            let kind = |(books, folders): &(&Books, Vec<String>)| {
+                let Generation { counter, .. } = books.generation;
+                let [plan, task] = [hash(&books.generation).short(), PlanHash::from_bytes(books.task).short()];
+                format!("generation {counter}, plan {plan}, task {task} in {}", folders.join(", "))
+            };
+            let kinds: Vec<String> = several.iter().map(kind).collect();
+            Err(Failure::new(Kind::BadInput, format!("these are records of different ledgers: {}", kinds.join("; ")))
+                .hint("mass adds up within one generation of one swarm: name only the folders of one"))
+        }
+    }
+}
+
+fn twice(id: NodeId, peers: &[PeerRecords]) -> Failure {
+    let holds = |peer: &&PeerRecords| peer.books.as_ref().is_some_and(|books| books.id == id);
+    let folders: Vec<String> = peers.iter().filter(holds).map(|peer| peer.folder.display().to_string()).collect();
+    Failure::new(Kind::BadInput, format!("{} are all records of node {id}", folders.join(" and ")))
+        .hint("name each peer once; two that are not copies of each other cannot both be right")
+}
+
+/// The plan of this generation, from the first home that has it.
+fn plan_in_homes(peers: &[PeerRecords], generation: &Generation) -> Option<Plan> {
+    let homes = peers.iter().filter_map(|peer| peer.home.as_ref());
+    let plans = homes.filter_map(|home| plan::read(&home.plan()).ok());
+    plans.into_iter().find(|plan| *plan.hash().as_bytes() == generation.plan_hash)
+}
+
+/// One more than the highest node that any record names. Nodes that nobody here has a link with are not known.
+fn nodes_named(books: &BTreeMap<NodeId, Books>) -> usize {
+    let ends = books.iter().flat_map(|(id, own)| own.incoming.keys().chain(own.outgoing.keys()).chain([id]));
+    ends.map(|id| id.index() + 1).max().unwrap_or(0)
+}

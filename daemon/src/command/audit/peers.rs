@@ -1,0 +1,137 @@
+//! Whose records there are to audit, and what is in them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use mingle_protocol::Books;
+use mingle_protocol::record::{RecoveryError, SlotContent, Survey, survey};
+
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::home::{Home, HomeLock};
+use crate::records::{Contents, RecordFolder};
+
+/// The records of one peer, which does not run.
+#[derive(Debug)]
+pub(super) struct PeerRecords {
+    /// The folder as it is shown: the home, or that of the records alone.
+    pub(super) folder: PathBuf,
+    /// The home, if that is where the records lie.
+    pub(super) home: Option<Home>,
+    /// The books of the newest record, if there is one to rely on.
+    pub(super) books: Option<Books>,
+    /// What is wrong with the records.
+    pub(super) damage: Option<String>,
+    /// The slot that a crash left unreadable; it holds nothing that anybody was told of.
+    pub(super) torn: Option<usize>,
+    _lock: Option<HomeLock>,
+}
+
+/// Where the records of one peer lie.
+struct Location {
+    home: Option<Home>,
+    records: PathBuf,
+}
+
+impl PeerRecords {
+    /// Reads the records in these folders. A folder that is named twice is read once.
+    pub(super) fn read_all(folders: &[PathBuf]) -> Outcome<Vec<Self>> {
+        let mut peers = Vec::new();
+        let mut seen = BTreeSet::new();
+        for folder in folders {
+            for location in locate(folder)? {
+                let place = fs::canonicalize(&location.records).unwrap_or_else(|_| location.records.clone());
+                if seen.insert(place) {
+                    peers.push(Self::read(location)?);
+                }
+            }
+        }
+        Ok(peers)
+    }
+
+    fn read(location: Location) -> Outcome<Self> {
+        let Location { home, records } = location;
+        let lock = home.as_ref().map(Home::hold_still).transpose()?.flatten();
+        let folder = home.as_ref().map_or(records.clone(), |home| home.root().to_path_buf());
+        let nothing = Self { folder, home, books: None, damage: None, torn: None, _lock: lock };
+        if !records.is_dir() {
+            return Ok(nothing);
+        }
+        let contents = RecordFolder::at(&records)
+            .read()
+            .or_fail(Kind::BadInput, format!("cannot read the records in {}", records.display()))?;
+        Ok(match survey(&contents.slots) {
+            Ok(None) => nothing,
+            Ok(Some(Survey { newest, torn, .. })) => Self { books: books_in(&contents, newest), torn, ..nothing },
+            Err(error) => {
+                let damage = Some(describe(&error, &contents));
+                // Payloads that are gone are gone from the models, but the books still say how much they weighed.
+                let RecoveryError::PayloadsLost { books, .. } = error else {
+                    return Ok(Self { damage, ..nothing });
+                };
+                Self { books: Some(*books), damage, ..nothing }
+            }
+        })
+    }
+}
+
+fn books_in(contents: &Contents, slot: usize) -> Option<Books> {
+    match contents.slots.get(slot) {
+        Some(SlotContent::Holds(outline)) => Some(outline.books.clone()),
+        _ => None,
+    }
+}
+
+fn describe(error: &RecoveryError, contents: &Contents) -> String {
+    let faults: Vec<String> = contents.faults.iter().map(|(slot, fault)| format!("slot {slot}: {fault}")).collect();
+    if faults.is_empty() { error.to_string() } else { format!("{error} ({})", faults.join("; ")) }
+}
+
+/// The peers whose records lie in a folder: a home, a folder of records, or a folder of homes.
+fn locate(folder: &Path) -> Outcome<Vec<Location>> {
+    let doing = format!("cannot look for records in {}", folder.display());
+    fs::read_dir(folder).or_fail(Kind::BadInput, &doing)?;
+    if is_home(folder) {
+        return Ok(vec![in_home(folder)?]);
+    }
+    if RecordFolder::at(folder).slots().or_fail(Kind::BadInput, &doing)? > 0 {
+        let is_in_home = folder.file_name().is_some_and(|name| name == "records");
+        let above = folder.parent().filter(|above| is_in_home && !above.as_os_str().is_empty());
+        let home = above.map(|home| Home::at(Some(home))).transpose()?;
+        return Ok(vec![Location { home, records: folder.to_path_buf() }]);
+    }
+    // What `mingle demo` writes has its homes one level further down.
+    let peers = folder.join("peers");
+    let homes = homes_in(if peers.is_dir() { &peers } else { folder }).or_fail(Kind::BadInput, doing)?;
+    if homes.is_empty() {
+        return Err(Failure::new(
+            Kind::BadInput,
+            format!("{} is neither the home of a peer, nor its records, nor a folder of such homes", folder.display()),
+        )
+        .hint("name the folders that the peers were given with --home DIR"));
+    }
+    homes.iter().map(|home| in_home(home)).collect()
+}
+
+fn in_home(folder: &Path) -> Outcome<Location> {
+    let home = Home::at(Some(folder))?;
+    let records = home.records();
+    Ok(Location { home: Some(home), records })
+}
+
+/// Whether a peer lives here, even one that has not come to write a record.
+fn is_home(folder: &Path) -> bool {
+    folder.join("records").is_dir() || folder.join("identity.key").is_file()
+}
+
+fn homes_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut homes = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() && is_home(&path) {
+            homes.push(path);
+        }
+    }
+    homes.sort();
+    Ok(homes)
+}

@@ -1,0 +1,346 @@
+//! Writing record files so that no crash loses or doubles mass.
+//!
+//! ```text
+//!   open      make every slot as long as the longest record, filled with zeros, and wait until that is on the disk
+//!   load      the newest record that is whole, and the payloads it owes
+//!   write     into a free slot, wait until it is on the disk; only then may anything of it leave the process
+//! ```
+//!
+//! **A sync that fails ends the process.** The operating system may drop the pages it could not write, and a second
+//! sync would succeed without them: nobody could tell any more what is on the disk. [`StoreError::Sync`] therefore is
+//! final, and the store refuses all further writes. The next start reads what is really there.
+//!
+//! A write that fails before that ([`StoreError::Write`]) spoils a slot that was free, and nothing else. Slots are filled
+//! beforehand, so a full disk does that only where files are copied on write (btrfs, ZFS); the record may be written
+//! again.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use mingle_protocol::Record;
+use mingle_protocol::record::{RecordError, Recovered, RecoveryError, SlotContent, SlotError, SlotMap, Survey, survey};
+
+use super::folder::{Contents, MAX_SLOTS, RecordFolder};
+use crate::failure::{Failure, Kind};
+use crate::home::create_private;
+
+/// The record files of one peer, for the process that holds its home.
+#[derive(Debug)]
+pub(crate) struct RecordStore {
+    folder: RecordFolder,
+    contents: Contents,
+    found: Result<Option<Survey>, RecoveryError>,
+    map: SlotMap,
+    slot_bytes: u64,
+    /// Whether a sync has failed.
+    is_spoiled: bool,
+}
+
+impl RecordStore {
+    /// Opens the slots in `path`, and makes and lengthens them where needed: at least `slots` of at least `slot_bytes`.
+    ///
+    /// `slots` is [`SlotMap::worst_case`] of the node's receivers, `slot_bytes` is [`Record::largest_bytes`]. Slots that
+    /// are there beyond that stay, since they may hold payloads that are owed.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSpace`] if the disk is too full for the slots that are missing, others if the folder cannot be
+    /// used. What is in the slots is not an error here, but of [`load`](Self::load).
+    pub(crate) fn open(path: &Path, slots: usize, slot_bytes: u64) -> Result<Self, StoreError> {
+        let folder = RecordFolder::at(path);
+        if slots > MAX_SLOTS {
+            return Err(StoreError::TooManySlots { slots });
+        }
+        let failed = |doing: &str, error| StoreError::Folder { doing: format!("{doing} {}", path.display()), error };
+        create_private(path).map_err(|error| failed("cannot create", error))?;
+        remove_unfinished(path).map_err(|error| failed("cannot clear", error))?;
+        // What is there is read before anything is made: a file that is missing shows only now.
+        let mut contents = folder.read().map_err(|error| failed("cannot read the records in", error))?;
+        let found = survey(&contents.slots);
+        contents.slots.resize(contents.slots.len().max(slots), SlotContent::Empty);
+        let count = contents.slots.len();
+        fill_slots(&folder, count, slot_bytes)?;
+        let map = SlotMap::found(&contents.slots, found.as_ref().ok().and_then(Option::as_ref));
+        Ok(Self { folder, contents, found, map, slot_bytes, is_spoiled: false })
+    }
+
+    /// The newest record and the payloads it owes; `None` when no record was ever completed.
+    ///
+    /// # Errors
+    /// [`StoreError::Recovery`] when going on could lose or double mass.
+    pub(crate) fn load(&self) -> Result<Option<Recovered>, StoreError> {
+        let found = self.found.clone().map_err(|error| self.not_recovered(error))?;
+        let Some(Survey { newest, payloads, torn }) = found else {
+            return Ok(None);
+        };
+        let mut bytes = Vec::new();
+        let record = self.decode(newest, &mut bytes)?;
+        let mut owed = BTreeMap::new();
+        for (number, slot) in payloads {
+            let payload = if slot == newest { record.payload.clone() } else { self.decode(slot, &mut bytes)?.payload };
+            // A survey names slots whose records have payloads.
+            owed.extend(payload.map(|payload| (number, payload)));
+        }
+        Ok(Some(Recovered { record, payloads: owed, torn }))
+    }
+
+    /// Gives up what is in the slots: for a peer that cannot account for its mass any more and starts as a new life
+    /// without weight. Slots that cannot be read are filled with zeros; the others are overwritten in time.
+    ///
+    /// # Errors
+    /// [`StoreError`] as of [`write`](Self::write).
+    pub(crate) fn give_up(&mut self) -> Result<(), StoreError> {
+        for &slot in self.contents.faults.keys() {
+            let path = self.folder.file(slot);
+            let zeros = |file: &mut File| {
+                let bytes = file.metadata()?.len().max(self.slot_bytes);
+                fill(file, bytes)
+            };
+            let written = open_slot(&path).and_then(|mut file| zeros(&mut file).map(|()| file));
+            let file = written.map_err(|error| StoreError::Write { path: path.clone(), error })?;
+            file.sync_all().map_err(|error| StoreError::Sync { path, error })?;
+            self.contents.slots[slot] = SlotContent::Empty;
+        }
+        self.contents.faults.clear();
+        self.map = SlotMap::found(&self.contents.slots, None);
+        self.found = Ok(None);
+        Ok(())
+    }
+
+    /// The highest number of a record in any slot; the next one has to exceed it.
+    pub(crate) fn highest(&self) -> Option<u64> {
+        self.map.highest()
+    }
+
+    /// Writes a record into a free slot. When this returns without an error it is on the disk, and what is in it may
+    /// leave the process.
+    ///
+    /// # Errors
+    /// After [`StoreError::Sync`] the process has to end. After any other error the record before this one is still the
+    /// durable one.
+    pub(crate) fn write(&mut self, record: &Record) -> Result<(), StoreError> {
+        if self.is_spoiled {
+            return Err(StoreError::Spoiled);
+        }
+        if let Err(error) = &self.found {
+            return Err(self.not_recovered(error.clone()));
+        }
+        let number = record.books.number;
+        let encoded = record.encoded().map_err(|error| StoreError::Record { number, error })?;
+        let (bytes, slot_bytes) = (encoded.total_bytes(), self.slot_bytes);
+        if bytes > slot_bytes {
+            return Err(StoreError::TooLong { number, bytes, slot_bytes });
+        }
+        let slot = self.map.claim(&record.books).map_err(StoreError::Refused)?;
+        let path = self.folder.file(slot);
+        let written = open_slot(&path).and_then(|mut file| {
+            encoded.slices().try_for_each(|part| file.write_all(part))?;
+            Ok(file)
+        });
+        let file = written.map_err(|error| StoreError::Write { path: path.clone(), error })?;
+        // The file keeps its length and its blocks, so its data are all there is to wait for.
+        if let Err(error) = file.sync_data() {
+            self.is_spoiled = true;
+            return Err(StoreError::Sync { path, error });
+        }
+        self.map.complete(slot, &record.books);
+        Ok(())
+    }
+
+    fn decode(&self, slot: usize, bytes: &mut Vec<u8>) -> Result<Record, StoreError> {
+        let failed = |error| StoreError::Folder { doing: "cannot read a record".to_owned(), error };
+        self.folder.read_bytes(slot, bytes).map_err(failed)?;
+        Record::decode(bytes).map_err(|error| StoreError::Changed { path: self.folder.file(slot), error })
+    }
+
+    fn not_recovered(&self, error: RecoveryError) -> StoreError {
+        let faults = self.contents.faults.iter().map(|(slot, fault)| format!("slot {slot}: {fault}")).collect();
+        StoreError::Recovery { folder: self.folder.path().to_path_buf(), error, faults }
+    }
+}
+
+/// Removes slots that were being made when a process ended.
+fn remove_unfinished(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "new") {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes slots that are missing and lengthens those that are too short.
+fn fill_slots(folder: &RecordFolder, slots: usize, slot_bytes: u64) -> Result<(), StoreError> {
+    // Slots that are too short, with their length where there is a file.
+    let short: Vec<(PathBuf, Option<u64>)> = (0..slots)
+        .map(|slot| folder.file(slot))
+        .map(|path| (path.clone(), fs::metadata(path).map(|file| file.len()).ok()))
+        .filter(|(_, length)| length.is_none_or(|length| length < slot_bytes))
+        .collect();
+    let lacks = |length: Option<u64>| slot_bytes - length.unwrap_or(0);
+    let mut missing_bytes: u64 = short.iter().map(|(_, length)| lacks(*length)).sum();
+    for (path, length) in short {
+        let made = match length {
+            None => make_slot(&path, slot_bytes),
+            Some(_) => lengthen_slot(&path, lacks(length)),
+        };
+        made.map_err(|error| match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                let path = folder.path().to_path_buf();
+                StoreError::NoSpace { path, slots, slot_bytes, missing_bytes }
+            }
+            _ => StoreError::Folder { doing: format!("cannot make {}", path.display()), error },
+        })?;
+        missing_bytes -= lacks(length);
+    }
+    let synced = File::open(folder.path()).and_then(|folder| folder.sync_all());
+    let above = folder.path().parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let synced = synced.and_then(|()| File::open(above)?.sync_all());
+    synced.map_err(|error| StoreError::Sync { path: folder.path().to_path_buf(), error })
+}
+
+/// Makes a slot under another name, so that it is there whole or not at all.
+fn make_slot(path: &Path, bytes: u64) -> io::Result<()> {
+    let unfinished = path.with_extension("record.new");
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    let made = private(&mut options).open(&unfinished).and_then(|mut file| {
+        fill(&mut file, bytes)?;
+        file.sync_all()?;
+        fs::rename(&unfinished, path)
+    });
+    if made.is_err() {
+        // A full disk should not keep what did not fit. There is nothing to do if this fails as well.
+        let _ = fs::remove_file(&unfinished);
+    }
+    made
+}
+
+/// What is added is behind the record, which does not change.
+fn lengthen_slot(path: &Path, bytes: u64) -> io::Result<()> {
+    let mut file = OpenOptions::new().append(true).open(path)?;
+    fill(&mut file, bytes)?;
+    file.sync_all()
+}
+
+/// Writes zeros: reserved blocks that were never written can still fail to be written later.
+fn fill(file: &mut impl Write, bytes: u64) -> io::Result<()> {
+    let zeros = vec![0; 1 << 20];
+    let mut left = bytes;
+    while left > 0 {
+        let piece = usize::try_from(left).map_or(zeros.len(), |left| left.min(zeros.len()));
+        file.write_all(&zeros[..piece])?;
+        left -= piece as u64;
+    }
+    Ok(())
+}
+
+/// A slot to be written over, at its beginning.
+fn open_slot(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).open(path)
+}
+
+/// A new file that only its owner can read.
+fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
+    }
+    options
+}
+
+/// Why a record is not on the disk, or not back from it.
+#[derive(Debug)]
+pub(crate) enum StoreError {
+    /// The folder or a file in it cannot be used.
+    Folder { doing: String, error: io::Error },
+    /// More slots than a peer may have.
+    TooManySlots { slots: usize },
+    /// The disk is too full for the slots.
+    NoSpace { path: PathBuf, slots: usize, slot_bytes: u64, missing_bytes: u64 },
+    /// Going on from what is in the slots could lose or double mass.
+    Recovery { folder: PathBuf, error: RecoveryError, faults: Vec<String> },
+    /// A slot that was whole when the store was opened is not any more.
+    Changed { path: PathBuf, error: RecordError },
+    /// A record that breaks the rules of the format.
+    Record { number: u64, error: RecordError },
+    /// A record that is longer than a slot.
+    TooLong { number: u64, bytes: u64, slot_bytes: u64 },
+    /// A record that no slot may take.
+    Refused(SlotError),
+    /// A slot that could not be written. The durable record is the one before.
+    Write { path: PathBuf, error: io::Error },
+    /// A slot of which nobody knows whether it is on the disk. **The process has to end.**
+    Sync { path: PathBuf, error: io::Error },
+    /// A sync failed before.
+    Spoiled,
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder { doing, error } => write!(f, "{doing}: {error}"),
+            Self::TooManySlots { slots } => write!(f, "{slots} slots are more than the {MAX_SLOTS} a peer may have"),
+            Self::NoSpace { path, slots, slot_bytes, missing_bytes } => write!(
+                f,
+                "the disk is too full for the records in {}: {slots} slots of {slot_bytes} bytes, of which \
+                 {missing_bytes} bytes are still missing",
+                path.display()
+            ),
+            Self::Recovery { folder, error, faults } => {
+                write!(f, "the records in {} cannot be relied on: {error}", folder.display())?;
+                if faults.is_empty() { Ok(()) } else { write!(f, " ({})", faults.join("; ")) }
+            }
+            Self::Changed { path, error } => write!(f, "{} has changed while it was read: {error}", path.display()),
+            Self::Record { number, error } => write!(f, "record {number} would not be readable: {error}"),
+            Self::TooLong { number, bytes, slot_bytes } => {
+                write!(f, "record {number} takes {bytes} bytes; a slot has {slot_bytes}")
+            }
+            Self::Refused(error) => write!(f, "{error}"),
+            Self::Write { path, error } => write!(f, "cannot write {}: {error}", path.display()),
+            Self::Sync { path, error } => {
+                write!(f, "cannot make sure that {} is on the disk: {error}", path.display())
+            }
+            Self::Spoiled => write!(f, "an earlier record may not be on the disk: start again"),
+        }
+    }
+}
+
+impl StoreError {
+    /// Whether the process has to end: it cannot know what is on the disk.
+    pub(crate) fn is_final(&self) -> bool {
+        matches!(self, Self::Sync { .. } | Self::Spoiled)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let failure = |kind| Self::new(kind, &error);
+        match &error {
+            StoreError::NoSpace { missing_bytes, .. } => failure(Kind::BadInput).hint(format!(
+                "free {missing_bytes} bytes there, or give this peer a home on another disk with --home DIR"
+            )),
+            StoreError::Folder { .. } | StoreError::TooManySlots { .. } | StoreError::Write { .. } => {
+                failure(Kind::BadInput)
+            }
+            StoreError::Recovery { folder, .. } => failure(Kind::Integrity).hint(format!(
+                "look at them with `mingle audit {}`; keep a copy, for the peer can only go on without what it held",
+                folder.display()
+            )),
+            StoreError::Changed { .. } => failure(Kind::Integrity),
+            StoreError::Sync { .. } | StoreError::Spoiled => {
+                failure(Kind::Unexpected).hint("look at the disk, then start this peer again: it goes on where it was")
+            }
+            StoreError::Record { .. } | StoreError::TooLong { .. } | StoreError::Refused(_) => {
+                failure(Kind::Unexpected)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

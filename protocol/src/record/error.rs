@@ -1,0 +1,191 @@
+//! Why bytes are not a record, or a record cannot be written.
+
+use thiserror::Error;
+
+use super::format::{FORMAT_VERSION, MAX_BOOKS_BYTES, MAX_HOST_BYTES};
+use crate::link::WINDOW;
+use crate::payload::{MAX_DIMENSION, PayloadError};
+use crate::schedule::{MAX_NODES, NodeId};
+
+/// Why bytes are not a record, or a record cannot be written.
+///
+/// [`Empty`](Self::Empty) is an answer rather than a fault: a slot that was never used. Every other one means that
+/// nothing in the bytes can be relied on.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// Nothing but zeros: what a slot holds before its first use.
+    #[error("nothing has been written here")]
+    Empty,
+    /// Bytes that do not begin as records do.
+    #[error("this does not begin as a record does")]
+    NotARecord,
+    /// A record of another version of the format.
+    #[error("this is a record in format {found}; this version reads and writes format {FORMAT_VERSION}")]
+    Version {
+        /// The version found.
+        found: u32,
+    },
+    /// Fewer bytes than a record of this shape takes.
+    #[error("{bytes} bytes are here where the record takes {needed}")]
+    Cut {
+        /// Bytes that are there.
+        bytes: u64,
+        /// Bytes that the head says there are.
+        needed: u64,
+    },
+    /// The content is not what the checksum says: a write was cut off, or the disk changed it.
+    #[error("the checksum is wrong: the write was cut off, or the disk is damaged")]
+    Torn,
+    /// A field of the head that no record has.
+    #[error("the head says {field} = {value}, which no record does")]
+    Head {
+        /// The field.
+        field: &'static str,
+        /// Its value.
+        value: u32,
+    },
+    /// Books longer than they may be.
+    #[error("the books take {bytes} bytes; at most {MAX_BOOKS_BYTES} can be stored")]
+    BooksTooLong {
+        /// Their length.
+        bytes: u64,
+    },
+    /// Bytes that are no books.
+    #[error("the books cannot be decoded: {reason}")]
+    Malformed {
+        /// What is wrong.
+        reason: String,
+    },
+    /// An index that no plan has.
+    #[error("node {id} is named, but plans have at most {MAX_NODES} nodes")]
+    NotANode {
+        /// The index.
+        id: NodeId,
+    },
+    /// A link from the node to itself.
+    #[error("node {id} has a link to itself")]
+    SelfLink {
+        /// The node.
+        id: NodeId,
+    },
+    /// More of the host's bytes than fit.
+    #[error("the host wants to keep {bytes} bytes; at most {MAX_HOST_BYTES} can be stored")]
+    HostTooLong {
+        /// Their number.
+        bytes: usize,
+    },
+    /// More mass in one place than all nodes can bring.
+    #[error("a mass of {units} units is more than {MAX_NODES} nodes can bring")]
+    Overweight {
+        /// The mass, in units of 2^-40.
+        units: u64,
+    },
+    /// A receiver that applied less than nothing.
+    #[error("the link from node {from} starts after parcel {base}, but its parcels are applied up to {applied}")]
+    AppliedBeforeBase {
+        /// The sender.
+        from: NodeId,
+        /// Where the link starts.
+        base: u64,
+        /// Up to where its parcels are applied.
+        applied: u64,
+    },
+    /// A sender whose numbers are not base <= acked < next.
+    #[error("the link to node {to} starts after parcel {base}, is confirmed up to {acked} and goes on with {next_seq}")]
+    AckedOutOfRange {
+        /// The receiver.
+        to: NodeId,
+        /// Where the link starts.
+        base: u64,
+        /// Up to where its parcels are confirmed.
+        acked: u64,
+        /// The number of the next parcel.
+        next_seq: u64,
+    },
+    /// An outbox that does not hold exactly the parcels sent and not confirmed.
+    #[error("the outbox to node {to} holds {parcels} parcels where {expected} are not confirmed")]
+    OutboxLength {
+        /// The receiver.
+        to: NodeId,
+        /// Parcels in the outbox.
+        parcels: usize,
+        /// Parcels between the confirmed and the next.
+        expected: u64,
+    },
+    /// More parcels outstanding than a link may have.
+    #[error("the outbox to node {to} holds {parcels} parcels; a link has at most {WINDOW} outstanding")]
+    WindowExceeded {
+        /// The receiver.
+        to: NodeId,
+        /// Parcels in the outbox.
+        parcels: usize,
+    },
+    /// An outbox whose numbers have a gap.
+    #[error("the outbox to node {to} holds parcel {seq} where {expected} is due")]
+    OutboxGap {
+        /// The receiver.
+        to: NodeId,
+        /// The number found.
+        seq: u64,
+        /// The number due.
+        expected: u64,
+    },
+    /// A parcel of a step that does not lie between that of the parcel before it and that of the record.
+    #[error("parcel {seq} to node {to} is of step {step}, which cannot follow the step before it or is yet to come")]
+    OutboxStep {
+        /// The receiver.
+        to: NodeId,
+        /// The parcel's number.
+        seq: u64,
+        /// Its step.
+        step: u64,
+    },
+    /// A parcel whose payload would be in a record that does not lie between that of the parcel before it and this one.
+    #[error("parcel {seq} to node {to} names record {record}, which cannot follow the one before it or is yet to come")]
+    OutboxRecord {
+        /// The receiver.
+        to: NodeId,
+        /// The parcel's number.
+        seq: u64,
+        /// The record it names.
+        record: u64,
+    },
+    /// Parcels that name this record, which has no payload.
+    #[error("parcel {seq} to node {to} names this record, {record}, but it holds no payload")]
+    NoPayload {
+        /// The receiver.
+        to: NodeId,
+        /// The parcel's number.
+        seq: u64,
+        /// This record.
+        record: u64,
+    },
+    /// More coordinates than a vector may have.
+    #[error("{dimension} coordinates are more than the {MAX_DIMENSION} a vector may have")]
+    TooManyCoordinates {
+        /// How many there are.
+        dimension: usize,
+    },
+    /// A vector that is not as long as the numerator.
+    #[error("the {vector} has {found} coordinates, the numerator {dimension}")]
+    Dimension {
+        /// Which vector.
+        vector: &'static str,
+        /// Its coordinates.
+        found: usize,
+        /// Those of the numerator.
+        dimension: usize,
+    },
+    /// A coordinate that is infinite or not a number.
+    #[error("coordinate {index} of the {vector} is not a finite number")]
+    NotFinite {
+        /// Which vector.
+        vector: &'static str,
+        /// Which coordinate.
+        index: usize,
+    },
+    /// A payload that cannot be one.
+    #[error("the payload cannot be used: {0}")]
+    Payload(#[from] PayloadError),
+}

@@ -1,0 +1,352 @@
+//! A record as bytes.
+//!
+//! ```text
+//!   head      magic [8]   version: u32   codec: u8   ratio: u8   0: u16   books: u32   dimension d: u32
+//!   books     postcard
+//!   x         d f32                    the numerator
+//!   z         d f32                    the ratio, if the head says 1
+//!   payload   bytes of d coordinates   unless the head's codec is 255
+//!   checksum  BLAKE3 of all of the above
+//! ```
+//!
+//! Everything is little-endian. Bytes after the checksum are none of the record's: a file keeps its size, and what an
+//! earlier, longer record left there is ignored. The length of a record follows from its head, and nothing of it is
+//! believed, or allocated, before there are that many bytes and their checksum is right.
+
+use std::sync::Arc;
+
+use super::error::RecordError;
+use super::rules;
+use super::{Books, Record};
+use crate::codec::{self, Codec};
+use crate::link::WINDOW;
+use crate::payload::{MAX_DIMENSION, Payload, PayloadError};
+
+/// Version of the format. Another one is refused: there is no guessing about mass.
+pub const FORMAT_VERSION: u32 = 1;
+/// Most bytes that books may take: those of more than 100,000 links.
+pub const MAX_BOOKS_BYTES: usize = 64 << 20;
+/// Most bytes that a host may keep in a record.
+pub const MAX_HOST_BYTES: usize = 64 << 10;
+
+const MAGIC: [u8; 8] = *b"mgl-mass";
+const HEAD_BYTES: usize = 24;
+const CHECKSUM_BYTES: usize = 32;
+const NO_PAYLOAD: u8 = u8::MAX;
+
+/// The longest a postcard integer of 32, 64 and 128 bits can be.
+const VARINT_U32: usize = 5;
+const VARINT_U64: usize = 10;
+const VARINT_U128: usize = 19;
+const HASH: usize = 32;
+
+/// What a record says without its vectors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outline {
+    /// Everything but the vectors.
+    pub books: Books,
+    /// Coordinates of each vector.
+    pub dimension: usize,
+    /// Whether there is a ratio.
+    pub has_ratio: bool,
+    /// The codec of the payload, if there is one.
+    pub payload: Option<Codec>,
+}
+
+/// A record ready to be written: the vectors are borrowed, not copied.
+#[derive(Clone, Debug)]
+pub struct EncodedRecord<'a> {
+    /// Head and books.
+    front: Vec<u8>,
+    vectors: [&'a [u8]; 3],
+    checksum: [u8; CHECKSUM_BYTES],
+}
+
+impl EncodedRecord<'_> {
+    /// What to write, one after the other.
+    pub fn slices(&self) -> impl Iterator<Item = &[u8]> {
+        let parts = [&self.front[..], self.vectors[0], self.vectors[1], self.vectors[2], &self.checksum];
+        parts.into_iter().filter(|part| !part.is_empty())
+    }
+
+    /// How many bytes that is.
+    pub fn total_bytes(&self) -> u64 {
+        self.slices().map(|part| part.len() as u64).sum()
+    }
+}
+
+impl Record {
+    /// The record as slices that borrow its vectors: for files of models that one does not want in memory twice.
+    ///
+    /// # Errors
+    /// [`RecordError`] if it could not be read back. What is written is held to the rules that [`decode`](Self::decode)
+    /// checks: a mistake shows while the record before it is still there.
+    ///
+    /// # Complexity
+    /// One pass over the vectors for the check and one for the checksum.
+    pub fn encoded(&self) -> Result<EncodedRecord<'_>, RecordError> {
+        self.check()?;
+        let books =
+            postcard::to_stdvec(&self.books).map_err(|error| RecordError::Malformed { reason: error.to_string() })?;
+        if books.len() > MAX_BOOKS_BYTES {
+            return Err(RecordError::BooksTooLong { bytes: books.len() as u64 });
+        }
+        let mut front = Vec::with_capacity(HEAD_BYTES + books.len());
+        front.extend_from_slice(&MAGIC);
+        front.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+        front.push(self.payload.as_ref().map_or(NO_PAYLOAD, |payload| payload.codec().id()));
+        front.push(u8::from(self.ratio.is_some()));
+        front.extend_from_slice(&[0, 0]);
+        // Both are far below 2^32: they were checked.
+        front.extend_from_slice(&(books.len() as u32).to_le_bytes());
+        front.extend_from_slice(&(self.numerator.len() as u32).to_le_bytes());
+        front.extend_from_slice(&books);
+        let vectors = [
+            bytemuck::cast_slice(&self.numerator),
+            self.ratio.as_deref().map_or(&[][..], bytemuck::cast_slice),
+            self.payload.as_ref().map_or(&[][..], Payload::bytes),
+        ];
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&front);
+        vectors.iter().for_each(|vector| {
+            hasher.update(vector);
+        });
+        Ok(EncodedRecord { front, vectors, checksum: *hasher.finalize().as_bytes() })
+    }
+
+    /// Replaces what is in `bytes` by the record.
+    ///
+    /// # Errors
+    /// As [`encoded`](Self::encoded); `bytes` is then empty.
+    pub fn encode(&self, bytes: &mut Vec<u8>) -> Result<(), RecordError> {
+        bytes.clear();
+        let encoded = self.encoded()?;
+        bytes.reserve(encoded.slices().map(<[u8]>::len).sum());
+        encoded.slices().for_each(|part| bytes.extend_from_slice(part));
+        Ok(())
+    }
+
+    /// Reads the record that `bytes` begin with.
+    ///
+    /// Never allocates more than a small multiple of what is there, whatever the bytes say.
+    ///
+    /// ```
+    /// # use mingle_protocol::{Books, Generation, Mass, NodeId, Record, record::RecordError};
+    /// # let books = Books {
+    /// #     number: 1, generation: Generation { counter: 0, plan_hash: [0; 32] }, task: [0; 32], id: NodeId(0),
+    /// #     incarnation: 1, brought: Mass::ONE, mass: Mass::ONE, plan_version: 0, step: 0, split_done: false,
+    /// #     neighbours: Default::default(), incoming: Default::default(), outgoing: Default::default(), host: Vec::new(),
+    /// # };
+    /// let record = Record { books, numerator: [1.0, 2.0].into(), ratio: None, payload: None };
+    /// let mut bytes = Vec::new();
+    /// record.encode(&mut bytes)?;
+    /// assert_eq!(Record::decode(&bytes)?, record);
+    /// bytes[70] ^= 1;
+    /// assert_eq!(Record::decode(&bytes), Err(RecordError::Torn));
+    /// # Ok::<(), RecordError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`RecordError`] says what is wrong with them.
+    pub fn decode(bytes: &[u8]) -> Result<Self, RecordError> {
+        let Parts { outline, numerator, ratio, payload } = Parts::of(bytes)?;
+        let payload =
+            outline.payload.map(|codec| Payload::from_bytes(codec, outline.dimension, payload.into())).transpose()?;
+        let ratio = outline.has_ratio.then(|| floats(ratio));
+        Ok(Self { books: outline.books, numerator: floats(numerator), ratio, payload })
+    }
+
+    /// The most bytes that a record can take of a node with so many coordinates and links, whatever happens to it: the
+    /// size of a slot. `None` when the books of so many links could not be stored.
+    pub fn largest_bytes(dimension: usize, in_links: usize, out_links: usize) -> Option<u64> {
+        let books = largest_books(in_links as u64, out_links as u64)?;
+        let vector = 4 * dimension as u64;
+        (dimension <= MAX_DIMENSION && books <= MAX_BOOKS_BYTES as u64)
+            .then_some((HEAD_BYTES + CHECKSUM_BYTES) as u64 + books + 3 * vector)
+    }
+
+    /// What the record says without its vectors.
+    pub fn outline(&self) -> Outline {
+        Outline {
+            books: self.books.clone(),
+            dimension: self.numerator.len(),
+            has_ratio: self.ratio.is_some(),
+            payload: self.payload.as_ref().map(Payload::codec),
+        }
+    }
+
+    /// Holds a record to the rules of the format.
+    ///
+    /// # Errors
+    /// The first that is broken.
+    pub fn check(&self) -> Result<(), RecordError> {
+        let dimension = self.numerator.len();
+        if dimension > MAX_DIMENSION {
+            return Err(RecordError::TooManyCoordinates { dimension });
+        }
+        let same_length = |vector, found| {
+            let error = RecordError::Dimension { vector, found, dimension };
+            if found == dimension { Ok(()) } else { Err(error) }
+        };
+        same_length("ratio", self.ratio.as_ref().map_or(dimension, |ratio| ratio.len()))?;
+        same_length("payload", self.payload.as_ref().map_or(dimension, Payload::dimension))?;
+        check_finite("numerator", bytemuck::cast_slice(&self.numerator))?;
+        check_finite("ratio", self.ratio.as_deref().map_or(&[], bytemuck::cast_slice))?;
+        rules::check(&self.books, self.payload.is_some())
+    }
+}
+
+impl Outline {
+    /// Reads the record that `bytes` begin with, checks all of it, and keeps what is not a vector.
+    ///
+    /// # Errors
+    /// [`RecordError`], as [`Record::decode`].
+    pub fn read(bytes: &[u8]) -> Result<Self, RecordError> {
+        let Parts { outline, payload, .. } = Parts::of(bytes)?;
+        match outline.payload.and_then(|codec| Some((codec, codec::first_flaw(codec, payload)?))) {
+            Some((codec, index)) => Err(PayloadError::Unreadable { codec, index }.into()),
+            None => Ok(outline),
+        }
+    }
+}
+
+/// A record whose checksum is right and whose books and own vectors are sound. The payload is not looked at.
+struct Parts<'a> {
+    outline: Outline,
+    numerator: &'a [u8],
+    ratio: &'a [u8],
+    payload: &'a [u8],
+}
+
+impl<'a> Parts<'a> {
+    fn of(bytes: &'a [u8]) -> Result<Self, RecordError> {
+        let head = Head::read(bytes)?;
+        let needed = head.record_bytes();
+        let cut = RecordError::Cut { bytes: bytes.len() as u64, needed };
+        let length = usize::try_from(needed).ok().filter(|length| *length <= bytes.len()).ok_or(cut)?;
+        let (content, checksum) = bytes[..length].split_at(length - CHECKSUM_BYTES);
+        if *blake3::hash(content).as_bytes() != *checksum {
+            return Err(RecordError::Torn);
+        }
+        let (books, vectors) = content[HEAD_BYTES..].split_at(head.books_bytes);
+        let (numerator, rest) = vectors.split_at(4 * head.dimension);
+        let (ratio, payload) = rest.split_at(if head.has_ratio { 4 * head.dimension } else { 0 });
+        check_finite("numerator", numerator)?;
+        check_finite("ratio", ratio)?;
+        let books = read_books(books)?;
+        rules::check(&books, head.payload.is_some())?;
+        let Head { dimension, has_ratio, payload: codec, .. } = head;
+        Ok(Self { outline: Outline { books, dimension, has_ratio, payload: codec }, numerator, ratio, payload })
+    }
+}
+
+struct Head {
+    payload: Option<Codec>,
+    has_ratio: bool,
+    books_bytes: usize,
+    dimension: usize,
+}
+
+impl Head {
+    fn read(bytes: &[u8]) -> Result<Self, RecordError> {
+        let Some((head, _)) = bytes.split_first_chunk::<HEAD_BYTES>() else {
+            return Err(if bytes.iter().all(|byte| *byte == 0) {
+                RecordError::Empty
+            } else {
+                RecordError::Cut { bytes: bytes.len() as u64, needed: (HEAD_BYTES + CHECKSUM_BYTES) as u64 }
+            });
+        };
+        if head[..8] != MAGIC {
+            // A first write that reached the disk in part may have left its end there, and not its beginning.
+            let is_empty = bytes.iter().all(|byte| *byte == 0);
+            return Err(if is_empty { RecordError::Empty } else { RecordError::NotARecord });
+        }
+        let number = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let found = number(8);
+        if found != FORMAT_VERSION {
+            return Err(RecordError::Version { found });
+        }
+        let [codec, ratio] = [head[12], head[13]];
+        let payload = match codec {
+            NO_PAYLOAD => None,
+            id => {
+                let known = Codec::ALL.into_iter().find(|codec| codec.id() == id);
+                Some(known.ok_or(RecordError::Head { field: "codec", value: u32::from(id) })?)
+            }
+        };
+        if ratio > 1 {
+            return Err(RecordError::Head { field: "ratio", value: u32::from(ratio) });
+        }
+        let reserved = u16::from_le_bytes([head[14], head[15]]);
+        if reserved != 0 {
+            return Err(RecordError::Head { field: "reserved", value: u32::from(reserved) });
+        }
+        let (books_bytes, dimension) = (number(16) as usize, number(20) as usize);
+        if books_bytes > MAX_BOOKS_BYTES {
+            return Err(RecordError::BooksTooLong { bytes: books_bytes as u64 });
+        }
+        if dimension > MAX_DIMENSION {
+            return Err(RecordError::TooManyCoordinates { dimension });
+        }
+        Ok(Self { payload, has_ratio: ratio == 1, books_bytes, dimension })
+    }
+
+    /// The length of the whole record. At most 3 GiB of vectors and some: no overflow.
+    fn record_bytes(&self) -> u64 {
+        let vector = 4 * self.dimension as u64;
+        let ratio = if self.has_ratio { vector } else { 0 };
+        let payload = self.payload.map_or(0, |codec| codec.encoded_len(self.dimension) as u64);
+        (HEAD_BYTES + self.books_bytes + CHECKSUM_BYTES) as u64 + vector + ratio + payload
+    }
+}
+
+/// Reads books, and only as they are written: postcard would also take integers with needless bytes, maps out of order,
+/// and one entry in place of another of the same key.
+fn read_books(bytes: &[u8]) -> Result<Books, RecordError> {
+    let malformed = |reason: String| RecordError::Malformed { reason };
+    let books: Books = postcard::from_bytes(bytes).map_err(|error| malformed(error.to_string()))?;
+    let again = postcard::to_stdvec(&books).map_err(|error| malformed(error.to_string()))?;
+    if again != bytes {
+        return Err(malformed("they are not written as this version writes them".to_owned()));
+    }
+    Ok(books)
+}
+
+/// The most bytes that books can take.
+fn largest_books(in_links: u64, out_links: u64) -> Option<u64> {
+    const OWN: usize = 7 * VARINT_U64 + VARINT_U32 + 2 * HASH + 1 + 3 * VARINT_U64 + VARINT_U64 + MAX_HOST_BYTES;
+    /// Whom a link leads to: the process it dealt with last.
+    const NEIGHBOUR: usize = VARINT_U32 + 2 * VARINT_U64;
+    const IN_LINK: usize = NEIGHBOUR + VARINT_U32 + 3 * VARINT_U64 + HASH + 1 + VARINT_U64 + 2 * VARINT_U128;
+    const OWED: usize = 4 * VARINT_U64 + HASH;
+    const OUT_LINK: usize = NEIGHBOUR + VARINT_U32 + 5 * VARINT_U64 + HASH + WINDOW * OWED + 4 * VARINT_U128;
+    let incoming = in_links.checked_mul(IN_LINK as u64)?;
+    let outgoing = out_links.checked_mul(OUT_LINK as u64)?;
+    incoming.checked_add(outgoing)?.checked_add(OWN as u64)
+}
+
+/// Little-endian f32 as numbers, in one allocation.
+fn floats(bytes: &[u8]) -> Arc<[f32]> {
+    bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+}
+
+/// One vectorised pass when all coordinates are finite.
+fn check_finite(vector: &'static str, bytes: &[u8]) -> Result<(), RecordError> {
+    const BLOCK: usize = 1024;
+    let coordinates = bytes.as_chunks::<4>().0;
+    let all_finite = |block: &[[u8; 4]]| block.iter().fold(true, |all, &bytes| all & is_finite(bytes));
+    let Some(block) = coordinates.chunks(BLOCK).position(|block| !all_finite(block)) else {
+        return Ok(());
+    };
+    let start = block * BLOCK;
+    let offset = coordinates[start..].iter().position(|&bytes| !is_finite(bytes)).unwrap_or(0);
+    Err(RecordError::NotFinite { vector, index: start + offset })
+}
+
+fn is_finite(bytes: [u8; 4]) -> bool {
+    const EXPONENT: u32 = 0x7f80_0000;
+    u32::from_le_bytes(bytes) & EXPONENT != EXPONENT
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! Which slot the next record may be written over.
+//!
+//! A slot is a file of fixed size that holds one record. It may be overwritten unless it holds the newest record on
+//! disk, or one whose payload the newest still owes to somebody. In the worst case every link is stuck with a full
+//! outbox, each of its parcels is of another step, and all of these are in other records than the newest:
+//! out-degree * [`WINDOW`] slots that cannot be touched, one for the newest, and one to write.
+
+use std::collections::BTreeSet;
+
+use thiserror::Error;
+
+use super::Books;
+use super::recovery::{SlotContent, Survey};
+use crate::link::WINDOW;
+
+/// What is known of the slots of a node: pure bookkeeping, whoever writes them.
+///
+/// ```
+/// # use mingle_protocol::{Books, Generation, Mass, NodeId, record::SlotMap};
+/// # let books = |number| Books {
+/// #     number, generation: Generation { counter: 0, plan_hash: [0; 32] }, task: [0; 32], id: NodeId(0),
+/// #     incarnation: 1, brought: Mass::ONE, mass: Mass::ONE, plan_version: 0, step: 0, split_done: false,
+/// #     neighbours: Default::default(), incoming: Default::default(), outgoing: Default::default(), host: Vec::new(),
+/// # };
+/// let mut slots = SlotMap::new(SlotMap::worst_case(0));
+/// let slot = slots.claim(&books(1))?;
+/// // Here the host writes the record and waits until it is on the disk.
+/// slots.complete(slot, &books(1));
+/// assert_ne!(slots.claim(&books(2))?, slot);
+/// # Ok::<(), mingle_protocol::record::SlotError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlotMap {
+    slots: Vec<Held>,
+    newest: Option<Newest>,
+}
+
+/// What one slot holds. The order is that in which free slots are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Held {
+    /// A write that was not completed, or something that cannot be read. Taken first, so that a crash leaves no more
+    /// than one such slot: more than one is the mark of a damaged disk.
+    Torn,
+    /// Nothing.
+    Empty,
+    /// The record with this number.
+    Record(u64),
+}
+
+/// The newest record on disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Newest {
+    number: u64,
+    owed: BTreeSet<u64>,
+}
+
+impl SlotMap {
+    /// As many slots as a node with `out_links` links to others can ever need.
+    pub const fn worst_case(out_links: usize) -> usize {
+        out_links.saturating_mul(WINDOW).saturating_add(2)
+    }
+
+    /// New slots, all of them empty.
+    pub fn new(slots: usize) -> Self {
+        Self { slots: vec![Held::Empty; slots], newest: None }
+    }
+
+    /// Slots that were there already, and what a [`survey`](super::survey) of them found.
+    ///
+    /// Without a survey nothing in them is protected: for a host that has given up what they hold.
+    pub fn found(contents: &[SlotContent], survey: Option<&Survey>) -> Self {
+        let slots = contents
+            .iter()
+            .map(|content| match content {
+                SlotContent::Empty => Held::Empty,
+                SlotContent::Unreadable => Held::Torn,
+                SlotContent::Holds(outline) => Held::Record(outline.books.number),
+            })
+            .collect();
+        let newest = survey.and_then(|survey| match contents.get(survey.newest) {
+            Some(SlotContent::Holds(outline)) => Some(Newest::of(&outline.books)),
+            _ => None,
+        });
+        Self { slots, newest }
+    }
+
+    /// How many slots there are.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether there is no slot at all.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// The highest number of any record in a slot, protected or not: the next one must exceed it to be found.
+    pub fn highest(&self) -> Option<u64> {
+        let number = |held: &Held| if let Held::Record(number) = held { Some(*number) } else { None };
+        self.slots.iter().filter_map(number).max()
+    }
+
+    /// Chooses the slot for a record that is to be written now. Until [`complete`](Self::complete) says otherwise the
+    /// slot counts as torn, so a write that fails is made good by the next.
+    ///
+    /// # Errors
+    /// [`SlotError`] when the record must not be written, or there is no room for it.
+    pub fn claim(&mut self, books: &Books) -> Result<usize, SlotError> {
+        let next = Newest::of(books);
+        if let Some(newest) = self.highest().filter(|highest| *highest >= next.number) {
+            return Err(SlotError::NotNewer { number: next.number, newest });
+        }
+        let is_held = |record: &u64| *record == next.number || self.slots.contains(&Held::Record(*record));
+        if let Some(&record) = next.owed.iter().find(|record| !is_held(record)) {
+            return Err(SlotError::NotHeld { number: next.number, record });
+        }
+        let free = self.slots.iter().enumerate().filter(|(_, held)| self.is_free(**held));
+        let (slot, _) = free.min_by_key(|(_, held)| **held).ok_or(SlotError::NoneFree { slots: self.slots.len() })?;
+        self.slots[slot] = Held::Torn;
+        Ok(slot)
+    }
+
+    /// The record of these books is on the disk, in this slot.
+    pub fn complete(&mut self, slot: usize, books: &Books) {
+        if let Some(held) = self.slots.get_mut(slot) {
+            *held = Held::Record(books.number);
+            self.newest = Some(Newest::of(books));
+        }
+    }
+
+    fn is_free(&self, held: Held) -> bool {
+        match (held, &self.newest) {
+            (Held::Record(number), Some(newest)) => number != newest.number && !newest.owed.contains(&number),
+            _ => true,
+        }
+    }
+}
+
+impl Newest {
+    fn of(books: &Books) -> Self {
+        Self { number: books.number, owed: books.owed_records() }
+    }
+}
+
+/// Why a record must not be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SlotError {
+    /// Its number does not exceed that of a record in another slot: it would not be found again.
+    #[error("record {number} cannot follow record {newest}: the numbers must ascend")]
+    NotNewer {
+        /// Its number.
+        number: u64,
+        /// The highest on disk.
+        newest: u64,
+    },
+    /// It names a payload that is in no slot: it could not be recovered.
+    #[error("record {number} owes a payload of record {record}, which is in no slot")]
+    NotHeld {
+        /// Its number.
+        number: u64,
+        /// The record it names.
+        record: u64,
+    },
+    /// Every slot holds something that is still needed.
+    #[error("all {slots} slots hold payloads that are still owed")]
+    NoneFree {
+        /// How many there are.
+        slots: usize,
+    },
+}
+
+#[cfg(test)]
+mod tests;
