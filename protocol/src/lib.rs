@@ -57,7 +57,7 @@ pub use message::{
 pub use node::{Node, State};
 pub use payload::{MAX_DIMENSION, MAX_MAGNITUDE, Payload, PayloadError};
 #[cfg(feature = "sim")]
-pub use planted::Planted;
+pub use planted::{Planted, UnknownBug};
 pub use push_sum::SMALLEST_WORKING_MASS;
 #[doc(hidden)]
 pub use push_sum::bench;

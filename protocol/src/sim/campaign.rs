@@ -1,9 +1,12 @@
 //! A fault test: one seed after the other, each to its end.
 
+use std::fmt;
+
 use super::error::SimError;
 use super::profile::{Profile, Scenario};
 use super::swarm::{Fault, Swarm};
 use crate::effect::Event;
+use crate::schedule::NodeId;
 use crate::time::Time;
 
 /// Rounding of f32 over some thousand rounds, as a fraction of a sum of numerators; random, not growing.
@@ -14,18 +17,46 @@ const LARGEST_DRIFT: f64 = 1e-3;
 pub struct Outcome {
     /// The seed.
     pub seed: u64,
+    /// Nodes in the swarm.
+    pub nodes: u32,
+    /// When it ended.
+    pub ended: Time,
     /// Processes killed.
     pub kills: u64,
+    /// Times at which two pairs of nodes or more lost each other together.
+    pub partitions: u64,
+    /// Pairs of nodes that lost each other.
+    pub link_cuts: u64,
+    /// Disks that became full, slow, old or empty.
+    pub disk_faults: u64,
     /// How often the ledger was added up.
     pub checks: u64,
     /// How often a node found out that it had been set back.
     pub set_backs: u64,
-    /// How many things happened, and a hash of all of them.
+    /// How many things happened.
     pub events: u64,
-    /// Equal for equal runs.
+    /// A hash of all of them: equal for equal runs.
     pub digest: [u8; 32],
     /// What went wrong.
     pub failure: Option<SimError>,
+}
+
+/// One thing of note in a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Told {
+    /// A fault took place.
+    Fault(Fault),
+    /// A node reported something.
+    Event(NodeId, Event),
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fault(fault) => write!(f, "{fault}"),
+            Self::Event(id, event) => write!(f, "node {id} reports {event:?}"),
+        }
+    }
 }
 
 /// Runs a scenario to its end: all faults, repair, and until every node has drained.
@@ -33,35 +64,94 @@ pub struct Outcome {
 /// Where disks keep what is on them the sum of weights is checked after every write, and at the end the nodes hold all
 /// of it, with the sum of numerators that they began with. Where a disk was set back, either its node found out, or the
 /// disks add up all the same.
+///
+/// ```
+/// use mingle_protocol::sim::{Profile, Scenario, run_scenario};
+///
+/// let outcome = run_scenario(Profile::Kill, 7, Scenario::new(Profile::Kill, 7));
+/// assert_eq!(outcome.failure, None);
+/// assert!(outcome.kills > 10 && outcome.checks > outcome.kills);
+/// ```
 pub fn run_scenario(profile: Profile, seed: u64, scenario: Scenario) -> Outcome {
-    let Scenario { config, faults, end } = scenario;
-    let mut outcome = Outcome { seed, kills: 0, checks: 0, set_backs: 0, events: 0, digest: [0; 32], failure: None };
-    match Swarm::new(config) {
-        Ok(mut swarm) => {
-            outcome.failure = run(&mut swarm, profile, &faults, end).err();
-            let set_back = |event: &Event| matches!(event, Event::SetBack { .. });
-            outcome.kills = swarm.crashes();
-            outcome.checks = swarm.checks();
-            outcome.set_backs = swarm.events().iter().filter(|(_, _, event)| set_back(event)).count() as u64;
-            outcome.events = swarm.trace_length();
-            outcome.digest = swarm.digest();
-        }
-        Err(error) => outcome.failure = Some(error),
-    }
-    outcome
+    watch_scenario(profile, seed, scenario, |_| ())
 }
 
-fn run(swarm: &mut Swarm, profile: Profile, faults: &[(Time, Fault)], end: Time) -> Result<(), SimError> {
-    for &(at, fault) in faults {
+/// Runs a scenario, and tells besides what the faults were and what nodes reported, other than finished rounds.
+pub fn tell_scenario(profile: Profile, seed: u64, scenario: Scenario) -> (Outcome, Vec<(Time, Told)>) {
+    let faults: Vec<_> = scenario.faults.iter().map(|&(at, fault)| (at, Told::Fault(fault))).collect();
+    let mut story = Vec::new();
+    let outcome = watch_scenario(profile, seed, scenario, |swarm| {
+        let events = swarm.events().iter().filter(|(_, _, event)| !matches!(event, Event::RoundFinished(_)));
+        story.extend(faults.into_iter().filter(|(at, _)| *at <= swarm.now()));
+        story.extend(events.map(|(at, id, event)| (*at, Told::Event(*id, event.clone()))));
+    });
+    story.sort_by_key(|(at, _)| *at);
+    (outcome, story)
+}
+
+fn watch_scenario(profile: Profile, seed: u64, scenario: Scenario, look: impl FnOnce(&Swarm)) -> Outcome {
+    let Scenario { config, faults, repair, end, limit } = scenario;
+    let nodes = config.schedule.nodes() as u32;
+    let mut swarm = match Swarm::new(config) {
+        Ok(swarm) => swarm,
+        Err(error) => return Outcome { failure: Some(error), ..Outcome::of_nothing(seed, nodes) },
+    };
+    for &(at, fault) in &faults {
         swarm.at(at, fault);
+    }
+    for fault in Scenario::repairs(nodes) {
+        swarm.at(repair, fault);
     }
     for node in swarm.nodes() {
         swarm.at(end, Fault::Stop(node));
     }
-    let limit = Time::from_millis(end.micros() / 1_000 * 3);
+    let failure = run(&mut swarm, profile, end, limit).err();
+    look(&swarm);
+    let happened = faults.iter().filter(|(at, _)| *at <= swarm.now());
+    let cuts = happened.clone().filter(|(_, fault)| matches!(fault, Fault::LinkDown(..))).map(|(at, _)| *at);
+    let cuts: Vec<Time> = cuts.collect();
+    Outcome {
+        ended: swarm.now(),
+        kills: swarm.crashes(),
+        partitions: cuts.chunk_by(|a, b| a == b).filter(|together| together.len() > 1).count() as u64,
+        link_cuts: cuts.len() as u64,
+        disk_faults: happened.filter(|(_, fault)| fault.harms_disk()).count() as u64,
+        checks: swarm.checks(),
+        set_backs: swarm.events().iter().filter(|(_, _, event)| is_set_back(event)).count() as u64,
+        events: swarm.trace_length(),
+        digest: swarm.digest(),
+        failure,
+        ..Outcome::of_nothing(seed, nodes)
+    }
+}
+
+impl Outcome {
+    fn of_nothing(seed: u64, nodes: u32) -> Self {
+        Self {
+            seed,
+            nodes,
+            ended: Time::default(),
+            kills: 0,
+            partitions: 0,
+            link_cuts: 0,
+            disk_faults: 0,
+            checks: 0,
+            set_backs: 0,
+            events: 0,
+            digest: [0; 32],
+            failure: None,
+        }
+    }
+}
+
+fn is_set_back(event: &Event) -> bool {
+    matches!(event, Event::SetBack { .. })
+}
+
+fn run(swarm: &mut Swarm, profile: Profile, end: Time, limit: Time) -> Result<(), SimError> {
     swarm.run_until(end)?;
     swarm.run_until_drained(limit)?;
-    if profile.loses_records() && swarm.events().iter().any(|(_, _, event)| matches!(event, Event::SetBack { .. })) {
+    if profile.loses_records() && swarm.events().iter().any(|(_, _, event)| is_set_back(event)) {
         return Ok(());
     }
     let now = swarm.now();
@@ -74,7 +164,7 @@ fn run(swarm: &mut Swarm, profile: Profile, faults: &[(Time, Fault)], end: Time)
     }
     let (numerators, expected) = swarm.numerators();
     let is_off = |(sum, expected): (&f64, &f64)| (sum - expected).abs() > LARGEST_DRIFT * expected.abs().max(1.0);
-    match numerators.iter().zip(&expected).position(|pair| is_off(pair)) {
+    match numerators.iter().zip(&expected).position(is_off) {
         Some(at) => Err(SimError::Numerators { now, total: numerators[at], expected: expected[at] }),
         None => Ok(()),
     }

@@ -101,3 +101,20 @@ pub enum SimError {
         waiting: Vec<NodeId>,
     },
 }
+
+impl SimError {
+    /// When it happened; `None` where no node ever ran.
+    pub fn at(&self) -> Option<Time> {
+        match self {
+            Self::Node(_) => None,
+            Self::NodeMass { now, .. }
+            | Self::TotalMass { now, .. }
+            | Self::DurableMass { now, .. }
+            | Self::Numerators { now, .. }
+            | Self::UnknownParcel { now, .. }
+            | Self::Wire { now, .. }
+            | Self::Livelock { now, .. }
+            | Self::NotDrained { now, .. } => Some(*now),
+        }
+    }
+}

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
 
 use super::config::SwarmConfig;
 use super::network::NetworkModel;
@@ -17,7 +18,8 @@ use crate::schedule::{NodeId, Schedule, ScheduleError, Step};
 use crate::time::Time;
 
 /// A kind of bad weather.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Profile {
     /// Processes are killed at any moment, also while they write, and start again; the network loses and reorders.
     Kill,
@@ -131,10 +133,14 @@ struct Mix {
 pub struct Scenario {
     /// The swarm.
     pub config: SwarmConfig,
-    /// What goes wrong, ascending.
+    /// What goes wrong, ascending; all of it before the repair.
     pub faults: Vec<(Time, Fault)>,
-    /// When everything has been repaired, and nodes are asked to stop.
+    /// When everything is repaired.
+    pub repair: Time,
+    /// When the swarm has had time to recover, and nodes are asked to stop.
     pub end: Time,
+    /// When every node must have drained.
+    pub limit: Time,
 }
 
 impl Scenario {
@@ -148,10 +154,22 @@ impl Scenario {
         let config = swarm(profile, nodes, seed, &mut rng).expect("a ring with chords is a plan");
         let mut weather = Weather { nodes, pace: pace(profile), faults: Vec::new(), rng };
         weather.brew(profile.mix());
-        let end = weather.repair();
+        let repair = Time::default() + Duration::from_secs(Weather::SECONDS + 30) * weather.pace;
+        let end = repair + Duration::from_secs(30) * weather.pace;
         let mut faults = weather.faults;
         faults.sort_by_key(|(at, _)| *at);
-        Self { config, faults, end }
+        Self { config, faults, repair, end, limit: Time(end.micros() * 3) }
+    }
+
+    /// Undoes everything, for a swarm of so many nodes.
+    pub(super) fn repairs(nodes: u32) -> Vec<Fault> {
+        let mut repairs = Vec::new();
+        for a in (0..nodes).map(NodeId) {
+            repairs.extend([Fault::SlowDisk(a, 1), Fault::FreeDisk(a), Fault::Restart(a)]);
+            repairs.extend((a.0 + 1..nodes).map(|b| Fault::LinkUp(a, NodeId(b))));
+        }
+        repairs.push(Fault::DismissRemoved);
+        repairs
     }
 }
 
@@ -281,21 +299,6 @@ impl Weather {
         self.add(killed, fault(node));
         let down = self.span(0, 10_000);
         self.add(killed + down, Fault::Restart(node));
-    }
-
-    /// Undoes everything; returns when the swarm has had time to recover.
-    fn repair(&mut self) -> Time {
-        let over = Time::default() + Duration::from_secs(Self::SECONDS + 30) * self.pace;
-        for a in 0..self.nodes {
-            self.add(over, Fault::SlowDisk(NodeId(a), 1));
-            self.add(over, Fault::FreeDisk(NodeId(a)));
-            self.add(over, Fault::Restart(NodeId(a)));
-            for b in a + 1..self.nodes {
-                self.add(over, Fault::LinkUp(NodeId(a), NodeId(b)));
-            }
-        }
-        self.add(over, Fault::DismissRemoved);
-        over + Duration::from_secs(30) * self.pace
     }
 
     fn add(&mut self, at: Time, fault: Fault) {

@@ -5,6 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::config::SwarmConfig;
 use super::conservation::Conservation;
 use super::disk::Disk;
@@ -28,15 +30,17 @@ use crate::wire::{MessageReader, encode};
 /// Events at one instant after which a simulation is considered stuck.
 const MOST_EVENTS_PER_INSTANT: u32 = 100_000;
 
-/// Something that goes wrong, or that someone does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Something that goes wrong, or that someone does. Written in a journal as one key that names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Fault {
     /// A process is killed. What it held is gone, except for what is on its disk.
     Crash(NodeId),
     /// A crashed node starts again: from its disk, or without its state where nodes keep none.
     Restart(NodeId),
     /// A process stands still for a while, with everything that reaches it waiting.
-    Pause(NodeId, Duration),
+    #[serde(rename = "pause_us")]
+    Pause(NodeId, #[serde(with = "super::fault::micros")] Duration),
     /// A disk takes nothing any more.
     FillDisk(NodeId),
     /// It takes what was to be written, and goes on.

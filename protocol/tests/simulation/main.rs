@@ -4,10 +4,11 @@
 mod averaging;
 mod codecs;
 mod crashes;
-
 mod determinism;
 mod durable;
 mod faults;
+mod journals;
 mod lifecycle;
+mod planted;
 mod support;
 mod training;

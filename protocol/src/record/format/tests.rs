@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 use crate::mass::Mass;
-use crate::message::Generation;
+use crate::message::{Generation, Identity};
 use crate::record::tests::{books, full_record, owing, record};
 use crate::record::{InBooks, OutBooks, Owed};
 use crate::schedule::{MAX_NODES, NodeId};

@@ -1,0 +1,349 @@
+//! A run of a fault test written down: what it takes to run it again, and what came of it.
+//!
+//! ```text
+//!   seed -> swarm          faults (as listed) -> repair -> stop          events, digest, failure
+//!   \______ made again ______/ \______ read from the journal ______/     \____ compared ____/
+//! ```
+//!
+//! The swarm follows from the profile and the seed; the faults are listed, so that some can be left out. Times are whole
+//! microseconds of virtual time. Journals come from files of strangers: what is not a run that could have been recorded
+//! is refused when it is read.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::campaign::{Outcome, Told, run_scenario, tell_scenario};
+use super::profile::{Profile, Scenario};
+use super::swarm::Fault;
+use crate::planted::Planted;
+use crate::schedule::NodeId;
+use crate::time::Time;
+
+/// The format that this release writes and reads.
+pub const JOURNAL_SCHEMA: &str = "mingle.fault-journal/1";
+
+/// Most faults in a journal: several times what any profile makes.
+pub const MOST_FAULTS: usize = 50_000;
+
+/// The longest run: a week of virtual time.
+pub const LONGEST_RUN: Duration = Duration::from_secs(7 * 86_400);
+
+/// A disk can be this many times as slow as usual.
+const SLOWEST_DISK: u32 = 1_000_000;
+
+/// A run that can be run again.
+///
+/// ```
+/// use mingle_protocol::sim::{Journal, Profile};
+///
+/// let (journal, outcome) = Journal::record(Profile::Kill, 7, None);
+/// assert!(journal.agrees_with(&journal.replay()));
+/// assert_eq!(journal.replay(), outcome);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "Written", try_from = "Written")]
+pub struct Journal {
+    profile: Profile,
+    seed: u64,
+    planted: Option<Planted>,
+    nodes: u32,
+    faults: Vec<(Time, Fault)>,
+    repair: Time,
+    stop: Time,
+    made_by: String,
+    ended: Time,
+    events: u64,
+    digest: [u8; 32],
+    failure: Option<String>,
+}
+
+impl Journal {
+    /// Runs a seed, with a bug in every node if one is wanted, and writes it down.
+    pub fn record(profile: Profile, seed: u64, planted: Option<Planted>) -> (Self, Outcome) {
+        let scenario = Scenario::new(profile, seed);
+        let journal = Self {
+            profile,
+            seed,
+            planted,
+            nodes: scenario.config.schedule.nodes() as u32,
+            faults: scenario.faults,
+            repair: scenario.repair,
+            stop: scenario.end,
+            made_by: env!("CARGO_PKG_VERSION").to_owned(),
+            ended: Time::default(),
+            events: 0,
+            digest: [0; 32],
+            failure: None,
+        };
+        journal.recorded()
+    }
+
+    /// Runs it again.
+    pub fn replay(&self) -> Outcome {
+        run_scenario(self.profile, self.seed, self.scenario())
+    }
+
+    /// Runs it again and tells what happened, in order: all faults, and what nodes reported except for finished rounds.
+    pub fn tell(&self) -> (Outcome, Vec<(Time, Told)>) {
+        tell_scenario(self.profile, self.seed, self.scenario())
+    }
+
+    /// Whether a run was the recorded one, to the bit.
+    pub fn agrees_with(&self, outcome: &Outcome) -> bool {
+        let failure = outcome.failure.as_ref().map(ToString::to_string);
+        (self.digest, self.events, self.ended) == (outcome.digest, outcome.events, outcome.ended)
+            && self.failure == failure
+    }
+
+    /// Another run of the same seed, with other faults and another end, written down.
+    #[must_use]
+    pub fn with(&self, faults: Vec<(Time, Fault)>, repair: Time, stop: Time) -> (Self, Outcome) {
+        Self { faults, repair, stop, ..self.clone() }.recorded()
+    }
+
+    /// What goes wrong, ascending in time.
+    pub fn faults(&self) -> &[(Time, Fault)] {
+        &self.faults
+    }
+
+    /// When everything is repaired.
+    pub fn repair(&self) -> Time {
+        self.repair
+    }
+
+    /// When nodes are asked to stop.
+    pub fn stop(&self) -> Time {
+        self.stop
+    }
+
+    /// Its profile.
+    pub fn profile(&self) -> Profile {
+        self.profile
+    }
+
+    /// Its seed.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The bug in every node.
+    pub fn planted(&self) -> Option<Planted> {
+        self.planted
+    }
+
+    /// The release that recorded it.
+    pub fn made_by(&self) -> &str {
+        &self.made_by
+    }
+
+    /// The recorded hash of all that happened.
+    pub fn digest(&self) -> [u8; 32] {
+        self.digest
+    }
+
+    /// The recorded failure.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    fn recorded(mut self) -> (Self, Outcome) {
+        let outcome = self.replay();
+        (self.ended, self.events, self.digest) = (outcome.ended, outcome.events, outcome.digest);
+        self.failure = outcome.failure.as_ref().map(ToString::to_string);
+        (self, outcome)
+    }
+
+    fn scenario(&self) -> Scenario {
+        let mut scenario = Scenario::new(self.profile, self.seed);
+        scenario.config.planted = self.planted;
+        Scenario { faults: self.faults.clone(), repair: self.repair, end: self.stop, ..scenario }
+    }
+
+    /// Whether it could have been recorded.
+    fn check(&self) -> Result<(), JournalError> {
+        if self.faults.len() > MOST_FAULTS {
+            return Err(JournalError::TooManyFaults { faults: self.faults.len() });
+        }
+        let nodes = Scenario::new(self.profile, self.seed).config.schedule.nodes() as u32;
+        if self.nodes != nodes {
+            let (profile, seed, recorded) = (self.profile, self.seed, self.nodes);
+            return Err(JournalError::OtherSwarm { profile, seed, nodes, recorded });
+        }
+        let latest = Time::default() + LONGEST_RUN;
+        if self.repair > self.stop || self.stop > latest {
+            return Err(JournalError::ImpossibleEnd { repair: self.repair, stop: self.stop });
+        }
+        let mut before = Time::default();
+        for (index, &(at, fault)) in self.faults.iter().enumerate() {
+            if at < before || at > self.repair {
+                return Err(JournalError::FaultOutOfOrder { index, at });
+            }
+            before = at;
+            if let Some(node) = fault.nodes().find(|node| node.0 >= nodes) {
+                return Err(JournalError::NoSuchNode { index, node, nodes });
+            }
+            let is_absurd = match fault {
+                Fault::Pause(_, span) => span > LONGEST_RUN,
+                Fault::SlowDisk(_, times) => times > SLOWEST_DISK,
+                _ => false,
+            };
+            if is_absurd {
+                return Err(JournalError::AbsurdFault { index, fault });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a journal cannot be replayed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// Another format.
+    #[error("this is \"{found}\", and this release reads \"{JOURNAL_SCHEMA}\"")]
+    Schema {
+        /// What it says.
+        found: String,
+    },
+    /// More faults than any run has.
+    #[error("{faults} faults are more than the {MOST_FAULTS} that a journal may hold")]
+    TooManyFaults {
+        /// How many there are.
+        faults: usize,
+    },
+    /// The seed makes another swarm in this release.
+    #[error(
+        "seed {seed} of {profile} makes {nodes} nodes here, and {recorded} in the journal: another release made it"
+    )]
+    OtherSwarm {
+        /// The profile.
+        profile: Profile,
+        /// The seed.
+        seed: u64,
+        /// Nodes it makes here.
+        nodes: u32,
+        /// Nodes in the journal.
+        recorded: u32,
+    },
+    /// The run ends before it is repaired, or never.
+    #[error("a repair at {repair} and a stop at {stop} are not in this order within a week")]
+    ImpossibleEnd {
+        /// When everything is repaired.
+        repair: Time,
+        /// When nodes are asked to stop.
+        stop: Time,
+    },
+    /// Times that run backwards, or past the repair.
+    #[error("fault {index} at {at} comes before the one above it, or after the repair")]
+    FaultOutOfOrder {
+        /// Which, from 0.
+        index: usize,
+        /// When.
+        at: Time,
+    },
+    /// A node that the swarm does not have.
+    #[error("fault {index} is about node {node}, and the swarm has nodes 0 to {last}", last = nodes.saturating_sub(1))]
+    NoSuchNode {
+        /// Which fault, from 0.
+        index: usize,
+        /// The node.
+        node: NodeId,
+        /// Nodes in the swarm.
+        nodes: u32,
+    },
+    /// A pause or a slowness beyond reason.
+    #[error(
+        "fault {index}, \"{fault}\", is beyond the week of pause or the slowness of {SLOWEST_DISK} that is possible"
+    )]
+    AbsurdFault {
+        /// Which, from 0.
+        index: usize,
+        /// It.
+        fault: Fault,
+    },
+    /// A digest that is no digest.
+    #[error("the digest \"{0}\" is not 64 hexadecimal digits")]
+    Digest(String),
+}
+
+/// A journal as it is written.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    schema: String,
+    made_by: String,
+    profile: Profile,
+    seed: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    planted: Option<Planted>,
+    nodes: u32,
+    ended_us: Time,
+    events: u64,
+    digest: String,
+    failure: Option<String>,
+    repair_us: Time,
+    stop_us: Time,
+    faults: Vec<TimedFault>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct TimedFault {
+    at_us: Time,
+    #[serde(flatten)]
+    fault: Fault,
+}
+
+impl From<Journal> for Written {
+    fn from(journal: Journal) -> Self {
+        let timed = |(at_us, fault)| TimedFault { at_us, fault };
+        Self {
+            schema: JOURNAL_SCHEMA.to_owned(),
+            made_by: journal.made_by,
+            profile: journal.profile,
+            seed: journal.seed,
+            planted: journal.planted,
+            nodes: journal.nodes,
+            ended_us: journal.ended,
+            events: journal.events,
+            digest: journal.digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+            failure: journal.failure,
+            repair_us: journal.repair,
+            stop_us: journal.stop,
+            faults: journal.faults.into_iter().map(timed).collect(),
+        }
+    }
+}
+
+impl TryFrom<Written> for Journal {
+    type Error = JournalError;
+
+    fn try_from(written: Written) -> Result<Self, JournalError> {
+        if written.schema != JOURNAL_SCHEMA {
+            return Err(JournalError::Schema { found: written.schema });
+        }
+        let journal = Self {
+            profile: written.profile,
+            seed: written.seed,
+            planted: written.planted,
+            nodes: written.nodes,
+            faults: written.faults.into_iter().map(|TimedFault { at_us, fault }| (at_us, fault)).collect(),
+            repair: written.repair_us,
+            stop: written.stop_us,
+            made_by: written.made_by,
+            ended: written.ended_us,
+            events: written.events,
+            digest: digest(&written.digest).ok_or(JournalError::Digest(written.digest))?,
+            failure: written.failure,
+        };
+        journal.check()?;
+        Ok(journal)
+    }
+}
+
+fn digest(text: &str) -> Option<[u8; 32]> {
+    let digits: Vec<u32> = text.chars().map(|digit| digit.to_digit(16)).collect::<Option<_>>()?;
+    let bytes: Vec<u8> = digits.chunks_exact(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect();
+    if digits.len() == 64 { bytes.try_into().ok() } else { None }
+}
