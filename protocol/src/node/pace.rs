@@ -49,7 +49,7 @@ impl Node {
         }
         let due = self.config.schedule.in_neighbours(self.config.id, self.step);
         let due = || due.iter().filter_map(|from| self.peers.get(from));
-        if due().all(|peer| peer.incoming.as_ref().is_none_or(InLink::is_complete)) {
+        if due().all(|peer| peer.incoming.as_ref().is_none_or(InLink::is_finished)) {
             return false;
         }
         if !due().any(Peer::is_active) && self.peers.values().any(|peer| peer.is_active() && peer.passed > self.step) {
