@@ -110,6 +110,11 @@ pub enum Event {
         /// The neighbour.
         peer: NodeId,
     },
+    /// The node was to leave, and all its neighbours have stopped or left before it: it keeps what it holds.
+    NobodyToGiveTo {
+        /// Its mass.
+        mass: Mass,
+    },
     /// Parcels that a neighbour did not apply, and never will, are this node's again.
     MassReturned {
         /// The neighbour.

@@ -214,14 +214,9 @@ impl InLink {
             || self.final_seq.is_some_and(|last| cursor.received >= last)
     }
 
-    /// Whether nothing is to be expected of the link: it is not used, or all that was sent is applied.
+    /// Whether nothing is to be expected of the link: it is not used, or closed and all that was sent is applied.
     pub(crate) fn is_complete(&self) -> bool {
-        self.absent || self.is_finished()
-    }
-
-    /// Whether the sender closed the link and all it sent is applied.
-    pub(crate) fn is_finished(&self) -> bool {
-        self.final_seq.is_some_and(|last| self.cursor.is_some_and(|cursor| cursor.applied >= last))
+        self.absent || self.final_seq.is_some_and(|last| self.cursor.is_some_and(|cursor| cursor.applied >= last))
     }
 
     /// Whether the sender closed the link and knows, or is about to be told, that all it sent is applied.

@@ -104,6 +104,8 @@ impl Node {
         if !self.mass().is_zero() {
             if let Some((heir, step)) = self.heir() {
                 self.hand_over(heir, step);
+            } else if !self.peers.values().any(|peer| peer.identity.is_some() && !peer.left && !peer.leaving) {
+                return self.stay();
             }
         } else if self.peers.values().filter_map(|peer| peer.outgoing.as_ref()).all(OutLink::is_settled) {
             self.certify();
@@ -139,6 +141,14 @@ impl Node {
         if self.may_send(record) {
             self.send_parcels_of(record);
         }
+    }
+
+    /// All others have stopped or left, and nobody will ever take what the node holds: it only stops, and keeps it.
+    fn stay(&mut self) -> bool {
+        self.quitting = false;
+        self.peers.values_mut().filter_map(|peer| peer.outgoing.as_mut()).for_each(OutLink::close);
+        self.report(Event::NobodyToGiveTo { mass: self.mass() });
+        true
     }
 
     /// Says for good what was applied of every link. From here on nothing more is.
