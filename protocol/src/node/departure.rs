@@ -85,7 +85,7 @@ impl Node {
     }
 
     /// Whether this life of the node has left the generation for good.
-    pub(super) fn has_left(&self) -> bool {
+    pub fn has_left(&self) -> bool {
         self.departures.has(self.config.id, self.config.identity.incarnation)
     }
 
