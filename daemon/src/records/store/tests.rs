@@ -24,6 +24,7 @@ fn record(number: u64, owed: &[u64]) -> Record {
         neighbours: BTreeMap::new(),
         incoming: BTreeMap::new(),
         outgoing: [(NodeId(1), link)].into(),
+        left: Vec::new(),
         host: Vec::new(),
     };
     Record { books, numerator: vec![number as f32; DIMENSION].into(), ratio: None, payload: Some(payload(number)) }
