@@ -203,7 +203,8 @@ impl Node {
         if !ignores_marks && peer.incoming.as_ref().is_some_and(contradicts) {
             return self.on_set_back();
         }
-        peer.mutual = true;
+        // The last words of a process that is gone may come after its link went down: they make nothing mutual.
+        peer.mutual |= peer.link_up;
         let mut progress = state.passed > peer.passed;
         peer.passed = peer.passed.max(state.passed);
         if let Some(link) = &mut peer.incoming
