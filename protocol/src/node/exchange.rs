@@ -91,7 +91,7 @@ impl Node {
 
     /// Whether the process of a neighbour that we know is still there.
     fn is_talking_to(&self, peer: &Peer) -> bool {
-        peer.link_up && peer.mutual && self.now < peer.heard_at + 2 * self.config.heartbeat
+        peer.link_up && peer.heard_since_up && peer.mutual && self.now < peer.heard_at + 2 * self.config.heartbeat
     }
 
     /// Whether a neighbour has dealt with a later state of this node than the one it is in.
@@ -203,8 +203,7 @@ impl Node {
         if !ignores_marks && peer.incoming.as_ref().is_some_and(contradicts) {
             return self.on_set_back();
         }
-        // The last words of a process that is gone may come after its link went down: they make nothing mutual.
-        peer.mutual |= peer.link_up;
+        peer.mutual = true;
         let mut progress = state.passed > peer.passed;
         peer.passed = peer.passed.max(state.passed);
         if let Some(link) = &mut peer.incoming
