@@ -49,7 +49,9 @@ impl Node {
         }
         let due = self.config.schedule.in_neighbours(self.config.id, self.step);
         let due = || due.iter().filter_map(|from| self.peers.get(from));
-        if due().all(|peer| peer.incoming.as_ref().is_none_or(InLink::is_complete)) {
+        // With all of them at the end of the run there are only a few steps left; one that stopped before may come back.
+        let is_at_end = |peer: &Peer| peer.passed >= self.last_step && peer.is_done_sending();
+        if due().all(|peer| peer.incoming.is_none() || is_at_end(peer)) {
             return false;
         }
         if !due().any(Peer::is_active) && self.peers.values().any(|peer| peer.is_active() && peer.passed > self.step) {
