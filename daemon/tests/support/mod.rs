@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -46,6 +47,9 @@ pub(crate) fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
+/// No event is waited for longer than this, which is far more than any takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A peer that runs in the background; it ends with the test.
 pub(crate) struct RunningPeer {
     child: Child,
@@ -76,15 +80,18 @@ impl RunningPeer {
         Self { child, lines }
     }
 
-    /// The next event of this kind, or the failure that came instead. Blocks; ends when the peer does.
+    /// The next event of this kind, or the failure that came instead. Ends when the peer does, or never says it.
     pub(crate) fn wait_for(&mut self, kind: &str) -> Value {
-        for line in &self.lines {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let line = self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now()));
+            let line = line.unwrap_or_else(|error| panic!("the peer did not say `{kind}`: {error}"));
             let object: Value = serde_json::from_str(&line).unwrap();
             if object["event"] == kind || object.get("error").is_some() {
                 return object;
             }
+            assert!(Instant::now() < deadline, "the peer says other things than `{kind}`, at last: {object}");
         }
-        panic!("the peer ended before it said `{kind}`");
     }
 
     /// The address it listens on.
