@@ -15,6 +15,8 @@ pub(crate) struct Peer {
     pub(crate) link_up: bool,
     pub(crate) suspended: Option<Suspension>,
     pub(crate) heard_at: Time,
+    /// It has spoken on the link that is up now; before that came the last words of a process that may be gone.
+    pub(crate) heard_since_up: bool,
     pub(crate) sent_at: Time,
     /// It has shown that it knows our present identity, so it accepts our parcels.
     pub(crate) mutual: bool,
@@ -46,6 +48,7 @@ impl Peer {
             link_up: false,
             suspended: None,
             heard_at: Time::default(),
+            heard_since_up: false,
             sent_at: Time::default(),
             mutual: false,
             told: false,

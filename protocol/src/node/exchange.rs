@@ -96,7 +96,7 @@ impl Node {
 
     /// Whether the process of a neighbour that we know is still there.
     fn is_talking_to(&self, peer: &Peer) -> bool {
-        peer.link_up && peer.mutual && self.now < peer.heard_at + 2 * self.config.heartbeat
+        peer.link_up && peer.heard_since_up && peer.mutual && self.now < peer.heard_at + 2 * self.config.heartbeat
     }
 
     /// Whether a neighbour has dealt with a later state of this node than the one it is in.
