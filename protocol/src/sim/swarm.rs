@@ -695,7 +695,9 @@ impl Swarm {
     /// A process that is not needed any more ends.
     fn end(&mut self, id: NodeId) -> Result<(), SimError> {
         self.gone.insert(id);
-        self.crashes -= 1;
-        self.crash(id)
+        let killed = self.crashes;
+        self.crash(id)?;
+        self.crashes = killed;
+        Ok(())
     }
 }

@@ -4,7 +4,7 @@ use crate::mass::Mass;
 use crate::message::{Generation, Identity};
 use crate::record::tests::{books, full_record, owing, record};
 use crate::record::{InBooks, OutBooks, Owed};
-use crate::schedule::{MAX_NODES, NodeId};
+use crate::schedule::{MAX_NODES, MAX_PERIOD, NodeId};
 
 fn encoded(record: &Record) -> Vec<u8> {
     let mut bytes = vec![0xaa; 7];
@@ -239,7 +239,8 @@ fn numbers_out_of_order_are_refused() {
         RecordError::WindowExceeded { to, parcels: 5 }
     );
     assert_eq!(refusal(|record| link(record).outbox[1].seq = 9), RecordError::OutboxGap { to, seq: 9, expected: 8 });
-    for step in [0, 17, 101] {
+    let beyond = full_record().books.step + MAX_PERIOD as u64 + 1;
+    for step in [0, 17, beyond] {
         assert_eq!(refusal(|record| link(record).outbox[1].step = step), RecordError::OutboxStep { to, seq: 8, step });
     }
     for named in [0, 5, 10] {
