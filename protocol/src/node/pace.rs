@@ -50,7 +50,8 @@ impl Node {
         let due = self.config.schedule.in_neighbours(self.config.id, self.step);
         let due = || due.iter().filter_map(|from| self.peers.get(from));
         if due().all(|peer| peer.incoming.as_ref().is_none_or(InLink::is_complete)) {
-            return false;
+            // What it still holds it passes on as fast as the others take it.
+            return !self.appetite.gave_in_step && !self.is_left_alone();
         }
         if !due().any(Peer::is_active) && self.peers.values().any(|peer| peer.is_active() && peer.passed > self.step) {
             // Nothing can come, and the others are getting ahead.
