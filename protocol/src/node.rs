@@ -38,6 +38,7 @@ use crate::schedule::NodeId;
 use crate::time::Time;
 use appetite::Appetite;
 use commit::Commits;
+use membership::Asked;
 use round::RoundTally;
 
 /// One node of a swarm: a function from inputs to effects.
@@ -96,6 +97,8 @@ pub struct Node {
     commits: Commits,
     /// Counts the plans of the generation.
     plan_version: u64,
+    /// The newer plan that was last asked for.
+    asked: Option<Asked>,
     /// It gives all its mass away before it ends.
     quitting: bool,
     now: Time,
@@ -164,6 +167,7 @@ impl Node {
             resumed: false,
             commits: Commits::default(),
             plan_version: 0,
+            asked: None,
             quitting: false,
             now: Time::default(),
             effects: Vec::new(),

@@ -74,6 +74,8 @@ pub(crate) struct InLink {
     passed: u64,
     passed_next_seq: u64,
     final_seq: Option<u64>,
+    /// The sender says that it has no such link, and never used one.
+    absent: bool,
     /// What the sender knows to be confirmed.
     marked: u64,
     applied_total: u128,
@@ -114,6 +116,11 @@ impl InLink {
         self.cursor.map_or_else(Chain::default, |cursor| cursor.received_chain)
     }
 
+    /// Whether anything was ever heard of it: of a link that was not used no one needs to know.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.cursor.is_none() && self.applied_from_earlier_lives == 0
+    }
+
     /// Whether the present life of the sender has given us anything.
     pub(crate) fn has_received(&self) -> bool {
         self.cursor.is_some_and(|cursor| cursor.received > cursor.base)
@@ -127,6 +134,7 @@ impl InLink {
 
     /// Queues a parcel if it is the next one. Everything that does not depend on this link is already checked.
     pub(crate) fn accept(&mut self, header: &ParcelHeader, payload: Payload) -> Result<Acceptance, Fault> {
+        self.absent = false;
         let cursor = self.cursor_from(header.base);
         if header.seq <= cursor.received {
             return Ok(Acceptance::Duplicate);
@@ -155,6 +163,13 @@ impl InLink {
 
     /// Takes the sender's word for where it stands. Returns whether it moved.
     pub(crate) fn on_state(&mut self, state: &LinkState) -> Result<bool, Fault> {
+        if state.next_seq == 0 {
+            // Plans can differ for a while in who sends to whom.
+            let is_news = !self.absent && self.cursor.is_none();
+            self.absent |= is_news;
+            return Ok(is_news);
+        }
+        self.absent = false;
         if state.base >= state.next_seq || state.final_seq.is_some_and(|last| last >= state.next_seq) {
             return Err(Fault::ImpossibleAck);
         }
@@ -172,7 +187,7 @@ impl InLink {
     /// Whether nothing more will come for `step` or any before it.
     pub(crate) fn is_settled_for(&self, step: u64) -> bool {
         let Some(cursor) = self.cursor else {
-            return false;
+            return self.absent;
         };
         cursor.last_step.is_some_and(|last| last >= step)
             || (self.passed > step && cursor.received + 1 >= self.passed_next_seq)
@@ -181,17 +196,17 @@ impl InLink {
 
     /// Whether the sender closed the link and all it sent is applied.
     pub(crate) fn is_complete(&self) -> bool {
-        self.final_seq.is_some_and(|last| self.cursor.is_some_and(|cursor| cursor.applied >= last))
+        self.absent || self.final_seq.is_some_and(|last| self.cursor.is_some_and(|cursor| cursor.applied >= last))
     }
 
     /// Whether the sender closed the link and knows, or is about to be told, that all it sent is applied.
     pub(crate) fn is_confirmed_whole(&self) -> bool {
-        self.final_seq.is_some_and(|last| self.cursor.is_some_and(|cursor| cursor.confirmed >= last))
+        self.absent || self.final_seq.is_some_and(|last| self.cursor.is_some_and(|cursor| cursor.confirmed >= last))
     }
 
     /// Whether the sender closed the link and knows that all it sent is applied.
     pub(crate) fn is_known_whole(&self) -> bool {
-        self.final_seq.is_some_and(|last| self.marked >= last)
+        self.absent || self.final_seq.is_some_and(|last| self.marked >= last)
     }
 
     /// Mass that has arrived and waits, in units.
@@ -225,7 +240,7 @@ impl InLink {
     /// The sender's life goes on in another process: what it said of steps and of its end was not on disk.
     pub(crate) fn on_same_life(&mut self) {
         self.cursor = self.cursor.filter(|cursor| cursor.received > cursor.base);
-        (self.passed, self.passed_next_seq, self.final_seq) = (0, 0, None);
+        (self.passed, self.passed_next_seq, self.final_seq, self.absent) = (0, 0, None, false);
     }
 
     /// The end of a link as a record has it; parcels that had only arrived will come again.

@@ -16,7 +16,7 @@ impl Node {
         if generation.is_some_and(|theirs| self.on_other_generation(from, theirs).is_some()) {
             return;
         }
-        if !self.peers.contains_key(&from) {
+        if !self.peers.contains_key(&from) && !self.admit_by_other_plan(from, &message) {
             self.report(Event::Ignored { peer: from, fault: Fault::NotANeighbour });
             return;
         }

@@ -20,6 +20,7 @@ use crate::peer::Peer;
 use crate::push_sum::PushSum;
 use crate::round_clock::RoundClock;
 use crate::schedule::NodeId;
+use crate::time::Time;
 
 impl Generation {
     /// Whether this one replaces the other. Planners that did not know of each other can make two of the same number:
@@ -30,12 +31,20 @@ impl Generation {
     }
 }
 
+/// A plan that the host was asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    generation: Generation,
+    version: u64,
+    at: Time,
+}
+
 impl Node {
     /// Serves a message of another generation; `Some` unless it is to be refused as any foreign message.
     pub(super) fn on_other_generation(&mut self, from: NodeId, theirs: Generation) -> Option<()> {
         let ours = self.config.generation;
         if theirs.replaces(&ours) {
-            self.report(Event::NewerPlan { peer: from, generation: theirs, version: 0 });
+            self.ask_for_plan(from, theirs, 0);
             return Some(());
         }
         if ours.replaces(&theirs) {
@@ -49,11 +58,37 @@ impl Node {
         None
     }
 
+    /// Makes a neighbour of a member that is none by this node's plan, but may be by an older or newer one of the same
+    /// generation: what it sent has to arrive, and one of the two has to hear of the newer plan.
+    pub(super) fn admit_by_other_plan(&mut self, from: NodeId, message: &Message) -> bool {
+        let theirs = match message {
+            Message::Hello(hello) => hello.plan_version,
+            Message::Ack(ack) => ack.plan_version,
+            Message::Parcel(_) | Message::PlanGet { .. } | Message::PlanData(_) => 0,
+        };
+        let is_member = from.index() < self.config.schedule.nodes() && from != self.config.id;
+        let admits = is_member && self.plan_version.max(theirs) > 0;
+        if admits {
+            let peer = self.peers.entry(from).or_insert_with(|| Peer::new(from));
+            (peer.incoming, peer.link_up, peer.heard_at) = (Some(InLink::default()), true, self.now);
+        }
+        admits
+    }
+
     pub(super) fn on_plan_version(&mut self, from: NodeId, theirs: u64) {
         if theirs > self.plan_version {
-            let generation = self.config.generation;
-            self.report(Event::NewerPlan { peer: from, generation, version: theirs });
+            self.ask_for_plan(from, self.config.generation, theirs);
         }
+    }
+
+    /// Asks the host for a plan; for the same one not more than once in a heartbeat, in case that it could not get it.
+    fn ask_for_plan(&mut self, from: NodeId, generation: Generation, version: u64) {
+        let is_asked_for = |asked: &Asked| (asked.generation, asked.version) == (generation, version);
+        if self.asked.as_ref().is_some_and(|asked| is_asked_for(asked) && self.now < asked.at + self.config.heartbeat) {
+            return;
+        }
+        self.asked = Some(Asked { generation, version, at: self.now });
+        self.report(Event::NewerPlan { peer: from, generation, version });
     }
 
     pub(super) fn on_enter(&mut self, new: NewGeneration) {
@@ -96,13 +131,18 @@ impl Node {
         self.config.schedule = schedule;
         self.plan_version = version;
         let schedule = Arc::clone(&self.config.schedule);
-        // Links that the plan no longer has stay until they are settled; they are only not used.
+        // Links that were used stay, though the plan no longer has them: they are only not used any more.
+        for peer in self.peers.values_mut() {
+            peer.incoming.take_if(|link| link.is_unused());
+            peer.outgoing.take_if(|link| link.is_unused());
+        }
         for &from in schedule.all_in_neighbours(self.config.id) {
             self.peers.entry(from).or_insert_with(|| Peer::new(from)).incoming.get_or_insert_with(InLink::default);
         }
         for &to in schedule.all_out_neighbours(self.config.id) {
             self.peers.entry(to).or_insert_with(|| Peer::new(to)).outgoing.get_or_insert_with(OutLink::new);
         }
+        self.peers.retain(|_, peer| peer.incoming.is_some() || peer.outgoing.is_some());
         self.appetite.excuse();
         self.peers.values_mut().for_each(|peer| peer.ack_owed = true);
         self.report(Event::Rewired { version });

@@ -452,7 +452,8 @@ impl Swarm {
         }
         self.nodes.insert(id, node);
         self.drained.insert(id, false);
-        self.input(id, Input::Start, Entry::Faulted, &[])
+        self.input(id, Input::Start, Entry::Faulted, &[])?;
+        if self.leavers.contains(&id) { self.input(id, Input::Leave, Entry::Faulted, &[]) } else { Ok(()) }
     }
 
     fn connect(&mut self, id: NodeId) -> Result<(), SimError> {
@@ -637,9 +638,9 @@ impl Swarm {
             return Ok(());
         }
         let members = self.plans.newest().members.clone();
-        self.leavers.clear();
         for id in members {
             if self.gone.remove(&id) && !self.nodes.contains_key(&id) {
+                self.leavers.remove(&id);
                 // It comes back as a stranger, with nothing.
                 self.disks.entry(id).or_default().wipe();
                 self.make(id)?;
