@@ -53,6 +53,7 @@ impl Node {
         }
         self.report(Event::Started { step: self.step });
         self.peers.values_mut().for_each(|peer| peer.ack_owed = true);
+        self.clock.start(self.now);
         // A record that holds the sends of its step is of a node that was waiting for others.
         self.phase = if self.split_done { Phase::AwaitingParcels(self.new_wait()) } else { Phase::BeforeStep };
         self.absorb_on_arrival();
