@@ -1,5 +1,7 @@
 //! What can go wrong with a simulation.
 
+use std::any::Any;
+
 use thiserror::Error;
 
 use crate::config::NodeError;
@@ -93,16 +95,31 @@ pub enum SimError {
         id: NodeId,
     },
     /// Time ran out.
-    #[error("at {now} nodes {waiting:?} have not drained")]
+    #[error("at {now} {} of the nodes have not drained: {}", waiting.len(), listed(waiting))]
     NotDrained {
         /// When.
         now: Time,
         /// Who has not.
         waiting: Vec<NodeId>,
     },
+    /// A node panicked.
+    #[error("at {now} a node panicked: {message}")]
+    Panicked {
+        /// When.
+        now: Time,
+        /// What it said.
+        message: String,
+    },
 }
 
 impl SimError {
+    /// A panic as an error; what it said is a string unless someone went out of their way.
+    pub(super) fn panicked(now: Time, payload: &(dyn Any + Send)) -> Self {
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        Self::Panicked { now, message: text.unwrap_or("it did not say why").to_owned() }
+    }
+
     /// When it happened; `None` where no node ever ran.
     pub fn at(&self) -> Option<Time> {
         match self {
@@ -114,7 +131,12 @@ impl SimError {
             | Self::UnknownParcel { now, .. }
             | Self::Wire { now, .. }
             | Self::Livelock { now, .. }
-            | Self::NotDrained { now, .. } => Some(*now),
+            | Self::NotDrained { now, .. }
+            | Self::Panicked { now, .. } => Some(*now),
         }
     }
+}
+
+fn listed(nodes: &[NodeId]) -> String {
+    nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -254,6 +254,11 @@ impl Swarm {
         &self.events
     }
 
+    /// Everything the nodes reported since this was last asked for.
+    pub(super) fn take_events(&mut self) -> Vec<(Time, NodeId, Event)> {
+        std::mem::take(&mut self.events)
+    }
+
     /// How often conservation was checked.
     pub fn checks(&self) -> u64 {
         self.conservation.checks() + self.durable_ledger.checks()
