@@ -6,8 +6,9 @@ mod topology;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use libp2p::Multiaddr;
+use mingle_protocol::Durability;
 
 pub(crate) use fault_test::{FaultTestArgs, Profiles, ReplayArgs};
 pub(crate) use plan::{
@@ -102,12 +103,33 @@ pub(crate) struct RunArgs {
     /// When all rounds are done, wait this long at most for neighbours that do not answer
     #[arg(long, default_value_t = 10_000, value_name = "MS")]
     pub(crate) drain_ms: u64,
-    /// Forget that this peer took part in a run that was cut off: begin anew, with weight. For all peers, or none
+    /// Whether the weight of this peer outlives its process: on writes every step to the disk before anyone hears of it
+    #[arg(long, value_enum, default_value_t = DurabilityName::On)]
+    pub(crate) durability: DurabilityName,
+    /// Give up what this peer has kept of an earlier run and begin anew, with weight. For all peers, or none
     #[arg(long)]
     pub(crate) fresh: bool,
     /// Stop when standard input ends: for programs that start peers and must not leave one behind
     #[arg(long)]
     pub(crate) stop_with_stdin: bool,
+}
+
+/// Whether a peer keeps records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DurabilityName {
+    /// A peer that is killed goes on where it was
+    On,
+    /// A peer that is killed loses the weight it held
+    Off,
+}
+
+impl From<DurabilityName> for Durability {
+    fn from(name: DurabilityName) -> Self {
+        match name {
+            DurabilityName::On => Self::On,
+            DurabilityName::Off => Self::Off,
+        }
+    }
 }
 
 /// Arguments of `audit`.

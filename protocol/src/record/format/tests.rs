@@ -239,6 +239,7 @@ fn numbers_out_of_order_are_refused() {
         RecordError::WindowExceeded { to, parcels: 5 }
     );
     assert_eq!(refusal(|record| link(record).outbox[1].seq = 9), RecordError::OutboxGap { to, seq: 9, expected: 8 });
+    // One that leaves may use a link a period before its turn, and no more.
     let beyond = full_record().books.step + MAX_PERIOD as u64 + 1;
     for step in [0, 17, beyond] {
         assert_eq!(refusal(|record| link(record).outbox[1].step = step), RecordError::OutboxStep { to, seq: 8, step });
