@@ -64,7 +64,10 @@ impl Node {
         record: Record,
         payloads: &BTreeMap<u64, Payload>,
     ) -> Result<Self, NodeError> {
-        let Record { books, numerator, ratio, .. } = record;
+        let Record { mut books, numerator, ratio, .. } = record;
+        if config.planted == Some(Planted::ForgetsOutboxes) {
+            books.outgoing.values_mut().for_each(|link| link.outbox.clear());
+        }
         config.identity.incarnation = books.incarnation;
         let belongs = books.generation == config.generation
             && books.task == config.task.hash
@@ -220,7 +223,9 @@ impl Node {
         self.config.identity = Identity { incarnation, ..identity };
         self.brought = Mass::ZERO;
         self.resumed = false;
-        self.push_sum.discard();
+        if !self.has(Planted::KeepsMassWhenSetBack) {
+            self.push_sum.discard();
+        }
         self.appetite = super::Appetite::default();
         for peer in self.peers.values_mut() {
             peer.incoming.iter_mut().for_each(|link| *link = InLink::default());

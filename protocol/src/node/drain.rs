@@ -4,6 +4,7 @@
 use super::{Node, Phase};
 use crate::effect::{Effect, Event};
 use crate::peer::Peer;
+use crate::planted::Planted;
 use crate::schedule::NodeId;
 use crate::time::Time;
 
@@ -39,7 +40,7 @@ impl Node {
             self.peers.values_mut().for_each(|peer| peer.outgoing.iter_mut().for_each(|link| link.close()));
         }
         // Who leaves for good must know that others know: later nobody could tell them what became of their parcels.
-        let quits = self.quitting;
+        let quits = self.quitting && !self.has(Planted::LeavesUnheard);
         let is_drained = |peer: &Peer| peer.is_drained() && (!quits || peer.knows_all_is_applied());
         let blocks = |peer: &&Peer| peer.identity.is_some() && !is_drained(peer) && (peer.is_active() || !gives_up);
         if self.peers.values().any(|peer| blocks(&peer)) || !self.commits.is_settled() {

@@ -17,6 +17,7 @@ use crate::link::{InLink, OutLink};
 use crate::mass::Mass;
 use crate::message::{Ack, Generation, Identity, LinkState, Message};
 use crate::peer::Peer;
+use crate::planted::Planted;
 use crate::push_sum::PushSum;
 use crate::round_clock::RoundClock;
 use crate::schedule::NodeId;
@@ -48,6 +49,9 @@ impl Node {
             return Some(());
         }
         if ours.replaces(&theirs) {
+            if self.has(Planted::LeavesOldGenerationsAlone) {
+                return Some(());
+            }
             // It may have been away, and not even be a member any more: it is told all the same.
             let identity = self.config.identity;
             let (seen, link) = (Identity::default(), LinkState::default());
@@ -156,7 +160,7 @@ impl Node {
     /// Whether a node that leaves has nothing left to give. It gives all it has to one neighbour as soon as nothing
     /// more can come, and again should something come after all.
     pub(super) fn has_handed_over(&mut self) -> bool {
-        if !self.quitting || self.mass().is_zero() {
+        if !self.quitting || self.mass().is_zero() || self.has(Planted::LeavesWithMass) {
             return true;
         }
         if self.commits.is_pending() || self.peers.values().any(|peer| peer.is_active() && !peer.is_done_sending()) {

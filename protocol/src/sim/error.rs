@@ -5,6 +5,8 @@ use std::any::Any;
 use thiserror::Error;
 
 use crate::config::NodeError;
+use crate::mass::Mass;
+use crate::record::RecordError;
 use crate::schedule::NodeId;
 use crate::time::Time;
 use crate::wire::WireError;
@@ -74,6 +76,26 @@ pub enum SimError {
         /// The parcel's number.
         seq: u64,
     },
+    /// A record breaks a rule of its format.
+    #[error("at {now} node {id} wrote a record that nobody may read: {error}")]
+    Record {
+        /// When.
+        now: Time,
+        /// The node.
+        id: NodeId,
+        /// The rule.
+        error: RecordError,
+    },
+    /// A node left for good with mass that it should have handed over.
+    #[error("at {now} node {id} left with weight {mass}")]
+    LeftWithMass {
+        /// When.
+        now: Time,
+        /// The node.
+        id: NodeId,
+        /// What it took along.
+        mass: Mass,
+    },
     /// A message did not survive the wire format.
     #[error("at {now} a message from {from} to {to} cannot be decoded: {error}")]
     Wire {
@@ -130,6 +152,8 @@ impl SimError {
             | Self::Numerators { now, .. }
             | Self::UnknownParcel { now, .. }
             | Self::Wire { now, .. }
+            | Self::Record { now, .. }
+            | Self::LeftWithMass { now, .. }
             | Self::Livelock { now, .. }
             | Self::NotDrained { now, .. }
             | Self::Panicked { now, .. } => Some(*now),

@@ -511,6 +511,7 @@ impl Swarm {
                 Effect::Drained => {
                     self.drained.insert(id, true);
                     ended |= self.leavers.contains(&id);
+                    self.check_leaver(id)?;
                 }
             }
         }
@@ -545,9 +546,23 @@ impl Swarm {
         };
         let number = record.books.number;
         self.trace.record(self.now, id, Entry::Written, &number.to_le_bytes());
+        self.check_record(id, &record)?;
         let at = self.now + self.network.draw_between(self.config.write_time) / 4;
         self.agenda.add(at, Happening::Persisted { id, process, number });
         self.check_disks(id, &record)
+    }
+
+    /// A record keeps to the rules of its format, and adds up by itself.
+    fn check_record(&self, id: NodeId, record: &Record) -> Result<(), SimError> {
+        let now = self.now;
+        record.check().map_err(|error| SimError::Record { now, id, error })?;
+        let books = &record.books;
+        let received = books.incoming.values().map(|link| link.applied_total + link.applied_from_earlier_lives);
+        let sent = books.outgoing.values().map(|link| link.sent_total);
+        let should_hold = u128::from(books.brought.units()) + received.sum::<u128>();
+        let should_hold = should_hold as i128 - sent.sum::<u128>() as i128;
+        let holds = u128::from(books.mass.units());
+        if holds as i128 == should_hold { Ok(()) } else { Err(SimError::NodeMass { now, id, holds, should_hold }) }
     }
 
     fn check_disks(&mut self, id: NodeId, record: &Arc<Record>) -> Result<(), SimError> {
@@ -713,6 +728,15 @@ impl Swarm {
         let plan = self.plans.newest();
         let removed: Vec<NodeId> = self.nodes.keys().filter(|id| !plan.members.contains(id)).copied().collect();
         removed.into_iter().try_for_each(|id| self.end(id))
+    }
+
+    /// A node that leaves takes nothing along.
+    fn check_leaver(&self, id: NodeId) -> Result<(), SimError> {
+        let mass = self.nodes.get(&id).map(Node::mass).unwrap_or_default();
+        if !self.leavers.contains(&id) || mass.is_zero() {
+            return Ok(());
+        }
+        Err(SimError::LeftWithMass { now: self.now, id, mass })
     }
 
     /// A process that is not needed any more ends.
