@@ -10,6 +10,8 @@
 mod chain;
 mod inbound;
 mod outbound;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use inbound::{Acceptance, InLink};
 pub(crate) use outbound::OutLink;

@@ -30,10 +30,6 @@ pub enum Planted {
     KeepsMassWhenSetBack,
     /// The marks by which neighbours repeat what was confirmed to them are ignored.
     IgnoresMarks,
-    /// Marks count only in parcels, so that a link without any says nothing.
-    IgnoresIdleMarks,
-    /// Whoever meets a sender for the first time takes its numbers on trust.
-    AdoptsBases,
     /// Parcels are told apart by their numbers alone.
     IgnoresChains,
     /// What an earlier life of a neighbour may have applied is sent again to its new one.
@@ -54,7 +50,7 @@ pub enum Planted {
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 17] = [
         Self::SendsBeforeWriting,
         Self::ConfirmsBeforeWriting,
         Self::AppliesTwice,
@@ -64,8 +60,6 @@ impl Planted {
         Self::NeverDiscards,
         Self::KeepsMassWhenSetBack,
         Self::IgnoresMarks,
-        Self::IgnoresIdleMarks,
-        Self::AdoptsBases,
         Self::IgnoresChains,
         Self::RenumbersForNewLives,
         Self::ForgetsOutboxes,
@@ -88,8 +82,6 @@ impl Planted {
             Self::NeverDiscards => "never-discards",
             Self::KeepsMassWhenSetBack => "keeps-mass-when-set-back",
             Self::IgnoresMarks => "ignores-marks",
-            Self::IgnoresIdleMarks => "ignores-idle-marks",
-            Self::AdoptsBases => "adopts-bases",
             Self::IgnoresChains => "ignores-chains",
             Self::RenumbersForNewLives => "renumbers-for-new-lives",
             Self::ForgetsOutboxes => "forgets-outboxes",

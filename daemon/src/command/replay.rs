@@ -35,7 +35,8 @@ pub(super) fn execute(arguments: &ReplayArgs, json: bool) -> Outcome {
     );
     let failure = Failure::new(Kind::Integrity, message);
     Err(if made_by == release {
-        failure.hint(format!("a build of release {made_by} made the journal, as this one is: another state of the code"))
+        failure
+            .hint(format!("a build of release {made_by} made the journal, as this one is: another state of the code"))
     } else {
         failure.hint(format!("release {made_by} made the journal, this is {release}: replay it with {made_by}"))
     })

@@ -112,11 +112,6 @@ impl InLink {
         if acked > known { Err(SetBack) } else { Ok(()) }
     }
 
-    /// Whether the present life of the sender has said anything about its numbers.
-    pub(crate) fn is_met(&self) -> bool {
-        self.cursor.is_some()
-    }
-
     pub(crate) fn received_chain(&self) -> Chain {
         self.cursor.map_or_else(Chain::default, |cursor| cursor.received_chain)
     }

@@ -206,14 +206,12 @@ impl Node {
         if state.applied > state.received {
             return Err(Fault::ImpossibleAck);
         }
-        let ignores_marks = self.has(Planted::IgnoresMarks) || self.has(Planted::IgnoresIdleMarks);
-        let (adopts_bases, ignores_chains) = (self.has(Planted::AdoptsBases), self.has(Planted::IgnoresChains));
+        let (ignores_marks, ignores_chains) = (self.has(Planted::IgnoresMarks), self.has(Planted::IgnoresChains));
         let Some(peer) = self.peers.get_mut(&from) else {
             return Err(Fault::NotANeighbour);
         };
         let contradicts = |link: &InLink| link.check_mark(state.base, state.acked).is_err();
-        let looks = !ignores_marks && (peer.incoming.as_ref().is_some_and(InLink::is_met) || !adopts_bases);
-        if looks && peer.incoming.as_ref().is_some_and(contradicts) {
+        if !ignores_marks && peer.incoming.as_ref().is_some_and(contradicts) {
             return self.on_set_back();
         }
         peer.mutual = true;
@@ -253,7 +251,6 @@ impl Node {
         self.check_parcel(from, &header, parcel.payload.dimension())?;
         let (ignores_marks, applies_twice) = (self.has(Planted::IgnoresMarks), self.has(Planted::AppliesTwice));
         let (ignores_chains, ignores_lives) = (self.has(Planted::IgnoresChains), self.has(Planted::IgnoresLives));
-        let adopts_bases = self.has(Planted::AdoptsBases);
         let me = self.config.identity.incarnation;
         if header.receiver_incarnation > me && self.config.durability == Durability::On {
             self.discard(header.receiver_incarnation);
@@ -274,8 +271,7 @@ impl Node {
         let Some(link) = &mut peer.incoming else {
             return Err(Fault::NoSuchLink);
         };
-        let looks = !ignores_marks && (link.is_met() || !adopts_bases);
-        if looks && link.check_mark(header.base, header.acked).is_err() {
+        if link.check_mark(header.base, header.acked).is_err() && !ignores_marks {
             return self.on_set_back();
         }
         if ignores_chains {
