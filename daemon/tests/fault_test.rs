@@ -12,7 +12,8 @@ use support::{assert_fails, run, stderr, stdout, text};
 /// A failing seed's journal.
 fn journal(folder: &tempfile::TempDir) -> PathBuf {
     let folder = folder.path().join("journals");
-    let arguments = ["fault-test", "--seeds", "1", "--plant", "applies-twice", "--threads", "1", "--journals", text(&folder)];
+    let arguments =
+        ["fault-test", "--seeds", "1", "--plant", "applies-twice", "--threads", "1", "--journals", text(&folder)];
     let output = run(&arguments);
     assert_fails(&output, 8, &["1 seeds failed", "mingle replay"]);
     let journal = folder.join("kill-0-applies-twice.json");
@@ -29,7 +30,10 @@ fn seeds_hold_and_do_not_depend_on_the_threads() {
         object
     };
     let (alone, together) = (object("1"), object("3"));
-    assert_eq!((&alone["schema"], &alone["seeds"], &alone["failed"]), (&"mingle.fault-test/1".into(), &4.into(), &0.into()));
+    assert_eq!(
+        (&alone["schema"], &alone["seeds"], &alone["failed"]),
+        (&"mingle.fault-test/1".into(), &4.into(), &0.into())
+    );
     assert!(alone["kills"].as_u64().unwrap() > 20 && alone["checks"].as_u64() > alone["kills"].as_u64());
     assert_eq!((&alone["digest"], &alone["events"]), (&together["digest"], &together["events"]));
 }
