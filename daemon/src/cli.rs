@@ -1,5 +1,6 @@
 //! The command line: what can be asked of `mingle`, and the words for it.
 
+mod fault_test;
 mod plan;
 mod topology;
 
@@ -9,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use libp2p::Multiaddr;
 use mingle_protocol::Durability;
 
+pub(crate) use fault_test::{FaultTestArgs, Profiles, ReplayArgs};
 pub(crate) use plan::{
     DesignArgs, LayoutName, PlanBindArgs, PlanCommand, PlanCompareArgs, PlanDiffArgs, PlanDrawArgs, PlanFileArgs,
     PlanMakeArgs,
@@ -19,9 +21,10 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  done                       6    refused by the swarm, or training something else
   1  unexpected failure         7    training failed
-  2  usage error                8    integrity: a checksum, a forecast or the ledger does not hold
-  3  unreachable, port in use   10   plan diff: the plans differ
-  4  bad plan, topology or data 130  forced by a second interrupt";
+  2  usage error                8    integrity: a checksum, a forecast or the ledger does not hold,
+  3  unreachable, port in use        or a fault test failed
+  4  bad plan, topology or data 10   plan diff: the plans differ
+                                130  forced by a second interrupt";
 
 /// Serverless, peer-to-peer training along a planned directed graph.
 #[derive(Debug, Parser)]
@@ -48,6 +51,10 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Add up the weights that stopped peers have on disk: nothing lost, nothing doubled?
     Audit(AuditArgs),
+    /// Kill, cut off and set back simulated swarms, seed after seed, and add up their ledgers after every write
+    FaultTest(FaultTestArgs),
+    /// Run a recorded fault test again, to the same digest
+    Replay(ReplayArgs),
     /// Make, compare, look at, check, draw and bind plans
     #[command(subcommand)]
     Plan(PlanCommand),

@@ -11,6 +11,8 @@ mod chain;
 mod inbound;
 mod outbound;
 mod rejections;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use inbound::{Acceptance, InLink};
 pub(crate) use outbound::{OutLink, Returned};

@@ -150,7 +150,7 @@ proptest! {
         // Almost none are books. The head is right, so no other error can come.
         match Record::decode(&bytes) {
             Err(RecordError::NotARecord | RecordError::Cut { .. } | RecordError::Torn | RecordError::Empty) => {
-                prop_assert!(false, "the head was refused")
+                prop_assert!(false, "the head was refused");
             }
             Ok(record) => prop_assert_eq!(bytes_of(&record), bytes),
             Err(_) => {}

@@ -224,6 +224,17 @@ impl OutLink {
         written_off
     }
 
+    /// A planted bug: what an earlier life may have applied is sent to the present one as if it were new.
+    pub(crate) fn renumber(&mut self) {
+        (self.base, self.received) = (self.acked, self.acked);
+        (self.acked_chain, self.chain) = (Chain::default(), Chain::default());
+        for parcel in &mut self.outbox {
+            parcel.previous = self.chain;
+            self.chain = self.chain.with(parcel.seq, parcel.mass, &parcel.payload);
+            parcel.chain = self.chain;
+        }
+    }
+
     /// The receiver's life goes on in another process: what it has not confirmed is sent again.
     pub(crate) fn on_same_life(&mut self) {
         self.received = self.acked;

@@ -65,6 +65,9 @@ impl Node {
         payloads: &BTreeMap<u64, Payload>,
     ) -> Result<Self, NodeError> {
         let Record { mut books, numerator, ratio, .. } = record;
+        if config.planted == Some(Planted::ForgetsOutboxes) {
+            books.outgoing.values_mut().for_each(|link| link.outbox.clear());
+        }
         config.identity.incarnation = books.incarnation;
         let belongs = books.generation == config.generation
             && books.task == config.task.hash
@@ -226,7 +229,9 @@ impl Node {
         self.config.identity = Identity { incarnation, ..identity };
         self.brought = Mass::ZERO;
         self.resumed = false;
-        self.push_sum.discard();
+        if !self.has(Planted::KeepsMassWhenSetBack) {
+            self.push_sum.discard();
+        }
         self.appetite = super::Appetite::default();
         for peer in self.peers.values_mut() {
             peer.incoming.iter_mut().for_each(|link| *link = InLink::default());

@@ -20,6 +20,7 @@ use crate::effect::{Event, Fault};
 use crate::link::{InLink, OutLink, Returned};
 use crate::message::{Identity, LeaveCertificate, Message};
 use crate::peer::Peer;
+use crate::planted::Planted;
 use crate::schedule::NodeId;
 
 /// The certificates of one generation that a node knows.
@@ -95,13 +96,15 @@ impl Node {
             let known = self.departures.durable;
             let knows = |peer: &Peer| peer.known_left == Some(known);
             let everyone_knows = self.peers.values().filter(|peer| peer.is_active()).all(|peer| knows(peer));
-            return known == self.departures.digest && everyone_knows && self.peers.values().any(|peer| knows(peer));
+            let goes_unheard = self.has(Planted::LeavesUnheard);
+            return goes_unheard
+                || known == self.departures.digest && everyone_knows && self.peers.values().any(|peer| knows(peer));
         }
         let is_sending = |peer: &Peer| peer.is_active() && !peer.is_done_sending();
         if self.commits.is_pending() || self.peers.values().any(is_sending) {
             return false;
         }
-        if !self.mass().is_zero() {
+        if !self.mass().is_zero() && !self.has(Planted::LeavesWithMass) {
             if let Some((heir, step)) = self.heir() {
                 self.hand_over(heir, step);
             } else if !self.peers.values().any(|peer| peer.identity.is_some() && !peer.left && !peer.leaving) {

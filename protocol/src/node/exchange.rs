@@ -16,7 +16,12 @@ const MOST_REFUSALS: u32 = 3;
 
 impl Node {
     pub(super) fn on_message(&mut self, from: NodeId, message: Message) {
+        let is_parcel = matches!(message, Message::Parcel(_));
         let generation = message.generation().filter(|generation| *generation != self.config.generation);
+        let generation = generation.filter(|_| !is_parcel || !self.has(Planted::IgnoresGenerations));
+        if generation.is_some() && !is_parcel && self.has(Planted::HearsParcelsOnly) {
+            return;
+        }
         if generation.is_some_and(|theirs| self.on_other_generation(from, theirs).is_some()) {
             return;
         }
@@ -160,11 +165,17 @@ impl Node {
         self.report(Event::NewIncarnation { peer: from, incarnation });
         // What the earlier life sent and we hold is real mass.
         self.absorb_from(from, u64::MAX);
+        let renumbers = self.has(Planted::RenumbersForNewLives);
         let Some(peer) = self.peers.get_mut(&from) else {
             return;
         };
         peer.incoming.iter_mut().for_each(|link| link.on_new_life());
-        let written_off = peer.outgoing.as_mut().map(|link| link.on_new_life());
+        let written_off = if renumbers {
+            peer.outgoing.iter_mut().for_each(|link| link.renumber());
+            None
+        } else {
+            peer.outgoing.as_mut().map(|link| link.on_new_life())
+        };
         self.appetite.excuse();
         if let Some(lost) = written_off.filter(|lost| lost.parcels > 0) {
             self.report(Event::MassWrittenOff { peer: from, mass: lost.mass, parcels: lost.parcels });
@@ -255,7 +266,7 @@ impl Node {
         let mut header = parcel.header;
         self.check_parcel(from, &header, parcel.payload.dimension())?;
         let (ignores_marks, applies_twice) = (self.has(Planted::IgnoresMarks), self.has(Planted::AppliesTwice));
-        let ignores_chains = self.has(Planted::IgnoresChains);
+        let (ignores_chains, ignores_lives) = (self.has(Planted::IgnoresChains), self.has(Planted::IgnoresLives));
         let me = self.config.identity.incarnation;
         if header.receiver_incarnation > me && self.config.durability == Durability::On {
             self.discard(header.receiver_incarnation);
@@ -276,7 +287,8 @@ impl Node {
             self.send_hello(from);
             return Ok(());
         }
-        if peer.incarnation() != header.sender_incarnation || header.receiver_incarnation != me {
+        let is_for_me = header.receiver_incarnation == me || ignores_lives;
+        if peer.incarnation() != header.sender_incarnation || !is_for_me {
             self.send_hello(from);
             return Ok(());
         }
@@ -322,7 +334,7 @@ impl Node {
     /// What any parcel from anyone has to satisfy.
     fn check_parcel(&self, from: NodeId, header: &ParcelHeader, dimension: usize) -> Result<(), Fault> {
         let schedule = &self.config.schedule;
-        if header.generation != self.config.generation {
+        if header.generation != self.config.generation && !self.has(Planted::IgnoresGenerations) {
             return Err(Fault::OtherGeneration);
         }
         if header.step >= self.last_step {

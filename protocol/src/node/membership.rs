@@ -17,6 +17,7 @@ use crate::link::{InLink, OutLink};
 use crate::mass::Mass;
 use crate::message::{Ack, Generation, Identity, LinkState, Message};
 use crate::peer::Peer;
+use crate::planted::Planted;
 use crate::push_sum::PushSum;
 use crate::round_clock::RoundClock;
 use crate::schedule::NodeId;
@@ -48,6 +49,9 @@ impl Node {
             return Some(());
         }
         if ours.replaces(&theirs) {
+            if self.has(Planted::LeavesOldGenerationsAlone) {
+                return Some(());
+            }
             // It may have been away, and not even be a member any more: it is told all the same.
             let identity = self.config.identity;
             let (seen, link) = (Identity::default(), LinkState::default());

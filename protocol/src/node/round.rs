@@ -53,6 +53,7 @@ impl Node {
         }
         self.report(Event::Started { step: self.step });
         self.peers.values_mut().for_each(|peer| peer.ack_owed = true);
+        self.clock.start(self.now);
         // A record that holds the sends of its step is of a node that was waiting for others.
         self.phase = if self.split_done { Phase::AwaitingParcels(self.new_wait()) } else { Phase::BeforeStep };
         self.absorb_on_arrival();
@@ -187,7 +188,9 @@ impl Node {
     /// The mass for every link that can take a parcel; empty masses are left out.
     fn cut(&self, links: &[OutShare], keeps: bool) -> Vec<(NodeId, Mass)> {
         let whole = self.mass();
-        let can_take = |link: &&OutShare| self.peers.get(&link.to).is_some_and(Peer::can_take_parcel);
+        let overfills = self.has(Planted::IgnoresWindow);
+        let can_take = |peer: &Peer| peer.can_take_parcel() || (overfills && peer.is_active());
+        let can_take = |link: &&OutShare| self.peers.get(&link.to).is_some_and(can_take);
         let mut cuts: Vec<(NodeId, Mass)> =
             links.iter().filter(can_take).map(|link| (link.to, whole.portion(link.share))).collect();
         if !keeps && cuts.len() == links.len() {

@@ -10,5 +10,6 @@ mod faults;
 mod journals;
 mod lifecycle;
 mod planted;
+mod set_backs;
 mod support;
 mod training;
