@@ -559,7 +559,7 @@ impl Swarm {
         record.check().map_err(|error| SimError::Record { now, id, error })?;
         let books = &record.books;
         let received = books.incoming.values().map(|link| link.applied_total + link.applied_from_earlier_lives);
-        let sent = books.outgoing.values().map(|link| link.sent_total);
+        let sent = books.outgoing.values().map(|link| link.sent_total.saturating_sub(link.returned));
         let should_hold = u128::from(books.brought.units()) + received.sum::<u128>();
         let should_hold = should_hold as i128 - sent.sum::<u128>() as i128;
         let holds = u128::from(books.mass.units());
