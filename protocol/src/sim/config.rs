@@ -23,6 +23,8 @@ pub struct SwarmConfig {
     pub rounds: u64,
     /// How nodes encode their parcels.
     pub codec: Codec,
+    /// The largest norm of a ratio that nodes take from each other.
+    pub largest_norm: Option<f64>,
     /// Whether nodes keep records on simulated disks.
     pub durability: Durability,
     /// A bug in every node, to see whether it is found.
@@ -67,6 +69,7 @@ impl SwarmConfig {
             initial,
             rounds,
             codec: Codec::default(),
+            largest_norm: None,
             durability: Durability::default(),
             planted: None,
             write_time: (Duration::from_micros(200), Duration::from_millis(5)),
