@@ -151,7 +151,8 @@ impl AuditReport {
 
     fn check_own_books(&mut self, id: NodeId, ledger: &LedgerSummary) {
         let applied: u128 = ledger.incoming.values().map(InLinkLedger::applied_in_all).sum();
-        let sent: u128 = ledger.outgoing.values().map(|link| link.sent_total - link.returned.min(link.sent_total)).sum();
+        let sent: u128 =
+            ledger.outgoing.values().map(|link| link.sent_total - link.returned.min(link.sent_total)).sum();
         let booked = signed(u128::from(ledger.initial.units()) + applied) - signed(sent);
         let holds = i128::from(ledger.mass.units());
         if holds != booked {

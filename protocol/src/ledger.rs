@@ -32,10 +32,9 @@ impl LedgerSummary {
     /// Whether every total is one that a run could reach; books may come from a file or a stranger.
     pub(crate) fn is_plausible(&self) -> bool {
         let incoming = self.incoming.values().flat_map(|link| [link.applied_total, link.applied_from_earlier_lives]);
-        let outgoing = self
-            .outgoing
-            .values()
-            .flat_map(|link| [link.sent_total, link.acked_total, link.acked_by_earlier_lives, link.written_off, link.returned]);
+        let outgoing = self.outgoing.values().flat_map(|link| {
+            [link.sent_total, link.acked_total, link.acked_by_earlier_lives, link.written_off, link.returned]
+        });
         incoming.chain(outgoing).all(|total| total <= LARGEST_TOTAL)
     }
 }

@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::mass::Mass;
 use crate::link::Rejections;
+use crate::mass::Mass;
 use crate::payload::Payload;
 use crate::record::Chain;
 use crate::schedule::NodeId;

@@ -107,7 +107,8 @@ impl Peer {
 
     /// Whether everything between us is settled and both links are closed.
     pub(crate) fn is_drained(&self) -> bool {
-        self.left || self.outgoing.as_ref().is_none_or(|link| !link.is_open() && link.is_settled())
+        self.left
+            || self.outgoing.as_ref().is_none_or(|link| !link.is_open() && link.is_settled())
                 && self.incoming.as_ref().is_none_or(InLink::is_confirmed_whole)
     }
 }

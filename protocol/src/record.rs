@@ -22,8 +22,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::{InLinkLedger, LedgerSummary, OutLinkLedger};
-use crate::mass::Mass;
 use crate::link::Rejections;
+use crate::mass::Mass;
 use crate::message::{Generation, Identity, LeaveCertificate};
 use crate::payload::Payload;
 use crate::schedule::NodeId;

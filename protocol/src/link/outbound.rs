@@ -145,11 +145,7 @@ impl OutLink {
     ///
     /// # Errors
     /// [`SetBack`] when it has taken parcels that this end does not remember, or remembers otherwise.
-    pub(crate) fn on_ack(
-        &mut self,
-        state: &LinkState,
-        compares_chains: bool,
-    ) -> Result<(bool, Returned), SetBack> {
+    pub(crate) fn on_ack(&mut self, state: &LinkState, compares_chains: bool) -> Result<(bool, Returned), SetBack> {
         if state.received.max(state.applied) >= self.next_seq {
             return Err(SetBack);
         }

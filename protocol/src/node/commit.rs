@@ -232,11 +232,8 @@ impl Node {
             peer.incoming.iter_mut().for_each(|link| *link = InLink::default());
             peer.outgoing.iter_mut().for_each(|link| *link = OutLink::new());
             (peer.mutual, peer.told, peer.leaving, peer.passed) = (false, false, false, 0);
-            if peer.left {
-                peer.incoming.iter_mut().for_each(InLink::on_left);
-                peer.outgoing.iter_mut().for_each(OutLink::close);
-            }
         }
+        self.mark_departed();
         let patience = self.patience_from_now();
         if let Phase::Gathering { give_up_at } = &mut self.phase {
             *give_up_at = give_up_at.or(Some(patience));

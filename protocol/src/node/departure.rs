@@ -17,7 +17,7 @@ use super::Node;
 use crate::codec::Dither;
 use crate::config::Durability;
 use crate::effect::{Event, Fault};
-use crate::link::{OutLink, Returned};
+use crate::link::{InLink, OutLink, Returned};
 use crate::message::{Identity, LeaveCertificate, Message};
 use crate::peer::Peer;
 use crate::schedule::NodeId;
@@ -85,7 +85,7 @@ impl Node {
     }
 
     /// Whether this life of the node has left the generation for good.
-    pub(super) fn has_left(&self) -> bool {
+    pub fn has_left(&self) -> bool {
         self.departures.has(self.config.id, self.config.identity.incarnation)
     }
 
@@ -119,7 +119,7 @@ impl Node {
         let can_take = |peer: &&Peer| !peer.leaving && peer.can_take_parcel();
         self.peers.values().filter(can_take).find_map(|peer| {
             let used = peer.outgoing.as_ref().and_then(OutLink::last_step).map_or(0, |last| last + 1);
-            let first = self.step.max(used);
+            let first = self.passed().max(used);
             let mut steps = first..(first + schedule.period()).min(self.last_step);
             Some((peer.id, steps.find(|&step| schedule.has_link(self.config.id, peer.id, step))?))
         })
@@ -136,7 +136,7 @@ impl Node {
         self.step = step;
         self.promise(heir, mass, &payload, record);
         // A link takes one parcel in a step.
-        self.step = step + 1;
+        (self.step, self.split_done) = (step + 1, false);
         self.commit(Some(payload));
         if self.may_send(record) {
             self.send_parcels_of(record);
@@ -269,18 +269,21 @@ impl Node {
 
     /// What a record says of departures; a node that had left goes on leaving.
     pub(super) fn restore_departures(&mut self, certificates: Vec<LeaveCertificate>) {
-        for certificate in &certificates {
-            if let Some(peer) = self.peers.get_mut(&certificate.leaver)
-                && peer.incarnation() <= certificate.incarnation
-            {
-                peer.left = true;
-                peer.incoming.iter_mut().for_each(|link| link.on_left());
-                peer.outgoing.iter_mut().for_each(|link| link.close());
-            }
-        }
         self.departures = Departures::restored(certificates);
+        self.mark_departed();
         if self.has_left() {
             (self.quitting, self.stopping) = (true, true);
+        }
+    }
+
+    /// Ends the links with neighbours that are known to have left.
+    pub(super) fn mark_departed(&mut self) {
+        for peer in self.peers.values_mut() {
+            if self.departures.has(peer.id, peer.incarnation()) {
+                peer.left = true;
+                peer.incoming.iter_mut().for_each(InLink::on_left);
+                peer.outgoing.iter_mut().for_each(OutLink::close);
+            }
         }
     }
 

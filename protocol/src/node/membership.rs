@@ -71,6 +71,7 @@ impl Node {
         if admits {
             let peer = self.peers.entry(from).or_insert_with(|| Peer::new(from));
             (peer.incoming, peer.link_up, peer.heard_at) = (Some(InLink::default()), true, self.now);
+            self.mark_departed();
         }
         admits
     }
@@ -144,6 +145,7 @@ impl Node {
             self.peers.entry(to).or_insert_with(|| Peer::new(to)).outgoing.get_or_insert_with(OutLink::new);
         }
         self.peers.retain(|_, peer| peer.incoming.is_some() || peer.outgoing.is_some());
+        self.mark_departed();
         self.appetite.excuse();
         // Parcels that came before their link did are sent again after a greeting.
         let peers: Vec<NodeId> = self.peers.keys().copied().collect();

@@ -23,7 +23,7 @@ use crate::link::WINDOW;
 use crate::payload::{MAX_DIMENSION, Payload, PayloadError};
 
 /// Version of the format. Another one is refused: there is no guessing about mass.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 1;
 /// Most bytes that books may take: those of more than 100,000 links.
 pub const MAX_BOOKS_BYTES: usize = 64 << 20;
 /// Most bytes that a host may keep in a record.

@@ -89,9 +89,8 @@ impl DurableLedger {
         let receiver = self.newest.get(&to).map(|record| &record.books);
         let is_of_this_life = |books: &&InBooks| books.sender_incarnation == sender.books.incarnation;
         let applied = receiver.and_then(|books| books.incoming.get(&from)).filter(is_of_this_life);
-        let is_owed = |seq: u64| {
-            applied.is_none_or(|books| seq > books.applied || books.rejected.contains(books.applied, seq))
-        };
+        let is_owed =
+            |seq: u64| applied.is_none_or(|books| seq > books.applied || books.rejected.contains(books.applied, seq));
         let owed = link.outbox.iter().filter(|parcel| is_owed(parcel.seq));
         owed.map(|parcel| u128::from(parcel.mass.units())).sum()
     }

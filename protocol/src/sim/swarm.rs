@@ -478,7 +478,7 @@ impl Swarm {
             return Ok(());
         };
         let effects = node.handle(self.now, input);
-        let books = node.ledger();
+        let (books, has_left) = (node.ledger(), node.has_left());
         let mut sent: Vec<(NodeId, ParcelHeader)> = Vec::new();
         let mut ended = false;
         for effect in effects {
@@ -500,7 +500,7 @@ impl Swarm {
                 }
                 Effect::Drained => {
                     self.drained.insert(id, true);
-                    ended |= self.leavers.contains(&id);
+                    ended |= has_left;
                 }
             }
         }
