@@ -223,6 +223,12 @@ pub(crate) struct DemoArgs {
     /// Kill a peer's process (SIGKILL) when it reaches a round; may be given more than once
     #[arg(long, value_name = "PEER@ROUND")]
     pub(crate) kill: Vec<String>,
+    /// Start a killed peer again at once: it goes on from its records, with the weight it had
+    #[arg(long, requires = "kill")]
+    pub(crate) restart: bool,
+    /// Whether peers keep their weight on disk; in the end the disks are audited [default: on with --restart, else off]
+    #[arg(long, value_enum, value_name = "ON|OFF")]
+    pub(crate) durability: Option<DurabilityName>,
     /// Where to compute: cpu, ndarray or wgpu
     #[arg(long, default_value = "cpu")]
     pub(crate) device: String,

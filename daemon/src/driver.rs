@@ -218,8 +218,9 @@ impl<'a> Driver<'a> {
             )
             .hint("if all peers were restarted, start them again with --fresh: they begin anew"));
         }
-        let is_over = keeps_records && !self.gave_up && self.rounds >= self.parts.config.rounds;
-        Ok(is_over.then(|| Ending::new(self.last_record, self.rounds)))
+        // A peer that caught up with the others at the end has not been in every round.
+        let is_over = keeps_records && !self.gave_up && self.node.round() >= self.parts.config.rounds;
+        Ok(is_over.then(|| Ending::new(self.last_record, self.node.round())))
     }
 
     /// Hands one input to the node and carries out what it wants, in its order; what follows from that comes after.

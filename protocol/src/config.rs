@@ -69,6 +69,9 @@ pub struct NodeConfig {
     pub codec: Codec,
     /// Whether the host keeps records.
     pub durability: Durability,
+    /// The largest norm of a ratio that this node takes from others; parcels beyond it go back to their senders. `None`
+    /// takes whatever is finite.
+    pub largest_norm: Option<f64>,
     /// How long to wait for in-neighbours.
     pub policy: WaitPolicy,
     /// The shortest deadline of any wait; the deadline is the larger of this and twice the usual round time.
@@ -98,6 +101,7 @@ impl NodeConfig {
             identity: Identity { incarnation: 1, boot_nonce: 0 },
             codec: Codec::default(),
             durability: Durability::default(),
+            largest_norm: None,
             policy: WaitPolicy::default(),
             deadline_floor: Duration::from_millis(2_000),
             drain_deadline: Duration::from_secs(30),

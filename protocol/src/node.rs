@@ -9,10 +9,11 @@
 //!
 //! [`Node::handle`] dispatches an input to its handler, then lets the node advance as far as it can. The handlers live
 //! beside this file: `round` (what a step consists of), `pace` (whom it waits for), `exchange` (messages), `liveness`
-//! (links and timers), `drain`.
+//! (links and timers), `membership` (plans), `departure`, `drain`, `commit` (records).
 
 mod appetite;
 mod commit;
+mod departure;
 mod drain;
 mod exchange;
 mod liveness;
@@ -38,6 +39,7 @@ use crate::schedule::NodeId;
 use crate::time::Time;
 use appetite::Appetite;
 use commit::Commits;
+use departure::Departures;
 use membership::Asked;
 use round::RoundTally;
 
@@ -101,6 +103,7 @@ pub struct Node {
     asked: Option<Asked>,
     /// It gives all its mass away before it ends.
     quitting: bool,
+    departures: Departures,
     now: Time,
     effects: Vec<Effect>,
 }
@@ -169,6 +172,7 @@ impl Node {
             plan_version: 0,
             asked: None,
             quitting: false,
+            departures: Departures::default(),
             now: Time::default(),
             effects: Vec::new(),
             config,
@@ -277,7 +281,7 @@ impl Node {
 
     /// Neighbours that have not yet been greeted and greeted back, ascending.
     pub fn missing_neighbours(&self) -> Vec<NodeId> {
-        self.peers.values().filter(|peer| !peer.mutual).map(|peer| peer.id).collect()
+        self.peers.values().filter(|peer| !peer.mutual && !peer.left).map(|peer| peer.id).collect()
     }
 
     /// Neighbours that are suspended now, with the reason, ascending.

@@ -1,4 +1,8 @@
 //! Bugs on request: a test that never fails proves nothing, so the fault tests are tried on nodes that break the rules.
+#![cfg_attr(
+    not(feature = "sim"),
+    allow(unreachable_pub, dead_code, reason = "only tests outside of the crate name it")
+)]
 
 use std::fmt;
 use std::str::FromStr;

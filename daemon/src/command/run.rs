@@ -119,10 +119,7 @@ impl Peer<'_> {
             device: task.device.adapter().to_string(),
         });
         let (config, greeting) = self.configure(&place, &task, &description)?;
-        let start = match self.begin(&place, &config)? {
-            Some(start) => start,
-            None => return Ok(()),
-        };
+        let Some(start) = self.begin(&place, &config)? else { return Ok(()) };
         let (out, inward) = place.neighbours();
         let (edges, edge_events) =
             Edges::start(&network.streams, greeting, task.task.parameter_count(), &out, &inward)?;

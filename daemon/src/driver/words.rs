@@ -29,5 +29,6 @@ pub(super) fn in_words(reason: Suspension) -> &'static str {
         Suspension::Late => "it let a deadline pass",
         Suspension::Silent => "it has said nothing for three heartbeats",
         Suspension::LinkDown => "its link is down",
+        Suspension::Refused => "it sends parcels that cannot be believed",
     }
 }

@@ -35,7 +35,6 @@ pub(crate) struct RecordStore {
     contents: Contents,
     found: Result<Option<Survey>, RecoveryError>,
     map: SlotMap,
-    slot_bytes: u64,
     /// Whether a sync has failed.
     is_spoiled: bool,
 }
@@ -55,7 +54,7 @@ impl RecordStore {
         };
         let found = survey(&contents.slots);
         let map = SlotMap::found(&contents.slots, found.as_ref().ok().and_then(Option::as_ref));
-        Ok(Self { folder, contents, found, map, slot_bytes: 0, is_spoiled: false })
+        Ok(Self { folder, contents, found, map, is_spoiled: false })
     }
 
     /// Makes and lengthens slots where needed: at least `slots` of at least `slot_bytes`. Before this nothing can be
@@ -77,7 +76,6 @@ impl RecordStore {
         self.contents.slots.resize(self.contents.slots.len().max(slots), SlotContent::Empty);
         fill_slots(&self.folder, self.contents.slots.len(), slot_bytes)?;
         self.map = SlotMap::found(&self.contents.slots, self.found.as_ref().ok().and_then(Option::as_ref));
-        self.slot_bytes = slot_bytes;
         Ok(())
     }
 
@@ -116,10 +114,6 @@ impl RecordStore {
         }
         let number = record.books.number;
         let encoded = record.encoded().map_err(|error| StoreError::Record { number, error })?;
-        let (bytes, slot_bytes) = (encoded.total_bytes(), self.slot_bytes);
-        if bytes > slot_bytes {
-            return Err(StoreError::TooLong { number, bytes, slot_bytes });
-        }
         let slot = self.map.claim(&record.books).map_err(StoreError::Refused)?;
         let path = self.folder.file(slot);
         let written = open_slot(&path).and_then(|mut file| {
@@ -127,7 +121,8 @@ impl RecordStore {
             Ok(file)
         });
         let file = written.map_err(|error| StoreError::Write { path: path.clone(), error })?;
-        // The file keeps its length and its blocks, so its data are all there is to wait for.
+        // The file keeps its length and its blocks, so its data are all there is to wait for. Where many nodes have left,
+        // their certificates make it longer; this waits for the new length as well.
         if let Err(error) = file.sync_data() {
             self.is_spoiled = true;
             return Err(StoreError::Sync { path, error });
@@ -259,8 +254,6 @@ pub(crate) enum StoreError {
     Changed { path: PathBuf, error: RecordError },
     /// A record that breaks the rules of the format.
     Record { number: u64, error: RecordError },
-    /// A record that is longer than a slot.
-    TooLong { number: u64, bytes: u64, slot_bytes: u64 },
     /// A record that no slot may take.
     Refused(SlotError),
     /// A slot that could not be written. The durable record is the one before.
@@ -288,9 +281,6 @@ impl fmt::Display for StoreError {
             }
             Self::Changed { path, error } => write!(f, "{} has changed while it was read: {error}", path.display()),
             Self::Record { number, error } => write!(f, "record {number} would not be readable: {error}"),
-            Self::TooLong { number, bytes, slot_bytes } => {
-                write!(f, "record {number} takes {bytes} bytes; a slot has {slot_bytes}")
-            }
             Self::Refused(error) => write!(f, "{error}"),
             Self::Write { path, error } => write!(f, "cannot write {}: {error}", path.display()),
             Self::Sync { path, error } => {
@@ -327,9 +317,7 @@ impl From<StoreError> for Failure {
             StoreError::Write { .. } | StoreError::Sync { .. } | StoreError::Spoiled => {
                 failure(Kind::Unexpected).hint("look at the disk, then start this peer again: it goes on where it was")
             }
-            StoreError::Record { .. } | StoreError::TooLong { .. } | StoreError::Refused(_) => {
-                failure(Kind::Unexpected)
-            }
+            StoreError::Record { .. } | StoreError::Refused(_) => failure(Kind::Unexpected),
         }
     }
 }

@@ -94,6 +94,7 @@ impl Node {
                 peer.identity = Some(identity);
             }
         }
+        node.restore_departures(std::mem::take(&mut books.left));
         node.brought = books.brought;
         (node.step, node.split_done) = (books.step, books.split_done);
         node.plan_version = books.plan_version;
@@ -156,6 +157,7 @@ impl Node {
             neighbours: self.peers.values().filter_map(|peer| Some((peer.id, peer.identity?))).collect(),
             incoming: self.peers.values().filter_map(incoming).collect(),
             outgoing: self.peers.values().filter_map(outgoing).collect(),
+            left: self.departures.to_vec(),
             host: self.commits.host.clone(),
         }
     }
@@ -177,6 +179,9 @@ impl Node {
                 peer.ack_owed = true;
             }
         }
+        if self.departures.confirm(&record.books.left) {
+            self.state_departures();
+        }
         self.send_parcels_of(number);
     }
 
@@ -188,6 +193,7 @@ impl Node {
             self.peers.values_mut().filter_map(|peer| peer.incoming.as_mut()).for_each(InLink::confirm_applied);
         }
         if is_off {
+            self.confirm_departures();
             self.commits.dirty = false;
         } else if self.is_between_splits() {
             self.commit_if_due();
@@ -232,6 +238,7 @@ impl Node {
             peer.outgoing.iter_mut().for_each(|link| *link = OutLink::new());
             (peer.mutual, peer.told, peer.leaving, peer.passed) = (false, false, false, 0);
         }
+        self.mark_departed();
         let patience = self.patience_from_now();
         if let Phase::Gathering { give_up_at } = &mut self.phase {
             *give_up_at = give_up_at.or(Some(patience));

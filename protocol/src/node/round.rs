@@ -43,7 +43,7 @@ impl Node {
         if self.stopping {
             return self.begin_draining();
         }
-        let greeted = self.peers.values().filter(|peer| peer.mutual).count();
+        let greeted = self.peers.values().filter(|peer| peer.mutual || peer.left).count();
         let waited_enough = give_up_at.is_some_and(|at| self.now >= at) && greeted > 0;
         if greeted < self.peers.len() && !waited_enough {
             return false;
@@ -204,23 +204,7 @@ impl Node {
         cuts
     }
 
-    /// Gives everything to one neighbour, in a step to come.
-    pub(super) fn hand_over(&mut self, heir: NodeId, step: u64) {
-        let mass = self.mass();
-        let mut dither = Dither::of(self.config.id, step);
-        let Some(payload) = self.push_sum.split_all(self.config.codec, &mut dither) else {
-            return;
-        };
-        self.step = step;
-        let record = self.next_record();
-        self.promise(heir, mass, &payload, record);
-        self.commit(Some(payload));
-        if self.may_send(record) {
-            self.send_parcels_of(record);
-        }
-    }
-
-    fn promise(&mut self, to: NodeId, mass: Mass, payload: &Payload, record: u64) {
+    pub(super) fn promise(&mut self, to: NodeId, mass: Mass, payload: &Payload, record: u64) {
         let (step, now, after) = (self.step, self.now, self.config.retransmit_after);
         if let Some(link) = self.peers.get_mut(&to).and_then(|peer| peer.outgoing.as_mut()) {
             link.push(step, mass, payload.clone(), record);
@@ -305,6 +289,9 @@ impl Node {
             };
             peer.ack_owed = true;
             self.commits.soil();
+            if parcel.is_refused {
+                continue;
+            }
             self.appetite.feed();
             self.tally.absorbed += 1;
             // The sum cannot overflow: parcels that would exceed the swarm's whole mass are never queued.

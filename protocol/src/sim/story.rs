@@ -38,6 +38,7 @@ fn tell(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 Suspension::Late => "is late",
                 Suspension::Silent => "is silent",
                 Suspension::LinkDown => "cannot be reached",
+                Suspension::Refused => "sends what cannot be believed",
             };
             write!(f, "goes on without node {peer}, which {reason}")
         }
@@ -58,6 +59,16 @@ fn tell(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         }
         Event::MassWrittenOff { peer, mass, parcels } => {
             write!(f, "gives up {parcels} parcels of weight {mass} to an earlier life of node {peer}")
+        }
+        Event::MemberLeft { peer } => write!(f, "hears that node {peer} has left"),
+        Event::NobodyToGiveTo { mass } => {
+            write!(f, "keeps weight {mass} instead of leaving: all its neighbours have stopped or left")
+        }
+        Event::MassReturned { peer, mass, parcels } => {
+            write!(f, "takes back {parcels} parcels of weight {mass} that node {peer} did not apply")
+        }
+        Event::ParcelRefused { peer, mass } => {
+            write!(f, "returns weight {mass} to node {peer}: the parcel cannot be believed")
         }
         Event::SetBack { incarnation, discarded } => {
             write!(f, "was set back: it discards weight {discarded} and begins its life {incarnation} with none")

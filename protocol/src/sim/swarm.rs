@@ -488,6 +488,7 @@ impl Swarm {
         };
         let effects = node.handle(self.now, input);
         let books = (self.config.durability == Durability::Off).then(|| node.ledger());
+        let has_left = node.has_left();
         self.set_alarm(id);
         let mut sent: Vec<(NodeId, ParcelHeader)> = Vec::new();
         let mut ended = false;
@@ -510,7 +511,7 @@ impl Swarm {
                 }
                 Effect::Drained => {
                     self.drained.insert(id, true);
-                    ended |= self.leavers.contains(&id);
+                    ended |= has_left;
                     self.check_leaver(id)?;
                 }
             }
@@ -732,11 +733,10 @@ impl Swarm {
 
     /// A node that leaves takes nothing along.
     fn check_leaver(&self, id: NodeId) -> Result<(), SimError> {
-        let mass = self.nodes.get(&id).map(Node::mass).unwrap_or_default();
-        if !self.leavers.contains(&id) || mass.is_zero() {
-            return Ok(());
+        match self.nodes.get(&id).filter(|node| node.has_left() && !node.mass().is_zero()) {
+            Some(node) => Err(SimError::LeftWithMass { now: self.now, id, mass: node.mass() }),
+            None => Ok(()),
         }
-        Err(SimError::LeftWithMass { now: self.now, id, mass })
     }
 
     /// A process that is not needed any more ends.

@@ -55,8 +55,11 @@ fn weight_of_another_run_is_not_forgotten_unasked() {
     let mut other_plan = config(1);
     other_plan.generation.plan_hash = [9; 32];
     assert!(refusal(&home, &other_plan).contains("blake3:0000"));
-    assert!(refusal(&home, &NodeConfig { id: NodeId(1), ..config(1) }).contains("as node 0"));
-    let volatile = NodeConfig { durability: Durability::Off, ..config(1) };
+    let mut other_node = config(1);
+    other_node.id = NodeId(1);
+    assert!(refusal(&home, &other_node).contains("as node 0"));
+    let mut volatile = config(1);
+    volatile.durability = Durability::Off;
     assert!(refusal(&home, &volatile).contains("weight 1"));
     discard(&home).unwrap();
     assert!(!home.records().exists());
