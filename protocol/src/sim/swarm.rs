@@ -608,8 +608,9 @@ impl Swarm {
         record.check().map_err(|error| SimError::Record { now, id, error })?;
         let books = &record.books;
         let received = books.incoming.values().map(|link| link.applied_total + link.applied_from_earlier_lives);
-        let sent = books.outgoing.values().map(|link| link.sent_total.saturating_sub(link.returned));
-        let should_hold = u128::from(books.brought.units()) + received.sum::<u128>();
+        let returned = books.outgoing.values().map(|link| link.returned);
+        let sent = books.outgoing.values().map(|link| link.sent_total);
+        let should_hold = u128::from(books.brought.units()) + received.sum::<u128>() + returned.sum::<u128>();
         let should_hold = should_hold as i128 - sent.sum::<u128>() as i128;
         let holds = u128::from(books.mass.units());
         if holds as i128 == should_hold { Ok(()) } else { Err(SimError::NodeMass { now, id, holds, should_hold }) }
