@@ -372,9 +372,13 @@ impl Node {
     pub(super) fn send_hello(&mut self, to: NodeId) {
         let (own, resumed) = (self.own_state(), self.resumed);
         let plan_version = self.plan_version;
+        let (now, heartbeat) = (self.now, self.config.heartbeat);
         let Some(peer) = self.peers.get_mut(&to).filter(|peer| peer.link_up) else {
             return;
         };
+        if !peer.may_be_greeted(now, heartbeat) {
+            return;
+        }
         peer.told = peer.identity.is_some();
         let hello = Hello {
             version: PROTOCOL_VERSION,

@@ -661,11 +661,12 @@ impl Swarm {
         match fault {
             Fault::FillDisk(_) => disk.is_full = true,
             Fault::FreeDisk(_) if disk.is_full => {
-                disk.is_full = false;
+                (disk.is_full, disk.fails_sync) = (false, false);
                 for _ in 0..disk.writing() {
                     self.agenda.add(self.now, Happening::Written { id, process });
                 }
             }
+            Fault::FreeDisk(_) => disk.fails_sync = false,
             Fault::SlowDisk(_, slowness) => disk.slowness = slowness,
             Fault::BackUpDisk(_) => disk.back_up(),
             Fault::RestoreDisk(_) if is_dead && disk.restore() => self.disks_are_whole = false,
