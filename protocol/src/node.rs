@@ -41,6 +41,7 @@ use appetite::Appetite;
 use commit::Commits;
 use departure::Departures;
 use membership::Asked;
+pub use membership::STALEST_ROUNDS;
 use round::RoundTally;
 
 /// One node of a swarm: a function from inputs to effects.
