@@ -229,8 +229,10 @@ impl Node {
         }
         peer.mutual = true;
         let mut returned = Returned::default();
-        let mut progress = state.passed > peer.passed;
-        peer.passed = peer.passed.max(state.passed);
+        // Plans of one generation can differ in how many steps there are.
+        let passed = state.passed.min(self.last_step);
+        let mut progress = passed > peer.passed;
+        peer.passed = peer.passed.max(passed);
         if let Some(link) = &mut peer.incoming
             && link.on_state(state)?
         {

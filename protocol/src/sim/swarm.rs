@@ -782,9 +782,11 @@ impl Swarm {
     /// The ratio of the member that is furthest, for one that has fallen behind or has just come; its own if it is alone.
     fn donated(&mut self, to: NodeId) -> Option<Vec<f32>> {
         let is_donor = |(id, node): &(&NodeId, &mut Node)| **id != to && node.is_fresh();
-        let furthest = self.nodes.iter_mut().filter(is_donor).max_by_key(|(id, node)| {
-            (node.config().generation.counter, node.step(), std::cmp::Reverse(**id))
-        });
+        let furthest = self
+            .nodes
+            .iter_mut()
+            .filter(is_donor)
+            .max_by_key(|(id, node)| (node.config().generation.counter, node.step(), std::cmp::Reverse(**id)));
         let donor = furthest.map(|(id, _)| *id).unwrap_or(to);
         self.nodes.get_mut(&donor).map(|node| node.ratio().to_vec())
     }
