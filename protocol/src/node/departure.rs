@@ -1,4 +1,4 @@
-//! Leaving for good, with nothing lost and nobody waited for who is away.
+//! Leaving for good, with nothing lost.
 //!
 //! ```text
 //!   Leave -> training ends; neighbours hear of it and send no more
@@ -10,6 +10,8 @@
 //! A neighbour that reads the certificate takes back what it had sent and what was not applied. It need not hear of it
 //! from the leaver: certificates are passed on, and two nodes whose digests of them differ exchange them. So a neighbour
 //! that was away for the whole of it settles its link when it is back, to the unit.
+//!
+//! A leaver does wait for a neighbour that is away if it owes that one parcels: nobody else can say what became of them.
 
 use std::collections::BTreeMap;
 

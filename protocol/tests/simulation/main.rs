@@ -8,6 +8,7 @@ mod determinism;
 mod durable;
 mod faults;
 mod journals;
+mod leaving;
 mod lifecycle;
 mod planted;
 mod set_backs;

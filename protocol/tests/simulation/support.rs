@@ -29,6 +29,19 @@ pub(crate) fn random_step(nodes: u32, chords: usize, rng: &mut ChaCha8Rng) -> St
     Step { keep: (0..out.len()).map(share).collect(), links: (0..out.len()).flat_map(links).collect() }
 }
 
+/// One step in which every node sends to those listed for it, with uniform column weights.
+pub(crate) fn linked(receivers: &[&[u32]]) -> Arc<Schedule> {
+    let share = |from: usize| 1.0 / (receivers[from].len() + 1) as f64;
+    let links = |from: usize| receivers[from].iter().map(move |&to| (NodeId(from as u32), NodeId(to), share(from)));
+    let nodes = receivers.len();
+    let step = Step { keep: (0..nodes).map(share).collect(), links: (0..nodes).flat_map(links).collect() };
+    Arc::new(Schedule::new(nodes, &[step], 0).unwrap())
+}
+
+pub(crate) fn seconds(seconds: u64) -> Time {
+    Time::from_millis(1_000 * seconds)
+}
+
 pub(crate) fn random_plan(nodes: u32, chords: usize, local_steps: u32) -> Arc<Schedule> {
     let step = random_step(nodes, chords, &mut ChaCha8Rng::seed_from_u64(u64::from(nodes)));
     Arc::new(Schedule::new(nodes as usize, &[step], local_steps).unwrap())
