@@ -8,17 +8,20 @@
 //! ```
 //!
 //! [`Node::handle`] dispatches an input to its handler, then lets the node advance as far as it can. The handlers live
-//! beside this file: `round` (what a step consists of), `pace` (whom it waits for), `exchange` (messages), `liveness`
-//! (links and timers), `drain`.
+//! beside this file: `round` (what a step consists of), `step_guard` (what of a local step is taken), `pace` (whom it
+//! waits for), `exchange` (messages), `liveness` (links and timers), `drain`.
 
 mod appetite;
 mod commit;
 mod drain;
 mod exchange;
 mod liveness;
+mod mass_watch;
 mod membership;
 mod pace;
+mod refusals;
 mod round;
+mod step_guard;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,8 +41,11 @@ use crate::schedule::NodeId;
 use crate::time::Time;
 use appetite::Appetite;
 use commit::Commits;
+use mass_watch::MassWatch;
 use membership::Asked;
+use refusals::Refusals;
 use round::RoundTally;
+use step_guard::UsualSteps;
 
 /// One node of a swarm: a function from inputs to effects.
 ///
@@ -90,6 +96,9 @@ pub struct Node {
     clock: RoundClock,
     tally: RoundTally,
     appetite: Appetite,
+    usual_steps: UsualSteps,
+    mass_watch: MassWatch,
+    refusals: Refusals,
     /// Mass this life brought into the swarm.
     brought: Mass,
     /// It goes on from a record.
@@ -163,6 +172,9 @@ impl Node {
             clock: RoundClock::new(config.deadline_floor),
             tally: RoundTally::default(),
             appetite: Appetite::default(),
+            usual_steps: UsualSteps::default(),
+            mass_watch: MassWatch::default(),
+            refusals: Refusals::default(),
             brought,
             resumed: false,
             commits: Commits::default(),
@@ -185,7 +197,7 @@ impl Node {
             Input::LinkUp { peer } => self.on_link_up(peer),
             Input::LinkDown { peer } => self.on_link_down(peer),
             Input::Received { from, message } => self.on_message(from, message),
-            Input::Trained { round, delta } => self.on_trained(round, &delta),
+            Input::Trained { round, delta, steps } => self.on_trained(round, &delta, steps),
             Input::Persisted { number } => self.on_persisted(number),
             Input::Tick => self.on_tick(),
             Input::Enter(new) => self.on_enter(*new),

@@ -23,11 +23,13 @@ pub enum Planted {
     IgnoresMarks,
     /// Parcels are told apart by their numbers alone.
     IgnoresChains,
+    /// It sends no mass. No ledger is wrong by it: the others only notice that they have less and less.
+    KeepsAll,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::SendsBeforeWriting,
         Self::ConfirmsBeforeWriting,
         Self::AppliesTwice,
@@ -35,6 +37,7 @@ impl Planted {
         Self::NeverDiscards,
         Self::IgnoresMarks,
         Self::IgnoresChains,
+        Self::KeepsAll,
     ];
 
     /// Its name on a command line.
@@ -47,6 +50,7 @@ impl Planted {
             Self::NeverDiscards => "never-discards",
             Self::IgnoresMarks => "ignores-marks",
             Self::IgnoresChains => "ignores-chains",
+            Self::KeepsAll => "keeps-all",
         }
     }
 }

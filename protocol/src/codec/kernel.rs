@@ -73,6 +73,48 @@ pub(crate) fn add(numerator: &mut [f32], scale: f32, delta: &[f32]) -> f32 {
     magnitude(&largest)
 }
 
+/// How large a vector is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Extent {
+    /// The largest magnitude; not finite when a value is not.
+    pub(crate) largest: f32,
+    /// The Euclidean norm, where all values are finite.
+    pub(crate) norm: f64,
+}
+
+/// Norm and largest magnitude in one pass.
+pub(crate) fn extent_of(values: &[f32]) -> Extent {
+    let Extent { largest, norm } = Arch::new().dispatch(Measure(values));
+    // Where squares would leave the range of f32, the rare pass in f64.
+    let is_in_range = largest == 0.0 || (1e-12..1e17).contains(&largest);
+    if is_in_range || !largest.is_finite() {
+        return Extent { largest, norm };
+    }
+    Extent { largest, norm: values.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>().sqrt() }
+}
+
+struct Measure<'a>(&'a [f32]);
+
+impl WithSimd for Measure<'_> {
+    type Output = Extent;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> Extent {
+        let (mut squares, mut largest, mut total) = ([0.0; BLOCK], [0; BLOCK], 0.0);
+        for stretch in self.0.chunks(STRETCH) {
+            let (blocks, rest) = stretch.as_chunks();
+            for block in blocks.iter().chain([&padded(rest)]) {
+                for i in 0..BLOCK {
+                    squares[i] += block[i] * block[i];
+                    largest[i] = largest[i].max(magnitude_bits(block[i]));
+                }
+            }
+            total += take_sum(&mut squares);
+        }
+        Extent { largest: magnitude(&largest), norm: total.sqrt() }
+    }
+}
+
 /// Writes what `bytes` say to `values`.
 pub(crate) fn decode(codec: Codec, bytes: &[u8], values: &mut [f32]) {
     with_format!(codec, decode_as(bytes, values));

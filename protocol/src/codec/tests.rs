@@ -260,3 +260,24 @@ fn a_coordinate_that_is_not_finite_shows_in_the_largest_magnitude() {
         }
     }
 }
+
+#[test]
+fn the_norm_and_the_largest_magnitude_are_the_textbook_ones_at_every_length_and_scale() {
+    for dimension in [0, 1, 255, 256, 257, 16_384, 40_001] {
+        for scale in [0.0, 1e-30, 1e-13, 1e-6, 1.0, 1e6, 1e20, 1e30_f32] {
+            let values: Vec<f32> = (0..dimension).map(|i| scale * (i as f32 * 0.7).sin()).collect();
+            let norm = values.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>().sqrt();
+            let largest = values.iter().fold(0.0_f32, |largest, v| largest.max(v.abs()));
+            let extent = super::extent_of(&values);
+            assert_eq!(extent.largest, largest, "{dimension} of {scale:e}");
+            assert!((extent.norm - norm).abs() <= 1e-5 * norm, "{dimension} of {scale:e}: {} is {norm}", extent.norm);
+        }
+    }
+    for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        for place in [0, 300, 700] {
+            let mut values = vec![1.0; 701];
+            values[place] = bad;
+            assert!(!super::extent_of(&values).largest.is_finite(), "{bad} at {place}");
+        }
+    }
+}

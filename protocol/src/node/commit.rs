@@ -222,6 +222,7 @@ impl Node {
         self.resumed = false;
         self.push_sum.discard();
         self.appetite = super::Appetite::default();
+        self.mass_watch = super::MassWatch::default();
         for peer in self.peers.values_mut() {
             peer.incoming.iter_mut().for_each(|link| *link = InLink::default());
             peer.outgoing.iter_mut().for_each(|link| *link = OutLink::new());

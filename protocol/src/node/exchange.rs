@@ -17,7 +17,7 @@ impl Node {
             return;
         }
         if !self.peers.contains_key(&from) && !self.admit_by_other_plan(from, &message) {
-            self.report(Event::Ignored { peer: from, fault: Fault::NotANeighbour });
+            self.ignore(from, Fault::NotANeighbour);
             return;
         }
         let outcome = match message {
@@ -27,12 +27,13 @@ impl Node {
             Message::PlanGet { .. } | Message::PlanData(_) => Ok(()),
         };
         if let Err(fault) = outcome {
-            self.report(Event::Ignored { peer: from, fault });
+            self.ignore(from, fault);
         }
     }
 
     fn on_hello(&mut self, from: NodeId, hello: &Hello) -> Result<(), Fault> {
         if let Some(mismatch) = self.mismatch(from, hello) {
+            self.note_refusal(Fault::UnfitHello);
             let is_behind = matches!(mismatch, Mismatch::Outdated { .. } | Mismatch::Forgetful { .. });
             self.refuse(from, mismatch);
             if is_behind {
@@ -171,6 +172,7 @@ impl Node {
             return Err(Fault::NotANeighbour);
         };
         if peer.incarnation() > ack.identity.incarnation {
+            self.note_refusal(Fault::OtherLife);
             self.send_hello(from);
             return Ok(());
         }
@@ -181,6 +183,7 @@ impl Node {
         if self.peers.get(&from).and_then(|peer| peer.identity) != Some(ack.identity)
             || ack.seen != self.config.identity
         {
+            self.note_refusal(Fault::OtherLife);
             self.send_hello(from);
             return Ok(());
         }
@@ -248,11 +251,8 @@ impl Node {
         let Some(peer) = self.peers.get_mut(&from) else {
             return Err(Fault::NotANeighbour);
         };
-        if peer.incarnation() > header.sender_incarnation {
-            self.send_hello(from);
-            return Ok(());
-        }
         if peer.incarnation() != header.sender_incarnation || header.receiver_incarnation != me {
+            self.note_refusal(Fault::OtherLife);
             self.send_hello(from);
             return Ok(());
         }
@@ -272,10 +272,15 @@ impl Node {
         if let Some(payload) = copy.filter(|_| acceptance == Acceptance::Duplicate) {
             let _ = self.push_sum.absorb(header.mass, &payload);
         }
-        if acceptance == Acceptance::Queued {
-            self.on_progress(from);
-            self.appetite.hear();
-            self.absorb_on_arrival();
+        match acceptance {
+            Acceptance::Queued => {
+                self.on_progress(from);
+                self.appetite.hear();
+                self.absorb_on_arrival();
+            }
+            Acceptance::Duplicate => self.note_refusal(Fault::Repeated),
+            Acceptance::Gap => self.note_refusal(Fault::OutOfOrder),
+            Acceptance::Fork => self.note_refusal(Fault::Forked),
         }
         Ok(())
     }
