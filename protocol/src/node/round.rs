@@ -148,7 +148,7 @@ impl Node {
         let mut dither = Dither::of(self.config.id, self.step);
         if cuts.is_empty() {
             self.appetite.fast();
-        } else if let Some(payload) = self.push_sum.split(outgoing, self.config.codec, &mut dither) {
+        } else if let Some(payload) = self.push_sum.split(outgoing, self.config.codec, &mut dither, self.is_durable()) {
             self.appetite.split();
             let record = self.next_record();
             for &(to, mass) in &cuts {
@@ -190,7 +190,7 @@ impl Node {
     pub(super) fn hand_over(&mut self, heir: NodeId, step: u64) {
         let mass = self.mass();
         let mut dither = Dither::of(self.config.id, step);
-        let Some(payload) = self.push_sum.split_all(self.config.codec, &mut dither) else {
+        let Some(payload) = self.push_sum.split_all(self.config.codec, &mut dither, self.is_durable()) else {
             return;
         };
         self.step = step;
