@@ -217,7 +217,11 @@ impl Node {
             Phase::Gathering { give_up_at } => give_up_at.filter(|at| self.started && *at > self.now),
             // Nothing but the disk can end this wait.
             Phase::AwaitingRoom(_) if self.commits.is_pending() => None,
-            Phase::AwaitingRoom(wait) | Phase::AwaitingParcels(wait) => Some(wait.deadline),
+            Phase::AwaitingRoom(wait) => Some(wait.deadline),
+            Phase::AwaitingParcels(wait) => {
+                let pace = Some(self.pace_of_the_others()).filter(|at| *at > self.now);
+                Some(pace.map_or(wait.deadline, |at| at.min(wait.deadline)))
+            }
             // Once past, only a neighbour's word can still end the gathering or draining.
             Phase::Draining { give_up_at } => Some(give_up_at).filter(|at| *at > self.now),
             Phase::BeforeStep | Phase::Training | Phase::Drained => None,

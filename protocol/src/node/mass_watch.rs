@@ -12,20 +12,20 @@ const NEWEST: f64 = 1.0 / 8.0;
 const LOW: f64 = 0.5;
 /// A share above this is sound again.
 const SOUND: f64 = 0.7;
-/// So many rounds in a row have to be low.
-const PATIENCE: u32 = 20;
+/// So many usual rounds in a row have to be low.
+const PATIENCE: f64 = 20.0;
 
-/// Exponentially weighted mean of w / w* at the ends of rounds, with an alarm.
+/// Exponentially weighted mean of w / w*, a sample a round, with an alarm.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MassWatch {
     share: f64,
-    low_rounds: u32,
+    low_rounds: f64,
     is_raised: bool,
 }
 
 impl Default for MassWatch {
     fn default() -> Self {
-        Self { share: 1.0, low_rounds: 0, is_raised: false }
+        Self { share: 1.0, low_rounds: 0.0, is_raised: false }
     }
 }
 
@@ -35,15 +35,17 @@ impl MassWatch {
         self.share
     }
 
-    /// A round ended with this weight; `usual` is w*, and 0 where the plan leaves the node empty between its rounds, which
-    /// says nothing. Returns what is worth reporting.
-    pub(super) fn end_round(&mut self, weight: f64, usual: f64) -> Option<Event> {
+    /// A round ended with this weight; `usual` is w*, and 0 for a round that says nothing: where the plan leaves the node
+    /// empty between rounds, or neighbours are out of reach. `fraction` is how long it took in units of the usual round,
+    /// and what it counts for: nodes that catch up run through rounds in which there is nothing to absorb. Returns what is
+    /// worth reporting.
+    pub(super) fn end_round(&mut self, weight: f64, usual: f64, fraction: f64) -> Option<Event> {
         if usual <= 0.0 {
             return None;
         }
-        self.share += NEWEST * (weight / usual - self.share);
+        self.share += NEWEST * fraction * (weight / usual - self.share);
         let share = self.share;
-        self.low_rounds = if share < LOW { self.low_rounds.saturating_add(1) } else { 0 };
+        self.low_rounds = if share < LOW { self.low_rounds + fraction } else { 0.0 };
         if !self.is_raised && self.low_rounds >= PATIENCE {
             self.is_raised = true;
             return Some(Event::MassLow { share });
@@ -62,7 +64,7 @@ mod tests {
     use super::*;
 
     fn events(watch: &mut MassWatch, weight: f64, rounds: u32) -> Vec<(u32, Event)> {
-        (0..rounds).filter_map(|round| Some((round, watch.end_round(weight, 2.0)?))).collect()
+        (0..rounds).filter_map(|round| Some((round, watch.end_round(weight, 2.0, 1.0)?))).collect()
     }
 
     #[test]
@@ -90,9 +92,16 @@ mod tests {
     }
 
     #[test]
+    fn a_hundred_rounds_in_the_time_of_ten_count_as_ten() {
+        let mut watch = MassWatch::default();
+        assert!((0..100).all(|_| watch.end_round(0.0, 1.0, 0.1).is_none()));
+        assert!((0..200).any(|_| watch.end_round(0.0, 1.0, 0.1).is_some()));
+    }
+
+    #[test]
     fn where_the_plan_leaves_a_node_empty_nothing_is_measured() {
         let mut watch = MassWatch::default();
-        assert!((0..100).all(|_| watch.end_round(0.0, 0.0).is_none()));
+        assert!((0..100).all(|_| watch.end_round(0.0, 0.0, 1.0).is_none()));
         assert_eq!(watch.share(), 1.0);
     }
 }

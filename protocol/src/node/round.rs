@@ -20,6 +20,9 @@ pub(super) struct RoundTally {
     absorbed: u32,
     apart: f64,
     own: f64,
+    /// The weight w at the first split, and w* there. Later it depends on the policy whether what was given away has been
+    /// made up for yet.
+    held: Option<(f64, f64)>,
 }
 
 impl Node {
@@ -127,6 +130,8 @@ impl Node {
             return false;
         }
         self.end_wait(wait, full);
+        let usual = self.config.schedule.stationary_weight(self.config.id, self.step);
+        self.tally.held.get_or_insert((self.push_sum.mass().to_f64(), usual));
         self.split();
         self.commit_if_due();
         self.phase = Phase::AwaitingParcels(self.new_wait());
@@ -216,6 +221,9 @@ impl Node {
         if self.now < wait.deadline && (!missing.is_empty() || self.has_nothing_to_go_on()) {
             return false;
         }
+        if self.now < self.pace_of_the_others().min(wait.deadline) {
+            return false;
+        }
         if missing.is_empty() && self.now >= wait.deadline {
             self.clock.discount(self.now.since(wait.since));
         }
@@ -303,11 +311,15 @@ impl Node {
     }
 
     fn finish_round(&mut self) {
+        let fraction = self.clock.fraction_of_usual(self.now);
         let took = self.clock.finish(self.now);
-        let RoundTally { waited, absorbed, apart, own, .. } = self.tally;
+        let RoundTally { waited, absorbed, apart, own, held, .. } = self.tally;
         let disagreement = (apart / own).sqrt();
         let stationary_weight = self.config.schedule.stationary_weight(self.config.id, self.step);
-        let alarm = self.mass_watch.end_round(self.mass().to_f64(), stationary_weight);
+        // While a neighbour is out of reach, what it owes may just be on its way.
+        let is_whole = self.peers.values().all(|peer| peer.suspended.is_none() || peer.incoming.is_none());
+        let (held, usual) = held.filter(|_| is_whole).unwrap_or_default();
+        let alarm = self.mass_watch.end_round(held, usual, fraction);
         self.report(Event::RoundFinished(RoundReport {
             round: self.round() - 1,
             step: self.step,

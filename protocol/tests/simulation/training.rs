@@ -34,7 +34,7 @@ impl Problem {
         Self { rows, targets }
     }
 
-    fn gradient(&self, node: usize, z: &[f64]) -> [f64; DIMENSION] {
+    pub(crate) fn gradient(&self, node: usize, z: &[f64]) -> [f64; DIMENSION] {
         let mut gradient = [0.0; DIMENSION];
         for (row, target) in self.rows[node].iter().zip(&self.targets[node]) {
             let residual = row.iter().zip(z).map(|(a, z)| a * z).sum::<f64>() - target;
