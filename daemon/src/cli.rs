@@ -1,13 +1,16 @@
 //! The command line: what can be asked of `mingle`, and the words for it.
 
+mod fault_test;
 mod plan;
 mod topology;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use libp2p::Multiaddr;
+use mingle_protocol::Durability;
 
+pub(crate) use fault_test::{FaultTestArgs, Profiles, ReplayArgs};
 pub(crate) use plan::{
     DesignArgs, LayoutName, PlanBindArgs, PlanCommand, PlanCompareArgs, PlanDiffArgs, PlanDrawArgs, PlanFileArgs,
     PlanMakeArgs,
@@ -18,9 +21,10 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  done                       6    refused by the swarm, or training something else
   1  unexpected failure         7    training failed
-  2  usage error                8    integrity: a checksum, a forecast or the ledger does not hold
-  3  unreachable, port in use   10   plan diff: the plans differ
-  4  bad plan, topology or data 130  forced by a second interrupt";
+  2  usage error                8    integrity: a checksum, a forecast or the ledger does not hold,
+  3  unreachable, port in use        or a fault test failed
+  4  bad plan, topology or data 10   plan diff: the plans differ
+                                130  forced by a second interrupt";
 
 /// Serverless, peer-to-peer training along a planned directed graph.
 #[derive(Debug, Parser)]
@@ -47,6 +51,10 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Add up the weights that stopped peers have on disk: nothing lost, nothing doubled?
     Audit(AuditArgs),
+    /// Kill, cut off and set back simulated swarms, seed after seed, and add up their ledgers after every write
+    FaultTest(FaultTestArgs),
+    /// Run a recorded fault test again, to the same digest
+    Replay(ReplayArgs),
     /// Make, compare, look at, check, draw and bind plans
     #[command(subcommand)]
     Plan(PlanCommand),
@@ -95,12 +103,33 @@ pub(crate) struct RunArgs {
     /// When all rounds are done, wait this long at most for neighbours that do not answer
     #[arg(long, default_value_t = 10_000, value_name = "MS")]
     pub(crate) drain_ms: u64,
-    /// Forget that this peer took part in a run that was cut off: begin anew, with weight. For all peers, or none
+    /// Whether the weight of this peer outlives its process: on writes every step to the disk before anyone hears of it
+    #[arg(long, value_enum, default_value_t = DurabilityName::On)]
+    pub(crate) durability: DurabilityName,
+    /// Give up what this peer has kept of an earlier run and begin anew, with weight. For all peers, or none
     #[arg(long)]
     pub(crate) fresh: bool,
     /// Stop when standard input ends: for programs that start peers and must not leave one behind
     #[arg(long)]
     pub(crate) stop_with_stdin: bool,
+}
+
+/// Whether a peer keeps records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DurabilityName {
+    /// A peer that is killed goes on where it was
+    On,
+    /// A peer that is killed loses the weight it held
+    Off,
+}
+
+impl From<DurabilityName> for Durability {
+    fn from(name: DurabilityName) -> Self {
+        match name {
+            DurabilityName::On => Self::On,
+            DurabilityName::Off => Self::Off,
+        }
+    }
 }
 
 /// Arguments of `audit`.
@@ -194,6 +223,12 @@ pub(crate) struct DemoArgs {
     /// Kill a peer's process (SIGKILL) when it reaches a round; may be given more than once
     #[arg(long, value_name = "PEER@ROUND")]
     pub(crate) kill: Vec<String>,
+    /// Start a killed peer again at once: it goes on from its records, with the weight it had
+    #[arg(long, requires = "kill")]
+    pub(crate) restart: bool,
+    /// Whether peers keep their weight on disk; in the end the disks are audited [default: on with --restart, else off]
+    #[arg(long, value_enum, value_name = "ON|OFF")]
+    pub(crate) durability: Option<DurabilityName>,
     /// Where to compute: cpu, ndarray or wgpu
     #[arg(long, default_value = "cpu")]
     pub(crate) device: String,

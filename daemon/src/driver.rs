@@ -1,13 +1,16 @@
 //! The event loop around one node: the only clock, and the only place where the node's effects become deeds.
 
+mod words;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use libp2p::PeerId;
 use mingle_models::Evaluation;
+use mingle_protocol::record::Recovered;
 use mingle_protocol::{
-    Effect, Event as NodeEvent, Fault, Hello, Identity, Input, LinkState, Message, Node, NodeConfig, NodeId,
-    RoundReport, Suspension, Time,
+    Durability, Effect, Event as NodeEvent, Fault, Hello, Identity, Input, LinkState, Message, Node, NodeConfig,
+    NodeId, RoundReport, Time,
 };
 use tokio::sync::mpsc;
 
@@ -17,9 +20,11 @@ use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::links::{LinkChange, Links};
 use crate::objections::{Objection, Objections};
+use crate::records::{Ending, RecordWriter, Written};
 use crate::signals::StopRequests;
 use crate::trainer::{Answer, TrainingThread};
 use crate::transport::NetworkEvent;
+use words::{in_words, warning};
 
 /// While neighbours are missing, the user hears so this often.
 const WAITING_NOTICE: Duration = Duration::from_secs(5);
@@ -35,6 +40,8 @@ pub(crate) struct Sources {
     pub(crate) edges: mpsc::Receiver<EdgeEvent>,
     pub(crate) network: mpsc::Receiver<NetworkEvent>,
     pub(crate) answers: mpsc::Receiver<Answer>,
+    /// `None` without records.
+    pub(crate) written: Option<mpsc::Receiver<Written>>,
     pub(crate) stop: StopRequests,
 }
 
@@ -48,6 +55,8 @@ pub(crate) struct Finished {
     pub(crate) rounds: u64,
     /// Bytes written to all links.
     pub(crate) sent_bytes: u64,
+    /// How the run ended, for a later start; `None` where the records are still needed.
+    pub(crate) ending: Option<Ending>,
 }
 
 /// What a driver is built from.
@@ -59,6 +68,8 @@ pub(crate) struct DriverParts<'a> {
     pub(crate) home: &'a Home,
     pub(crate) links: Links,
     pub(crate) training: TrainingThread,
+    /// `None` without records.
+    pub(crate) records: Option<RecordWriter>,
     pub(crate) log: &'a mut EventLog,
     pub(crate) evaluate_every: u64,
     pub(crate) peers: BTreeMap<NodeId, PeerId>,
@@ -82,16 +93,25 @@ pub(crate) struct Driver<'a> {
     joined: bool,
     stopping: bool,
     drained: bool,
+    /// Neighbours did not answer at the end, and may still need this peer.
+    gave_up: bool,
+    /// The number of the last record that the node asked for.
+    last_record: u64,
 }
 
 impl<'a> Driver<'a> {
-    /// A driver that has not begun.
-    pub(crate) fn new(parts: DriverParts<'a>) -> Outcome<Self> {
-        let node = build(&parts.config)?;
+    /// A driver that has not begun; its node goes on from what was recovered, if anything was.
+    pub(crate) fn new(parts: DriverParts<'a>, recovered: Option<Recovered>) -> Outcome<Self> {
+        let last_record = recovered.as_ref().map_or(0, |recovered| recovered.record.books.number);
+        let node = match recovered {
+            None => build(&parts.config)?,
+            Some(Recovered { record, payloads, .. }) => Node::resume(parts.config.clone(), record, &payloads)
+                .or_fail(Kind::Refused, "this peer cannot go on from its records")?,
+        };
         Ok(Self {
             parts,
+            rounds: node.round(),
             node,
-            rounds: 0,
             train_loss: None,
             evaluating: None,
             final_evaluation: None,
@@ -101,6 +121,8 @@ impl<'a> Driver<'a> {
             joined: false,
             stopping: false,
             drained: false,
+            gave_up: false,
+            last_record,
         })
     }
 
@@ -118,6 +140,7 @@ impl<'a> Driver<'a> {
                 Some(event) = sources.edges.recv() => self.on_edge(event)?,
                 Some(event) = sources.network.recv() => self.on_network(&event),
                 answer = sources.answers.recv() => self.on_answer(alive(answer)?)?,
+                written = next_written(&mut sources.written) => self.on_written(written?)?,
                 () = sleep_until(self.wake_at()) => self.feed(Input::Tick)?,
                 reason = sources.stop.next() => self.on_stop(reason)?,
                 _ = notice.tick() => self.notice_waiting(),
@@ -125,9 +148,9 @@ impl<'a> Driver<'a> {
         }
         self.linger(sources).await?;
         let evaluation = self.evaluate_final(sources).await?;
-        self.close_books()?;
+        let ending = self.close_books(sources)?;
         let sent_bytes = self.parts.links.sent_bytes();
-        Ok(Finished { node: self.node, evaluation, rounds: self.rounds, sent_bytes })
+        Ok(Finished { node: self.node, evaluation, rounds: self.rounds, sent_bytes, ending })
     }
 
     /// Closes this peer's own streams and answers the others until they have closed theirs.
@@ -140,6 +163,7 @@ impl<'a> Driver<'a> {
             tokio::select! {
                 () = &mut outgoing, if !written => written = true,
                 Some(event) = sources.edges.recv() => self.on_edge(event)?,
+                written = next_written(&mut sources.written) => self.on_written(written?)?,
                 () = sleep_until(self.wake_at()) => self.feed(Input::Tick)?,
                 _ = sources.stop.next() => break,
                 () = tokio::time::sleep_until(until.into()) => break,
@@ -174,8 +198,16 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// The run is over in good order: the next start in this home begins anew, unless its neighbours remember better.
-    fn close_books(&self) -> Outcome {
+    /// The process ends in good order. Without records the next one in this home begins anew, unless its neighbours
+    /// remember better. With records it goes on from them, or has nothing left to do.
+    fn close_books(&mut self, sources: &mut Sources) -> Outcome<Option<Ending>> {
+        // When the writer is dropped, the last records are on the disk, or it has said why not.
+        let keeps_records = self.parts.records.take().is_some();
+        while let Some(written) = sources.written.as_mut().and_then(|written| written.try_recv().ok()) {
+            if let Written::Failed(failure) = written {
+                return Err(failure);
+            }
+        }
         self.parts.home.forget_incarnations(&self.parts.plan_hash)?;
         let ledger = self.node.ledger();
         let never_held = ledger.initial.units() == 0 && ledger.incoming.values().all(|link| link.applied_in_all() == 0);
@@ -184,9 +216,11 @@ impl<'a> Driver<'a> {
                 Kind::Training,
                 "this peer was restarted without weight, and no neighbour sent it any: nothing was trained",
             )
-            .hint("if all peers were restarted, start them again: they begin anew"));
+            .hint("if all peers were restarted, start them again with --fresh: they begin anew"));
         }
-        Ok(())
+        // A peer that caught up with the others at the end has not been in every round.
+        let is_over = keeps_records && !self.gave_up && self.node.round() >= self.parts.config.rounds;
+        Ok(is_over.then(|| Ending::new(self.last_record, self.node.round())))
     }
 
     /// Hands one input to the node and carries out what it wants, in its order; what follows from that comes after.
@@ -210,6 +244,12 @@ impl<'a> Driver<'a> {
                 }
             }
             Effect::Train { round, from, local_steps } => self.parts.training.train(round, from, local_steps)?,
+            Effect::Persist(record) => {
+                self.last_record = record.books.number;
+                if let Some(records) = &self.parts.records {
+                    records.write(record)?;
+                }
+            }
             Effect::Report(event) => self.on_node_event(event)?,
             Effect::Drained => self.drained = true,
         }
@@ -254,6 +294,10 @@ impl<'a> Driver<'a> {
     /// The incarnation that this process must take, where a neighbour remembers another process of this peer that took
     /// part. Only before this process has: afterwards the other one is the newcomer.
     fn later_life(&self, hello: &Hello) -> Option<u64> {
+        if self.parts.config.durability == Durability::On {
+            // A node with records finds out by itself, and says so.
+            return None;
+        }
         let mine = self.parts.config.identity;
         let seen =
             hello.seen.filter(|seen| seen.boot_nonce != mine.boot_nonce && seen.incarnation >= mine.incarnation)?;
@@ -297,8 +341,10 @@ impl<'a> Driver<'a> {
 
     fn on_answer(&mut self, answer: Answer) -> Outcome {
         match answer {
-            Answer::Trained { round, delta, loss } => {
+            Answer::Trained { round, delta, loss, position } => {
                 self.train_loss = Some(loss);
+                // The record that has the steps in its model also says which batches they took.
+                self.node.set_host_state(position.encode());
                 self.feed(Input::Trained { round, delta })
             }
             Answer::Evaluated { round: FINAL, evaluation } => {
@@ -313,6 +359,21 @@ impl<'a> Driver<'a> {
             }
             Answer::Failed(failure) => Err(failure),
         }
+    }
+
+    fn on_written(&mut self, written: Written) -> Outcome {
+        match written {
+            Written::Record { number } => self.feed(Input::Persisted { number })?,
+            Written::DiskFull { message } => self.parts.log.tell(Event::Warning {
+                message: format!("the disk is full: {message}; this peer goes on when there is room"),
+            }),
+            Written::RoomAgain => self
+                .parts
+                .log
+                .tell(Event::Warning { message: "there is room on the disk again: this peer goes on".to_owned() }),
+            Written::Failed(failure) => return Err(failure),
+        }
+        Ok(())
     }
 
     fn tell_evaluation(&mut self, report: &RoundReport, evaluation: &Evaluation) {
@@ -330,9 +391,11 @@ impl<'a> Driver<'a> {
     fn on_node_event(&mut self, event: NodeEvent) -> Outcome {
         match event {
             NodeEvent::Started { .. } => {
-                // On disk before the first weight moves: a crash from here on must not begin with weight again.
-                let incarnation = self.parts.config.identity.incarnation;
-                self.parts.home.spend_incarnation(&self.parts.plan_hash, incarnation)?;
+                if self.parts.config.durability == Durability::Off {
+                    // On disk before the first weight moves: a crash from here on must not begin with weight again.
+                    let incarnation = self.parts.config.identity.incarnation;
+                    self.parts.home.spend_incarnation(&self.parts.plan_hash, incarnation)?;
+                }
                 self.joined = true;
                 self.parts.log.tell(Event::Joined { neighbours: self.parts.links.up().len() });
             }
@@ -342,13 +405,19 @@ impl<'a> Driver<'a> {
             NodeEvent::NeighbourSuspended { peer, reason } if self.rounds < self.parts.config.rounds => {
                 self.parts.log.tell(Event::Suspended { node: peer.index(), reason: in_words(reason).to_owned() });
             }
+            NodeEvent::SetBack { incarnation, discarded } => {
+                self.parts.log.tell(Event::SetBack { incarnation, discarded_units: discarded.units() });
+            }
             NodeEvent::NeighbourBack { peer } => self.parts.log.tell(Event::Resumed { node: peer.index() }),
             // The local steps of a round that a request to stop has ended.
             NodeEvent::Ignored { fault: Fault::UnexpectedTraining, .. } if self.stopping => {}
-            other => match warning(&other) {
-                Some(message) => self.warn(message),
-                None => tracing::debug!(?other, "node"),
-            },
+            other => {
+                self.gave_up |= matches!(other, NodeEvent::DrainGaveUp { .. });
+                match warning(&other) {
+                    Some(message) => self.warn(message),
+                    None => tracing::debug!(?other, "node"),
+                }
+            }
         }
         Ok(())
     }
@@ -367,14 +436,15 @@ impl<'a> Driver<'a> {
 
     fn on_stop(&mut self, reason: &str) -> Outcome {
         if self.stopping {
-            return Err(Failure::new(
-                Kind::Forced,
-                format!(
-                    "stopped at once, after round {}: this peer's weight {} is lost to the swarm",
-                    self.rounds,
-                    self.node.mass()
-                ),
-            ));
+            let mass = self.node.mass();
+            let consequence = match self.parts.config.durability {
+                Durability::On => {
+                    format!("this peer keeps its weight {mass} on disk, and goes on when it is started again")
+                }
+                Durability::Off => format!("this peer's weight {mass} is lost to the swarm"),
+            };
+            let rounds = self.rounds;
+            return Err(Failure::new(Kind::Forced, format!("stopped at once, after round {rounds}: {consequence}")));
         }
         self.stopping = true;
         self.parts.log.tell(Event::Stopping { round: self.rounds, reason: reason.to_owned() });
@@ -417,6 +487,13 @@ fn alive(answer: Option<Answer>) -> Outcome<Answer> {
     answer.ok_or_else(|| Failure::new(Kind::Training, "the training thread has stopped; the log says why"))
 }
 
+/// The next word of the thread that writes records; never, without one.
+async fn next_written(written: &mut Option<mpsc::Receiver<Written>>) -> Outcome<Written> {
+    let Some(written) = written else { return std::future::pending().await };
+    let next = written.recv().await;
+    next.ok_or_else(|| Failure::new(Kind::Unexpected, "the thread that writes records has stopped"))
+}
+
 fn link_input(peer: NodeId, change: LinkChange) -> Option<Input> {
     match change {
         LinkChange::None => None,
@@ -430,35 +507,6 @@ fn link_state(message: &Message) -> Option<&LinkState> {
         Message::Hello(hello) => Some(&hello.link),
         Message::Ack(ack) => Some(&ack.link),
         _ => None,
-    }
-}
-
-/// What a person should hear of a node's event.
-fn warning(event: &NodeEvent) -> Option<String> {
-    match event {
-        NodeEvent::MassWrittenOff { peer, mass, parcels } => {
-            Some(format!("node {peer} restarted without its state: {parcels} parcels with weight {mass} are given up"))
-        }
-        NodeEvent::DrainGaveUp { undelivered } => {
-            let list: Vec<String> = undelivered.iter().map(|(peer, mass)| format!("{mass} to node {peer}")).collect();
-            Some(format!("neighbours did not answer at the end; weight under way: {}", list.join(", ")))
-        }
-        NodeEvent::DeltaSkipped { round, reason } => {
-            Some(format!("the local steps of round {round} were not taken: {reason:?}"))
-        }
-        NodeEvent::Ignored { peer, fault } => Some(format!("a message of node {peer} was ignored: {fault:?}")),
-        NodeEvent::OwnRatioUnusable { step } => {
-            Some(format!("the model is no longer finite at step {step}: nothing more is sent; lower the learning rate"))
-        }
-        _ => None,
-    }
-}
-
-fn in_words(reason: Suspension) -> &'static str {
-    match reason {
-        Suspension::Late => "it let a deadline pass",
-        Suspension::Silent => "it has said nothing for three heartbeats",
-        Suspension::LinkDown => "its link is down",
     }
 }
 

@@ -115,10 +115,31 @@ pub(crate) enum Event {
         /// The neighbour.
         node: usize,
     },
-    /// A restarted peer of this swarm begins with no mass of its own.
+    /// A restarted peer without records begins with no mass of its own.
     Rejoining {
         /// Which life of the peer this is.
         incarnation: u64,
+    },
+    /// A peer that was killed or stopped goes on where its records say it was.
+    Recovered {
+        /// The round it is in.
+        round: u64,
+        /// Its push-sum weight, in units of 2^-40.
+        weight_units: u64,
+        /// The number of the record.
+        record: u64,
+    },
+    /// Neighbours remember a later state of this peer than its records: it has given up what it held.
+    SetBack {
+        /// Which life of the peer goes on, without weight.
+        incarnation: u64,
+        /// The weight that is gone, in units of 2^-40.
+        discarded_units: u64,
+    },
+    /// The run is over, and was before this process started.
+    Finished {
+        /// Rounds done.
+        round: u64,
     },
     /// Something a person should look at.
     Warning {
@@ -184,6 +205,21 @@ impl Event {
             Self::Rejoining { incarnation } => format!(
                 "rejoining  this peer took part before and lost that state: start {incarnation} begins with w = 0 and takes the swarm's model"
             ),
+            Self::Recovered { round, weight_units, record } => format!(
+                "recovered  round {round} with weight {:.4}, from record {record}",
+                crate::units::weight(*weight_units)
+            ),
+            Self::SetBack { incarnation, discarded_units } => format!(
+                "SET BACK   neighbours have seen a later state of this peer than its records hold: they are an old copy, or \
+                 some are missing.\n           Weight {} is given up, since it may be elsewhere by now; start {incarnation} \
+                 goes on with w = 0 and takes the swarm's model",
+                crate::units::exact_weight(u128::from(*discarded_units))
+            ),
+            Self::Finished { round } => {
+                format!(
+                    "finished   this run ended before, after {round} rounds; to train anew, start all peers with --fresh"
+                )
+            }
             Self::Warning { message } => format!("warning    {message}"),
             Self::Stopping { round, reason } => format!("stopping   after round {round}: {reason}"),
             Self::Done { round, accuracy, seconds, sent_bytes, .. } => format!(

@@ -71,6 +71,11 @@ impl Home {
         self.root.join("records")
     }
 
+    /// Records that were given up, until they are removed.
+    pub(crate) fn discarded_records(&self) -> PathBuf {
+        self.root.join("records.discarded")
+    }
+
     /// Takes the home for this process.
     pub(crate) fn lock(&self) -> Outcome<HomeLock> {
         let path = self.root.join("lock");

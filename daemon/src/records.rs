@@ -3,10 +3,20 @@
 //! They lie in `<home>/records/`, one slot a file (`0000.record`, `0001.record`, ...), all of one size and private to
 //! their owner. What is in them, and which may be overwritten, is said in `mingle_protocol::record`; here they become
 //! files.
+//!
+//! ```text
+//!   a start    Past::find:    nothing, a run to go on with, or one that is finished
+//!   a run      RecordWriter:  a thread that brings one record after the other to the disk
+//!   the end    Ending:        says that the run needs this peer no more; the records stay, for an audit
+//! ```
 
+mod ending;
 mod folder;
-// The run loop does not commit its state yet; `expect` makes the compiler say so when it does.
-#[cfg_attr(not(test), expect(dead_code, reason = "the run loop does not write records yet"))]
+mod past;
 mod store;
+mod writer;
 
+pub(crate) use ending::Ending;
 pub(crate) use folder::{Contents, RecordFolder};
+pub(crate) use past::{Past, discard};
+pub(crate) use writer::{RecordWriter, Written};

@@ -7,12 +7,34 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use mingle_models::{Evaluation, Evaluator, Samples, Trainer};
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 
 /// Jobs that wait for the thread: a round's training and an evaluation, never more.
 const JOB_QUEUE: usize = 4;
+
+/// Where a peer's training stands: what its records keep for it, beside the model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TrainingPosition {
+    /// Local steps taken, each with the batch that its number says. Momentum is not kept: it starts from rest.
+    pub(crate) local_steps: u64,
+}
+
+impl TrainingPosition {
+    /// As bytes for a record.
+    pub(crate) fn encode(self) -> Vec<u8> {
+        // A number always has an encoding.
+        postcard::to_stdvec(&self).unwrap_or_default()
+    }
+
+    /// From the bytes of a record. Those of a peer that has not trained yet are empty; any that cannot be read say
+    /// nothing about the model or the mass, so the batches begin anew.
+    pub(crate) fn decode(bytes: &[u8]) -> Self {
+        postcard::from_bytes(bytes).unwrap_or_default()
+    }
+}
 
 /// Work for the training thread.
 enum Job {
@@ -31,6 +53,8 @@ pub(crate) enum Answer {
         delta: Vec<f32>,
         /// Mean loss over the steps, in nats.
         loss: f64,
+        /// Where the training stands now.
+        position: TrainingPosition,
     },
     /// A model was evaluated.
     Evaluated {
@@ -107,7 +131,8 @@ impl Worker {
             .trainer
             .train(from, local_steps)
             .or_fail(Kind::Training, format!("training in round {round} failed"))?;
-        Ok(Answer::Trained { round, delta: outcome.delta, loss: f64::from(outcome.mean_loss) })
+        let position = TrainingPosition { local_steps: self.trainer.step() };
+        Ok(Answer::Trained { round, delta: outcome.delta, loss: f64::from(outcome.mean_loss), position })
     }
 
     fn evaluate(&mut self, round: u64, parameters: &[f32]) -> Outcome<Answer> {
@@ -116,5 +141,20 @@ impl Worker {
             .evaluate(parameters, &self.test)
             .or_fail(Kind::Training, format!("evaluation after round {round} failed"))?;
         Ok(Answer::Evaluated { round, evaluation })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_survives_a_record_and_one_that_cannot_be_read_is_the_beginning() {
+        for local_steps in [0, 1, 300, u64::MAX] {
+            let position = TrainingPosition { local_steps };
+            assert_eq!(TrainingPosition::decode(&position.encode()), position);
+        }
+        assert_eq!(TrainingPosition::decode(&[]), TrainingPosition::default());
+        assert_eq!(TrainingPosition::decode(&[0xff; 3]), TrainingPosition::default());
     }
 }

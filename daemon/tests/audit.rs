@@ -48,6 +48,7 @@ impl Swarm {
                 neighbours: BTreeMap::new(),
                 incoming: BTreeMap::new(),
                 outgoing: BTreeMap::new(),
+                left: Vec::new(),
                 host: Vec::new(),
             },
         };

@@ -82,6 +82,31 @@ fn the_books_of_the_survivors_tell_what_a_killed_peer_took_with_it() {
 }
 
 #[test]
+fn a_killed_peer_that_is_started_again_brings_its_weight_back_and_the_disks_agree_to_the_unit() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("demo");
+    let report = demo(&root, &["--peers", "4", "--rounds", "60", "--kill", "1@15", "--restart", "--no-comparison"]);
+    assert_eq!(report["killed"], serde_json::json!([1]));
+    let disks = &report["disks"];
+    assert_eq!((&disks["verdict"], disks["sum_units"].as_u64()), (&Value::from("exact"), Some(4 * ONE)), "{disks:#}");
+    assert_eq!(report["audit"]["absent"], serde_json::json!([]));
+    assert_eq!(report["audit"]["written_off"], 0);
+    assert!(root.join("peers/1/model.safetensors").exists());
+    let audit = run(&["audit", text(&root)]);
+    assert!(audit.status.success() && stdout(&audit).contains("exactly 4 = 4 held"), "{}", stdout(&audit));
+}
+
+#[test]
+fn a_peer_that_stays_dead_leaves_its_weight_on_its_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("demo");
+    let kill = ["--peers", "4", "--rounds", "30", "--kill", "1@10", "--durability", "on", "--no-comparison"];
+    let report = demo(&root, &kill);
+    let disks = &report["disks"];
+    assert_eq!((&disks["verdict"], disks["sum_units"].as_u64()), (&Value::from("exact"), Some(4 * ONE)), "{disks:#}");
+}
+
+#[test]
 fn a_demo_that_cannot_run_says_why_and_writes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("demo");
@@ -93,6 +118,7 @@ fn a_demo_that_cannot_run_says_why_and_writes_nothing() {
     };
     fails(&["--peers", "1"], &["--peers 1"]);
     fails(&["--kill", "9@3"], &["9@3"]);
+    fails(&["--kill", "1@3", "--restart", "--durability", "off"], &["--restart", "--durability off"]);
     fails(&["--data", "idx:no/such/folder"], &["no/such/folder"]);
     fails(&["--model", "transformer"], &["transformer", "softmax"]);
     fails(&["--rounds", "0"], &["--rounds 0"]);

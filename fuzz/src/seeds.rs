@@ -111,6 +111,7 @@ fn books(number: u64, outgoing: BTreeMap<NodeId, OutBooks>) -> Books {
         neighbours: BTreeMap::new(),
         incoming: BTreeMap::new(),
         outgoing,
+        left: Vec::new(),
         host: b"cursor".to_vec(),
     }
 }

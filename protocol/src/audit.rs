@@ -151,7 +151,8 @@ impl AuditReport {
 
     fn check_own_books(&mut self, id: NodeId, ledger: &LedgerSummary) {
         let applied: u128 = ledger.incoming.values().map(InLinkLedger::applied_in_all).sum();
-        let sent: u128 = ledger.outgoing.values().map(|link| link.sent_total).sum();
+        let sent: u128 =
+            ledger.outgoing.values().map(|link| link.sent_total - link.returned.min(link.sent_total)).sum();
         let booked = signed(u128::from(ledger.initial.units()) + applied) - signed(sent);
         let holds = i128::from(ledger.mass.units());
         if holds != booked {
@@ -167,8 +168,8 @@ impl AuditReport {
         link: &OutLinkLedger,
         receiver: Option<&LedgerSummary>,
     ) {
-        let outbox = link.outstanding_after(0);
-        let accounted = link.acked_total + link.acked_by_earlier_lives + outbox + link.written_off;
+        let outbox = link.outstanding();
+        let accounted = link.acked_total + link.acked_by_earlier_lives + outbox + link.written_off + link.returned;
         if accounted != link.sent_total {
             self.disputes.push(EdgeDispute::Sender { from, to, sent: link.sent_total, accounted });
         }
@@ -180,7 +181,7 @@ impl AuditReport {
         let nothing = InLinkLedger::default();
         let other_end = receiver.incoming.get(&from).unwrap_or(&nothing);
         let other_end = if other_end.sender_incarnation == sender.incarnation { other_end } else { &nothing };
-        let under_way = link.outstanding_after(other_end.applied_seq);
+        let under_way = link.under_way_to(other_end);
         self.in_flight += under_way;
         let sent = link.acked_total + outbox - under_way;
         if sent != other_end.applied_total {

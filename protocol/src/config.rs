@@ -69,6 +69,9 @@ pub struct NodeConfig {
     pub codec: Codec,
     /// Whether the host keeps records.
     pub durability: Durability,
+    /// The largest norm of a ratio that this node takes from others; parcels beyond it go back to their senders. `None`
+    /// takes whatever is finite.
+    pub largest_norm: Option<f64>,
     /// How long to wait for in-neighbours.
     pub policy: WaitPolicy,
     /// A local step longer than this many times the median of the latest ones is scaled down to that; `None` takes all as
@@ -105,6 +108,7 @@ impl NodeConfig {
             identity: Identity { incarnation: 1, boot_nonce: 0 },
             codec: Codec::default(),
             durability: Durability::default(),
+            largest_norm: None,
             policy: WaitPolicy::default(),
             clip: Some(10.0),
             time_box: None,

@@ -127,6 +127,32 @@ pub enum Event {
         /// How many there were.
         parcels: usize,
     },
+    /// A neighbour has left the generation for good, by its certificate.
+    MemberLeft {
+        /// The neighbour.
+        peer: NodeId,
+    },
+    /// The node was to leave, and all its neighbours have stopped or left before it: it keeps what it holds.
+    NobodyToGiveTo {
+        /// Its mass.
+        mass: Mass,
+    },
+    /// Parcels that a neighbour did not apply, and never will, are this node's again.
+    MassReturned {
+        /// The neighbour.
+        peer: NodeId,
+        /// Their total mass.
+        mass: Mass,
+        /// How many there were.
+        parcels: usize,
+    },
+    /// A parcel was too large to be believed: its mass goes back to the sender.
+    ParcelRefused {
+        /// The sender.
+        peer: NodeId,
+        /// Its mass.
+        mass: Mass,
+    },
     /// Neighbours remember a later state of this node than it does: it was started from an old copy of its records, or
     /// without them. It goes on as a new incarnation without mass.
     SetBack {
@@ -220,6 +246,8 @@ pub enum Suspension {
     Silent,
     /// The host says the link is down; back at the first message after it is up again.
     LinkDown,
+    /// It sends parcels that cannot be believed; back when it begins a new life.
+    Refused,
 }
 
 /// Why a local step was not taken.
@@ -345,6 +373,8 @@ pub enum Fault {
     WindowExceeded,
     /// A plan that does not replace the present one, or that this node cannot follow.
     UnusablePlan,
+    /// A leave certificate that nobody can have written.
+    ImpossibleCertificate,
     /// An answer to a question that was not asked.
     UnexpectedTraining,
     /// A parcel that was here before. Only counted: networks repeat, and senders whose acknowledgement was lost.

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+use crate::link::Rejections;
 use crate::mass::Mass;
 use crate::schedule::NodeId;
 
@@ -31,10 +32,9 @@ impl LedgerSummary {
     /// Whether every total is one that a run could reach; books may come from a file or a stranger.
     pub(crate) fn is_plausible(&self) -> bool {
         let incoming = self.incoming.values().flat_map(|link| [link.applied_total, link.applied_from_earlier_lives]);
-        let outgoing = self
-            .outgoing
-            .values()
-            .flat_map(|link| [link.sent_total, link.acked_total, link.acked_by_earlier_lives, link.written_off]);
+        let outgoing = self.outgoing.values().flat_map(|link| {
+            [link.sent_total, link.acked_total, link.acked_by_earlier_lives, link.written_off, link.returned]
+        });
         incoming.chain(outgoing).all(|total| total <= LARGEST_TOTAL)
     }
 }
@@ -48,6 +48,8 @@ pub struct InLinkLedger {
     pub received_seq: u64,
     /// Parcels up to this number have been added to the node's mass.
     pub applied_seq: u64,
+    /// Except for these of the last of them, which were refused.
+    pub rejected: Rejections,
     /// Parcels that arrived and wait for their step: number and mass.
     pub queued: Vec<(u64, Mass)>,
     /// Mass applied from this life of the sender.
@@ -58,7 +60,7 @@ pub struct InLinkLedger {
 
 /// The sender's books of one link. Totals are in units of 2^-40.
 ///
-/// `sent_total` is always the sum of the two `acked` totals, the outbox and `written_off`.
+/// `sent_total` is always the sum of the two `acked` totals, the outbox, `written_off` and `returned`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutLinkLedger {
     /// The life of the receiver that `acked_total` and the outbox refer to; 0 when it was never heard.
@@ -79,6 +81,8 @@ pub struct OutLinkLedger {
     pub acked_by_earlier_lives: u128,
     /// Mass given up when a life of the receiver ended.
     pub written_off: u128,
+    /// Mass that came back: refused by the receiver, or not applied when it left.
+    pub returned: u128,
 }
 
 impl InLinkLedger {
@@ -94,8 +98,15 @@ impl InLinkLedger {
 }
 
 impl OutLinkLedger {
-    /// Mass not known to be applied beyond parcel `applied`.
-    pub fn outstanding_after(&self, applied: u64) -> u128 {
-        self.outbox.iter().filter(|(seq, _)| *seq > applied).map(|(_, mass)| u128::from(mass.units())).sum()
+    /// Mass that the sender does not know to be applied.
+    pub fn outstanding(&self) -> u128 {
+        self.outbox.iter().map(|(_, mass)| u128::from(mass.units())).sum()
+    }
+
+    /// The part of it that the receiver has not applied by its own books.
+    pub fn under_way_to(&self, receiver: &InLinkLedger) -> u128 {
+        let is_under_way =
+            |seq: u64| seq > receiver.applied_seq || receiver.rejected.contains(receiver.applied_seq, seq);
+        self.outbox.iter().filter(|(seq, _)| is_under_way(*seq)).map(|(_, mass)| u128::from(mass.units())).sum()
     }
 }

@@ -32,6 +32,8 @@ mod message;
 mod node;
 mod payload;
 mod peer;
+// Only the simulator can plant a bug; without it nobody can name one.
+#[cfg_attr(not(feature = "sim"), expect(unreachable_pub))]
 mod planted;
 mod push_sum;
 pub mod record;
@@ -48,11 +50,11 @@ pub use config::{Durability, NodeConfig, NodeError, WaitPolicy};
 pub use effect::{Effect, Event, Fault, Mismatch, RoundReport, SkippedDelta, Suspension};
 pub use input::{Input, NewGeneration, Rewiring};
 pub use ledger::{InLinkLedger, LedgerSummary, OutLinkLedger};
-pub use link::WINDOW;
+pub use link::{Rejections, WINDOW};
 pub use mass::{Mass, Share, UNITS_PER_ONE};
 pub use message::{
-    Ack, Generation, Hello, Identity, LinkState, MAX_DESCRIPTION, Message, PROTOCOL_VERSION, Parcel, ParcelHeader,
-    TaskCard,
+    Ack, Generation, Hello, Identity, LeaveCertificate, LinkEnd, LinkState, MAX_DESCRIPTION, Message, PROTOCOL_VERSION,
+    Parcel, ParcelHeader, TaskCard,
 };
 pub use node::{Node, State};
 pub use payload::{MAX_DIMENSION, MAX_MAGNITUDE, Payload, PayloadError};

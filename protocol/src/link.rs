@@ -10,9 +10,13 @@
 mod chain;
 mod inbound;
 mod outbound;
+mod rejections;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use inbound::{Acceptance, InLink};
-pub(crate) use outbound::OutLink;
+pub(crate) use outbound::{OutLink, Returned};
+pub use rejections::Rejections;
 
 /// Most parcels a sender may have outstanding on one link, and so the most a receiver ever queues.
 pub const WINDOW: usize = 4;

@@ -5,12 +5,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::link::Rejections;
 use crate::mass::Mass;
 use crate::payload::Payload;
 use crate::record::Chain;
+use crate::schedule::NodeId;
 
 /// Version of the protocol; peers that differ refuse each other.
-pub const PROTOCOL_VERSION: u16 = 2;
+pub const PROTOCOL_VERSION: u16 = 3;
 /// Longest task description in bytes.
 pub const MAX_DESCRIPTION: usize = 256;
 
@@ -23,6 +25,8 @@ pub enum Message {
     Ack(Ack),
     /// A share of mass.
     Parcel(Parcel),
+    /// Somebody has left for good. Whoever hears of it passes it on.
+    Left(LeaveCertificate),
     /// Asks for the plan with this hash, or for the current one. For hosts: a node ignores it.
     PlanGet {
         /// BLAKE3 of the plan wanted.
@@ -39,6 +43,7 @@ impl Message {
             Self::Hello(hello) => Some(hello.generation),
             Self::Ack(ack) => Some(ack.generation),
             Self::Parcel(parcel) => Some(parcel.header.generation),
+            Self::Left(certificate) => Some(certificate.generation),
             Self::PlanGet { .. } | Self::PlanData(_) => None,
         }
     }
@@ -118,6 +123,8 @@ pub struct LinkState {
     pub applied: u64,
     /// The chain of your parcels up to `applied`.
     pub applied_chain: Chain,
+    /// Which of the last of these I refused: their mass is yours again.
+    pub rejected: Rejections,
     /// My parcels to you start after this number.
     pub base: u64,
     /// My parcels up to this number are applied by your own word.
@@ -130,6 +137,45 @@ pub struct LinkState {
     pub final_seq: Option<u64>,
     /// I have stopped taking part: send me nothing more.
     pub leaving: bool,
+    /// A [digest](LeaveCertificate::digest) of all leave certificates that I have, on disk where the swarm is durable.
+    pub left: u64,
+}
+
+/// A node's last word in a generation: where its links from others ended.
+///
+/// What it had not applied goes back to the senders, exactly and without it: they may hear of it from anyone, at any time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeaveCertificate {
+    /// The ledger it left.
+    pub generation: Generation,
+    /// Who left.
+    pub leaver: NodeId,
+    /// Which life of it.
+    pub incarnation: u64,
+    /// Its links from others, ascending by sender; nothing was applied of those that are not here.
+    pub ends: Vec<LinkEnd>,
+}
+
+/// Where a link to a node that left ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkEnd {
+    /// The sender.
+    pub from: NodeId,
+    /// The life of the sender that the number refers to.
+    pub sender_incarnation: u64,
+    /// Parcels up to this number were applied.
+    pub applied: u64,
+    /// Except for these of the last of them.
+    pub rejected: Rejections,
+}
+
+impl LeaveCertificate {
+    /// Eight bytes that stand for the certificate. Those of several are combined by exclusive or.
+    pub fn digest(&self) -> u64 {
+        let bytes = postcard::to_stdvec(self).unwrap_or_default();
+        let [a, b, c, d, e, f, g, h, ..] = *blake3::hash(&bytes).as_bytes();
+        u64::from_le_bytes([a, b, c, d, e, f, g, h])
+    }
 }
 
 /// What a parcel says about itself.

@@ -9,10 +9,12 @@
 //!
 //! [`Node::handle`] dispatches an input to its handler, then lets the node advance as far as it can. The handlers live
 //! beside this file: `round` (what a step consists of), `step_guard` (what of a local step is taken), `pace` (whom it
-//! waits for), `exchange` (messages), `liveness` (links and timers), `drain`.
+//! waits for), `exchange` (messages), `liveness` (links and timers), `membership` (plans), `departure`, `drain`, `commit`
+//! (records).
 
 mod appetite;
 mod commit;
+mod departure;
 mod drain;
 mod exchange;
 mod liveness;
@@ -41,6 +43,7 @@ use crate::schedule::NodeId;
 use crate::time::Time;
 use appetite::Appetite;
 use commit::Commits;
+use departure::Departures;
 use mass_watch::MassWatch;
 use membership::Asked;
 use refusals::Refusals;
@@ -110,6 +113,7 @@ pub struct Node {
     asked: Option<Asked>,
     /// It gives all its mass away before it ends.
     quitting: bool,
+    departures: Departures,
     now: Time,
     effects: Vec<Effect>,
 }
@@ -181,6 +185,7 @@ impl Node {
             plan_version: 0,
             asked: None,
             quitting: false,
+            departures: Departures::default(),
             now: Time::default(),
             effects: Vec::new(),
             config,
@@ -293,7 +298,7 @@ impl Node {
 
     /// Neighbours that have not yet been greeted and greeted back, ascending.
     pub fn missing_neighbours(&self) -> Vec<NodeId> {
-        self.peers.values().filter(|peer| !peer.mutual).map(|peer| peer.id).collect()
+        self.peers.values().filter(|peer| !peer.mutual && !peer.left).map(|peer| peer.id).collect()
     }
 
     /// Neighbours that are suspended now, with the reason, ascending.

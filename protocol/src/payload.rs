@@ -114,6 +114,17 @@ impl Payload {
         Cow::Owned(values)
     }
 
+    /// The Euclidean norm of the coordinates; infinite where the square of one does not fit f32.
+    ///
+    /// ```
+    /// # use mingle_protocol::Payload;
+    /// assert_eq!(Payload::new(&[3.0, -4.0])?.norm(), 5.0);
+    /// # Ok::<(), mingle_protocol::PayloadError>(())
+    /// ```
+    pub fn norm(&self) -> f64 {
+        codec::square_of(self.codec, &self.bytes).sqrt()
+    }
+
     /// The coordinates as they travel.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes

@@ -15,6 +15,8 @@ pub(crate) struct Peer {
     pub(crate) link_up: bool,
     pub(crate) suspended: Option<Suspension>,
     pub(crate) heard_at: Time,
+    /// It has spoken on the link that is up now; before that came the last words of a process that may be gone.
+    pub(crate) heard_since_up: bool,
     pub(crate) sent_at: Time,
     /// It has shown that it knows our present identity, so it accepts our parcels.
     pub(crate) mutual: bool,
@@ -24,6 +26,14 @@ pub(crate) struct Peer {
     pub(crate) passed: u64,
     /// It has stopped taking part.
     pub(crate) leaving: bool,
+    /// It has left the generation for good, by its certificate.
+    pub(crate) left: bool,
+    /// The certificates it has, by its own word.
+    pub(crate) known_left: Option<u64>,
+    /// When it was last sent ours.
+    pub(crate) told_left_at: Option<Time>,
+    /// Parcels of this life of it that were refused.
+    pub(crate) refusals: u32,
     pub(crate) ack_owed: bool,
     pub(crate) refused: Option<Mismatch>,
     pub(crate) outgoing: Option<OutLink>,
@@ -38,11 +48,16 @@ impl Peer {
             link_up: false,
             suspended: None,
             heard_at: Time::default(),
+            heard_since_up: false,
             sent_at: Time::default(),
             mutual: false,
             told: false,
             passed: 0,
             leaving: false,
+            left: false,
+            known_left: None,
+            told_left_at: None,
+            refusals: 0,
             ack_owed: false,
             refused: None,
             outgoing: None,
@@ -52,7 +67,7 @@ impl Peer {
 
     /// Whether it is known, reachable and keeping up.
     pub(crate) fn is_active(&self) -> bool {
-        self.link_up && self.mutual && self.suspended.is_none()
+        self.link_up && self.mutual && self.suspended.is_none() && !self.left
     }
 
     pub(crate) fn incarnation(&self) -> u64 {
@@ -64,12 +79,11 @@ impl Peer {
         self.is_active() && self.outgoing.as_ref().is_some_and(|link| link.is_open() && link.has_room())
     }
 
-    /// Where the links with it stand, for a Hello or an Ack.
-    pub(crate) fn link_state(&self, passed: u64, leaving: bool) -> LinkState {
-        let mut state = LinkState { passed, leaving, ..LinkState::default() };
+    /// Where the links with it stand, for a Hello or an Ack, added to what the node says to everyone.
+    pub(crate) fn link_state(&self, own: LinkState) -> LinkState {
+        let mut state = own;
         if let Some(link) = &self.incoming {
-            state.received = link.received();
-            (state.applied, state.applied_chain) = link.confirmed();
+            link.state_confirmed(&mut state);
         }
         if let Some(link) = &self.outgoing {
             state.base = link.base();
@@ -91,14 +105,10 @@ impl Peer {
         self.incoming.as_ref().is_none_or(InLink::is_complete)
     }
 
-    /// Whether it has repeated our word that all it ever sent is applied.
-    pub(crate) fn knows_all_is_applied(&self) -> bool {
-        self.incoming.as_ref().is_none_or(InLink::is_known_whole)
-    }
-
     /// Whether everything between us is settled and both links are closed.
     pub(crate) fn is_drained(&self) -> bool {
-        self.outgoing.as_ref().is_none_or(|link| !link.is_open() && link.is_settled())
-            && self.incoming.as_ref().is_none_or(InLink::is_confirmed_whole)
+        self.left
+            || self.outgoing.as_ref().is_none_or(|link| !link.is_open() && link.is_settled())
+                && self.incoming.as_ref().is_none_or(InLink::is_confirmed_whole)
     }
 }

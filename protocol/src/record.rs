@@ -22,8 +22,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::{InLinkLedger, LedgerSummary, OutLinkLedger};
+use crate::link::Rejections;
 use crate::mass::Mass;
-use crate::message::{Generation, Identity};
+use crate::message::{Generation, Identity, LeaveCertificate};
 use crate::payload::Payload;
 use crate::schedule::NodeId;
 
@@ -75,6 +76,8 @@ pub struct Books {
     pub incoming: BTreeMap<NodeId, InBooks>,
     /// Links to others, by receiver.
     pub outgoing: BTreeMap<NodeId, OutBooks>,
+    /// Who has left the generation, ascending by leaver; the node itself among them if it has.
+    pub left: Vec<LeaveCertificate>,
     /// What the host wants to find again; the protocol does not look inside.
     pub host: Vec<u8>,
 }
@@ -92,6 +95,8 @@ pub struct InBooks {
     pub base: u64,
     /// Parcels up to this number are part of (x, w).
     pub applied: u64,
+    /// Except for these of the last of them, which were refused.
+    pub rejected: Rejections,
     /// The chain at `applied`.
     pub chain: Chain,
     /// The step of the last of them.
@@ -125,6 +130,8 @@ pub struct OutBooks {
     pub acked_by_earlier_lives: u128,
     /// Mass given up when a life of the receiver ended, in units.
     pub written_off: u128,
+    /// Mass that came back, in units.
+    pub returned: u128,
 }
 
 /// A parcel that the receiver has not confirmed.
@@ -166,6 +173,7 @@ impl InBooks {
             sender_incarnation: self.sender_incarnation,
             received_seq: self.applied,
             applied_seq: self.applied,
+            rejected: self.rejected,
             queued: Vec::new(),
             applied_total: self.applied_total,
             applied_from_earlier_lives: self.applied_from_earlier_lives,
@@ -185,6 +193,7 @@ impl OutBooks {
             acked_total: self.acked_total,
             acked_by_earlier_lives: self.acked_by_earlier_lives,
             written_off: self.written_off,
+            returned: self.returned,
         }
     }
 }

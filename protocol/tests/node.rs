@@ -243,10 +243,9 @@ fn an_acknowledgement_of_parcels_never_sent_is_refused() {
 #[test]
 fn a_hello_that_does_not_fit_is_refused_once_with_the_difference() {
     type Change = fn(&mut Hello);
-    let cases: [(Change, &str); 4] = [
+    let cases: [(Change, &str); 3] = [
         (|hello| hello.version = 9, "protocol version 9"),
         (|hello| hello.generation.plan_hash = [9; 32], "another plan"),
-        (|hello| hello.generation.counter = 4, "generation 4"),
         (|hello| hello.task = TaskCard { hash: [9; 32], description: "letters".into() }, "trains \"letters\""),
     ];
     for (change, words) in cases {
@@ -261,6 +260,30 @@ fn a_hello_that_does_not_fit_is_refused_once_with_the_difference() {
         assert_eq!(node.handle(AT, from_peer(Message::Hello(hello))), [], "once is enough");
         assert_eq!(node.missing_neighbours(), [PEER]);
     }
+}
+
+#[test]
+fn a_newer_generation_is_asked_for_and_an_older_one_is_told() {
+    let hello_of = |counter| {
+        let Message::Hello(mut hello) = hello_from_peer(1, 101) else { unreachable!() };
+        hello.generation.counter = counter;
+        from_peer(Message::Hello(hello))
+    };
+    let mut config = config(ME, 0);
+    config.generation.counter = 3;
+    let ours = config.generation;
+    let mut node = Node::new(config).unwrap();
+    node.handle(AT, Input::Start);
+    node.handle(AT, Input::LinkUp { peer: PEER });
+    let newer = Generation { counter: 4, ..ours };
+    let asked = [Event::NewerPlan { peer: PEER, generation: newer, version: 0 }];
+    assert_eq!(reports(&node.handle(AT, hello_of(4))), asked);
+    assert_eq!(node.handle(AT, hello_of(4)), [], "once in a heartbeat is enough");
+    let later = AT + node.config().heartbeat;
+    assert_eq!(reports(&node.handle(later, hello_of(4))), asked, "the host may have failed to fetch it");
+    let told = messages(&node.handle(later, hello_of(2)));
+    assert!(matches!(&told[..], [Message::Ack(ack)] if ack.generation == ours), "{told:?}");
+    assert_eq!(node.mass(), Mass::ONE);
 }
 
 #[test]

@@ -25,16 +25,18 @@ fn identities() -> impl Strategy<Value = Identity> {
 }
 
 fn link_states() -> impl Strategy<Value = LinkState> {
-    (any::<[u64; 7]>(), any::<Option<u64>>(), any::<bool>()).prop_map(|(n, final_seq, leaving)| LinkState {
+    (any::<[u64; 8]>(), any::<Option<u64>>(), any::<bool>()).prop_map(|(n, final_seq, leaving)| LinkState {
         received: n[0],
         applied: n[1],
         applied_chain: Chain([n[5] as u8; 32]),
+        rejected: Rejections::default(),
         base: n[2],
         acked: n[6],
         next_seq: n[3],
         passed: n[4],
         final_seq,
         leaving,
+        left: n[7],
     })
 }
 
@@ -76,6 +78,21 @@ fn parcels(dimension: usize) -> impl Strategy<Value = Message> {
     })
 }
 
+fn certificates() -> impl Strategy<Value = Message> {
+    let ends = prop::collection::vec(any::<(u32, u64, u64)>(), 0..40).prop_map(|ends| {
+        let end = |(from, sender_incarnation, applied)| LinkEnd {
+            from: NodeId(from),
+            sender_incarnation,
+            applied,
+            rejected: Rejections::default(),
+        };
+        ends.into_iter().map(end).collect()
+    });
+    (generations(), any::<(u32, u64)>(), ends).prop_map(|(generation, (leaver, incarnation), ends)| {
+        Message::Left(LeaveCertificate { generation, leaver: NodeId(leaver), incarnation, ends })
+    })
+}
+
 fn messages() -> impl Strategy<Value = Message> {
     let acks = (generations(), any::<u64>(), identities(), identities(), link_states()).prop_map(
         |(generation, plan_version, identity, seen, link)| {
@@ -84,7 +101,7 @@ fn messages() -> impl Strategy<Value = Message> {
     );
     let plan_gets = any::<Option<[u8; 32]>>().prop_map(|hash| Message::PlanGet { hash });
     let plans = prop::collection::vec(any::<u8>(), 1..3_000).prop_map(Message::PlanData);
-    prop_oneof![hellos(), acks, parcels(DIMENSION), plan_gets, plans]
+    prop_oneof![hellos(), acks, parcels(DIMENSION), certificates(), plan_gets, plans]
 }
 
 proptest! {

@@ -7,21 +7,22 @@ mod ledger;
 mod peers;
 mod report;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
+
+use mingle_planner::Plan;
 
 use crate::cli::AuditArgs;
 use crate::failure::{Kind, Outcome};
 use crate::plan;
 use ledger::Ledger;
 use peers::PeerRecords;
-use report::Report;
+pub(super) use report::Report;
 
 /// Reads the records, adds them up and prints what comes out. The exit code says whether the books hold.
 pub(super) fn execute(arguments: &AuditArgs, json: bool) -> Outcome<ExitCode> {
-    let peers = PeerRecords::read_all(&arguments.folders)?;
     let plan = arguments.plan.as_ref().map(|path| plan::read(path)).transpose()?;
-    let ledger = Ledger::of(&peers, plan)?;
-    let report = Report::new(&peers, &ledger);
+    let report = examine(&arguments.folders, plan)?;
     report.print(json);
     match report.failure() {
         None => Ok(ExitCode::SUCCESS),
@@ -29,4 +30,11 @@ pub(super) fn execute(arguments: &AuditArgs, json: bool) -> Outcome<ExitCode> {
         Some(_) if json => Ok(ExitCode::from(Kind::Integrity as u8)),
         Some(failure) => Err(failure),
     }
+}
+
+/// Adds up what is in the records below these folders. Without a plan, the one in the homes says how many nodes there are.
+pub(super) fn examine(folders: &[PathBuf], plan: Option<Plan>) -> Outcome<Report> {
+    let peers = PeerRecords::read_all(folders)?;
+    let ledger = Ledger::of(&peers, plan)?;
+    Ok(Report::new(&peers, &ledger))
 }

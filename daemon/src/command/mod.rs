@@ -3,6 +3,7 @@
 mod audit;
 mod demo;
 mod design_request;
+mod fault_test;
 mod id;
 mod init;
 mod plan_bind;
@@ -12,6 +13,7 @@ mod plan_diff;
 mod plan_draw;
 mod plan_make;
 mod plan_show;
+mod replay;
 mod run;
 mod topology_convert;
 mod topology_show;
@@ -30,6 +32,8 @@ pub(crate) fn execute(cli: Cli) -> Outcome<ExitCode> {
         Command::Id(arguments) => id::execute(&arguments, json)?,
         Command::Run(arguments) => run::execute(&arguments, json)?,
         Command::Audit(arguments) => return audit::execute(&arguments, json),
+        Command::FaultTest(arguments) => return fault_test::execute(&arguments, json),
+        Command::Replay(arguments) => replay::execute(&arguments, json)?,
         Command::Plan(command) => return plan(command, json),
         Command::Topology(command) => topology(command, json)?,
     }

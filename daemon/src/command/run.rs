@@ -1,13 +1,14 @@
 //! `mingle run`: one peer in the foreground, from its key to its trained model.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock};
+mod place;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use libp2p::PeerId;
 use mingle_models::Device;
-use mingle_planner::Plan;
-use mingle_protocol::{Generation, Identity as NodeIdentity, NodeConfig, NodeId, Schedule, TaskCard, WaitPolicy};
+use mingle_protocol::record::{Recovered, SlotMap};
+use mingle_protocol::{Durability, Generation, Identity as NodeIdentity, NodeConfig, Record, TaskCard, WaitPolicy};
 use tokio::sync::mpsc;
 
 use crate::cli::RunArgs;
@@ -18,16 +19,14 @@ use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::identity::Identity;
 use crate::links::Links;
-use crate::plan;
-use crate::plan_exchange::{self, ServedPlan, SharedPlan};
+use crate::plan_exchange::{self, SharedPlan};
+use crate::records::{self, Past, RecordWriter, Written};
 use crate::results::{self, Summary};
 use crate::signals::StopRequests;
 use crate::task::{self, LocalTask, Parts};
-use crate::trainer::TrainingThread;
+use crate::trainer::{TrainingPosition, TrainingThread};
 use crate::transport::{Network, NetworkEvent};
-
-/// Between two requests for the plan.
-const FETCH_PAUSE: Duration = Duration::from_millis(200);
+use place::Place;
 
 /// Runs the peer.
 pub(super) fn execute(arguments: &RunArgs, json: bool) -> Outcome {
@@ -76,15 +75,6 @@ struct Peer<'a> {
     started: Instant,
 }
 
-/// This peer's place in the plan.
-struct Place {
-    plan: Plan,
-    hash: String,
-    node: NodeId,
-    peers: BTreeMap<NodeId, PeerId>,
-    schedule: Arc<Schedule>,
-}
-
 impl Peer<'_> {
     async fn run(mut self, mut parts: Parts, device: Device) -> Outcome {
         let mut stop = StopRequests::listen(self.arguments.stop_with_stdin)?;
@@ -101,7 +91,7 @@ impl Peer<'_> {
             place = self.find_place(&network, &mut network_events, &shared_plan) => place?,
             reason = stop.next() => return Err(Failure::new(Kind::Forced, format!("{reason} before there was a plan"))),
         };
-        let (out, inward) = neighbours(&place);
+        let (out, inward) = place.neighbours();
         network.seek(out.into_values().chain(inward.into_values()).collect()).await;
         if let Some(split) = &self.arguments.training.split {
             parts.deal(split, place.peers.len(), self.arguments.training.seed)?;
@@ -109,129 +99,6 @@ impl Peer<'_> {
         let task = LocalTask::new(&self.arguments.training, &parts, place.node.index(), device)?;
         drop(parts);
         self.train(place, task, &network, network_events, stop).await
-    }
-
-    /// Gets the plan and finds this peer in it.
-    async fn find_place(
-        &mut self,
-        network: &Network,
-        events: &mut mpsc::Receiver<NetworkEvent>,
-        shared: &OnceLock<ServedPlan>,
-    ) -> Outcome<Place> {
-        let (plan, origin) = self.find_plan(network, events).await?;
-        let peer = self.identity.peer_id();
-        let node = plan::node_of(&plan, &peer).ok_or_else(|| {
-            Failure::new(Kind::Refused, format!("this peer, {peer}, is not in the plan blake3:{}", plan.hash()))
-                .hint(format!("mingle plan bind PLAN --peer NODE={peer}"))
-        })?;
-        let peers = plan::peers(&plan)?;
-        let served = ServedPlan::new(&plan)?;
-        let schedule = Arc::new(plan::schedule(&plan)?);
-        plan::write(&plan, &self.home.plan())?;
-        let hash = plan.hash().to_string();
-        self.log.tell(Event::Plan {
-            hash: hash.clone(),
-            method: plan.method().to_string(),
-            nodes: plan.node_count(),
-            node: node.index(),
-            origin,
-        });
-        // Set once, here: this peer has one plan for its whole run.
-        let _ = shared.set(served);
-        Ok(Place { plan, hash, node, peers, schedule })
-    }
-
-    /// The plan and where it came from: the file named, else a bootstrap peer, else the home.
-    async fn find_plan(
-        &mut self,
-        network: &Network,
-        events: &mut mpsc::Receiver<NetworkEvent>,
-    ) -> Outcome<(Plan, String)> {
-        if let Some(path) = &self.arguments.plan {
-            return Ok((plan::read(path)?, path.display().to_string()));
-        }
-        let kept = self.home.plan();
-        if self.arguments.bootstrap.is_empty() {
-            if kept.exists() {
-                return Ok((plan::read(&kept)?, kept.display().to_string()));
-            }
-            return Err(Failure::new(Kind::BadInput, "this peer has no plan")
-                .hint("give it one with --plan FILE, or a peer that has it with --bootstrap ADDR"));
-        }
-        match self.fetch_plan(network, events).await {
-            Err(failure) if kept.exists() && failure.is(Kind::Unreachable) => {
-                self.log.tell(Event::Warning { message: format!("{failure}; the plan of the last run is used") });
-                Ok((plan::read(&kept)?, kept.display().to_string()))
-            }
-            other => other,
-        }
-    }
-
-    /// Asks the bootstrap peers until one gives the plan or the time is up.
-    async fn fetch_plan(
-        &mut self,
-        network: &Network,
-        events: &mut mpsc::Receiver<NetworkEvent>,
-    ) -> Outcome<(Plan, String)> {
-        let patience = Duration::from_secs(self.arguments.bootstrap_timeout_s);
-        let mut search = PlanSearch::default();
-        let found = tokio::time::timeout(patience, self.search_plan(network, events, &mut search)).await;
-        found.unwrap_or_else(|_| Err(search.failure(patience)))
-    }
-
-    async fn search_plan(
-        &mut self,
-        network: &Network,
-        events: &mut mpsc::Receiver<NetworkEvent>,
-        search: &mut PlanSearch,
-    ) -> Outcome<(Plan, String)> {
-        let local = self.identity.peer_id();
-        let mut streams = network.streams.clone();
-        loop {
-            for (&peer, address) in &search.answered {
-                match plan_exchange::fetch(&mut streams, local, peer).await {
-                    Ok(Some(plan)) => return Ok((plan, format!("from {peer} at {address}"))),
-                    Ok(None) => {}
-                    Err(refusal) => {
-                        search.refusals.insert(peer, refusal);
-                    }
-                }
-            }
-            let all_refuse = search.refusals.len() == search.answered.len();
-            if search.answers >= self.arguments.bootstrap.len()
-                && all_refuse
-                && let Some((_, refusal)) = search.refusals.pop_first()
-            {
-                return Err(refusal);
-            }
-            let pause = async {
-                if search.answered.is_empty() {
-                    std::future::pending::<()>().await;
-                }
-                tokio::time::sleep(FETCH_PAUSE).await;
-            };
-            tokio::select! {
-                Some(event) = events.recv() => self.note(event, search),
-                () = pause => {}
-            }
-        }
-    }
-
-    /// Keeps track of who answered and who did not; each failure is told once.
-    fn note(&mut self, event: NetworkEvent, search: &mut PlanSearch) {
-        match event {
-            NetworkEvent::Bootstrapped { peer, address } => {
-                search.answers += 1;
-                search.answered.insert(peer, address.to_string());
-            }
-            NetworkEvent::DialFailed { peer, attempts } => {
-                let attempts = attempts.iter().map(ToString::to_string);
-                let fresh: Vec<String> = attempts.filter(|attempt| search.failures.insert(attempt.clone())).collect();
-                if !fresh.is_empty() {
-                    self.log.tell(Event::DialFailed { peer: peer.map(|peer| peer.to_string()), attempts: fresh });
-                }
-            }
-        }
     }
 
     async fn train(
@@ -252,25 +119,30 @@ impl Peer<'_> {
             device: task.device.adapter().to_string(),
         });
         let (config, greeting) = self.configure(&place, &task, &description)?;
-        let (out, inward) = neighbours(&place);
+        let Some(start) = self.begin(&place, &config)? else { return Ok(()) };
+        let (out, inward) = place.neighbours();
         let (edges, edge_events) =
             Edges::start(&network.streams, greeting, task.task.parameter_count(), &out, &inward)?;
         let model = task.task;
-        let (trainer, evaluator, test) = task.build(training, place.node.index())?;
+        let (mut trainer, evaluator, test) = task.build(training, place.node.index())?;
+        trainer.resume_at(start.position().local_steps);
         let (thread, answers) = TrainingThread::start(trainer, evaluator, test)?;
-        let mut sources = Sources { edges: edge_events, network: network_events, answers, stop };
-        let driver = Driver::new(DriverParts {
+        let Start { records, written, recovered } = start;
+        let mut sources = Sources { edges: edge_events, network: network_events, answers, written, stop };
+        let parts = DriverParts {
             config,
             plan_hash: place.hash.clone(),
             home: &self.home,
             links: Links::new(out.keys().copied(), inward.keys().copied()),
             training: thread,
+            records,
             log: &mut self.log,
             evaluate_every: training.evaluate_every,
             peers: place.peers.clone(),
             receivers: out.keys().copied().collect(),
             started: self.started,
-        })?;
+        };
+        let driver = Driver::new(parts, recovered)?;
         let mut finished = driver.run(&mut sources).await?;
         edges.shutdown().await;
         let summary = Summary {
@@ -290,8 +162,51 @@ impl Peer<'_> {
         };
         results::write_model(&self.home, &model, &finished.node.ratio(), metadata(&summary))?;
         summary.write(&self.home)?;
+        if let Some(ending) = &finished.ending {
+            ending.write(&self.home)?;
+        }
         self.log.tell(done(&summary, &finished));
         Ok(())
+    }
+
+    /// Finds out what this peer goes on with, and gets its records ready. `None` if its run is over.
+    fn begin(&mut self, place: &Place, config: &NodeConfig) -> Outcome<Option<Start>> {
+        let (past, mut store) = Past::find(&self.home, config)?;
+        let recovered = match past {
+            Past::Finished(ending) => {
+                self.log.tell(Event::Finished { round: ending.rounds });
+                return Ok(None);
+            }
+            Past::None => {
+                let incarnation = config.identity.incarnation;
+                if incarnation > 1 {
+                    self.log.tell(Event::Rejoining { incarnation });
+                }
+                None
+            }
+            Past::Unfinished(recovered) => {
+                let books = &recovered.record.books;
+                self.log.tell(Event::Recovered {
+                    round: books.step / config.schedule.round_length(),
+                    weight_units: books.mass.units(),
+                    record: books.number,
+                });
+                Some(*recovered)
+            }
+        };
+        if config.durability == Durability::Off {
+            return Ok(Some(Start { records: None, written: None, recovered }));
+        }
+        let (out, inward) = place.neighbours();
+        let dimension = config.initial.len();
+        let slot_bytes = Record::largest_bytes(dimension, inward.len(), out.len()).ok_or_else(|| {
+            let links = inward.len() + out.len();
+            Failure::new(Kind::BadInput, format!("no record holds {dimension} parameters and {links} links"))
+                .hint("--durability off trains without records")
+        })?;
+        store.make_room(SlotMap::worst_case(out.len()), slot_bytes)?;
+        let (records, written) = RecordWriter::start(store)?;
+        Ok(Some(Start { records: Some(records), written: Some(written), recovered }))
     }
 
     /// The node's configuration, and how this process greets its neighbours.
@@ -301,20 +216,33 @@ impl Peer<'_> {
         let plan_hash = *place.plan.hash().as_bytes();
         if self.arguments.fresh {
             self.home.forget_incarnations(&place.hash)?;
+            records::discard(&self.home)?;
         }
         let incarnation = self.home.next_incarnation(&place.hash)?;
-        if incarnation > 1 {
-            self.log.tell(Event::Rejoining { incarnation });
-        }
         let initial = task.task.initial_parameters(training.seed);
         let mut config = NodeConfig::new(place.node, Arc::clone(&place.schedule), initial, training.rounds);
         config.generation = Generation { counter: 0, plan_hash };
         config.task = TaskCard { hash: task_hash(description), description: description.to_owned() };
         config.identity = NodeIdentity { incarnation, boot_nonce };
+        config.durability = self.arguments.durability.into();
         config.policy = self.policy;
         config.deadline_floor = Duration::from_millis(self.arguments.deadline_ms);
         config.drain_deadline = Duration::from_millis(self.arguments.drain_ms);
         Ok((config, Greeting { plan_hash, boot_nonce }))
+    }
+}
+
+/// What the run begins with, beside the configuration.
+struct Start {
+    records: Option<RecordWriter>,
+    written: Option<mpsc::Receiver<Written>>,
+    recovered: Option<Recovered>,
+}
+
+impl Start {
+    /// Where the training stands that this start goes on with.
+    fn position(&self) -> TrainingPosition {
+        self.recovered.as_ref().map(|past| TrainingPosition::decode(&past.record.books.host)).unwrap_or_default()
     }
 }
 
@@ -325,12 +253,6 @@ fn task_hash(description: &str) -> [u8; 32] {
 /// A number that tells this process from any other.
 fn boot_nonce() -> Outcome<u64> {
     getrandom::u64().or_fail(Kind::Unexpected, "the operating system gives no random numbers")
-}
-
-/// The peers that this one sends to, and those that it hears from, over the whole period.
-fn neighbours(place: &Place) -> (BTreeMap<NodeId, PeerId>, BTreeMap<NodeId, PeerId>) {
-    let of = |nodes: &[NodeId]| nodes.iter().map(|node| (*node, place.peers[node])).collect();
-    (of(place.schedule.all_out_neighbours(place.node)), of(place.schedule.all_in_neighbours(place.node)))
 }
 
 fn metadata(summary: &Summary) -> BTreeMap<String, String> {
@@ -352,39 +274,5 @@ fn done(summary: &Summary, finished: &Finished) -> Event {
         seconds: summary.seconds,
         sent_bytes: summary.sent_bytes,
         peak_resident_bytes: summary.peak_resident_bytes,
-    }
-}
-
-/// What came of asking for the plan so far.
-#[derive(Default)]
-struct PlanSearch {
-    /// How many of the bootstrap addresses have answered.
-    answers: usize,
-    /// The peers behind them, with an address each.
-    answered: BTreeMap<PeerId, String>,
-    /// Those that will not give this peer their plan, or gave one that does not hold.
-    refusals: BTreeMap<PeerId, Failure>,
-    /// The addresses that did not answer, with the reason.
-    failures: BTreeSet<String>,
-}
-
-impl PlanSearch {
-    /// What to say when the time is up.
-    fn failure(&mut self, patience: Duration) -> Failure {
-        if let Some((_, refusal)) = self.refusals.pop_first() {
-            return refusal;
-        }
-        let seconds = patience.as_secs();
-        if self.answered.is_empty() {
-            let tried: Vec<&str> = self.failures.iter().map(String::as_str).collect();
-            return Failure::new(
-                Kind::Unreachable,
-                format!("no bootstrap peer could be reached in {seconds} s; tried\n  {}", tried.join("\n  ")),
-            )
-            .hint("is that peer running, and does it listen on an address that this machine can reach? its log says where it listens");
-        }
-        let peers: Vec<String> = self.answered.iter().map(|(peer, address)| format!("{peer} at {address}")).collect();
-        Failure::new(Kind::Unreachable, format!("no peer had a plan within {seconds} s; asked {}", peers.join(", ")))
-            .hint("start one of them with --plan FILE")
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct RecordFolder {
 }
 
 /// What was read from the slots of a folder.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Contents {
     /// Slot by slot. A file that is not there, though one with a higher number is, cannot be read.
     pub(crate) slots: Vec<SlotContent>,

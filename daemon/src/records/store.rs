@@ -1,8 +1,9 @@
 //! Writing record files so that no crash loses or doubles mass.
 //!
 //! ```text
-//!   open      make every slot as long as the longest record, filled with zeros, and wait until that is on the disk
+//!   look      read what an earlier process left
 //!   load      the newest record that is whole, and the payloads it owes
+//!   make_room make every slot as long as the longest record, filled with zeros, and wait until that is on the disk
 //!   write     into a free slot, wait until it is on the disk; only then may anything of it leave the process
 //! ```
 //!
@@ -34,36 +35,48 @@ pub(crate) struct RecordStore {
     contents: Contents,
     found: Result<Option<Survey>, RecoveryError>,
     map: SlotMap,
-    slot_bytes: u64,
     /// Whether a sync has failed.
     is_spoiled: bool,
 }
 
 impl RecordStore {
-    /// Opens the slots in `path`, and makes and lengthens them where needed: at least `slots` of at least `slot_bytes`.
+    /// Reads what is in `path`, which need not exist, and changes nothing. What is in the slots is not an error here, but
+    /// of [`load`](Self::load).
+    ///
+    /// # Errors
+    /// [`StoreError::Folder`] if the folder cannot be read.
+    pub(crate) fn look(path: &Path) -> Result<Self, StoreError> {
+        let folder = RecordFolder::at(path);
+        let contents = match folder.read() {
+            Ok(contents) => contents,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Contents::default(),
+            Err(error) => return Err(in_folder("cannot read the records in", path, error)),
+        };
+        let found = survey(&contents.slots);
+        let map = SlotMap::found(&contents.slots, found.as_ref().ok().and_then(Option::as_ref));
+        Ok(Self { folder, contents, found, map, is_spoiled: false })
+    }
+
+    /// Makes and lengthens slots where needed: at least `slots` of at least `slot_bytes`. Before this nothing can be
+    /// written.
     ///
     /// `slots` is [`SlotMap::worst_case`] of the node's receivers, `slot_bytes` is [`Record::largest_bytes`]. Slots that
     /// are there beyond that stay, since they may hold payloads that are owed.
     ///
     /// # Errors
     /// [`StoreError::NoSpace`] if the disk is too full for the slots that are missing, others if the folder cannot be
-    /// used. What is in the slots is not an error here, but of [`load`](Self::load).
-    pub(crate) fn open(path: &Path, slots: usize, slot_bytes: u64) -> Result<Self, StoreError> {
-        let folder = RecordFolder::at(path);
+    /// used.
+    pub(crate) fn make_room(&mut self, slots: usize, slot_bytes: u64) -> Result<(), StoreError> {
         if slots > MAX_SLOTS {
             return Err(StoreError::TooManySlots { slots });
         }
-        let failed = |doing: &str, error| StoreError::Folder { doing: format!("{doing} {}", path.display()), error };
-        create_private(path).map_err(|error| failed("cannot create", error))?;
-        remove_unfinished(path).map_err(|error| failed("cannot clear", error))?;
-        // What is there is read before anything is made: a file that is missing shows only now.
-        let mut contents = folder.read().map_err(|error| failed("cannot read the records in", error))?;
-        let found = survey(&contents.slots);
-        contents.slots.resize(contents.slots.len().max(slots), SlotContent::Empty);
-        let count = contents.slots.len();
-        fill_slots(&folder, count, slot_bytes)?;
-        let map = SlotMap::found(&contents.slots, found.as_ref().ok().and_then(Option::as_ref));
-        Ok(Self { folder, contents, found, map, slot_bytes, is_spoiled: false })
+        let path = self.folder.path();
+        create_private(path).map_err(|error| in_folder("cannot create", path, error))?;
+        remove_unfinished(path).map_err(|error| in_folder("cannot clear", path, error))?;
+        self.contents.slots.resize(self.contents.slots.len().max(slots), SlotContent::Empty);
+        fill_slots(&self.folder, self.contents.slots.len(), slot_bytes)?;
+        self.map = SlotMap::found(&self.contents.slots, self.found.as_ref().ok().and_then(Option::as_ref));
+        Ok(())
     }
 
     /// The newest record and the payloads it owes; `None` when no record was ever completed.
@@ -86,34 +99,6 @@ impl RecordStore {
         Ok(Some(Recovered { record, payloads: owed, torn }))
     }
 
-    /// Gives up what is in the slots: for a peer that cannot account for its mass any more and starts as a new life
-    /// without weight. Slots that cannot be read are filled with zeros; the others are overwritten in time.
-    ///
-    /// # Errors
-    /// [`StoreError`] as of [`write`](Self::write).
-    pub(crate) fn give_up(&mut self) -> Result<(), StoreError> {
-        for &slot in self.contents.faults.keys() {
-            let path = self.folder.file(slot);
-            let zeros = |file: &mut File| {
-                let bytes = file.metadata()?.len().max(self.slot_bytes);
-                fill(file, bytes)
-            };
-            let written = open_slot(&path).and_then(|mut file| zeros(&mut file).map(|()| file));
-            let file = written.map_err(|error| StoreError::Write { path: path.clone(), error })?;
-            file.sync_all().map_err(|error| StoreError::Sync { path, error })?;
-            self.contents.slots[slot] = SlotContent::Empty;
-        }
-        self.contents.faults.clear();
-        self.map = SlotMap::found(&self.contents.slots, None);
-        self.found = Ok(None);
-        Ok(())
-    }
-
-    /// The highest number of a record in any slot; the next one has to exceed it.
-    pub(crate) fn highest(&self) -> Option<u64> {
-        self.map.highest()
-    }
-
     /// Writes a record into a free slot. When this returns without an error it is on the disk, and what is in it may
     /// leave the process.
     ///
@@ -129,10 +114,6 @@ impl RecordStore {
         }
         let number = record.books.number;
         let encoded = record.encoded().map_err(|error| StoreError::Record { number, error })?;
-        let (bytes, slot_bytes) = (encoded.total_bytes(), self.slot_bytes);
-        if bytes > slot_bytes {
-            return Err(StoreError::TooLong { number, bytes, slot_bytes });
-        }
         let slot = self.map.claim(&record.books).map_err(StoreError::Refused)?;
         let path = self.folder.file(slot);
         let written = open_slot(&path).and_then(|mut file| {
@@ -140,7 +121,8 @@ impl RecordStore {
             Ok(file)
         });
         let file = written.map_err(|error| StoreError::Write { path: path.clone(), error })?;
-        // The file keeps its length and its blocks, so its data are all there is to wait for.
+        // The file keeps its length and its blocks, so its data are all there is to wait for. Where many nodes have left,
+        // their certificates make it longer; this waits for the new length as well.
         if let Err(error) = file.sync_data() {
             self.is_spoiled = true;
             return Err(StoreError::Sync { path, error });
@@ -159,6 +141,10 @@ impl RecordStore {
         let faults = self.contents.faults.iter().map(|(slot, fault)| format!("slot {slot}: {fault}")).collect();
         StoreError::Recovery { folder: self.folder.path().to_path_buf(), error, faults }
     }
+}
+
+fn in_folder(doing: &str, path: &Path, error: io::Error) -> StoreError {
+    StoreError::Folder { doing: format!("{doing} {}", path.display()), error }
 }
 
 /// Removes slots that were being made when a process ended.
@@ -268,8 +254,6 @@ pub(crate) enum StoreError {
     Changed { path: PathBuf, error: RecordError },
     /// A record that breaks the rules of the format.
     Record { number: u64, error: RecordError },
-    /// A record that is longer than a slot.
-    TooLong { number: u64, bytes: u64, slot_bytes: u64 },
     /// A record that no slot may take.
     Refused(SlotError),
     /// A slot that could not be written. The durable record is the one before.
@@ -297,9 +281,6 @@ impl fmt::Display for StoreError {
             }
             Self::Changed { path, error } => write!(f, "{} has changed while it was read: {error}", path.display()),
             Self::Record { number, error } => write!(f, "record {number} would not be readable: {error}"),
-            Self::TooLong { number, bytes, slot_bytes } => {
-                write!(f, "record {number} takes {bytes} bytes; a slot has {slot_bytes}")
-            }
             Self::Refused(error) => write!(f, "{error}"),
             Self::Write { path, error } => write!(f, "cannot write {}: {error}", path.display()),
             Self::Sync { path, error } => {
@@ -311,9 +292,11 @@ impl fmt::Display for StoreError {
 }
 
 impl StoreError {
-    /// Whether the process has to end: it cannot know what is on the disk.
-    pub(crate) fn is_final(&self) -> bool {
-        matches!(self, Self::Sync { .. } | Self::Spoiled)
+    /// Whether the same write may succeed once something else on the disk is deleted.
+    pub(crate) fn is_full_disk(&self) -> bool {
+        let is_full =
+            |error: &io::Error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        matches!(self, Self::Write { error, .. } if is_full(error))
     }
 }
 
@@ -324,20 +307,17 @@ impl From<StoreError> for Failure {
             StoreError::NoSpace { missing_bytes, .. } => failure(Kind::BadInput).hint(format!(
                 "free {missing_bytes} bytes there, or give this peer a home on another disk with --home DIR"
             )),
-            StoreError::Folder { .. } | StoreError::TooManySlots { .. } | StoreError::Write { .. } => {
-                failure(Kind::BadInput)
-            }
+            StoreError::Folder { .. } | StoreError::TooManySlots { .. } => failure(Kind::BadInput),
             StoreError::Recovery { folder, .. } => failure(Kind::Integrity).hint(format!(
-                "look at them with `mingle audit {}`; keep a copy, for the peer can only go on without what it held",
+                "look at them with `mingle audit {}` and keep a copy. --fresh gives up what this peer held: its \
+                 neighbours remember that it took part, and it goes on without weight until they send it some",
                 folder.display()
             )),
             StoreError::Changed { .. } => failure(Kind::Integrity),
-            StoreError::Sync { .. } | StoreError::Spoiled => {
+            StoreError::Write { .. } | StoreError::Sync { .. } | StoreError::Spoiled => {
                 failure(Kind::Unexpected).hint("look at the disk, then start this peer again: it goes on where it was")
             }
-            StoreError::Record { .. } | StoreError::TooLong { .. } | StoreError::Refused(_) => {
-                failure(Kind::Unexpected)
-            }
+            StoreError::Record { .. } | StoreError::Refused(_) => failure(Kind::Unexpected),
         }
     }
 }

@@ -4,6 +4,8 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -45,37 +47,51 @@ pub(crate) fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
+/// No event is waited for longer than this, which is far more than any takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A peer that runs in the background; it ends with the test.
 pub(crate) struct RunningPeer {
     child: Child,
-    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
+    /// What it says, read by a thread: a full pipe would hold it up.
+    lines: Receiver<String>,
 }
 
 impl RunningPeer {
     /// Starts `mingle run --json` with these arguments, on loopback.
     pub(crate) fn start(arguments: &[&str]) -> Self {
+        let loopback = ["--listen", "/ip4/127.0.0.1/udp/0/quic-v1", "--listen", "/ip4/127.0.0.1/tcp/0"];
+        Self::start_listening(&[&loopback, arguments].concat())
+    }
+
+    /// Starts `mingle run --json` with these arguments, which say where it listens.
+    pub(crate) fn start_listening(arguments: &[&str]) -> Self {
         let mut child = mingle()
             .args(["run", "--json", "--stop-with-stdin"])
-            .args(["--listen", "/ip4/127.0.0.1/udp/0/quic-v1", "--listen", "/ip4/127.0.0.1/tcp/0"])
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
         Self { child, lines }
     }
 
-    /// The next event of this kind, or the failure that came instead. Blocks; ends when the peer does.
+    /// The next event of this kind, or the failure that came instead. Ends when the peer does, or never says it.
     pub(crate) fn wait_for(&mut self, kind: &str) -> Value {
-        for line in &mut self.lines {
-            let object: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let line = self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now()));
+            let line = line.unwrap_or_else(|error| panic!("the peer did not say `{kind}`: {error}"));
+            let object: Value = serde_json::from_str(&line).unwrap();
             if object["event"] == kind || object.get("error").is_some() {
                 return object;
             }
+            assert!(Instant::now() < deadline, "the peer says other things than `{kind}`, at last: {object}");
         }
-        panic!("the peer ended before it said `{kind}`");
     }
 
     /// The address it listens on.
@@ -86,6 +102,13 @@ impl RunningPeer {
     /// The process id.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Kills it as a power cut would, and waits until it is gone.
+    pub(crate) fn kill(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        self.child.wait().unwrap();
     }
 
     /// Waits for its end and returns the exit code.

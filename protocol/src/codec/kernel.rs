@@ -121,6 +121,11 @@ pub(crate) fn decode(codec: Codec, bytes: &[u8], values: &mut [f32]) {
     with_format!(codec, decode_as(bytes, values));
 }
 
+/// The sum of the squares of what `bytes` say.
+pub(crate) fn square_of(codec: Codec, bytes: &[u8]) -> f64 {
+    with_format!(codec, square_as(bytes))
+}
+
 /// The first coordinate of the first unit of `bytes` that is not finite or too large, if any. `bytes` are whole units.
 pub(crate) fn first_flaw(codec: Codec, bytes: &[u8]) -> Option<usize> {
     with_format!(codec, first_flaw_as(bytes, codec.unit()))
@@ -284,6 +289,24 @@ fn decode_as<F: Format>(bytes: &[u8], values: &mut [f32]) {
         F::decode(bytes, &mut block);
         values.copy_from_slice(&block[..values.len()]);
     }
+}
+
+fn square_as<F: Format>(bytes: &[u8]) -> f64 {
+    let (mut sums, mut values) = ([0.0; BLOCK], [0.0; BLOCK]);
+    let mut square = 0.0;
+    for stretch in bytes.chunks(stretch_bytes::<F>()) {
+        for bytes in stretch.chunks(F::BLOCK_BYTES) {
+            if bytes.len() < F::BLOCK_BYTES {
+                values = [0.0; BLOCK];
+            }
+            F::decode(bytes, &mut values);
+            for (sum, value) in sums.iter_mut().zip(&values) {
+                *sum += value * value;
+            }
+        }
+        square += take_sum(&mut sums);
+    }
+    square
 }
 
 fn first_flaw_as<F: Format>(bytes: &[u8], (unit_bytes, unit): (usize, usize)) -> Option<usize> {

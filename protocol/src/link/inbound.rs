@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 
-use super::{SetBack, WINDOW};
+use super::{Rejections, SetBack, WINDOW};
 use crate::effect::Fault;
 use crate::ledger::InLinkLedger;
 use crate::mass::Mass;
-use crate::message::{LinkState, ParcelHeader};
+use crate::message::{LinkEnd, LinkState, ParcelHeader};
 use crate::payload::Payload;
 use crate::record::{Chain, InBooks};
+use crate::schedule::NodeId;
 
 /// A parcel that has arrived and waits for its step.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub(crate) struct QueuedParcel {
     pub(crate) step: u64,
     pub(crate) mass: Mass,
     pub(crate) payload: Payload,
+    /// It counts as taken, and goes back to the sender.
+    pub(crate) is_refused: bool,
     chain: Chain,
 }
 
@@ -25,6 +28,8 @@ pub(crate) struct QueuedParcel {
 pub(crate) enum Acceptance {
     /// It is the next one, and queued.
     Queued,
+    /// It is the next one, but nothing of it will be applied.
+    Refused,
     /// It was here before.
     Duplicate,
     /// An earlier one is missing; the sender will send both again.
@@ -41,11 +46,13 @@ struct Cursor {
     received_chain: Chain,
     applied: u64,
     applied_chain: Chain,
+    rejected: Rejections,
     last_step: Option<u64>,
     last_applied_step: Option<u64>,
     /// What the sender may rely on: applied, and on disk where that is asked for.
     confirmed: u64,
     confirmed_chain: Chain,
+    confirmed_rejected: Rejections,
 }
 
 impl Cursor {
@@ -57,11 +64,18 @@ impl Cursor {
             received_chain: chain,
             applied: base,
             applied_chain: chain,
+            rejected: Rejections::default(),
             last_step: None,
             last_applied_step: None,
             confirmed: base,
             confirmed_chain: chain,
+            confirmed_rejected: Rejections::default(),
         }
+    }
+
+    fn confirm_applied(&mut self) {
+        (self.confirmed, self.confirmed_chain, self.confirmed_rejected) =
+            (self.applied, self.applied_chain, self.rejected);
     }
 }
 
@@ -76,8 +90,6 @@ pub(crate) struct InLink {
     final_seq: Option<u64>,
     /// The sender says that it has no such link, and never used one.
     absent: bool,
-    /// What the sender knows to be confirmed.
-    marked: u64,
     applied_total: u128,
     applied_from_earlier_lives: u128,
 }
@@ -87,22 +99,24 @@ impl InLink {
         self.cursor.map_or(0, |cursor| cursor.received)
     }
 
-    /// The number up to which the sender may forget its parcels, and the chain there.
-    pub(crate) fn confirmed(&self) -> (u64, Chain) {
-        self.cursor.map_or_else(Default::default, |cursor| (cursor.confirmed, cursor.confirmed_chain))
+    /// Says up to which number the sender may forget its parcels.
+    pub(crate) fn state_confirmed(&self, state: &mut LinkState) {
+        if let Some(cursor) = self.cursor {
+            (state.received, state.applied) = (cursor.received, cursor.confirmed);
+            (state.applied_chain, state.rejected) = (cursor.confirmed_chain, cursor.confirmed_rejected);
+        }
     }
 
     /// Everything applied so far may be confirmed.
     pub(crate) fn confirm_applied(&mut self) {
-        if let Some(cursor) = &mut self.cursor {
-            (cursor.confirmed, cursor.confirmed_chain) = (cursor.applied, cursor.applied_chain);
-        }
+        self.cursor.iter_mut().for_each(Cursor::confirm_applied);
     }
 
     /// What a record holds of this link may be confirmed.
     pub(crate) fn confirm(&mut self, books: &InBooks) {
         if let Some(cursor) = self.cursor.as_mut().filter(|cursor| cursor.confirmed < books.applied) {
             (cursor.confirmed, cursor.confirmed_chain) = (books.applied, books.chain);
+            cursor.confirmed_rejected = books.rejected;
         }
     }
 
@@ -116,9 +130,9 @@ impl InLink {
         self.cursor.map_or_else(Chain::default, |cursor| cursor.received_chain)
     }
 
-    /// Whether anything was ever heard of it: of a link that was not used no one needs to know.
+    /// Whether nothing ever came: of a link that was not used no one needs to know.
     pub(crate) fn is_unused(&self) -> bool {
-        self.cursor.is_none() && self.applied_from_earlier_lives == 0
+        !self.has_received() && self.applied_from_earlier_lives == 0
     }
 
     /// Whether the present life of the sender has given us anything.
@@ -132,8 +146,14 @@ impl InLink {
         self.passed.max(by_parcel)
     }
 
-    /// Queues a parcel if it is the next one. Everything that does not depend on this link is already checked.
-    pub(crate) fn accept(&mut self, header: &ParcelHeader, payload: Payload) -> Result<Acceptance, Fault> {
+    /// Queues a parcel if it is the next one. Everything that does not depend on this link is already checked, except for
+    /// `refuses`, which is asked about the next one only.
+    pub(crate) fn accept(
+        &mut self,
+        header: &ParcelHeader,
+        payload: Payload,
+        refuses: impl FnOnce(&Payload) -> bool,
+    ) -> Result<Acceptance, Fault> {
         self.absent = false;
         let cursor = self.cursor_from(header.base);
         if header.seq <= cursor.received {
@@ -157,15 +177,16 @@ impl InLink {
         cursor.received_chain = chain;
         cursor.last_step = Some(header.step);
         let (seq, step, mass) = (header.seq, header.step, header.mass);
-        self.queue.push_back(QueuedParcel { seq, step, mass, payload, chain });
-        Ok(Acceptance::Queued)
+        let is_refused = refuses(&payload);
+        self.queue.push_back(QueuedParcel { seq, step, mass, payload, is_refused, chain });
+        Ok(if is_refused { Acceptance::Refused } else { Acceptance::Queued })
     }
 
     /// Takes the sender's word for where it stands. Returns whether it moved.
     pub(crate) fn on_state(&mut self, state: &LinkState) -> Result<bool, Fault> {
         if state.next_seq == 0 {
             // Plans can differ for a while in who sends to whom.
-            let is_news = !self.absent && self.cursor.is_none();
+            let is_news = !self.absent && !self.has_received();
             self.absent |= is_news;
             return Ok(is_news);
         }
@@ -180,13 +201,12 @@ impl InLink {
             self.passed_next_seq = state.next_seq;
         }
         self.final_seq = self.final_seq.or(state.final_seq);
-        self.marked = self.marked.max(state.acked);
         Ok(moved)
     }
 
     /// Whether nothing more will come for `step` or any before it.
     pub(crate) fn is_settled_for(&self, step: u64) -> bool {
-        let Some(cursor) = self.cursor else {
+        let Some(cursor) = self.cursor.filter(|_| !self.absent) else {
             return self.absent;
         };
         cursor.last_step.is_some_and(|last| last >= step)
@@ -194,7 +214,7 @@ impl InLink {
             || self.final_seq.is_some_and(|last| cursor.received >= last)
     }
 
-    /// Whether the sender closed the link and all it sent is applied.
+    /// Whether nothing is to be expected of the link: it is not used, or closed and all that was sent is applied.
     pub(crate) fn is_complete(&self) -> bool {
         self.absent || self.final_seq.is_some_and(|last| self.cursor.is_some_and(|cursor| cursor.applied >= last))
     }
@@ -204,14 +224,10 @@ impl InLink {
         self.absent || self.final_seq.is_some_and(|last| self.cursor.is_some_and(|cursor| cursor.confirmed >= last))
     }
 
-    /// Whether the sender closed the link and knows that all it sent is applied.
-    pub(crate) fn is_known_whole(&self) -> bool {
-        self.absent || self.final_seq.is_some_and(|last| self.marked >= last)
-    }
-
     /// Mass that has arrived and waits, in units.
     pub(crate) fn queued_mass(&self) -> u128 {
-        self.queue.iter().map(|parcel| u128::from(parcel.mass.units())).sum()
+        let accepted = self.queue.iter().filter(|parcel| !parcel.is_refused);
+        accepted.map(|parcel| u128::from(parcel.mass.units())).sum()
     }
 
     /// The step of the oldest parcel that waits.
@@ -222,9 +238,12 @@ impl InLink {
     /// Takes the oldest parcel that waits, to be absorbed now.
     pub(crate) fn pop(&mut self) -> Option<QueuedParcel> {
         let parcel = self.queue.pop_front()?;
-        self.applied_total += u128::from(parcel.mass.units());
+        if !parcel.is_refused {
+            self.applied_total += u128::from(parcel.mass.units());
+        }
         if let Some(cursor) = &mut self.cursor {
             cursor.applied = parcel.seq;
+            cursor.rejected = cursor.rejected.next(parcel.is_refused);
             cursor.applied_chain = parcel.chain;
             cursor.last_applied_step = Some(parcel.step);
         }
@@ -235,6 +254,17 @@ impl InLink {
     pub(crate) fn on_new_life(&mut self) {
         let applied = self.applied_from_earlier_lives + self.applied_total;
         *self = Self { applied_from_earlier_lives: applied, ..Self::default() };
+    }
+
+    /// Where the link ends, for a certificate; `None` when nothing was applied of it.
+    pub(crate) fn end(&self, from: NodeId, sender_incarnation: u64) -> Option<LinkEnd> {
+        let Cursor { applied, rejected, .. } = self.cursor?;
+        Some(LinkEnd { from, sender_incarnation, applied, rejected })
+    }
+
+    /// The sender has left: nothing more will come.
+    pub(crate) fn on_left(&mut self) {
+        self.absent = true;
     }
 
     /// The sender's life goes on in another process: what it said of steps and of its end was not on disk.
@@ -251,10 +281,12 @@ impl InLink {
             received_chain: books.chain,
             applied: books.applied,
             applied_chain: books.chain,
+            rejected: books.rejected,
             last_step: books.last_step,
             last_applied_step: books.last_step,
             confirmed: books.applied,
             confirmed_chain: books.chain,
+            confirmed_rejected: books.rejected,
         };
         Self {
             cursor: (books.sender_incarnation > 0).then_some(cursor),
@@ -271,6 +303,7 @@ impl InLink {
             sender_incarnation: cursor.map_or(0, |_| sender_incarnation),
             base: cursor.map_or(0, |cursor| cursor.base),
             applied: cursor.map_or(0, |cursor| cursor.applied),
+            rejected: cursor.map_or_else(Rejections::default, |cursor| cursor.rejected),
             chain: cursor.map_or_else(Chain::default, |cursor| cursor.applied_chain),
             last_step: cursor.and_then(|cursor| cursor.last_applied_step),
             applied_total: self.applied_total,
@@ -283,6 +316,7 @@ impl InLink {
             sender_incarnation,
             received_seq: self.received(),
             applied_seq: self.cursor.map_or(0, |cursor| cursor.applied),
+            rejected: self.cursor.map_or_else(Rejections::default, |cursor| cursor.rejected),
             queued: self.queue.iter().map(|parcel| (parcel.seq, parcel.mass)).collect(),
             applied_total: self.applied_total,
             applied_from_earlier_lives: self.applied_from_earlier_lives,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{SetBack, WINDOW};
 use crate::ledger::OutLinkLedger;
 use crate::mass::Mass;
-use crate::message::LinkState;
+use crate::message::{LinkEnd, LinkState};
 use crate::payload::Payload;
 use crate::record::{Chain, OutBooks, Owed};
 use crate::time::Time;
@@ -34,6 +34,18 @@ pub(crate) struct WrittenOff {
     pub(crate) mass: Mass,
 }
 
+/// Parcels whose mass is the sender's again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Returned {
+    pub(crate) parcels: Vec<(Mass, Payload)>,
+}
+
+impl Returned {
+    pub(crate) fn mass(&self) -> Mass {
+        Mass::from_units(self.parcels.iter().map(|(mass, _)| mass.units()).sum())
+    }
+}
+
 /// Sender state of one link.
 #[derive(Clone, Debug)]
 pub(crate) struct OutLink {
@@ -49,6 +61,7 @@ pub(crate) struct OutLink {
     applied_total: u128,
     applied_by_earlier_lives: u128,
     written_off: u128,
+    returned: u128,
     resend_at: Option<Time>,
     backoff: u32,
 }
@@ -68,6 +81,7 @@ impl OutLink {
             applied_total: 0,
             applied_by_earlier_lives: 0,
             written_off: 0,
+            returned: 0,
             resend_at: None,
             backoff: 0,
         }
@@ -127,11 +141,11 @@ impl OutLink {
         self.outbox.push_back(Outstanding { seq, step, mass, payload, previous, chain: self.chain, record });
     }
 
-    /// Takes the receiver's word for what has arrived. Returns whether it moved.
+    /// Takes the receiver's word for what has arrived. Returns whether it moved, and what it refused.
     ///
     /// # Errors
     /// [`SetBack`] when it has taken parcels that this end does not remember, or remembers otherwise.
-    pub(crate) fn on_ack(&mut self, state: &LinkState, compares_chains: bool) -> Result<bool, SetBack> {
+    pub(crate) fn on_ack(&mut self, state: &LinkState, compares_chains: bool) -> Result<(bool, Returned), SetBack> {
         if state.received.max(state.applied) >= self.next_seq {
             return Err(SetBack);
         }
@@ -140,17 +154,49 @@ impl OutLink {
         }
         let moved = state.received > self.received || state.applied > self.acked;
         self.received = self.received.max(state.received);
-        while self.outbox.front().is_some_and(|parcel| parcel.seq <= state.applied) {
-            if let Some(parcel) = self.outbox.pop_front() {
-                (self.acked, self.acked_chain) = (parcel.seq, parcel.chain);
-                self.applied_total += u128::from(parcel.mass.units());
-            }
-        }
+        let returned = self.settle(state.applied, |seq| state.rejected.contains(state.applied, seq));
         if moved {
             self.backoff = 0;
             self.resend_at = None;
         }
-        Ok(moved)
+        Ok((moved, returned))
+    }
+
+    /// Forgets all parcels up to `last`; gives back those that `comes_back` names.
+    fn settle(&mut self, last: u64, comes_back: impl Fn(u64) -> bool) -> Returned {
+        let mut returned = Returned::default();
+        while let Some(parcel) = self.outbox.pop_front_if(|parcel| parcel.seq <= last) {
+            (self.acked, self.acked_chain) = (parcel.seq, parcel.chain);
+            let units = u128::from(parcel.mass.units());
+            if comes_back(parcel.seq) {
+                self.returned += units;
+                returned.parcels.push((parcel.mass, parcel.payload));
+            } else {
+                self.applied_total += units;
+            }
+        }
+        returned
+    }
+
+    /// The receiver has left. What it did not apply by its certificate comes back; nothing is sent any more.
+    ///
+    /// # Errors
+    /// [`SetBack`] when it has applied parcels that this end does not remember.
+    pub(crate) fn on_left(&mut self, end: Option<&LinkEnd>) -> Result<Returned, SetBack> {
+        let applied = end.map_or(self.base, |end| end.applied).max(self.acked);
+        if applied >= self.next_seq {
+            return Err(SetBack);
+        }
+        let mut returned = self.settle(applied, |seq| end.is_some_and(|end| end.rejected.contains(end.applied, seq)));
+        for parcel in self.outbox.drain(..) {
+            self.returned += u128::from(parcel.mass.units());
+            returned.parcels.push((parcel.mass, parcel.payload));
+        }
+        // As if they had never been sent.
+        (self.next_seq, self.chain, self.received) = (applied + 1, self.acked_chain, applied);
+        self.final_seq = Some(applied);
+        self.disarm();
+        Ok(returned)
     }
 
     /// The chain at a number that is not below the last acknowledgement.
@@ -176,6 +222,17 @@ impl OutLink {
         self.resend_at = None;
         self.backoff = 0;
         written_off
+    }
+
+    /// A planted bug: what an earlier life may have applied is sent to the present one as if it were new.
+    pub(crate) fn renumber(&mut self) {
+        (self.base, self.received) = (self.acked, self.acked);
+        (self.acked_chain, self.chain) = (Chain::default(), Chain::default());
+        for parcel in &mut self.outbox {
+            parcel.previous = self.chain;
+            self.chain = self.chain.with(parcel.seq, parcel.mass, &parcel.payload);
+            parcel.chain = self.chain;
+        }
     }
 
     /// The receiver's life goes on in another process: what it has not confirmed is sent again.
@@ -208,6 +265,7 @@ impl OutLink {
             applied_total: books.acked_total,
             applied_by_earlier_lives: books.acked_by_earlier_lives,
             written_off: books.written_off,
+            returned: books.returned,
             ..Self::new()
         })
     }
@@ -232,6 +290,7 @@ impl OutLink {
             acked_total: self.applied_total,
             acked_by_earlier_lives: self.applied_by_earlier_lives,
             written_off: self.written_off,
+            returned: self.returned,
         }
     }
 
@@ -293,6 +352,7 @@ impl OutLink {
             acked_total: self.applied_total,
             acked_by_earlier_lives: self.applied_by_earlier_lives,
             written_off: self.written_off,
+            returned: self.returned,
         }
     }
 }

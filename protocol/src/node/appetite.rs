@@ -14,6 +14,8 @@ pub(super) struct Appetite {
     pub(super) fed_in_step: bool,
     /// Anything was heard from an in-neighbour in the present step.
     pub(super) heard_in_step: bool,
+    /// A parcel was sent in the present step.
+    pub(super) gave_in_step: bool,
     fasts: u32,
 }
 
@@ -49,6 +51,7 @@ impl Appetite {
     pub(super) fn split(&mut self) {
         self.due = false;
         self.fed = false;
+        self.gave_in_step = true;
         self.fasts = 0;
     }
 
@@ -61,5 +64,6 @@ impl Appetite {
     pub(super) fn next_step(&mut self) {
         self.fed_in_step = false;
         self.heard_in_step = false;
+        self.gave_in_step = false;
     }
 }

@@ -64,7 +64,10 @@ impl Node {
         record: Record,
         payloads: &BTreeMap<u64, Payload>,
     ) -> Result<Self, NodeError> {
-        let Record { books, numerator, ratio, .. } = record;
+        let Record { mut books, numerator, ratio, .. } = record;
+        if config.planted == Some(Planted::ForgetsOutboxes) {
+            books.outgoing.values_mut().for_each(|link| link.outbox.clear());
+        }
         config.identity.incarnation = books.incarnation;
         let belongs = books.generation == config.generation
             && books.task == config.task.hash
@@ -91,6 +94,7 @@ impl Node {
                 peer.identity = Some(identity);
             }
         }
+        node.restore_departures(std::mem::take(&mut books.left));
         node.brought = books.brought;
         (node.step, node.split_done) = (books.step, books.split_done);
         node.plan_version = books.plan_version;
@@ -158,6 +162,7 @@ impl Node {
             neighbours: self.peers.values().filter_map(|peer| Some((peer.id, peer.identity?))).collect(),
             incoming: self.peers.values().filter_map(incoming).collect(),
             outgoing: self.peers.values().filter_map(outgoing).collect(),
+            left: self.departures.to_vec(),
             host: self.commits.host.clone(),
         }
     }
@@ -179,6 +184,9 @@ impl Node {
                 peer.ack_owed = true;
             }
         }
+        if self.departures.confirm(&record.books.left) {
+            self.state_departures();
+        }
         self.send_parcels_of(number);
     }
 
@@ -190,6 +198,7 @@ impl Node {
             self.peers.values_mut().filter_map(|peer| peer.incoming.as_mut()).for_each(InLink::confirm_applied);
         }
         if is_off {
+            self.confirm_departures();
             self.commits.dirty = false;
         } else if self.is_between_splits() {
             self.commit_if_due();
@@ -225,7 +234,9 @@ impl Node {
         self.config.identity = Identity { incarnation, ..identity };
         self.brought = Mass::ZERO;
         self.resumed = false;
-        self.push_sum.discard();
+        if !self.has(Planted::KeepsMassWhenSetBack) {
+            self.push_sum.discard();
+        }
         self.appetite = super::Appetite::default();
         self.mass_watch = super::MassWatch::default();
         for peer in self.peers.values_mut() {
@@ -233,6 +244,7 @@ impl Node {
             peer.outgoing.iter_mut().for_each(|link| *link = OutLink::new());
             (peer.mutual, peer.told, peer.leaving, peer.passed) = (false, false, false, 0);
         }
+        self.mark_departed();
         let patience = self.patience_from_now();
         if let Phase::Gathering { give_up_at } = &mut self.phase {
             *give_up_at = give_up_at.or(Some(patience));

@@ -32,23 +32,20 @@ impl Node {
     /// Drained once every link is closed and settled; unreachable neighbours are given up at the deadline.
     pub(super) fn try_finish_draining(&mut self, give_up_at: Time) -> bool {
         let gives_up = self.now >= give_up_at;
-        if !self.has_handed_over() && !gives_up {
+        if self.quitting && !gives_up && !self.try_depart() {
             return false;
         }
-        if self.quitting && (gives_up || self.peers.values().all(Peer::is_done_sending)) {
-            self.peers.values_mut().for_each(|peer| peer.outgoing.iter_mut().for_each(|link| link.close()));
-        }
-        // Who leaves for good must know that others know: later nobody could tell them what became of their parcels.
-        let quits = self.quitting;
-        let is_drained = |peer: &Peer| peer.is_drained() && (!quits || peer.knows_all_is_applied());
-        let blocks = |peer: &&Peer| peer.identity.is_some() && !is_drained(peer) && (peer.is_active() || !gives_up);
+        let has_left = self.has_left();
+        let blocks = |peer: &&Peer| {
+            peer.identity.is_some() && !peer.is_drained() && !has_left && (peer.is_active() || !gives_up)
+        };
         if self.peers.values().any(|peer| blocks(&peer)) || !self.commits.is_settled() {
             return false;
         }
         let undelivered: Vec<(NodeId, crate::mass::Mass)> = self
             .peers
             .values()
-            .filter(|peer| peer.identity.is_some() && !peer.is_drained())
+            .filter(|peer| peer.identity.is_some() && !peer.is_drained() && !has_left)
             .map(|peer| (peer.id, peer.outgoing.as_ref().map(|link| link.undelivered()).unwrap_or_default()))
             .collect();
         if !undelivered.is_empty() {

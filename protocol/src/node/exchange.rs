@@ -2,17 +2,26 @@
 
 use super::Node;
 use crate::config::{Durability, NodeConfig};
-use crate::effect::{Event, Fault, Mismatch};
-use crate::link::{Acceptance, InLink};
-use crate::mass::UNITS_PER_ONE;
+use crate::effect::{Event, Fault, Mismatch, Suspension};
+use crate::link::{Acceptance, InLink, Returned};
+use crate::mass::{Mass, UNITS_PER_ONE};
 use crate::message::{Ack, Hello, Identity, LinkState, Message, PROTOCOL_VERSION, Parcel, ParcelHeader};
+use crate::payload::Payload;
 use crate::peer::Peer;
 use crate::planted::Planted;
 use crate::schedule::NodeId;
 
+/// A neighbour is suspended at this many refused parcels.
+const MOST_REFUSALS: u32 = 3;
+
 impl Node {
     pub(super) fn on_message(&mut self, from: NodeId, message: Message) {
+        let is_parcel = matches!(message, Message::Parcel(_));
         let generation = message.generation().filter(|generation| *generation != self.config.generation);
+        let generation = generation.filter(|_| !is_parcel || !self.has(Planted::IgnoresGenerations));
+        if generation.is_some() && !is_parcel && self.has(Planted::HearsParcelsOnly) {
+            return;
+        }
         if generation.is_some_and(|theirs| self.on_other_generation(from, theirs).is_some()) {
             return;
         }
@@ -24,6 +33,7 @@ impl Node {
             Message::Hello(hello) => self.on_hello(from, &hello),
             Message::Ack(ack) => self.on_ack(from, &ack),
             Message::Parcel(parcel) => self.on_parcel(from, parcel),
+            Message::Left(certificate) => self.on_certificate(certificate),
             Message::PlanGet { .. } | Message::PlanData(_) => Ok(()),
         };
         if let Err(fault) = outcome {
@@ -92,7 +102,7 @@ impl Node {
 
     /// Whether the process of a neighbour that we know is still there.
     fn is_talking_to(&self, peer: &Peer) -> bool {
-        peer.link_up && peer.mutual && self.now < peer.heard_at + 2 * self.config.heartbeat
+        peer.link_up && peer.heard_since_up && peer.mutual && self.now < peer.heard_at + 2 * self.config.heartbeat
     }
 
     /// Whether a neighbour has dealt with a later state of this node than the one it is in.
@@ -104,7 +114,7 @@ impl Node {
     }
 
     /// What a [`SetBack`] leads to: where there are records the node has an old one, elsewhere the neighbour errs.
-    fn on_set_back(&mut self) -> Result<(), Fault> {
+    pub(super) fn on_set_back(&mut self) -> Result<(), Fault> {
         if self.config.durability == Durability::Off {
             return Err(Fault::ImpossibleAck);
         }
@@ -122,7 +132,7 @@ impl Node {
     }
 
     /// Notes who a neighbour is now, and what its earlier life left behind.
-    fn recognise(&mut self, from: NodeId, identity: Identity) {
+    pub(super) fn recognise(&mut self, from: NodeId, identity: Identity) {
         let leaving = self.is_leaving();
         let Some(peer) = self.peers.get_mut(&from) else {
             return;
@@ -134,8 +144,7 @@ impl Node {
         }
         peer.mutual = false;
         peer.told = false;
-        peer.leaving = false;
-        peer.passed = 0;
+        (peer.leaving, peer.passed) = (false, 0);
         match known {
             None => {}
             Some(known) if known.incarnation == identity.incarnation => {
@@ -145,7 +154,11 @@ impl Node {
                     peer.outgoing.iter_mut().for_each(|link| link.reopen());
                 }
             }
-            Some(_) => self.on_new_life(from, identity.incarnation),
+            Some(_) => {
+                (peer.left, peer.refusals) = (false, 0);
+                peer.suspended.take_if(|reason| *reason == Suspension::Refused);
+                self.on_new_life(from, identity.incarnation);
+            }
         }
     }
 
@@ -153,11 +166,17 @@ impl Node {
         self.report(Event::NewIncarnation { peer: from, incarnation });
         // What the earlier life sent and we hold is real mass.
         self.absorb_from(from, u64::MAX);
+        let renumbers = self.has(Planted::RenumbersForNewLives);
         let Some(peer) = self.peers.get_mut(&from) else {
             return;
         };
         peer.incoming.iter_mut().for_each(|link| link.on_new_life());
-        let written_off = peer.outgoing.as_mut().map(|link| link.on_new_life());
+        let written_off = if renumbers {
+            peer.outgoing.iter_mut().for_each(|link| link.renumber());
+            None
+        } else {
+            peer.outgoing.as_mut().map(|link| link.on_new_life())
+        };
         self.appetite.excuse();
         if let Some(lost) = written_off.filter(|lost| lost.parcels > 0) {
             self.report(Event::MassWrittenOff { peer: from, mass: lost.mass, parcels: lost.parcels });
@@ -195,8 +214,13 @@ impl Node {
     /// Takes a neighbour's word for where the links stand. It knows our present identity.
     fn on_link_state(&mut self, from: NodeId, state: &LinkState) -> Result<(), Fault> {
         let (now, after) = (self.now, self.config.retransmit_after);
-        if state.applied > state.received {
+        if state.applied > state.received || !state.rejected.is_sound() {
             return Err(Fault::ImpossibleAck);
+        }
+        self.compare_departures(from, state.left);
+        if self.has_left() || self.peers.get(&from).is_some_and(|peer| peer.left) {
+            self.peers.entry(from).and_modify(|peer| peer.mutual = true);
+            return Ok(());
         }
         let (ignores_marks, ignores_chains) = (self.has(Planted::IgnoresMarks), self.has(Planted::IgnoresChains));
         let Some(peer) = self.peers.get_mut(&from) else {
@@ -207,6 +231,7 @@ impl Node {
             return self.on_set_back();
         }
         peer.mutual = true;
+        let mut returned = Returned::default();
         let mut progress = state.passed > peer.passed;
         peer.passed = peer.passed.max(state.passed);
         if let Some(link) = &mut peer.incoming
@@ -218,11 +243,12 @@ impl Node {
         if let Some(link) = &mut peer.outgoing {
             // A neighbour that has not heard from this link yet states zeros.
             if state.received >= link.base() {
-                let Ok(moved) = link.on_ack(state, !ignores_chains) else {
+                let Ok((moved, back)) = link.on_ack(state, !ignores_chains) else {
                     return self.on_set_back();
                 };
                 progress |= moved;
                 link.arm(now, after);
+                returned = back;
             }
         }
         if state.leaving && !peer.leaving {
@@ -232,6 +258,7 @@ impl Node {
             progress = true;
             self.appetite.excuse();
         }
+        self.take_back(from, &returned);
         if progress {
             self.on_progress(from);
         }
@@ -242,22 +269,33 @@ impl Node {
         let mut header = parcel.header;
         self.check_parcel(from, &header, parcel.payload.dimension())?;
         let (ignores_marks, applies_twice) = (self.has(Planted::IgnoresMarks), self.has(Planted::AppliesTwice));
-        let ignores_chains = self.has(Planted::IgnoresChains);
+        let (ignores_chains, ignores_lives) = (self.has(Planted::IgnoresChains), self.has(Planted::IgnoresLives));
         let me = self.config.identity.incarnation;
         if header.receiver_incarnation > me && self.config.durability == Durability::On {
             self.discard(header.receiver_incarnation);
             return Ok(());
         }
+        // A sender that follows another plan of the generation may use a link that this one never had.
+        let is_replanned = self.plan_version > 0;
+        let (largest_norm, has_left) = (self.config.largest_norm, self.has_left());
         let Some(peer) = self.peers.get_mut(&from) else {
             return Err(Fault::NotANeighbour);
         };
-        if peer.incarnation() != header.sender_incarnation || header.receiver_incarnation != me {
+        if peer.left || has_left {
+            // Its life here is over, or ours is: nothing more is applied, and the certificate says what was.
+            peer.ack_owed = true;
+            return Ok(());
+        }
+        let is_for_me = header.receiver_incarnation == me || ignores_lives;
+        if peer.incarnation() != header.sender_incarnation || !is_for_me {
             self.note_refusal(Fault::OtherLife);
             self.send_hello(from);
             return Ok(());
         }
-        let Some(link) = &mut peer.incoming else {
-            return Err(Fault::NoSuchLink);
+        let link = match &mut peer.incoming {
+            incoming if is_replanned => incoming.get_or_insert_with(InLink::default),
+            Some(link) => link,
+            None => return Err(Fault::NoSuchLink),
         };
         if link.check_mark(header.base, header.acked).is_err() && !ignores_marks {
             return self.on_set_back();
@@ -267,13 +305,18 @@ impl Node {
         }
         peer.ack_owed = true;
         let copy = applies_twice.then(|| parcel.payload.clone());
-        let acceptance = link.accept(&header, parcel.payload)?;
+        let refuses = |payload: &Payload| largest_norm.is_some_and(|bound| payload.norm() > bound);
+        let acceptance = link.accept(&header, parcel.payload, refuses)?;
+        peer.refusals += u32::from(acceptance == Acceptance::Refused);
         self.on_heard(from);
         if let Some(payload) = copy.filter(|_| acceptance == Acceptance::Duplicate) {
             let _ = self.push_sum.absorb(header.mass, &payload);
         }
         match acceptance {
-            Acceptance::Queued => {
+            Acceptance::Queued | Acceptance::Refused => {
+                if acceptance == Acceptance::Refused {
+                    self.on_refusal(from, header.mass);
+                }
                 self.on_progress(from);
                 self.appetite.hear();
                 self.absorb_on_arrival();
@@ -285,10 +328,18 @@ impl Node {
         Ok(())
     }
 
+    /// A parcel goes back to its sender. One that sends nothing else is not waited for, nor given anything.
+    fn on_refusal(&mut self, from: NodeId, mass: Mass) {
+        self.report(Event::ParcelRefused { peer: from, mass });
+        if self.peers.get(&from).is_some_and(|peer| peer.refusals >= MOST_REFUSALS) {
+            self.suspend(from, Suspension::Refused);
+        }
+    }
+
     /// What any parcel from anyone has to satisfy.
     fn check_parcel(&self, from: NodeId, header: &ParcelHeader, dimension: usize) -> Result<(), Fault> {
         let schedule = &self.config.schedule;
-        if header.generation != self.config.generation {
+        if header.generation != self.config.generation && !self.has(Planted::IgnoresGenerations) {
             return Err(Fault::OtherGeneration);
         }
         if header.step >= self.last_step {
@@ -319,8 +370,14 @@ impl Node {
         self.peers.values().filter_map(|peer| peer.incoming.as_ref()).map(|link| link.queued_mass()).sum()
     }
 
+    /// What the node says to every neighbour.
+    fn own_state(&self) -> LinkState {
+        let left = self.departures.durable();
+        LinkState { passed: self.passed(), leaving: self.is_leaving(), left, ..LinkState::default() }
+    }
+
     pub(super) fn send_hello(&mut self, to: NodeId) {
-        let (passed, leaving, resumed) = (self.passed(), self.is_leaving(), self.resumed);
+        let (own, resumed) = (self.own_state(), self.resumed);
         let plan_version = self.plan_version;
         let Some(peer) = self.peers.get_mut(&to).filter(|peer| peer.link_up) else {
             return;
@@ -334,7 +391,7 @@ impl Node {
             identity: self.config.identity,
             seen: peer.identity,
             resumed,
-            link: peer.link_state(passed, leaving),
+            link: peer.link_state(own),
         };
         self.send(to, Message::Hello(Box::new(hello)));
     }
@@ -394,13 +451,13 @@ impl Node {
 
     /// One Ack to every neighbour that is owed one, however many parcels it is for.
     pub(super) fn send_owed_acks(&mut self) {
-        let (passed, leaving) = (self.passed(), self.is_leaving());
+        let own = self.own_state();
         let (generation, identity, plan_version) = (self.config.generation, self.config.identity, self.plan_version);
         let mut acks = Vec::new();
         for peer in self.peers.values_mut().filter(|peer| peer.ack_owed) {
             peer.ack_owed = false;
             if let Some(seen) = peer.identity.filter(|_| peer.link_up) {
-                let link = peer.link_state(passed, leaving);
+                let link = peer.link_state(own);
                 acks.push((peer.id, Ack { generation, plan_version, identity, seen, link }));
             }
         }

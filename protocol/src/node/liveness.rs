@@ -37,6 +37,7 @@ impl Node {
         if let Some(peer) = self.peers.get_mut(&peer) {
             peer.link_up = true;
             peer.heard_at = now;
+            peer.heard_since_up = false;
             peer.told = false;
         }
         self.send_hello(peer);
@@ -70,10 +71,11 @@ impl Node {
             return;
         };
         peer.heard_at = now;
+        peer.heard_since_up = true;
         let is_back = match peer.suspended {
             Some(Suspension::Silent) => true,
             Some(Suspension::LinkDown) => peer.link_up,
-            Some(Suspension::Late) | None => false,
+            Some(Suspension::Late | Suspension::Refused) | None => false,
         };
         if is_back {
             self.reinstate(from);

@@ -4,12 +4,12 @@
 //!   it up whenever it hears of it, and mass is exact throughout.
 //! - A **generation** begins the ledger anew: every member keeps its ratio and takes weight 1. That is how members join
 //!   and are removed, and how mass that died with a disk is made up for.
-//! - A node that **leaves** passes on all it holds and ends when everyone who sent to it knows what became of it.
 //!
-//! All of them are infectious. What is newer is part of every message, and whoever hears of it asks its host to fetch it.
+//! Both are infectious. What is newer is part of every message, and whoever hears of it asks its host to fetch it.
 
 use std::sync::Arc;
 
+use super::departure::Departures;
 use super::{Node, Phase, neighbours};
 use crate::effect::{Event, Fault};
 use crate::input::{NewGeneration, Rewiring};
@@ -17,6 +17,7 @@ use crate::link::{InLink, OutLink};
 use crate::mass::Mass;
 use crate::message::{Ack, Generation, Identity, LinkState, Message};
 use crate::peer::Peer;
+use crate::planted::Planted;
 use crate::push_sum::PushSum;
 use crate::round_clock::RoundClock;
 use crate::schedule::NodeId;
@@ -49,6 +50,9 @@ impl Node {
             return Some(());
         }
         if ours.replaces(&theirs) {
+            if self.has(Planted::LeavesOldGenerationsAlone) {
+                return Some(());
+            }
             // It may have been away, and not even be a member any more: it is told all the same.
             self.note_refusal(Fault::OlderGeneration);
             let identity = self.config.identity;
@@ -66,13 +70,14 @@ impl Node {
         let theirs = match message {
             Message::Hello(hello) => hello.plan_version,
             Message::Ack(ack) => ack.plan_version,
-            Message::Parcel(_) | Message::PlanGet { .. } | Message::PlanData(_) => 0,
+            Message::Parcel(_) | Message::Left(_) | Message::PlanGet { .. } | Message::PlanData(_) => 0,
         };
         let is_member = from.index() < self.config.schedule.nodes() && from != self.config.id;
         let admits = is_member && self.plan_version.max(theirs) > 0;
         if admits {
             let peer = self.peers.entry(from).or_insert_with(|| Peer::new(from));
             (peer.incoming, peer.link_up, peer.heard_at) = (Some(InLink::default()), true, self.now);
+            self.mark_departed();
         }
         admits
     }
@@ -110,6 +115,7 @@ impl Node {
         (self.config.generation, self.config.schedule, self.config.id) = (generation, schedule, id);
         self.config.rounds = rounds;
         self.peers = neighbours(&self.config);
+        self.departures = Departures::default();
         (self.step, self.split_done, self.resumed, self.plan_version) = (0, false, false, 0);
         self.last_step = rounds * self.config.schedule.round_length();
         self.clock = RoundClock::new(self.config.deadline_floor);
@@ -146,40 +152,11 @@ impl Node {
             self.peers.entry(to).or_insert_with(|| Peer::new(to)).outgoing.get_or_insert_with(OutLink::new);
         }
         self.peers.retain(|_, peer| peer.incoming.is_some() || peer.outgoing.is_some());
+        self.mark_departed();
         self.appetite.excuse();
-        self.peers.values_mut().for_each(|peer| peer.ack_owed = true);
+        // Parcels that came before their link did are sent again after a greeting.
+        let peers: Vec<NodeId> = self.peers.keys().copied().collect();
+        peers.into_iter().for_each(|peer| self.send_hello(peer));
         self.report(Event::Rewired { version });
-    }
-
-    pub(super) fn on_leave(&mut self) {
-        self.quitting = true;
-        self.on_stop();
-    }
-
-    /// Whether a node that leaves has nothing left to give. It gives all it has to one neighbour as soon as nothing
-    /// more can come, and again should something come after all.
-    pub(super) fn has_handed_over(&mut self) -> bool {
-        if !self.quitting || self.mass().is_zero() {
-            return true;
-        }
-        if self.commits.is_pending() || self.peers.values().any(|peer| peer.is_active() && !peer.is_done_sending()) {
-            return false;
-        }
-        if let Some((heir, step)) = self.heir() {
-            self.hand_over(heir, step);
-        }
-        false
-    }
-
-    /// The first neighbour that can take everything, and the next step in which the plan has a link to it.
-    fn heir(&self) -> Option<(NodeId, u64)> {
-        let schedule = &self.config.schedule;
-        let can_take = |peer: &&Peer| !peer.leaving && peer.can_take_parcel();
-        self.peers.values().filter(can_take).find_map(|peer| {
-            let used = peer.outgoing.as_ref().and_then(OutLink::last_step).map_or(0, |last| last + 1);
-            let first = self.step.max(used);
-            let mut steps = first..(first + schedule.period()).min(self.last_step);
-            Some((peer.id, steps.find(|&step| schedule.has_link(self.config.id, peer.id, step))?))
-        })
     }
 }

@@ -51,11 +51,16 @@ impl Node {
         if self.tally.trained {
             return false;
         }
+        let is_complete = |from: &NodeId| {
+            self.peers.get(from).is_none_or(|peer| peer.incoming.as_ref().is_none_or(InLink::is_complete))
+        };
         let due = self.config.schedule.in_neighbours(self.config.id, self.step);
-        let due = || due.iter().filter_map(|from| self.peers.get(from));
-        if due().all(|peer| peer.incoming.as_ref().is_none_or(InLink::is_complete)) {
-            return false;
+        if due.iter().all(is_complete) {
+            // Once nobody will ever send anything, what it still holds it passes on as fast as the others take it.
+            let all = self.config.schedule.all_in_neighbours(self.config.id);
+            return all.iter().all(is_complete) && !self.appetite.gave_in_step && !self.is_left_alone();
         }
+        let due = || due.iter().filter_map(|from| self.peers.get(from));
         if !due().any(Peer::is_active) && self.peers.values().any(|peer| peer.is_active() && peer.passed > self.step) {
             // Nothing can come, and the others are getting ahead.
             return false;

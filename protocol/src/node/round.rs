@@ -46,7 +46,7 @@ impl Node {
         if self.stopping {
             return self.begin_draining();
         }
-        let greeted = self.peers.values().filter(|peer| peer.mutual).count();
+        let greeted = self.peers.values().filter(|peer| peer.mutual || peer.left).count();
         let waited_enough = give_up_at.is_some_and(|at| self.now >= at) && greeted > 0;
         if greeted < self.peers.len() && !waited_enough {
             return false;
@@ -56,6 +56,7 @@ impl Node {
         }
         self.report(Event::Started { step: self.step });
         self.peers.values_mut().for_each(|peer| peer.ack_owed = true);
+        self.clock.start(self.now);
         // A record that holds the sends of its step is of a node that was waiting for others.
         self.phase = if self.split_done { Phase::AwaitingParcels(self.new_wait()) } else { Phase::BeforeStep };
         self.absorb_on_arrival();
@@ -177,7 +178,9 @@ impl Node {
     /// The mass for every link that can take a parcel; empty masses are left out.
     fn cut(&self, links: &[OutShare], keeps: bool) -> Vec<(NodeId, Mass)> {
         let whole = self.mass();
-        let can_take = |link: &&OutShare| self.peers.get(&link.to).is_some_and(Peer::can_take_parcel);
+        let overfills = self.has(Planted::IgnoresWindow);
+        let can_take = |peer: &Peer| peer.can_take_parcel() || (overfills && peer.is_active());
+        let can_take = |link: &&OutShare| self.peers.get(&link.to).is_some_and(can_take);
         let mut cuts: Vec<(NodeId, Mass)> =
             links.iter().filter(can_take).map(|link| (link.to, whole.portion(link.share))).collect();
         if !keeps && cuts.len() == links.len() {
@@ -191,23 +194,7 @@ impl Node {
         cuts
     }
 
-    /// Gives everything to one neighbour, in a step to come.
-    pub(super) fn hand_over(&mut self, heir: NodeId, step: u64) {
-        let mass = self.mass();
-        let mut dither = Dither::of(self.config.id, step);
-        let Some(payload) = self.push_sum.split_all(self.config.codec, &mut dither, self.is_durable()) else {
-            return;
-        };
-        self.step = step;
-        let record = self.next_record();
-        self.promise(heir, mass, &payload, record);
-        self.commit(Some(payload));
-        if self.may_send(record) {
-            self.send_parcels_of(record);
-        }
-    }
-
-    fn promise(&mut self, to: NodeId, mass: Mass, payload: &Payload, record: u64) {
+    pub(super) fn promise(&mut self, to: NodeId, mass: Mass, payload: &Payload, record: u64) {
         let (step, now, after) = (self.step, self.now, self.config.retransmit_after);
         if let Some(link) = self.peers.get_mut(&to).and_then(|peer| peer.outgoing.as_mut()) {
             link.push(step, mass, payload.clone(), record);
@@ -295,6 +282,9 @@ impl Node {
             };
             peer.ack_owed = true;
             self.commits.soil();
+            if parcel.is_refused {
+                continue;
+            }
             self.appetite.feed();
             self.tally.absorbed += 1;
             // The sum cannot overflow: parcels that would exceed the swarm's whole mass are never queued.

@@ -91,6 +91,18 @@ pub enum RecordError {
         /// Up to where its parcels are applied.
         applied: u64,
     },
+    /// Marks on more parcels than a window has.
+    #[error("the link from node {from} marks more refused parcels than a window has")]
+    Rejections {
+        /// The sender.
+        from: NodeId,
+    },
+    /// Certificates out of order, or of another generation.
+    #[error("the leave certificate of node {leaver} is of another generation, out of order, or not sorted")]
+    Certificate {
+        /// Who left.
+        leaver: NodeId,
+    },
     /// A sender whose numbers are not base <= acked < next.
     #[error("the link to node {to} starts after parcel {base}, is confirmed up to {acked} and goes on with {next_seq}")]
     AckedOutOfRange {

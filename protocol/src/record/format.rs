@@ -135,7 +135,7 @@ impl Record {
     /// # let books = Books {
     /// #     number: 1, generation: Generation { counter: 0, plan_hash: [0; 32] }, task: [0; 32], id: NodeId(0),
     /// #     incarnation: 1, brought: Mass::ONE, mass: Mass::ONE, plan_version: 0, step: 0, split_done: false,
-    /// #     neighbours: Default::default(), incoming: Default::default(), outgoing: Default::default(), host: Vec::new(),
+    /// #     neighbours: Default::default(), incoming: Default::default(), outgoing: Default::default(), left: Vec::new(), host: Vec::new(),
     /// # };
     /// let record = Record { books, numerator: [1.0, 2.0].into(), ratio: None, payload: None };
     /// let mut bytes = Vec::new();
@@ -156,8 +156,8 @@ impl Record {
         Ok(Self { books: outline.books, numerator: floats(numerator), ratio, payload })
     }
 
-    /// The most bytes that a record can take of a node with so many coordinates and links, whatever happens to it: the
-    /// size of a slot. `None` when the books of so many links could not be stored.
+    /// The most bytes that a record can take of a node with so many coordinates and links while nobody leaves: the size
+    /// of a slot that seldom has to grow. `None` when the books of so many links could not be stored.
     pub fn largest_bytes(dimension: usize, in_links: usize, out_links: usize) -> Option<u64> {
         let books = largest_books(in_links as u64, out_links as u64)?;
         let vector = 4 * dimension as u64;
@@ -314,12 +314,12 @@ fn read_books(bytes: &[u8]) -> Result<Books, RecordError> {
 
 /// The most bytes that books can take.
 fn largest_books(in_links: u64, out_links: u64) -> Option<u64> {
-    const OWN: usize = 7 * VARINT_U64 + VARINT_U32 + 2 * HASH + 1 + 3 * VARINT_U64 + VARINT_U64 + MAX_HOST_BYTES;
+    const OWN: usize = 7 * VARINT_U64 + VARINT_U32 + 2 * HASH + 1 + 4 * VARINT_U64 + VARINT_U64 + MAX_HOST_BYTES;
     /// Whom a link leads to: the process it dealt with last.
     const NEIGHBOUR: usize = VARINT_U32 + 2 * VARINT_U64;
-    const IN_LINK: usize = NEIGHBOUR + VARINT_U32 + 3 * VARINT_U64 + HASH + 1 + VARINT_U64 + 2 * VARINT_U128;
+    const IN_LINK: usize = NEIGHBOUR + VARINT_U32 + 3 * VARINT_U64 + 1 + HASH + 1 + VARINT_U64 + 2 * VARINT_U128;
     const OWED: usize = 4 * VARINT_U64 + HASH;
-    const OUT_LINK: usize = NEIGHBOUR + VARINT_U32 + 5 * VARINT_U64 + HASH + WINDOW * OWED + 4 * VARINT_U128;
+    const OUT_LINK: usize = NEIGHBOUR + VARINT_U32 + 5 * VARINT_U64 + HASH + WINDOW * OWED + 5 * VARINT_U128;
     let incoming = in_links.checked_mul(IN_LINK as u64)?;
     let outgoing = out_links.checked_mul(OUT_LINK as u64)?;
     incoming.checked_add(outgoing)?.checked_add(OWN as u64)

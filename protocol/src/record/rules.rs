@@ -20,6 +20,7 @@ pub(super) fn check(books: &Books, has_payload: bool) -> Result<(), RecordError>
     if books.host.len() > MAX_HOST_BYTES {
         return Err(RecordError::HostTooLong { bytes: books.host.len() });
     }
+    check_left(books)?;
     for (&from, link) in &books.incoming {
         check_end(books.id, from)?;
         check_incoming(from, link)?;
@@ -51,8 +52,26 @@ fn check_mass(mass: Mass) -> Result<(), RecordError> {
 }
 
 fn check_incoming(from: NodeId, link: &InBooks) -> Result<(), RecordError> {
-    let &InBooks { base, applied, .. } = link;
-    if base <= applied { Ok(()) } else { Err(RecordError::AppliedBeforeBase { from, base, applied }) }
+    let &InBooks { base, applied, rejected, .. } = link;
+    if base > applied {
+        return Err(RecordError::AppliedBeforeBase { from, base, applied });
+    }
+    if rejected.is_sound() { Ok(()) } else { Err(RecordError::Rejections { from }) }
+}
+
+/// Ascending, of this generation, and of nodes that a plan can have.
+fn check_left(books: &Books) -> Result<(), RecordError> {
+    let mut before = None;
+    for certificate in &books.left {
+        let leaver = certificate.leaver;
+        check_node(leaver)?;
+        let is_next = before < Some(leaver) && certificate.generation == books.generation;
+        if !is_next || !certificate.ends.is_sorted_by(|a, b| a.from < b.from) {
+            return Err(RecordError::Certificate { leaver });
+        }
+        before = Some(leaver);
+    }
+    Ok(())
 }
 
 fn check_outgoing(to: NodeId, link: &OutBooks) -> Result<(), RecordError> {

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::codec::Codec;
+use crate::link::Rejections;
 
 /// Books of node 0 without links.
 pub(super) fn books(number: u64) -> Books {
@@ -20,6 +21,7 @@ pub(super) fn books(number: u64) -> Books {
         neighbours: BTreeMap::new(),
         incoming: BTreeMap::new(),
         outgoing: BTreeMap::new(),
+        left: Vec::new(),
         host: b"cursor".to_vec(),
     }
 }
@@ -63,6 +65,7 @@ pub(super) fn full_record() -> Record {
         sender_incarnation: 4,
         base: 2,
         applied: 300,
+        rejected: Rejections::default(),
         chain: chain(300),
         last_step: Some(99),
         applied_total: 1 << 70,

@@ -1,16 +1,16 @@
 //! A fault test: one seed after the other, each to its end.
 
-use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::error::SimError;
 use super::profile::{Profile, Scenario};
+use super::story::Told;
 use super::swarm::{Fault, Swarm};
 use crate::effect::Event;
-use crate::schedule::NodeId;
 use crate::time::Time;
 
 /// Rounding of f32 over some thousand rounds, as a fraction of a sum of numerators; random, not growing.
-const LARGEST_DRIFT: f64 = 1e-3;
+pub(super) const LARGEST_DRIFT: f64 = 1e-3;
 
 /// What became of one seed.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,24 +39,6 @@ pub struct Outcome {
     pub digest: [u8; 32],
     /// What went wrong.
     pub failure: Option<SimError>,
-}
-
-/// One thing of note in a run.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Told {
-    /// A fault took place.
-    Fault(Fault),
-    /// A node reported something.
-    Event(NodeId, Event),
-}
-
-impl fmt::Display for Told {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Fault(fault) => write!(f, "{fault}"),
-            Self::Event(id, event) => write!(f, "node {id} reports {event:?}"),
-        }
-    }
 }
 
 /// Runs a scenario to its end: all faults, repair, and until every node has drained.
@@ -90,7 +72,7 @@ pub fn tell_scenario(profile: Profile, seed: u64, scenario: Scenario) -> (Outcom
 }
 
 fn watch_scenario(profile: Profile, seed: u64, scenario: Scenario, look: impl FnOnce(&Swarm)) -> Outcome {
-    let Scenario { config, faults, repair, end, limit } = scenario;
+    let Scenario { config, faults, repair, end, limit, .. } = scenario;
     let nodes = config.schedule.nodes() as u32;
     let mut swarm = match Swarm::new(config) {
         Ok(swarm) => swarm,
@@ -105,7 +87,8 @@ fn watch_scenario(profile: Profile, seed: u64, scenario: Scenario, look: impl Fn
     for node in swarm.nodes() {
         swarm.at(end, Fault::Stop(node));
     }
-    let failure = run(&mut swarm, profile, end, limit).err();
+    let ran = catch_unwind(AssertUnwindSafe(|| run(&mut swarm, profile, end, limit)));
+    let failure = ran.unwrap_or_else(|payload| Err(SimError::panicked(swarm.now(), payload.as_ref()))).err();
     look(&swarm);
     let happened = faults.iter().filter(|(at, _)| *at <= swarm.now());
     let cuts = happened.clone().filter(|(_, fault)| matches!(fault, Fault::LinkDown(..))).map(|(at, _)| *at);
@@ -126,7 +109,7 @@ fn watch_scenario(profile: Profile, seed: u64, scenario: Scenario, look: impl Fn
 }
 
 impl Outcome {
-    fn of_nothing(seed: u64, nodes: u32) -> Self {
+    pub(super) fn of_nothing(seed: u64, nodes: u32) -> Self {
         Self {
             seed,
             nodes,

@@ -27,8 +27,10 @@ struct Lives {
 pub(super) struct Conservation {
     /// What all founders brought.
     founded: u128,
-    /// Every parcel ever seen, until it is applied.
+    /// Every parcel ever seen, until it is applied or taken back.
     under_way: BTreeMap<Lives, BTreeMap<u64, Mass>>,
+    /// Those of them that the receiver refused.
+    refused: BTreeMap<Lives, BTreeMap<u64, Mass>>,
     last_seen: BTreeMap<Lives, u64>,
     books: BTreeMap<NodeId, LedgerSummary>,
     held: u128,
@@ -42,6 +44,7 @@ impl Conservation {
         Self {
             founded: 0,
             under_way: BTreeMap::new(),
+            refused: BTreeMap::new(),
             last_seen: BTreeMap::new(),
             books: BTreeMap::new(),
             held: 0,
@@ -88,7 +91,7 @@ impl Conservation {
     ) -> Result<(), SimError> {
         self.checks += 1;
         let before = self.books.insert(id, after.clone()).unwrap_or_default();
-        let gained = self.gains(now, id, &before, after)?;
+        let gained = self.gains(now, id, &before, after)? + self.returns(id, after);
         let spent: u128 = sent.iter().map(|(to, header)| self.see(id, *to, header)).sum();
         let expected = units(before.mass) + gained;
         if units(after.mass) + spent != expected {
@@ -140,11 +143,40 @@ impl Conservation {
                     gained += self.take(now, lives(earlier.sender_incarnation), *seq)?;
                 }
             }
-            for seq in self.arrived(lives(link.sender_incarnation), link.applied_seq) {
-                gained += self.take(now, lives(link.sender_incarnation), seq)?;
+            let lives = lives(link.sender_incarnation);
+            for seq in self.arrived(lives, link.applied_seq) {
+                if link.rejected.contains(link.applied_seq, seq) {
+                    let parcel = self.under_way.get_mut(&lives).and_then(|parcels| parcels.remove(&seq));
+                    self.refused.entry(lives).or_default().extend(parcel.map(|mass| (seq, mass)));
+                } else {
+                    gained += self.take(now, lives, seq)?;
+                }
             }
         }
         Ok(gained)
+    }
+
+    /// What a sender takes back: what was refused up to where it is settled, and what a receiver that left never took.
+    fn returns(&mut self, id: NodeId, after: &LedgerSummary) -> u128 {
+        let mut returned = 0;
+        for (&to, link) in &after.outgoing {
+            let lives = Lives {
+                from: id,
+                sender_incarnation: after.incarnation,
+                to,
+                receiver_incarnation: link.receiver_incarnation,
+            };
+            if let Some(refused) = self.refused.get_mut(&lives) {
+                let later = refused.split_off(&(link.acked_seq + 1));
+                returned += std::mem::replace(refused, later).into_values().map(units).sum::<u128>();
+            }
+            // A link that is over goes back to where it was settled: what was beyond came back.
+            if let Some(parcels) = self.under_way.get_mut(&lives) {
+                returned += parcels.split_off(&link.next_seq).into_values().map(units).sum::<u128>();
+            }
+        }
+        self.outstanding -= returned;
+        returned
     }
 
     fn arrived(&self, lives: Lives, applied: u64) -> Vec<u64> {

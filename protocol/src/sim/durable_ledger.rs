@@ -1,7 +1,7 @@
 //! The auditor of what is on disk: over durable states alone, mass is neither made nor lost.
 //!
 //! ```text
-//!   sum of w_i + sum over links j -> i of the parcels in the outbox of j that i has not applied = founders
+//!   sum of w_i + sum over links j -> i of the parcels in the outbox of j that i has not applied, or refused = founders
 //! ```
 //!
 //! It reads nothing but the newest record on every disk, as a stranger could after a loss of power, and holds after
@@ -89,8 +89,9 @@ impl DurableLedger {
         let receiver = self.newest.get(&to).map(|record| &record.books);
         let is_of_this_life = |books: &&InBooks| books.sender_incarnation == sender.books.incarnation;
         let applied = receiver.and_then(|books| books.incoming.get(&from)).filter(is_of_this_life);
-        let applied = applied.map_or(0, |books| books.applied);
-        let owed = link.outbox.iter().filter(|parcel| parcel.seq > applied);
+        let is_owed =
+            |seq: u64| applied.is_none_or(|books| seq > books.applied || books.rejected.contains(books.applied, seq));
+        let owed = link.outbox.iter().filter(|parcel| is_owed(parcel.seq));
         owed.map(|parcel| u128::from(parcel.mass.units())).sum()
     }
 }

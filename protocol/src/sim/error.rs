@@ -1,8 +1,12 @@
 //! What can go wrong with a simulation.
 
+use std::any::Any;
+
 use thiserror::Error;
 
 use crate::config::NodeError;
+use crate::mass::Mass;
+use crate::record::RecordError;
 use crate::schedule::NodeId;
 use crate::time::Time;
 use crate::wire::WireError;
@@ -72,6 +76,26 @@ pub enum SimError {
         /// The parcel's number.
         seq: u64,
     },
+    /// A record breaks a rule of its format.
+    #[error("at {now} node {id} wrote a record that nobody may read: {error}")]
+    Record {
+        /// When.
+        now: Time,
+        /// The node.
+        id: NodeId,
+        /// The rule.
+        error: RecordError,
+    },
+    /// A node left for good with mass that it should have handed over.
+    #[error("at {now} node {id} left with weight {mass}")]
+    LeftWithMass {
+        /// When.
+        now: Time,
+        /// The node.
+        id: NodeId,
+        /// What it took along.
+        mass: Mass,
+    },
     /// A message did not survive the wire format.
     #[error("at {now} a message from {from} to {to} cannot be decoded: {error}")]
     Wire {
@@ -93,16 +117,31 @@ pub enum SimError {
         id: NodeId,
     },
     /// Time ran out.
-    #[error("at {now} nodes {waiting:?} have not drained")]
+    #[error("at {now} {} of the nodes have not drained: {}", waiting.len(), listed(waiting))]
     NotDrained {
         /// When.
         now: Time,
         /// Who has not.
         waiting: Vec<NodeId>,
     },
+    /// A node panicked.
+    #[error("at {now} a node panicked: {message}")]
+    Panicked {
+        /// When.
+        now: Time,
+        /// What it said.
+        message: String,
+    },
 }
 
 impl SimError {
+    /// A panic as an error; what it said is a string unless someone went out of their way.
+    pub(super) fn panicked(now: Time, payload: &(dyn Any + Send)) -> Self {
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        Self::Panicked { now, message: text.unwrap_or("it did not say why").to_owned() }
+    }
+
     /// When it happened; `None` where no node ever ran.
     pub fn at(&self) -> Option<Time> {
         match self {
@@ -113,8 +152,15 @@ impl SimError {
             | Self::Numerators { now, .. }
             | Self::UnknownParcel { now, .. }
             | Self::Wire { now, .. }
+            | Self::Record { now, .. }
+            | Self::LeftWithMass { now, .. }
             | Self::Livelock { now, .. }
-            | Self::NotDrained { now, .. } => Some(*now),
+            | Self::NotDrained { now, .. }
+            | Self::Panicked { now, .. } => Some(*now),
         }
     }
+}
+
+fn listed(nodes: &[NodeId]) -> String {
+    nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -14,8 +14,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::campaign::{Outcome, Told, run_scenario, tell_scenario};
+use super::campaign::{Outcome, run_scenario, tell_scenario};
 use super::profile::{Profile, Scenario};
+use super::story::Told;
 use super::swarm::Fault;
 use crate::planted::Planted;
 use crate::schedule::NodeId;

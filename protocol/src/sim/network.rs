@@ -92,6 +92,33 @@ impl<T> Agenda<T> {
     }
 }
 
+/// When each node wants to be woken.
+#[derive(Debug, Default)]
+pub(super) struct Alarms {
+    by_time: BTreeSet<(Time, NodeId)>,
+    by_node: BTreeMap<NodeId, Time>,
+}
+
+impl Alarms {
+    /// Sets, moves or takes away the alarm of a node.
+    pub(super) fn set(&mut self, id: NodeId, at: Option<Time>) {
+        let before = match at {
+            Some(at) => self.by_node.insert(id, at),
+            None => self.by_node.remove(&id),
+        };
+        if before == at {
+            return;
+        }
+        before.map(|before| self.by_time.remove(&(before, id)));
+        at.map(|at| self.by_time.insert((at, id)));
+    }
+
+    /// The first one.
+    pub(super) fn next(&self) -> Option<(Time, NodeId)> {
+        self.by_time.first().copied()
+    }
+}
+
 /// Decides the fate of messages. All randomness of a simulation is here.
 #[derive(Debug)]
 pub(super) struct Network {

@@ -141,6 +141,8 @@ pub struct Scenario {
     pub end: Time,
     /// When every node must have drained.
     pub limit: Time,
+    /// How many times as slow as usual everything in it is.
+    pub(super) pace: u32,
 }
 
 impl Scenario {
@@ -152,13 +154,11 @@ impl Scenario {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let nodes = rng.random_range(3..=profile.most_nodes());
         let config = swarm(profile, nodes, seed, &mut rng).expect("a ring with chords is a plan");
-        let mut weather = Weather { nodes, pace: pace(profile), faults: Vec::new(), rng };
-        weather.brew(profile.mix());
-        let repair = Time::default() + Duration::from_secs(Weather::SECONDS + 30) * weather.pace;
-        let end = repair + Duration::from_secs(30) * weather.pace;
-        let mut faults = weather.faults;
-        faults.sort_by_key(|(at, _)| *at);
-        Self { config, faults, repair, end, limit: Time(end.micros() * 3) }
+        let pace = pace(profile);
+        let faults = Weather { nodes, pace, faults: Vec::new(), rng }.brewed(profile.mix());
+        let repair = Time::default() + Duration::from_secs(Weather::SECONDS + 30) * pace;
+        let end = repair + Duration::from_secs(30) * pace;
+        Self { config, faults, repair, end, limit: Time(end.micros() * 3), pace }
     }
 
     /// Undoes everything, for a swarm of so many nodes.
@@ -171,6 +171,13 @@ impl Scenario {
         repairs.push(Fault::DismissRemoved);
         repairs
     }
+}
+
+/// A piece of bad weather from a seed, ascending from time zero, and how long it is; what it mends may come later.
+pub(super) fn bad_weather(profile: Profile, nodes: u32, seed: u64) -> (Vec<(Time, Fault)>, Duration) {
+    let (pace, rng) = (pace(profile), ChaCha8Rng::seed_from_u64(seed));
+    let faults = Weather { nodes, pace, faults: Vec::new(), rng }.brewed(profile.mix());
+    (faults, Duration::from_secs(Weather::SECONDS) * pace)
 }
 
 /// How much slower than usual everything is: partitions of an hour are only bearable in a swarm with long rounds.
@@ -223,6 +230,13 @@ struct Weather {
 
 impl Weather {
     const SECONDS: u64 = 120;
+
+    /// All of it, ascending.
+    fn brewed(mut self, mix: Mix) -> Vec<(Time, Fault)> {
+        self.brew(mix);
+        self.faults.sort_by_key(|(at, _)| *at);
+        self.faults
+    }
 
     fn brew(&mut self, mix: Mix) {
         for _ in 0..mix.kills {

@@ -12,7 +12,7 @@ use super::conservation::Conservation;
 use super::disk::Disk;
 use super::durable_ledger::DurableLedger;
 use super::error::SimError;
-use super::network::{Agenda, Network};
+use super::network::{Agenda, Alarms, Network};
 use super::plans::Plans;
 use super::trace::{Entry, Trace};
 use crate::audit::{AuditReport, audit};
@@ -70,7 +70,7 @@ pub enum Fault {
 }
 
 enum Happening {
-    Delivery { from: NodeId, to: NodeId, connection: u64, bytes: Arc<[u8]> },
+    Delivery { from: NodeId, to: NodeId, connection: u64, sending: u64, bytes: Arc<[u8]> },
     Trained { id: NodeId, process: u64, round: u64, delta: Vec<f32>, steps: u32 },
     Written { id: NodeId, process: u64 },
     Persisted { id: NodeId, process: u64, number: u64 },
@@ -86,6 +86,9 @@ pub struct Swarm {
     /// How many processes each node has had.
     processes: BTreeMap<NodeId, u64>,
     paused_until: BTreeMap<NodeId, Time>,
+    alarms: Alarms,
+    /// Messages sent so far.
+    sendings: u64,
     disks: BTreeMap<NodeId, Disk>,
     durable_ledger: DurableLedger,
     /// No disk has lost anything: what is on all of them adds up.
@@ -123,6 +126,8 @@ impl Swarm {
             nodes: BTreeMap::new(),
             processes: BTreeMap::new(),
             paused_until: BTreeMap::new(),
+            alarms: Alarms::default(),
+            sendings: 0,
             disks: BTreeMap::new(),
             durable_ledger: DurableLedger::default(),
             disks_are_whole: true,
@@ -249,6 +254,11 @@ impl Swarm {
         &self.events
     }
 
+    /// Everything the nodes reported since this was last asked for.
+    pub(super) fn take_events(&mut self) -> Vec<(Time, NodeId, Event)> {
+        std::mem::take(&mut self.events)
+    }
+
     /// How often conservation was checked.
     pub fn checks(&self) -> u64 {
         self.conservation.checks() + self.durable_ledger.checks()
@@ -276,11 +286,7 @@ impl Swarm {
 
     /// Lets the next thing happen, unless it lies beyond `limit`.
     fn step(&mut self, limit: Time) -> Result<bool, SimError> {
-        let tick = self.nodes.iter().filter_map(|(id, node)| {
-            let awake = self.paused_until.get(id).copied().unwrap_or_default();
-            Some((node.next_deadline()?.max(self.now).max(awake), *id))
-        });
-        let tick = tick.min();
+        let tick = self.alarms.next().map(|(at, id)| (at.max(self.now), id));
         let happening = self.agenda.next_at();
         let is_tick = tick.is_some_and(|(at, _)| happening.is_none_or(|happening| at < happening));
         let Some(at) = tick.filter(|_| is_tick).map(|(at, _)| at).or(happening).filter(|at| *at <= limit) else {
@@ -305,7 +311,7 @@ impl Swarm {
             return Ok(());
         }
         match what {
-            Happening::Delivery { from, to, connection, bytes } => {
+            Happening::Delivery { from, to, connection, sending, bytes } => {
                 if self.network.connection(from, to) != connection || !self.nodes.contains_key(&to) {
                     return Ok(());
                 }
@@ -313,7 +319,8 @@ impl Swarm {
                 let mut reader = MessageReader::new(self.config.initial[to.index()].len());
                 let messages = reader.feed(&bytes).map_err(|error| SimError::Wire { now, from, to, error })?;
                 for message in messages {
-                    self.input(to, Input::Received { from, message }, Entry::Delivered, &bytes)?;
+                    // The bytes are part of the trace since they were sent.
+                    self.input(to, Input::Received { from, message }, Entry::Delivered, &sending.to_le_bytes())?;
                 }
                 Ok(())
             }
@@ -370,6 +377,7 @@ impl Swarm {
             Fault::Restart(_) => Ok(()),
             Fault::Pause(id, span) => {
                 self.paused_until.insert(id, self.now + span);
+                self.set_alarm(id);
                 Ok(())
             }
             Fault::FillDisk(_)
@@ -404,6 +412,7 @@ impl Swarm {
         };
         self.crashes += 1;
         self.paused_until.remove(&id);
+        self.set_alarm(id);
         match self.config.durability {
             Durability::Off => self.conservation.died(id),
             Durability::On => self.end_writes(id)?,
@@ -480,7 +489,9 @@ impl Swarm {
             return Ok(());
         };
         let effects = node.handle(self.now, input);
-        let books = node.ledger();
+        let books = (self.config.durability == Durability::Off).then(|| node.ledger());
+        let has_left = node.has_left();
+        self.set_alarm(id);
         let mut sent: Vec<(NodeId, ParcelHeader)> = Vec::new();
         let mut ended = false;
         for effect in effects {
@@ -504,15 +515,23 @@ impl Swarm {
                 }
                 Effect::Drained => {
                     self.drained.insert(id, true);
-                    ended |= self.leavers.contains(&id);
+                    ended |= has_left;
+                    self.check_leaver(id)?;
                 }
             }
         }
-        match self.config.durability {
-            Durability::Off => self.conservation.check(self.now, id, &books, &sent),
-            Durability::On if ended => self.end(id),
-            Durability::On => Ok(()),
+        match books {
+            Some(books) => self.conservation.check(self.now, id, &books, &sent),
+            None if ended => self.end(id),
+            None => Ok(()),
         }
+    }
+
+    /// Notes when a node wants to be woken next.
+    fn set_alarm(&mut self, id: NodeId) {
+        let awake = self.paused_until.get(&id).copied().unwrap_or_default();
+        let at = self.nodes.get(&id).and_then(Node::next_deadline).map(|at| at.max(awake));
+        self.alarms.set(id, at);
     }
 
     fn begin_write(&mut self, id: NodeId, record: Arc<Record>) {
@@ -532,9 +551,23 @@ impl Swarm {
         };
         let number = record.books.number;
         self.trace.record(self.now, id, Entry::Written, &number.to_le_bytes());
+        self.check_record(id, &record)?;
         let at = self.now + self.network.draw_between(self.config.write_time) / 4;
         self.agenda.add(at, Happening::Persisted { id, process, number });
         self.check_disks(id, &record)
+    }
+
+    /// A record keeps to the rules of its format, and adds up by itself.
+    fn check_record(&self, id: NodeId, record: &Record) -> Result<(), SimError> {
+        let now = self.now;
+        record.check().map_err(|error| SimError::Record { now, id, error })?;
+        let books = &record.books;
+        let received = books.incoming.values().map(|link| link.applied_total + link.applied_from_earlier_lives);
+        let sent = books.outgoing.values().map(|link| link.sent_total);
+        let should_hold = u128::from(books.brought.units()) + received.sum::<u128>();
+        let should_hold = should_hold as i128 - sent.sum::<u128>() as i128;
+        let holds = u128::from(books.mass.units());
+        if holds as i128 == should_hold { Ok(()) } else { Err(SimError::NodeMass { now, id, holds, should_hold }) }
     }
 
     fn check_disks(&mut self, id: NodeId, record: &Arc<Record>) -> Result<(), SimError> {
@@ -601,11 +634,16 @@ impl Swarm {
     }
 
     fn transmit(&mut self, from: NodeId, to: NodeId, message: Message) {
-        let bytes: Arc<[u8]> = encode(message).slices().flatten().copied().collect();
+        let encoded = encode(message);
+        let mut bytes = Vec::with_capacity(encoded.total_bytes());
+        encoded.slices().for_each(|slice| bytes.extend_from_slice(slice));
+        let bytes: Arc<[u8]> = bytes.into();
+        self.sendings += 1;
+        let sending = self.sendings;
         self.trace.record(self.now, from, Entry::Sent, &bytes);
         let connection = self.network.connection(from, to);
         for at in self.network.route(self.now, from, to) {
-            self.agenda.add(at, Happening::Delivery { from, to, connection, bytes: Arc::clone(&bytes) });
+            self.agenda.add(at, Happening::Delivery { from, to, connection, sending, bytes: Arc::clone(&bytes) });
         }
     }
 
@@ -703,10 +741,20 @@ impl Swarm {
         removed.into_iter().try_for_each(|id| self.end(id))
     }
 
+    /// A node that leaves takes nothing along.
+    fn check_leaver(&self, id: NodeId) -> Result<(), SimError> {
+        match self.nodes.get(&id).filter(|node| node.has_left() && !node.mass().is_zero()) {
+            Some(node) => Err(SimError::LeftWithMass { now: self.now, id, mass: node.mass() }),
+            None => Ok(()),
+        }
+    }
+
     /// A process that is not needed any more ends.
     fn end(&mut self, id: NodeId) -> Result<(), SimError> {
         self.gone.insert(id);
-        self.crashes -= 1;
-        self.crash(id)
+        let killed = self.crashes;
+        self.crash(id)?;
+        self.crashes = killed;
+        Ok(())
     }
 }

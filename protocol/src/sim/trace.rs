@@ -3,10 +3,15 @@
 use crate::schedule::NodeId;
 use crate::time::Time;
 
+/// Hashing is several times as fast in pieces of this size as event by event.
+const BUFFERED_BYTES: usize = 1 << 16;
+
 /// BLAKE3 over the events of a run.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
     hasher: blake3::Hasher,
+    /// What is not hashed yet.
+    buffer: Vec<u8>,
     events: u64,
 }
 
@@ -28,11 +33,15 @@ pub(super) enum Entry {
 impl Trace {
     pub(super) fn record(&mut self, now: Time, node: NodeId, entry: Entry, content: &[u8]) {
         self.events += 1;
-        self.hasher.update(&now.micros().to_le_bytes());
-        self.hasher.update(&node.0.to_le_bytes());
-        self.hasher.update(&[entry as u8]);
-        self.hasher.update(&(content.len() as u64).to_le_bytes());
-        self.hasher.update(content);
+        self.buffer.extend_from_slice(&now.micros().to_le_bytes());
+        self.buffer.extend_from_slice(&node.0.to_le_bytes());
+        self.buffer.push(entry as u8);
+        self.buffer.extend_from_slice(&(content.len() as u64).to_le_bytes());
+        self.buffer.extend_from_slice(content);
+        if self.buffer.len() >= BUFFERED_BYTES {
+            self.hasher.update(&self.buffer);
+            self.buffer.clear();
+        }
     }
 
     pub(super) fn events(&self) -> u64 {
@@ -40,6 +49,6 @@ impl Trace {
     }
 
     pub(super) fn digest(&self) -> [u8; 32] {
-        *self.hasher.finalize().as_bytes()
+        *self.hasher.clone().update(&self.buffer).finalize().as_bytes()
     }
 }

@@ -6,6 +6,8 @@ use super::WireError;
 pub const FRAME_HEAD_BYTES: usize = 5;
 /// Longest control body.
 pub const MAX_CONTROL_BYTES: usize = 64 * 1024;
+/// Longest leave certificate: that of a node with 40,000 links to it.
+pub const MAX_CERTIFICATE_BYTES: usize = 1 << 20;
 /// Longest chunk body.
 pub const MAX_CHUNK_BYTES: usize = 256 * 1024;
 /// Largest plan.
@@ -21,11 +23,12 @@ pub(super) enum Kind {
     Chunk = 4,
     PlanGet = 5,
     Plan = 6,
+    Left = 7,
 }
 
 impl Kind {
     fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Hello, Self::Ack, Self::Parcel, Self::Chunk, Self::PlanGet, Self::Plan]
+        [Self::Hello, Self::Ack, Self::Parcel, Self::Chunk, Self::PlanGet, Self::Plan, Self::Left]
             .into_iter()
             .find(|kind| *kind as u8 == byte)
     }
@@ -33,6 +36,7 @@ impl Kind {
     fn limit(self) -> usize {
         match self {
             Self::Chunk => MAX_CHUNK_BYTES,
+            Self::Left => MAX_CERTIFICATE_BYTES,
             _ => MAX_CONTROL_BYTES,
         }
     }

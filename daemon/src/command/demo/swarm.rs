@@ -3,7 +3,7 @@
 //! A peer ends when the demo does, however it ends: a dropped handle kills its process, and a peer whose standard
 //! input closes, because the demo was killed outright, stops by itself.
 
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 
@@ -52,9 +52,22 @@ impl PeerProcesses {
 
     /// Starts the next node's process with these arguments; what it logs goes to `log`.
     pub(crate) fn start(&mut self, arguments: &[String], log: &Path) -> Outcome {
-        let node = self.peers.len();
+        let process = self.spawn(self.peers.len(), arguments, log)?;
+        self.peers.push(process);
+        Ok(())
+    }
+
+    /// Starts a process of a node that was killed; waits until the killed one is gone.
+    pub(crate) async fn restart(&mut self, node: usize, arguments: &[String], log: &Path) -> Outcome {
+        self.peers[node].child.wait().await.or_fail(Kind::Unexpected, format!("cannot wait for peer {node}"))?;
+        self.peers[node] = self.spawn(node, arguments, log)?;
+        Ok(())
+    }
+
+    fn spawn(&self, node: usize, arguments: &[String], log: &Path) -> Outcome<PeerProcess> {
         let doing = format!("cannot start peer {node}");
-        let log = File::create(log).or_fail(Kind::BadInput, format!("{doing}: {}", log.display()))?;
+        let log = OpenOptions::new().create(true).append(true).open(log);
+        let log = log.or_fail(Kind::BadInput, format!("{doing}: its log"))?;
         let mut child = Command::new(&self.program)
             .args(arguments)
             .stdin(Stdio::piped())
@@ -68,8 +81,7 @@ impl PeerProcesses {
         let stdout = child.stdout.take().ok_or_else(|| Failure::new(Kind::Unexpected, &doing))?;
         tokio::spawn(listen(node, BufReader::new(stdout), self.events.clone()));
         let stdin = child.stdin.take();
-        self.peers.push(PeerProcess { child, stdin, killed: false });
-        Ok(())
+        Ok(PeerProcess { child, stdin, killed: false })
     }
 
     /// Kills a peer as a power cut would: SIGKILL, no goodbye.
@@ -79,7 +91,7 @@ impl PeerProcesses {
         peer.child.start_kill().or_fail(Kind::Unexpected, format!("cannot kill peer {node}"))
     }
 
-    /// Whether [`kill`](Self::kill) was called for this peer.
+    /// Whether [`kill`](Self::kill) was called for this peer, and it was not started again.
     pub(crate) fn was_killed(&self, node: usize) -> bool {
         self.peers[node].killed
     }

@@ -48,8 +48,12 @@ impl Tally {
 
     /// Takes a report; returns the rows that it completes, oldest first.
     pub(crate) fn report(&mut self, node: usize, round: u64, report: Report, seconds: f64) -> Vec<Row> {
+        // A peer that was lost and reports is back.
+        self.living.insert(node);
         self.latest.insert(node, round);
-        self.reports.entry(round).or_default().insert(node, report);
+        if self.rows.last().is_none_or(|row| row.round < round) {
+            self.reports.entry(round).or_default().insert(node, report);
+        }
         self.complete(seconds)
     }
 
@@ -127,6 +131,17 @@ mod tests {
         tally.report(0, 20, report(0.6), 2.0);
         let rows = tally.report(1, 20, report(0.8), 2.0);
         assert_eq!(rows.iter().map(|row| (row.round, row.peers)).collect::<Vec<_>>(), [(10, 1), (20, 2)]);
+    }
+
+    #[test]
+    fn a_peer_that_comes_back_counts_again_from_the_first_round_that_is_not_complete() {
+        let mut tally = Tally::new(2);
+        tally.lose(1, 1.0);
+        tally.report(0, 10, report(0.5), 1.0);
+        assert!(tally.report(1, 10, report(0.1), 2.0).is_empty(), "that row is complete");
+        assert!(tally.report(0, 20, report(0.5), 3.0).is_empty(), "the other one is waited for again");
+        let rows = tally.report(1, 20, report(0.7), 3.0);
+        assert_eq!(rows.iter().map(|row| (row.round, row.peers)).collect::<Vec<_>>(), [(20, 2)]);
     }
 
     #[test]

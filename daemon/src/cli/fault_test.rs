@@ -1,0 +1,94 @@
+//! Arguments of the fault tests.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Args;
+use mingle_protocol::Planted;
+use mingle_protocol::sim::{Profile, UnknownProfile};
+
+/// Arguments of `fault-test`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct FaultTestArgs {
+    /// What goes wrong: kill, loss, partition, churn, mixed, rollback, lossy-disk or all; may be given more than once
+    #[arg(long = "profile", value_name = "PROFILE", default_value = "kill")]
+    pub(crate) profiles: Vec<Profiles>,
+    /// Seeds to run of each profile
+    #[arg(long, default_value_t = 100, value_name = "N", conflicts_with = "days")]
+    pub(crate) seeds: u64,
+    /// The first seed
+    #[arg(long, default_value_t = 0, value_name = "SEED")]
+    pub(crate) first: u64,
+    /// Run the swarm of one seed for so many virtual days instead: kill, loss or partition
+    #[arg(long, value_name = "N")]
+    pub(crate) days: Option<u32>,
+    /// Seeds to run at a time; what comes out does not depend on it [default: the cores]
+    #[arg(long, value_name = "K", conflicts_with = "days")]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// Where the runs of failing seeds are written, made short; the folder is made when there are any
+    #[arg(long, default_value = "mingle-faults", value_name = "DIR")]
+    pub(crate) journals: PathBuf,
+    /// Runs to spend on making a failing one shorter
+    #[arg(long, default_value_t = 300, value_name = "N")]
+    pub(crate) shrink_runs: u32,
+    /// Break a rule in every node, to see that the tests notice, such as sends-before-writing
+    #[arg(long, value_name = "BUG", conflicts_with = "days")]
+    pub(crate) plant: Option<Planted>,
+}
+
+/// Arguments of `replay`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ReplayArgs {
+    /// A journal that `fault-test` wrote
+    #[arg(value_name = "JOURNAL")]
+    pub(crate) journal: PathBuf,
+    /// Tell what happens, in order
+    #[arg(long)]
+    pub(crate) story: bool,
+}
+
+/// One profile, or all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Profiles {
+    All,
+    One(Profile),
+}
+
+impl Profiles {
+    /// The profiles that some of these name, each once, in the order of their naming.
+    pub(crate) fn listed(chosen: &[Self]) -> Vec<Profile> {
+        let mut profiles = Vec::new();
+        for choice in chosen {
+            let named = match choice {
+                Self::All => Profile::ALL.to_vec(),
+                Self::One(profile) => vec![*profile],
+            };
+            let new: Vec<Profile> = named.into_iter().filter(|profile| !profiles.contains(profile)).collect();
+            profiles.extend(new);
+        }
+        profiles
+    }
+}
+
+impl FromStr for Profiles {
+    type Err = UnknownProfile;
+
+    fn from_str(name: &str) -> Result<Self, UnknownProfile> {
+        if name == "all" { Ok(Self::All) } else { name.parse().map(Self::One) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn profiles_are_run_once_each_in_the_order_of_their_naming() {
+        let chosen = ["mixed", "kill", "mixed"].map(|name| name.parse().unwrap());
+        assert_eq!(Profiles::listed(&chosen), [Profile::Mixed, Profile::Kill]);
+        let all = Profiles::listed(&[Profiles::One(Profile::Churn), Profiles::All]);
+        assert_eq!((all.len(), all[0]), (Profile::ALL.len(), Profile::Churn));
+        assert!("storm".parse::<Profiles>().is_err());
+    }
+}

@@ -1,0 +1,87 @@
+//! Failing seeds, and their runs made short and written down.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use mingle_protocol::Planted;
+use mingle_protocol::sim::{Journal, Outcome, Profile, shrink};
+use serde::Serialize;
+
+use crate::failure::{self, Kind, OrFail};
+use crate::home;
+
+/// A seed that failed.
+#[derive(Debug, Serialize)]
+pub(super) struct FailingSeed {
+    seed: u64,
+    nodes: u32,
+    /// Virtual time.
+    failed_after_s: f64,
+    message: String,
+    /// What runs it again.
+    replay: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shrunk: Option<Shrunk>,
+}
+
+/// What became of the run of a failing seed.
+#[derive(Debug, Serialize)]
+struct Shrunk {
+    journal: PathBuf,
+    faults_before: usize,
+    faults: usize,
+    runs: u32,
+    message: String,
+}
+
+impl FailingSeed {
+    /// The seed of a failed run; `None` for one that went well.
+    pub(super) fn of(outcome: &Outcome, profile: Profile, planted: Option<Planted>) -> Option<Self> {
+        let failure = outcome.failure.as_ref()?;
+        let (seed, nodes) = (outcome.seed, outcome.nodes);
+        let plant = planted.map_or_else(String::new, |bug| format!(" --plant {bug}"));
+        Some(Self {
+            seed,
+            nodes,
+            failed_after_s: outcome.ended.micros() as f64 / 1e6,
+            message: failure.to_string(),
+            replay: format!("mingle fault-test --profile {profile} --first {seed} --seeds 1{plant}"),
+            shrunk: None,
+        })
+    }
+
+    /// Runs it again, looks for fewer faults that make it fail as well, and writes that run into a folder.
+    pub(super) fn write(
+        &mut self,
+        profile: Profile,
+        planted: Option<Planted>,
+        folder: &Path,
+        most_runs: u32,
+    ) -> failure::Outcome {
+        let (whole, _) = Journal::record(profile, self.seed, planted);
+        let faults_before = whole.faults().len();
+        let shrunk = shrink(&whole, most_runs);
+        let runs = shrunk.as_ref().map_or(0, |shrunk| shrunk.runs);
+        let short = shrunk.map_or(whole, |shrunk| shrunk.journal);
+        let plant = planted.map_or_else(String::new, |bug| format!("-{bug}"));
+        let path = folder.join(format!("{profile}-{}{plant}.json", self.seed));
+        let text = serde_json::to_string_pretty(&short).or_fail(Kind::Unexpected, "cannot encode the journal")?;
+        fs::create_dir_all(folder).or_fail(Kind::BadInput, format!("cannot make the folder {}", folder.display()))?;
+        home::write_atomically(&path, format!("{text}\n").as_bytes())
+            .or_fail(Kind::BadInput, format!("cannot write the journal {}", path.display()))?;
+        self.replay = format!("mingle replay {} --story", path.display());
+        let message = short.failure().unwrap_or_default().to_owned();
+        self.shrunk = Some(Shrunk { journal: path, faults_before, faults: short.faults().len(), runs, message });
+        Ok(())
+    }
+
+    /// It, for a person.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!("  seed {}, {} nodes: {}", self.seed, self.nodes, self.message)];
+        if let Some(Shrunk { faults_before, faults, runs, message, .. }) = &self.shrunk {
+            lines.push(format!("    with {faults} of its {faults_before} faults, found in {runs} runs: {message}"));
+        }
+        lines.push(format!("    {}", self.replay));
+        lines
+    }
+}

@@ -1,0 +1,104 @@
+//! Seeds on several threads, with outcomes in the order of the seeds.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+
+use mingle_protocol::Planted;
+use mingle_protocol::sim::{Outcome, Profile, Scenario, run_scenario};
+
+/// Outcomes that may wait for that of an earlier seed.
+const MOST_AHEAD: u64 = 1_024;
+
+/// What to run.
+pub(super) struct Hunt {
+    pub(super) profile: Profile,
+    pub(super) seeds: Range<u64>,
+    pub(super) planted: Option<Planted>,
+    pub(super) threads: usize,
+}
+
+impl Hunt {
+    /// Runs all seeds and hands over the outcome of each, in their order.
+    pub(super) fn run(&self, mut take: impl FnMut(&Outcome)) {
+        let queue = Queue { state: Mutex::new((self.seeds.start, self.seeds.start)), moved: Condvar::new() };
+        let (sender, receiver) = mpsc::channel();
+        std::thread::scope(|scope| {
+            for _ in 0..self.threads {
+                let (queue, sender) = (&queue, sender.clone());
+                scope.spawn(move || {
+                    while let Some(seed) = queue.next(self.seeds.end) {
+                        if sender.send(self.run_one(seed)).is_err() {
+                            break;
+                        }
+                    }
+                });
+            }
+            drop(sender);
+            let mut early = BTreeMap::new();
+            let mut due = self.seeds.start;
+            for outcome in receiver {
+                early.insert(outcome.seed, outcome);
+                while let Some(outcome) = early.remove(&due) {
+                    take(&outcome);
+                    due += 1;
+                    queue.taken(due);
+                }
+            }
+        });
+    }
+
+    fn run_one(&self, seed: u64) -> Outcome {
+        let mut scenario = Scenario::new(self.profile, seed);
+        scenario.config.planted = self.planted;
+        run_scenario(self.profile, seed, scenario)
+    }
+}
+
+/// The next seed to run, and the next one whose outcome is due.
+struct Queue {
+    state: Mutex<(u64, u64)>,
+    moved: Condvar,
+}
+
+impl Queue {
+    /// A seed to run, once not too many outcomes wait for an earlier one.
+    fn next(&self, end: u64) -> Option<u64> {
+        let mut state = self.lock();
+        while state.0 < end && state.0 - state.1 >= MOST_AHEAD {
+            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let seed = state.0;
+        state.0 += u64::from(seed < end);
+        (seed < end).then_some(seed)
+    }
+
+    fn taken(&self, due: u64) {
+        self.lock().1 = due;
+        self.moved.notify_all();
+    }
+
+    /// Numbers are never half changed.
+    fn lock(&self) -> MutexGuard<'_, (u64, u64)> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_come_in_the_order_of_their_seeds_and_do_not_depend_on_the_threads() {
+        let outcomes = |threads| {
+            let mut outcomes = Vec::new();
+            let hunt = Hunt { profile: Profile::Kill, seeds: 5..13, planted: None, threads };
+            hunt.run(|outcome| outcomes.push(outcome.clone()));
+            outcomes
+        };
+        let alone = outcomes(1);
+        assert_eq!(alone.iter().map(|outcome| outcome.seed).collect::<Vec<_>>(), (5..13).collect::<Vec<_>>());
+        assert_eq!(alone, outcomes(3));
+    }
+}

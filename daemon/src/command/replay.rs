@@ -1,0 +1,103 @@
+//! `mingle replay`: runs a recorded fault test again, and compares it with what was recorded.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use mingle_protocol::Time;
+use mingle_protocol::sim::{Journal, Outcome as RunOutcome, Told};
+
+use crate::cli::ReplayArgs;
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::out;
+
+/// No journal with as many faults as one may have is larger.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// Runs the journal again. A failure that was recorded and comes again is what a replay is for, and no failure of it.
+pub(super) fn execute(arguments: &ReplayArgs, json: bool) -> Outcome {
+    let journal = read(&arguments.journal)?;
+    let (outcome, story) = if arguments.story { journal.tell() } else { (journal.replay(), Vec::new()) };
+    let agrees = journal.agrees_with(&outcome);
+    if json {
+        out::line(document(&journal, &outcome, &story, agrees));
+    } else {
+        print(&journal, &outcome, &story);
+    }
+    if agrees {
+        return Ok(());
+    }
+    let (made_by, release) = (journal.made_by(), env!("CARGO_PKG_VERSION"));
+    let message = format!(
+        "the run is not the recorded one: blake3:{} where {} was recorded",
+        &hex::encode(outcome.digest)[..8],
+        &hex::encode(journal.digest())[..8]
+    );
+    let failure = Failure::new(Kind::Integrity, message);
+    Err(if made_by == release {
+        failure
+            .hint(format!("a build of release {made_by} made the journal, as this one is: another state of the code"))
+    } else {
+        failure.hint(format!("release {made_by} made the journal, this is {release}: replay it with {made_by}"))
+    })
+}
+
+fn read(path: &Path) -> Outcome<Journal> {
+    let doing = || format!("cannot read the journal {}", path.display());
+    let mut text = String::new();
+    let file = File::open(path).or_fail(Kind::BadInput, doing())?;
+    let bytes = file.take(MOST_BYTES + 1).read_to_string(&mut text).or_fail(Kind::BadInput, doing())?;
+    if bytes as u64 > MOST_BYTES {
+        return Err(Failure::new(Kind::BadInput, format!("{}: no journal has more than 16 MiB", doing())));
+    }
+    serde_json::from_str(&text).or_fail(Kind::BadInput, doing())
+}
+
+fn print(journal: &Journal, outcome: &RunOutcome, story: &[(Time, Told)]) {
+    let planted = journal.planted().map_or_else(String::new, |bug| format!(", with {bug} planted"));
+    out::line(format!(
+        "run        {} seed {}{planted}: {} nodes, {} faults, repaired at {}, stopped at {}",
+        journal.profile(),
+        journal.seed(),
+        outcome.nodes,
+        journal.faults().len(),
+        journal.repair(),
+        journal.stop()
+    ));
+    for (at, told) in story {
+        out::line(format!("{:>18}  {told}", at.to_string()));
+    }
+    out::line(format!(
+        "happened   {} kills, {} cuts, {} disk faults; the ledger was added up {} times",
+        outcome.kills, outcome.link_cuts, outcome.disk_faults, outcome.checks
+    ));
+    out::line(format!("ended      at {}, blake3:{}", outcome.ended, &hex::encode(outcome.digest)[..8]));
+    match &outcome.failure {
+        Some(failure) => out::line(format!("FAILED     {failure}")),
+        None => out::line("held       every unit of weight is accounted for"),
+    }
+}
+
+fn document(journal: &Journal, outcome: &RunOutcome, story: &[(Time, Told)], agrees: bool) -> serde_json::Value {
+    let told = |(at, told): &(Time, Told)| serde_json::json!({ "at_us": at, "told": told.to_string().trim_start() });
+    serde_json::json!({
+        "schema": "mingle.replay/1",
+        "release": env!("CARGO_PKG_VERSION"),
+        "made_by": journal.made_by(),
+        "profile": journal.profile(),
+        "seed": journal.seed(),
+        "planted": journal.planted(),
+        "nodes": outcome.nodes,
+        "faults": journal.faults().len(),
+        "agrees": agrees,
+        "digest": hex::encode(outcome.digest),
+        "recorded_digest": hex::encode(journal.digest()),
+        "ended_us": outcome.ended,
+        "events": outcome.events,
+        "kills": outcome.kills,
+        "checks": outcome.checks,
+        "failure": outcome.failure.as_ref().map(ToString::to_string),
+        "recorded_failure": journal.failure(),
+        "story": story.iter().map(told).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,34 @@
+//! What a node reports, in words for a person.
+
+use mingle_protocol::{Event as NodeEvent, Suspension};
+
+/// What a person should hear of a node's event.
+pub(super) fn warning(event: &NodeEvent) -> Option<String> {
+    match event {
+        NodeEvent::MassWrittenOff { peer, mass, parcels } => {
+            Some(format!("node {peer} restarted without its state: {parcels} parcels with weight {mass} are given up"))
+        }
+        NodeEvent::DrainGaveUp { undelivered } => {
+            let list: Vec<String> = undelivered.iter().map(|(peer, mass)| format!("{mass} to node {peer}")).collect();
+            Some(format!("neighbours did not answer at the end; weight under way: {}", list.join(", ")))
+        }
+        NodeEvent::DeltaSkipped { round, reason } => {
+            Some(format!("the local steps of round {round} were not taken: {reason:?}"))
+        }
+        NodeEvent::Ignored { peer, fault } => Some(format!("a message of node {peer} was ignored: {fault:?}")),
+        NodeEvent::OwnRatioUnusable { step } => {
+            Some(format!("the model is no longer finite at step {step}: nothing more is sent; lower the learning rate"))
+        }
+        _ => None,
+    }
+}
+
+/// Why a neighbour is no longer waited for.
+pub(super) fn in_words(reason: Suspension) -> &'static str {
+    match reason {
+        Suspension::Late => "it let a deadline pass",
+        Suspension::Silent => "it has said nothing for three heartbeats",
+        Suspension::LinkDown => "its link is down",
+        Suspension::Refused => "it sends parcels that cannot be believed",
+    }
+}

@@ -1,0 +1,56 @@
+//! The mark of a run that ended in good order: nobody needs this peer any more.
+//!
+//! Without it a peer that is started again goes on with its records: it may owe parcels to others, or others to it.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::failure::{Kind, OrFail, Outcome};
+use crate::home::{Home, write_atomically};
+
+const SCHEMA: &str = "mingle.ending/1";
+
+/// How the run ended that the records are of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Ending {
+    schema: String,
+    /// The newest record. Another one means that the mark is not of these records.
+    record: u64,
+    /// Rounds done.
+    pub(crate) rounds: u64,
+}
+
+impl Ending {
+    /// A run that ended with this record.
+    pub(crate) fn new(record: u64, rounds: u64) -> Self {
+        Self { schema: SCHEMA.to_owned(), record, rounds }
+    }
+
+    /// Marks the run in this home as ended.
+    pub(crate) fn write(&self, home: &Home) -> Outcome {
+        let path = path(home);
+        let doing = format!("cannot write {}", path.display());
+        let text = serde_json::to_string(self).or_fail(Kind::Unexpected, &doing)?;
+        write_atomically(&path, format!("{text}\n").as_bytes()).or_fail(Kind::BadInput, doing)
+    }
+
+    /// The mark in this home, if there is one for a run whose newest record has this number.
+    pub(crate) fn find(home: &Home, record: u64) -> Outcome<Option<Self>> {
+        let path = path(home);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error).or_fail(Kind::BadInput, format!("cannot read {}", path.display())),
+        };
+        // A mark that cannot be read is none: going on with the records is always safe.
+        let ending: Option<Self> = serde_json::from_str(&text).ok();
+        Ok(ending.filter(|ending| ending.schema == SCHEMA && ending.record == record))
+    }
+}
+
+fn path(home: &Home) -> PathBuf {
+    home.records().join("ending.json")
+}

@@ -1,0 +1,194 @@
+//! Real processes that are killed outright, again and again: they go on where they were, and no mass is lost or doubled.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde_json::Value;
+use support::{RunningPeer, run, stderr, stdout, text};
+
+const ONE: u64 = 1 << 40;
+const NODES: usize = 4;
+
+/// The homes of four peers with a port each, and a plan that is bound to them.
+struct Swarm {
+    folder: tempfile::TempDir,
+    addresses: Vec<String>,
+    rounds: u64,
+}
+
+impl Swarm {
+    fn new(rounds: u64) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        // All are held until all are known, so that they differ.
+        let ports: Vec<TcpListener> = (0..NODES).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let address = |port: &TcpListener| format!("/ip4/127.0.0.1/tcp/{}", port.local_addr().unwrap().port());
+        let swarm = Self { addresses: ports.iter().map(address).collect(), folder, rounds };
+        let plan = swarm.plan();
+        let topology = format!("complete:n={NODES}");
+        let made = run(&["plan", "make", "--topology", &topology, "--method", "nguyen-he", "-o", text(&plan)]);
+        assert!(made.status.success(), "{}", stderr(&made));
+        for node in 0..NODES {
+            let peer = stdout(&run(&["init", "--home", text(&swarm.home(node))]));
+            let binding = format!("{node}={}", peer.trim());
+            let bound = run(&["plan", "bind", text(&plan), "--peer", &binding]);
+            assert!(bound.status.success(), "{}", stderr(&bound));
+        }
+        swarm
+    }
+
+    fn plan(&self) -> PathBuf {
+        self.folder.path().join("plan.json")
+    }
+
+    fn peers(&self) -> PathBuf {
+        self.folder.path().join("peers")
+    }
+
+    fn home(&self, node: usize) -> PathBuf {
+        self.peers().join(node.to_string())
+    }
+
+    /// Starts a peer, always with the same command.
+    fn start(&self, node: usize) -> RunningPeer {
+        self.start_with(node, &[])
+    }
+
+    fn start_with(&self, node: usize, more: &[&str]) -> RunningPeer {
+        let (home, plan, rounds) = (self.home(node), self.plan(), self.rounds.to_string());
+        let mut arguments = vec!["--home", text(&home), "--plan", text(&plan), "--model", "softmax", "--split", "iid"];
+        arguments.extend(["--rounds", &rounds, "--evaluate-every", "1000", "--listen", &self.addresses[node]]);
+        for address in self.addresses.iter().filter(|address| **address != self.addresses[node]) {
+            arguments.extend(["--bootstrap", address]);
+        }
+        arguments.extend(more);
+        RunningPeer::start_listening(&arguments)
+    }
+
+    fn start_all(&self) -> Vec<RunningPeer> {
+        (0..NODES).map(|node| self.start(node)).collect()
+    }
+
+    /// What `mingle audit` says of the peers' disks; none of them runs.
+    fn audit(&self, when: &str) -> Value {
+        let output = run(&["audit", "--json", text(&self.peers())]);
+        let report: Value = serde_json::from_str(&stdout(&output)).unwrap();
+        assert!(output.status.success(), "{when}: {report:#}");
+        assert_eq!(report["verdict"], "exact", "{when}: {report:#}");
+        assert_eq!(report["sum_units"], NODES as u64 * ONE, "{when}: {report:#}");
+        assert_eq!(report["audit"]["written_off"], 0, "{when}: {report:#}");
+        report
+    }
+
+    /// Waits until every peer is done, and looks at what they leave behind.
+    fn finish(&self, peers: &mut [RunningPeer], when: &str) {
+        for (node, peer) in peers.iter_mut().enumerate() {
+            let end = peer.wait_for("done");
+            assert!(end["accuracy"].as_f64() > Some(0.8), "{when}, node {node}: {end}");
+            assert_eq!(peer.exit_code(), Some(0), "{when}, node {node}");
+            assert!(self.home(node).join("model.safetensors").exists(), "{when}, node {node}");
+        }
+        let report = self.audit(when);
+        assert_eq!(report["audit"]["in_flight"], 0, "{when}: {report:#}");
+    }
+}
+
+/// Waits for the `count`-th event of a kind from now on.
+fn wait_for_events(peer: &mut RunningPeer, kind: &str, count: u32) {
+    for _ in 0..count {
+        let event = peer.wait_for(kind);
+        assert!(event.get("error").is_none(), "{event}");
+    }
+}
+
+#[test]
+fn peers_that_are_killed_again_and_again_go_on_where_they_were_and_no_unit_of_mass_is_lost() {
+    // Another seed is another history: MINGLE_CRASH_SEED=7 cargo test -p mingle --test crashes
+    let seed = std::env::var("MINGLE_CRASH_SEED").map_or(20, |seed| seed.parse().unwrap());
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let swarm = Swarm::new(600);
+    let mut peers = swarm.start_all();
+    let mut history = vec![format!("seed {seed}")];
+    // Everyone is under way before the first blow.
+    peers.iter_mut().for_each(|peer| assert_eq!(peer.wait_for("round")["event"], "round"));
+    for _ in 0..10 {
+        let (victim, rounds) = (random.random_range(0..NODES), random.random_range(1..12));
+        wait_for_events(&mut peers[victim], "round", rounds);
+        peers[victim].kill();
+        peers[victim] = swarm.start(victim);
+        history.push(format!("node {victim} after {rounds} rounds"));
+        // Now and then it does not even come to start again.
+        if random.random_bool(0.5) {
+            let moment = ["listening", "task", "recovered", "joined"][random.random_range(0..4)];
+            wait_for_events(&mut peers[victim], moment, 1);
+            peers[victim].kill();
+            peers[victim] = swarm.start(victim);
+            history.push(format!("and again when {moment}"));
+        }
+        let recovered = peers[victim].wait_for("recovered");
+        assert!(recovered["record"].as_u64() > Some(1), "{history:?}: {recovered}");
+    }
+    // The power goes out: all of them at once, and the disks alone must say where all mass is.
+    peers.iter_mut().for_each(RunningPeer::kill);
+    let report = swarm.audit(&format!("{history:?}, then all"));
+    let step = |peer: &Value| peer["step"].as_u64().unwrap();
+    assert!(report["peers"].as_array().unwrap().iter().all(|peer| step(peer) < swarm.rounds), "{report:#}");
+    let mut peers = swarm.start_all();
+    swarm.finish(&mut peers, &format!("{history:?}, then all, then again"));
+    // The run is over, and whoever starts the same again is told so.
+    for node in 0..NODES {
+        let mut again = swarm.start(node);
+        assert_eq!(again.wait_for("finished")["round"], swarm.rounds);
+        assert_eq!(again.exit_code(), Some(0));
+    }
+    swarm.audit("started again after the end");
+}
+
+#[test]
+fn weight_on_disk_is_not_forgotten_unasked_and_is_given_up_when_asked() {
+    let swarm = Swarm::new(100_000);
+    let mut peers = swarm.start_all();
+    // So many rounds are not possible without parcels that both sides have applied and confirmed.
+    wait_for_events(&mut peers[0], "round", 30);
+    peers[0].kill();
+    let refused = |more: &[&str], words: &[&str]| {
+        let mut peer = swarm.start_with(0, more);
+        let end = peer.wait_for("done");
+        assert_eq!((end["error"]["code"].as_u64(), peer.exit_code()), (Some(6), Some(6)), "{end}");
+        let said = end["error"].to_string();
+        assert!(words.iter().all(|word| said.contains(word)), "{said}");
+    };
+    refused(&["--durability", "off"], &["not over", "--durability on", "--fresh"]);
+    refused(&["--seed", "1"], &["not over", "trains something else", "--fresh"]);
+    // Its neighbours remember it: it does not get a second starting weight, and is told so.
+    peers[0] = swarm.start_with(0, &["--fresh"]);
+    let set_back = peers[0].wait_for("set_back");
+    assert_eq!((set_back["incarnation"].as_u64(), set_back["discarded_units"].as_u64()), (Some(2), Some(ONE)));
+    wait_for_events(&mut peers[0], "round", 1);
+    peers.iter_mut().for_each(RunningPeer::kill);
+    let output = run(&["audit", "--json", text(&swarm.peers())]);
+    let report: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert!(output.status.success(), "{report:#}");
+    assert_eq!(report["verdict"], "incomplete", "{report:#}");
+    assert!(report["sum_units"].as_u64() < report["expected_units"].as_u64(), "{report:#}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_peer_that_was_interrupted_keeps_its_weight_and_goes_on_with_it() {
+    let swarm = Swarm::new(300);
+    let mut peers = swarm.start_all();
+    wait_for_events(&mut peers[1], "round", 5);
+    let sent = std::process::Command::new("kill").args(["-s", "INT", &peers[1].id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    assert_eq!(peers[1].wait_for("done")["event"], "done");
+    assert_eq!(peers[1].exit_code(), Some(0));
+    peers[1] = swarm.start(1);
+    let recovered = peers[1].wait_for("recovered");
+    assert!(recovered["round"].as_u64() >= Some(4), "{recovered}");
+    swarm.finish(&mut peers, "after an interruption");
+}

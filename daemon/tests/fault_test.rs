@@ -1,0 +1,77 @@
+//! `mingle fault-test` and `mingle replay`: what they find, write down and run again.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+use support::{assert_fails, run, stderr, stdout, text};
+
+/// A failing seed's journal.
+fn journal(folder: &tempfile::TempDir) -> PathBuf {
+    let folder = folder.path().join("journals");
+    let arguments =
+        ["fault-test", "--seeds", "1", "--plant", "applies-twice", "--threads", "1", "--journals", text(&folder)];
+    let output = run(&arguments);
+    assert_fails(&output, 8, &["1 seeds failed", "mingle replay"]);
+    let journal = folder.join("kill-0-applies-twice.json");
+    assert!(stdout(&output).contains(&format!("mingle replay {}", journal.display())), "{}", stdout(&output));
+    journal
+}
+
+#[test]
+fn seeds_hold_and_do_not_depend_on_the_threads() {
+    let object = |threads| {
+        let output = run(&["--json", "fault-test", "--seeds", "4", "--first", "3", "--threads", threads]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let object: Value = serde_json::from_str(&stdout(&output)).unwrap();
+        object
+    };
+    let (alone, together) = (object("1"), object("3"));
+    assert_eq!(
+        (&alone["schema"], &alone["seeds"], &alone["failed"]),
+        (&"mingle.fault-test/1".into(), &4.into(), &0.into())
+    );
+    assert!(alone["kills"].as_u64().unwrap() > 20 && alone["checks"].as_u64() > alone["kills"].as_u64());
+    assert_eq!((&alone["digest"], &alone["events"]), (&together["digest"], &together["events"]));
+}
+
+#[test]
+fn a_failing_seed_is_written_down_and_replays_with_its_story() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = journal(&folder);
+    let output = run(&["replay", text(&journal), "--story"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let story = stdout(&output);
+    assert!(story.contains("with applies-twice planted") && story.contains("takes part from step 0 on"), "{story}");
+    assert!(story.contains("FAILED"), "{story}");
+    let output = run(&["--json", "replay", text(&journal)]);
+    let object: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!((&object["schema"], &object["agrees"]), (&"mingle.replay/1".into(), &true.into()));
+    assert_eq!(object["failure"], object["recorded_failure"]);
+}
+
+#[test]
+fn a_journal_that_replays_to_something_else_says_which_release_made_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = journal(&folder);
+    let mut journal: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    journal["digest"] = "0".repeat(64).into();
+    journal["made_by"] = "0.0.9".into();
+    fs::write(&path, journal.to_string()).unwrap();
+    assert_fails(&run(&["replay", text(&path)]), 8, &["blake3:", "00000000", "release 0.0.9 made the journal"]);
+}
+
+#[test]
+fn what_is_no_journal_and_what_cannot_be_run_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.json");
+    assert_fails(&run(&["replay", text(&path)]), 4, &["cannot read the journal"]);
+    fs::write(&path, "{}").unwrap();
+    assert_fails(&run(&["replay", text(&path)]), 4, &["missing field"]);
+    assert_fails(&run(&["fault-test", "--profile", "storm"]), 2, &["storm", "lossy-disk"]);
+    assert_fails(&run(&["fault-test", "--profile", "mixed", "--days", "1"]), 4, &["take kill, loss or partition"]);
+    assert_fails(&run(&["fault-test", "--plant", "gremlins"]), 2, &["gremlins", "applies-twice"]);
+}

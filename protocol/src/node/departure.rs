@@ -1,0 +1,299 @@
+//! Leaving for good, with nothing lost and nobody waited for who is away.
+//!
+//! ```text
+//!   Leave -> training ends; neighbours hear of it and send no more
+//!         -> all mass goes to one neighbour, again if more comes           until nothing is held and all is confirmed
+//!         -> certificate: which parcels of every link were applied         on disk
+//!         -> everyone who is there has it on disk: the node ends
+//! ```
+//!
+//! A neighbour that reads the certificate takes back what it had sent and what was not applied. It need not hear of it
+//! from the leaver: certificates are passed on, and two nodes whose digests of them differ exchange them. So a neighbour
+//! that was away for the whole of it settles its link when it is back, to the unit.
+
+use std::collections::BTreeMap;
+
+use super::Node;
+use crate::codec::Dither;
+use crate::config::Durability;
+use crate::effect::{Event, Fault};
+use crate::link::{InLink, OutLink, Returned};
+use crate::message::{Identity, LeaveCertificate, Message};
+use crate::peer::Peer;
+use crate::planted::Planted;
+use crate::schedule::NodeId;
+
+/// The certificates of one generation that a node knows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Departures {
+    certificates: BTreeMap<NodeId, LeaveCertificate>,
+    digest: u64,
+    /// The digest of those that are on disk, where that is asked for.
+    durable: u64,
+}
+
+impl Departures {
+    /// Those that a record has.
+    pub(super) fn restored(certificates: Vec<LeaveCertificate>) -> Self {
+        let digest = digest_of(&certificates);
+        let certificates = certificates.into_iter().map(|certificate| (certificate.leaver, certificate)).collect();
+        Self { certificates, digest, durable: digest }
+    }
+
+    /// For a record.
+    pub(super) fn to_vec(&self) -> Vec<LeaveCertificate> {
+        self.certificates.values().cloned().collect()
+    }
+
+    /// What others may rely on.
+    pub(super) fn durable(&self) -> u64 {
+        self.durable
+    }
+
+    /// A record with these is on disk. Returns whether that is news.
+    pub(super) fn confirm(&mut self, certificates: &[LeaveCertificate]) -> bool {
+        let before = std::mem::replace(&mut self.durable, digest_of(certificates));
+        before != self.durable
+    }
+
+    /// All of them may be relied on. Returns whether that is news.
+    pub(super) fn confirm_all(&mut self) -> bool {
+        let before = std::mem::replace(&mut self.durable, self.digest);
+        before != self.durable
+    }
+
+    /// Whether this life of a node, or a later one, is known to have left.
+    fn has(&self, leaver: NodeId, incarnation: u64) -> bool {
+        self.certificates.get(&leaver).is_some_and(|known| known.incarnation >= incarnation)
+    }
+
+    fn insert(&mut self, certificate: LeaveCertificate) {
+        self.digest ^= certificate.digest();
+        if let Some(before) = self.certificates.insert(certificate.leaver, certificate) {
+            self.digest ^= before.digest();
+        }
+    }
+}
+
+fn digest_of(certificates: &[LeaveCertificate]) -> u64 {
+    certificates.iter().fold(0, |digest, certificate| digest ^ certificate.digest())
+}
+
+impl Node {
+    pub(super) fn on_leave(&mut self) {
+        self.quitting = true;
+        self.on_stop();
+    }
+
+    /// Whether this life of the node has left the generation for good.
+    pub fn has_left(&self) -> bool {
+        self.departures.has(self.config.id, self.config.identity.incarnation)
+    }
+
+    /// Goes on with leaving; true when everyone who is there knows.
+    pub(super) fn try_depart(&mut self) -> bool {
+        if self.has_left() {
+            let known = self.departures.durable;
+            let knows = |peer: &Peer| peer.known_left == Some(known);
+            let everyone_knows = self.peers.values().filter(|peer| peer.is_active()).all(|peer| knows(peer));
+            let goes_unheard = self.has(Planted::LeavesUnheard);
+            return goes_unheard
+                || known == self.departures.digest && everyone_knows && self.peers.values().any(|peer| knows(peer));
+        }
+        let is_sending = |peer: &Peer| peer.is_active() && !peer.is_done_sending();
+        if self.commits.is_pending() || self.peers.values().any(is_sending) {
+            return false;
+        }
+        if !self.mass().is_zero() && !self.has(Planted::LeavesWithMass) {
+            if let Some((heir, step)) = self.heir() {
+                self.hand_over(heir, step);
+            } else if !self.peers.values().any(|peer| peer.identity.is_some() && !peer.left && !peer.leaving) {
+                return self.stay();
+            }
+        } else if self.peers.values().filter_map(|peer| peer.outgoing.as_ref()).all(OutLink::is_settled) {
+            self.certify();
+        }
+        false
+    }
+
+    /// The first neighbour that can take everything, and the next step in which the plan has a link to it.
+    fn heir(&self) -> Option<(NodeId, u64)> {
+        let schedule = &self.config.schedule;
+        let can_take = |peer: &&Peer| !peer.leaving && peer.can_take_parcel();
+        self.peers.values().filter(can_take).find_map(|peer| {
+            let used = peer.outgoing.as_ref().and_then(OutLink::last_step).map_or(0, |last| last + 1);
+            let first = self.passed().max(used);
+            let mut steps = first..(first + schedule.period()).min(self.last_step);
+            Some((peer.id, steps.find(|&step| schedule.has_link(self.config.id, peer.id, step))?))
+        })
+    }
+
+    /// Gives everything to one neighbour, in a step to come.
+    fn hand_over(&mut self, heir: NodeId, step: u64) {
+        let mass = self.mass();
+        let mut dither = Dither::of(self.config.id, step);
+        let Some(payload) = self.push_sum.split_all(self.config.codec, &mut dither, self.is_durable()) else {
+            return;
+        };
+        let record = self.next_record();
+        self.step = step;
+        self.promise(heir, mass, &payload, record);
+        // A link takes one parcel in a step.
+        (self.step, self.split_done) = (step + 1, false);
+        self.commit(Some(payload));
+        if self.may_send(record) {
+            self.send_parcels_of(record);
+        }
+    }
+
+    /// All others have stopped or left, and nobody will ever take what the node holds: it only stops, and keeps it.
+    fn stay(&mut self) -> bool {
+        self.quitting = false;
+        self.peers.values_mut().filter_map(|peer| peer.outgoing.as_mut()).for_each(OutLink::close);
+        self.report(Event::NobodyToGiveTo { mass: self.mass() });
+        true
+    }
+
+    /// Says for good what was applied of every link. From here on nothing more is.
+    fn certify(&mut self) {
+        let end = |peer: &Peer| peer.incoming.as_ref()?.end(peer.id, peer.incarnation());
+        let certificate = LeaveCertificate {
+            generation: self.config.generation,
+            leaver: self.config.id,
+            incarnation: self.config.identity.incarnation,
+            ends: self.peers.values().filter_map(end).collect(),
+        };
+        self.departures.insert(certificate);
+        self.peers.values_mut().filter_map(|peer| peer.outgoing.as_mut()).for_each(OutLink::close);
+        self.commits.soil();
+    }
+
+    /// Somebody has left, says a neighbour, who need not be the one.
+    pub(super) fn on_certificate(&mut self, certificate: LeaveCertificate) -> Result<(), Fault> {
+        let LeaveCertificate { leaver, incarnation, .. } = certificate;
+        let nodes = self.config.schedule.nodes();
+        let is_sound = certificate.generation == self.config.generation
+            && leaver.index() < nodes
+            && incarnation > 0
+            && certificate.ends.is_sorted_by(|a, b| a.from < b.from)
+            && certificate.ends.iter().all(|end| end.from.index() < nodes && end.rejected.is_sound());
+        if !is_sound {
+            return Err(Fault::ImpossibleCertificate);
+        }
+        if self.departures.has(leaver, incarnation) {
+            return Ok(());
+        }
+        if leaver == self.config.id && incarnation >= self.config.identity.incarnation {
+            return self.on_set_back();
+        }
+        self.settle_with(&certificate)?;
+        self.departures.insert(certificate);
+        self.commits.soil();
+        let peers: Vec<NodeId> = self.peers.values().filter(|peer| peer.is_active()).map(|peer| peer.id).collect();
+        peers.into_iter().for_each(|peer| self.tell_departures(peer));
+        Ok(())
+    }
+
+    /// Ends the links with a node that left, and takes back what it did not apply.
+    fn settle_with(&mut self, certificate: &LeaveCertificate) -> Result<(), Fault> {
+        let (me, leaver, incarnation) = (self.config.identity, certificate.leaver, certificate.incarnation);
+        let Some(peer) = self.peers.get(&leaver).filter(|peer| peer.incarnation() <= incarnation) else {
+            return Ok(());
+        };
+        if peer.incarnation() < incarnation {
+            self.recognise(leaver, Identity { incarnation, boot_nonce: 0 });
+        }
+        let end = certificate.ends.iter().find(|end| end.from == self.config.id);
+        if end.is_some_and(|end| end.sender_incarnation > me.incarnation) {
+            return self.on_set_back();
+        }
+        let end = end.filter(|end| end.sender_incarnation == me.incarnation);
+        self.absorb_from(leaver, u64::MAX);
+        let Some(peer) = self.peers.get_mut(&leaver) else {
+            return Ok(());
+        };
+        let Ok(returned) = peer.outgoing.as_mut().map(|link| link.on_left(end)).transpose() else {
+            return self.on_set_back();
+        };
+        peer.left = true;
+        peer.incoming.iter_mut().for_each(|link| link.on_left());
+        self.appetite.excuse();
+        self.report(Event::MemberLeft { peer: leaver });
+        self.take_back(leaver, &returned.unwrap_or_default());
+        Ok(())
+    }
+
+    /// Parcels that were not applied, and never will be, are this node's again.
+    pub(super) fn take_back(&mut self, from: NodeId, returned: &Returned) {
+        if returned.parcels.is_empty() {
+            return;
+        }
+        for (mass, payload) in &returned.parcels {
+            // It fits: the node held it before.
+            let _ = self.push_sum.absorb(*mass, payload);
+        }
+        self.commits.soil();
+        self.report(Event::MassReturned { peer: from, mass: returned.mass(), parcels: returned.parcels.len() });
+    }
+
+    /// Notes which certificates a neighbour has, and sends it ours if it has others.
+    pub(super) fn compare_departures(&mut self, with: NodeId, theirs: u64) {
+        let (now, heartbeat) = (self.now, self.config.heartbeat);
+        let Some(peer) = self.peers.get_mut(&with) else {
+            return;
+        };
+        peer.known_left = Some(theirs);
+        let is_due = peer.told_left_at.is_none_or(|at| now >= at + heartbeat);
+        if theirs != self.departures.digest && is_due {
+            self.tell_departures(with);
+        }
+    }
+
+    fn tell_departures(&mut self, to: NodeId) {
+        if self.departures.certificates.is_empty() {
+            return;
+        }
+        if let Some(peer) = self.peers.get_mut(&to) {
+            peer.told_left_at = Some(self.now);
+        }
+        for certificate in self.departures.to_vec() {
+            self.send(to, Message::Left(certificate));
+        }
+    }
+
+    /// Everything that was known of departures is, or becomes, part of what neighbours hear.
+    pub(super) fn state_departures(&mut self) {
+        self.peers.values_mut().for_each(|peer| peer.ack_owed = true);
+        if self.has_left() {
+            let peers: Vec<NodeId> = self.peers.keys().copied().collect();
+            peers.into_iter().for_each(|peer| self.tell_departures(peer));
+        }
+    }
+
+    /// What a record says of departures; a node that had left goes on leaving.
+    pub(super) fn restore_departures(&mut self, certificates: Vec<LeaveCertificate>) {
+        self.departures = Departures::restored(certificates);
+        self.mark_departed();
+        if self.has_left() {
+            (self.quitting, self.stopping) = (true, true);
+        }
+    }
+
+    /// Ends the links with neighbours that are known to have left.
+    pub(super) fn mark_departed(&mut self) {
+        for peer in self.peers.values_mut() {
+            if self.departures.has(peer.id, peer.incarnation()) {
+                peer.left = true;
+                peer.incoming.iter_mut().for_each(InLink::on_left);
+                peer.outgoing.iter_mut().for_each(OutLink::close);
+            }
+        }
+    }
+
+    /// Where nothing is written, everything may be relied on at once.
+    pub(super) fn confirm_departures(&mut self) {
+        if self.config.durability == Durability::Off && self.departures.confirm_all() {
+            self.state_departures();
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! One swarm for many days of bad weather, with nothing kept of the past: does it stay exact, alive and small?
+
+use std::time::Duration;
+
+use super::campaign::{LARGEST_DRIFT, Outcome};
+use super::error::SimError;
+use super::profile::{Profile, Scenario, bad_weather};
+use super::swarm::{Fault, Swarm};
+use crate::effect::Event;
+use crate::time::Time;
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// Calm at the end of each day, at pace 1: everything is repaired, and every node must go on.
+const CALM: Duration = Duration::from_secs(60);
+
+/// A swarm and its days.
+///
+/// ```
+/// use mingle_protocol::sim::{Marathon, Profile};
+///
+/// let mut marathon = Marathon::new(Profile::Kill, 1).expect("processes are killed, and nothing else happens");
+/// let outcome = marathon.finish();
+/// assert_eq!(outcome.failure, None);
+/// ```
+#[derive(Debug)]
+pub struct Marathon {
+    profile: Profile,
+    seed: u64,
+    swarm: Swarm,
+    pace: u32,
+    /// Pieces of weather so far.
+    pieces: u64,
+    days: u64,
+    happened: Outcome,
+}
+
+/// What happened in one day, and since the start.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Day {
+    /// Counted from 1.
+    pub day: u64,
+    /// Rounds that the slowest node has done since the start.
+    pub rounds: u64,
+    /// All that happened since the start.
+    pub so_far: Outcome,
+}
+
+impl Marathon {
+    /// The swarm of a seed. `None` for profiles in which plans change or disks lose what is on them: the sum of weights
+    /// over one ledger is what is watched here.
+    pub fn new(profile: Profile, seed: u64) -> Option<Self> {
+        if !matches!(profile, Profile::Kill | Profile::Loss | Profile::Partition) {
+            return None;
+        }
+        let Scenario { config, pace, .. } = Scenario::new(profile, seed);
+        let nodes = config.schedule.nodes() as u32;
+        let swarm = Swarm::new(config).ok()?;
+        let happened = Outcome::of_nothing(seed, nodes);
+        Some(Self { profile, seed, swarm, pace, pieces: 0, days: 0, happened })
+    }
+
+    /// Nodes in the swarm.
+    pub fn nodes(&self) -> u32 {
+        self.happened.nodes
+    }
+
+    /// Runs one more day: bad weather, and a minute of calm at its end in which every node has to go on.
+    ///
+    /// # Errors
+    /// [`SimError`]: a broken invariant, or a node that stands still.
+    pub fn next_day(&mut self) -> Result<Day, SimError> {
+        self.days += 1;
+        let midnight = Time::default() + DAY * u32::try_from(self.days).unwrap_or(u32::MAX);
+        let repair = Time(midnight.micros() - (CALM * self.pace).as_micros() as u64);
+        while self.swarm.now() < repair {
+            self.storm(repair)?;
+        }
+        for fault in Scenario::repairs(self.nodes()) {
+            self.swarm.at(repair, fault);
+        }
+        self.swarm.run_until(repair)?;
+        let rounds_at_repair = self.rounds();
+        self.swarm.run_until(midnight)?;
+        self.forget();
+        let stuck = self.rounds().iter().zip(&rounds_at_repair).position(|(after, before)| after <= before);
+        if let Some(index) = stuck {
+            let waiting = self.swarm.nodes().skip(index).take(1).collect();
+            return Err(SimError::NotDrained { now: midnight, waiting });
+        }
+        let rounds = self.rounds().into_iter().min().unwrap_or(0);
+        Ok(Day { day: self.days, rounds, so_far: self.so_far() })
+    }
+
+    /// Asks all nodes to stop, and checks what they hold at the end.
+    pub fn finish(&mut self) -> Outcome {
+        let failure = self.settle().err();
+        self.forget();
+        Outcome { failure, ..self.so_far() }
+    }
+
+    /// One piece of weather, but nothing after `repair`.
+    fn storm(&mut self, repair: Time) -> Result<(), SimError> {
+        let begins = self.swarm.now();
+        let piece = self.seed.wrapping_mul(1_000_003).wrapping_add(self.pieces);
+        let (faults, span) = bad_weather(self.profile, self.nodes(), piece);
+        self.pieces += 1;
+        let mut cuts: Vec<Time> = Vec::new();
+        for (at, fault) in faults {
+            let at = begins + at.since(Time::default());
+            if at < repair {
+                self.swarm.at(at, fault);
+                if let Fault::LinkDown(..) = fault {
+                    cuts.push(at);
+                }
+            }
+        }
+        self.happened.link_cuts += cuts.len() as u64;
+        self.happened.partitions += cuts.chunk_by(|a, b| a == b).filter(|together| together.len() > 1).count() as u64;
+        self.swarm.run_until(repair.min(begins + span))?;
+        self.forget();
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<(), SimError> {
+        for node in self.swarm.nodes() {
+            self.swarm.at(self.swarm.now(), Fault::Stop(node));
+        }
+        self.swarm.run_until(self.swarm.now())?;
+        let limit = self.swarm.now() + Duration::from_secs(3_600) * self.pace;
+        self.swarm.run_until_drained(limit)?;
+        let now = self.swarm.now();
+        let (held, _, expected) = self.swarm.on_disk();
+        if held != expected {
+            return Err(SimError::TotalMass { now, total: held, expected });
+        }
+        let drift = self.drift();
+        // Rounding is random: over a million rounds it grows with their square root.
+        let allowed = LARGEST_DRIFT * (self.days.max(1) as f64).sqrt();
+        if drift > allowed { Err(SimError::Numerators { now, total: 1.0 + drift, expected: 1.0 }) } else { Ok(()) }
+    }
+
+    fn rounds(&self) -> Vec<u64> {
+        self.swarm.nodes().map(|id| self.swarm.node(id).map_or(0, crate::node::Node::round)).collect()
+    }
+
+    /// How far the sum of numerators is from where it began, as a fraction, once nothing is under way any more: the
+    /// rounding of f32.
+    pub fn drift(&self) -> f64 {
+        let (numerators, expected) = self.swarm.numerators();
+        let off = |(sum, expected): (&f64, &f64)| (sum - expected).abs() / expected.abs().max(1.0);
+        numerators.iter().zip(&expected).map(off).fold(0.0, f64::max)
+    }
+
+    /// Counts what nodes reported, and forgets it.
+    fn forget(&mut self) {
+        let reported = self.swarm.take_events();
+        let set_backs = reported.iter().filter(|(_, _, event)| matches!(event, Event::SetBack { .. }));
+        self.happened.set_backs += set_backs.count() as u64;
+    }
+
+    fn so_far(&self) -> Outcome {
+        Outcome {
+            ended: self.swarm.now(),
+            kills: self.swarm.crashes(),
+            checks: self.swarm.checks(),
+            events: self.swarm.trace_length(),
+            digest: self.swarm.digest(),
+            ..self.happened.clone()
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! A run in words: the faults, and what nodes said of them.
+
+use std::fmt;
+
+use super::swarm::Fault;
+use crate::effect::{Event, SkippedDelta, Suspension};
+use crate::schedule::NodeId;
+
+/// One thing of note in a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Told {
+    /// A fault took place.
+    Fault(Fault),
+    /// A node reported something.
+    Event(NodeId, Event),
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fault(fault) => write!(f, "{fault}"),
+            Self::Event(id, event) => {
+                write!(f, "  node {id} ")?;
+                tell(event, f)
+            }
+        }
+    }
+}
+
+/// An event as the end of a sentence that begins with the node's name.
+fn tell(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match event {
+        Event::Started { step } => write!(f, "takes part from step {step} on"),
+        Event::CaughtUp { from, to } => write!(f, "skips from step {from} to {to}, where the others are"),
+        Event::RoundFinished(report) => write!(f, "finished round {}, with weight {}", report.round, report.mass),
+        Event::NeighbourSuspended { peer, reason } => {
+            let reason = match reason {
+                Suspension::Late => "is late",
+                Suspension::Silent => "is silent",
+                Suspension::LinkDown => "cannot be reached",
+                Suspension::Refused => "sends what cannot be believed",
+            };
+            write!(f, "goes on without node {peer}, which {reason}")
+        }
+        Event::NeighbourBack { peer } => write!(f, "counts on node {peer} again"),
+        Event::DeadlineMissed { step, missing, .. } => {
+            write!(f, "waited in step {step} in vain for {}", Nodes(missing))
+        }
+        Event::DeltaSkipped { round, reason } => {
+            let reason = match reason {
+                SkippedDelta::NoMass => "it holds no weight",
+                SkippedDelta::NoSteps => "there was no time for one",
+                SkippedDelta::NotFinite => "the step is not finite",
+                SkippedDelta::WrongDimension { .. } => "the step has another dimension",
+            };
+            write!(f, "took no local step in round {round}: {reason}")
+        }
+        Event::DeltaClipped { round, norm, bound } => {
+            write!(f, "shortens its local step of round {round} from {norm} to {bound}")
+        }
+        Event::MassLow { share } => write!(f, "has held only {share:.2} of its usual weight for many rounds"),
+        Event::MassRecovered { share } => write!(f, "holds {share:.2} of its usual weight again"),
+        Event::NewIncarnation { peer, incarnation } => {
+            write!(f, "hears that node {peer} has begun its life {incarnation}, without what it had")
+        }
+        Event::MassWrittenOff { peer, mass, parcels } => {
+            write!(f, "gives up {parcels} parcels of weight {mass} to an earlier life of node {peer}")
+        }
+        Event::MemberLeft { peer } => write!(f, "hears that node {peer} has left"),
+        Event::NobodyToGiveTo { mass } => {
+            write!(f, "keeps weight {mass} instead of leaving: all its neighbours have stopped or left")
+        }
+        Event::MassReturned { peer, mass, parcels } => {
+            write!(f, "takes back {parcels} parcels of weight {mass} that node {peer} did not apply")
+        }
+        Event::ParcelRefused { peer, mass } => {
+            write!(f, "returns weight {mass} to node {peer}: the parcel cannot be believed")
+        }
+        Event::SetBack { incarnation, discarded } => {
+            write!(f, "was set back: it discards weight {discarded} and begins its life {incarnation} with none")
+        }
+        Event::NewerPlan { peer, generation, version } => {
+            write!(f, "hears from node {peer} of generation {}, plan {version}", generation.counter)
+        }
+        Event::Entered { generation } => write!(f, "enters generation {} with weight 1", generation.counter),
+        Event::Rewired { version } => write!(f, "follows plan {version} of its generation"),
+        Event::Refused { peer, mismatch } => write!(f, "refuses node {peer}: {mismatch}"),
+        Event::Ignored { peer, fault } => write!(f, "ignores a message of node {peer}: {fault:?}"),
+        Event::OwnRatioUnusable { step } => write!(f, "keeps everything in step {step}: its ratio is not finite"),
+        Event::Draining { steps } => write!(f, "has taken its last step, {steps}, and settles"),
+        Event::DrainGaveUp { undelivered } => {
+            let peers: Vec<NodeId> = undelivered.iter().map(|(peer, _)| *peer).collect();
+            write!(f, "gives up waiting for {} to settle", Nodes(&peers))
+        }
+    }
+}
+
+/// Nodes by their numbers.
+struct Nodes<'a>(&'a [NodeId]);
+
+impl fmt::Display for Nodes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.len() == 1 { "node " } else { "nodes " })?;
+        for (position, id) in self.0.iter().enumerate() {
+            write!(f, "{}{id}", if position > 0 { ", " } else { "" })?;
+        }
+        Ok(())
+    }
+}
