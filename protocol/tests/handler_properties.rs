@@ -168,10 +168,10 @@ fn books_of(node: &Node) -> (u128, u128) {
     let ledger = node.ledger();
     let units = |mass: Mass| u128::from(mass.units());
     let came: u128 = ledger.incoming.values().map(|link| link.applied_total + link.applied_from_earlier_lives).sum();
-    let went: u128 = ledger.outgoing.values().map(|link| link.sent_total).sum();
+    let went: u128 = ledger.outgoing.values().map(|link| link.sent_total - link.returned).sum();
     for link in ledger.outgoing.values() {
         let waits: u128 = link.outbox.iter().map(|(_, mass)| units(*mass)).sum();
-        let left = link.acked_total + link.acked_by_earlier_lives + link.written_off;
+        let left = link.acked_total + link.acked_by_earlier_lives + link.written_off + link.returned;
         assert_eq!(link.sent_total, waits + left, "all that was sent is under way, applied, or given up");
     }
     (units(ledger.initial) + came, units(ledger.mass) + went)
