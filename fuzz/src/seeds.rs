@@ -121,6 +121,7 @@ fn in_books() -> InBooks {
         sender_incarnation: 1,
         base: 3,
         applied: 300,
+        rejected: Default::default(),
         chain: Chain([5; 32]),
         last_step: Some(399),
         applied_total: 1 << 45,
@@ -143,6 +144,7 @@ fn owing(records: &[u64]) -> OutBooks {
         acked_total: 2 << 40,
         acked_by_earlier_lives: 5 << 40,
         written_off: 1 << 40,
+        returned: 1 << 39,
     }
 }
 
@@ -190,6 +192,7 @@ fn link() -> LinkState {
     LinkState {
         received: 300,
         applied: 200,
+        rejected: Default::default(),
         applied_chain: Chain([3; 32]),
         base: 100,
         acked: 250,
@@ -197,6 +200,7 @@ fn link() -> LinkState {
         passed: 400,
         final_seq: Some(500),
         leaving: true,
+        left: 0,
     }
 }
 

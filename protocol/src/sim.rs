@@ -27,6 +27,7 @@ mod disk;
 mod durable_ledger;
 mod error;
 mod fault;
+mod hostile;
 mod journal;
 mod marathon;
 mod network;

@@ -250,13 +250,14 @@ impl Node {
     }
 
     fn tell_departures(&mut self, to: NodeId) {
-        if self.departures.certificates.is_empty() {
-            return;
-        }
-        if let Some(peer) = self.peers.get_mut(&to) {
+        // The node's own word binds it, and is not given before it is on disk.
+        let (me, is_durable) = (self.config.id, self.departures.durable == self.departures.digest);
+        let mut certificates = self.departures.to_vec();
+        certificates.retain(|certificate| is_durable || certificate.leaver != me);
+        if let Some(peer) = self.peers.get_mut(&to).filter(|_| !certificates.is_empty()) {
             peer.told_left_at = Some(self.now);
         }
-        for certificate in self.departures.to_vec() {
+        for certificate in certificates {
             self.send(to, Message::Left(certificate));
         }
     }

@@ -287,7 +287,9 @@ impl Node {
             return Ok(());
         }
         let is_for_me = header.receiver_incarnation == me || ignores_lives;
-        if peer.incarnation() != header.sender_incarnation || !is_for_me {
+        // A parcel does not say which process of a life sent it. One that has not greeted this process may be another
+        // than the one it knows, and would seem to have lost what it gave and took.
+        if peer.incarnation() != header.sender_incarnation || !is_for_me || !peer.mutual {
             self.note_refusal(Fault::OtherLife);
             self.send_hello(from);
             return Ok(());

@@ -85,7 +85,7 @@ impl Node {
             return self.now;
         }
         let is_late = |from: &NodeId| {
-            let late = self.peers.get(from).filter(|peer| peer.suspended.is_some() && !peer.leaving);
+            let late = self.peers.get(from).filter(|peer| peer.suspended.is_some() && peer.link_up && !peer.leaving);
             late.and_then(|peer| peer.incoming.as_ref()).is_some_and(|link| !link.is_settled_for(self.step))
         };
         let is_paced = schedule.all_in_neighbours(self.config.id).iter().any(is_late);

@@ -24,6 +24,8 @@ pub struct SwarmConfig {
     pub rounds: u64,
     /// How nodes encode their parcels.
     pub codec: Codec,
+    /// The largest norm of a ratio that nodes take from each other.
+    pub largest_norm: Option<f64>,
     /// Whether nodes keep records on simulated disks.
     pub durability: Durability,
     /// A bug in every node, to see whether it is found.
@@ -76,6 +78,7 @@ impl SwarmConfig {
             initial,
             rounds,
             codec: Codec::default(),
+            largest_norm: None,
             durability: Durability::default(),
             planted: None,
             planted_in: BTreeMap::new(),

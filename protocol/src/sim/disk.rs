@@ -14,6 +14,8 @@ pub(super) struct Disk {
     backup: Option<BTreeMap<u64, Arc<Record>>>,
     /// Nothing can be written.
     pub(super) is_full: bool,
+    /// The next write fails in such a way that nobody knows whether it is there.
+    pub(super) fails_sync: bool,
     /// How many times as long as usual a write takes.
     pub(super) slowness: u32,
 }

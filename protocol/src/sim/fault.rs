@@ -10,7 +10,7 @@ impl Fault {
     pub fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
         let (first, second) = match *self {
             Self::Replan(_) | Self::Rewire(_) | Self::DismissRemoved => (None, None),
-            Self::LinkDown(a, b) | Self::LinkUp(a, b) => (Some(a), Some(b)),
+            Self::LinkDown(a, b) | Self::LinkUp(a, b) | Self::Mute(a, b) => (Some(a), Some(b)),
             Self::Crash(id)
             | Self::Restart(id)
             | Self::Pause(id, _)
@@ -21,6 +21,9 @@ impl Fault {
             | Self::RestoreDisk(id)
             | Self::WipeDisk(id)
             | Self::Leave(id)
+            | Self::FailSync(id)
+            | Self::Corrupt(id)
+            | Self::Expel(id, _)
             | Self::Stop(id) => (Some(id), None),
         };
         first.into_iter().chain(second)
@@ -28,7 +31,10 @@ impl Fault {
 
     /// Whether a disk is full, slow, empty or old from here on.
     pub fn harms_disk(&self) -> bool {
-        matches!(self, Self::FillDisk(_) | Self::SlowDisk(..) | Self::RestoreDisk(_) | Self::WipeDisk(_))
+        matches!(
+            self,
+            Self::FillDisk(_) | Self::SlowDisk(..) | Self::RestoreDisk(_) | Self::WipeDisk(_) | Self::FailSync(_)
+        )
     }
 }
 
@@ -48,6 +54,10 @@ impl fmt::Display for Fault {
             Self::Rewire(_) => f.write_str("a plan with other links replaces the present one"),
             Self::DismissRemoved => f.write_str("those who are not members any more are told so"),
             Self::Leave(id) => write!(f, "node {id} is asked to leave"),
+            Self::FailSync(id) => write!(f, "a write of node {id} fails, and whether it is on disk is unknown"),
+            Self::Corrupt(id) => write!(f, "node {id} becomes hostile"),
+            Self::Expel(id, _) => write!(f, "a plan without node {id} begins a new generation"),
+            Self::Mute(a, b) => write!(f, "what node {a} sends does not reach node {b}"),
             Self::LinkDown(a, b) => write!(f, "nodes {a} and {b} lose each other"),
             Self::LinkUp(a, b) => write!(f, "nodes {a} and {b} find each other"),
             Self::Stop(id) => write!(f, "node {id} is asked to stop"),

@@ -127,6 +127,8 @@ pub(super) struct Network {
     /// Latest arrival so far on each directed link of a stream.
     busy_until: BTreeMap<(NodeId, NodeId), Time>,
     cut: BTreeSet<(NodeId, NodeId)>,
+    /// Directions in which nothing arrives.
+    muted: BTreeSet<(NodeId, NodeId)>,
     /// Times each pair has been connected: what was under way on an earlier stream is lost.
     connections: BTreeMap<(NodeId, NodeId), u64>,
 }
@@ -138,6 +140,7 @@ impl Network {
             rng: ChaCha8Rng::seed_from_u64(seed),
             busy_until: BTreeMap::new(),
             cut: BTreeSet::new(),
+            muted: BTreeSet::new(),
             connections: BTreeMap::new(),
         }
     }
@@ -148,7 +151,7 @@ impl Network {
 
     /// When the copies of a message sent now arrive: none, one or two.
     pub(super) fn route(&mut self, now: Time, from: NodeId, to: NodeId) -> Vec<Time> {
-        if self.is_cut(from, to) {
+        if self.is_cut(from, to) || self.muted.contains(&(from, to)) {
             return Vec::new();
         }
         if self.model.is_stream {
@@ -171,6 +174,11 @@ impl Network {
         Duration::from_micros(self.rng.random_range(micros(shortest)..=longest))
     }
 
+    /// For decisions that others make.
+    pub(super) fn rng(&mut self) -> &mut ChaCha8Rng {
+        &mut self.rng
+    }
+
     /// Heads or tails.
     pub(super) fn toss(&mut self) -> bool {
         self.rng.random_bool(0.5)
@@ -183,6 +191,15 @@ impl Network {
 
     pub(super) fn mend(&mut self, a: NodeId, b: NodeId) {
         self.cut.remove(&pair(a, b));
+    }
+
+    pub(super) fn mute(&mut self, from: NodeId, to: NodeId) {
+        self.muted.insert((from, to));
+    }
+
+    /// Both directions arrive again. Returns whether one did not.
+    pub(super) fn unmute(&mut self, a: NodeId, b: NodeId) -> bool {
+        self.muted.remove(&(a, b)) | self.muted.remove(&(b, a))
     }
 
     pub(super) fn is_cut(&self, a: NodeId, b: NodeId) -> bool {

@@ -45,7 +45,7 @@ impl Plans {
     }
 
     /// A new generation with other members and links.
-    pub(super) fn replan(&mut self, seed: u64) -> Result<(), ScheduleError> {
+    pub(super) fn replan(&mut self, seed: u64, without: Option<NodeId>) -> Result<(), ScheduleError> {
         let rng = &mut ChaCha8Rng::seed_from_u64(seed);
         let newest = self.newest();
         let everyone = (0..newest.schedule.nodes() as u32).map(NodeId);
@@ -53,6 +53,7 @@ impl Plans {
         if members.len() < 3 {
             members.clone_from(&newest.members);
         }
+        members.retain(|member| Some(*member) != without);
         let mut plan_hash = [0; 32];
         rng.fill(&mut plan_hash);
         let generation = Generation { counter: newest.generation.counter + 1, plan_hash };

@@ -13,6 +13,7 @@ use super::config::SwarmConfig;
 use super::network::NetworkModel;
 use super::plans::random_step;
 use super::swarm::Fault;
+use crate::codec::Codec;
 use crate::config::{Durability, WaitPolicy};
 use crate::schedule::{NodeId, Schedule, ScheduleError, Step};
 use crate::time::Time;
@@ -35,12 +36,22 @@ pub enum Profile {
     Rollback,
     /// Disks come back empty, or as an older copy.
     LossyDisk,
+    /// A member sends whatever it likes, until a plan without it begins a new generation.
+    Hostile,
 }
 
 impl Profile {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Kill, Self::Loss, Self::Partition, Self::Churn, Self::Mixed, Self::Rollback, Self::LossyDisk];
+    pub const ALL: [Self; 8] = [
+        Self::Kill,
+        Self::Loss,
+        Self::Partition,
+        Self::Churn,
+        Self::Mixed,
+        Self::Rollback,
+        Self::LossyDisk,
+        Self::Hostile,
+    ];
 
     /// Its name on a command line.
     pub const fn name(self) -> &'static str {
@@ -52,6 +63,7 @@ impl Profile {
             Self::Mixed => "mixed",
             Self::Rollback => "rollback",
             Self::LossyDisk => "lossy-disk",
+            Self::Hostile => "hostile",
         }
     }
 
@@ -63,7 +75,7 @@ impl Profile {
     fn most_nodes(self) -> u32 {
         match self {
             Self::Kill => 8,
-            Self::Partition | Self::Churn | Self::Rollback | Self::LossyDisk => 16,
+            Self::Partition | Self::Churn | Self::Rollback | Self::LossyDisk | Self::Hostile => 16,
             Self::Loss | Self::Mixed => 64,
         }
     }
@@ -72,7 +84,7 @@ impl Profile {
     fn mix(self) -> Mix {
         match self {
             Self::Kill => Mix { kills: 55, breaks: 15, ..Mix::default() },
-            Self::Loss => Mix { kills: 30, ..Mix::default() },
+            Self::Loss => Mix { kills: 30, mutes: 10, ..Mix::default() },
             Self::Partition => Mix { kills: 40, partitions: 7, ..Mix::default() },
             Self::Churn => Mix { kills: 10, breaks: 5, replans: 4, rewirings: 6, leaves: 3, ..Mix::default() },
             Self::Mixed => Mix {
@@ -85,10 +97,13 @@ impl Profile {
                 replans: 2,
                 rewirings: 3,
                 leaves: 1,
+                mutes: 5,
+                failed_syncs: 3,
                 ..Mix::default()
             },
             Self::Rollback => Mix { kills: 5, breaks: 5, rollbacks: 1, ..Mix::default() },
             Self::LossyDisk => Mix { kills: 15, breaks: 5, rollbacks: 4, wipes: 4, replans: 2, ..Mix::default() },
+            Self::Hostile => Mix { kills: 10, breaks: 5, mutes: 3, hostile: 1, ..Mix::default() },
         }
     }
 }
@@ -109,7 +124,7 @@ impl FromStr for Profile {
 
 /// A name that is no profile's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no profile \"{0}\": take kill, loss, partition, churn, mixed, rollback or lossy-disk")]
+#[error("there is no profile \"{0}\": take {names}", names = Profile::ALL.map(Profile::name).join(", "))]
 pub struct UnknownProfile(String);
 
 /// Faults of each kind during the bad weather.
@@ -126,6 +141,9 @@ struct Mix {
     replans: u32,
     rewirings: u32,
     leaves: u32,
+    mutes: u32,
+    failed_syncs: u32,
+    hostile: u32,
 }
 
 /// A swarm and what happens to it.
@@ -194,6 +212,8 @@ fn swarm(profile: Profile, nodes: u32, seed: u64, rng: &mut ChaCha8Rng) -> Resul
     let pace = pace(profile);
     let config = SwarmConfig {
         durability: Durability::On,
+        codec: Codec::ALL[rng.random_range(0..Codec::ALL.len())],
+        largest_norm: (profile == Profile::Hostile).then_some(1e6),
         policy: policies[rng.random_range(0..3)],
         seed,
         training_time: (Duration::from_millis(100) * pace, Duration::from_millis(1_000) * pace),
@@ -280,6 +300,26 @@ impl Weather {
         for _ in 0..mix.leaves {
             let (at, node) = (self.time(), self.node());
             self.add(at, Fault::Leave(node));
+        }
+        for _ in 0..mix.mutes * self.nodes / 4 {
+            let (a, b, at) = (self.node(), self.node(), self.time());
+            self.add(at, Fault::Mute(a, b));
+            let deaf = self.span(0, 20_000);
+            self.add(at + deaf, Fault::LinkUp(a, b));
+        }
+        for _ in 0..mix.failed_syncs {
+            let (node, at) = (self.node(), self.time());
+            self.add(at, Fault::FailSync(node));
+            let down = self.span(1_000, 20_000);
+            self.add(at + down, Fault::Restart(node));
+        }
+        for _ in 0..mix.hostile {
+            // The last third of the time is for the others, with a ledger that begins anew.
+            let (node, at) = (self.node(), self.span(0, 40_000));
+            self.add(Time::default() + at, Fault::Corrupt(node));
+            let expelled = self.span(60_000, 80_000);
+            let seed = self.rng.random();
+            self.add(Time::default() + expelled, Fault::Expel(node, seed));
         }
         for _ in 0..mix.rollbacks {
             self.disk_fault(Fault::RestoreDisk);

@@ -12,6 +12,7 @@ use super::conservation::Conservation;
 use super::disk::Disk;
 use super::durable_ledger::DurableLedger;
 use super::error::SimError;
+use super::hostile::{garbled, tampered};
 use super::network::{Agenda, Alarms, Network};
 use super::plans::Plans;
 use super::trace::{Entry, Trace};
@@ -61,9 +62,17 @@ pub enum Fault {
     DismissRemoved,
     /// A node is asked to hand over its mass and leave for good.
     Leave(NodeId),
+    /// The next write of a node to its disk may or may not survive, and nobody can find out: the process ends.
+    FailSync(NodeId),
+    /// A member sends whatever it likes from now on: impossible numbers, forged certificates, garbage.
+    Corrupt(NodeId),
+    /// The planner begins a new generation without a member, with links drawn from a seed.
+    Expel(NodeId, u64),
+    /// What the first node sends does not reach the second any more, and neither of them is told.
+    Mute(NodeId, NodeId),
     /// Two nodes lose each other.
     LinkDown(NodeId, NodeId),
-    /// They find each other again.
+    /// They find each other again, and hear each other.
     LinkUp(NodeId, NodeId),
     /// A node is asked to stop.
     Stop(NodeId),
@@ -93,6 +102,8 @@ pub struct Swarm {
     durable_ledger: DurableLedger,
     /// No disk has lost anything: what is on all of them adds up.
     disks_are_whole: bool,
+    /// Members that send whatever they like.
+    hostile: BTreeSet<NodeId>,
     plans: Plans,
     leavers: BTreeSet<NodeId>,
     /// Those who left, or were left out of a plan.
@@ -131,6 +142,7 @@ impl Swarm {
             disks: BTreeMap::new(),
             durable_ledger: DurableLedger::default(),
             disks_are_whole: true,
+            hostile: BTreeSet::new(),
             plans: Plans::new(Arc::clone(&config.schedule)),
             leavers: BTreeSet::new(),
             gone: BTreeSet::new(),
@@ -317,7 +329,11 @@ impl Swarm {
                 }
                 let now = self.now;
                 let mut reader = MessageReader::new(self.config.initial[to.index()].len());
-                let messages = reader.feed(&bytes).map_err(|error| SimError::Wire { now, from, to, error })?;
+                let messages = match reader.feed(&bytes) {
+                    Ok(messages) => messages,
+                    Err(_) if self.hostile.contains(&from) => return self.break_stream(from, to),
+                    Err(error) => return Err(SimError::Wire { now, from, to, error }),
+                };
                 for message in messages {
                     // The bytes are part of the trace since they were sent.
                     self.input(to, Input::Received { from, message }, Entry::Delivered, &sending.to_le_bytes())?;
@@ -389,7 +405,7 @@ impl Swarm {
                 self.harm_disk(fault);
                 Ok(())
             }
-            Fault::Replan(seed) => self.replan(seed),
+            Fault::Replan(seed) => self.replan(seed, None),
             Fault::Rewire(seed) => self.rewire(seed),
             Fault::Leave(id) => self.leave(id),
             Fault::DismissRemoved => self.dismiss_removed(),
@@ -399,8 +415,25 @@ impl Swarm {
                 self.input(a, Input::LinkDown { peer: b }, Entry::Faulted, &[])?;
                 self.input(b, Input::LinkDown { peer: a }, Entry::Faulted, &[])
             }
+            Fault::FailSync(id) => {
+                self.disks.entry(id).or_default().fails_sync = true;
+                Ok(())
+            }
+            Fault::Corrupt(id) => {
+                self.hostile.insert(id);
+                self.disks_are_whole = false;
+                Ok(())
+            }
+            Fault::Expel(id, seed) => self.replan(seed, Some(id)),
+            Fault::Mute(from, to) => {
+                self.network.mute(from, to);
+                Ok(())
+            }
             Fault::LinkUp(a, b) => {
                 self.network.mend(a, b);
+                if self.network.unmute(a, b) {
+                    self.break_stream(a, b)?;
+                }
                 self.link_up(a, b)
             }
         }
@@ -442,6 +475,7 @@ impl Swarm {
         node_config.identity = Identity { incarnation, boot_nonce: process };
         node_config.generation = plan.generation;
         node_config.codec = config.codec;
+        node_config.largest_norm = config.largest_norm;
         node_config.durability = config.durability;
         node_config.planted = config.planted_in.get(&id).copied().or(config.planted);
         node_config.clip = config.clip;
@@ -469,6 +503,17 @@ impl Swarm {
             self.link_up(id, peer)?;
         }
         Ok(())
+    }
+
+    /// A stream that cannot be trusted any more is given up, and another one opened.
+    fn break_stream(&mut self, a: NodeId, b: NodeId) -> Result<(), SimError> {
+        if !self.network.is_stream() || self.network.is_cut(a, b) {
+            return Ok(());
+        }
+        self.network.reconnect(a, b);
+        self.input(a, Input::LinkDown { peer: b }, Entry::Faulted, &[])?;
+        self.input(b, Input::LinkDown { peer: a }, Entry::Faulted, &[])?;
+        self.link_up(a, b)
     }
 
     fn link_up(&mut self, a: NodeId, b: NodeId) -> Result<(), SimError> {
@@ -546,6 +591,10 @@ impl Swarm {
 
     /// The oldest write of a node is on its disk; that the node hears of it takes another moment.
     fn complete_write(&mut self, id: NodeId, process: u64) -> Result<(), SimError> {
+        if std::mem::take(&mut self.disks.entry(id).or_default().fails_sync) {
+            // What became of it is found out by the next process.
+            return self.crash(id);
+        }
         let Some(record) = self.disks.entry(id).or_default().complete() else {
             return Ok(());
         };
@@ -563,8 +612,9 @@ impl Swarm {
         record.check().map_err(|error| SimError::Record { now, id, error })?;
         let books = &record.books;
         let received = books.incoming.values().map(|link| link.applied_total + link.applied_from_earlier_lives);
+        let returned = books.outgoing.values().map(|link| link.returned);
         let sent = books.outgoing.values().map(|link| link.sent_total);
-        let should_hold = u128::from(books.brought.units()) + received.sum::<u128>();
+        let should_hold = u128::from(books.brought.units()) + received.sum::<u128>() + returned.sum::<u128>();
         let should_hold = should_hold as i128 - sent.sum::<u128>() as i128;
         let holds = u128::from(books.mass.units());
         if holds as i128 == should_hold { Ok(()) } else { Err(SimError::NodeMass { now, id, holds, should_hold }) }
@@ -634,9 +684,14 @@ impl Swarm {
     }
 
     fn transmit(&mut self, from: NodeId, to: NodeId, message: Message) {
-        let encoded = encode(message);
+        let is_hostile = self.hostile.contains(&from);
+        let nodes = self.config.schedule.nodes() as u32;
+        let encoded = encode(if is_hostile { tampered(message, nodes, self.network.rng()) } else { message });
         let mut bytes = Vec::with_capacity(encoded.total_bytes());
         encoded.slices().for_each(|slice| bytes.extend_from_slice(slice));
+        if is_hostile {
+            garbled(&mut bytes, self.network.rng());
+        }
         let bytes: Arc<[u8]> = bytes.into();
         self.sendings += 1;
         let sending = self.sendings;
@@ -662,10 +717,10 @@ impl Swarm {
 }
 
 impl Swarm {
-    fn replan(&mut self, seed: u64) -> Result<(), SimError> {
+    fn replan(&mut self, seed: u64, without: Option<NodeId>) -> Result<(), SimError> {
         self.replanned = true;
         // A planner that made a plan nobody can follow is not what is tested here.
-        if self.plans.replan(seed).is_err() {
+        if self.plans.replan(seed, without).is_err() {
             return Ok(());
         }
         let members = self.plans.newest().members.clone();

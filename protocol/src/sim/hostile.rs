@@ -1,0 +1,122 @@
+//! A member that lies: what it sends is what an honest node would send, with a part of it replaced by anything.
+//!
+//! It knows the format and its neighbours, but nothing of the keys of others: it can lie about itself and about third
+//! nodes, not speak in their name.
+
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+use crate::link::Rejections;
+use crate::mass::{Mass, UNITS_PER_ONE};
+use crate::message::{Generation, Identity, LeaveCertificate, LinkEnd, LinkState, Message, Parcel};
+use crate::payload::{MAX_MAGNITUDE, Payload};
+use crate::schedule::NodeId;
+
+/// What a hostile member sends in place of `message`, in a swarm of so many nodes.
+pub(super) fn tampered(message: Message, nodes: u32, rng: &mut ChaCha8Rng) -> Message {
+    if rng.random_bool(0.5) {
+        return message;
+    }
+    if let Some(generation) = message.generation().filter(|_| rng.random_bool(0.05)) {
+        return Message::Left(forged(generation, nodes, rng));
+    }
+    match message {
+        Message::Hello(mut hello) => {
+            match rng.random_range(0..6) {
+                0 => hello.version = rng.random(),
+                1 => hello.generation.counter = anything(hello.generation.counter, rng),
+                2 => hello.plan_version = anything(hello.plan_version, rng),
+                3 => replace_identity(&mut hello.identity, rng),
+                4 => hello.seen.iter_mut().for_each(|seen| replace_identity(seen, rng)),
+                _ => replace_state(&mut hello.link, rng),
+            }
+            Message::Hello(hello)
+        }
+        Message::Ack(mut ack) => {
+            match rng.random_range(0..6) {
+                0 => ack.generation.counter = anything(ack.generation.counter, rng),
+                1 => ack.plan_version = anything(ack.plan_version, rng),
+                2 => replace_identity(&mut ack.identity, rng),
+                3 => replace_identity(&mut ack.seen, rng),
+                _ => replace_state(&mut ack.link, rng),
+            }
+            Message::Ack(ack)
+        }
+        Message::Parcel(parcel) => Message::Parcel(tampered_parcel(parcel, rng)),
+        Message::Left(certificate) => Message::Left(forged(certificate.generation, nodes, rng)),
+        Message::PlanGet { .. } | Message::PlanData(_) => message,
+    }
+}
+
+/// One in fifty messages has a byte that is another.
+pub(super) fn garbled(bytes: &mut [u8], rng: &mut ChaCha8Rng) {
+    if rng.random_bool(0.02) && !bytes.is_empty() {
+        let at = rng.random_range(0..bytes.len());
+        bytes[at] ^= 1 << rng.random_range(0..8);
+    }
+}
+
+fn tampered_parcel(mut parcel: Parcel, rng: &mut ChaCha8Rng) -> Parcel {
+    let header = &mut parcel.header;
+    match rng.random_range(0..9) {
+        0 => header.generation.counter = anything(header.generation.counter, rng),
+        1 => header.sender_incarnation = anything(header.sender_incarnation, rng),
+        2 => header.receiver_incarnation = anything(header.receiver_incarnation, rng),
+        3 => header.base = anything(header.base, rng),
+        4 => header.acked = anything(header.acked, rng),
+        5 => header.seq = anything(header.seq, rng),
+        6 => header.step = anything(header.step, rng),
+        7 => header.mass = Mass::from_units(anything(header.mass.units(), rng).min(16 * UNITS_PER_ONE)),
+        _ => {
+            let size = [1e3, 1e9, MAX_MAGNITUDE][rng.random_range(0..3)];
+            let values: Vec<f32> = (0..parcel.payload.dimension()).map(|_| rng.random_range(-size..=size)).collect();
+            if let Ok(payload) = Payload::new(&values) {
+                parcel.payload = payload;
+            }
+        }
+    }
+    parcel
+}
+
+fn replace_identity(identity: &mut Identity, rng: &mut ChaCha8Rng) {
+    match rng.random_range(0..2) {
+        0 => identity.incarnation = anything(identity.incarnation, rng),
+        _ => identity.boot_nonce = rng.random(),
+    }
+}
+
+fn replace_state(state: &mut LinkState, rng: &mut ChaCha8Rng) {
+    match rng.random_range(0..9) {
+        0 => state.received = anything(state.received, rng),
+        1 => state.applied = anything(state.applied, rng),
+        2 => state.applied_chain.0 = rng.random(),
+        3 => state.base = anything(state.base, rng),
+        4 => state.acked = anything(state.acked, rng),
+        5 => state.next_seq = anything(state.next_seq, rng),
+        6 => state.passed = anything(state.passed, rng),
+        7 => state.final_seq = Some(rng.random_range(0..20)),
+        _ => state.left = rng.random(),
+    }
+}
+
+/// Says that somebody left who did not, and what of whom it applied.
+fn forged(generation: Generation, nodes: u32, rng: &mut ChaCha8Rng) -> LeaveCertificate {
+    let mut ends = Vec::new();
+    for from in (0..nodes).map(NodeId) {
+        if rng.random_bool(0.5) {
+            let (sender_incarnation, applied) = (anything(1, rng), rng.random_range(0..20));
+            ends.push(LinkEnd { from, sender_incarnation, applied, rejected: Rejections::default() });
+        }
+    }
+    LeaveCertificate { generation, leaver: NodeId(rng.random_range(0..nodes)), incarnation: anything(1, rng), ends }
+}
+
+/// The number beside the true one, zero, or any at all.
+fn anything(truth: u64, rng: &mut ChaCha8Rng) -> u64 {
+    match rng.random_range(0..4) {
+        0 => truth.wrapping_add(1),
+        1 => truth.wrapping_sub(1),
+        2 => 0,
+        _ => rng.random(),
+    }
+}
