@@ -170,7 +170,13 @@ pub enum Event {
         /// Its version in that generation, where that is this node's.
         version: u64,
     },
-    /// The node entered a new generation: it kept its ratio and has weight 1.
+    /// The node was to enter a generation, and has fallen too far behind to begin it with its own ratio: the host fetches
+    /// one from a member that is up to date, and hands the plan in again with it.
+    RatioWanted {
+        /// The generation.
+        generation: Generation,
+    },
+    /// The node entered a new generation: it kept its ratio, or took a donor's, and has weight 1.
     Entered {
         /// Which.
         generation: Generation,

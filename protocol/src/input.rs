@@ -66,7 +66,8 @@ pub struct NewGeneration {
     pub id: NodeId,
     /// Rounds to run in it.
     pub rounds: u64,
-    /// The ratio to begin with, `[dimension]`, of a member that is up to date; the node's own unless given.
+    /// The ratio to begin with, `[dimension]`, of a member that is up to date; the node's own unless given. A node that
+    /// is not [fresh](crate::Node::is_fresh) needs one.
     pub ratio: Option<Vec<f32>>,
 }
 

@@ -46,6 +46,7 @@ use commit::Commits;
 use departure::Departures;
 use mass_watch::MassWatch;
 use membership::Asked;
+pub use membership::STALEST_ROUNDS;
 use refusals::Refusals;
 use round::RoundTally;
 use step_guard::UsualSteps;
@@ -94,6 +95,8 @@ pub struct Node {
     /// Whether the present step's sends are done.
     split_done: bool,
     last_step: u64,
+    /// How many steps were completed at the present instant.
+    steps_now: (Time, u32),
     started: bool,
     stopping: bool,
     clock: RoundClock,
@@ -171,6 +174,7 @@ impl Node {
             step: 0,
             split_done: false,
             last_step,
+            steps_now: (Time::default(), 0),
             started: false,
             stopping: false,
             clock: RoundClock::new(config.deadline_floor),

@@ -1,10 +1,15 @@
 //! One neighbour, as a node sees it.
 
+use std::time::Duration;
+
 use crate::effect::{Mismatch, Suspension};
 use crate::link::{InLink, OutLink};
 use crate::message::{Identity, LinkState};
 use crate::schedule::NodeId;
 use crate::time::Time;
+
+/// Greetings that a neighbour gets in a heartbeat at most.
+const MOST_GREETINGS: u32 = 16;
 
 /// A neighbour: who it is, whether it can be relied on, and the links to and from it.
 #[derive(Clone, Debug)]
@@ -34,6 +39,8 @@ pub(crate) struct Peer {
     pub(crate) told_left_at: Option<Time>,
     /// Parcels of this life of it that were refused.
     pub(crate) refusals: u32,
+    /// When the present count of greetings began, and how many there were.
+    pub(crate) greetings: (Time, u32),
     pub(crate) ack_owed: bool,
     pub(crate) refused: Option<Mismatch>,
     pub(crate) outgoing: Option<OutLink>,
@@ -58,6 +65,7 @@ impl Peer {
             known_left: None,
             told_left_at: None,
             refusals: 0,
+            greetings: (Time::default(), 0),
             ack_owed: false,
             refused: None,
             outgoing: None,
@@ -68,6 +76,14 @@ impl Peer {
     /// Whether it is known, reachable and keeping up.
     pub(crate) fn is_active(&self) -> bool {
         self.link_up && self.mutual && self.suspended.is_none() && !self.left
+    }
+
+    /// Counts a greeting, of which there are only so many in a heartbeat: a neighbour that answers each of them with
+    /// another contradiction would otherwise keep both busy for ever.
+    pub(crate) fn may_be_greeted(&mut self, now: Time, heartbeat: Duration) -> bool {
+        let (since, count) = self.greetings;
+        self.greetings = if now < since + heartbeat { (since, count + 1) } else { (now, 1) };
+        self.greetings.1 <= MOST_GREETINGS
     }
 
     pub(crate) fn incarnation(&self) -> u64 {

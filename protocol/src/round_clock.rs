@@ -61,10 +61,10 @@ impl RoundClock {
         now.since(self.started).saturating_sub(self.in_vain)
     }
 
-    /// When this round will have taken as long as rounds usually do, or half of the shortest deadline: what is gone for good
-    /// must not hold a node up for long.
+    /// When this round will have taken as long as rounds usually do, or the shortest deadline: what is gone for good must not
+    /// hold a node up for long.
     pub(crate) fn usual_end(&self) -> Time {
-        self.started + self.usual.unwrap_or_default().min(self.floor / 2)
+        self.started + self.usual.unwrap_or_default().min(self.floor)
     }
 
     /// When a wait that begins now ends: after twice the usual round time, or twice what this round has taken already,

@@ -287,6 +287,30 @@ fn a_newer_generation_is_asked_for_and_an_older_one_is_told() {
 }
 
 #[test]
+fn a_node_that_fell_far_behind_enters_a_generation_only_with_the_ratio_of_another() {
+    let (mut node, _) = greeted(1);
+    let word = |passed| Ack {
+        generation: node.config().generation,
+        plan_version: 0,
+        identity: Identity { incarnation: 1, boot_nonce: 101 },
+        seen: node.config().identity,
+        link: LinkState { next_seq: 1, passed, ..LinkState::default() },
+    };
+    let (near, far) = (word(STALEST_ROUNDS), word(STALEST_ROUNDS + 2));
+    let generation = Generation { counter: 1, plan_hash: [4; 32] };
+    let new = |ratio| {
+        Input::Enter(Box::new(NewGeneration { generation, schedule: exchange_half(0), id: ME, rounds: 10, ratio }))
+    };
+    node.handle(AT, from_peer(Message::Ack(near)));
+    assert!(node.is_fresh());
+    node.handle(AT, from_peer(Message::Ack(far)));
+    assert_eq!(reports(&node.handle(AT, new(None))), [Event::RatioWanted { generation }]);
+    assert_eq!(node.config().generation.counter, 0);
+    assert_eq!(reports(&node.handle(AT, new(Some(vec![7.0; 3])))), [Event::Entered { generation }]);
+    assert_eq!((&*node.ratio(), node.mass()), (&[7.0; 3][..], Mass::ONE));
+}
+
+#[test]
 fn a_second_process_with_the_same_incarnation_is_refused_once_mass_has_moved() {
     let (mut node, _) = greeted(1);
     node.handle(AT, from_peer(Message::Parcel(parcel_from_peer(1, 0, 5.0))));

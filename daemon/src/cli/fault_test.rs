@@ -81,6 +81,7 @@ impl FromStr for Profiles {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

@@ -95,10 +95,9 @@ impl Node {
         if self.has_left() {
             let known = self.departures.durable;
             let knows = |peer: &Peer| peer.known_left == Some(known);
-            let everyone_knows = self.peers.values().filter(|peer| peer.is_active()).all(|peer| knows(peer));
+            let everyone_knows = self.peers.values().filter(|peer| peer.is_active()).all(knows);
             let goes_unheard = self.has(Planted::LeavesUnheard);
-            return goes_unheard
-                || known == self.departures.digest && everyone_knows && self.peers.values().any(|peer| knows(peer));
+            return goes_unheard || known == self.departures.digest && everyone_knows && self.peers.values().any(knows);
         }
         let is_sending = |peer: &Peer| peer.is_active() && !peer.is_done_sending();
         if self.commits.is_pending() || self.peers.values().any(is_sending) {

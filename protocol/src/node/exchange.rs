@@ -232,8 +232,10 @@ impl Node {
         }
         peer.mutual = true;
         let mut returned = Returned::default();
-        let mut progress = state.passed > peer.passed;
-        peer.passed = peer.passed.max(state.passed);
+        // Plans of one generation can differ in how many steps there are.
+        let passed = state.passed.min(self.last_step);
+        let mut progress = passed > peer.passed;
+        peer.passed = peer.passed.max(passed);
         if let Some(link) = &mut peer.incoming
             && link.on_state(state)?
         {
@@ -381,9 +383,13 @@ impl Node {
     pub(super) fn send_hello(&mut self, to: NodeId) {
         let (own, resumed) = (self.own_state(), self.resumed);
         let plan_version = self.plan_version;
+        let (now, heartbeat) = (self.now, self.config.heartbeat);
         let Some(peer) = self.peers.get_mut(&to).filter(|peer| peer.link_up) else {
             return;
         };
+        if !peer.may_be_greeted(now, heartbeat) {
+            return;
+        }
         peer.told = peer.identity.is_some();
         let hello = Hello {
             version: PROTOCOL_VERSION,

@@ -39,6 +39,7 @@ impl Node {
             peer.heard_at = now;
             peer.heard_since_up = false;
             peer.told = false;
+            peer.greetings = (now, 0);
         }
         self.send_hello(peer);
         // Its Hello may have come before the host said that the link is up: then nothing else sends the parcels again.

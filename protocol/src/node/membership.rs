@@ -32,6 +32,9 @@ impl Generation {
     }
 }
 
+/// A member that is further behind than this many rounds begins a new generation with the ratio of another.
+pub const STALEST_ROUNDS: u64 = 50;
+
 /// A plan that the host was asked for.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
@@ -98,6 +101,14 @@ impl Node {
         self.report(Event::NewerPlan { peer: from, generation, version });
     }
 
+    /// Whether the node's ratio is good enough to begin a generation with. It is not once the node has no mass to form it
+    /// from, or is more than [`STALEST_ROUNDS`] behind a neighbour: then the host fetches one from an up-to-date member.
+    pub fn is_fresh(&self) -> bool {
+        let ahead = self.peers.values().map(|peer| peer.passed).max().unwrap_or(0);
+        let behind = ahead.saturating_sub(self.passed()) / self.config.schedule.round_length();
+        self.push_sum.has_working_mass() && behind <= STALEST_ROUNDS
+    }
+
     pub(super) fn on_enter(&mut self, new: NewGeneration) {
         let NewGeneration { generation, schedule, id, rounds, ratio } = new;
         let fits = id.index() < schedule.nodes()
@@ -109,6 +120,10 @@ impl Node {
         }
         // What has arrived is part of what this node believes.
         self.absorb_until(u64::MAX);
+        if ratio.is_none() && !self.is_fresh() {
+            self.report(Event::RatioWanted { generation });
+            return;
+        }
         let ratio = ratio.unwrap_or_else(|| self.push_sum.ratio().to_vec());
         self.push_sum = PushSum::new(ratio, Mass::ONE);
         self.brought = Mass::ONE;

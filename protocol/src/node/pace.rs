@@ -10,6 +10,9 @@ use crate::time::Time;
 /// Periods that a node makes up for by going through them without a wait, since what it would wait for is there already.
 const WITHIN_REACH: u64 = 28;
 
+/// Steps that a node takes at most without any time passing.
+const MOST_STEPS_AT_ONCE: u32 = 4_096;
+
 impl Node {
     /// Receivers of this step whose window is full. Only a synchronous swarm waits for them.
     pub(super) fn full_out_neighbours(&self) -> Vec<NodeId> {
@@ -48,6 +51,10 @@ impl Node {
     /// A node that did not train and was sent nothing would only spin: it lets time pass instead, as long as someone
     /// could still send it something.
     pub(super) fn has_nothing_to_go_on(&self) -> bool {
+        // Whatever others say of how far they are, a node takes its time.
+        if self.steps_now.0 == self.now && self.steps_now.1 >= MOST_STEPS_AT_ONCE {
+            return true;
+        }
         if self.tally.trained {
             return false;
         }

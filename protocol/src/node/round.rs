@@ -219,6 +219,8 @@ impl Node {
         self.answer_those_who_passed();
         let due = self.config.schedule.in_neighbours(self.config.id, self.step);
         self.appetite.end_step(!due.is_empty());
+        let (at, steps) = self.steps_now;
+        self.steps_now = (self.now, if at == self.now { steps + 1 } else { 1 });
         self.step += 1;
         self.split_done = false;
         if self.step.is_multiple_of(self.config.schedule.round_length()) {

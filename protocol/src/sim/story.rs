@@ -82,6 +82,9 @@ fn tell(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Event::NewerPlan { peer, generation, version } => {
             write!(f, "hears from node {peer} of generation {}, plan {version}", generation.counter)
         }
+        Event::RatioWanted { generation } => {
+            write!(f, "is too far behind to enter generation {} with its own ratio", generation.counter)
+        }
         Event::Entered { generation } => write!(f, "enters generation {} with weight 1", generation.counter),
         Event::Rewired { version } => write!(f, "follows plan {version} of its generation"),
         Event::Refused { peer, mismatch } => write!(f, "refuses node {peer}: {mismatch}"),

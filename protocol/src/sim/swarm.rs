@@ -159,7 +159,7 @@ impl Swarm {
         };
         let ids = || (0..nodes as u32).map(NodeId);
         for id in ids() {
-            swarm.make(id)?;
+            swarm.make(id, None)?;
         }
         for id in ids() {
             swarm.connect(id)?;
@@ -387,7 +387,7 @@ impl Swarm {
         match fault {
             Fault::Crash(id) => self.crash(id),
             Fault::Restart(id) if !self.nodes.contains_key(&id) && !self.gone.contains(&id) => {
-                self.make(id)?;
+                self.make(id, None)?;
                 self.connect(id)
             }
             Fault::Restart(_) => Ok(()),
@@ -460,12 +460,14 @@ impl Swarm {
         Ok(())
     }
 
-    fn make(&mut self, id: NodeId) -> Result<(), SimError> {
+    /// Starts a process: from its disk, or with the ratio of a donor, or as the founder it was.
+    fn make(&mut self, id: NodeId, donated: Option<Vec<f32>>) -> Result<(), SimError> {
         let process = self.processes.entry(id).or_insert(0);
         *process += 1;
         let process = *process;
         let config = &self.config;
         let initial = config.initial.get(id.index()).cloned().unwrap_or_default();
+        let initial = donated.unwrap_or(initial);
         let recovered = self.disks.entry(id).or_default().recover();
         let newest = self.plans.newest();
         let recorded = recovered.as_ref().map(|(record, _)| (record.books.generation, record.books.plan_version));
@@ -665,11 +667,12 @@ impl Swarm {
         match fault {
             Fault::FillDisk(_) => disk.is_full = true,
             Fault::FreeDisk(_) if disk.is_full => {
-                disk.is_full = false;
+                (disk.is_full, disk.fails_sync) = (false, false);
                 for _ in 0..disk.writing() {
                     self.agenda.add(self.now, Happening::Written { id, process });
                 }
             }
+            Fault::FreeDisk(_) => disk.fails_sync = false,
             Fault::SlowDisk(_, slowness) => disk.slowness = slowness,
             Fault::BackUpDisk(_) => disk.back_up(),
             Fault::RestoreDisk(_) if is_dead && disk.restore() => self.disks_are_whole = false,
@@ -729,7 +732,8 @@ impl Swarm {
                 self.leavers.remove(&id);
                 // It comes back as a stranger, with nothing.
                 self.disks.entry(id).or_default().wipe();
-                self.make(id)?;
+                let donated = self.donated(id);
+                self.make(id, donated)?;
                 self.connect(id)?;
             }
         }
@@ -771,7 +775,8 @@ impl Swarm {
         if generation.replaces(&mine) {
             let rounds = self.config.rounds;
             let first = self.plans.find(generation, 0).map_or(schedule, |plan| Arc::clone(&plan.schedule));
-            let new = NewGeneration { generation, schedule: first, id, rounds, ratio: None };
+            let ratio = if node.is_fresh() { None } else { self.donated(id) };
+            let new = NewGeneration { generation, schedule: first, id, rounds, ratio };
             self.drained.insert(id, false);
             self.input(id, Input::Enter(Box::new(new)), Entry::Replanned, &generation.plan_hash)?;
         } else if generation == mine && plan.version > version {
@@ -782,6 +787,18 @@ impl Swarm {
             return Ok(());
         }
         self.connect(id)
+    }
+
+    /// The ratio of the member that is furthest, for one that has fallen behind or has just come; its own if it is alone.
+    fn donated(&mut self, to: NodeId) -> Option<Vec<f32>> {
+        let is_donor = |(id, node): &(&NodeId, &mut Node)| **id != to && node.is_fresh();
+        let furthest = self
+            .nodes
+            .iter_mut()
+            .filter(is_donor)
+            .max_by_key(|(id, node)| (node.config().generation.counter, node.step(), std::cmp::Reverse(**id)));
+        let donor = furthest.map(|(id, _)| *id).unwrap_or(to);
+        self.nodes.get_mut(&donor).map(|node| node.ratio().to_vec())
     }
 
     fn leave(&mut self, id: NodeId) -> Result<(), SimError> {

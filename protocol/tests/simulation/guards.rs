@@ -123,7 +123,6 @@ fn worst(errors: [f64; 3]) -> f64 {
 fn at_equal_rounds_the_loss_of_half_of_all_messages_costs_a_synchronous_swarm_a_factor_of_two_at_most() {
     let [lossless, lossy] = [0.0, 0.5].map(|drop| errors_under_loss(WaitPolicy::Sync, drop));
     // A node that ran ahead while its neighbours were late, and made them jump after it, ended at twelve times as much.
-    println!("[loss] {lossy:?} {lossless:?}");
     assert!(worst(lossy) < 2.0 * worst(lossless), "seeds 0 to 2: {lossy:?}, without loss {lossless:?}");
 }
 
