@@ -100,6 +100,9 @@ pub(crate) struct RunArgs {
     /// Go on without a late neighbour after at least so long; the deadline adapts upwards to the pace of the rounds
     #[arg(long, default_value_t = 2000, value_name = "MS")]
     pub(crate) deadline_ms: u64,
+    /// Take no more local steps in a round once it has trained for so long; those taken count for more [default: take all]
+    #[arg(long, value_name = "MS")]
+    pub(crate) time_box_ms: Option<u64>,
     /// When all rounds are done, wait this long at most for neighbours that do not answer
     #[arg(long, default_value_t = 10_000, value_name = "MS")]
     pub(crate) drain_ms: u64,

@@ -243,7 +243,9 @@ impl<'a> Driver<'a> {
                     return Ok(link_input(to, self.parts.links.drop_streams(to)));
                 }
             }
-            Effect::Train { round, from, local_steps } => self.parts.training.train(round, from, local_steps)?,
+            Effect::Train { round, from, local_steps, time_box } => {
+                self.parts.training.train(round, from, local_steps, time_box)?;
+            }
             Effect::Persist(record) => {
                 self.last_record = record.books.number;
                 if let Some(records) = &self.parts.records {
@@ -341,11 +343,11 @@ impl<'a> Driver<'a> {
 
     fn on_answer(&mut self, answer: Answer) -> Outcome {
         match answer {
-            Answer::Trained { round, delta, loss, position } => {
+            Answer::Trained { round, delta, steps, loss, position } => {
                 self.train_loss = Some(loss);
                 // The record that has the steps in its model also says which batches they took.
                 self.node.set_host_state(position.encode());
-                self.feed(Input::Trained { round, delta })
+                self.feed(Input::Trained { round, delta, steps })
             }
             Answer::Evaluated { round: FINAL, evaluation } => {
                 self.final_evaluation = Some(evaluation);

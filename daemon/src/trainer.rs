@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::{Duration, Instant};
 
 use mingle_models::{Evaluation, Evaluator, Samples, Trainer};
 use serde::{Deserialize, Serialize};
@@ -38,7 +39,7 @@ impl TrainingPosition {
 
 /// Work for the training thread.
 enum Job {
-    Train { round: u64, from: Arc<[f32]>, local_steps: u32 },
+    Train { round: u64, from: Arc<[f32]>, local_steps: u32, time_box: Option<Duration> },
     Evaluate { round: u64, parameters: Arc<[f32]> },
 }
 
@@ -51,6 +52,8 @@ pub(crate) enum Answer {
         round: u64,
         /// How the parameters changed.
         delta: Vec<f32>,
+        /// How many steps there was time for.
+        steps: u32,
         /// Mean loss over the steps, in nats.
         loss: f64,
         /// Where the training stands now.
@@ -95,9 +98,9 @@ impl TrainingThread {
         Ok((Self { jobs }, answers))
     }
 
-    /// Orders a round's local steps from these parameters.
-    pub(crate) fn train(&self, round: u64, from: Arc<[f32]>, local_steps: u32) -> Outcome {
-        self.order(Job::Train { round, from, local_steps })
+    /// Orders a round's local steps from these parameters, or as many of them as fit into the time box.
+    pub(crate) fn train(&self, round: u64, from: Arc<[f32]>, local_steps: u32, time_box: Option<Duration>) -> Outcome {
+        self.order(Job::Train { round, from, local_steps, time_box })
     }
 
     /// Orders an evaluation on the held-out samples; it is made before any training that is ordered later.
@@ -120,19 +123,26 @@ struct Worker {
 impl Worker {
     fn run(&mut self, job: Job) -> Answer {
         let result = match job {
-            Job::Train { round, from, local_steps } => self.train(round, &from, local_steps),
+            Job::Train { round, from, local_steps, time_box } => self.train(round, &from, local_steps, time_box),
             Job::Evaluate { round, parameters } => self.evaluate(round, &parameters),
         };
         result.unwrap_or_else(Answer::Failed)
     }
 
-    fn train(&mut self, round: u64, from: &[f32], local_steps: u32) -> Outcome<Answer> {
+    fn train(&mut self, round: u64, from: &[f32], local_steps: u32, time_box: Option<Duration>) -> Outcome<Answer> {
+        let until = time_box.and_then(|time_box| Instant::now().checked_add(time_box));
         let outcome = self
             .trainer
-            .train(from, local_steps)
+            .train_while(from, local_steps, || until.is_none_or(|until| Instant::now() < until))
             .or_fail(Kind::Training, format!("training in round {round} failed"))?;
         let position = TrainingPosition { local_steps: self.trainer.step() };
-        Ok(Answer::Trained { round, delta: outcome.delta, loss: f64::from(outcome.mean_loss), position })
+        Ok(Answer::Trained {
+            round,
+            delta: outcome.delta,
+            steps: outcome.steps,
+            loss: f64::from(outcome.mean_loss),
+            position,
+        })
     }
 
     fn evaluate(&mut self, round: u64, parameters: &[f32]) -> Outcome<Answer> {

@@ -50,6 +50,8 @@ pub struct TrainOutcome {
     /// The parameters after the steps minus those before; add it to what is mixed. Not finite if
     /// the training diverged.
     pub delta: Vec<f32>,
+    /// How many steps were taken.
+    pub steps: u32,
     /// The loss of each batch before its step, averaged over the steps; 0 without steps.
     pub mean_loss: f32,
     /// How many samples were seen, counting each time.
@@ -126,14 +128,31 @@ impl Trainer {
     /// [`TrainError::Task`] when `from` has the wrong length, [`TrainError::Device`] when the
     /// device fails. Divergence is no error: look at [`TrainOutcome::delta`].
     pub fn train(&mut self, from: &[f32], local_steps: u32) -> Result<TrainOutcome, TrainError> {
+        self.train_while(from, local_steps, || true)
+    }
+
+    /// The same, but stops before a step if `goes_on` says no; the first is always taken. A device that computes in the
+    /// background may still be at work on earlier steps when it is asked.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Trainer::train`].
+    pub fn train_while(
+        &mut self,
+        from: &[f32],
+        local_steps: u32,
+        mut goes_on: impl FnMut() -> bool,
+    ) -> Result<TrainOutcome, TrainError> {
         self.task.check(from)?;
         let mut network = unflatten(self.blank.clone(), from, &self.device.training());
         // Summed on the device: reading each loss would make a graphics card wait at every step.
         let mut losses = Tensor::<1>::zeros([1], &self.device.inference());
-        for _ in 0..local_steps {
+        let mut steps = 0;
+        while steps < local_steps && (steps == 0 || goes_on()) {
             let loss;
             (network, loss) = self.step_from(network);
             losses = losses + loss;
+            steps += 1;
         }
         let losses = losses.try_into_scalar::<f32>().map_err(|error| TrainError::Device(error.to_string()))?;
         let mut delta = Vec::with_capacity(from.len());
@@ -143,8 +162,9 @@ impl Trainer {
         }
         Ok(TrainOutcome {
             delta,
-            mean_loss: losses / local_steps.max(1) as f32,
-            samples: u64::from(local_steps) * self.batches.batch_size() as u64,
+            steps,
+            mean_loss: losses / steps.max(1) as f32,
+            samples: u64::from(steps) * self.batches.batch_size() as u64,
         })
     }
 

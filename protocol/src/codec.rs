@@ -39,7 +39,7 @@ use crate::payload::MAX_MAGNITUDE;
 pub(crate) use buffer_pool::BufferPool;
 pub(crate) use dither::Dither;
 pub(crate) use format::BLOCK;
-pub(crate) use kernel::{Absorbed, absorb, add, decode, emit, first_flaw, largest_of, square_of};
+pub(crate) use kernel::{Absorbed, Extent, absorb, add, decode, emit, extent_of, first_flaw, largest_of, square_of};
 
 /// How large the error of the ratio that a sender is left with may be, relative to the vector. See
 /// [`Codec::suited_to`].

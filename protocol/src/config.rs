@@ -74,6 +74,13 @@ pub struct NodeConfig {
     pub largest_norm: Option<f64>,
     /// How long to wait for in-neighbours.
     pub policy: WaitPolicy,
+    /// A local step longer than this many times the median of the latest ones is scaled down to that; `None` takes all as
+    /// they are.
+    pub clip: Option<f64>,
+    /// How long a round's local training may take, where the host can stop between local steps. What is left out by slow
+    /// nodes is made up for by larger steps, so that they neither hold others up nor count for less; leave room for a few
+    /// local steps, since the fewer there are the larger each becomes.
+    pub time_box: Option<Duration>,
     /// The shortest deadline of any wait; the deadline is the larger of this and twice the usual round time.
     pub deadline_floor: Duration,
     /// How long a finished node waits for neighbours that do not answer.
@@ -88,8 +95,8 @@ pub struct NodeConfig {
 }
 
 impl NodeConfig {
-    /// A founder's configuration with the defaults: parcels in f32, no records, bounded staleness 4, deadlines from 2 s, drain for 30 s,
-    /// heartbeats every 5 s, reliable streams.
+    /// A founder's configuration with the defaults: parcels in f32, no records, bounded staleness 4, steps clipped at
+    /// 10 medians, no time box, deadlines from 2 s, drain for 30 s, heartbeats every 5 s, reliable streams.
     pub fn new(id: NodeId, schedule: Arc<Schedule>, initial: Vec<f32>, rounds: u64) -> Self {
         Self {
             id,
@@ -103,6 +110,8 @@ impl NodeConfig {
             durability: Durability::default(),
             largest_norm: None,
             policy: WaitPolicy::default(),
+            clip: Some(10.0),
+            time_box: None,
             deadline_floor: Duration::from_millis(2_000),
             drain_deadline: Duration::from_secs(30),
             heartbeat: Duration::from_secs(5),
@@ -131,6 +140,9 @@ impl NodeConfig {
         }
         if self.heartbeat.is_zero() || self.retransmit_after.is_some_and(|after| after.is_zero()) {
             return Err(NodeError::ZeroInterval);
+        }
+        if let Some(clip) = self.clip.filter(|clip| !(clip.is_finite() && *clip > 0.0)) {
+            return Err(NodeError::Clip { clip });
         }
         if self.rounds.checked_mul(self.schedule.round_length()).is_none() {
             return Err(NodeError::Rounds { rounds: self.rounds });
@@ -183,6 +195,12 @@ pub enum NodeError {
     /// A heartbeat or retransmission interval of zero.
     #[error("heartbeat and retransmission intervals must be longer than zero")]
     ZeroInterval,
+    /// A clip that is no bound.
+    #[error("steps cannot be clipped at {clip} times the usual one: give a positive number, such as 10, or none")]
+    Clip {
+        /// The clip given.
+        clip: f64,
+    },
     /// More steps than can be counted.
     #[error("{rounds} rounds have more steps than 64 bits can count; run fewer")]
     Rounds {

@@ -30,6 +30,8 @@ pub enum Effect {
         from: Arc<[f32]>,
         /// How many local steps the plan wants.
         local_steps: u32,
+        /// Stop after as many of them as fit into this time, but not before the first.
+        time_box: Option<Duration>,
     },
     /// Write a record and answer with [`Input::Persisted`](crate::Input::Persisted) once it would survive a loss of
     /// power. A host that cannot find out whether it would must end: it can never know again. Of earlier records only
@@ -88,6 +90,26 @@ pub enum Event {
         round: u64,
         /// Why.
         reason: SkippedDelta,
+    },
+    /// A local step was far longer than the usual ones, and scaled down.
+    DeltaClipped {
+        /// The round.
+        round: u64,
+        /// The norm it had.
+        norm: f64,
+        /// The norm it was given.
+        bound: f64,
+    },
+    /// The node has had less than half of the weight it should have for many rounds: a member keeps all it gets, or mass
+    /// has died with members. Training goes on, in smaller steps; a new generation puts it right.
+    MassLow {
+        /// Mean of w / w* over the last rounds.
+        share: f64,
+    },
+    /// The weight is nearly what it should be again.
+    MassRecovered {
+        /// Mean of w / w* over the last rounds.
+        share: f64,
     },
     /// A neighbour restarted without its state.
     NewIncarnation {
@@ -206,6 +228,9 @@ pub struct RoundReport {
     pub mass: Mass,
     /// The weight it would have in a settled swarm.
     pub stationary_weight: f64,
+    /// Mean of weight / stationary weight at the first splits of the last rounds, exponentially weighted: about 1 in a sound
+    /// swarm, less where much is under way. See [`Event::MassLow`].
+    pub mass_share: f64,
     /// Relative root mean square distance between what was absorbed and the node's own ratio just before, over all
     /// parcels of the round; `None` when none could be compared.
     pub disagreement: Option<f64>,
@@ -237,6 +262,8 @@ pub enum Suspension {
 pub enum SkippedDelta {
     /// The node holds too little mass to add a step to.
     NoMass,
+    /// The host could not take a single local step.
+    NoSteps,
     /// The step contains a number that is not finite.
     NotFinite,
     /// The step has the wrong number of coordinates.
@@ -329,8 +356,9 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// What no sound neighbour would send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Why an input was not taken. [`Node::refusals`](crate::Node::refusals) counts all of them; those that no sound neighbour
+/// causes are reported as [`Event::Ignored`] too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
     /// It is not a neighbour in the plan.
@@ -355,4 +383,19 @@ pub enum Fault {
     ImpossibleCertificate,
     /// An answer to a question that was not asked.
     UnexpectedTraining,
+    /// A parcel that was here before. Only counted: networks repeat, and senders whose acknowledgement was lost.
+    Repeated,
+    /// A parcel that came before the one that precedes it. Only counted: networks reorder.
+    OutOfOrder,
+    /// A parcel that continues another sequence than the one that was received. Only counted: it comes from a sender that
+    /// was set back.
+    Forked,
+    /// An Ack or a parcel of or for a life that is over or unknown. Only counted: it is answered with a Hello.
+    OtherLife,
+    /// A Hello that does not fit. Only counted; what differs is in [`Event::Refused`].
+    UnfitHello,
+    /// A message of a generation that the present one has replaced. Only counted: its sender is told.
+    OlderGeneration,
+    /// A message of a generation that replaces the present one. Only counted: its plan is asked for.
+    NewerGeneration,
 }

@@ -33,6 +33,9 @@ pub enum Input {
         round: u64,
         /// The change of z it found, `[dimension]`.
         delta: Vec<f32>,
+        /// How many local steps it is the sum of: those asked for, fewer if no more fitted into the time box, or 0 if none
+        /// was taken and nothing is to be added.
+        steps: u32,
     },
     /// The record asked for by [`Effect::Persist`](crate::Effect::Persist) is on disk, whatever happens next.
     Persisted {

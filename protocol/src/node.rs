@@ -8,8 +8,9 @@
 //! ```
 //!
 //! [`Node::handle`] dispatches an input to its handler, then lets the node advance as far as it can. The handlers live
-//! beside this file: `round` (what a step consists of), `pace` (whom it waits for), `exchange` (messages), `liveness`
-//! (links and timers), `membership` (plans), `departure`, `drain`, `commit` (records).
+//! beside this file: `round` (what a step consists of), `step_guard` (what of a local step is taken), `pace` (whom it
+//! waits for), `exchange` (messages), `liveness` (links and timers), `membership` (plans), `departure`, `drain`, `commit`
+//! (records).
 
 mod appetite;
 mod commit;
@@ -17,9 +18,12 @@ mod departure;
 mod drain;
 mod exchange;
 mod liveness;
+mod mass_watch;
 mod membership;
 mod pace;
+mod refusals;
 mod round;
+mod step_guard;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,9 +44,12 @@ use crate::time::Time;
 use appetite::Appetite;
 use commit::Commits;
 use departure::Departures;
+use mass_watch::MassWatch;
 use membership::Asked;
 pub use membership::STALEST_ROUNDS;
+use refusals::Refusals;
 use round::RoundTally;
+use step_guard::UsualSteps;
 
 /// One node of a swarm: a function from inputs to effects.
 ///
@@ -95,6 +102,9 @@ pub struct Node {
     clock: RoundClock,
     tally: RoundTally,
     appetite: Appetite,
+    usual_steps: UsualSteps,
+    mass_watch: MassWatch,
+    refusals: Refusals,
     /// Mass this life brought into the swarm.
     brought: Mass,
     /// It goes on from a record.
@@ -170,6 +180,9 @@ impl Node {
             clock: RoundClock::new(config.deadline_floor),
             tally: RoundTally::default(),
             appetite: Appetite::default(),
+            usual_steps: UsualSteps::default(),
+            mass_watch: MassWatch::default(),
+            refusals: Refusals::default(),
             brought,
             resumed: false,
             commits: Commits::default(),
@@ -193,7 +206,7 @@ impl Node {
             Input::LinkUp { peer } => self.on_link_up(peer),
             Input::LinkDown { peer } => self.on_link_down(peer),
             Input::Received { from, message } => self.on_message(from, message),
-            Input::Trained { round, delta } => self.on_trained(round, &delta),
+            Input::Trained { round, delta, steps } => self.on_trained(round, &delta, steps),
             Input::Persisted { number } => self.on_persisted(number),
             Input::Tick => self.on_tick(),
             Input::Enter(new) => self.on_enter(*new),
@@ -213,7 +226,11 @@ impl Node {
             Phase::Gathering { give_up_at } => give_up_at.filter(|at| self.started && *at > self.now),
             // Nothing but the disk can end this wait.
             Phase::AwaitingRoom(_) if self.commits.is_pending() => None,
-            Phase::AwaitingRoom(wait) | Phase::AwaitingParcels(wait) => Some(wait.deadline),
+            Phase::AwaitingRoom(wait) => Some(wait.deadline),
+            Phase::AwaitingParcels(wait) => {
+                let pace = Some(self.pace_of_the_others()).filter(|at| *at > self.now);
+                Some(pace.map_or(wait.deadline, |at| at.min(wait.deadline)))
+            }
             // Once past, only a neighbour's word can still end the gathering or draining.
             Phase::Draining { give_up_at } => Some(give_up_at).filter(|at| *at > self.now),
             Phase::BeforeStep | Phase::Training | Phase::Drained => None,

@@ -61,12 +61,9 @@ impl Payload {
         }
         let codec = codec.suited_to(codec::largest_of(values), 0.0, 1.0);
         let mut bytes = vec![0; codec.encoded_len(values.len())];
-        let mut hasher = blake3::Hasher::new();
-        let seen = |bytes: &[u8]| {
-            hasher.update(bytes);
-        };
-        codec::emit(codec, &mut values.to_vec(), &mut bytes, (1.0, 1.0), &mut Dither::seeded(seed), seen);
-        Ok(Self::from_verified(codec, values.len(), bytes.into(), sealed(hasher, codec)))
+        codec::emit(codec, &mut values.to_vec(), &mut bytes, (1.0, 1.0), &mut Dither::seeded(seed), |_, _| ());
+        let hash = PayloadHasher::default().seal(&bytes, codec);
+        Ok(Self::from_verified(codec, values.len(), bytes.into(), hash))
     }
 
     /// A payload from its bytes, checked and hashed: what a file or a peer calls an encoding of `dimension`
@@ -86,9 +83,7 @@ impl Payload {
         if let Some(index) = codec::first_flaw(codec, &bytes) {
             return Err(PayloadError::Unreadable { codec, index });
         }
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(&bytes);
-        let hash = sealed(hasher, codec);
+        let hash = PayloadHasher::default().seal(&bytes, codec);
         Ok(Self { codec, dimension, bytes, hash })
     }
 
@@ -147,9 +142,34 @@ impl Payload {
     }
 }
 
-/// The hash of a payload whose bytes went into `hasher`.
-pub(crate) fn sealed(mut hasher: blake3::Hasher, codec: Codec) -> [u8; 32] {
-    *hasher.update(&[codec.id()]).finalize().as_bytes()
+/// Hashes a payload while its buffer fills up, in pieces that suit the hash.
+///
+/// BLAKE3 hashes a tree of 1 KiB leaves, many at a time, but only whole subtrees: of bytes that come in pieces of any other
+/// length it has to hash some leaf by leaf.
+#[derive(Debug, Default)]
+pub(crate) struct PayloadHasher {
+    hasher: blake3::Hasher,
+    hashed: usize,
+}
+
+impl PayloadHasher {
+    /// Few enough bytes to be in the cache still, and a power of two of leaves.
+    const PIECE: usize = 64 * 1024;
+
+    /// Hashes what is complete; `filled` is the buffer from its beginning.
+    pub(crate) fn advance(&mut self, filled: &[u8]) {
+        let whole = filled.len() / Self::PIECE * Self::PIECE;
+        if whole > self.hashed {
+            self.hasher.update(&filled[self.hashed..whole]);
+            self.hashed = whole;
+        }
+    }
+
+    /// Hashes the rest of the whole buffer, and the number of the codec.
+    pub(crate) fn seal(mut self, bytes: &[u8], codec: Codec) -> [u8; 32] {
+        self.hasher.update(&bytes[self.hashed..]);
+        *self.hasher.update(&[codec.id()]).finalize().as_bytes()
+    }
 }
 
 impl fmt::Debug for Payload {
@@ -229,6 +249,20 @@ mod tests {
                 assert_eq!(first_unusable(&values), Some(bad));
             }
             assert_eq!(first_unusable(&vec![MAX_MAGNITUDE; dimension]), None);
+        }
+    }
+
+    #[test]
+    fn a_buffer_that_fills_up_in_any_pieces_has_one_hash() {
+        let bytes: Vec<u8> = (0..300_000_u32).map(|i| (i.wrapping_mul(i) >> 7) as u8).collect();
+        let whole = PayloadHasher::default().seal(&bytes, Codec::F32);
+        assert_eq!(whole, *blake3::Hasher::new().update(&bytes).update(&[0]).finalize().as_bytes());
+        for piece in [1_000, 16_640, 65_536, 100_000, 131_072] {
+            let mut hasher = PayloadHasher::default();
+            for end in (0..bytes.len()).step_by(piece) {
+                hasher.advance(&bytes[..end]);
+            }
+            assert_eq!(hasher.seal(&bytes, Codec::F32), whole, "pieces of {piece}");
         }
     }
 

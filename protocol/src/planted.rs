@@ -50,11 +50,13 @@ pub enum Planted {
     HearsParcelsOnly,
     /// Messages of an older generation are not answered.
     LeavesOldGenerationsAlone,
+    /// It sends no mass. No ledger is wrong by it: the others only notice that they have less and less.
+    KeepsAll,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::SendsBeforeWriting,
         Self::ConfirmsBeforeWriting,
         Self::AppliesTwice,
@@ -72,6 +74,7 @@ impl Planted {
         Self::LeavesUnheard,
         Self::HearsParcelsOnly,
         Self::LeavesOldGenerationsAlone,
+        Self::KeepsAll,
     ];
 
     /// Its name on a command line.
@@ -94,6 +97,7 @@ impl Planted {
             Self::LeavesUnheard => "leaves-unheard",
             Self::HearsParcelsOnly => "hears-parcels-only",
             Self::LeavesOldGenerationsAlone => "leaves-old-generations-alone",
+            Self::KeepsAll => "keeps-all",
         }
     }
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use crate::codec::{self, Absorbed, BufferPool, Codec, Dither};
 use crate::link::WINDOW;
 use crate::mass::{Mass, UNITS_PER_ONE};
-use crate::payload::{MAX_MAGNITUDE, Payload, sealed};
+use crate::payload::{MAX_MAGNITUDE, Payload, PayloadHasher};
 
 /// Below this weight (2^-20) the rounding left over in x by earlier splits could outweigh the mass itself, so the
 /// ratio is not formed: the node keeps reporting its last one, neither trains nor sends, and waits for mass.
@@ -33,8 +33,14 @@ pub(crate) struct PushSum {
     mass: Mass,
     last_ratio: Arc<[f32]>,
     last_ratio_is_current: bool,
+    /// The numerator as it is now, if the last split made a copy.
+    snapshot: Option<Arc<[f32]>>,
     /// Payloads made here: one being written, and those that wait in outboxes.
-    pool: BufferPool,
+    payloads: BufferPool<u8>,
+    /// Copies of the numerator: one being made, and one that is still on its way to the disk.
+    snapshots: BufferPool<f32>,
+    /// Earlier ratios that others hold.
+    ratios: BufferPool<f32>,
 }
 
 impl PushSum {
@@ -45,8 +51,17 @@ impl PushSum {
         let weight = weight(mass);
         numerator.iter_mut().for_each(|x| *x *= weight);
         let largest = codec::largest_of(&numerator);
-        let pool = BufferPool::new(WINDOW + 1);
-        Self { numerator, largest, mass, last_ratio, last_ratio_is_current: true, pool }
+        Self {
+            numerator,
+            largest,
+            mass,
+            last_ratio,
+            last_ratio_is_current: true,
+            snapshot: None,
+            payloads: BufferPool::new(WINDOW + 1),
+            snapshots: BufferPool::new(2),
+            ratios: BufferPool::new(2),
+        }
     }
 
     /// The pair as a record has it; `ratio` is the last one formed where the numerator is not enough to form it.
@@ -66,6 +81,7 @@ impl PushSum {
         self.numerator.fill(0.0);
         self.largest = 0.0;
         self.mass = Mass::ZERO;
+        self.snapshot = None;
     }
 
     pub(crate) fn mass(&self) -> Mass {
@@ -89,11 +105,13 @@ impl PushSum {
     pub(crate) fn ratio(&mut self) -> Arc<[f32]> {
         if !self.last_ratio_is_current && self.has_working_mass() {
             let inverse = 1.0 / weight(self.mass);
-            let ratio = self.numerator.iter().map(|x| x * inverse);
-            match Arc::get_mut(&mut self.last_ratio) {
-                Some(last) => last.iter_mut().zip(ratio).for_each(|(last, ratio)| *last = ratio),
-                None => self.last_ratio = ratio.collect(),
+            if Arc::get_mut(&mut self.last_ratio).is_none() {
+                let unused = self.ratios.take(self.numerator.len());
+                self.ratios.put(std::mem::replace(&mut self.last_ratio, unused));
             }
+            // Nobody else has it now.
+            let last = Arc::get_mut(&mut self.last_ratio).unwrap_or_default();
+            last.iter_mut().zip(&self.numerator).for_each(|(last, x)| *last = x * inverse);
             self.last_ratio_is_current = true;
         }
         Arc::clone(&self.last_ratio)
@@ -102,8 +120,15 @@ impl PushSum {
     /// Takes `outgoing` out of the pair and returns the ratio it is worth, in `codec` or a finer one; `None`, with
     /// nothing changed, when there is too little mass or the ratio is not finite.
     ///
-    /// One pass: the ratio is formed, encoded, hashed and debited while it is in the cache.
-    pub(crate) fn split(&mut self, outgoing: Mass, codec: Codec, dither: &mut Dither) -> Option<Payload> {
+    /// One pass: the ratio is formed, encoded, hashed and debited while it is in the cache, and what is left of the
+    /// numerator is copied there too if a [`snapshot`](Self::snapshot) of it will be asked for.
+    pub(crate) fn split(
+        &mut self,
+        outgoing: Mass,
+        codec: Codec,
+        dither: &mut Dither,
+        is_recorded: bool,
+    ) -> Option<Payload> {
         let rest = self.mass.checked_sub(outgoing).filter(|_| self.has_working_mass())?;
         let inverse = 1.0 / weight(self.mass);
         let largest = self.largest * inverse;
@@ -115,28 +140,46 @@ impl PushSum {
             self.ratio();
         }
         let codec = codec.suited_to(largest, outgoing.to_f64(), rest.to_f64());
-        let mut buffer = self.pool.take(codec.encoded_len(self.dimension()));
+        let mut buffer = self.payloads.take(codec.encoded_len(self.dimension()));
         let bytes = Arc::get_mut(&mut buffer)?;
-        let mut hasher = blake3::Hasher::new();
-        let seen = |bytes: &[u8]| {
-            hasher.update(bytes);
+        let mut snapshot = is_recorded.then(|| self.snapshots.take(self.numerator.len()));
+        let mut uncopied = snapshot.as_mut().and_then(Arc::get_mut).unwrap_or_default();
+        let mut hasher = PayloadHasher::default();
+        let seen = |left: &[f32], bytes: &[u8]| {
+            hasher.advance(bytes);
+            if let Some(copy) = uncopied.split_off_mut(..left.len()) {
+                copy.copy_from_slice(left);
+            }
         };
         self.largest = codec::emit(codec, &mut self.numerator, bytes, (weight(outgoing), inverse), dither, seen);
         self.mass = rest;
         // Rounding stays here and changes the ratio; without any it is what it was.
         self.last_ratio_is_current &= codec == Codec::F32;
-        self.pool.put(Arc::clone(&buffer));
-        Some(Payload::from_verified(codec, self.dimension(), buffer, sealed(hasher, codec)))
+        self.snapshot = snapshot;
+        self.payloads.put(Arc::clone(&buffer));
+        let hash = hasher.seal(&buffer, codec);
+        Some(Payload::from_verified(codec, self.dimension(), buffer, hash))
     }
 
     /// Takes all mass out, however little; what a pair with too little mass to form a ratio holds is worth the last one.
-    pub(crate) fn split_all(&mut self, codec: Codec, dither: &mut Dither) -> Option<Payload> {
+    pub(crate) fn split_all(&mut self, codec: Codec, dither: &mut Dither, is_recorded: bool) -> Option<Payload> {
         if self.has_working_mass() {
-            return self.split(self.mass, codec, dither);
+            return self.split(self.mass, codec, dither, is_recorded);
         }
         let payload = Payload::new(&self.last_ratio).ok()?;
         self.discard();
         Some(payload)
+    }
+
+    /// The numerator as it is now, `[dimension]`, in a buffer of its own.
+    pub(crate) fn snapshot(&mut self) -> Arc<[f32]> {
+        let snapshot = self.snapshot.take().unwrap_or_else(|| {
+            let mut copy = self.snapshots.take(self.numerator.len());
+            Arc::get_mut(&mut copy).unwrap_or_default().copy_from_slice(&self.numerator);
+            copy
+        });
+        self.snapshots.put(Arc::clone(&snapshot));
+        snapshot
     }
 
     /// Adds a parcel of `mass` at `payload`; returns how far it was from this node's own ratio, `None` when there was
@@ -149,6 +192,7 @@ impl PushSum {
             codec::absorb(payload.codec(), &mut self.numerator, payload.bytes(), weight(mass), inverse);
         self.mass = total;
         self.largest = largest;
+        self.snapshot = None;
         self.last_ratio_is_current = false;
         Ok(has_ratio.then_some(Distance { apart, own }))
     }
@@ -156,6 +200,7 @@ impl PushSum {
     /// x += `scale` times `delta`.
     pub(crate) fn step(&mut self, scale: f32, delta: &[f32]) {
         self.largest = codec::add(&mut self.numerator, scale, delta);
+        self.snapshot = None;
         self.last_ratio_is_current = false;
     }
 }
@@ -192,7 +237,7 @@ pub mod bench {
 
         /// Sends `outgoing` away.
         pub fn split(&mut self, outgoing: Mass, codec: Codec, seed: u64) -> Option<Payload> {
-            self.0.split(outgoing, codec, &mut Dither::seeded(seed))
+            self.0.split(outgoing, codec, &mut Dither::seeded(seed), false)
         }
 
         /// Absorbs a parcel.
@@ -213,7 +258,7 @@ pub mod bench {
 
     /// The pass of a split, without hashing: writes `numerator` to `bytes` and takes `weight` times that out of it.
     pub fn emit(codec: Codec, numerator: &mut [f32], bytes: &mut [u8], weight: f32) -> f32 {
-        codec::emit(codec, numerator, bytes, (weight, 1.0), &mut Dither::seeded(0), |_| ())
+        codec::emit(codec, numerator, bytes, (weight, 1.0), &mut Dither::seeded(0), |_, _| ())
     }
 
     /// The pass of an absorption: adds `weight` times what `bytes` say to `numerator`.
@@ -234,7 +279,7 @@ mod tests {
     }
 
     fn split(pair: &mut PushSum, outgoing: Mass) -> Option<Payload> {
-        pair.split(outgoing, Codec::F32, &mut Dither::seeded(0))
+        pair.split(outgoing, Codec::F32, &mut Dither::seeded(0), false)
     }
 
     #[test]
@@ -284,6 +329,35 @@ mod tests {
         assert_eq!(pair.numerator(), before);
     }
 
+    #[test]
+    fn a_snapshot_is_the_numerator_of_its_moment_whatever_happened_before_and_after() {
+        let start: Vec<f32> = (0..40_001).map(|i| (i as f32 * 0.37).sin()).collect();
+        for (codec, is_recorded) in Codec::ALL.into_iter().flat_map(|codec| [(codec, true), (codec, false)]) {
+            let mut pair = PushSum::new(start.clone(), Mass::ONE);
+            let payload = pair.split(half(), codec, &mut Dither::seeded(0), is_recorded).unwrap();
+            let after_split = pair.numerator().to_vec();
+            let first = pair.snapshot();
+            assert_eq!(*first, after_split, "{codec}");
+            let _ = pair.split(half(), codec, &mut Dither::seeded(1), is_recorded);
+            pair.absorb(half(), &payload).unwrap();
+            assert_eq!(*pair.snapshot(), *pair.numerator(), "{codec}: a copy that was made is out of date by now");
+            pair.step(0.5, &start);
+            assert_eq!(*pair.snapshot(), *pair.numerator(), "{codec}");
+            assert_eq!(*first, after_split, "{codec}: who has one keeps it");
+        }
+    }
+
+    #[test]
+    fn ratios_that_others_hold_stay_what_they_are() {
+        let mut pair = PushSum::new(vec![1.0; 300], Mass::ONE);
+        let mut held = Vec::new();
+        for step in 1..=6_u8 {
+            pair.step(1.0, &[1.0; 300]);
+            held.push((f32::from(step) + 1.0, pair.ratio()));
+        }
+        assert!(held.iter().all(|(value, ratio)| ratio.iter().all(|z| z == value)));
+    }
+
     /// Numerators of a pair and of parcels under way, added up in f64 from what their bytes say.
     fn total(pairs: &[PushSum], parcels: &[(usize, Mass, Payload)]) -> Vec<f64> {
         let mut total = vec![0.0; pairs[0].dimension()];
@@ -312,7 +386,7 @@ mod tests {
                 let part = Mass::from_units(pairs[from].mass().units() / rng.random_range(2..5));
                 // One encoding for two receivers, as in a step with two out-links.
                 let both = Mass::from_units(2 * (part.units() / 2));
-                if let Some(payload) = pairs[from].split(both, codec, &mut Dither::seeded(event)) {
+                if let Some(payload) = pairs[from].split(both, codec, &mut Dither::seeded(event), false) {
                     let half = Mass::from_units(both.units() / 2);
                     parcels.extend([1, 2].map(|hop| ((from + hop) % 4, half, payload.clone())));
                 }
@@ -366,7 +440,7 @@ mod tests {
         for codec in Codec::ALL {
             let mut pair = PushSum::new(vec![0.1, 1.0 / 3.0, -7.7], Mass::from_units(UNITS_PER_ONE / 3));
             let ratio = pair.ratio();
-            let payload = pair.split(pair.mass(), codec, &mut Dither::seeded(1)).unwrap();
+            let payload = pair.split(pair.mass(), codec, &mut Dither::seeded(1), false).unwrap();
             assert_eq!(payload.codec(), Codec::F32);
             assert!(pair.numerator().iter().all(|x| x.abs() < 1e-6), "{:?}", pair.numerator());
             assert_eq!(pair.ratio(), ratio);
@@ -380,7 +454,7 @@ mod tests {
         let mut addresses = std::collections::BTreeSet::new();
         for seed in 0..20 {
             // Two parcels are outstanding at any time.
-            let split = |pair: &mut PushSum| pair.split(small, Codec::F16, &mut Dither::seeded(seed)).unwrap();
+            let split = |pair: &mut PushSum| pair.split(small, Codec::F16, &mut Dither::seeded(seed), false).unwrap();
             let outstanding = [split(&mut pair), split(&mut pair)];
             addresses.extend(outstanding.iter().map(|payload| payload.bytes().as_ptr()));
         }

@@ -39,6 +39,13 @@ impl RoundClock {
         self.in_vain += waited;
     }
 
+    /// How long this round took in units of the usual one, at most 1.
+    pub(crate) fn fraction_of_usual(&self, now: Time) -> f64 {
+        let usual = self.usual.unwrap_or_default().as_secs_f64();
+        let took = now.since(self.started).as_secs_f64();
+        if took < usual { took / usual } else { 1.0 }
+    }
+
     /// The round is over; returns how long it took.
     pub(crate) fn finish(&mut self, now: Time) -> Duration {
         let took = now.since(self.started);
@@ -52,6 +59,12 @@ impl RoundClock {
 
     fn useful(&self, now: Time) -> Duration {
         now.since(self.started).saturating_sub(self.in_vain)
+    }
+
+    /// When this round will have taken as long as rounds usually do, or the shortest deadline: what is gone for good must not
+    /// hold a node up for long.
+    pub(crate) fn usual_end(&self) -> Time {
+        self.started + self.usual.unwrap_or_default().min(self.floor)
     }
 
     /// When a wait that begins now ends: after twice the usual round time, or twice what this round has taken already,

@@ -143,10 +143,10 @@ fn two_nodes_meet_exchange_halves_and_finish() {
 fn training_is_asked_for_once_a_round_and_guarded_by_the_weight() {
     let (mut node, effects) = greeted(2);
     let train = effects.iter().find(|effect| matches!(effect, Effect::Train { .. }));
-    assert_eq!(train, Some(&Effect::Train { round: 0, from: vec![0.0; 3].into(), local_steps: 2 }));
+    assert_eq!(train, Some(&Effect::Train { round: 0, from: vec![0.0; 3].into(), local_steps: 2, time_box: None }));
     assert_eq!(node.state(), State::Training);
     // With w = w* the whole step is taken.
-    let effects = node.handle(AT, Input::Trained { round: 0, delta: vec![2.0; 3] });
+    let effects = node.handle(AT, Input::Trained { round: 0, delta: vec![2.0; 3], steps: 2 });
     assert_eq!(*node.ratio(), [2.0; 3]);
     let sent = parcels(&effects);
     assert_eq!(sent.len(), 1);
@@ -161,7 +161,7 @@ fn training_is_asked_for_once_a_round_and_guarded_by_the_weight() {
     };
     node.handle(AT, from_peer(Message::Ack(ack)));
     assert_eq!((node.round(), node.w()), (1, 0.5));
-    node.handle(AT, Input::Trained { round: 1, delta: vec![1.0; 3] });
+    node.handle(AT, Input::Trained { round: 1, delta: vec![1.0; 3], steps: 2 });
     // x = 0.5 * 2 + min(1, 0.5 / 1) * 1 = 1.5, so z = 3: the step of z is delta / w*, never delta / w.
     assert_eq!(*node.ratio(), [3.0; 3]);
 }
@@ -170,7 +170,7 @@ fn training_is_asked_for_once_a_round_and_guarded_by_the_weight() {
 fn training_that_was_not_asked_for_is_ignored() {
     let (mut node, _) = greeted(1);
     let before = node.ratio();
-    let effects = node.handle(AT, Input::Trained { round: 5, delta: vec![1.0; 3] });
+    let effects = node.handle(AT, Input::Trained { round: 5, delta: vec![1.0; 3], steps: 1 });
     let ignored = Event::Ignored { peer: ME, fault: Fault::UnexpectedTraining };
     assert_eq!(reports(&effects), [ignored]);
     assert_eq!(node.ratio(), before);
@@ -190,7 +190,7 @@ fn a_parcel_is_applied_exactly_once_and_only_after_the_one_before_it() {
         assert!(matches!(&acks[..], [Message::Ack(ack)] if ack.link.received == 1), "{acks:?}");
     }
     assert_eq!(node.mass(), Mass::ONE, "a synchronous node absorbs when the step is over");
-    node.handle(AT, Input::Trained { round: 0, delta: vec![0.0; 3] });
+    node.handle(AT, Input::Trained { round: 0, delta: vec![0.0; 3], steps: 1 });
     assert_eq!(applied(&node).applied_total, u128::from(UNITS_PER_ONE / 2));
     assert_eq!(node.mass(), Mass::ONE);
 }
@@ -349,7 +349,7 @@ fn parcels_an_earlier_life_may_have_applied_are_written_off_and_never_sent_again
 #[test]
 fn a_late_neighbour_is_suspended_at_the_deadline_and_its_share_stays_home() {
     let (mut node, _) = greeted(1);
-    node.handle(AT, Input::Trained { round: 0, delta: vec![0.0; 3] });
+    node.handle(AT, Input::Trained { round: 0, delta: vec![0.0; 3], steps: 1 });
     assert_eq!(node.state(), State::AwaitingParcels);
     let deadline = AT + Duration::from_secs(2);
     node.handle(AT + Duration::from_millis(1_999), Input::Tick);
@@ -358,7 +358,7 @@ fn a_late_neighbour_is_suspended_at_the_deadline_and_its_share_stays_home() {
     let late = Event::NeighbourSuspended { peer: PEER, reason: Suspension::Late };
     assert!(reports(&effects).contains(&late));
     assert_eq!(node.state(), State::Training);
-    let effects = node.handle(deadline, Input::Trained { round: 1, delta: vec![0.0; 3] });
+    let effects = node.handle(deadline, Input::Trained { round: 1, delta: vec![0.0; 3], steps: 1 });
     assert_eq!(parcels(&effects), []);
     // Its parcel comes at last: the mass is absorbed and it takes part again.
     let effects = node.handle(deadline, from_peer(Message::Parcel(parcel_from_peer(1, 0, 5.0))));

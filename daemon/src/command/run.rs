@@ -227,6 +227,7 @@ impl Peer<'_> {
         config.durability = self.arguments.durability.into();
         config.policy = self.policy;
         config.deadline_floor = Duration::from_millis(self.arguments.deadline_ms);
+        config.time_box = self.arguments.time_box_ms.map(Duration::from_millis);
         config.drain_deadline = Duration::from_millis(self.arguments.drain_ms);
         Ok((config, Greeting { plan_hash, boot_nonce }))
     }

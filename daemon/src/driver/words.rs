@@ -15,6 +15,12 @@ pub(super) fn warning(event: &NodeEvent) -> Option<String> {
         NodeEvent::DeltaSkipped { round, reason } => {
             Some(format!("the local steps of round {round} were not taken: {reason:?}"))
         }
+        NodeEvent::DeltaClipped { round, norm, bound } => Some(format!(
+            "the local steps of round {round} went {norm:.3e} far, which was cut to {bound:.3e}: lower the learning rate"
+        )),
+        NodeEvent::MassLow { share } => Some(format!(
+            "this peer has held only {share:.2} of its usual weight for many rounds: a member may keep all it gets"
+        )),
         NodeEvent::Ignored { peer, fault } => Some(format!("a message of node {peer} was ignored: {fault:?}")),
         NodeEvent::OwnRatioUnusable { step } => {
             Some(format!("the model is no longer finite at step {step}: nothing more is sent; lower the learning rate"))

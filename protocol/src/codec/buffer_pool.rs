@@ -6,34 +6,34 @@ use std::sync::Arc;
 ///
 /// A parcel's bytes are shared by every outbox and every frame under way. Whoever made them keeps one more reference
 /// here, and when it is the last one the next parcel is written in place: in steady state nothing is allocated, and no
-/// page of a fresh buffer has to be mapped.
+/// page of a fresh buffer has to be mapped. Vectors that are handed out are kept the same way.
 #[derive(Debug)]
-pub(crate) struct BufferPool {
+pub(crate) struct BufferPool<T> {
     /// Oldest first.
-    buffers: Vec<Arc<[u8]>>,
+    buffers: Vec<Arc<[T]>>,
     capacity: usize,
 }
 
-impl BufferPool {
+impl<T: Copy + Default> BufferPool<T> {
     /// A pool that remembers `capacity` buffers, at least one.
     pub(crate) fn new(capacity: usize) -> Self {
         Self { buffers: Vec::new(), capacity: capacity.max(1) }
     }
 
-    /// A buffer of `bytes` bytes of any content that nobody else has, if there is one.
-    pub(crate) fn reuse(&mut self, bytes: usize) -> Option<Arc<[u8]>> {
-        let is_free = |buffer: &mut Arc<[u8]>| buffer.len() == bytes && Arc::get_mut(buffer).is_some();
+    /// A buffer of `length` items of any content that nobody else has, if there is one.
+    pub(crate) fn reuse(&mut self, length: usize) -> Option<Arc<[T]>> {
+        let is_free = |buffer: &mut Arc<[T]>| buffer.len() == length && Arc::get_mut(buffer).is_some();
         let free = self.buffers.iter_mut().position(is_free)?;
         Some(self.buffers.remove(free))
     }
 
     /// The same, or a new one.
-    pub(crate) fn take(&mut self, bytes: usize) -> Arc<[u8]> {
-        self.reuse(bytes).unwrap_or_else(|| zeroed(bytes))
+    pub(crate) fn take(&mut self, length: usize) -> Arc<[T]> {
+        self.reuse(length).unwrap_or_else(|| blank(length))
     }
 
     /// Remembers a buffer for later, and forgets the oldest if there are too many.
-    pub(crate) fn put(&mut self, buffer: Arc<[u8]>) {
+    pub(crate) fn put(&mut self, buffer: Arc<[T]>) {
         if self.buffers.len() >= self.capacity {
             self.buffers.remove(0);
         }
@@ -42,15 +42,15 @@ impl BufferPool {
 }
 
 /// Copies start empty: a shared buffer would never come back to either.
-impl Clone for BufferPool {
+impl<T: Copy + Default> Clone for BufferPool<T> {
     fn clone(&self) -> Self {
         Self::new(self.capacity)
     }
 }
 
 /// A new buffer.
-pub(crate) fn zeroed(bytes: usize) -> Arc<[u8]> {
-    std::iter::repeat_n(0, bytes).collect()
+fn blank<T: Copy + Default>(length: usize) -> Arc<[T]> {
+    std::iter::repeat_n(T::default(), length).collect()
 }
 
 #[cfg(test)]
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn a_buffer_comes_back_once_its_last_reader_is_gone() {
-        let mut pool = BufferPool::new(2);
+        let mut pool: BufferPool<u8> = BufferPool::new(2);
         let buffer = pool.take(100);
         let address = buffer.as_ptr();
         pool.put(Arc::clone(&buffer));
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn no_more_buffers_are_kept_than_were_asked_for() {
         let mut pool = BufferPool::new(2);
-        let buffers: Vec<_> = (0..5).map(|_| zeroed(8)).collect();
+        let buffers: Vec<_> = (0..5).map(|_| blank::<f32>(8)).collect();
         buffers.iter().cloned().for_each(|buffer| pool.put(buffer));
         let kept: Vec<bool> = buffers.iter().map(|buffer| Arc::strong_count(buffer) == 2).collect();
         assert_eq!(kept, [false, false, false, true, true]);

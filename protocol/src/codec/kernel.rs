@@ -47,14 +47,15 @@ pub(crate) fn absorb(codec: Codec, numerator: &mut [f32], bytes: &[u8], weight: 
 }
 
 /// Writes `numerator * inverse` to `bytes` and takes `weight` times what they say out of the numerator. Returns the
-/// largest magnitude left in it. `bytes` that are written are handed to `seen` while they are in the cache.
+/// largest magnitude left in it. `seen` is handed, stretch by stretch and while they are in the cache, what is left of the
+/// stretch and all the bytes written so far.
 pub(crate) fn emit(
     codec: Codec,
     numerator: &mut [f32],
     bytes: &mut [u8],
     (weight, inverse): (f32, f32),
     dither: &mut Dither,
-    seen: impl FnMut(&[u8]),
+    seen: impl FnMut(&[f32], &[u8]),
 ) -> f32 {
     with_format!(codec, emit_as(numerator, bytes, (weight, inverse), dither, seen))
 }
@@ -71,6 +72,48 @@ pub(crate) fn add(numerator: &mut [f32], scale: f32, delta: &[f32]) -> f32 {
     add_block(&mut x, scale, &delta, &mut largest);
     rest.copy_from_slice(&x[..rest.len()]);
     magnitude(&largest)
+}
+
+/// How large a vector is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Extent {
+    /// The largest magnitude; not finite when a value is not.
+    pub(crate) largest: f32,
+    /// The Euclidean norm, where all values are finite.
+    pub(crate) norm: f64,
+}
+
+/// Norm and largest magnitude in one pass.
+pub(crate) fn extent_of(values: &[f32]) -> Extent {
+    let Extent { largest, norm } = Arch::new().dispatch(Measure(values));
+    // Where squares would leave the range of f32, the rare pass in f64.
+    let is_in_range = largest == 0.0 || (1e-12..1e17).contains(&largest);
+    if is_in_range || !largest.is_finite() {
+        return Extent { largest, norm };
+    }
+    Extent { largest, norm: values.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>().sqrt() }
+}
+
+struct Measure<'a>(&'a [f32]);
+
+impl WithSimd for Measure<'_> {
+    type Output = Extent;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> Extent {
+        let (mut squares, mut largest, mut total) = ([0.0; BLOCK], [0; BLOCK], 0.0);
+        for stretch in self.0.chunks(STRETCH) {
+            let (blocks, rest) = stretch.as_chunks();
+            for block in blocks.iter().chain([&padded(rest)]) {
+                for i in 0..BLOCK {
+                    squares[i] += block[i] * block[i];
+                    largest[i] = largest[i].max(magnitude_bits(block[i]));
+                }
+            }
+            total += take_sum(&mut squares);
+        }
+        Extent { largest: magnitude(&largest), norm: total.sqrt() }
+    }
 }
 
 /// Writes what `bytes` say to `values`.
@@ -188,21 +231,23 @@ fn emit_as<F: Format>(
     bytes: &mut [u8],
     (weight, inverse): (f32, f32),
     dither: &mut Dither,
-    seen: impl FnMut(&[u8]),
+    seen: impl FnMut(&[f32], &[u8]),
 ) -> f32 {
     Arch::new().dispatch(Emit::<F, _> { numerator, bytes, weight, inverse, dither, seen, format: PhantomData })
 }
 
-impl<F: Format, Seen: FnMut(&[u8])> WithSimd for Emit<'_, F, Seen> {
+impl<F: Format, Seen: FnMut(&[f32], &[u8])> WithSimd for Emit<'_, F, Seen> {
     type Output = f32;
 
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, _: S) -> f32 {
         let scales = (self.weight, self.inverse);
         let mut largest = [0; BLOCK];
-        for (x, bytes) in self.numerator.chunks_mut(STRETCH).zip(self.bytes.chunks_mut(stretch_bytes::<F>())) {
+        let mut written = 0;
+        for x in self.numerator.chunks_mut(STRETCH) {
+            let end = (written + stretch_bytes::<F>()).min(self.bytes.len());
             let (blocks, rest) = x.as_chunks_mut();
-            let mut encoded = bytes.chunks_mut(F::BLOCK_BYTES);
+            let mut encoded = self.bytes[written..end].chunks_mut(F::BLOCK_BYTES);
             for (x, bytes) in blocks.iter_mut().zip(&mut encoded) {
                 emit_block::<F>(x, bytes, scales, self.dither, &mut largest);
             }
@@ -212,7 +257,8 @@ impl<F: Format, Seen: FnMut(&[u8])> WithSimd for Emit<'_, F, Seen> {
                 rest.copy_from_slice(&x[..rest.len()]);
                 bytes.copy_from_slice(&whole[..bytes.len()]);
             }
-            (self.seen)(bytes);
+            written = end;
+            (self.seen)(x, &self.bytes[..written]);
         }
         magnitude(&largest)
     }

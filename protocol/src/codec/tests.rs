@@ -179,11 +179,14 @@ fn names_and_numbers_are_one_to_one() {
 fn emitted(codec: Codec, numerator: &[f32], weight: f32, inverse: f32) -> (Vec<u8>, Vec<f32>, f32) {
     let mut left = numerator.to_vec();
     let mut bytes = vec![0; codec.encoded_len(numerator.len())];
-    let mut seen = Vec::new();
+    let (mut seen_left, mut seen) = (Vec::new(), Vec::new());
     let mut dither = Dither::seeded(3);
-    let largest =
-        emit(codec, &mut left, &mut bytes, (weight, inverse), &mut dither, |bytes| seen.extend_from_slice(bytes));
-    assert_eq!(seen, bytes, "all bytes are seen once and in order");
+    let largest = emit(codec, &mut left, &mut bytes, (weight, inverse), &mut dither, |left, bytes| {
+        seen_left.extend_from_slice(left);
+        seen = bytes.to_vec();
+    });
+    assert_eq!(seen, bytes, "in the end all bytes are seen");
+    assert_eq!(seen_left, left, "all that is left is seen once and in order");
     (bytes, left, largest)
 }
 
@@ -257,6 +260,27 @@ fn a_coordinate_that_is_not_finite_shows_in_the_largest_magnitude() {
             values[dimension / 2] = bad;
             assert!(!largest_of(&values).is_finite());
             assert!(!add(&mut wave(dimension), 1.0, &values).is_finite());
+        }
+    }
+}
+
+#[test]
+fn the_norm_and_the_largest_magnitude_are_the_textbook_ones_at_every_length_and_scale() {
+    for dimension in [0, 1, 255, 256, 257, 16_384, 40_001] {
+        for scale in [0.0, 1e-30, 1e-13, 1e-6, 1.0, 1e6, 1e20, 1e30_f32] {
+            let values: Vec<f32> = (0..dimension).map(|i| scale * (i as f32 * 0.7).sin()).collect();
+            let norm = values.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>().sqrt();
+            let largest = values.iter().fold(0.0_f32, |largest, v| largest.max(v.abs()));
+            let extent = super::extent_of(&values);
+            assert_eq!(extent.largest, largest, "{dimension} of {scale:e}");
+            assert!((extent.norm - norm).abs() <= 1e-5 * norm, "{dimension} of {scale:e}: {} is {norm}", extent.norm);
+        }
+    }
+    for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        for place in [0, 300, 700] {
+            let mut values = vec![1.0; 701];
+            values[place] = bad;
+            assert!(!super::extent_of(&values).largest.is_finite(), "{bad} at {place}");
         }
     }
 }

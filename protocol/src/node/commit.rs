@@ -108,6 +108,11 @@ impl Node {
         self.commits.host = state;
     }
 
+    /// Whether a split is followed by a record of what is left.
+    pub(super) fn is_durable(&self) -> bool {
+        self.config.durability == Durability::On
+    }
+
     /// The number that a parcel split off now will find its payload under.
     pub(super) fn next_record(&self) -> u64 {
         match self.config.durability {
@@ -126,7 +131,7 @@ impl Node {
         let has_ratio = self.push_sum.has_working_mass();
         let record = Arc::new(Record {
             books: self.books(),
-            numerator: Arc::from(self.push_sum.numerator()),
+            numerator: self.push_sum.snapshot(),
             ratio: (!has_ratio).then(|| self.push_sum.ratio()),
             payload,
         });
@@ -233,6 +238,7 @@ impl Node {
             self.push_sum.discard();
         }
         self.appetite = super::Appetite::default();
+        self.mass_watch = super::MassWatch::default();
         for peer in self.peers.values_mut() {
             peer.incoming.iter_mut().for_each(|link| *link = InLink::default());
             peer.outgoing.iter_mut().for_each(|link| *link = OutLink::new());

@@ -133,7 +133,7 @@ impl Node {
     fn hand_over(&mut self, heir: NodeId, step: u64) {
         let mass = self.mass();
         let mut dither = Dither::of(self.config.id, step);
-        let Some(payload) = self.push_sum.split_all(self.config.codec, &mut dither) else {
+        let Some(payload) = self.push_sum.split_all(self.config.codec, &mut dither, self.is_durable()) else {
             return;
         };
         let record = self.next_record();

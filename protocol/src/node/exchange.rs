@@ -26,7 +26,7 @@ impl Node {
             return;
         }
         if !self.peers.contains_key(&from) && !self.admit_by_other_plan(from, &message) {
-            self.report(Event::Ignored { peer: from, fault: Fault::NotANeighbour });
+            self.ignore(from, Fault::NotANeighbour);
             return;
         }
         let outcome = match message {
@@ -37,12 +37,13 @@ impl Node {
             Message::PlanGet { .. } | Message::PlanData(_) => Ok(()),
         };
         if let Err(fault) = outcome {
-            self.report(Event::Ignored { peer: from, fault });
+            self.ignore(from, fault);
         }
     }
 
     fn on_hello(&mut self, from: NodeId, hello: &Hello) -> Result<(), Fault> {
         if let Some(mismatch) = self.mismatch(from, hello) {
+            self.note_refusal(Fault::UnfitHello);
             let is_behind = matches!(mismatch, Mismatch::Outdated { .. } | Mismatch::Forgetful { .. });
             self.refuse(from, mismatch);
             if is_behind {
@@ -190,6 +191,7 @@ impl Node {
             return Err(Fault::NotANeighbour);
         };
         if peer.incarnation() > ack.identity.incarnation {
+            self.note_refusal(Fault::OtherLife);
             self.send_hello(from);
             return Ok(());
         }
@@ -200,6 +202,7 @@ impl Node {
         if self.peers.get(&from).and_then(|peer| peer.identity) != Some(ack.identity)
             || ack.seen != self.config.identity
         {
+            self.note_refusal(Fault::OtherLife);
             self.send_hello(from);
             return Ok(());
         }
@@ -289,6 +292,7 @@ impl Node {
         // A parcel does not say which process of a life sent it. One that has not greeted this process may be another
         // than the one it knows, and would seem to have lost what it gave and took.
         if peer.incarnation() != header.sender_incarnation || !is_for_me || !peer.mutual {
+            self.note_refusal(Fault::OtherLife);
             self.send_hello(from);
             return Ok(());
         }
@@ -312,13 +316,18 @@ impl Node {
         if let Some(payload) = copy.filter(|_| acceptance == Acceptance::Duplicate) {
             let _ = self.push_sum.absorb(header.mass, &payload);
         }
-        if acceptance == Acceptance::Refused {
-            self.on_refusal(from, header.mass);
-        }
-        if matches!(acceptance, Acceptance::Queued | Acceptance::Refused) {
-            self.on_progress(from);
-            self.appetite.hear();
-            self.absorb_on_arrival();
+        match acceptance {
+            Acceptance::Queued | Acceptance::Refused => {
+                if acceptance == Acceptance::Refused {
+                    self.on_refusal(from, header.mass);
+                }
+                self.on_progress(from);
+                self.appetite.hear();
+                self.absorb_on_arrival();
+            }
+            Acceptance::Duplicate => self.note_refusal(Fault::Repeated),
+            Acceptance::Gap => self.note_refusal(Fault::OutOfOrder),
+            Acceptance::Fork => self.note_refusal(Fault::Forked),
         }
         Ok(())
     }

@@ -48,6 +48,7 @@ impl Node {
     pub(super) fn on_other_generation(&mut self, from: NodeId, theirs: Generation) -> Option<()> {
         let ours = self.config.generation;
         if theirs.replaces(&ours) {
+            self.note_refusal(Fault::NewerGeneration);
             self.ask_for_plan(from, theirs, 0);
             return Some(());
         }
@@ -56,6 +57,7 @@ impl Node {
                 return Some(());
             }
             // It may have been away, and not even be a member any more: it is told all the same.
+            self.note_refusal(Fault::OlderGeneration);
             let identity = self.config.identity;
             let (seen, link) = (Identity::default(), LinkState::default());
             let notice = Ack { generation: ours, plan_version: self.plan_version, identity, seen, link };
@@ -113,7 +115,7 @@ impl Node {
             && rounds.checked_mul(schedule.round_length()).is_some()
             && ratio.as_ref().is_none_or(|ratio| ratio.len() == self.dimension());
         if !generation.replaces(&self.config.generation) || !fits {
-            self.report(Event::Ignored { peer: self.config.id, fault: Fault::UnusablePlan });
+            self.ignore(self.config.id, Fault::UnusablePlan);
             return;
         }
         // What has arrived is part of what this node believes.
@@ -134,6 +136,7 @@ impl Node {
         self.clock = RoundClock::new(self.config.deadline_floor);
         self.tally = super::RoundTally::default();
         self.appetite = super::Appetite::default();
+        self.mass_watch = super::MassWatch::default();
         self.phase = Phase::Gathering { give_up_at: Some(self.patience_from_now()) };
         self.report(Event::Entered { generation });
         self.commit_anew();
@@ -145,7 +148,7 @@ impl Node {
             && schedule.nodes() == self.config.schedule.nodes()
             && self.config.rounds.checked_mul(schedule.round_length()).is_some();
         if !is_usable {
-            self.report(Event::Ignored { peer: self.config.id, fault: Fault::UnusablePlan });
+            self.ignore(self.config.id, Fault::UnusablePlan);
             return;
         }
         self.last_step = self.config.rounds * schedule.round_length();

@@ -5,6 +5,10 @@ use crate::config::WaitPolicy;
 use crate::link::{InLink, WINDOW};
 use crate::peer::Peer;
 use crate::schedule::NodeId;
+use crate::time::Time;
+
+/// Periods that a node makes up for by going through them without a wait, since what it would wait for is there already.
+const WITHIN_REACH: u64 = 28;
 
 /// Steps that a node takes at most without any time passing.
 const MOST_STEPS_AT_ONCE: u32 = 4_096;
@@ -75,6 +79,26 @@ impl Node {
         }
     }
 
+    /// When the others, as far as this node knows, end the round that it could end now: it keeps to their pace while
+    /// neighbours that it would wait for are late.
+    ///
+    /// One that let a deadline pass is no longer waited for, and nothing else may hold a node back. Left to itself it would
+    /// run through rounds as fast as it can train, without anything to mix in; those whom it leaves behind would have to
+    /// jump after it, and what they skip is training that the swarm never does.
+    pub(super) fn pace_of_the_others(&self) -> Time {
+        let schedule = &self.config.schedule;
+        let ends_round = (self.step + 1).is_multiple_of(schedule.round_length());
+        if self.config.policy == WaitPolicy::Async || !ends_round {
+            return self.now;
+        }
+        let is_late = |from: &NodeId| {
+            let late = self.peers.get(from).filter(|peer| peer.suspended.is_some() && peer.link_up && !peer.leaving);
+            late.and_then(|peer| peer.incoming.as_ref()).is_some_and(|link| !link.is_settled_for(self.step))
+        };
+        let is_paced = schedule.all_in_neighbours(self.config.id).iter().any(is_late);
+        if is_paced { self.clock.usual_end() } else { self.now }
+    }
+
     /// Whether a parcel of this step or an earlier one is queued.
     pub(super) fn has_due_parcel(&self) -> bool {
         let oldest = |peer: &Peer| peer.incoming.as_ref().and_then(InLink::oldest_step);
@@ -100,7 +124,7 @@ impl Node {
             WaitPolicy::Bounded { staleness } => (staleness.max(WINDOW as u64), |peer| peer.outgoing.is_some()),
             WaitPolicy::Async => return self.everyone_is_done().then_some(self.last_step),
         };
-        let slack = allowed.saturating_add(2).saturating_mul(self.config.schedule.period());
+        let slack = allowed.saturating_add(WITHIN_REACH).saturating_mul(self.config.schedule.period());
         let horizon = self.step.saturating_add(slack);
         let left_behind = self.peers.values().any(|peer| is_bound_to_us(peer) && peer.passed > horizon);
         (left_behind || self.everyone_is_done()).then(|| self.catch_up_step()).filter(|step| *step > self.step)

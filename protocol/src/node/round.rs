@@ -7,7 +7,7 @@ use crate::codec::Dither;
 use crate::config::WaitPolicy;
 use crate::effect::{Effect, Event, Fault, RoundReport, SkippedDelta, Suspension};
 use crate::mass::Mass;
-use crate::payload::{Payload, first_unusable};
+use crate::payload::Payload;
 use crate::peer::Peer;
 use crate::planted::Planted;
 use crate::schedule::{NodeId, OutShare};
@@ -20,6 +20,9 @@ pub(super) struct RoundTally {
     absorbed: u32,
     apart: f64,
     own: f64,
+    /// The weight w at the first split, and w* there. Later it depends on the policy whether what was given away has been
+    /// made up for yet.
+    held: Option<(f64, f64)>,
 }
 
 impl Node {
@@ -96,35 +99,19 @@ impl Node {
             return false;
         }
         let from = self.push_sum.ratio();
-        self.effects.push(Effect::Train { round, from, local_steps });
+        self.effects.push(Effect::Train { round, from, local_steps, time_box: self.config.time_box });
         true
     }
 
-    pub(super) fn on_trained(&mut self, round: u64, delta: &[f32]) {
+    pub(super) fn on_trained(&mut self, round: u64, delta: &[f32], steps: u32) {
         if self.phase != Phase::Training || round != self.round() {
-            let fault = Fault::UnexpectedTraining;
-            self.report(Event::Ignored { peer: self.config.id, fault });
+            self.ignore(self.config.id, Fault::UnexpectedTraining);
             return;
         }
-        if let Some(reason) = self.flaw_of(delta) {
-            self.report(Event::DeltaSkipped { round, reason });
-        } else {
-            // The guarded step: while w is low because mass is under way, so is the step. Without it z would move by
-            // delta / w, and heavy loss makes that diverge.
-            let usual = self.config.schedule.stationary_weight(self.config.id, self.step);
-            let scale = (self.mass().to_f64() / usual).min(1.0);
-            self.push_sum.step(scale as f32, delta);
-        }
-        self.tally.trained = true;
+        self.take_step(round, delta, steps);
+        // A host that could not train at all must not spin.
+        self.tally.trained = steps > 0;
         self.phase = Phase::AwaitingRoom(self.new_wait());
-    }
-
-    fn flaw_of(&self, delta: &[f32]) -> Option<SkippedDelta> {
-        let expected = self.dimension();
-        if delta.len() != expected {
-            return Some(SkippedDelta::WrongDimension { got: delta.len(), expected });
-        }
-        first_unusable(delta).map(|_| SkippedDelta::NotFinite)
     }
 
     fn new_wait(&self) -> Wait {
@@ -144,6 +131,8 @@ impl Node {
             return false;
         }
         self.end_wait(wait, full);
+        let usual = self.config.schedule.stationary_weight(self.config.id, self.step);
+        self.tally.held.get_or_insert((self.push_sum.mass().to_f64(), usual));
         self.split();
         self.commit_if_due();
         self.phase = Phase::AwaitingParcels(self.new_wait());
@@ -159,12 +148,13 @@ impl Node {
         if links.is_empty() {
             return;
         }
-        let cuts = if keeps && self.appetite.is_hungry() { Vec::new() } else { self.cut(links, keeps) };
+        let fasts = (keeps && self.appetite.is_hungry()) || self.has(Planted::KeepsAll);
+        let cuts = if fasts { Vec::new() } else { self.cut(links, keeps) };
         let outgoing = Mass::from_units(cuts.iter().map(|(_, mass)| mass.units()).sum());
         let mut dither = Dither::of(self.config.id, self.step);
         if cuts.is_empty() {
             self.appetite.fast();
-        } else if let Some(payload) = self.push_sum.split(outgoing, self.config.codec, &mut dither) {
+        } else if let Some(payload) = self.push_sum.split(outgoing, self.config.codec, &mut dither, self.is_durable()) {
             self.appetite.split();
             let record = self.next_record();
             for &(to, mass) in &cuts {
@@ -216,6 +206,9 @@ impl Node {
     fn try_finish_step(&mut self, wait: Wait) -> bool {
         let missing = self.awaited_in_neighbours();
         if self.now < wait.deadline && (!missing.is_empty() || self.has_nothing_to_go_on()) {
+            return false;
+        }
+        if self.now < self.pace_of_the_others().min(wait.deadline) {
             return false;
         }
         if missing.is_empty() && self.now >= wait.deadline {
@@ -310,18 +303,26 @@ impl Node {
     }
 
     fn finish_round(&mut self) {
+        let fraction = self.clock.fraction_of_usual(self.now);
         let took = self.clock.finish(self.now);
-        let RoundTally { waited, absorbed, apart, own, .. } = self.tally;
+        let RoundTally { waited, absorbed, apart, own, held, .. } = self.tally;
         let disagreement = (apart / own).sqrt();
+        let stationary_weight = self.config.schedule.stationary_weight(self.config.id, self.step);
+        // While a neighbour is out of reach, what it owes may just be on its way.
+        let is_whole = self.peers.values().all(|peer| peer.suspended.is_none() || peer.incoming.is_none());
+        let (held, usual) = held.filter(|_| is_whole).unwrap_or_default();
+        let alarm = self.mass_watch.end_round(held, usual, fraction);
         self.report(Event::RoundFinished(RoundReport {
             round: self.round() - 1,
             step: self.step,
             mass: self.mass(),
-            stationary_weight: self.config.schedule.stationary_weight(self.config.id, self.step),
+            stationary_weight,
+            mass_share: self.mass_watch.share(),
             disagreement: disagreement.is_finite().then_some(disagreement),
             absorbed,
             waited,
             took,
         }));
+        alarm.into_iter().for_each(|event| self.report(event));
     }
 }

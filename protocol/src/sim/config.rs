@@ -1,5 +1,6 @@
 //! What to simulate.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use crate::config::{Durability, WaitPolicy};
 use crate::planted::Planted;
 use crate::schedule::{NodeId, Schedule};
 
-/// Trains one node for one round: `(node, round, z, local_steps)` to the change of z.
+/// Trains one node for one round: `(node, round, z, steps)` to the change of z, in as many steps as its time allows.
 pub type Trainer = Box<dyn FnMut(NodeId, u64, &[f32], u32) -> Vec<f32>>;
 
 /// What to simulate.
@@ -29,6 +30,8 @@ pub struct SwarmConfig {
     pub durability: Durability,
     /// A bug in every node, to see whether it is found.
     pub planted: Option<Planted>,
+    /// Nodes with a bug of their own instead.
+    pub planted_in: BTreeMap<NodeId, Planted>,
     /// How long a write usually takes.
     pub write_time: (Duration, Duration),
     /// How nodes wait.
@@ -44,8 +47,14 @@ pub struct SwarmConfig {
     pub heartbeat: Duration,
     /// How long a finished node waits for neighbours that do not answer.
     pub drain_deadline: Duration,
-    /// Shortest and longest time one round of training takes.
+    /// Shortest and longest time that all local steps of a round take.
     pub training_time: (Duration, Duration),
+    /// Nodes whose training takes this many times as long.
+    pub slowness: BTreeMap<NodeId, u32>,
+    /// How long nodes may train in a round.
+    pub time_box: Option<Duration>,
+    /// Steps longer than this many usual ones are scaled down.
+    pub clip: Option<f64>,
     /// The local training.
     pub trainer: Trainer,
 }
@@ -72,6 +81,7 @@ impl SwarmConfig {
             largest_norm: None,
             durability: Durability::default(),
             planted: None,
+            planted_in: BTreeMap::new(),
             write_time: (Duration::from_micros(200), Duration::from_millis(5)),
             policy: WaitPolicy::Sync,
             network: NetworkModel::streams(),
@@ -80,6 +90,9 @@ impl SwarmConfig {
             heartbeat: Duration::from_secs(5),
             drain_deadline: Duration::from_secs(30),
             training_time: (Duration::from_millis(1), Duration::from_millis(50)),
+            slowness: BTreeMap::new(),
+            time_box: None,
+            clip: Some(10.0),
             trainer: Box::new(|_, _, z, _| vec![0.0; z.len()]),
         }
     }

@@ -49,11 +49,17 @@ fn tell(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Event::DeltaSkipped { round, reason } => {
             let reason = match reason {
                 SkippedDelta::NoMass => "it holds no weight",
+                SkippedDelta::NoSteps => "there was no time for one",
                 SkippedDelta::NotFinite => "the step is not finite",
                 SkippedDelta::WrongDimension { .. } => "the step has another dimension",
             };
             write!(f, "took no local step in round {round}: {reason}")
         }
+        Event::DeltaClipped { round, norm, bound } => {
+            write!(f, "shortens its local step of round {round} from {norm} to {bound}")
+        }
+        Event::MassLow { share } => write!(f, "has held only {share:.2} of its usual weight for many rounds"),
+        Event::MassRecovered { share } => write!(f, "holds {share:.2} of its usual weight again"),
         Event::NewIncarnation { peer, incarnation } => {
             write!(f, "hears that node {peer} has begun its life {incarnation}, without what it had")
         }

@@ -80,7 +80,7 @@ pub enum Fault {
 
 enum Happening {
     Delivery { from: NodeId, to: NodeId, connection: u64, sending: u64, bytes: Arc<[u8]> },
-    Trained { id: NodeId, process: u64, round: u64, delta: Vec<f32> },
+    Trained { id: NodeId, process: u64, round: u64, delta: Vec<f32>, steps: u32 },
     Written { id: NodeId, process: u64 },
     Persisted { id: NodeId, process: u64, number: u64 },
     PlanFetched { id: NodeId, process: u64, generation: Generation },
@@ -340,11 +340,11 @@ impl Swarm {
                 }
                 Ok(())
             }
-            Happening::Trained { id, process, round, delta } => {
+            Happening::Trained { id, process, round, delta, steps } => {
                 if !self.is_alive(id, process) {
                     return Ok(());
                 }
-                self.input(id, Input::Trained { round, delta }, Entry::Trained, &round.to_le_bytes())
+                self.input(id, Input::Trained { round, delta, steps }, Entry::Trained, &round.to_le_bytes())
             }
             Happening::Written { id, process } => {
                 if !self.is_alive(id, process) {
@@ -479,7 +479,9 @@ impl Swarm {
         node_config.codec = config.codec;
         node_config.largest_norm = config.largest_norm;
         node_config.durability = config.durability;
-        node_config.planted = config.planted;
+        node_config.planted = config.planted_in.get(&id).copied().or(config.planted);
+        node_config.clip = config.clip;
+        node_config.time_box = config.time_box;
         node_config.policy = config.policy;
         node_config.retransmit_after = config.retransmit_after;
         node_config.heartbeat = config.heartbeat;
@@ -547,7 +549,9 @@ impl Swarm {
                     }
                     self.transmit(id, to, message);
                 }
-                Effect::Train { round, from, local_steps } => self.train(id, round, &from, local_steps),
+                Effect::Train { round, from, local_steps, time_box } => {
+                    self.train(id, round, &from, local_steps, time_box);
+                }
                 Effect::Persist(record) => self.begin_write(id, record),
                 Effect::Report(event) => {
                     if let Event::NewerPlan { generation, .. } = event {
@@ -701,11 +705,17 @@ impl Swarm {
         }
     }
 
-    fn train(&mut self, id: NodeId, round: u64, from: &[f32], local_steps: u32) {
-        let delta = (self.config.trainer)(id, round, from, local_steps);
+    fn train(&mut self, id: NodeId, round: u64, from: &[f32], local_steps: u32, time_box: Option<Duration>) {
+        let local_steps = local_steps.max(1);
+        let slowness = self.config.slowness.get(&id).copied().unwrap_or(1);
+        let whole = self.network.draw_between(self.config.training_time) * slowness;
+        let fitting = time_box.map(|time_box| time_box.as_nanos() * u128::from(local_steps) / whole.as_nanos().max(1));
+        let fitting = fitting.and_then(|steps| u32::try_from(steps).ok()).unwrap_or(local_steps);
+        let steps = fitting.clamp(1, local_steps);
+        let delta = (self.config.trainer)(id, round, from, steps);
         let process = self.processes.get(&id).copied().unwrap_or(0);
-        let at = self.now + self.network.draw_between(self.config.training_time);
-        self.agenda.add(at, Happening::Trained { id, process, round, delta });
+        self.agenda
+            .add(self.now + whole * steps / local_steps, Happening::Trained { id, process, round, delta, steps });
     }
 }
 

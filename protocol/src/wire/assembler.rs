@@ -6,12 +6,12 @@ use super::WireError;
 use super::writer::ParcelFrame;
 use crate::codec::{self, BufferPool, Codec};
 use crate::message::{Parcel, ParcelHeader};
-use crate::payload::{Payload, sealed};
+use crate::payload::{Payload, PayloadHasher};
 
 /// A parcel whose chunks are still arriving.
 ///
 /// It is told the dimension the task has, and refuses any length but that of its encoding before it allocates. A buffer
-/// of that one length is taken when the first chunk comes; each chunk is hashed, copied into place and checked while it
+/// of that one length is taken when the first chunk comes; each chunk is copied into place, checked and hashed while it
 /// is in the cache, and the finished payload is not copied again.
 #[derive(Debug)]
 pub(super) struct ParcelAssembler {
@@ -23,7 +23,7 @@ pub(super) struct ParcelAssembler {
     filled: usize,
     /// Bytes that are known to be sound: whole units of the codec.
     checked: usize,
-    hasher: blake3::Hasher,
+    hasher: PayloadHasher,
 }
 
 impl ParcelAssembler {
@@ -40,7 +40,7 @@ impl ParcelAssembler {
             buffer: Arc::from([]),
             filled: 0,
             checked: 0,
-            hasher: blake3::Hasher::new(),
+            hasher: PayloadHasher::default(),
         })
     }
 
@@ -53,14 +53,13 @@ impl ParcelAssembler {
     ///
     /// # Errors
     /// [`WireError::TooManyBytes`] past the end, [`WireError::Unusable`] for a coordinate that is not finite.
-    pub(super) fn push(&mut self, bytes: &[u8], pool: &mut BufferPool) -> Result<(), WireError> {
+    pub(super) fn push(&mut self, bytes: &[u8], pool: &mut BufferPool<u8>) -> Result<(), WireError> {
         if bytes.len() > self.missing() {
             return Err(WireError::TooManyBytes { excess: bytes.len() - self.missing() });
         }
         if self.buffer.is_empty() {
             self.buffer = pool.take(self.codec.encoded_len(self.dimension));
         }
-        self.hasher.update(bytes);
         // The buffer is not shared before `finish`, so this is always there.
         let Some(buffer) = Arc::get_mut(&mut self.buffer) else {
             return Ok(());
@@ -68,6 +67,7 @@ impl ParcelAssembler {
         let end = self.filled + bytes.len();
         buffer[self.filled..end].copy_from_slice(bytes);
         self.filled = end;
+        self.hasher.advance(&buffer[..end]);
         self.check()
     }
 
@@ -87,8 +87,8 @@ impl ParcelAssembler {
     ///
     /// # Errors
     /// [`WireError::HashMismatch`] when the bytes are not those the header announced.
-    pub(super) fn finish(self, pool: &mut BufferPool) -> Result<Parcel, WireError> {
-        if self.missing() > 0 || sealed(self.hasher, self.codec) != self.hash {
+    pub(super) fn finish(self, pool: &mut BufferPool<u8>) -> Result<Parcel, WireError> {
+        if self.missing() > 0 || self.hasher.seal(&self.buffer, self.codec) != self.hash {
             return Err(WireError::HashMismatch { seq: self.header.seq });
         }
         pool.put(Arc::clone(&self.buffer));

@@ -24,7 +24,7 @@ pub struct MessageReader {
     chunk_left: usize,
     bulk: Option<Incoming>,
     /// The buffer of the parcel before, for the next one.
-    pool: BufferPool,
+    pool: BufferPool<u8>,
 }
 
 /// Bulk data whose chunks are still arriving.
@@ -149,7 +149,7 @@ impl Incoming {
         }
     }
 
-    fn push(&mut self, piece: &[u8], pool: &mut BufferPool) -> Result<(), WireError> {
+    fn push(&mut self, piece: &[u8], pool: &mut BufferPool<u8>) -> Result<(), WireError> {
         let missing = self.missing();
         match self {
             Self::Parcel(assembler) => assembler.push(piece, pool),
@@ -163,7 +163,7 @@ impl Incoming {
         }
     }
 
-    fn finish(self, pool: &mut BufferPool) -> Result<Message, WireError> {
+    fn finish(self, pool: &mut BufferPool<u8>) -> Result<Message, WireError> {
         match self {
             Self::Parcel(assembler) => assembler.finish(pool).map(Message::Parcel),
             Self::Plan { bytes, hash, .. } if *blake3::hash(&bytes).as_bytes() == hash => Ok(Message::PlanData(bytes)),

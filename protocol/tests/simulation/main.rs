@@ -7,6 +7,7 @@ mod crashes;
 mod determinism;
 mod durable;
 mod faults;
+mod guards;
 mod journals;
 mod leaving;
 mod lifecycle;

@@ -11,13 +11,13 @@ const DIMENSION: usize = 6;
 const ROWS: usize = 20;
 
 /// Node-local least squares: minimise the mean of (a . z - b)^2 / 2 over the node's own rows.
-struct Problem {
+pub(crate) struct Problem {
     rows: Vec<Vec<[f64; DIMENSION]>>,
     targets: Vec<Vec<f64>>,
 }
 
 impl Problem {
-    fn new(nodes: u32) -> Self {
+    pub(crate) fn new(nodes: u32) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(99);
         let mut draw = || rng.random_range(-1.0..1.0_f64);
         let rows: Vec<Vec<[f64; DIMENSION]>> =
@@ -34,7 +34,7 @@ impl Problem {
         Self { rows, targets }
     }
 
-    fn gradient(&self, node: usize, z: &[f64]) -> [f64; DIMENSION] {
+    pub(crate) fn gradient(&self, node: usize, z: &[f64]) -> [f64; DIMENSION] {
         let mut gradient = [0.0; DIMENSION];
         for (row, target) in self.rows[node].iter().zip(&self.targets[node]) {
             let residual = row.iter().zip(z).map(|(a, z)| a * z).sum::<f64>() - target;
@@ -46,7 +46,7 @@ impl Problem {
     }
 
     /// The minimiser of the sum of all nodes' losses, by plain gradient descent to convergence.
-    fn optimum(&self) -> Vec<f32> {
+    pub(crate) fn optimum(&self) -> Vec<f32> {
         let mut z = vec![0.0; DIMENSION];
         for _ in 0..20_000 {
             let mut total = [0.0; DIMENSION];
@@ -60,7 +60,7 @@ impl Problem {
     }
 }
 
-fn trainer(nodes: u32, rate: f64) -> Trainer {
+pub(crate) fn trainer(nodes: u32, rate: f64) -> Trainer {
     let problem = Problem::new(nodes);
     Box::new(move |id, _, from, local_steps| {
         let mut z: Vec<f64> = from.iter().map(|z| f64::from(*z)).collect();

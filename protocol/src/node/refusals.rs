@@ -1,0 +1,51 @@
+//! What a node did not take, counted by reason: how people and tests see that something is kept out.
+
+use std::collections::BTreeMap;
+
+use super::Node;
+use crate::effect::{Event, Fault};
+use crate::schedule::NodeId;
+
+/// One counter for each [`Fault`] that occurred. They stop at their largest number rather than begin anew.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Refusals(BTreeMap<Fault, u64>);
+
+impl Refusals {
+    fn count(&mut self, fault: Fault) {
+        let counter = self.0.entry(fault).or_insert(0);
+        *counter = counter.saturating_add(1);
+    }
+}
+
+impl Node {
+    /// How many inputs this process did not take, by reason, ascending; reasons that did not occur are left out.
+    pub fn refusals(&self) -> impl Iterator<Item = (Fault, u64)> {
+        self.refusals.0.iter().map(|(fault, count)| (*fault, *count))
+    }
+
+    /// Counts what no sound neighbour would send, and reports it.
+    pub(super) fn ignore(&mut self, peer: NodeId, fault: Fault) {
+        self.note_refusal(fault);
+        self.report(Event::Ignored { peer, fault });
+    }
+
+    /// Counts what sound neighbours may send as well.
+    pub(super) fn note_refusal(&mut self, fault: Fault) {
+        self.refusals.count(fault);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_that_is_full_stays_full() {
+        let mut refusals = Refusals::default();
+        refusals.0.insert(Fault::WindowExceeded, u64::MAX - 1);
+        for _ in 0..3 {
+            refusals.count(Fault::WindowExceeded);
+        }
+        assert_eq!(refusals.0[&Fault::WindowExceeded], u64::MAX);
+    }
+}

@@ -1,0 +1,140 @@
+//! What keeps one local step from doing harm: it is finite, scaled to the work it stands for, and no larger than usual.
+//!
+//! ```text
+//!   x += min(1, w / w*)  min(1, bound / norm)  (local_steps / steps) delta
+//! ```
+//!
+//! - While w is low because mass is under way, so is the step: without that z would move by delta / w, and heavy loss
+//!   would make that diverge.
+//! - A step far beyond the usual ones is scaled down to [`NodeConfig::clip`](crate::NodeConfig::clip) times their median.
+//!   It is what a learning rate that was mistyped or a device that fails produces; a neighbour with bad intentions is not
+//!   stopped by it.
+//! - A step of fewer local steps than the plan wants, because no more fitted into the time box, counts as if it had been
+//!   all of them (normalised averaging: Wang, Liu, Liang, Joshi, Poor, NeurIPS 2020), or slow nodes would pull less.
+//!
+//! None of this touches mass.
+
+use std::collections::VecDeque;
+
+use super::Node;
+use crate::codec::{Extent, extent_of};
+use crate::effect::{Event, SkippedDelta};
+use crate::payload::MAX_MAGNITUDE;
+
+/// Steps whose norms are remembered.
+const REMEMBERED: usize = 31;
+/// Fewer than these say nothing of what is usual.
+const FEWEST: usize = 8;
+
+/// The norms of this node's latest steps, as they were taken: a run of huge ones moves the median by no more than the
+/// clip allows in each half of the memory.
+#[derive(Clone, Debug, Default)]
+pub(super) struct UsualSteps {
+    /// Oldest first; steps of length zero are left out.
+    norms: VecDeque<f64>,
+}
+
+impl UsualSteps {
+    /// The largest norm that a step may have, `clip` times the median; `None` while too few are known.
+    fn bound(&self, clip: f64) -> Option<f64> {
+        if self.norms.len() < FEWEST {
+            return None;
+        }
+        let mut norms: Vec<f64> = self.norms.iter().copied().collect();
+        norms.sort_unstable_by(f64::total_cmp);
+        Some(clip * norms[norms.len() / 2])
+    }
+
+    fn remember(&mut self, norm: f64) {
+        if norm <= 0.0 {
+            return;
+        }
+        if self.norms.len() >= REMEMBERED {
+            self.norms.pop_front();
+        }
+        self.norms.push_back(norm);
+    }
+}
+
+impl Node {
+    /// Adds a local step to the numerator, or says why not.
+    pub(super) fn take_step(&mut self, round: u64, delta: &[f32], steps: u32) {
+        match self.norm_of(delta, steps) {
+            Ok(norm) => {
+                let scale = self.share_of_usual_weight() * self.pace_of(steps) * self.clipped(round, norm);
+                self.push_sum.step(scale as f32, delta);
+            }
+            Err(reason) => self.report(Event::DeltaSkipped { round, reason }),
+        }
+    }
+
+    /// The norm of a step as it will be taken in a settled swarm. One pass over it.
+    fn norm_of(&self, delta: &[f32], steps: u32) -> Result<f64, SkippedDelta> {
+        let expected = self.dimension();
+        if delta.len() != expected {
+            return Err(SkippedDelta::WrongDimension { got: delta.len(), expected });
+        }
+        if steps == 0 {
+            return Err(SkippedDelta::NoSteps);
+        }
+        let Extent { largest, norm } = extent_of(delta);
+        // Also for NaN.
+        let is_usable = largest <= MAX_MAGNITUDE;
+        if is_usable { Ok(norm * self.pace_of(steps)) } else { Err(SkippedDelta::NotFinite) }
+    }
+
+    /// What one of `steps` local steps counts for.
+    fn pace_of(&self, steps: u32) -> f64 {
+        f64::from(self.config.schedule.local_steps()) / f64::from(steps.max(1))
+    }
+
+    /// min(1, w / w*).
+    fn share_of_usual_weight(&self) -> f64 {
+        let usual = self.config.schedule.stationary_weight(self.config.id, self.step);
+        (self.mass().to_f64() / usual).min(1.0)
+    }
+
+    /// What a step of this norm has to be scaled by.
+    fn clipped(&mut self, round: u64, norm: f64) -> f64 {
+        let bound = self.config.clip.and_then(|clip| self.usual_steps.bound(clip));
+        let Some(bound) = bound.filter(|bound| norm > *bound) else {
+            self.usual_steps.remember(norm);
+            return 1.0;
+        };
+        self.report(Event::DeltaClipped { round, norm, bound });
+        self.usual_steps.remember(bound);
+        bound / norm
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn after(norms: impl IntoIterator<Item = f64>) -> UsualSteps {
+        let mut usual = UsualSteps::default();
+        norms.into_iter().for_each(|norm| usual.remember(norm));
+        usual
+    }
+
+    #[test]
+    fn nothing_is_clipped_before_eight_steps_are_known() {
+        assert_eq!(after([1.0; 7]).bound(10.0), None);
+        assert_eq!(after([1.0; 8]).bound(10.0), Some(10.0));
+    }
+
+    #[test]
+    fn the_bound_follows_the_median_of_the_last_thirty_one() {
+        let usual = after((1..=100).map(f64::from));
+        assert_eq!(usual.norms.len(), REMEMBERED);
+        assert_eq!(usual.bound(2.0), Some(2.0 * 85.0));
+    }
+
+    #[test]
+    fn steps_of_length_zero_do_not_make_every_later_one_too_long() {
+        let usual = after([0.0; 100]);
+        assert_eq!(usual.bound(10.0), None);
+        assert_eq!(after([[0.0, 3.0]; 20].concat()).bound(10.0), Some(30.0));
+    }
+}
