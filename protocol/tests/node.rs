@@ -288,7 +288,12 @@ fn a_newer_generation_is_asked_for_and_an_older_one_is_told() {
 
 #[test]
 fn a_node_that_fell_far_behind_enters_a_generation_only_with_the_ratio_of_another() {
-    let (mut node, _) = greeted(1);
+    let mut long = config(ME, 1);
+    long.rounds = 2 * STALEST_ROUNDS;
+    let mut node = Node::new(long).unwrap();
+    node.handle(AT, Input::Start);
+    node.handle(AT, Input::LinkUp { peer: PEER });
+    node.handle(AT, from_peer(hello_from_peer(1, 101)));
     let word = |passed| Ack {
         generation: node.config().generation,
         plan_version: 0,

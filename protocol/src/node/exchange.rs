@@ -288,10 +288,10 @@ impl Node {
             peer.ack_owed = true;
             return Ok(());
         }
-        let is_for_me = header.receiver_incarnation == me || ignores_lives;
+        let is_for_me = (header.receiver_incarnation == me && peer.mutual) || ignores_lives;
         // A parcel does not say which process of a life sent it. One that has not greeted this process may be another
         // than the one it knows, and would seem to have lost what it gave and took.
-        if peer.incarnation() != header.sender_incarnation || !is_for_me || !peer.mutual {
+        if peer.incarnation() != header.sender_incarnation || !is_for_me {
             self.note_refusal(Fault::OtherLife);
             self.send_hello(from);
             return Ok(());

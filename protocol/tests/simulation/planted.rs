@@ -26,7 +26,7 @@ enum Ground {
     NewLife,
 }
 
-/// Every bug with the ground it is found on and the first seed that shows it; earlier ones are not run again.
+/// Every bug with the ground it is found on and a seed that is likely to show it, which is tried first.
 const HUNTS: [(Planted, Ground, u64, Harm); 15] = [
     (Planted::SendsBeforeWriting, Ground::Of(Profile::Kill), 5, Harm::Ledger),
     (Planted::ConfirmsBeforeWriting, Ground::Of(Profile::Kill), 0, Harm::Ledger),
@@ -75,9 +75,9 @@ fn every_bug_is_found_within_fifty_seeds_by_what_it_does() {
     for bug in Planted::ALL.into_iter().filter(|bug| !directed.contains(bug)) {
         let hunt = HUNTS.iter().find(|(hunted, ..)| *hunted == bug).unwrap_or_else(|| panic!("nobody hunts {bug}"));
         let &(_, ground, first, harm) = hunt;
-        let found = (first..SEEDS).find(|&seed| shows(ground, seed, bug, harm));
+        let found = (first..SEEDS).chain(0..first).find(|&seed| shows(ground, seed, bug, harm));
         println!("{bug}: {ground:?} seed {found:?}");
-        assert!(found.is_some(), "{bug} survives the seeds {first} to {SEEDS} of {ground:?}");
+        assert!(found.is_some(), "{bug} survives the first {SEEDS} seeds of {ground:?}");
     }
 }
 
@@ -115,10 +115,12 @@ fn a_message_of_an_older_generation_is_answered_with_the_newer_one() {
 
 #[test]
 fn a_failing_run_shrinks_to_a_handful_of_faults_that_fail_in_the_same_way() {
-    let bugs = [(Planted::SendsBeforeWriting, 5), (Planted::ConfirmsBeforeWriting, 0), (Planted::AppliesTwice, 0)];
-    for (bug, seed) in bugs {
-        let (journal, outcome) = Journal::record(Profile::Kill, seed, Some(bug));
-        let failure = outcome.failure.unwrap();
+    for bug in [Planted::SendsBeforeWriting, Planted::ConfirmsBeforeWriting, Planted::AppliesTwice] {
+        let failing = |seed| {
+            let (journal, outcome) = Journal::record(Profile::Kill, seed, Some(bug));
+            Some((journal, outcome.failure?))
+        };
+        let (journal, failure) = (0..SEEDS).find_map(failing).unwrap();
         let shrunk = shrink(&journal, 400).unwrap();
         let same_kind = std::mem::discriminant(&failure) == std::mem::discriminant(&shrunk.failure);
         assert!(same_kind, "{bug}: {failure} became {}", shrunk.failure);
