@@ -90,7 +90,7 @@ pub struct NodeConfig {
     /// A bug, to see whether tests find it.
     pub(crate) planted: Option<Planted>,
     /// Over streams that lose nothing while they live, `None`: parcels are sent again only after a new Hello. Over
-    /// datagrams, the first retransmission timeout; it doubles while nothing gets through.
+    /// datagrams, the retransmission timeout; it doubles while nothing at all is heard from a neighbour.
     pub retransmit_after: Option<Duration>,
 }
 

@@ -105,7 +105,9 @@ impl Node {
                 continue;
             };
             let resend = peer.outgoing.as_mut().filter(|link| link.resend_at().is_some_and(|at| at <= now));
-            let resend = resend.map(|link| link.back_off()).is_some();
+            // One that is heard only loses messages: sending again later would not lose fewer.
+            let is_heard = now < peer.heard_at + self.config.heartbeat * MISSED_HEARTBEATS;
+            let resend = resend.map(|link| if is_heard { link.disarm() } else { link.back_off() }).is_some();
             let heartbeat = peer.sent_at + self.config.heartbeat <= now;
             let is_silent = peer.identity.is_some() && peer.heard_at + self.silence() <= now;
             if is_silent {

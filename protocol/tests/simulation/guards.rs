@@ -120,10 +120,14 @@ fn worst(errors: [f64; 3]) -> f64 {
 }
 
 #[test]
-fn at_equal_rounds_the_loss_of_half_of_all_messages_costs_a_synchronous_swarm_a_factor_of_two_at_most() {
-    let [lossless, lossy] = [0.0, 0.5].map(|drop| errors_under_loss(WaitPolicy::Sync, drop));
-    // A node that ran ahead while its neighbours were late, and made them jump after it, ended at twelve times as much.
-    assert!(worst(lossy) < 2.0 * worst(lossless), "seeds 0 to 2: {lossy:?}, without loss {lossless:?}");
+fn at_equal_rounds_a_swarm_that_loses_half_of_all_messages_is_within_1_3_of_one_that_loses_none() {
+    for policy in [WaitPolicy::Sync, WaitPolicy::Bounded { staleness: 4 }] {
+        let [lossless, lossy] = [0.0, 0.5].map(|drop| errors_under_loss(policy, drop));
+        println!("{policy:?}: {lossy:?}, without loss {lossless:?}");
+        // A node that ran ahead while its neighbours were late, and made them jump after it, ended at twelve times as
+        // much; timeouts that double while messages are lost, at twice as much.
+        assert!(worst(lossy) < 1.3 * worst(lossless), "{policy:?}, seeds 0 to 2: {lossy:?}, without loss {lossless:?}");
+    }
 }
 
 #[test]
