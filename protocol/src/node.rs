@@ -9,7 +9,7 @@
 //!
 //! [`Node::handle`] dispatches an input to its handler, then lets the node advance as far as it can. The handlers live
 //! beside this file: `round` (what a step consists of), `step_guard` (what of a local step is taken), `pace` (whom it
-//! waits for), `exchange` (messages), `liveness` (links and timers), `membership` (plans), `departure`, `drain`, `commit`
+//! waits for), `exchange` (messages), `parcels`, `liveness` (links and timers), `membership` (plans), `departure`, `drain`, `commit`
 //! (records).
 
 mod appetite;
@@ -21,6 +21,7 @@ mod liveness;
 mod mass_watch;
 mod membership;
 mod pace;
+mod parcels;
 mod refusals;
 mod round;
 mod step_guard;

@@ -3,9 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::error::SimError;
+use super::fault::Fault;
 use super::profile::{Profile, Scenario};
 use super::story::Told;
-use super::swarm::{Fault, Swarm};
+use super::swarm::Swarm;
 use crate::effect::Event;
 use crate::time::Time;
 

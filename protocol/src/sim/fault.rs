@@ -1,9 +1,58 @@
-//! What a fault is about, and what it is called.
+//! What goes wrong, what it is about, and what it is called.
 
 use std::fmt;
+use std::time::Duration;
 
-use super::swarm::Fault;
+use serde::{Deserialize, Serialize};
+
 use crate::schedule::NodeId;
+
+/// Something that goes wrong, or that someone does. Written in a journal as one key that names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// A process is killed. What it held is gone, except for what is on its disk.
+    Crash(NodeId),
+    /// A crashed node starts again: from its disk, or without its state where nodes keep none.
+    Restart(NodeId),
+    /// A process stands still for a while, with everything that reaches it waiting.
+    #[serde(rename = "pause_us")]
+    Pause(NodeId, #[serde(with = "micros")] Duration),
+    /// A disk takes nothing any more.
+    FillDisk(NodeId),
+    /// It takes what was to be written, and goes on.
+    FreeDisk(NodeId),
+    /// Writes to a disk take this many times as long as usual from now on.
+    SlowDisk(NodeId, u32),
+    /// A copy of a disk is put aside.
+    BackUpDisk(NodeId),
+    /// The copy is put back; only a crashed node notices.
+    RestoreDisk(NodeId),
+    /// A disk loses all it holds; only a crashed node notices.
+    WipeDisk(NodeId),
+    /// The planner makes a plan for a new generation, with members and links drawn from a seed, and tells one member.
+    Replan(u64),
+    /// The planner makes other links for the present members, drawn from a seed, and tells one member.
+    Rewire(u64),
+    /// Those who are not members any more and have not heard of it are told so.
+    DismissRemoved,
+    /// A node is asked to hand over its mass and leave for good.
+    Leave(NodeId),
+    /// The next write of a node to its disk may or may not survive, and nobody can find out: the process ends.
+    FailSync(NodeId),
+    /// A member sends whatever it likes from now on: impossible numbers, forged certificates, garbage.
+    Corrupt(NodeId),
+    /// The planner begins a new generation without a member, with links drawn from a seed.
+    Expel(NodeId, u64),
+    /// What the first node sends does not reach the second any more, and neither of them is told.
+    Mute(NodeId, NodeId),
+    /// Two nodes lose each other.
+    LinkDown(NodeId, NodeId),
+    /// They find each other again, and hear each other.
+    LinkUp(NodeId, NodeId),
+    /// A node is asked to stop.
+    Stop(NodeId),
+}
 
 impl Fault {
     /// The nodes it concerns.

@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::campaign::{Outcome, run_scenario, tell_scenario};
+use super::fault::Fault;
 use super::profile::{Profile, Scenario};
 use super::story::Told;
-use super::swarm::Fault;
 use crate::planted::Planted;
 use crate::schedule::NodeId;
 use crate::time::Time;

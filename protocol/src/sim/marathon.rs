@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use super::campaign::{LARGEST_DRIFT, Outcome};
 use super::error::SimError;
+use super::fault::Fault;
 use super::profile::{Profile, Scenario, bad_weather};
-use super::swarm::{Fault, Swarm};
+use super::swarm::Swarm;
 use crate::effect::Event;
 use crate::time::Time;
 

@@ -10,9 +10,9 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use super::config::SwarmConfig;
+use super::fault::Fault;
 use super::network::NetworkModel;
 use super::plans::random_step;
-use super::swarm::Fault;
 use crate::codec::Codec;
 use crate::config::{Durability, WaitPolicy};
 use crate::schedule::{NodeId, Schedule, ScheduleError, Step};

@@ -9,8 +9,8 @@ use std::mem::discriminant;
 use std::time::Duration;
 
 use super::error::SimError;
+use super::fault::Fault;
 use super::journal::Journal;
-use super::swarm::Fault;
 use crate::time::Time;
 
 /// A failing run made shorter.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::swarm::Fault;
+use super::fault::Fault;
 use crate::effect::{Event, SkippedDelta, Suspension};
 use crate::schedule::NodeId;
 

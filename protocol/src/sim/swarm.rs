@@ -1,82 +1,35 @@
 //! The host of a simulation.
 
+mod disks;
+mod membership;
+mod views;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-
-use serde::{Deserialize, Serialize};
 
 use super::config::SwarmConfig;
 use super::conservation::Conservation;
 use super::disk::Disk;
 use super::durable_ledger::DurableLedger;
 use super::error::SimError;
+use super::fault::Fault;
 use super::hostile::{garbled, tampered};
 use super::network::{Agenda, Alarms, Network};
 use super::plans::Plans;
 use super::trace::{Entry, Trace};
-use crate::audit::{AuditReport, audit};
 use crate::config::{Durability, NodeConfig};
 use crate::effect::{Effect, Event};
-use crate::input::{Input, NewGeneration, Rewiring};
-use crate::ledger::LedgerSummary;
+use crate::input::Input;
 use crate::message::{Generation, Identity, Message, ParcelHeader};
 use crate::node::Node;
-use crate::record::Record;
 use crate::schedule::NodeId;
 use crate::time::Time;
 use crate::wire::{MessageReader, encode};
 
 /// Events at one instant after which a simulation is considered stuck.
 const MOST_EVENTS_PER_INSTANT: u32 = 100_000;
-
-/// Something that goes wrong, or that someone does. Written in a journal as one key that names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Fault {
-    /// A process is killed. What it held is gone, except for what is on its disk.
-    Crash(NodeId),
-    /// A crashed node starts again: from its disk, or without its state where nodes keep none.
-    Restart(NodeId),
-    /// A process stands still for a while, with everything that reaches it waiting.
-    #[serde(rename = "pause_us")]
-    Pause(NodeId, #[serde(with = "super::fault::micros")] Duration),
-    /// A disk takes nothing any more.
-    FillDisk(NodeId),
-    /// It takes what was to be written, and goes on.
-    FreeDisk(NodeId),
-    /// Writes to a disk take this many times as long as usual from now on.
-    SlowDisk(NodeId, u32),
-    /// A copy of a disk is put aside.
-    BackUpDisk(NodeId),
-    /// The copy is put back; only a crashed node notices.
-    RestoreDisk(NodeId),
-    /// A disk loses all it holds; only a crashed node notices.
-    WipeDisk(NodeId),
-    /// The planner makes a plan for a new generation, with members and links drawn from a seed, and tells one member.
-    Replan(u64),
-    /// The planner makes other links for the present members, drawn from a seed, and tells one member.
-    Rewire(u64),
-    /// Those who are not members any more and have not heard of it are told so.
-    DismissRemoved,
-    /// A node is asked to hand over its mass and leave for good.
-    Leave(NodeId),
-    /// The next write of a node to its disk may or may not survive, and nobody can find out: the process ends.
-    FailSync(NodeId),
-    /// A member sends whatever it likes from now on: impossible numbers, forged certificates, garbage.
-    Corrupt(NodeId),
-    /// The planner begins a new generation without a member, with links drawn from a seed.
-    Expel(NodeId, u64),
-    /// What the first node sends does not reach the second any more, and neither of them is told.
-    Mute(NodeId, NodeId),
-    /// Two nodes lose each other.
-    LinkDown(NodeId, NodeId),
-    /// They find each other again, and hear each other.
-    LinkUp(NodeId, NodeId),
-    /// A node is asked to stop.
-    Stop(NodeId),
-}
 
 enum Happening {
     Delivery { from: NodeId, to: NodeId, connection: u64, sending: u64, bytes: Arc<[u8]> },
@@ -194,106 +147,6 @@ impl Swarm {
         while self.step(time)? {}
         self.now = self.now.max(time);
         Ok(())
-    }
-
-    /// All nodes of the plan.
-    pub fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
-        (0..self.config.schedule.nodes() as u32).map(NodeId)
-    }
-
-    /// What the living nodes hold, in units.
-    pub fn held(&self) -> u128 {
-        self.nodes.values().map(|node| u128::from(node.mass().units())).sum()
-    }
-
-    /// What all nodes hold by their disks, what parcels under way hold, and what was brought into the generation.
-    pub fn on_disk(&mut self) -> (u128, u128, u128) {
-        let (held, owed) = self.durable_ledger.held_and_owed();
-        (held, owed, self.durable_ledger.check().1)
-    }
-
-    /// Whether the ledger was begun anew, or members came or went.
-    pub fn was_replanned(&self) -> bool {
-        self.replanned
-    }
-
-    /// The sums of the numerators of all living nodes, and of the initial ratios: equal up to rounding where nothing was
-    /// trained, nobody died and nothing is under way.
-    pub fn numerators(&self) -> (Vec<f64>, Vec<f64>) {
-        let dimension = self.config.initial.first().map_or(0, Vec::len);
-        let sum = |vectors: &mut dyn Iterator<Item = &[f32]>| {
-            vectors.fold(vec![0.0; dimension], |mut sum, vector| {
-                sum.iter_mut().zip(vector).for_each(|(sum, x)| *sum += f64::from(*x));
-                sum
-            })
-        };
-        let numerators = sum(&mut self.nodes.values().map(Node::numerator));
-        (numerators, sum(&mut self.config.initial.iter().map(Vec::as_slice)))
-    }
-
-    /// How many processes were killed.
-    pub fn crashes(&self) -> u64 {
-        self.crashes
-    }
-
-    /// Virtual time.
-    pub fn now(&self) -> Time {
-        self.now
-    }
-
-    /// A living node.
-    pub fn node(&self, id: NodeId) -> Option<&Node> {
-        self.nodes.get(&id)
-    }
-
-    /// A living node's ratio; empty for a dead one.
-    pub fn ratio(&mut self, id: NodeId) -> Arc<[f32]> {
-        self.nodes.get_mut(&id).map(Node::ratio).unwrap_or_default()
-    }
-
-    /// The books of all living nodes.
-    pub fn books(&self) -> Vec<(NodeId, LedgerSummary)> {
-        self.nodes.iter().map(|(id, node)| (*id, node.ledger())).collect()
-    }
-
-    /// The audit of those books.
-    pub fn audit(&self) -> AuditReport {
-        audit(&self.books(), self.config.schedule.nodes())
-    }
-
-    /// Everything the nodes reported.
-    pub fn events(&self) -> &[(Time, NodeId, Event)] {
-        &self.events
-    }
-
-    /// Everything the nodes reported since this was last asked for.
-    pub(super) fn take_events(&mut self) -> Vec<(Time, NodeId, Event)> {
-        std::mem::take(&mut self.events)
-    }
-
-    /// How often conservation was checked.
-    pub fn checks(&self) -> u64 {
-        self.conservation.checks() + self.durable_ledger.checks()
-    }
-
-    /// Mass that crashed nodes held when they died, in units; the simulator knows, the survivors must find out.
-    pub fn lost_with_nodes(&self) -> u128 {
-        self.conservation.lost_with_nodes()
-    }
-
-    /// Mass in parcels not applied by the life they are meant for, in units.
-    pub fn outstanding(&self) -> u128 {
-        self.conservation.outstanding()
-    }
-
-    /// A hash of all that happened; equal for equal runs.
-    pub fn digest(&self) -> [u8; 32] {
-        self.trace.digest()
-    }
-
-    /// How many things happened.
-    pub fn trace_length(&self) -> u64 {
-        self.trace.events()
     }
 
     /// Lets the next thing happen, unless it lies beyond `limit`.
@@ -581,111 +434,6 @@ impl Swarm {
         self.alarms.set(id, at);
     }
 
-    fn begin_write(&mut self, id: NodeId, record: Arc<Record>) {
-        let time = self.network.draw_between(self.config.write_time);
-        let process = self.processes.get(&id).copied().unwrap_or(0);
-        let disk = self.disks.entry(id).or_default();
-        disk.begin(record);
-        if !disk.is_full {
-            self.agenda.add(self.now + time * disk.slowness.max(1), Happening::Written { id, process });
-        }
-    }
-
-    /// The oldest write of a node is on its disk; that the node hears of it takes another moment.
-    fn complete_write(&mut self, id: NodeId, process: u64) -> Result<(), SimError> {
-        if std::mem::take(&mut self.disks.entry(id).or_default().fails_sync) {
-            // What became of it is found out by the next process.
-            return self.crash(id);
-        }
-        let Some(record) = self.disks.entry(id).or_default().complete() else {
-            return Ok(());
-        };
-        let number = record.books.number;
-        self.trace.record(self.now, id, Entry::Written, &number.to_le_bytes());
-        self.check_record(id, &record)?;
-        let at = self.now + self.network.draw_between(self.config.write_time) / 4;
-        self.agenda.add(at, Happening::Persisted { id, process, number });
-        self.check_disks(id, &record)
-    }
-
-    /// A record keeps to the rules of its format, and adds up by itself.
-    fn check_record(&self, id: NodeId, record: &Record) -> Result<(), SimError> {
-        let now = self.now;
-        record.check().map_err(|error| SimError::Record { now, id, error })?;
-        let books = &record.books;
-        let received = books.incoming.values().map(|link| link.applied_total + link.applied_from_earlier_lives);
-        let returned = books.outgoing.values().map(|link| link.returned);
-        let sent = books.outgoing.values().map(|link| link.sent_total);
-        let should_hold = u128::from(books.brought.units()) + received.sum::<u128>() + returned.sum::<u128>();
-        let should_hold = should_hold as i128 - sent.sum::<u128>() as i128;
-        let holds = u128::from(books.mass.units());
-        if holds as i128 == should_hold { Ok(()) } else { Err(SimError::NodeMass { now, id, holds, should_hold }) }
-    }
-
-    fn check_disks(&mut self, id: NodeId, record: &Arc<Record>) -> Result<(), SimError> {
-        let before = self.durable_ledger.generation();
-        self.durable_ledger.update(id, Some(record));
-        if self.durable_ledger.generation() != before {
-            // Whatever disks lost before, a new ledger begins.
-            self.disks_are_whole = true;
-        }
-        let (total, expected) = self.durable_ledger.check();
-        if !self.disks_are_whole || total == expected {
-            return Ok(());
-        }
-        Err(SimError::DurableMass { now: self.now, id, total, expected })
-    }
-
-    /// A process died while its disk was writing: each write, in order, was complete or it was not.
-    fn end_writes(&mut self, id: NodeId) -> Result<(), SimError> {
-        let disk = self.disks.entry(id).or_default();
-        while disk.writing() > 0 && !disk.is_full && self.network.toss() {
-            if let Some(record) = disk.complete() {
-                self.durable_ledger.update(id, Some(&record));
-            }
-        }
-        disk.tear();
-        match disk.newest().cloned() {
-            Some(newest) => self.check_disks(id, &newest),
-            None => Ok(()),
-        }
-    }
-
-    fn harm_disk(&mut self, fault: Fault) {
-        let (Fault::FillDisk(id)
-        | Fault::FreeDisk(id)
-        | Fault::SlowDisk(id, _)
-        | Fault::BackUpDisk(id)
-        | Fault::RestoreDisk(id)
-        | Fault::WipeDisk(id)) = fault
-        else {
-            return;
-        };
-        let is_dead = !self.nodes.contains_key(&id);
-        let process = self.processes.get(&id).copied().unwrap_or(0);
-        let disk = self.disks.entry(id).or_default();
-        match fault {
-            Fault::FillDisk(_) => disk.is_full = true,
-            Fault::FreeDisk(_) if disk.is_full => {
-                (disk.is_full, disk.fails_sync) = (false, false);
-                for _ in 0..disk.writing() {
-                    self.agenda.add(self.now, Happening::Written { id, process });
-                }
-            }
-            Fault::FreeDisk(_) => disk.fails_sync = false,
-            Fault::SlowDisk(_, slowness) => disk.slowness = slowness,
-            Fault::BackUpDisk(_) => disk.back_up(),
-            Fault::RestoreDisk(_) if is_dead && disk.restore() => self.disks_are_whole = false,
-            Fault::WipeDisk(_) if is_dead => {
-                disk.wipe();
-                self.disks_are_whole = false;
-            }
-            _ => {}
-        }
-        let newest = disk.newest().cloned();
-        self.durable_ledger.update(id, newest.as_ref());
-    }
-
     fn transmit(&mut self, from: NodeId, to: NodeId, message: Message) {
         let is_hostile = self.hostile.contains(&from);
         let nodes = self.config.schedule.nodes() as u32;
@@ -716,117 +464,5 @@ impl Swarm {
         let process = self.processes.get(&id).copied().unwrap_or(0);
         self.agenda
             .add(self.now + whole * steps / local_steps, Happening::Trained { id, process, round, delta, steps });
-    }
-}
-
-impl Swarm {
-    fn replan(&mut self, seed: u64, without: Option<NodeId>) -> Result<(), SimError> {
-        self.replanned = true;
-        // A planner that made a plan nobody can follow is not what is tested here.
-        if self.plans.replan(seed, without).is_err() {
-            return Ok(());
-        }
-        let members = self.plans.newest().members.clone();
-        for id in members {
-            if self.gone.remove(&id) && !self.nodes.contains_key(&id) {
-                self.leavers.remove(&id);
-                // It comes back as a stranger, with nothing.
-                self.disks.entry(id).or_default().wipe();
-                let donated = self.donated(id);
-                self.make(id, donated)?;
-                self.connect(id)?;
-            }
-        }
-        self.tell_someone()
-    }
-
-    fn rewire(&mut self, seed: u64) -> Result<(), SimError> {
-        if self.plans.rewire(seed).is_err() {
-            return Ok(());
-        }
-        self.tell_someone()
-    }
-
-    /// The newest plan reaches the first member that is there; the others hear of it from each other.
-    fn tell_someone(&mut self) -> Result<(), SimError> {
-        let plan = self.plans.newest();
-        let generation = plan.generation;
-        match plan.members.iter().copied().find(|id| self.nodes.contains_key(id)) {
-            Some(id) => self.hand_in_plan(id, generation),
-            None => Ok(()),
-        }
-    }
-
-    fn fetch_plan(&mut self, id: NodeId, generation: Generation) {
-        let process = self.processes.get(&id).copied().unwrap_or(0);
-        let at = self.now + self.network.draw_between(self.config.network.delay);
-        self.agenda.add(at, Happening::PlanFetched { id, process, generation });
-    }
-
-    fn hand_in_plan(&mut self, id: NodeId, generation: Generation) -> Result<(), SimError> {
-        let (Some(plan), Some(node)) = (self.plans.newest_of(generation), self.nodes.get(&id)) else {
-            return Ok(());
-        };
-        let (mine, version) = (node.config().generation, node.plan_version());
-        if generation.replaces(&mine) && !plan.members.contains(&id) {
-            return self.end(id);
-        }
-        let schedule = Arc::clone(&plan.schedule);
-        if generation.replaces(&mine) {
-            let rounds = self.config.rounds;
-            let first = self.plans.find(generation, 0).map_or(schedule, |plan| Arc::clone(&plan.schedule));
-            let ratio = if node.is_fresh() { None } else { self.donated(id) };
-            let new = NewGeneration { generation, schedule: first, id, rounds, ratio };
-            self.drained.insert(id, false);
-            self.input(id, Input::Enter(Box::new(new)), Entry::Replanned, &generation.plan_hash)?;
-        } else if generation == mine && plan.version > version {
-            let rewiring = Rewiring { version: plan.version, schedule };
-            let version = rewiring.version;
-            self.input(id, Input::Rewire(rewiring), Entry::Replanned, &version.to_le_bytes())?;
-        } else {
-            return Ok(());
-        }
-        self.connect(id)
-    }
-
-    /// The ratio of the member that is furthest, for one that has fallen behind or has just come; its own if it is alone.
-    fn donated(&mut self, to: NodeId) -> Option<Vec<f32>> {
-        let is_donor = |(id, node): &(&NodeId, &mut Node)| **id != to && node.is_fresh();
-        let furthest = self
-            .nodes
-            .iter_mut()
-            .filter(is_donor)
-            .max_by_key(|(id, node)| (node.config().generation.counter, node.step(), std::cmp::Reverse(**id)));
-        let donor = furthest.map(|(id, _)| *id).unwrap_or(to);
-        self.nodes.get_mut(&donor).map(|node| node.ratio().to_vec())
-    }
-
-    fn leave(&mut self, id: NodeId) -> Result<(), SimError> {
-        self.replanned = true;
-        self.leavers.insert(id);
-        self.input(id, Input::Leave, Entry::Faulted, &[])
-    }
-
-    fn dismiss_removed(&mut self) -> Result<(), SimError> {
-        let plan = self.plans.newest();
-        let removed: Vec<NodeId> = self.nodes.keys().filter(|id| !plan.members.contains(id)).copied().collect();
-        removed.into_iter().try_for_each(|id| self.end(id))
-    }
-
-    /// A node that leaves takes nothing along.
-    fn check_leaver(&self, id: NodeId) -> Result<(), SimError> {
-        match self.nodes.get(&id).filter(|node| node.has_left() && !node.mass().is_zero()) {
-            Some(node) => Err(SimError::LeftWithMass { now: self.now, id, mass: node.mass() }),
-            None => Ok(()),
-        }
-    }
-
-    /// A process that is not needed any more ends.
-    fn end(&mut self, id: NodeId) -> Result<(), SimError> {
-        self.gone.insert(id);
-        let killed = self.crashes;
-        self.crash(id)?;
-        self.crashes = killed;
-        Ok(())
     }
 }

@@ -1,0 +1,177 @@
+//! Parcels: what one that comes has to satisfy, and when those of this node go out.
+
+use super::Node;
+use crate::config::Durability;
+use crate::effect::{Event, Fault, Suspension};
+use crate::link::{Acceptance, InLink};
+use crate::mass::{Mass, UNITS_PER_ONE};
+use crate::message::{Message, Parcel, ParcelHeader};
+use crate::payload::Payload;
+use crate::peer::Peer;
+use crate::planted::Planted;
+use crate::schedule::NodeId;
+
+/// A neighbour is suspended at this many refused parcels.
+const MOST_REFUSALS: u32 = 3;
+
+impl Node {
+    pub(super) fn on_parcel(&mut self, from: NodeId, parcel: Parcel) -> Result<(), Fault> {
+        let mut header = parcel.header;
+        self.check_parcel(from, &header, parcel.payload.dimension())?;
+        let (ignores_marks, applies_twice) = (self.has(Planted::IgnoresMarks), self.has(Planted::AppliesTwice));
+        let (ignores_chains, ignores_lives) = (self.has(Planted::IgnoresChains), self.has(Planted::IgnoresLives));
+        let me = self.config.identity.incarnation;
+        if header.receiver_incarnation > me && self.config.durability == Durability::On {
+            self.discard(header.receiver_incarnation);
+            return Ok(());
+        }
+        // A sender that follows another plan of the generation may use a link that this one never had.
+        let is_replanned = self.plan_version > 0;
+        let (largest_norm, has_left) = (self.config.largest_norm, self.has_left());
+        let Some(peer) = self.peers.get_mut(&from) else {
+            return Err(Fault::NotANeighbour);
+        };
+        if peer.left || has_left {
+            // Its life here is over, or ours is: nothing more is applied, and the certificate says what was.
+            peer.ack_owed = true;
+            return Ok(());
+        }
+        let is_for_me = (header.receiver_incarnation == me && peer.mutual) || ignores_lives;
+        // A parcel does not say which process of a life sent it. One that has not greeted this process may be another
+        // than the one it knows, and would seem to have lost what it gave and took.
+        if peer.incarnation() != header.sender_incarnation || !is_for_me {
+            self.note_refusal(Fault::OtherLife);
+            self.send_hello(from);
+            return Ok(());
+        }
+        let link = match &mut peer.incoming {
+            incoming if is_replanned => incoming.get_or_insert_with(InLink::default),
+            Some(link) => link,
+            None => return Err(Fault::NoSuchLink),
+        };
+        if link.check_mark(header.base, header.acked).is_err() && !ignores_marks {
+            return self.on_set_back();
+        }
+        if ignores_chains {
+            header.previous = link.received_chain();
+        }
+        peer.ack_owed = true;
+        let copy = applies_twice.then(|| parcel.payload.clone());
+        let refuses = |payload: &Payload| largest_norm.is_some_and(|bound| payload.norm() > bound);
+        let acceptance = link.accept(&header, parcel.payload, refuses)?;
+        peer.refusals += u32::from(acceptance == Acceptance::Refused);
+        self.on_heard(from);
+        if let Some(payload) = copy.filter(|_| acceptance == Acceptance::Duplicate) {
+            let _ = self.push_sum.absorb(header.mass, &payload);
+        }
+        match acceptance {
+            Acceptance::Queued | Acceptance::Refused => {
+                if acceptance == Acceptance::Refused {
+                    self.on_refusal(from, header.mass);
+                }
+                self.on_progress(from);
+                self.appetite.hear();
+                self.absorb_on_arrival();
+            }
+            Acceptance::Duplicate => self.note_refusal(Fault::Repeated),
+            Acceptance::Gap => self.note_refusal(Fault::OutOfOrder),
+            Acceptance::Fork => self.note_refusal(Fault::Forked),
+        }
+        Ok(())
+    }
+
+    /// A parcel goes back to its sender. One that sends nothing else is not waited for, nor given anything.
+    pub(super) fn on_refusal(&mut self, from: NodeId, mass: Mass) {
+        self.report(Event::ParcelRefused { peer: from, mass });
+        if self.peers.get(&from).is_some_and(|peer| peer.refusals >= MOST_REFUSALS) {
+            self.suspend(from, Suspension::Refused);
+        }
+    }
+
+    /// What any parcel from anyone has to satisfy.
+    pub(super) fn check_parcel(&self, from: NodeId, header: &ParcelHeader, dimension: usize) -> Result<(), Fault> {
+        let schedule = &self.config.schedule;
+        if header.generation != self.config.generation && !self.has(Planted::IgnoresGenerations) {
+            return Err(Fault::OtherGeneration);
+        }
+        if header.step >= self.last_step {
+            return Err(Fault::ImpossibleStep);
+        }
+        // Before the plan was changed under way its links are all there can be.
+        let may_send = self.plan_version > 0 || schedule.has_link(from, self.config.id, header.step);
+        if header.seq <= header.base || !may_send {
+            return Err(Fault::NoSuchLink);
+        }
+        if dimension != self.dimension() {
+            return Err(Fault::WrongDimension);
+        }
+        let whole = schedule.nodes() as u128 * u128::from(UNITS_PER_ONE);
+        let here = u128::from(self.mass().units()) + self.queued_mass();
+        if header.mass.is_zero() || u128::from(header.mass.units()) > whole {
+            return Err(Fault::ImpossibleMass);
+        }
+        let is_new = self.peers.get(&from).and_then(|peer| peer.incoming.as_ref());
+        let is_new = is_new.is_some_and(|link| header.seq > link.received());
+        if is_new && here + u128::from(header.mass.units()) > whole {
+            return Err(Fault::ImpossibleMass);
+        }
+        Ok(())
+    }
+
+    pub(super) fn queued_mass(&self) -> u128 {
+        self.peers.values().filter_map(|peer| peer.incoming.as_ref()).map(|link| link.queued_mass()).sum()
+    }
+
+    /// Sends everything outstanding that has not arrived and is on disk where it has to be.
+    pub(super) fn resend(&mut self, to: NodeId) {
+        let (now, after) = (self.now, self.config.retransmit_after);
+        let Some(peer) = self.peers.get_mut(&to).filter(|peer| peer.link_up && peer.mutual) else {
+            return;
+        };
+        let Some(link) = &mut peer.outgoing else {
+            return;
+        };
+        link.arm(now, after);
+        let due: Vec<(u64, u64)> = link.unreceived().map(|parcel| (parcel.seq, parcel.record)).collect();
+        for (seq, record) in due {
+            if self.may_send(record) {
+                self.send_parcel(to, seq);
+            }
+        }
+    }
+
+    /// Sends what was split off in a record for the first time.
+    pub(super) fn send_parcels_of(&mut self, record: u64) {
+        let due = |peer: &Peer| {
+            let parcel = peer.outgoing.as_ref()?.of_record(record).filter(|_| peer.link_up && peer.mutual)?;
+            Some((peer.id, parcel.seq))
+        };
+        let due: Vec<(NodeId, u64)> = self.peers.values().filter_map(due).collect();
+        for (to, seq) in due {
+            self.send_parcel(to, seq);
+        }
+    }
+
+    pub(super) fn send_parcel(&mut self, to: NodeId, seq: u64) {
+        let (generation, sender_incarnation) = (self.config.generation, self.config.identity.incarnation);
+        let Some(peer) = self.peers.get(&to) else {
+            return;
+        };
+        let Some((link, parcel)) = peer.outgoing.as_ref().and_then(|link| Some((link, link.parcel(seq)?))) else {
+            return;
+        };
+        let header = ParcelHeader {
+            generation,
+            sender_incarnation,
+            receiver_incarnation: peer.incarnation(),
+            base: link.base(),
+            acked: link.acked(),
+            seq,
+            previous: parcel.previous,
+            step: parcel.step,
+            mass: parcel.mass,
+        };
+        let payload = parcel.payload.clone();
+        self.send(to, Message::Parcel(Parcel { header, payload }));
+    }
+}

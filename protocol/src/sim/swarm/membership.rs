@@ -1,0 +1,123 @@
+//! Plans that change, members that come and go.
+
+use std::sync::Arc;
+
+use super::{Happening, Swarm};
+use crate::input::{Input, NewGeneration, Rewiring};
+use crate::message::Generation;
+use crate::node::Node;
+use crate::schedule::NodeId;
+use crate::sim::error::SimError;
+use crate::sim::trace::Entry;
+
+impl Swarm {
+    pub(super) fn replan(&mut self, seed: u64, without: Option<NodeId>) -> Result<(), SimError> {
+        self.replanned = true;
+        // A planner that made a plan nobody can follow is not what is tested here.
+        if self.plans.replan(seed, without).is_err() {
+            return Ok(());
+        }
+        let members = self.plans.newest().members.clone();
+        for id in members {
+            if self.gone.remove(&id) && !self.nodes.contains_key(&id) {
+                self.leavers.remove(&id);
+                // It comes back as a stranger, with nothing.
+                self.disks.entry(id).or_default().wipe();
+                let donated = self.donated(id);
+                self.make(id, donated)?;
+                self.connect(id)?;
+            }
+        }
+        self.tell_someone()
+    }
+
+    pub(super) fn rewire(&mut self, seed: u64) -> Result<(), SimError> {
+        if self.plans.rewire(seed).is_err() {
+            return Ok(());
+        }
+        self.tell_someone()
+    }
+
+    /// The newest plan reaches the first member that is there; the others hear of it from each other.
+    pub(super) fn tell_someone(&mut self) -> Result<(), SimError> {
+        let plan = self.plans.newest();
+        let generation = plan.generation;
+        match plan.members.iter().copied().find(|id| self.nodes.contains_key(id)) {
+            Some(id) => self.hand_in_plan(id, generation),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn fetch_plan(&mut self, id: NodeId, generation: Generation) {
+        let process = self.processes.get(&id).copied().unwrap_or(0);
+        let at = self.now + self.network.draw_between(self.config.network.delay);
+        self.agenda.add(at, Happening::PlanFetched { id, process, generation });
+    }
+
+    pub(super) fn hand_in_plan(&mut self, id: NodeId, generation: Generation) -> Result<(), SimError> {
+        let (Some(plan), Some(node)) = (self.plans.newest_of(generation), self.nodes.get(&id)) else {
+            return Ok(());
+        };
+        let (mine, version) = (node.config().generation, node.plan_version());
+        if generation.replaces(&mine) && !plan.members.contains(&id) {
+            return self.end(id);
+        }
+        let schedule = Arc::clone(&plan.schedule);
+        if generation.replaces(&mine) {
+            let rounds = self.config.rounds;
+            let first = self.plans.find(generation, 0).map_or(schedule, |plan| Arc::clone(&plan.schedule));
+            let ratio = if node.is_fresh() { None } else { self.donated(id) };
+            let new = NewGeneration { generation, schedule: first, id, rounds, ratio };
+            self.drained.insert(id, false);
+            self.input(id, Input::Enter(Box::new(new)), Entry::Replanned, &generation.plan_hash)?;
+        } else if generation == mine && plan.version > version {
+            let rewiring = Rewiring { version: plan.version, schedule };
+            let version = rewiring.version;
+            self.input(id, Input::Rewire(rewiring), Entry::Replanned, &version.to_le_bytes())?;
+        } else {
+            return Ok(());
+        }
+        self.connect(id)
+    }
+
+    /// The ratio of the member that is furthest, for one that has fallen behind or has just come; its own if it is alone.
+    pub(super) fn donated(&mut self, to: NodeId) -> Option<Vec<f32>> {
+        let is_donor = |(id, node): &(&NodeId, &mut Node)| **id != to && node.is_fresh();
+        let furthest = self
+            .nodes
+            .iter_mut()
+            .filter(is_donor)
+            .max_by_key(|(id, node)| (node.config().generation.counter, node.step(), std::cmp::Reverse(**id)));
+        let donor = furthest.map(|(id, _)| *id).unwrap_or(to);
+        self.nodes.get_mut(&donor).map(|node| node.ratio().to_vec())
+    }
+
+    pub(super) fn leave(&mut self, id: NodeId) -> Result<(), SimError> {
+        self.replanned = true;
+        self.leavers.insert(id);
+        self.input(id, Input::Leave, Entry::Faulted, &[])
+    }
+
+    pub(super) fn dismiss_removed(&mut self) -> Result<(), SimError> {
+        let plan = self.plans.newest();
+        let removed: Vec<NodeId> = self.nodes.keys().filter(|id| !plan.members.contains(id)).copied().collect();
+        removed.into_iter().try_for_each(|id| self.end(id))
+    }
+
+    /// A node that leaves takes nothing along.
+    pub(super) fn check_leaver(&self, id: NodeId) -> Result<(), SimError> {
+        match self.nodes.get(&id).filter(|node| node.has_left() && !node.mass().is_zero()) {
+            Some(node) => Err(SimError::LeftWithMass { now: self.now, id, mass: node.mass() }),
+            None => Ok(()),
+        }
+    }
+
+    /// A process that is not needed any more ends.
+    pub(super) fn end(&mut self, id: NodeId) -> Result<(), SimError> {
+        self.gone.insert(id);
+        let killed = self.crashes;
+        self.crash(id)?;
+        self.crashes = killed;
+        Ok(())
+    }
+}

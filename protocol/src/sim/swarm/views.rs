@@ -1,0 +1,113 @@
+//! What can be seen of a swarm from outside.
+
+use std::sync::Arc;
+
+use super::Swarm;
+use crate::audit::{AuditReport, audit};
+use crate::effect::Event;
+use crate::ledger::LedgerSummary;
+use crate::node::Node;
+use crate::schedule::NodeId;
+use crate::time::Time;
+
+impl Swarm {
+    /// All nodes of the plan.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.config.schedule.nodes() as u32).map(NodeId)
+    }
+
+    /// What the living nodes hold, in units.
+    pub fn held(&self) -> u128 {
+        self.nodes.values().map(|node| u128::from(node.mass().units())).sum()
+    }
+
+    /// What all nodes hold by their disks, what parcels under way hold, and what was brought into the generation.
+    pub fn on_disk(&mut self) -> (u128, u128, u128) {
+        let (held, owed) = self.durable_ledger.held_and_owed();
+        (held, owed, self.durable_ledger.check().1)
+    }
+
+    /// Whether the ledger was begun anew, or members came or went.
+    pub fn was_replanned(&self) -> bool {
+        self.replanned
+    }
+
+    /// The sums of the numerators of all living nodes, and of the initial ratios: equal up to rounding where nothing was
+    /// trained, nobody died and nothing is under way.
+    pub fn numerators(&self) -> (Vec<f64>, Vec<f64>) {
+        let dimension = self.config.initial.first().map_or(0, Vec::len);
+        let sum = |vectors: &mut dyn Iterator<Item = &[f32]>| {
+            vectors.fold(vec![0.0; dimension], |mut sum, vector| {
+                sum.iter_mut().zip(vector).for_each(|(sum, x)| *sum += f64::from(*x));
+                sum
+            })
+        };
+        let numerators = sum(&mut self.nodes.values().map(Node::numerator));
+        (numerators, sum(&mut self.config.initial.iter().map(Vec::as_slice)))
+    }
+
+    /// How many processes were killed.
+    pub fn crashes(&self) -> u64 {
+        self.crashes
+    }
+
+    /// Virtual time.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// A living node.
+    pub fn node(&self, id: NodeId) -> Option<&Node> {
+        self.nodes.get(&id)
+    }
+
+    /// A living node's ratio; empty for a dead one.
+    pub fn ratio(&mut self, id: NodeId) -> Arc<[f32]> {
+        self.nodes.get_mut(&id).map(Node::ratio).unwrap_or_default()
+    }
+
+    /// The books of all living nodes.
+    pub fn books(&self) -> Vec<(NodeId, LedgerSummary)> {
+        self.nodes.iter().map(|(id, node)| (*id, node.ledger())).collect()
+    }
+
+    /// The audit of those books.
+    pub fn audit(&self) -> AuditReport {
+        audit(&self.books(), self.config.schedule.nodes())
+    }
+
+    /// Everything the nodes reported.
+    pub fn events(&self) -> &[(Time, NodeId, Event)] {
+        &self.events
+    }
+
+    /// Everything the nodes reported since this was last asked for.
+    pub(in crate::sim) fn take_events(&mut self) -> Vec<(Time, NodeId, Event)> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// How often conservation was checked.
+    pub fn checks(&self) -> u64 {
+        self.conservation.checks() + self.durable_ledger.checks()
+    }
+
+    /// Mass that crashed nodes held when they died, in units; the simulator knows, the survivors must find out.
+    pub fn lost_with_nodes(&self) -> u128 {
+        self.conservation.lost_with_nodes()
+    }
+
+    /// Mass in parcels not applied by the life they are meant for, in units.
+    pub fn outstanding(&self) -> u128 {
+        self.conservation.outstanding()
+    }
+
+    /// A hash of all that happened; equal for equal runs.
+    pub fn digest(&self) -> [u8; 32] {
+        self.trace.digest()
+    }
+
+    /// How many things happened.
+    pub fn trace_length(&self) -> u64 {
+        self.trace.events()
+    }
+}
