@@ -227,6 +227,7 @@ fn parcel_in(codec: Codec, seq: u64) -> Message {
         acked: 0,
         seq,
         previous: Chain::default(),
+        chain: Chain([9; 32]),
         step: 40,
         mass: Mass::ONE,
     };

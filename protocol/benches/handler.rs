@@ -112,17 +112,17 @@ impl Bench {
             acked: 0,
             seq: self.rounds,
             previous: *chain,
+            chain: Chain([self.rounds as u8; 32]),
             step: self.rounds - 1,
             mass,
         };
-        *chain = chain.with(self.rounds, mass, &payload);
+        *chain = header.chain;
         self.receive(from, Message::Parcel(Parcel { header, payload }))
     }
 
     /// The neighbour has applied what the node sent.
     fn acknowledge(&mut self, sent: &Parcel) {
-        let ParcelHeader { seq, mass, previous, .. } = sent.header;
-        let applied_chain = previous.with(seq, mass, &sent.payload);
+        let ParcelHeader { seq, chain: applied_chain, .. } = sent.header;
         let link = LinkState { received: seq, applied: seq, applied_chain, next_seq: seq, ..LinkState::default() };
         let config = self.node.config();
         let (generation, seen) = (config.generation, config.identity);

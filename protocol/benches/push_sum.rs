@@ -60,6 +60,7 @@ fn wire(criterion: &mut Criterion) {
         acked: 0,
         seq: 1,
         previous: Chain::default(),
+        chain: Chain([9; 32]),
         step: 0,
         mass: half(),
     };

@@ -195,6 +195,8 @@ pub struct ParcelHeader {
     pub seq: u64,
     /// The chain of all parcels before it.
     pub previous: Chain,
+    /// The chain with it.
+    pub chain: Chain,
     /// The step it was split in.
     pub step: u64,
     /// Its weight w_m; its numerator is w_m times the payload.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use thiserror::Error;
 
@@ -17,7 +17,7 @@ pub const MAX_MAGNITUDE: f32 = 1e30;
 #[cfg(target_endian = "big")]
 compile_error!("payloads travel as little-endian f32 and are sent without conversion: big-endian hosts need one");
 
-/// A finite vector as a [`Codec`] wrote it, with its BLAKE3 hash. Cloning shares the bytes.
+/// A finite vector as a [`Codec`] wrote it. Cloning shares the bytes, and their hash once it was asked for.
 ///
 /// Every copy in an outbox, every retransmission and every out-link of a step refers to the same allocation. The bytes
 /// are decoded where they are used, so a node keeps 16-bit parcels in 16 bits.
@@ -30,16 +30,22 @@ compile_error!("payloads travel as little-endian f32 and are sent without conver
 /// let short = Payload::encoded(Codec::F16, &[1.0, 2.0 / 3.0], 0).unwrap();
 /// assert_eq!((short.bytes().len(), short.values()[0]), (4, 1.0));
 /// ```
-#[derive(Clone, PartialEq)]
+#[derive(Clone)]
 pub struct Payload {
     codec: Codec,
     dimension: usize,
     bytes: Arc<[u8]>,
-    hash: [u8; 32],
+    hash: Arc<OnceLock<[u8; 32]>>,
+}
+
+impl PartialEq for Payload {
+    fn eq(&self, other: &Self) -> bool {
+        (self.codec, self.dimension) == (other.codec, other.dimension) && self.bytes == other.bytes
+    }
 }
 
 impl Payload {
-    /// `values` in [`Codec::F32`], checked and hashed.
+    /// `values` in [`Codec::F32`], checked.
     ///
     /// # Errors
     /// [`PayloadError`] when there are too many coordinates, or one is not finite or beyond [`MAX_MAGNITUDE`].
@@ -61,12 +67,11 @@ impl Payload {
         }
         let codec = codec.suited_to(codec::largest_of(values), 0.0, 1.0);
         let mut bytes = vec![0; codec.encoded_len(values.len())];
-        codec::emit(codec, &mut values.to_vec(), &mut bytes, (1.0, 1.0), &mut Dither::seeded(seed), |_, _| ());
-        let hash = PayloadHasher::default().seal(&bytes, codec);
-        Ok(Self::from_verified(codec, values.len(), bytes.into(), hash))
+        codec::emit(codec, &mut values.to_vec(), &mut bytes, (1.0, 1.0), &mut Dither::seeded(seed), |_| ());
+        Ok(Self::of(codec, values.len(), bytes.into()))
     }
 
-    /// A payload from its bytes, checked and hashed: what a file or a peer calls an encoding of `dimension`
+    /// A payload from its bytes, checked: what a file or a peer calls an encoding of `dimension`
     /// coordinates.
     ///
     /// # Errors
@@ -83,13 +88,17 @@ impl Payload {
         if let Some(index) = codec::first_flaw(codec, &bytes) {
             return Err(PayloadError::Unreadable { codec, index });
         }
-        let hash = PayloadHasher::default().seal(&bytes, codec);
-        Ok(Self { codec, dimension, bytes, hash })
+        Ok(Self::of(codec, dimension, bytes))
+    }
+
+    /// A payload whose bytes are known to be sound.
+    pub(crate) fn of(codec: Codec, dimension: usize, bytes: Arc<[u8]>) -> Self {
+        Self { codec, dimension, bytes, hash: Arc::default() }
     }
 
     /// A payload whose bytes were checked and hashed on the way in.
     pub(crate) fn from_verified(codec: Codec, dimension: usize, bytes: Arc<[u8]>, hash: [u8; 32]) -> Self {
-        Self { codec, dimension, bytes, hash }
+        Self { codec, dimension, bytes, hash: Arc::new(hash.into()) }
     }
 
     /// How the coordinates are encoded.
@@ -136,9 +145,9 @@ impl Payload {
     }
 
     /// BLAKE3 of the bytes followed by the [number](Codec::id) of the codec: the same bytes mean something else in
-    /// another one.
+    /// another one. Computed when it is first asked for.
     pub fn hash(&self) -> &[u8; 32] {
-        &self.hash
+        self.hash.get_or_init(|| PayloadHasher::default().seal(&self.bytes, self.codec))
     }
 }
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use crate::codec::{self, Absorbed, BufferPool, Codec, Dither};
 use crate::link::WINDOW;
 use crate::mass::{Mass, UNITS_PER_ONE};
-use crate::payload::{MAX_MAGNITUDE, Payload, PayloadHasher};
+use crate::payload::{MAX_MAGNITUDE, Payload};
 
 /// Below this weight (2^-20) the rounding left over in x by earlier splits could outweigh the mass itself, so the
 /// ratio is not formed: the node keeps reporting its last one, neither trains nor sends, and waits for mass.
@@ -120,7 +120,7 @@ impl PushSum {
     /// Takes `outgoing` out of the pair and returns the ratio it is worth, in `codec` or a finer one; `None`, with
     /// nothing changed, when there is too little mass or the ratio is not finite.
     ///
-    /// One pass: the ratio is formed, encoded, hashed and debited while it is in the cache, and what is left of the
+    /// One pass: the ratio is formed, encoded and debited while it is in the cache, and what is left of the
     /// numerator is copied there too if a [`snapshot`](Self::snapshot) of it will be asked for.
     pub(crate) fn split(
         &mut self,
@@ -144,9 +144,7 @@ impl PushSum {
         let bytes = Arc::get_mut(&mut buffer)?;
         let mut snapshot = is_recorded.then(|| self.snapshots.take(self.numerator.len()));
         let mut uncopied = snapshot.as_mut().and_then(Arc::get_mut).unwrap_or_default();
-        let mut hasher = PayloadHasher::default();
-        let seen = |left: &[f32], bytes: &[u8]| {
-            hasher.advance(bytes);
+        let seen = |left: &[f32]| {
             if let Some(copy) = uncopied.split_off_mut(..left.len()) {
                 copy.copy_from_slice(left);
             }
@@ -157,8 +155,7 @@ impl PushSum {
         self.last_ratio_is_current &= codec == Codec::F32;
         self.snapshot = snapshot;
         self.payloads.put(Arc::clone(&buffer));
-        let hash = hasher.seal(&buffer, codec);
-        Some(Payload::from_verified(codec, self.dimension(), buffer, hash))
+        Some(Payload::of(codec, self.dimension(), buffer))
     }
 
     /// Takes all mass out, however little; what a pair with too little mass to form a ratio holds is worth the last one.
@@ -258,7 +255,7 @@ pub mod bench {
 
     /// The pass of a split, without hashing: writes `numerator` to `bytes` and takes `weight` times that out of it.
     pub fn emit(codec: Codec, numerator: &mut [f32], bytes: &mut [u8], weight: f32) -> f32 {
-        codec::emit(codec, numerator, bytes, (weight, 1.0), &mut Dither::seeded(0), |_, _| ())
+        codec::emit(codec, numerator, bytes, (weight, 1.0), &mut Dither::seeded(0), |_| ())
     }
 
     /// The pass of an absorption: adds `weight` times what `bytes` say to `numerator`.

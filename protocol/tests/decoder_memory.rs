@@ -82,6 +82,7 @@ fn parcel_header(payload_bytes: u64) -> Vec<u8> {
         acked: 0,
         seq: 1,
         previous: Chain::default(),
+        chain: Chain([9; 32]),
         step: 1,
         mass: Mass::ONE,
     };

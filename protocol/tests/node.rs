@@ -119,6 +119,7 @@ fn parcel_from_peer(seq: u64, step: u64, value: f32) -> Parcel {
             acked: 0,
             seq,
             previous: Chain::default(),
+            chain: Chain([9; 32]),
             step,
             mass: Mass::from_units(UNITS_PER_ONE / 2),
         },

@@ -131,6 +131,7 @@ fn parcel_from_peer(seq: u64, dimension: usize) -> Parcel {
         acked: 0,
         seq,
         previous: Chain::default(),
+        chain: Chain([9; 32]),
         step: 0,
         mass: Mass::from_units(UNITS_PER_ONE / 4),
     };

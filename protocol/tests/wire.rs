@@ -71,6 +71,7 @@ fn parcels(dimension: usize) -> impl Strategy<Value = Message> {
             acked: n[6],
             seq: n[3],
             previous: Chain([n[7] as u8; 32]),
+            chain: Chain([n[0] as u8; 32]),
             step: n[4],
             mass: Mass::from_units(n[5]),
         };
@@ -159,6 +160,7 @@ fn sample_parcel(dimension: usize) -> Message {
     let header = ParcelHeader {
         acked: 0,
         previous: Chain::default(),
+        chain: Chain([9; 32]),
         generation,
         sender_incarnation: 1,
         receiver_incarnation: 1,

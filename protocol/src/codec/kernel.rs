@@ -47,15 +47,14 @@ pub(crate) fn absorb(codec: Codec, numerator: &mut [f32], bytes: &[u8], weight: 
 }
 
 /// Writes `numerator * inverse` to `bytes` and takes `weight` times what they say out of the numerator. Returns the
-/// largest magnitude left in it. `seen` is handed, stretch by stretch and while they are in the cache, what is left of the
-/// stretch and all the bytes written so far.
+/// largest magnitude left in it. `seen` is handed what is left, stretch by stretch and while it is in the cache.
 pub(crate) fn emit(
     codec: Codec,
     numerator: &mut [f32],
     bytes: &mut [u8],
     (weight, inverse): (f32, f32),
     dither: &mut Dither,
-    seen: impl FnMut(&[f32], &[u8]),
+    seen: impl FnMut(&[f32]),
 ) -> f32 {
     with_format!(codec, emit_as(numerator, bytes, (weight, inverse), dither, seen))
 }
@@ -231,12 +230,12 @@ fn emit_as<F: Format>(
     bytes: &mut [u8],
     (weight, inverse): (f32, f32),
     dither: &mut Dither,
-    seen: impl FnMut(&[f32], &[u8]),
+    seen: impl FnMut(&[f32]),
 ) -> f32 {
     Arch::new().dispatch(Emit::<F, _> { numerator, bytes, weight, inverse, dither, seen, format: PhantomData })
 }
 
-impl<F: Format, Seen: FnMut(&[f32], &[u8])> WithSimd for Emit<'_, F, Seen> {
+impl<F: Format, Seen: FnMut(&[f32])> WithSimd for Emit<'_, F, Seen> {
     type Output = f32;
 
     #[inline(always)]
@@ -258,7 +257,7 @@ impl<F: Format, Seen: FnMut(&[f32], &[u8])> WithSimd for Emit<'_, F, Seen> {
                 bytes.copy_from_slice(&whole[..bytes.len()]);
             }
             written = end;
-            (self.seen)(x, &self.bytes[..written]);
+            (self.seen)(x);
         }
         magnitude(&largest)
     }

@@ -1,17 +1,19 @@
-//! A hash over all parcels of a link so far: two ends that agree on a number and on its chain agree on every parcel.
+//! A name for all parcels of a link so far: two ends that agree on a number and on its chain agree on every parcel.
 //!
-//! A sender that lost its latest state and numbers other parcels with the same numbers is found out by it.
+//! A sender that lost its latest state and numbers other parcels with the same numbers is found out by it. It need not
+//! look at what is in the parcels: within one process no number of a link is used twice, and processes differ in their
+//! nonce.
 
 use crate::mass::Mass;
-use crate::payload::Payload;
 use crate::record::Chain;
 
 impl Chain {
-    /// The chain with one more parcel.
+    /// The chain with one more parcel, which the process with this nonce splits off.
     #[must_use]
-    pub fn with(self, seq: u64, mass: Mass, payload: &Payload) -> Self {
+    pub(crate) fn with(self, seq: u64, step: u64, mass: Mass, boot_nonce: u64) -> Self {
         let mut hasher = blake3::Hasher::new();
-        hasher.update(&self.0).update(&seq.to_le_bytes()).update(&mass.units().to_le_bytes()).update(payload.hash());
+        hasher.update(&self.0);
+        [seq, step, mass.units(), boot_nonce].map(|number| hasher.update(&number.to_le_bytes()).count());
         Self(*hasher.finalize().as_bytes())
     }
 }

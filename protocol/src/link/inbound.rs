@@ -172,7 +172,7 @@ impl InLink {
             return Err(Fault::WindowExceeded);
         }
         let cursor = self.cursor_from(header.base);
-        let chain = header.previous.with(header.seq, header.mass, &payload);
+        let chain = header.chain;
         cursor.received = header.seq;
         cursor.received_chain = chain;
         cursor.last_step = Some(header.step);

@@ -22,7 +22,7 @@ pub(crate) struct Outstanding {
     pub(crate) mass: Mass,
     pub(crate) payload: Payload,
     pub(crate) previous: Chain,
-    chain: Chain,
+    pub(crate) chain: Chain,
     /// The record that holds it; it must not leave before that is on disk.
     pub(crate) record: u64,
 }
@@ -132,12 +132,12 @@ impl OutLink {
     }
 
     /// Numbers a parcel and books it as sent.
-    pub(crate) fn push(&mut self, step: u64, mass: Mass, payload: Payload, record: u64) {
+    pub(crate) fn push(&mut self, step: u64, mass: Mass, payload: Payload, record: u64, boot_nonce: u64) {
         let seq = self.next_seq;
         self.next_seq += 1;
         self.sent_total += u128::from(mass.units());
         let previous = self.chain;
-        self.chain = previous.with(seq, mass, &payload);
+        self.chain = previous.with(seq, step, mass, boot_nonce);
         self.outbox.push_back(Outstanding { seq, step, mass, payload, previous, chain: self.chain, record });
     }
 
@@ -230,7 +230,7 @@ impl OutLink {
         (self.acked_chain, self.chain) = (Chain::default(), Chain::default());
         for parcel in &mut self.outbox {
             parcel.previous = self.chain;
-            self.chain = self.chain.with(parcel.seq, parcel.mass, &parcel.payload);
+            self.chain = self.chain.with(parcel.seq, parcel.step, parcel.mass, 0);
             parcel.chain = self.chain;
         }
     }

@@ -6,6 +6,10 @@ use crate::message::{Generation, LinkEnd, LinkState, ParcelHeader};
 use crate::payload::Payload;
 use crate::schedule::NodeId;
 
+/// Nonces of two processes of one life.
+const FIRST: u64 = 11;
+const SECOND: u64 = 12;
+
 fn payload(value: f32) -> Payload {
     Payload::new(&[value]).unwrap()
 }
@@ -21,6 +25,7 @@ fn header(link: &OutLink, seq: u64) -> (ParcelHeader, Payload) {
         acked: link.acked(),
         seq,
         previous: parcel.previous,
+        chain: parcel.chain,
         step: parcel.step,
         mass: parcel.mass,
     };
@@ -55,13 +60,13 @@ fn deliver_unless(
 /// of that.
 fn forked() -> (OutLink, InLink) {
     let (mut sender, mut receiver) = (OutLink::new(), InLink::default());
-    sender.push(0, Mass::from_units(8), payload(1.0), 1);
+    sender.push(0, Mass::from_units(8), payload(1.0), 1, FIRST);
     assert_eq!(deliver(&mut receiver, &sender, 1), Acceptance::Queued);
     let copy = sender.clone();
-    sender.push(1, Mass::from_units(4), payload(2.0), 2);
+    sender.push(1, Mass::from_units(4), payload(2.0), 2, FIRST);
     assert_eq!(deliver(&mut receiver, &sender, 2), Acceptance::Queued);
     let mut sender = copy;
-    sender.push(1, Mass::from_units(4), payload(3.0), 2);
+    sender.push(1, Mass::from_units(4), payload(3.0), 2, SECOND);
     assert_eq!(deliver(&mut receiver, &sender, 2), Acceptance::Duplicate);
     (sender, receiver)
 }
@@ -80,7 +85,7 @@ fn a_sender_that_used_a_number_twice_is_told_so_by_the_chain_of_the_next_acknowl
 #[test]
 fn a_receiver_takes_nothing_that_follows_a_parcel_it_does_not_have() {
     let (mut sender, mut receiver) = forked();
-    sender.push(2, Mass::from_units(2), payload(4.0), 3);
+    sender.push(2, Mass::from_units(2), payload(4.0), 3, SECOND);
     assert_eq!(deliver(&mut receiver, &sender, 3), Acceptance::Fork);
     assert_eq!(receiver.received(), 2);
     // Where numbers are all that is compared it would be taken.
@@ -93,7 +98,7 @@ fn a_receiver_takes_nothing_that_follows_a_parcel_it_does_not_have() {
 fn refused() -> (OutLink, InLink) {
     let (mut sender, mut receiver) = (OutLink::new(), InLink::default());
     for seq in 1..=5 {
-        sender.push(seq, Mass::from_units(1 << (seq - 1)), payload(seq as f32), seq);
+        sender.push(seq, Mass::from_units(1 << (seq - 1)), payload(seq as f32), seq, FIRST);
         let refuses = seq % 2 == 0;
         let expected = if refuses { Acceptance::Refused } else { Acceptance::Queued };
         assert_eq!(deliver_unless(&mut receiver, &sender, seq, |_| refuses), expected);
@@ -151,7 +156,7 @@ fn what_a_receiver_did_not_apply_before_it_left_comes_back() {
 #[test]
 fn everything_comes_back_from_a_receiver_that_never_took_anything() {
     let mut sender = OutLink::new();
-    sender.push(0, Mass::from_units(7), payload(1.0), 1);
+    sender.push(0, Mass::from_units(7), payload(1.0), 1, FIRST);
     assert_eq!(sender.on_left(None).unwrap().mass(), Mass::from_units(7));
 }
 

@@ -168,6 +168,7 @@ impl Node {
             acked: link.acked(),
             seq,
             previous: parcel.previous,
+            chain: parcel.chain,
             step: parcel.step,
             mass: parcel.mass,
         };

@@ -196,8 +196,9 @@ impl Node {
 
     pub(super) fn promise(&mut self, to: NodeId, mass: Mass, payload: &Payload, record: u64) {
         let (step, now, after) = (self.step, self.now, self.config.retransmit_after);
+        let boot_nonce = self.config.identity.boot_nonce;
         if let Some(link) = self.peers.get_mut(&to).and_then(|peer| peer.outgoing.as_mut()) {
-            link.push(step, mass, payload.clone(), record);
+            link.push(step, mass, payload.clone(), record, boot_nonce);
             link.arm(now, after);
         }
     }

@@ -65,6 +65,7 @@ fn tampered_parcel(mut parcel: Parcel, rng: &mut ChaCha8Rng) -> Parcel {
         3 => header.base = anything(header.base, rng),
         4 => header.acked = anything(header.acked, rng),
         5 => header.seq = anything(header.seq, rng),
+        6 if rng.random() => header.chain.0 = rng.random(),
         6 => header.step = anything(header.step, rng),
         7 => header.mass = Mass::from_units(anything(header.mass.units(), rng).min(16 * UNITS_PER_ONE)),
         _ => {
