@@ -132,6 +132,21 @@ impl<'a> Driver<'a> {
     /// The neighbours refused this peer for good, training failed, the swarm holds no weight, or the user insisted on
     /// stopping at once.
     pub(crate) async fn run(mut self, sources: &mut Sources) -> Outcome<Finished> {
+        if let Err(failure) = self.take_part(sources).await {
+            if failure.is(Kind::Refused) {
+                self.take_leave(sources).await;
+            }
+            return Err(failure);
+        }
+        self.linger(sources).await?;
+        let evaluation = self.evaluate_final(sources).await?;
+        let ending = self.close_books(sources)?;
+        let sent_bytes = self.parts.links.sent_bytes();
+        Ok(Finished { node: self.node, evaluation, rounds: self.rounds, sent_bytes, ending })
+    }
+
+    /// Goes along with the swarm until the node has drained.
+    async fn take_part(&mut self, sources: &mut Sources) -> Outcome {
         self.feed(Input::Start)?;
         let mut notice = tokio::time::interval(WAITING_NOTICE);
         notice.tick().await;
@@ -146,11 +161,25 @@ impl<'a> Driver<'a> {
                 _ = notice.tick() => self.notice_waiting(),
             }
         }
-        self.linger(sources).await?;
-        let evaluation = self.evaluate_final(sources).await?;
-        let ending = self.close_books(sources)?;
-        let sent_bytes = self.parts.links.sent_bytes();
-        Ok(Finished { node: self.node, evaluation, rounds: self.rounds, sent_bytes, ending })
+        Ok(())
+    }
+
+    /// Lets the neighbours that this peer does not fit hear its greeting before it goes: they would wait for it in vain,
+    /// and never learn why.
+    async fn take_leave(&mut self, sources: &mut Sources) {
+        let until = Instant::now() + LINGER;
+        while self.parts.links.any_open() {
+            tokio::select! {
+                Some(event) = sources.edges.recv() => {
+                    // The failure that it leaves with is known already.
+                    let _ = self.on_edge(event);
+                }
+                _ = sources.stop.next() => break,
+                () = tokio::time::sleep_until(until.into()) => break,
+            }
+        }
+        // A neighbour that reads nothing must not hold this peer up.
+        let _ = tokio::time::timeout(LINGER, finish_all(self.parts.links.take_all())).await;
     }
 
     /// Closes this peer's own streams and answers the others until they have closed theirs.

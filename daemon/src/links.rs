@@ -136,6 +136,11 @@ impl Links {
         self.links.values().any(|link| link.streams.contains_key(&Direction::In))
     }
 
+    /// Whether any stream is open.
+    pub(crate) fn any_open(&self) -> bool {
+        self.links.values().any(|link| !link.streams.is_empty())
+    }
+
     /// Bytes written to all streams so far.
     pub(crate) fn sent_bytes(&self) -> u64 {
         let open = self.links.values().flat_map(|link| link.streams.values());

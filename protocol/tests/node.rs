@@ -1,6 +1,7 @@
 //! One or two nodes, driven by hand: what each input leads to, rule by rule.
 #![allow(clippy::unwrap_used)]
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,7 +63,7 @@ impl Pair {
     /// Gives one node an input, then lets both talk until nobody has anything to say. Returns all effects of each.
     fn settle(&mut self, now: Time, to: usize, input: Input) -> [Vec<Effect>; 2] {
         let mut all = [Vec::new(), Vec::new()];
-        let mut inbox = std::collections::VecDeque::from([(to, input)]);
+        let mut inbox = VecDeque::from([(to, input)]);
         while let Some((to, input)) = inbox.pop_front() {
             let effects = self.nodes[to].handle(now, input);
             for message in messages(&effects) {
@@ -138,6 +139,30 @@ fn two_nodes_meet_exchange_halves_and_finish() {
         assert_eq!(effects.iter().filter(|effect| **effect == Effect::Drained).count(), 1);
         assert_eq!(parcels(&effects).len(), 10);
     }
+}
+
+#[test]
+fn word_that_the_neighbour_has_sent_its_last_parcel_does_not_end_the_rounds_early() {
+    // Acknowledgements come back on a stream of their own and may arrive before the parcels sent earlier.
+    let mut pair = Pair::new([config(ME, 0), config(PEER, 0)]);
+    let mut inbox = VecDeque::from([
+        (0, Input::Start),
+        (1, Input::Start),
+        (0, Input::LinkUp { peer: PEER }),
+        (1, Input::LinkUp { peer: ME }),
+    ]);
+    let mut finished = [0, 0];
+    let is_parcel = |input: &Input| matches!(input, Input::Received { message: Message::Parcel(_), .. });
+    while !inbox.is_empty() {
+        let next = inbox.iter().position(|(_, input)| !is_parcel(input)).unwrap_or(0);
+        let (to, input) = inbox.remove(next).unwrap();
+        let effects = pair.nodes[to].handle(AT, input);
+        finished[to] += reports(&effects).iter().filter(|event| matches!(event, Event::RoundFinished(_))).count();
+        let from = NodeId(to as u32);
+        inbox.extend(messages(&effects).into_iter().map(|message| (1 - to, Input::Received { from, message })));
+    }
+    assert_eq!(finished, [10, 10]);
+    assert_eq!(pair.nodes[0].mass(), pair.nodes[1].mass());
 }
 
 #[test]

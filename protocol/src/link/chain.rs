@@ -13,7 +13,9 @@ impl Chain {
     pub(crate) fn with(self, seq: u64, step: u64, mass: Mass, boot_nonce: u64) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.0);
-        [seq, step, mass.units(), boot_nonce].map(|number| hasher.update(&number.to_le_bytes()).count());
+        for number in [seq, step, mass.units(), boot_nonce] {
+            hasher.update(&number.to_le_bytes());
+        }
         Self(*hasher.finalize().as_bytes())
     }
 }

@@ -117,7 +117,7 @@ impl Node {
     ///
     /// Without faults nobody ever jumps: a receiver of ours cannot be further ahead than the staleness allows, nor in
     /// a synchronous swarm a sender further than its window, unless they have gone on without us. An asynchronous node
-    /// jumps only to the end, once everyone else has got there.
+    /// jumps only to the end, once everyone else has got there; so does any node that they cannot be waiting for.
     pub(super) fn overdue_step(&self) -> Option<u64> {
         let (allowed, is_bound_to_us): (u64, fn(&Peer) -> bool) = match self.config.policy {
             WaitPolicy::Sync => (WINDOW as u64, |_| true),
@@ -130,10 +130,20 @@ impl Node {
         (left_behind || self.everyone_is_done()).then(|| self.catch_up_step()).filter(|step| *step > self.step)
     }
 
-    /// Whether some neighbour has reached the end and no other can still be heard on the way there.
+    /// Whether some neighbour has reached the end, without this node, and no other can still be heard on the way there.
+    ///
+    /// A neighbour has passed a step once its parcels of the step are sent, which is before it waits for others.
     pub(super) fn everyone_is_done(&self) -> bool {
+        let schedule = &self.config.schedule;
+        let lead = match self.config.policy {
+            WaitPolicy::Async => 0,
+            WaitPolicy::Sync => schedule.period(),
+            WaitPolicy::Bounded { staleness } => {
+                staleness.saturating_mul(schedule.round_length()).saturating_add(schedule.period())
+            }
+        };
         let is_done = |peer: &&Peer| peer.passed >= self.last_step;
-        self.step < self.last_step
+        self.step.saturating_add(lead) < self.last_step
             && self.peers.values().any(|peer| is_done(&peer))
             && !self.peers.values().any(|peer| peer.is_active() && !is_done(&peer))
     }
