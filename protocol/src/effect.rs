@@ -228,8 +228,8 @@ pub struct RoundReport {
     pub mass: Mass,
     /// The weight it would have in a settled swarm.
     pub stationary_weight: f64,
-    /// Mean of weight / stationary weight at the first splits of the last rounds, exponentially weighted: about 1 in a sound
-    /// swarm, less where much is under way. See [`Event::MassLow`].
+    /// Mean of weight / stationary weight at the first splits of the last rounds, exponentially weighted, where parcels
+    /// that nobody has acknowledged still count as their sender's: about 1 in a sound swarm. See [`Event::MassLow`].
     pub mass_share: f64,
     /// Relative root mean square distance between what was absorbed and the node's own ratio just before, over all
     /// parcels of the round; `None` when none could be compared.

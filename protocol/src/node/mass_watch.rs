@@ -1,8 +1,8 @@
 //! A node that is short of mass for long says so: somewhere a member keeps all it gets, or mass has died.
 //!
-//! w / w* is 1 on average in a settled swarm, and less while parcels are under way. A member that takes mass and gives
-//! none drains all others, whose own books stay perfectly in order; the guarded step bounds the harm, and this tells of
-//! it.
+//! w / w* is about 1 on average in a settled swarm, where w counts what is under way as its sender's. A member that takes
+//! mass and gives none drains all others, whose own books stay perfectly in order; the guarded step bounds the harm, and
+//! this tells of it.
 
 use crate::effect::Event;
 

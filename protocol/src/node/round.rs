@@ -20,8 +20,8 @@ pub(super) struct RoundTally {
     absorbed: u32,
     apart: f64,
     own: f64,
-    /// The weight w at the first split, and w* there. Later it depends on the policy whether what was given away has been
-    /// made up for yet.
+    /// The weight w at the first split with what is under way, and w* there. Later it depends on the policy whether what
+    /// was given away has been made up for yet.
     held: Option<(f64, f64)>,
 }
 
@@ -132,11 +132,18 @@ impl Node {
         }
         self.end_wait(wait, full);
         let usual = self.config.schedule.stationary_weight(self.config.id, self.step);
-        self.tally.held.get_or_insert((self.push_sum.mass().to_f64(), usual));
+        let held = self.push_sum.mass().to_f64() + self.under_way().to_f64();
+        self.tally.held.get_or_insert((held, usual));
         self.split();
         self.commit_if_due();
         self.phase = Phase::AwaitingParcels(self.new_wait());
         true
+    }
+
+    /// Mass that was sent and that nobody has acknowledged.
+    fn under_way(&self) -> Mass {
+        let links = self.peers.values().filter_map(|peer| peer.outgoing.as_ref());
+        Mass::from_units(links.map(|link| link.undelivered().units()).sum())
     }
 
     /// Cuts the mass along this step's links and sends it. A share whose link cannot take it stays home.
