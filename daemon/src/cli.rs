@@ -12,8 +12,8 @@ use mingle_protocol::Durability;
 
 pub(crate) use fault_test::{FaultTestArgs, Profiles, ReplayArgs};
 pub(crate) use plan::{
-    DesignArgs, LayoutName, PlanBindArgs, PlanCommand, PlanCompareArgs, PlanDiffArgs, PlanDrawArgs, PlanFileArgs,
-    PlanMakeArgs,
+    DesignArgs, LayoutName, PlanApplyArgs, PlanBindArgs, PlanCommand, PlanCompareArgs, PlanDiffArgs, PlanDrawArgs,
+    PlanFileArgs, PlanMakeArgs,
 };
 pub(crate) use topology::{TopologyCommand, TopologyConvertArgs, TopologyGenerateArgs, TopologyShowArgs};
 
@@ -42,8 +42,12 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a whole swarm on this machine, on data that the program carries
     Demo(DemoArgs),
-    /// Create this peer's identity
-    Init(HomeArgs),
+    /// Create this peer's identity, and with --swarm a swarm of which it is the operator
+    Init(InitArgs),
+    /// Print a ticket with which others can join the swarm that this peer operates
+    Invite(InviteArgs),
+    /// Use a ticket, then run this peer until training is done
+    Join(Box<JoinArgs>),
     /// Print this peer's PeerId
     Id(HomeArgs),
     /// Run this peer in the foreground until training is done
@@ -69,6 +73,41 @@ pub(crate) struct HomeArgs {
     /// The folder of this peer's key, plan, model and records [default: the user's state folder]
     #[arg(long, env = "MINGLE_HOME", value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
+}
+
+/// Arguments of `init`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct InitArgs {
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+    /// Found a swarm of this name; this peer's key signs its plans and invitations
+    #[arg(long, value_name = "NAME")]
+    pub(crate) swarm: Option<String>,
+}
+
+/// Arguments of `invite`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct InviteArgs {
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+    /// How many peers it lets in
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) uses: u32,
+    /// How long it can be used: a number and s, m, h or d
+    #[arg(long, default_value = "24h", value_name = "TIME")]
+    pub(crate) expires: String,
+    /// Where a member can be reached; may be given more than once [default: where this peer listens]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) address: Vec<Multiaddr>,
+}
+
+/// Arguments of `join`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct JoinArgs {
+    /// The word that `mingle invite` printed
+    pub(crate) ticket: String,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
 }
 
 /// Arguments of `run`.

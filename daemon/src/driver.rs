@@ -2,10 +2,14 @@
 
 mod ending;
 mod neighbours;
+mod replanning;
 mod reports;
 mod words;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+pub(crate) use replanning::borrow_model;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use libp2p::PeerId;
@@ -18,12 +22,15 @@ use crate::edge::EdgeEvent;
 use crate::events::{Event, EventLog};
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
-use crate::links::{LinkChange, Links};
+use crate::links::LinkChange;
+use crate::membership::{Hall, Swarm, Wanted};
 use crate::objections::Objections;
+use crate::place::Place;
 use crate::records::{Ending, RecordWriter, Written};
 use crate::signals::StopRequests;
 use crate::trainer::{Answer, TrainingThread};
-use crate::transport::NetworkEvent;
+use crate::transport::{Network, NetworkEvent};
+use crate::wiring::Wiring;
 use ending::FINAL;
 
 /// While neighbours are missing, the user hears so this often.
@@ -38,6 +45,8 @@ pub(crate) struct Sources {
     pub(crate) answers: mpsc::Receiver<Answer>,
     /// `None` without records.
     pub(crate) written: Option<mpsc::Receiver<Written>>,
+    /// What others ask that only the loop can answer.
+    pub(crate) wanted: mpsc::Receiver<Wanted>,
     pub(crate) stop: StopRequests,
 }
 
@@ -45,6 +54,8 @@ pub(crate) struct Sources {
 pub(crate) struct Finished {
     /// The node, for its model and its books.
     pub(crate) node: Node,
+    /// Its place in the last plan that it followed.
+    pub(crate) place: Place,
     /// The test evaluation of the final model.
     pub(crate) evaluation: Evaluation,
     /// Rounds completed.
@@ -59,18 +70,22 @@ pub(crate) struct Finished {
 pub(crate) struct DriverParts<'a> {
     /// The node's configuration; its incarnation may grow when neighbours remember an earlier life of this peer.
     pub(crate) config: NodeConfig,
-    /// The plan's hash, under which the home counts incarnations.
-    pub(crate) plan_hash: String,
     pub(crate) home: &'a Home,
-    pub(crate) links: Links,
+    pub(crate) wiring: Wiring,
+    /// What others may ask of this process.
+    pub(crate) hall: Arc<Hall>,
+    /// The swarm, where it has an operator: then its plan can change.
+    pub(crate) swarm: Option<Swarm>,
+    pub(crate) network: &'a Network,
+    /// This peer.
+    pub(crate) local: PeerId,
+    /// Rounds of the whole training; the plan may begin later than with the first.
+    pub(crate) rounds: u64,
     pub(crate) training: TrainingThread,
     /// `None` without records.
     pub(crate) records: Option<RecordWriter>,
     pub(crate) log: &'a mut EventLog,
     pub(crate) evaluate_every: u64,
-    pub(crate) peers: BTreeMap<NodeId, PeerId>,
-    /// Whom this peer sends to.
-    pub(crate) receivers: Vec<NodeId>,
     pub(crate) started: Instant,
 }
 
@@ -93,6 +108,10 @@ pub(crate) struct Driver<'a> {
     gave_up: bool,
     /// The number of the last record that the node asked for.
     last_record: u64,
+    /// Rounds that were over when the present plan began.
+    first_round: u64,
+    /// Bytes sent while earlier plans were followed.
+    past_bytes: u64,
 }
 
 impl<'a> Driver<'a> {
@@ -104,9 +123,10 @@ impl<'a> Driver<'a> {
             Some(Recovered { record, payloads, .. }) => Node::resume(parts.config.clone(), record, &payloads)
                 .or_fail(Kind::Refused, "this peer cannot go on from its records")?,
         };
+        let first_round = parts.wiring.place.plan.first_round();
         Ok(Self {
             parts,
-            rounds: node.round(),
+            rounds: first_round + node.round(),
             node,
             train_loss: None,
             evaluating: None,
@@ -119,6 +139,8 @@ impl<'a> Driver<'a> {
             drained: false,
             gave_up: false,
             last_record,
+            first_round,
+            past_bytes: 0,
         })
     }
 
@@ -137,8 +159,9 @@ impl<'a> Driver<'a> {
         self.linger(sources).await?;
         let evaluation = self.evaluate_final(sources).await?;
         let ending = self.close_books(sources)?;
-        let sent_bytes = self.parts.links.sent_bytes();
-        Ok(Finished { node: self.node, evaluation, rounds: self.rounds, sent_bytes, ending })
+        let sent_bytes = self.past_bytes + self.parts.wiring.end().await;
+        let place = self.parts.wiring.place;
+        Ok(Finished { node: self.node, place, evaluation, rounds: self.rounds, sent_bytes, ending })
     }
 
     /// Goes along with the swarm until the node has drained.
@@ -152,6 +175,7 @@ impl<'a> Driver<'a> {
                 Some(event) = sources.network.recv() => self.on_network(&event),
                 answer = sources.answers.recv() => self.on_answer(alive(answer)?)?,
                 written = next_written(&mut sources.written) => self.on_written(written?)?,
+                Some(wanted) = sources.wanted.recv() => self.on_wanted(wanted, sources).await?,
                 () = sleep_until(self.wake_at()) => self.feed(Input::Tick)?,
                 reason = sources.stop.next() => self.on_stop(reason)?,
                 _ = notice.tick() => self.notice_waiting(),
@@ -175,9 +199,9 @@ impl<'a> Driver<'a> {
     fn carry_out(&mut self, effect: Effect) -> Outcome<Option<Input>> {
         match effect {
             Effect::Send { to, message } => {
-                if !self.parts.links.send(to, message) {
+                if !self.parts.wiring.links.send(to, message) {
                     self.warn(format!("node {to} does not keep up: its streams are opened anew"));
-                    return Ok(link_input(to, self.parts.links.drop_streams(to)));
+                    return Ok(link_input(to, self.parts.wiring.links.drop_streams(to)));
                 }
             }
             Effect::Train { round, from, local_steps, time_box } => {

@@ -43,6 +43,21 @@ pub(crate) enum Event {
         /// Each address tried, with the reason.
         attempts: Vec<String>,
     },
+    /// There is no plan yet that names this peer.
+    WaitingForPlan {
+        /// The swarm that it belongs to.
+        swarm: String,
+    },
+    /// A member lets this peer wait for a plan that names it.
+    LetIn {
+        /// The member.
+        peer: String,
+    },
+    /// A peer with an invitation waits here for a plan that names it.
+    Knocked {
+        /// The peer.
+        peer: String,
+    },
     /// The plan is known and checked.
     Plan {
         /// BLAKE3 of its canonical bytes.
@@ -56,6 +71,31 @@ pub(crate) enum Event {
         /// Where it came from.
         origin: String,
     },
+    /// The operator's new plan is followed from here on: the ledger begins anew.
+    NewPlan {
+        /// Its number in the swarm.
+        counter: u64,
+        /// BLAKE3 of its canonical bytes.
+        hash: String,
+        /// How many peers it has.
+        nodes: usize,
+        /// Which of them this peer is.
+        node: usize,
+        /// Rounds that were over when it was made.
+        first_round: u64,
+    },
+    /// The operator's new plan does not name this peer any more.
+    PlannedOut {
+        /// Its number in the swarm.
+        counter: u64,
+    },
+    /// This peer begins with the model of a member that is further.
+    Borrowed {
+        /// The member.
+        peer: String,
+    },
+    /// This peer has handed over its weight and is no member any more.
+    Left,
     /// The data are read and the model is built.
     Task {
         /// What is trained.
@@ -187,6 +227,19 @@ impl Event {
             Self::Plan { hash, method, nodes, node, origin } => {
                 format!("plan       blake3:{hash}  {method}, {nodes} peers, this is node {node}  ({origin})")
             }
+            Self::WaitingForPlan { swarm } => {
+                format!("waiting    for a plan of the swarm {swarm} that names this peer")
+            }
+            Self::LetIn { peer } => format!("let in     by {peer}: waiting for a plan that names this peer"),
+            Self::Knocked { peer } => format!("waiting    {peer} has an invitation and waits for a plan that names it"),
+            Self::NewPlan { counter, hash, nodes, node, first_round } => format!(
+                "new plan   {counter}, blake3:{hash}: {nodes} peers, this is node {node}, from round {first_round} on"
+            ),
+            Self::PlannedOut { counter } => {
+                format!("planned out plan {counter} does not name this peer any more: its part is over")
+            }
+            Self::Borrowed { peer } => format!("model      the one of {peer}, to begin with"),
+            Self::Left => "left       all weight is handed over, and the others know".to_owned(),
             Self::Task { description, parameters, train_samples, test_samples, device } => format!(
                 "task       {description}: {parameters} parameters, {train_samples} samples here, {test_samples} held out, on {device}"
             ),

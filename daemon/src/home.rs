@@ -4,6 +4,8 @@ use std::fs::{self, File, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use libp2p::Multiaddr;
+
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 
 /// A peer's home. Everything that a peer reads or writes between starts lies below it.
@@ -49,6 +51,29 @@ impl Home {
     /// The plan that this peer last ran.
     pub(crate) fn plan(&self) -> PathBuf {
         self.root.join("plan.json")
+    }
+
+    /// Where this peer can be reached while it runs.
+    pub(crate) fn addresses(&self) -> Outcome<Vec<Multiaddr>> {
+        let path = self.addresses_file();
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error).or_fail(Kind::BadInput, format!("cannot read {}", path.display())),
+        };
+        serde_json::from_str(&text).or_fail(Kind::Integrity, format!("{} holds no addresses", path.display()))
+    }
+
+    /// Remembers where this peer can be reached, for invitations and for commands beside it.
+    pub(crate) fn keep_addresses(&self, addresses: &[Multiaddr]) -> Outcome {
+        let path = self.addresses_file();
+        let doing = format!("cannot write {}", path.display());
+        let text = serde_json::to_string_pretty(addresses).or_fail(Kind::Unexpected, &doing)?;
+        write_atomically(&path, format!("{text}\n").as_bytes()).or_fail(Kind::BadInput, doing)
+    }
+
+    fn addresses_file(&self) -> PathBuf {
+        self.root.join("addresses.json")
     }
 
     /// What happened, one JSON object a line.

@@ -14,10 +14,11 @@ mod failure;
 mod home;
 mod identity;
 mod links;
+mod membership;
 mod objections;
 mod out;
+mod place;
 mod plan;
-mod plan_exchange;
 mod records;
 mod results;
 mod signals;
@@ -26,6 +27,7 @@ mod topology;
 mod trainer;
 mod transport;
 mod units;
+mod wiring;
 
 use std::process::ExitCode;
 

@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use libp2p::Multiaddr;
+
+use super::HomeArgs;
 
 /// What to do with a plan.
 #[derive(Debug, Subcommand)]
@@ -21,6 +24,8 @@ pub(crate) enum PlanCommand {
     Check(PlanFileArgs),
     /// Say which peer runs which node
     Bind(PlanBindArgs),
+    /// Give the swarm that this peer operates this plan, also while it trains
+    Apply(PlanApplyArgs),
 }
 
 /// What a plan is made for.
@@ -146,4 +151,22 @@ pub(crate) struct PlanBindArgs {
     /// Write the bound plan here [default: over PLAN]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// Arguments of `plan apply`.
+#[derive(Args, Debug)]
+pub(crate) struct PlanApplyArgs {
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+    /// The plan file. Nodes that are not bound go to the operator, to members, then to those who wait
+    pub(crate) plan: PathBuf,
+    /// Go on only if the file is this plan: its hash, or the first 8 digits of it or more
+    #[arg(long, value_name = "HASH")]
+    pub(crate) expect: Option<String>,
+    /// A member that is up; may be given more than once [default: the peer of this home]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) via: Vec<Multiaddr>,
+    /// How long to look for members
+    #[arg(long, default_value_t = 10, value_name = "SECONDS")]
+    pub(crate) timeout_s: u64,
 }

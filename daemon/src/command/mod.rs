@@ -6,6 +6,9 @@ mod design_request;
 mod fault_test;
 mod id;
 mod init;
+mod invite;
+mod join;
+mod plan_apply;
 mod plan_bind;
 mod plan_check;
 mod plan_compare;
@@ -29,6 +32,8 @@ pub(crate) fn execute(cli: Cli) -> Outcome<ExitCode> {
     match cli.command {
         Command::Demo(arguments) => demo::execute(&arguments, json)?,
         Command::Init(arguments) => init::execute(&arguments, json)?,
+        Command::Invite(arguments) => invite::execute(&arguments, json)?,
+        Command::Join(arguments) => join::execute(&arguments, json)?,
         Command::Id(arguments) => id::execute(&arguments, json)?,
         Command::Run(arguments) => run::execute(&arguments, json)?,
         Command::Audit(arguments) => return audit::execute(&arguments, json),
@@ -49,6 +54,7 @@ fn plan(command: PlanCommand, json: bool) -> Outcome<ExitCode> {
         PlanCommand::Draw(arguments) => plan_draw::execute(&arguments, json)?,
         PlanCommand::Check(arguments) => plan_check::execute(&arguments, json)?,
         PlanCommand::Bind(arguments) => plan_bind::execute(&arguments, json)?,
+        PlanCommand::Apply(arguments) => plan_apply::execute(&arguments, json)?,
     }
     Ok(ExitCode::SUCCESS)
 }

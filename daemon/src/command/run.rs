@@ -1,32 +1,33 @@
 //! `mingle run`: one peer in the foreground, from its key to its trained model.
 
-mod place;
+mod find_place;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use libp2p::Multiaddr;
 use mingle_models::Device;
 use mingle_protocol::record::{Recovered, SlotMap};
-use mingle_protocol::{Durability, Generation, Identity as NodeIdentity, NodeConfig, Record, TaskCard, WaitPolicy};
+use mingle_protocol::{Durability, Identity as NodeIdentity, NodeConfig, Record, TaskCard, WaitPolicy};
 use tokio::sync::mpsc;
 
 use crate::cli::RunArgs;
-use crate::driver::{Driver, DriverParts, Finished, Sources};
-use crate::edge::{Edges, Greeting};
+use crate::driver::{Driver, DriverParts, Finished, Sources, borrow_model};
 use crate::events::{Event, EventLog};
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::identity::Identity;
-use crate::links::Links;
-use crate::plan_exchange::{self, SharedPlan};
+use crate::membership::{self, Hall, Membership, Wanted};
+use crate::place::Place;
 use crate::records::{self, Past, RecordWriter, Written};
 use crate::results::{self, Summary};
 use crate::signals::StopRequests;
 use crate::task::{self, LocalTask, Parts};
 use crate::trainer::{TrainingPosition, TrainingThread};
 use crate::transport::{Network, NetworkEvent};
-use place::Place;
+use crate::wiring::Wiring;
+use find_place::Ears;
 
 /// Runs the peer.
 pub(super) fn execute(arguments: &RunArgs, json: bool) -> Outcome {
@@ -39,13 +40,14 @@ pub(super) fn execute(arguments: &RunArgs, json: bool) -> Outcome {
     let home = Home::create(arguments.home.home.as_deref())?;
     let _lock = home.lock()?;
     let identity = Identity::load_or_create(&home.identity())?;
+    let membership = Membership::of(&home)?;
     let log = EventLog::create(&home.events(), json, started)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .or_fail(Kind::Unexpected, "cannot start the event loop")?;
-    let peer = Peer { arguments, policy, home, identity, log, started };
+    let peer = Peer { arguments, policy, home, identity, membership, log, started };
     runtime.block_on(peer.run(parts, device))
 }
 
@@ -71,6 +73,8 @@ struct Peer<'a> {
     policy: WaitPolicy,
     home: Home,
     identity: Identity,
+    /// The swarm with an operator that this home belongs to, if any.
+    membership: Option<Membership>,
     log: EventLog,
     started: Instant,
 }
@@ -83,12 +87,15 @@ impl Peer<'_> {
             peer: self.identity.peer_id().to_string(),
             addresses: network.addresses.iter().map(ToString::to_string).collect(),
         });
-        let shared_plan = SharedPlan::default();
-        plan_exchange::serve(network.streams.clone(), Arc::clone(&shared_plan))?;
-        network.bootstrap(self.arguments.bootstrap.clone()).await;
+        self.home.keep_addresses(&network.addresses)?;
+        let swarm = self.membership.as_ref().map(|membership| membership.swarm.clone());
+        let (hall, mut wanted) = Hall::open(&self.home, swarm)?;
+        membership::serve(network.streams.clone(), Arc::clone(&hall))?;
+        network.bootstrap(self.bootstrap()).await;
 
+        let mut ears = Ears { network: &network, events: &mut network_events, wanted: &mut wanted };
         let place = tokio::select! {
-            place = self.find_place(&network, &mut network_events, &shared_plan) => place?,
+            place = self.find_place(&mut ears, &hall) => place?,
             reason = stop.next() => return Err(Failure::new(Kind::Forced, format!("{reason} before there was a plan"))),
         };
         let (out, inward) = place.neighbours();
@@ -98,7 +105,16 @@ impl Peer<'_> {
         }
         let task = LocalTask::new(&self.arguments.training, &parts, place.node.index(), device)?;
         drop(parts);
-        self.train(place, task, &network, network_events, stop).await
+        let channels = Channels { network_events, wanted, stop };
+        self.train(place, task, &network, hall, channels).await
+    }
+
+    /// Whom to ask first: those named, else those of the ticket.
+    fn bootstrap(&self) -> Vec<Multiaddr> {
+        match &self.membership {
+            Some(membership) if self.arguments.bootstrap.is_empty() => membership.bootstrap.clone(),
+            _ => self.arguments.bootstrap.clone(),
+        }
     }
 
     async fn train(
@@ -106,8 +122,8 @@ impl Peer<'_> {
         place: Place,
         task: LocalTask,
         network: &Network,
-        network_events: mpsc::Receiver<NetworkEvent>,
-        stop: StopRequests,
+        hall: Arc<Hall>,
+        channels: Channels,
     ) -> Outcome {
         let training = &self.arguments.training;
         let description = task::card(&task.task, training);
@@ -118,38 +134,47 @@ impl Peer<'_> {
             test_samples: task.test.len(),
             device: task.device.adapter().to_string(),
         });
-        let (config, greeting) = self.configure(&place, &task, &description)?;
+        let mut config = self.configure(&place, &task, &description)?;
         let Some(start) = self.begin(&place, &config)? else { return Ok(()) };
-        let (out, inward) = place.neighbours();
-        let (edges, edge_events) =
-            Edges::start(&network.streams, greeting, task.task.parameter_count(), &out, &inward)?;
+        let Channels { network_events, wanted, mut stop } = channels;
+        if start.recovered.is_none() && place.plan.first_round() > 0 {
+            config.initial = tokio::select! {
+                model = borrow_model(network.streams.clone(), &place, config.initial.len()) => model,
+                reason = stop.next() => {
+                    return Err(Failure::new(Kind::Forced, format!("{reason} before a member gave its model")));
+                }
+            };
+        }
+        let boot_nonce = config.identity.boot_nonce;
+        let (wiring, edge_events) = Wiring::open(&network.streams, place, boot_nonce, config.initial.len())?;
         let model = task.task;
-        let (mut trainer, evaluator, test) = task.build(training, place.node.index())?;
+        let (mut trainer, evaluator, test) = task.build(training, wiring.place.node.index())?;
         trainer.resume_at(start.position().local_steps);
         let (thread, answers) = TrainingThread::start(trainer, evaluator, test)?;
         let Start { records, written, recovered } = start;
-        let mut sources = Sources { edges: edge_events, network: network_events, answers, written, stop };
+        let mut sources = Sources { edges: edge_events, network: network_events, answers, written, wanted, stop };
         let parts = DriverParts {
             config,
-            plan_hash: place.hash.clone(),
             home: &self.home,
-            links: Links::new(out.keys().copied(), inward.keys().copied()),
+            wiring,
+            hall,
+            swarm: self.membership.as_ref().map(|membership| membership.swarm.clone()),
+            network,
+            local: self.identity.peer_id(),
+            rounds: training.rounds,
             training: thread,
             records,
             log: &mut self.log,
             evaluate_every: training.evaluate_every,
-            peers: place.peers.clone(),
-            receivers: out.keys().copied().collect(),
             started: self.started,
         };
         let driver = Driver::new(parts, recovered)?;
         let mut finished = driver.run(&mut sources).await?;
-        edges.shutdown().await;
         let summary = Summary {
             schema: Summary::schema(),
             peer: self.identity.peer_id().to_string(),
-            node: place.node.0,
-            plan: place.hash,
+            node: finished.place.node.0,
+            plan: finished.place.hash.clone(),
             task: description,
             rounds: finished.rounds,
             rounds_wanted: training.rounds,
@@ -187,7 +212,7 @@ impl Peer<'_> {
             Past::Unfinished(recovered) => {
                 let books = &recovered.record.books;
                 self.log.tell(Event::Recovered {
-                    round: books.step / config.schedule.round_length(),
+                    round: place.plan.first_round() + books.step / config.schedule.round_length(),
                     weight_units: books.mass.units(),
                     record: books.number,
                 });
@@ -209,19 +234,19 @@ impl Peer<'_> {
         Ok(Some(Start { records: Some(records), written: Some(written), recovered }))
     }
 
-    /// The node's configuration, and how this process greets its neighbours.
-    fn configure(&mut self, place: &Place, task: &LocalTask, description: &str) -> Outcome<(NodeConfig, Greeting)> {
+    /// The node's configuration.
+    fn configure(&mut self, place: &Place, task: &LocalTask, description: &str) -> Outcome<NodeConfig> {
         let training = &self.arguments.training;
         let boot_nonce = boot_nonce()?;
-        let plan_hash = *place.plan.hash().as_bytes();
         if self.arguments.fresh {
             self.home.forget_incarnations(&place.hash)?;
             records::discard(&self.home)?;
         }
         let incarnation = self.home.next_incarnation(&place.hash)?;
         let initial = task.task.initial_parameters(training.seed);
-        let mut config = NodeConfig::new(place.node, Arc::clone(&place.schedule), initial, training.rounds);
-        config.generation = Generation { counter: 0, plan_hash };
+        let mut config =
+            NodeConfig::new(place.node, Arc::clone(&place.schedule), initial, place.plan.rounds(training.rounds));
+        config.generation = place.plan.generation();
         config.task = TaskCard { hash: task_hash(description), description: description.to_owned() };
         config.identity = NodeIdentity { incarnation, boot_nonce };
         config.durability = self.arguments.durability.into();
@@ -229,8 +254,15 @@ impl Peer<'_> {
         config.deadline_floor = Duration::from_millis(self.arguments.deadline_ms);
         config.time_box = self.arguments.time_box_ms.map(Duration::from_millis);
         config.drain_deadline = Duration::from_millis(self.arguments.drain_ms);
-        Ok((config, Greeting { plan_hash, boot_nonce }))
+        Ok(config)
     }
+}
+
+/// What a peer listens to, beside its neighbours.
+struct Channels {
+    network_events: mpsc::Receiver<NetworkEvent>,
+    wanted: mpsc::Receiver<Wanted>,
+    stop: StopRequests,
 }
 
 /// What the run begins with, beside the configuration.

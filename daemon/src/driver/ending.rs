@@ -20,7 +20,7 @@ impl Driver<'_> {
     /// and never learn why.
     pub(super) async fn take_leave(&mut self, sources: &mut Sources) {
         let until = Instant::now() + LINGER;
-        while self.parts.links.any_open() {
+        while self.parts.wiring.links.any_open() {
             tokio::select! {
                 Some(event) = sources.edges.recv() => {
                     // The failure that it leaves with is known already.
@@ -31,16 +31,16 @@ impl Driver<'_> {
             }
         }
         // A neighbour that reads nothing must not hold this peer up.
-        let _ = tokio::time::timeout(LINGER, finish_all(self.parts.links.take_all())).await;
+        let _ = tokio::time::timeout(LINGER, finish_all(self.parts.wiring.links.take_all())).await;
     }
 
     /// Closes this peer's own streams and answers the others until they have closed theirs.
     pub(super) async fn linger(&mut self, sources: &mut Sources) -> Outcome {
         let until = Instant::now() + LINGER;
-        let outgoing = finish_all(self.parts.links.take_outgoing());
+        let outgoing = finish_all(self.parts.wiring.links.take_outgoing());
         tokio::pin!(outgoing);
         let mut written = false;
-        while !written || self.parts.links.any_incoming() {
+        while !written || self.parts.wiring.links.any_incoming() {
             tokio::select! {
                 () = &mut outgoing, if !written => written = true,
                 Some(event) = sources.edges.recv() => self.on_edge(event)?,
@@ -51,7 +51,7 @@ impl Driver<'_> {
             }
         }
         // A neighbour that reads nothing any more must not hold this peer up.
-        let _ = tokio::time::timeout_at(until.into(), finish_all(self.parts.links.take_all())).await;
+        let _ = tokio::time::timeout_at(until.into(), finish_all(self.parts.wiring.links.take_all())).await;
         Ok(())
     }
 
@@ -89,7 +89,7 @@ impl Driver<'_> {
                 return Err(failure);
             }
         }
-        self.parts.home.forget_incarnations(&self.parts.plan_hash)?;
+        self.parts.home.forget_incarnations(&self.parts.wiring.place.hash)?;
         let ledger = self.node.ledger();
         let never_held = ledger.initial.units() == 0 && ledger.incoming.values().all(|link| link.applied_in_all() == 0);
         if never_held {

@@ -1,10 +1,9 @@
 //! What comes from neighbours: streams, messages and objections.
 
-use libp2p::PeerId;
 use mingle_protocol::{Durability, Hello, Identity, Input, LinkState, Message, NodeId};
 
 use super::{Driver, build, link_input};
-use crate::edge::EdgeEvent;
+use crate::edge::{EdgeEvent, Refusal};
 use crate::events::Event;
 use crate::failure::{Failure, Kind, Outcome};
 use crate::links::LinkChange;
@@ -16,7 +15,7 @@ impl Driver<'_> {
         match event {
             EdgeEvent::Up { node, direction, handle } => {
                 self.objections.withdraw(node);
-                let change = self.parts.links.attach(node, direction, handle);
+                let change = self.parts.wiring.links.attach(node, direction, handle);
                 self.on_link_change(node, change)
             }
             EdgeEvent::Message { node, message } => self.on_message(node, message),
@@ -24,10 +23,15 @@ impl Driver<'_> {
                 if let Some(error) = &error {
                     tracing::debug!(%node, ?direction, error, "a stream broke");
                 }
-                let change = self.parts.links.detach(node, direction, stream, error.is_none());
+                let change = self.parts.wiring.links.detach(node, direction, stream, error.is_none());
                 self.on_link_change(node, change)
             }
-            EdgeEvent::Refused { node, refusal } => self.object(node, Objection::refusal(&refusal)),
+            EdgeEvent::Refused { node, refusal } => {
+                if matches!(refusal, Refusal::OtherPlan { .. }) && self.compare_plans(node) {
+                    return Ok(());
+                }
+                self.object(node, Objection::refusal(&refusal))
+            }
         }
     }
 
@@ -42,7 +46,7 @@ impl Driver<'_> {
 
     fn on_message(&mut self, from: NodeId, message: Message) -> Outcome {
         if link_state(&message).is_some_and(|link| link.final_seq.is_some()) {
-            self.parts.links.note_last_parcel(from);
+            self.parts.wiring.links.note_last_parcel(from);
         }
         if let Message::Hello(hello) = &message
             && let Some(incarnation) = self.later_life(hello)
@@ -71,7 +75,7 @@ impl Driver<'_> {
         self.parts.log.tell(Event::Rejoining { incarnation });
         self.node = build(&self.parts.config)?;
         self.feed(Input::Start)?;
-        for peer in self.parts.links.up() {
+        for peer in self.parts.wiring.links.up() {
             self.feed(Input::LinkUp { peer })?;
         }
         Ok(())
@@ -79,13 +83,13 @@ impl Driver<'_> {
 
     /// A neighbour and this peer do not fit together.
     pub(super) fn object(&mut self, node: NodeId, objection: Objection) -> Outcome {
-        let name = self.parts.peers.get(&node).map_or_else(|| "unknown".to_owned(), PeerId::to_string);
+        let name = self.parts.wiring.peer(node).map_or_else(|| "unknown".to_owned(), |peer| peer.to_string());
         let sentence = format!("node {node} ({name}) {}", objection.what);
         let hint = objection.hint;
         if self.objections.raise(node, objection) {
             self.warn(sentence.clone());
         }
-        if !self.joined && self.objections.are_final(&self.parts.receivers) {
+        if !self.joined && self.objections.are_final(self.parts.wiring.receivers()) {
             return Err(Failure::new(Kind::Refused, sentence).hint(hint));
         }
         Ok(())

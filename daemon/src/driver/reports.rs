@@ -16,15 +16,15 @@ impl Driver<'_> {
                 if self.parts.config.durability == Durability::Off {
                     // On disk before the first weight moves: a crash from here on must not begin with weight again.
                     let incarnation = self.parts.config.identity.incarnation;
-                    self.parts.home.spend_incarnation(&self.parts.plan_hash, incarnation)?;
+                    self.parts.home.spend_incarnation(&self.parts.wiring.place.hash, incarnation)?;
                 }
                 self.joined = true;
-                self.parts.log.tell(Event::Joined { neighbours: self.parts.links.up().len() });
+                self.parts.log.tell(Event::Joined { neighbours: self.parts.wiring.links.up().len() });
             }
             NodeEvent::RoundFinished(report) => self.on_round(&report)?,
             NodeEvent::Refused { peer, mismatch } => self.object(peer, Objection::mismatch(&mismatch))?,
             // Neighbours that are done before this peer may leave.
-            NodeEvent::NeighbourSuspended { peer, reason } if self.rounds < self.parts.config.rounds => {
+            NodeEvent::NeighbourSuspended { peer, reason } if self.rounds < self.parts.rounds => {
                 self.parts.log.tell(Event::Suspended { node: peer.index(), reason: in_words(reason).to_owned() });
             }
             NodeEvent::SetBack { incarnation, discarded } => {
@@ -45,9 +45,9 @@ impl Driver<'_> {
     }
 
     fn on_round(&mut self, report: &RoundReport) -> Outcome {
-        self.rounds = report.round + 1;
+        self.rounds = self.first_round + report.round + 1;
         self.parts.log.tell(Event::Round { round: self.rounds, weight_units: report.mass.units() });
-        let due = self.rounds.is_multiple_of(self.parts.evaluate_every) || self.rounds == self.parts.config.rounds;
+        let due = self.rounds.is_multiple_of(self.parts.evaluate_every) || self.rounds == self.parts.rounds;
         // Rounds without training can outrun the evaluation; one at a time is enough.
         if due && self.evaluating.is_none() {
             self.evaluating = Some(*report);
@@ -58,13 +58,13 @@ impl Driver<'_> {
 
     pub(super) fn tell_evaluation(&mut self, report: &RoundReport, evaluation: &Evaluation) {
         self.parts.log.tell(Event::Evaluated {
-            round: report.round + 1,
+            round: self.first_round + report.round + 1,
             accuracy: evaluation.accuracy,
             loss: evaluation.loss,
             train_loss: self.train_loss,
             weight_units: report.mass.units(),
             disagreement: report.disagreement,
-            sent_bytes: self.parts.links.sent_bytes(),
+            sent_bytes: self.parts.wiring.links.sent_bytes(),
         });
     }
 }

@@ -101,7 +101,7 @@ impl Edges {
     }
 
     /// Ends every stream task. What must still be written is waited for on the handles, before.
-    pub(crate) async fn shutdown(mut self) {
+    pub(crate) async fn shutdown(&mut self) {
         self.tasks.shutdown().await;
     }
 }

@@ -1,0 +1,203 @@
+//! `mingle plan apply`: the operator gives a swarm its plan, or another one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use libp2p::PeerId;
+use libp2p::identity::Keypair;
+use mingle_planner::Plan;
+use tokio::sync::mpsc;
+
+use super::invite::operator_of;
+use crate::cli::PlanApplyArgs;
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::home::Home;
+use crate::membership::{self, CheckedPlan, PlanOffer, Progress, Swarm, Verdict};
+use crate::transport::{Network, NetworkEvent};
+use crate::{out, plan};
+
+/// Between two attempts to reach members.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Signs the plan, tells every member that can be reached, and says what each answered.
+pub(super) fn execute(arguments: &PlanApplyArgs, json: bool) -> Outcome {
+    let home = Home::at(arguments.home.home.as_deref())?;
+    let (swarm, identity) = operator_of(&home)?;
+    let mut plan = plan::read(&arguments.plan)?;
+    check_expected(&plan, arguments.expect.as_deref())?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .or_fail(Kind::Unexpected, "cannot start the event loop")?;
+    runtime.block_on(async {
+        let mut herald = Herald::start(&home, arguments, swarm).await?;
+        let (member, progress) = herald.find_member().await?;
+        let kept = CheckedPlan::kept(&home, &herald.swarm)?;
+        bind_the_rest(&mut plan, identity.peer_id(), kept.as_ref(), &progress)?;
+        let last = kept.as_ref().map_or(0, |kept| kept.generation().counter).max(progress.counter);
+        let first_round = if last == 0 { 0 } else { progress.round };
+        let offer = PlanOffer::sign(&herald.swarm, last + 1, first_round, &plan, identity.keypair())?;
+        let checked = offer.check(Some(&herald.swarm))?;
+        let verdicts = herald.tell(&checked, kept.as_ref(), member).await?;
+        let taken = verdicts.values().flatten().filter(|verdict| is_accepted(verdict)).count();
+        report(&checked, &verdicts, json);
+        if taken == 0 {
+            return Err(Failure::new(Kind::Refused, "no member follows this plan"));
+        }
+        checked.keep(&home)?;
+        plan::write(&checked.plan, &home.plan())
+    })
+}
+
+fn check_expected(plan: &Plan, expected: Option<&str>) -> Outcome {
+    let Some(expected) = expected else { return Ok(()) };
+    let hash = plan.hash().to_string();
+    let wanted = expected.strip_prefix("blake3:").unwrap_or(expected);
+    if wanted.len() >= 8 && hash.starts_with(wanted) {
+        return Ok(());
+    }
+    let why = if wanted.len() < 8 { "give at least 8 digits of it" } else { "it was changed since you looked at it" };
+    Err(Failure::new(Kind::Integrity, format!("the plan is blake3:{hash}, not {expected}: {why}")))
+}
+
+/// Binds the nodes that nobody runs yet: to the operator, to members, then to those who wait, in the order they came.
+fn bind_the_rest(plan: &mut Plan, operator: PeerId, kept: Option<&CheckedPlan>, progress: &Progress) -> Outcome {
+    let bound: BTreeSet<String> = plan.nodes().filter_map(|(_, peer)| peer.map(str::to_owned)).collect();
+    let members = kept.into_iter().flat_map(|kept| kept.plan.nodes().filter_map(|(_, peer)| peer.map(str::to_owned)));
+    let mut free: Vec<String> = Vec::new();
+    for peer in std::iter::once(operator.to_string()).chain(members).chain(progress.waiting.iter().cloned()) {
+        if !bound.contains(&peer) && !free.contains(&peer) {
+            free.push(peer);
+        }
+    }
+    let unbound: Vec<usize> =
+        plan.nodes().enumerate().filter(|(_, (_, peer))| peer.is_none()).map(|(index, _)| index).collect();
+    if unbound.len() > free.len() {
+        return Err(Failure::new(
+            Kind::BadInput,
+            format!("{} nodes of the plan are not bound, and {} peers are there for them", unbound.len(), free.len()),
+        )
+        .hint("invite more peers with `mingle invite`, or make a plan for fewer"));
+    }
+    for (node, peer) in unbound.into_iter().zip(&free) {
+        plan.bind(node, peer).or_fail(Kind::BadInput, "cannot bind the plan")?;
+    }
+    Ok(())
+}
+
+fn is_accepted(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Taken | Verdict::Known)
+}
+
+/// A short-lived peer without a name: what it brings is signed, so anybody may bring it.
+struct Herald {
+    network: Network,
+    events: mpsc::Receiver<NetworkEvent>,
+    swarm: Swarm,
+    patience: Duration,
+}
+
+impl Herald {
+    async fn start(home: &Home, arguments: &PlanApplyArgs, swarm: Swarm) -> Outcome<Self> {
+        let addresses = if arguments.via.is_empty() { home.addresses()? } else { arguments.via.clone() };
+        if addresses.is_empty() {
+            return Err(Failure::new(Kind::BadInput, "no address of a member is known")
+                .hint("start this peer with `mingle run`, or name a member with --via ADDR"));
+        }
+        let (network, events) = Network::start(&Keypair::generate_ed25519(), &[]).await?;
+        network.bootstrap(addresses).await;
+        Ok(Self { network, events, swarm, patience: Duration::from_secs(arguments.timeout_s) })
+    }
+
+    /// The first member that answers, and where it stands.
+    async fn find_member(&mut self) -> Outcome<(PeerId, Progress)> {
+        let mut streams = self.network.streams.clone();
+        let search = async {
+            let mut refusal = None;
+            let mut failures = BTreeSet::new();
+            let until = tokio::time::Instant::now() + self.patience;
+            while let Ok(event) = tokio::time::timeout_at(until, self.events.recv()).await {
+                match event {
+                    Some(NetworkEvent::Bootstrapped { peer, .. }) => {
+                        match membership::ask_progress(&mut streams, peer, &self.swarm).await {
+                            Ok(Some(progress)) => return Ok((peer, progress)),
+                            Ok(None) => {}
+                            Err(failure) => refusal = Some(failure),
+                        }
+                    }
+                    Some(NetworkEvent::DialFailed { attempts, .. }) => {
+                        failures.extend(attempts.iter().map(ToString::to_string));
+                    }
+                    None => break,
+                }
+            }
+            Err(refusal.unwrap_or_else(|| {
+                let tried: Vec<String> = failures.into_iter().collect();
+                Failure::new(
+                    Kind::Unreachable,
+                    format!("no member of the swarm answers; tried\n  {}", tried.join("\n  ")),
+                )
+                .hint("start this peer with `mingle run`, or name a member that is up with --via ADDR")
+            }))
+        };
+        search.await
+    }
+
+    /// Tells the members of the plan and of the one before; `None`: not reached.
+    async fn tell(
+        &self,
+        plan: &CheckedPlan,
+        before: Option<&CheckedPlan>,
+        member: PeerId,
+    ) -> Outcome<BTreeMap<PeerId, Option<Verdict>>> {
+        let mut verdicts: BTreeMap<PeerId, Option<Verdict>> = BTreeMap::new();
+        for plan in std::iter::once(plan).chain(before) {
+            verdicts.extend(plan::peers(&plan.plan)?.into_values().map(|peer| (peer, None)));
+        }
+        // The one that answers first is told first; the others are found through it.
+        verdicts.entry(member).or_default();
+        self.network.seek(verdicts.keys().copied().collect()).await;
+        let mut streams = self.network.streams.clone();
+        let until = tokio::time::Instant::now() + self.patience;
+        while verdicts.values().any(Option::is_none) && tokio::time::Instant::now() < until {
+            let missing: Vec<PeerId> =
+                verdicts.iter().filter(|(_, told)| told.is_none()).map(|(peer, _)| *peer).collect();
+            for peer in missing {
+                let telling = membership::announce(&mut streams, peer, &plan.offer);
+                if let Ok(Ok(Some(verdict))) = tokio::time::timeout_at(until, telling).await {
+                    verdicts.insert(peer, Some(verdict));
+                }
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        Ok(verdicts)
+    }
+}
+
+fn report(plan: &CheckedPlan, verdicts: &BTreeMap<PeerId, Option<Verdict>>, json: bool) {
+    let words = |verdict: &Option<Verdict>| match verdict {
+        Some(Verdict::Taken) => "accepted".to_owned(),
+        Some(Verdict::Known) => "follows it already".to_owned(),
+        Some(Verdict::Older(counter)) => format!("follows plan {counter}, which is newer"),
+        Some(Verdict::Refused(why)) => format!("refused: {why}"),
+        None => "not reached: it hears of the plan from its neighbours".to_owned(),
+    };
+    if json {
+        let members: BTreeMap<String, String> =
+            verdicts.iter().map(|(peer, verdict)| (peer.to_string(), words(verdict))).collect();
+        out::line(serde_json::json!({
+            "schema": "mingle.plan-apply/1",
+            "counter": plan.generation().counter,
+            "first_round": plan.first_round(),
+            "hash": plan.plan.hash().to_string(),
+            "accepted": verdicts.values().flatten().filter(|verdict| is_accepted(verdict)).count(),
+            "members": members,
+        }));
+        return;
+    }
+    let counter = plan.generation().counter;
+    out::line(format!("plan {counter}     blake3:{}, from round {} on", plan.plan.hash(), plan.first_round()));
+    for (peer, verdict) in verdicts {
+        out::line(format!("{peer}  {}", words(verdict)));
+    }
+}

@@ -1,0 +1,165 @@
+//! What others want of a peer that runs, and how it takes up a new plan of the operator's.
+//!
+//! ```text
+//!   told of a newer plan -> is the model up to date?  no: fetch one from a member
+//!                        -> close the streams of the old plan, open those of the new one
+//!                        -> the node enters the generation: weight 1, the ratio it has or was given
+//! ```
+//!
+//! Nobody waits for anybody: a peer that comes later refuses, or is refused by, those who went before, and hears of the
+//! plan from them.
+
+use std::collections::BTreeMap;
+
+use libp2p::PeerId;
+use mingle_protocol::{Durability, Input, NewGeneration, NodeId};
+
+use super::{Driver, Sources};
+use crate::events::Event;
+use crate::failure::Outcome;
+use crate::membership::{self, CheckedPlan, Hall, Verdict, Wanted};
+use crate::place::Place;
+use crate::plan;
+use crate::wiring::Wiring;
+
+impl Driver<'_> {
+    pub(super) async fn on_wanted(&mut self, wanted: Wanted, sources: &mut Sources) -> Outcome {
+        match wanted {
+            // Whoever asked may be gone.
+            Wanted::Model(answer) => drop(answer.send(self.joined.then(|| self.node.ratio()))),
+            Wanted::Round(answer) => drop(answer.send(self.rounds)),
+            Wanted::Knocked(peer) => self.parts.log.tell(Event::Knocked { peer: peer.to_string() }),
+            Wanted::Plan(plan, answer) => {
+                let verdict = self.on_plan(*plan, sources).await?;
+                let _ = answer.send(verdict);
+            }
+            Wanted::PlanWithModel(plan, model) => self.cut_over(*plan, Some(model), sources).await?,
+        }
+        Ok(())
+    }
+
+    async fn on_plan(&mut self, plan: CheckedPlan, sources: &mut Sources) -> Outcome<Verdict> {
+        let ours = self.parts.config.generation;
+        if plan.generation() == ours {
+            return Ok(Verdict::Known);
+        }
+        if !plan.generation().replaces(&ours) {
+            return Ok(Verdict::Older(ours.counter));
+        }
+        if plan::node_of(&plan.plan, &self.parts.local).is_none() {
+            self.parts.log.tell(Event::PlannedOut { counter: plan.generation().counter });
+            // Whoever is left of the old plan goes on without this peer; its model is written as at any other end.
+            self.gave_up = true;
+            self.drained = true;
+            return Ok(Verdict::Taken);
+        }
+        if let Err(failure) = Place::of(plan.clone(), self.parts.local) {
+            return Ok(Verdict::Refused(failure.to_string()));
+        }
+        if self.node.is_fresh() {
+            self.cut_over(plan, None, sources).await?;
+        } else {
+            self.borrow_model_for(plan);
+        }
+        Ok(Verdict::Taken)
+    }
+
+    /// Fetches a model from the other members; when it is there, the plan is taken up with it.
+    fn borrow_model_for(&mut self, plan: CheckedPlan) {
+        let Ok(place) = Place::of(plan.clone(), self.parts.local) else { return };
+        let (hall, streams) = (self.parts.hall.clone(), self.parts.network.streams.clone());
+        let dimension = self.parts.config.initial.len();
+        tokio::spawn(async move {
+            let model = borrow_model(streams, &place, dimension).await;
+            hall.hand_in(Wanted::PlanWithModel(Box::new(plan), model)).await;
+        });
+    }
+
+    /// Takes up a plan that names this peer.
+    async fn cut_over(&mut self, plan: CheckedPlan, model: Option<Vec<f32>>, sources: &mut Sources) -> Outcome {
+        if !plan.generation().replaces(&self.parts.config.generation) {
+            return Ok(());
+        }
+        let place = Place::of(plan, self.parts.local)?;
+        let rounds = place.plan.rounds(self.parts.rounds);
+        let generation = place.plan.generation();
+        let dimension = self.parts.config.initial.len();
+        let incarnation = self.parts.config.identity.incarnation;
+        place.plan.keep(self.parts.home)?;
+        plan::write(&place.plan.plan, &self.parts.home.plan())?;
+        self.parts.hall.follow(&place.plan);
+        self.first_round = place.plan.first_round();
+        self.parts.log.tell(Event::NewPlan {
+            counter: generation.counter,
+            hash: place.hash.clone(),
+            nodes: place.peers.len(),
+            node: place.node.index(),
+            first_round: self.first_round,
+        });
+        let new = NewGeneration { generation, schedule: place.schedule.clone(), id: place.node, rounds, ratio: model };
+        self.rewire(place, dimension, sources).await?;
+        (self.parts.config.generation, self.parts.config.rounds, self.parts.config.id) = (generation, rounds, new.id);
+        self.parts.config.schedule = new.schedule.clone();
+        if self.parts.config.durability == Durability::Off {
+            self.parts.home.spend_incarnation(&self.parts.wiring.place.hash, incarnation)?;
+        }
+        self.feed(Input::Enter(Box::new(new)))
+    }
+
+    /// Closes the streams of the present plan and opens those of another place.
+    async fn rewire(&mut self, place: Place, dimension: usize, sources: &mut Sources) -> Outcome {
+        for peer in self.parts.wiring.links.up() {
+            self.feed(Input::LinkDown { peer })?;
+        }
+        let (out, inward) = place.neighbours();
+        self.parts.network.seek(out.into_values().chain(inward.into_values()).collect()).await;
+        self.past_bytes += self.parts.wiring.end().await;
+        let boot_nonce = self.parts.config.identity.boot_nonce;
+        let (wiring, events) = Wiring::open(&self.parts.network.streams, place, boot_nonce, dimension)?;
+        // What was still in the queue came over streams of the old plan.
+        (self.parts.wiring, sources.edges) = (wiring, events);
+        self.objections = crate::objections::Objections::default();
+        Ok(())
+    }
+
+    /// A neighbour follows another plan: whichever of the two is newer is told to the other. False where plans are fixed.
+    pub(super) fn compare_plans(&self, node: NodeId) -> bool {
+        let (Some(swarm), Some(peer)) = (self.parts.swarm.clone(), self.parts.wiring.peer(node)) else { return false };
+        let offer = self.parts.wiring.place.plan.offer.clone();
+        let (hall, local) = (self.parts.hall.clone(), self.parts.local);
+        let mut streams = self.parts.network.streams.clone();
+        tokio::spawn(async move {
+            let verdict = membership::announce(&mut streams, peer, &offer).await;
+            if matches!(verdict, Ok(Some(Verdict::Older(_))))
+                && let Ok(Some(plan)) = membership::fetch_plan(&mut streams, local, peer, Some(&swarm)).await
+            {
+                tell_of(&hall, plan).await;
+            }
+        });
+        true
+    }
+}
+
+async fn tell_of(hall: &Hall, plan: CheckedPlan) {
+    let (answer, verdict) = tokio::sync::oneshot::channel();
+    hall.hand_in(Wanted::Plan(Box::new(plan), answer)).await;
+    if let Ok(Verdict::Refused(why)) = verdict.await {
+        tracing::warn!(why, "a newer plan cannot be followed");
+    }
+}
+
+/// The model of some other member, asked one after the other until one gives it.
+pub(crate) async fn borrow_model(mut streams: libp2p_stream::Control, place: &Place, dimension: usize) -> Vec<f32> {
+    let others: BTreeMap<&NodeId, &PeerId> = place.peers.iter().filter(|(node, _)| **node != place.node).collect();
+    loop {
+        for peer in others.values() {
+            if let Some(model) = membership::fetch_model(&mut streams, **peer, dimension).await {
+                return model;
+            }
+        }
+        tokio::time::sleep(MODEL_PAUSE).await;
+    }
+}
+
+/// Between two rounds of asking for a model.
+const MODEL_PAUSE: std::time::Duration = std::time::Duration::from_millis(300);

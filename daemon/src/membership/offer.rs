@@ -1,0 +1,145 @@
+//! A plan as peers give it to each other: which generation it begins, at which round, and the operator's signature.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use libp2p::identity::Keypair;
+use mingle_planner::Plan;
+use mingle_protocol::Generation;
+use serde::{Deserialize, Serialize};
+
+use super::swarm::Swarm;
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::home::{Home, write_atomically};
+
+/// No kept offer is longer: the largest plan, and room for its envelope.
+pub(super) const MAX_OFFER_BYTES: usize = (1 << 20) + 256;
+
+/// A plan on its way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PlanOffer {
+    /// Counts the plans of a swarm from 1; 0 in a swarm without an operator, whose plan never changes.
+    counter: u64,
+    /// Rounds that were over when it was made: what is left is trained with it.
+    first_round: u64,
+    plan: Vec<u8>,
+    signature: Vec<u8>,
+}
+
+/// A plan that holds, and that the operator stands for where there is one.
+#[derive(Clone, Debug)]
+pub(crate) struct CheckedPlan {
+    /// The plan.
+    pub(crate) plan: Plan,
+    /// What to give others.
+    pub(crate) offer: PlanOffer,
+}
+
+impl PlanOffer {
+    /// The plan of a swarm without an operator.
+    ///
+    /// # Errors
+    /// The plan is too large to be sent.
+    pub(crate) fn unsigned(plan: &Plan) -> Outcome<Self> {
+        let plan = plan.to_postcard().or_fail(Kind::BadInput, "the plan cannot be given to other peers")?;
+        Ok(Self { counter: 0, first_round: 0, plan, signature: Vec::new() })
+    }
+
+    /// A plan of this swarm.
+    ///
+    /// # Errors
+    /// The plan is too large to be sent.
+    pub(crate) fn sign(
+        swarm: &Swarm,
+        counter: u64,
+        first_round: u64,
+        plan: &Plan,
+        operator: &Keypair,
+    ) -> Outcome<Self> {
+        let mut offer = Self { counter, first_round, ..Self::unsigned(plan)? };
+        offer.signature = operator.sign(&offer.words(swarm)).or_fail(Kind::Unexpected, "cannot sign the plan")?;
+        Ok(offer)
+    }
+
+    /// Checks everything: that the operator of the swarm signed it, if it has one, and that the plan holds.
+    ///
+    /// # Errors
+    /// What does not hold, in one sentence.
+    pub(crate) fn check(self, swarm: Option<&Swarm>) -> Outcome<CheckedPlan> {
+        match swarm {
+            Some(swarm) if self.counter == 0 || !swarm.is_signed(&self.words(swarm), &self.signature) => {
+                return Err(Failure::new(
+                    Kind::Integrity,
+                    format!("this plan is not signed by the operator of the swarm {}", swarm.name),
+                ));
+            }
+            None if self.counter > 0 => {
+                return Err(Failure::new(Kind::Refused, "this plan belongs to a swarm with an operator")
+                    .hint("join that swarm with a ticket: mingle join TICKET"));
+            }
+            _ => {}
+        }
+        let plan = Plan::from_postcard(&self.plan).or_fail(Kind::Integrity, "the plan does not hold")?;
+        Ok(CheckedPlan { plan, offer: self })
+    }
+
+    /// The generation as it is told before the plan is read.
+    pub(super) fn generation(&self) -> Generation {
+        Generation { counter: self.counter, plan_hash: *blake3::hash(&self.plan).as_bytes() }
+    }
+
+    fn words(&self, swarm: &Swarm) -> Vec<u8> {
+        let mut words = b"mingle plan 1\0".to_vec();
+        words.extend(swarm.id());
+        words.extend(self.counter.to_le_bytes());
+        words.extend(self.first_round.to_le_bytes());
+        words.extend(blake3::hash(&self.plan).as_bytes());
+        words
+    }
+}
+
+impl CheckedPlan {
+    /// The generation that it begins.
+    pub(crate) fn generation(&self) -> Generation {
+        Generation { counter: self.offer.counter, plan_hash: *self.plan.hash().as_bytes() }
+    }
+
+    /// Rounds that were over when it was made.
+    pub(crate) fn first_round(&self) -> u64 {
+        self.offer.first_round
+    }
+
+    /// Rounds to run with it, of so many in all; at least one, so that everybody mixes once.
+    pub(crate) fn rounds(&self, in_all: u64) -> u64 {
+        in_all.saturating_sub(self.offer.first_round).max(1)
+    }
+
+    /// Keeps it in the home, for the next start and for others.
+    pub(crate) fn keep(&self, home: &Home) -> Outcome {
+        let path = path(home);
+        let doing = format!("cannot write {}", path.display());
+        let bytes = postcard::to_stdvec(&self.offer).or_fail(Kind::Unexpected, &doing)?;
+        write_atomically(&path, &bytes).or_fail(Kind::BadInput, doing)
+    }
+
+    /// The plan that the home kept, checked anew.
+    pub(crate) fn kept(home: &Home, swarm: &Swarm) -> Outcome<Option<Self>> {
+        let path = path(home);
+        let doing = format!("cannot read {}", path.display());
+        let bytes = match fs::metadata(&path) {
+            Ok(metadata) if metadata.len() > MAX_OFFER_BYTES as u64 => {
+                return Err(Failure::new(Kind::Integrity, format!("{doing}: it is too long")));
+            }
+            Ok(_) => fs::read(&path).or_fail(Kind::BadInput, &doing)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error).or_fail(Kind::BadInput, doing),
+        };
+        let offer: PlanOffer = postcard::from_bytes(&bytes).or_fail(Kind::Integrity, doing)?;
+        offer.check(Some(swarm)).map(Some)
+    }
+}
+
+fn path(home: &Home) -> PathBuf {
+    home.root().join("plan.signed")
+}
