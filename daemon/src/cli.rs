@@ -53,6 +53,8 @@ pub(crate) enum Command {
     /// Run this peer in the foreground until training is done
     #[command(visible_alias = "up")]
     Run(Box<RunArgs>),
+    /// Hand this peer's weight to the others and go for good; it starts a peer that is stopped
+    Leave(Box<RunArgs>),
     /// Add up the weights that stopped peers have on disk: nothing lost, nothing doubled?
     Audit(AuditArgs),
     /// Kill, cut off and set back simulated swarms, seed after seed, and add up their ledgers after every write
@@ -145,6 +147,9 @@ pub(crate) struct RunArgs {
     /// When all rounds are done, wait this long at most for neighbours that do not answer
     #[arg(long, default_value_t = 10_000, value_name = "MS")]
     pub(crate) drain_ms: u64,
+    /// Send parcels back whose model has a larger norm than this [default: 1000 times that of the first model]
+    #[arg(long, value_name = "NORM")]
+    pub(crate) largest_norm: Option<f64>,
     /// Whether the weight of this peer outlives its process: on writes every step to the disk before anyone hears of it
     #[arg(long, value_enum, default_value_t = DurabilityName::On)]
     pub(crate) durability: DurabilityName,
@@ -154,6 +159,9 @@ pub(crate) struct RunArgs {
     /// Stop when standard input ends: for programs that start peers and must not leave one behind
     #[arg(long)]
     pub(crate) stop_with_stdin: bool,
+    /// Only come to leave.
+    #[arg(skip)]
+    pub(crate) leaves: bool,
 }
 
 /// Whether a peer keeps records.

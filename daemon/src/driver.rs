@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use libp2p::PeerId;
 use mingle_models::Evaluation;
 use mingle_protocol::record::Recovered;
-use mingle_protocol::{Durability, Effect, Input, Node, NodeConfig, NodeId, RoundReport, Time};
+use mingle_protocol::{Durability, Effect, Event as NodeEvent, Input, Node, NodeConfig, NodeId, RoundReport, Time};
 use tokio::sync::mpsc;
 
 use crate::edge::EdgeEvent;
@@ -28,7 +28,7 @@ use crate::objections::Objections;
 use crate::place::Place;
 use crate::records::{Ending, RecordWriter, Written};
 use crate::signals::StopRequests;
-use crate::trainer::{Answer, TrainingThread};
+use crate::trainer::{Answer, TrainingOrder, TrainingOrders, TrainingThread};
 use crate::transport::{Network, NetworkEvent};
 use crate::wiring::Wiring;
 use ending::FINAL;
@@ -79,6 +79,8 @@ pub(crate) struct DriverParts<'a> {
     pub(crate) network: &'a Network,
     /// This peer.
     pub(crate) local: PeerId,
+    /// It only comes to leave.
+    pub(crate) leaves: bool,
     /// Rounds of the whole training; the plan may begin later than with the first.
     pub(crate) rounds: u64,
     pub(crate) training: TrainingThread,
@@ -95,8 +97,10 @@ pub(crate) struct Driver<'a> {
     node: Node,
     rounds: u64,
     train_loss: Option<f64>,
-    /// The round whose evaluation is under way.
-    evaluating: Option<RoundReport>,
+    /// The training under way.
+    training: TrainingOrders,
+    /// The evaluation under way: the rounds that were over, and the report of the last.
+    evaluating: Option<(u64, RoundReport)>,
     final_evaluation: Option<Evaluation>,
     objections: Objections,
     dial_failures: BTreeSet<String>,
@@ -129,6 +133,7 @@ impl<'a> Driver<'a> {
             rounds: first_round + node.round(),
             node,
             train_loss: None,
+            training: TrainingOrders::default(),
             evaluating: None,
             final_evaluation: None,
             objections: Objections::default(),
@@ -157,6 +162,9 @@ impl<'a> Driver<'a> {
             return Err(failure);
         }
         self.linger(sources).await?;
+        if self.node.has_left() {
+            self.parts.log.tell(Event::Left);
+        }
         let evaluation = self.evaluate_final(sources).await?;
         let ending = self.close_books(sources)?;
         let sent_bytes = self.past_bytes + self.parts.wiring.end().await;
@@ -205,7 +213,7 @@ impl<'a> Driver<'a> {
                 }
             }
             Effect::Train { round, from, local_steps, time_box } => {
-                self.parts.training.train(round, from, local_steps, time_box)?;
+                self.training.order(TrainingOrder { round, from, local_steps, time_box }, &self.parts.training)?;
             }
             Effect::Persist(record) => {
                 self.last_record = record.books.number;
@@ -213,7 +221,13 @@ impl<'a> Driver<'a> {
                     records.write(record)?;
                 }
             }
-            Effect::Report(event) => self.on_node_event(event)?,
+            Effect::Report(event) => {
+                let has_started = matches!(event, NodeEvent::Started { .. });
+                self.on_node_event(event)?;
+                if has_started && self.parts.leaves {
+                    return Ok(Some(self.leave()));
+                }
+            }
             Effect::Drained => self.drained = true,
         }
         Ok(None)
@@ -222,18 +236,19 @@ impl<'a> Driver<'a> {
     fn on_answer(&mut self, answer: Answer) -> Outcome {
         match answer {
             Answer::Trained { round, delta, steps, loss, position } => {
+                let counts = self.training.end(&self.parts.training)?;
                 self.train_loss = Some(loss);
                 // The record that has the steps in its model also says which batches they took.
                 self.node.set_host_state(position.encode());
-                self.feed(Input::Trained { round, delta, steps })
+                if counts { self.feed(Input::Trained { round, delta, steps }) } else { Ok(()) }
             }
             Answer::Evaluated { round: FINAL, evaluation } => {
                 self.final_evaluation = Some(evaluation);
                 Ok(())
             }
             Answer::Evaluated { evaluation, .. } => {
-                if let Some(report) = self.evaluating.take() {
-                    self.tell_evaluation(&report, &evaluation);
+                if let Some((rounds, report)) = self.evaluating.take() {
+                    self.tell_evaluation(rounds, &report, &evaluation);
                 }
                 Ok(())
             }
@@ -271,6 +286,13 @@ impl<'a> Driver<'a> {
         self.stopping = true;
         self.parts.log.tell(Event::Stopping { round: self.rounds, reason: reason.to_owned() });
         self.feed(Input::Stop)
+    }
+
+    /// What makes the node hand over all it holds, and end.
+    fn leave(&mut self) -> Input {
+        self.stopping = true;
+        self.parts.log.tell(Event::Leaving { weight_units: self.node.mass().units() });
+        Input::Leave
     }
 
     fn notice_waiting(&mut self) {

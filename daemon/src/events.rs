@@ -94,6 +94,11 @@ pub(crate) enum Event {
         /// The member.
         peer: String,
     },
+    /// This peer hands over all it holds, and goes for good.
+    Leaving {
+        /// Its push-sum weight, in units of 2^-40.
+        weight_units: u64,
+    },
     /// This peer has handed over its weight and is no member any more.
     Left,
     /// The data are read and the model is built.
@@ -180,6 +185,8 @@ pub(crate) enum Event {
     Finished {
         /// Rounds done.
         round: u64,
+        /// Whether it left for good.
+        left: bool,
     },
     /// Something a person should look at.
     Warning {
@@ -239,6 +246,9 @@ impl Event {
                 format!("planned out plan {counter} does not name this peer any more: its part is over")
             }
             Self::Borrowed { peer } => format!("model      the one of {peer}, to begin with"),
+            Self::Leaving { weight_units } => {
+                format!("leaving    with weight {:.4} to hand over", crate::units::weight(*weight_units))
+            }
             Self::Left => "left       all weight is handed over, and the others know".to_owned(),
             Self::Task { description, parameters, train_samples, test_samples, device } => format!(
                 "task       {description}: {parameters} parameters, {train_samples} samples here, {test_samples} held out, on {device}"
@@ -268,7 +278,10 @@ impl Event {
                  goes on with w = 0 and takes the swarm's model",
                 crate::units::exact_weight(u128::from(*discarded_units))
             ),
-            Self::Finished { round } => {
+            Self::Finished { round, left: true } => format!(
+                "finished   this peer left after round {round} and is no member any more; a new plan can bring it back"
+            ),
+            Self::Finished { round, left: false } => {
                 format!(
                     "finished   this run ended before, after {round} rounds; to train anew, start all peers with --fresh"
                 )

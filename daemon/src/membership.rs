@@ -12,7 +12,9 @@ mod offer;
 mod swarm;
 mod ticket;
 
-pub(crate) use exchange::{Hall, Progress, Verdict, Wanted, announce, ask_progress, fetch_model, fetch_plan, knock, serve};
+pub(crate) use exchange::{
+    Hall, Progress, Verdict, Wanted, announce, ask_progress, fetch_model, fetch_plan, knock, serve,
+};
 pub(crate) use invite::Invite;
 pub(crate) use offer::{CheckedPlan, PlanOffer};
 pub(crate) use swarm::{Membership, Swarm};

@@ -37,9 +37,56 @@ impl TrainingPosition {
     }
 }
 
+/// The local steps of a round: from which parameters, how many, and for how long at most.
+#[derive(Clone, Debug)]
+pub(crate) struct TrainingOrder {
+    /// The round.
+    pub(crate) round: u64,
+    /// `[dimension]`.
+    pub(crate) from: Arc<[f32]>,
+    /// Those that the plan wants.
+    pub(crate) local_steps: u32,
+    /// No step begins later.
+    pub(crate) time_box: Option<Duration>,
+}
+
+/// One order at a time: a plan that changes while a round is trained makes that work void, and the next order waits for
+/// its end.
+#[derive(Debug, Default)]
+pub(crate) struct TrainingOrders {
+    under_way: bool,
+    is_void: bool,
+    next: Option<TrainingOrder>,
+}
+
+impl TrainingOrders {
+    /// Orders a round's local steps.
+    pub(crate) fn order(&mut self, order: TrainingOrder, thread: &TrainingThread) -> Outcome {
+        if self.under_way {
+            self.next = Some(order);
+            return Ok(());
+        }
+        self.under_way = true;
+        thread.order(Job::Train(order))
+    }
+
+    /// Nobody wants the result of what is under way any more.
+    pub(crate) fn forget(&mut self) {
+        (self.is_void, self.next) = (self.under_way, None);
+    }
+
+    /// An order is done; returns whether its result counts.
+    pub(crate) fn end(&mut self, thread: &TrainingThread) -> Outcome<bool> {
+        let counts = !self.is_void;
+        (self.under_way, self.is_void) = (false, false);
+        self.next.take().map_or(Ok(()), |next| self.order(next, thread))?;
+        Ok(counts)
+    }
+}
+
 /// Work for the training thread.
 enum Job {
-    Train { round: u64, from: Arc<[f32]>, local_steps: u32, time_box: Option<Duration> },
+    Train(TrainingOrder),
     Evaluate { round: u64, parameters: Arc<[f32]> },
 }
 
@@ -98,11 +145,6 @@ impl TrainingThread {
         Ok((Self { jobs }, answers))
     }
 
-    /// Orders a round's local steps from these parameters, or as many of them as fit into the time box.
-    pub(crate) fn train(&self, round: u64, from: Arc<[f32]>, local_steps: u32, time_box: Option<Duration>) -> Outcome {
-        self.order(Job::Train { round, from, local_steps, time_box })
-    }
-
     /// Orders an evaluation on the held-out samples; it is made before any training that is ordered later.
     pub(crate) fn evaluate(&self, round: u64, parameters: Arc<[f32]>) -> Outcome {
         self.order(Job::Evaluate { round, parameters })
@@ -123,13 +165,14 @@ struct Worker {
 impl Worker {
     fn run(&mut self, job: Job) -> Answer {
         let result = match job {
-            Job::Train { round, from, local_steps, time_box } => self.train(round, &from, local_steps, time_box),
+            Job::Train(order) => self.train(&order),
             Job::Evaluate { round, parameters } => self.evaluate(round, &parameters),
         };
         result.unwrap_or_else(Answer::Failed)
     }
 
-    fn train(&mut self, round: u64, from: &[f32], local_steps: u32, time_box: Option<Duration>) -> Outcome<Answer> {
+    fn train(&mut self, order: &TrainingOrder) -> Outcome<Answer> {
+        let TrainingOrder { round, ref from, local_steps, time_box } = *order;
         let until = time_box.and_then(|time_box| Instant::now().checked_add(time_box));
         let outcome = self
             .trainer

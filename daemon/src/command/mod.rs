@@ -8,6 +8,7 @@ mod id;
 mod init;
 mod invite;
 mod join;
+mod leave;
 mod plan_apply;
 mod plan_bind;
 mod plan_check;
@@ -36,6 +37,7 @@ pub(crate) fn execute(cli: Cli) -> Outcome<ExitCode> {
         Command::Join(arguments) => join::execute(&arguments, json)?,
         Command::Id(arguments) => id::execute(&arguments, json)?,
         Command::Run(arguments) => run::execute(&arguments, json)?,
+        Command::Leave(arguments) => leave::execute(*arguments, json)?,
         Command::Audit(arguments) => return audit::execute(&arguments, json),
         Command::FaultTest(arguments) => return fault_test::execute(&arguments, json),
         Command::Replay(arguments) => replay::execute(&arguments, json)?,

@@ -178,7 +178,7 @@ fn report(plan: &CheckedPlan, verdicts: &BTreeMap<PeerId, Option<Verdict>>, json
     let words = |verdict: &Option<Verdict>| match verdict {
         Some(Verdict::Taken) => "accepted".to_owned(),
         Some(Verdict::Known) => "follows it already".to_owned(),
-        Some(Verdict::Older(counter)) => format!("follows plan {counter}, which is newer"),
+        Some(Verdict::Older(newer)) => format!("follows plan {}, which is newer", newer.counter()),
         Some(Verdict::Refused(why)) => format!("refused: {why}"),
         None => "not reached: it hears of the plan from its neighbours".to_owned(),
     };

@@ -33,6 +33,9 @@ use find_place::Ears;
 pub(super) fn execute(arguments: &RunArgs, json: bool) -> Outcome {
     let started = Instant::now();
     task::check_arguments(&arguments.training)?;
+    if arguments.largest_norm.is_some_and(|norm| norm.is_nan() || norm <= 0.0) {
+        return Err(Failure::new(Kind::BadInput, "--largest-norm must be a positive number"));
+    }
     let policy = parse_policy(&arguments.wait)?;
     let parts = Parts::load(&arguments.training.data, arguments.training.seed)?;
     parts.task(&arguments.training.model)?;
@@ -135,9 +138,9 @@ impl Peer<'_> {
             device: task.device.adapter().to_string(),
         });
         let mut config = self.configure(&place, &task, &description)?;
-        let Some(start) = self.begin(&place, &config)? else { return Ok(()) };
+        let Some(start) = self.begin(&place, &mut config)? else { return Ok(()) };
         let Channels { network_events, wanted, mut stop } = channels;
-        if start.recovered.is_none() && place.plan.first_round() > 0 {
+        if start.needs_a_model(&place) {
             config.initial = tokio::select! {
                 model = borrow_model(network.streams.clone(), &place, config.initial.len()) => model,
                 reason = stop.next() => {
@@ -151,7 +154,7 @@ impl Peer<'_> {
         let (mut trainer, evaluator, test) = task.build(training, wiring.place.node.index())?;
         trainer.resume_at(start.position().local_steps);
         let (thread, answers) = TrainingThread::start(trainer, evaluator, test)?;
-        let Start { records, written, recovered } = start;
+        let Start { records, written, recovered, .. } = start;
         let mut sources = Sources { edges: edge_events, network: network_events, answers, written, wanted, stop };
         let parts = DriverParts {
             config,
@@ -161,6 +164,7 @@ impl Peer<'_> {
             swarm: self.membership.as_ref().map(|membership| membership.swarm.clone()),
             network,
             local: self.identity.peer_id(),
+            leaves: self.arguments.leaves,
             rounds: training.rounds,
             training: thread,
             records,
@@ -195,11 +199,12 @@ impl Peer<'_> {
     }
 
     /// Finds out what this peer goes on with, and gets its records ready. `None` if its run is over.
-    fn begin(&mut self, place: &Place, config: &NodeConfig) -> Outcome<Option<Start>> {
+    fn begin(&mut self, place: &Place, config: &mut NodeConfig) -> Outcome<Option<Start>> {
         let (past, mut store) = Past::find(&self.home, config)?;
+        let mut begins_with_belief = false;
         let recovered = match past {
             Past::Finished(ending) => {
-                self.log.tell(Event::Finished { round: ending.rounds });
+                self.log.tell(Event::Finished { round: ending.rounds, left: ending.left });
                 return Ok(None);
             }
             Past::None => {
@@ -218,9 +223,14 @@ impl Peer<'_> {
                 });
                 Some(*recovered)
             }
+            Past::Replaced { belief, incarnation } => {
+                (config.initial, config.identity.incarnation) = (belief, incarnation);
+                begins_with_belief = true;
+                None
+            }
         };
         if config.durability == Durability::Off {
-            return Ok(Some(Start { records: None, written: None, recovered }));
+            return Ok(Some(Start { records: None, written: None, recovered, begins_with_belief }));
         }
         let (out, inward) = place.neighbours();
         let dimension = config.initial.len();
@@ -231,7 +241,7 @@ impl Peer<'_> {
         })?;
         store.make_room(SlotMap::worst_case(out.len()), slot_bytes)?;
         let (records, written) = RecordWriter::start(store)?;
-        Ok(Some(Start { records: Some(records), written: Some(written), recovered }))
+        Ok(Some(Start { records: Some(records), written: Some(written), recovered, begins_with_belief }))
     }
 
     /// The node's configuration.
@@ -244,12 +254,14 @@ impl Peer<'_> {
         }
         let incarnation = self.home.next_incarnation(&place.hash)?;
         let initial = task.task.initial_parameters(training.seed);
+        let largest_norm = self.arguments.largest_norm.unwrap_or_else(|| usual_bound(&initial));
         let mut config =
             NodeConfig::new(place.node, Arc::clone(&place.schedule), initial, place.plan.rounds(training.rounds));
         config.generation = place.plan.generation();
         config.task = TaskCard { hash: task_hash(description), description: description.to_owned() };
         config.identity = NodeIdentity { incarnation, boot_nonce };
         config.durability = self.arguments.durability.into();
+        config.largest_norm = Some(largest_norm);
         config.policy = self.policy;
         config.deadline_floor = Duration::from_millis(self.arguments.deadline_ms);
         config.time_box = self.arguments.time_box_ms.map(Duration::from_millis);
@@ -270,13 +282,26 @@ struct Start {
     records: Option<RecordWriter>,
     written: Option<mpsc::Receiver<Written>>,
     recovered: Option<Recovered>,
+    /// The node has a model of its own to begin with, of a plan that was replaced.
+    begins_with_belief: bool,
 }
 
 impl Start {
+    /// Whether the others are further than the model that everybody begins with.
+    fn needs_a_model(&self, place: &Place) -> bool {
+        self.recovered.is_none() && !self.begins_with_belief && place.plan.first_round() > 0
+    }
+
     /// Where the training stands that this start goes on with.
     fn position(&self) -> TrainingPosition {
         self.recovered.as_ref().map(|past| TrainingPosition::decode(&past.record.books.host)).unwrap_or_default()
     }
+}
+
+/// No sound model of a training that began with `initial` has a larger norm.
+fn usual_bound(initial: &[f32]) -> f64 {
+    let square: f64 = initial.iter().map(|value| f64::from(*value).powi(2)).sum();
+    1000.0 * square.sqrt().max(1.0)
 }
 
 fn task_hash(description: &str) -> [u8; 32] {

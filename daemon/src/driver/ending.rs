@@ -100,8 +100,9 @@ impl Driver<'_> {
             .hint("if all peers were restarted, start them again with --fresh: they begin anew"));
         }
         // A peer that caught up with the others at the end has not been in every round.
-        let is_over = keeps_records && !self.gave_up && self.node.round() >= self.parts.config.rounds;
-        Ok(is_over.then(|| Ending::new(self.last_record, self.node.round())))
+        let is_done = !self.gave_up && self.node.round() >= self.parts.config.rounds;
+        let is_over = keeps_records && (is_done || self.node.has_left());
+        Ok(is_over.then(|| Ending::new(self.last_record, self.rounds, self.node.has_left())))
     }
 }
 

@@ -27,7 +27,8 @@ impl Driver<'_> {
                 self.on_link_change(node, change)
             }
             EdgeEvent::Refused { node, refusal } => {
-                if matches!(refusal, Refusal::OtherPlan { .. }) && self.compare_plans(node) {
+                let may_be_older = matches!(refusal, Refusal::OtherPlan { .. } | Refusal::NotANeighbour);
+                if may_be_older && self.compare_plans(node) {
                     return Ok(());
                 }
                 self.object(node, Objection::refusal(&refusal))

@@ -44,7 +44,7 @@ impl Driver<'_> {
             return Ok(Verdict::Known);
         }
         if !plan.generation().replaces(&ours) {
-            return Ok(Verdict::Older(ours.counter));
+            return Ok(Verdict::Older(self.parts.wiring.place.plan.offer.clone()));
         }
         if plan::node_of(&plan.plan, &self.parts.local).is_none() {
             self.parts.log.tell(Event::PlannedOut { counter: plan.generation().counter });
@@ -97,6 +97,7 @@ impl Driver<'_> {
             first_round: self.first_round,
         });
         let new = NewGeneration { generation, schedule: place.schedule.clone(), id: place.node, rounds, ratio: model };
+        self.training.forget();
         self.rewire(place, dimension, sources).await?;
         (self.parts.config.generation, self.parts.config.rounds, self.parts.config.id) = (generation, rounds, new.id);
         self.parts.config.schedule = new.schedule.clone();
@@ -106,11 +107,8 @@ impl Driver<'_> {
         self.feed(Input::Enter(Box::new(new)))
     }
 
-    /// Closes the streams of the present plan and opens those of another place.
+    /// Closes the streams of the present plan and opens those of another place; the node is about to forget its links.
     async fn rewire(&mut self, place: Place, dimension: usize, sources: &mut Sources) -> Outcome {
-        for peer in self.parts.wiring.links.up() {
-            self.feed(Input::LinkDown { peer })?;
-        }
         let (out, inward) = place.neighbours();
         self.parts.network.seek(out.into_values().chain(inward.into_values()).collect()).await;
         self.past_bytes += self.parts.wiring.end().await;
@@ -126,12 +124,11 @@ impl Driver<'_> {
     pub(super) fn compare_plans(&self, node: NodeId) -> bool {
         let (Some(swarm), Some(peer)) = (self.parts.swarm.clone(), self.parts.wiring.peer(node)) else { return false };
         let offer = self.parts.wiring.place.plan.offer.clone();
-        let (hall, local) = (self.parts.hall.clone(), self.parts.local);
+        let hall = self.parts.hall.clone();
         let mut streams = self.parts.network.streams.clone();
         tokio::spawn(async move {
-            let verdict = membership::announce(&mut streams, peer, &offer).await;
-            if matches!(verdict, Ok(Some(Verdict::Older(_))))
-                && let Ok(Some(plan)) = membership::fetch_plan(&mut streams, local, peer, Some(&swarm)).await
+            if let Ok(Some(Verdict::Older(newer))) = membership::announce(&mut streams, peer, &offer).await
+                && let Ok(plan) = newer.check(Some(&swarm))
             {
                 tell_of(&hall, plan).await;
             }

@@ -50,21 +50,21 @@ impl Driver<'_> {
         let due = self.rounds.is_multiple_of(self.parts.evaluate_every) || self.rounds == self.parts.rounds;
         // Rounds without training can outrun the evaluation; one at a time is enough.
         if due && self.evaluating.is_none() {
-            self.evaluating = Some(*report);
+            self.evaluating = Some((self.rounds, *report));
             self.parts.training.evaluate(report.round, self.node.ratio())?;
         }
         Ok(())
     }
 
-    pub(super) fn tell_evaluation(&mut self, report: &RoundReport, evaluation: &Evaluation) {
+    pub(super) fn tell_evaluation(&mut self, rounds: u64, report: &RoundReport, evaluation: &Evaluation) {
         self.parts.log.tell(Event::Evaluated {
-            round: self.first_round + report.round + 1,
+            round: rounds,
             accuracy: evaluation.accuracy,
             loss: evaluation.loss,
             train_loss: self.train_loss,
             weight_units: report.mass.units(),
             disagreement: report.disagreement,
-            sent_bytes: self.parts.wiring.links.sent_bytes(),
+            sent_bytes: self.past_bytes + self.parts.wiring.links.sent_bytes(),
         });
     }
 }

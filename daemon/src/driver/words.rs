@@ -21,6 +21,10 @@ pub(super) fn warning(event: &NodeEvent) -> Option<String> {
         NodeEvent::MassLow { share } => Some(format!(
             "this peer has held only {share:.2} of its usual weight for many rounds: a member may keep all it gets"
         )),
+        NodeEvent::NobodyToGiveTo { mass } => {
+            Some(format!("everyone else has stopped or left: this peer keeps its weight {mass}, and does not leave"))
+        }
+        NodeEvent::MemberLeft { peer } => Some(format!("node {peer} has left for good, and handed its weight over")),
         NodeEvent::Ignored { peer, fault } => Some(format!("a message of node {peer} was ignored: {fault:?}")),
         NodeEvent::OwnRatioUnusable { step } => {
             Some(format!("the model is no longer finite at step {step}: nothing more is sent; lower the learning rate"))

@@ -74,8 +74,8 @@ pub(crate) enum Verdict {
     Taken,
     /// It follows it already.
     Known,
-    /// It follows a newer one, with this counter.
-    Older(u64),
+    /// It follows a newer one: this.
+    Older(PlanOffer),
     /// It cannot follow it, and why.
     Refused(String),
 }
@@ -200,13 +200,16 @@ impl Hall {
         let Some(swarm) = &self.swarm else {
             return Verdict::Refused("the plan of this swarm does not change: it has no operator".to_owned());
         };
-        let current = self.state().plan.as_ref().map(|(offer, _)| offer.generation());
-        let theirs = offer.generation();
-        if current == Some(theirs) {
-            return Verdict::Known;
+        if !offer.is_signed(swarm) {
+            return Verdict::Refused(format!("the operator of the swarm {} did not sign this plan", swarm.name));
         }
-        if let Some(current) = current.filter(|current| !theirs.replaces(current)) {
-            return Verdict::Older(current.counter);
+        let current = self.state().plan.as_ref().map(|(offer, _)| offer.clone());
+        let theirs = offer.generation();
+        match current {
+            Some(current) if current.generation() == theirs => return Verdict::Known,
+            // Whoever has an older plan was a member once, and may be none any more: the newer one is the proof.
+            Some(current) if !theirs.replaces(&current.generation()) => return Verdict::Older(current),
+            _ => {}
         }
         match offer.check(Some(swarm)) {
             Err(failure) => Verdict::Refused(failure.to_string()),

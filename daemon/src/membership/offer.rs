@@ -68,7 +68,7 @@ impl PlanOffer {
     /// What does not hold, in one sentence.
     pub(crate) fn check(self, swarm: Option<&Swarm>) -> Outcome<CheckedPlan> {
         match swarm {
-            Some(swarm) if self.counter == 0 || !swarm.is_signed(&self.words(swarm), &self.signature) => {
+            Some(swarm) if !self.is_signed(swarm) => {
                 return Err(Failure::new(
                     Kind::Integrity,
                     format!("this plan is not signed by the operator of the swarm {}", swarm.name),
@@ -82,6 +82,16 @@ impl PlanOffer {
         }
         let plan = Plan::from_postcard(&self.plan).or_fail(Kind::Integrity, "the plan does not hold")?;
         Ok(CheckedPlan { plan, offer: self })
+    }
+
+    /// Whether the operator of this swarm signed it.
+    pub(super) fn is_signed(&self, swarm: &Swarm) -> bool {
+        self.counter > 0 && swarm.is_signed(&self.words(swarm), &self.signature)
+    }
+
+    /// Its number among the plans of its swarm.
+    pub(crate) fn counter(&self) -> u64 {
+        self.counter
     }
 
     /// The generation as it is told before the plan is read.
@@ -142,4 +152,65 @@ impl CheckedPlan {
 
 fn path(home: &Home) -> PathBuf {
     home.root().join("plan.signed")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use mingle_planner::{DesignOptions, Method};
+
+    /// Three nodes in a ring, bound to nobody.
+    fn plan() -> Plan {
+        let topology = mingle_planner::Topology::generate("ring:n=3").unwrap();
+        mingle_planner::design(&topology, Method::DPsgd, &DesignOptions::default()).unwrap()
+    }
+
+    fn swarm(operator: &Keypair) -> Swarm {
+        Swarm::found("ward7", operator.public().to_peer_id()).unwrap()
+    }
+
+    #[test]
+    fn only_what_the_operator_signed_is_followed_and_nothing_of_it_can_be_changed() {
+        let operator = Keypair::generate_ed25519();
+        let swarm = swarm(&operator);
+        let offer = PlanOffer::sign(&swarm, 3, 40, &plan(), &operator).unwrap();
+        let checked = offer.clone().check(Some(&swarm)).unwrap();
+        assert_eq!(checked.generation(), offer.generation(), "what is told early is what is followed");
+        assert_eq!((checked.rounds(100), checked.rounds(40), checked.rounds(7)), (60, 1, 1));
+        let stranger = Keypair::generate_ed25519();
+        let changed = [
+            PlanOffer { counter: 4, ..offer.clone() },
+            PlanOffer { first_round: 41, ..offer.clone() },
+            PlanOffer { plan: vec![1], ..offer.clone() },
+            PlanOffer { signature: Vec::new(), ..offer.clone() },
+            PlanOffer::sign(&swarm, 3, 40, &plan(), &stranger).unwrap(),
+            PlanOffer::sign(&self::swarm(&operator), 3, 40, &plan(), &operator).unwrap(),
+            PlanOffer::unsigned(&plan()).unwrap(),
+        ];
+        for offer in changed {
+            assert!(offer.clone().check(Some(&swarm)).unwrap_err().is(Kind::Integrity), "{offer:?}");
+        }
+        assert!(offer.check(None).unwrap_err().to_string().contains("operator"));
+        PlanOffer::unsigned(&plan()).unwrap().check(None).unwrap();
+    }
+
+    #[test]
+    fn a_home_gives_back_the_plan_it_kept_and_notices_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::create(Some(folder.path())).unwrap();
+        let operator = Keypair::generate_ed25519();
+        let swarm = swarm(&operator);
+        assert!(CheckedPlan::kept(&home, &swarm).unwrap().is_none());
+        let kept = PlanOffer::sign(&swarm, 1, 0, &plan(), &operator).unwrap().check(Some(&swarm)).unwrap();
+        kept.keep(&home).unwrap();
+        assert_eq!(CheckedPlan::kept(&home, &swarm).unwrap().unwrap().offer, kept.offer);
+        let mut bytes = fs::read(path(&home)).unwrap();
+        for at in [0, 1, bytes.len() / 2, bytes.len() - 1] {
+            bytes[at] ^= 1;
+            fs::write(path(&home), &bytes).unwrap();
+            assert!(CheckedPlan::kept(&home, &swarm).is_err(), "byte {at}");
+            bytes[at] ^= 1;
+        }
+    }
 }

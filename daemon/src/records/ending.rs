@@ -21,12 +21,15 @@ pub(crate) struct Ending {
     record: u64,
     /// Rounds done.
     pub(crate) rounds: u64,
+    /// The peer has handed its weight over and is no member any more.
+    #[serde(default)]
+    pub(crate) left: bool,
 }
 
 impl Ending {
     /// A run that ended with this record.
-    pub(crate) fn new(record: u64, rounds: u64) -> Self {
-        Self { schema: SCHEMA.to_owned(), record, rounds }
+    pub(crate) fn new(record: u64, rounds: u64, left: bool) -> Self {
+        Self { schema: SCHEMA.to_owned(), record, rounds, left }
     }
 
     /// Marks the run in this home as ended.

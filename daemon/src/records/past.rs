@@ -19,6 +19,9 @@ pub(crate) enum Past {
     None,
     /// The run was cut off or interrupted: the node goes on.
     Unfinished(Box<Recovered>),
+    /// The same, with a plan that another one has replaced: the node begins the new one with what it believed, as its
+    /// life with this number.
+    Replaced { belief: Vec<f32>, incarnation: u64 },
     /// The run is over.
     Finished(Ending),
 }
@@ -35,6 +38,14 @@ impl Past {
             return Ok((Self::None, store));
         };
         let ending = Ending::find(home, recovered.record.books.number)?;
+        if ending.is_none() && is_replaced(&recovered.record, config) {
+            let Record { books, .. } = &recovered.record;
+            let replaced =
+                Self::Replaced { belief: recovered.record.believed_ratio().to_vec(), incarnation: books.incarnation };
+            // Until the new plan has its first record, a crash leaves a newcomer, and newcomers bring the same weight.
+            discard(home)?;
+            return Ok((replaced, RecordStore::look(&home.records())?));
+        }
         let difference = difference(&recovered.record, config);
         match ending {
             Some(ending) if difference.is_none() && config.durability == Durability::On => {
@@ -77,6 +88,13 @@ fn remove_discarded(home: &Home) -> Outcome {
 
 fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
+}
+
+/// Whether a record is of the same training, under a plan that the present one has replaced.
+fn is_replaced(record: &Record, config: &NodeConfig) -> bool {
+    config.generation.replaces(&record.books.generation)
+        && record.books.task == config.task.hash
+        && record.numerator.len() == config.initial.len()
 }
 
 /// What keeps the node from going on with a record, if anything does.

@@ -64,11 +64,27 @@ impl RunningPeer {
         Self::start_listening(&[&loopback, arguments].concat())
     }
 
+    /// Starts `mingle join TICKET --json` with these arguments, on loopback.
+    pub(crate) fn join(ticket: &str, arguments: &[&str]) -> Self {
+        let loopback = ["--listen", "/ip4/127.0.0.1/udp/0/quic-v1", "--listen", "/ip4/127.0.0.1/tcp/0"];
+        Self::spawn(&[&["join", ticket], &loopback[..], arguments].concat())
+    }
+
     /// Starts `mingle run --json` with these arguments, which say where it listens.
     pub(crate) fn start_listening(arguments: &[&str]) -> Self {
+        Self::spawn(&[&["run"], arguments].concat())
+    }
+
+    /// Starts `mingle leave --json` with these arguments, on loopback.
+    pub(crate) fn leave(arguments: &[&str]) -> Self {
+        let loopback = ["--listen", "/ip4/127.0.0.1/udp/0/quic-v1", "--listen", "/ip4/127.0.0.1/tcp/0"];
+        Self::spawn(&[&["leave"], &loopback[..], arguments].concat())
+    }
+
+    fn spawn(arguments: &[&str]) -> Self {
         let mut child = mingle()
-            .args(["run", "--json", "--stop-with-stdin"])
             .args(arguments)
+            .args(["--json", "--stop-with-stdin"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -69,7 +69,7 @@ fn weight_of_another_run_is_not_forgotten_unasked() {
 #[test]
 fn a_run_that_is_over_is_not_begun_again_and_makes_room_for_another() {
     let (_folder, home) = home_with_record();
-    let ending = Ending::new(1, 5);
+    let ending = Ending::new(1, 5, false);
     ending.write(&home).unwrap();
     let (past, _) = Past::find(&home, &config(1)).unwrap();
     assert!(matches!(&past, Past::Finished(found) if *found == ending), "{past:?}");
@@ -80,7 +80,7 @@ fn a_run_that_is_over_is_not_begun_again_and_makes_room_for_another() {
 #[test]
 fn the_mark_of_other_records_does_not_count() {
     let (_folder, home) = home_with_record();
-    Ending::new(2, 5).write(&home).unwrap();
+    Ending::new(2, 5, false).write(&home).unwrap();
     assert!(matches!(Past::find(&home, &config(1)).unwrap(), (Past::Unfinished(_), _)));
     fs::write(home.records().join("ending.json"), "no mark at all").unwrap();
     assert!(matches!(Past::find(&home, &config(1)).unwrap(), (Past::Unfinished(_), _)));

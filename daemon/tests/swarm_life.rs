@@ -1,0 +1,186 @@
+//! A swarm with an operator: peers join with a ticket, are planned in, and follow new plans while they train.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use support::{RunningPeer, assert_fails, run, stderr, stdout, text};
+
+/// The homes of a swarm.
+struct Swarm {
+    folder: tempfile::TempDir,
+}
+
+/// Enough rounds that none is over before it has been looked at.
+const ENDLESS: [&str; 2] = ["--rounds", "1000000"];
+
+impl Swarm {
+    /// Founded by peer 0.
+    fn found() -> Self {
+        let swarm = Self { folder: tempfile::tempdir().unwrap() };
+        let founded = run(&["init", "--home", text(&swarm.home(0)), "--swarm", "ward7"]);
+        assert!(founded.status.success(), "{}", stderr(&founded));
+        swarm
+    }
+
+    fn home(&self, peer: usize) -> PathBuf {
+        self.folder.path().join(peer.to_string())
+    }
+
+    /// A ticket for so many peers.
+    fn invite(&self, uses: usize) -> String {
+        let invited = run(&["invite", "--home", text(&self.home(0)), "--uses", &uses.to_string()]);
+        assert!(invited.status.success(), "{}", stderr(&invited));
+        stdout(&invited).trim().to_owned()
+    }
+
+    fn plan(&self, topology: &str) -> PathBuf {
+        let plan = self.folder.path().join("plan.json");
+        let made = run(&["plan", "make", "--topology", topology, "-o", text(&plan)]);
+        assert!(made.status.success(), "{}", stderr(&made));
+        plan
+    }
+
+    /// A plan for the peers 0 and 2.
+    fn plan_without_the_first(&self) -> PathBuf {
+        let plan = self.plan("complete:n=2");
+        for (node, peer) in [(0, 0), (1, 2)] {
+            let id = stdout(&run(&["id", "--home", text(&self.home(peer))]));
+            let binding = format!("{node}={}", id.trim());
+            assert!(run(&["plan", "bind", text(&plan), "--peer", &binding]).status.success());
+        }
+        plan
+    }
+
+    fn apply(&self, plan: &Path) -> std::process::Output {
+        run(&["plan", "apply", text(plan), "--home", text(&self.home(0)), "--timeout-s", "4"])
+    }
+
+    fn start_operator(&self, more: &[&str]) -> RunningPeer {
+        self.start(0, more)
+    }
+
+    fn start(&self, peer: usize, more: &[&str]) -> RunningPeer {
+        RunningPeer::start(&[&["--home", text(&self.home(peer))], &TASK[..], more].concat())
+    }
+
+    fn join(&self, peer: usize, ticket: &str, more: &[&str]) -> RunningPeer {
+        RunningPeer::join(ticket, &[&["--home", text(&self.home(peer))], &TASK[..], more].concat())
+    }
+}
+
+const TASK: [&str; 4] = ["--model", "softmax", "--evaluate-every", "5"];
+
+#[test]
+fn peers_with_a_ticket_wait_until_a_plan_names_them_and_train_to_one_end() {
+    let swarm = Swarm::found();
+    let rounds = ["--rounds", "12", "--wait", "sync"];
+    let mut operator = swarm.start_operator(&rounds);
+    operator.address();
+    let ticket = swarm.invite(2);
+    let mut others = [swarm.join(1, &ticket, &rounds), swarm.join(2, &ticket, &rounds)];
+    for other in &mut others {
+        other.wait_for("let_in");
+    }
+    let applied = swarm.apply(&swarm.plan("complete:n=3"));
+    assert!(applied.status.success(), "{}", stderr(&applied));
+    assert_eq!(stdout(&applied).matches("accepted").count(), 3, "{}", stdout(&applied));
+    for peer in std::iter::once(&mut operator).chain(&mut others) {
+        assert_eq!(peer.wait_for("done")["round"], 12);
+        assert_eq!(peer.exit_code(), Some(0));
+    }
+}
+
+#[test]
+fn a_newcomer_is_planned_in_while_the_others_train_and_begins_with_their_model() {
+    let swarm = Swarm::found();
+    let mut operator = swarm.start_operator(&ENDLESS);
+    operator.address();
+    let ticket = swarm.invite(2);
+    let mut first = swarm.join(1, &ticket, &ENDLESS);
+    first.wait_for("let_in");
+    assert!(swarm.apply(&swarm.plan("complete:n=2")).status.success());
+    let trained = operator.wait_for("evaluated")["round"].as_u64().unwrap();
+
+    let mut second = swarm.join(2, &ticket, &ENDLESS);
+    second.wait_for("let_in");
+    let applied = swarm.apply(&swarm.plan("complete:n=3"));
+    assert!(applied.status.success(), "{}", stderr(&applied));
+    for peer in [&mut operator, &mut first] {
+        let new = peer.wait_for("new_plan");
+        assert!(new["counter"] == 2 && new["nodes"] == 3, "{new}");
+        assert!(new["first_round"].as_u64().unwrap() >= trained, "{new}");
+    }
+    second.wait_for("borrowed");
+    let evaluated = second.wait_for("evaluated");
+    assert!(evaluated["accuracy"].as_f64().unwrap() > 0.5, "it did not begin anew: {evaluated}");
+    assert!(evaluated["round"].as_u64().unwrap() > trained, "{evaluated}");
+
+    // A member that was away follows the new plan when it is back, and one that is planned out ends in good order.
+    first.kill();
+    assert!(swarm.apply(&swarm.plan_without_the_first()).status.success());
+    second.wait_for("new_plan");
+    let mut first = swarm.start(1, &ENDLESS);
+    let end = first.wait_for("planned_out");
+    assert_eq!(end["counter"], 3);
+}
+
+#[test]
+fn only_the_operator_invites_and_applies_and_only_its_ticket_lets_in() {
+    let swarm = Swarm::found();
+    let mut operator = swarm.start_operator(&ENDLESS);
+    operator.address();
+    let ticket = swarm.invite(1);
+    let mut first = swarm.join(1, &ticket, &ENDLESS);
+    first.wait_for("let_in");
+    assert_fails(&run(&["invite", "--home", text(&swarm.home(1))]), 6, &["only the operator"]);
+    let plan = swarm.plan("complete:n=2");
+    let home = swarm.home(1);
+    assert_fails(&run(&["plan", "apply", text(&plan), "--home", text(&home)]), 6, &["only the operator"]);
+    // The ticket is used up.
+    let mut second = swarm.join(2, &ticket, &ENDLESS);
+    let end = second.wait_for("done");
+    assert!(end["error"]["message"].as_str().unwrap().contains("used up"), "{end}");
+    assert_eq!(second.exit_code(), Some(6));
+    let home = swarm.home(3);
+    let damaged = run(&["join", &ticket[..ticket.len() - 2], "--home", text(&home)]);
+    assert_fails(&damaged, 4, &["not a ticket"]);
+    // A plan for more peers than there are, and one that was changed.
+    assert_fails(&swarm.apply(&swarm.plan("complete:n=5")), 4, &["3 peers", "mingle invite"]);
+    let home = swarm.home(0);
+    let changed = run(&["plan", "apply", text(&plan), "--home", text(&home), "--expect", "0123456789"]);
+    assert_fails(&changed, 8, &["changed"]);
+    fs::remove_file(&plan).unwrap();
+}
+
+#[test]
+fn a_peer_that_leaves_hands_its_weight_over_and_is_gone_for_good() {
+    let swarm = Swarm::found();
+    let mut operator = swarm.start_operator(&ENDLESS);
+    operator.address();
+    let ticket = swarm.invite(2);
+    let mut others = [swarm.join(1, &ticket, &ENDLESS), swarm.join(2, &ticket, &ENDLESS)];
+    for other in &mut others {
+        other.wait_for("let_in");
+    }
+    assert!(swarm.apply(&swarm.plan("complete:n=3")).status.success());
+    let [mut stays, mut goes] = others;
+    goes.wait_for("evaluated");
+    goes.kill();
+    let mut goes = RunningPeer::leave(&[&["--home", text(&swarm.home(2))], &TASK[..], &ENDLESS].concat());
+    goes.wait_for("left");
+    assert_eq!(goes.wait_for("done")["weight_units"], 0);
+    assert_eq!(goes.exit_code(), Some(0));
+    let again = run(&[&["run", "--home", text(&swarm.home(2))], &TASK[..], &ENDLESS].concat());
+    assert!(stderr(&again).contains("left"), "{}", stderr(&again));
+    // What is on the disks of the two that stay is all there is.
+    for peer in [&mut operator, &mut stays] {
+        peer.wait_for("evaluated");
+        peer.kill();
+    }
+    let audit = run(&["audit", text(&swarm.home(0)), text(&swarm.home(1)), text(&swarm.home(2))]);
+    assert!(audit.status.success(), "{}{}", stdout(&audit), stderr(&audit));
+    assert!(stdout(&audit).contains("exactly 3"), "{}", stdout(&audit));
+}
