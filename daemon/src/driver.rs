@@ -1,5 +1,8 @@
 //! The event loop around one node: the only clock, and the only place where the node's effects become deeds.
 
+mod ending;
+mod neighbours;
+mod reports;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -8,32 +11,25 @@ use std::time::{Duration, Instant};
 use libp2p::PeerId;
 use mingle_models::Evaluation;
 use mingle_protocol::record::Recovered;
-use mingle_protocol::{
-    Durability, Effect, Event as NodeEvent, Fault, Hello, Identity, Input, LinkState, Message, Node, NodeConfig,
-    NodeId, RoundReport, Time,
-};
+use mingle_protocol::{Durability, Effect, Input, Node, NodeConfig, NodeId, RoundReport, Time};
 use tokio::sync::mpsc;
 
-use crate::edge::{EdgeEvent, EdgeHandle};
+use crate::edge::EdgeEvent;
 use crate::events::{Event, EventLog};
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::links::{LinkChange, Links};
-use crate::objections::{Objection, Objections};
+use crate::objections::Objections;
 use crate::records::{Ending, RecordWriter, Written};
 use crate::signals::StopRequests;
 use crate::trainer::{Answer, TrainingThread};
 use crate::transport::NetworkEvent;
-use words::{in_words, warning};
+use ending::FINAL;
 
 /// While neighbours are missing, the user hears so this often.
 const WAITING_NOTICE: Duration = Duration::from_secs(5);
-/// A drained peer goes on answering its neighbours for so long at most.
-const LINGER: Duration = Duration::from_millis(1500);
 /// So many warnings are told, then only logged.
 const MAX_WARNINGS: u32 = 20;
-/// The round under which the final model is evaluated.
-const FINAL: u64 = u64::MAX;
 
 /// Everything that can happen to the loop, by where it comes from.
 pub(crate) struct Sources {
@@ -164,94 +160,6 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Lets the neighbours that this peer does not fit hear its greeting before it goes: they would wait for it in vain,
-    /// and never learn why.
-    async fn take_leave(&mut self, sources: &mut Sources) {
-        let until = Instant::now() + LINGER;
-        while self.parts.links.any_open() {
-            tokio::select! {
-                Some(event) = sources.edges.recv() => {
-                    // The failure that it leaves with is known already.
-                    let _ = self.on_edge(event);
-                }
-                _ = sources.stop.next() => break,
-                () = tokio::time::sleep_until(until.into()) => break,
-            }
-        }
-        // A neighbour that reads nothing must not hold this peer up.
-        let _ = tokio::time::timeout(LINGER, finish_all(self.parts.links.take_all())).await;
-    }
-
-    /// Closes this peer's own streams and answers the others until they have closed theirs.
-    async fn linger(&mut self, sources: &mut Sources) -> Outcome {
-        let until = Instant::now() + LINGER;
-        let outgoing = finish_all(self.parts.links.take_outgoing());
-        tokio::pin!(outgoing);
-        let mut written = false;
-        while !written || self.parts.links.any_incoming() {
-            tokio::select! {
-                () = &mut outgoing, if !written => written = true,
-                Some(event) = sources.edges.recv() => self.on_edge(event)?,
-                written = next_written(&mut sources.written) => self.on_written(written?)?,
-                () = sleep_until(self.wake_at()) => self.feed(Input::Tick)?,
-                _ = sources.stop.next() => break,
-                () = tokio::time::sleep_until(until.into()) => break,
-            }
-        }
-        // A neighbour that reads nothing any more must not hold this peer up.
-        let _ = tokio::time::timeout_at(until.into(), finish_all(self.parts.links.take_all())).await;
-        Ok(())
-    }
-
-    async fn evaluate_final(&mut self, sources: &mut Sources) -> Outcome<Evaluation> {
-        let model = self.node.ratio();
-        // The queue has room once the evaluation under way, if any, is answered.
-        while self.evaluating.is_some() {
-            self.next_answer(sources).await?;
-        }
-        self.parts.training.evaluate(FINAL, model)?;
-        loop {
-            if let Some(evaluation) = self.final_evaluation {
-                return Ok(evaluation);
-            }
-            self.next_answer(sources).await?;
-        }
-    }
-
-    async fn next_answer(&mut self, sources: &mut Sources) -> Outcome {
-        tokio::select! {
-            answer = sources.answers.recv() => self.on_answer(alive(answer)?),
-            reason = sources.stop.next() => {
-                Err(Failure::new(Kind::Forced, format!("{reason} before the final model was written")))
-            }
-        }
-    }
-
-    /// The process ends in good order. Without records the next one in this home begins anew, unless its neighbours
-    /// remember better. With records it goes on from them, or has nothing left to do.
-    fn close_books(&mut self, sources: &mut Sources) -> Outcome<Option<Ending>> {
-        // When the writer is dropped, the last records are on the disk, or it has said why not.
-        let keeps_records = self.parts.records.take().is_some();
-        while let Some(written) = sources.written.as_mut().and_then(|written| written.try_recv().ok()) {
-            if let Written::Failed(failure) = written {
-                return Err(failure);
-            }
-        }
-        self.parts.home.forget_incarnations(&self.parts.plan_hash)?;
-        let ledger = self.node.ledger();
-        let never_held = ledger.initial.units() == 0 && ledger.incoming.values().all(|link| link.applied_in_all() == 0);
-        if never_held {
-            return Err(Failure::new(
-                Kind::Training,
-                "this peer was restarted without weight, and no neighbour sent it any: nothing was trained",
-            )
-            .hint("if all peers were restarted, start them again with --fresh: they begin anew"));
-        }
-        // A peer that caught up with the others at the end has not been in every round.
-        let is_over = keeps_records && !self.gave_up && self.node.round() >= self.parts.config.rounds;
-        Ok(is_over.then(|| Ending::new(self.last_record, self.node.round())))
-    }
-
     /// Hands one input to the node and carries out what it wants, in its order; what follows from that comes after.
     fn feed(&mut self, input: Input) -> Outcome {
         let mut inputs = VecDeque::from([input]);
@@ -287,89 +195,6 @@ impl<'a> Driver<'a> {
         Ok(None)
     }
 
-    fn on_edge(&mut self, event: EdgeEvent) -> Outcome {
-        match event {
-            EdgeEvent::Up { node, direction, handle } => {
-                self.objections.withdraw(node);
-                let change = self.parts.links.attach(node, direction, handle);
-                self.on_link_change(node, change)
-            }
-            EdgeEvent::Message { node, message } => self.on_message(node, message),
-            EdgeEvent::Down { node, direction, stream, error } => {
-                if let Some(error) = &error {
-                    tracing::debug!(%node, ?direction, error, "a stream broke");
-                }
-                let change = self.parts.links.detach(node, direction, stream, error.is_none());
-                self.on_link_change(node, change)
-            }
-            EdgeEvent::Refused { node, refusal } => self.object(node, Objection::refusal(&refusal)),
-        }
-    }
-
-    fn on_link_change(&mut self, node: NodeId, change: LinkChange) -> Outcome {
-        link_input(node, change).map_or(Ok(()), |input| self.feed(input))
-    }
-
-    fn on_message(&mut self, from: NodeId, message: Message) -> Outcome {
-        if link_state(&message).is_some_and(|link| link.final_seq.is_some()) {
-            self.parts.links.note_last_parcel(from);
-        }
-        if let Message::Hello(hello) = &message
-            && let Some(incarnation) = self.later_life(hello)
-        {
-            self.rejoin(incarnation)?;
-        }
-        self.feed(Input::Received { from, message })
-    }
-
-    /// The incarnation that this process must take, where a neighbour remembers another process of this peer that took
-    /// part. Only before this process has: afterwards the other one is the newcomer.
-    fn later_life(&self, hello: &Hello) -> Option<u64> {
-        if self.parts.config.durability == Durability::On {
-            // A node with records finds out by itself, and says so.
-            return None;
-        }
-        let mine = self.parts.config.identity;
-        let seen =
-            hello.seen.filter(|seen| seen.boot_nonce != mine.boot_nonce && seen.incarnation >= mine.incarnation)?;
-        (!self.joined).then(|| seen.incarnation.saturating_add(1))
-    }
-
-    /// Starts over as a later life of this peer: it begins with no weight, and takes the swarm's model.
-    fn rejoin(&mut self, incarnation: u64) -> Outcome {
-        self.parts.config.identity = Identity { incarnation, ..self.parts.config.identity };
-        self.parts.log.tell(Event::Rejoining { incarnation });
-        self.node = build(&self.parts.config)?;
-        self.feed(Input::Start)?;
-        for peer in self.parts.links.up() {
-            self.feed(Input::LinkUp { peer })?;
-        }
-        Ok(())
-    }
-
-    /// A neighbour and this peer do not fit together.
-    fn object(&mut self, node: NodeId, objection: Objection) -> Outcome {
-        let name = self.parts.peers.get(&node).map_or_else(|| "unknown".to_owned(), PeerId::to_string);
-        let sentence = format!("node {node} ({name}) {}", objection.what);
-        let hint = objection.hint;
-        if self.objections.raise(node, objection) {
-            self.warn(sentence.clone());
-        }
-        if !self.joined && self.objections.are_final(&self.parts.receivers) {
-            return Err(Failure::new(Kind::Refused, sentence).hint(hint));
-        }
-        Ok(())
-    }
-
-    fn on_network(&mut self, event: &NetworkEvent) {
-        let NetworkEvent::DialFailed { peer, attempts } = event else { return };
-        let attempts: Vec<String> = attempts.iter().map(ToString::to_string).collect();
-        let fresh: Vec<String> = attempts.into_iter().filter(|text| self.dial_failures.insert(text.clone())).collect();
-        if !self.joined && !fresh.is_empty() {
-            self.parts.log.tell(Event::DialFailed { peer: peer.map(|peer| peer.to_string()), attempts: fresh });
-        }
-    }
-
     fn on_answer(&mut self, answer: Answer) -> Outcome {
         match answer {
             Answer::Trained { round, delta, steps, loss, position } => {
@@ -403,64 +228,6 @@ impl<'a> Driver<'a> {
                 .log
                 .tell(Event::Warning { message: "there is room on the disk again: this peer goes on".to_owned() }),
             Written::Failed(failure) => return Err(failure),
-        }
-        Ok(())
-    }
-
-    fn tell_evaluation(&mut self, report: &RoundReport, evaluation: &Evaluation) {
-        self.parts.log.tell(Event::Evaluated {
-            round: report.round + 1,
-            accuracy: evaluation.accuracy,
-            loss: evaluation.loss,
-            train_loss: self.train_loss,
-            weight_units: report.mass.units(),
-            disagreement: report.disagreement,
-            sent_bytes: self.parts.links.sent_bytes(),
-        });
-    }
-
-    fn on_node_event(&mut self, event: NodeEvent) -> Outcome {
-        match event {
-            NodeEvent::Started { .. } => {
-                if self.parts.config.durability == Durability::Off {
-                    // On disk before the first weight moves: a crash from here on must not begin with weight again.
-                    let incarnation = self.parts.config.identity.incarnation;
-                    self.parts.home.spend_incarnation(&self.parts.plan_hash, incarnation)?;
-                }
-                self.joined = true;
-                self.parts.log.tell(Event::Joined { neighbours: self.parts.links.up().len() });
-            }
-            NodeEvent::RoundFinished(report) => self.on_round(&report)?,
-            NodeEvent::Refused { peer, mismatch } => self.object(peer, Objection::mismatch(&mismatch))?,
-            // Neighbours that are done before this peer may leave.
-            NodeEvent::NeighbourSuspended { peer, reason } if self.rounds < self.parts.config.rounds => {
-                self.parts.log.tell(Event::Suspended { node: peer.index(), reason: in_words(reason).to_owned() });
-            }
-            NodeEvent::SetBack { incarnation, discarded } => {
-                self.parts.log.tell(Event::SetBack { incarnation, discarded_units: discarded.units() });
-            }
-            NodeEvent::NeighbourBack { peer } => self.parts.log.tell(Event::Resumed { node: peer.index() }),
-            // The local steps of a round that a request to stop has ended.
-            NodeEvent::Ignored { fault: Fault::UnexpectedTraining, .. } if self.stopping => {}
-            other => {
-                self.gave_up |= matches!(other, NodeEvent::DrainGaveUp { .. });
-                match warning(&other) {
-                    Some(message) => self.warn(message),
-                    None => tracing::debug!(?other, "node"),
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn on_round(&mut self, report: &RoundReport) -> Outcome {
-        self.rounds = report.round + 1;
-        self.parts.log.tell(Event::Round { round: self.rounds, weight_units: report.mass.units() });
-        let due = self.rounds.is_multiple_of(self.parts.evaluate_every) || self.rounds == self.parts.config.rounds;
-        // Rounds without training can outrun the evaluation; one at a time is enough.
-        if due && self.evaluating.is_none() {
-            self.evaluating = Some(*report);
-            self.parts.training.evaluate(report.round, self.node.ratio())?;
         }
         Ok(())
     }
@@ -531,18 +298,6 @@ fn link_input(peer: NodeId, change: LinkChange) -> Option<Input> {
         LinkChange::Up => Some(Input::LinkUp { peer }),
         LinkChange::Down => Some(Input::LinkDown { peer }),
     }
-}
-
-fn link_state(message: &Message) -> Option<&LinkState> {
-    match message {
-        Message::Hello(hello) => Some(&hello.link),
-        Message::Ack(ack) => Some(&ack.link),
-        _ => None,
-    }
-}
-
-async fn finish_all(handles: Vec<EdgeHandle>) {
-    futures::future::join_all(handles.into_iter().map(EdgeHandle::finish)).await;
 }
 
 async fn sleep_until(instant: Option<Instant>) {

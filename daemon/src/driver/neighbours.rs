@@ -1,0 +1,105 @@
+//! What comes from neighbours: streams, messages and objections.
+
+use libp2p::PeerId;
+use mingle_protocol::{Durability, Hello, Identity, Input, LinkState, Message, NodeId};
+
+use super::{Driver, build, link_input};
+use crate::edge::EdgeEvent;
+use crate::events::Event;
+use crate::failure::{Failure, Kind, Outcome};
+use crate::links::LinkChange;
+use crate::objections::Objection;
+use crate::transport::NetworkEvent;
+
+impl Driver<'_> {
+    pub(super) fn on_edge(&mut self, event: EdgeEvent) -> Outcome {
+        match event {
+            EdgeEvent::Up { node, direction, handle } => {
+                self.objections.withdraw(node);
+                let change = self.parts.links.attach(node, direction, handle);
+                self.on_link_change(node, change)
+            }
+            EdgeEvent::Message { node, message } => self.on_message(node, message),
+            EdgeEvent::Down { node, direction, stream, error } => {
+                if let Some(error) = &error {
+                    tracing::debug!(%node, ?direction, error, "a stream broke");
+                }
+                let change = self.parts.links.detach(node, direction, stream, error.is_none());
+                self.on_link_change(node, change)
+            }
+            EdgeEvent::Refused { node, refusal } => self.object(node, Objection::refusal(&refusal)),
+        }
+    }
+
+    pub(super) fn on_network(&mut self, event: &NetworkEvent) {
+        let NetworkEvent::DialFailed { peer, attempts } = event else { return };
+        let attempts: Vec<String> = attempts.iter().map(ToString::to_string).collect();
+        let fresh: Vec<String> = attempts.into_iter().filter(|text| self.dial_failures.insert(text.clone())).collect();
+        if !self.joined && !fresh.is_empty() {
+            self.parts.log.tell(Event::DialFailed { peer: peer.map(|peer| peer.to_string()), attempts: fresh });
+        }
+    }
+
+    fn on_message(&mut self, from: NodeId, message: Message) -> Outcome {
+        if link_state(&message).is_some_and(|link| link.final_seq.is_some()) {
+            self.parts.links.note_last_parcel(from);
+        }
+        if let Message::Hello(hello) = &message
+            && let Some(incarnation) = self.later_life(hello)
+        {
+            self.rejoin(incarnation)?;
+        }
+        self.feed(Input::Received { from, message })
+    }
+
+    /// The incarnation that this process must take, where a neighbour remembers another process of this peer that took
+    /// part. Only before this process has: afterwards the other one is the newcomer.
+    fn later_life(&self, hello: &Hello) -> Option<u64> {
+        if self.parts.config.durability == Durability::On {
+            // A node with records finds out by itself, and says so.
+            return None;
+        }
+        let mine = self.parts.config.identity;
+        let seen =
+            hello.seen.filter(|seen| seen.boot_nonce != mine.boot_nonce && seen.incarnation >= mine.incarnation)?;
+        (!self.joined).then(|| seen.incarnation.saturating_add(1))
+    }
+
+    /// Starts over as a later life of this peer: it begins with no weight, and takes the swarm's model.
+    fn rejoin(&mut self, incarnation: u64) -> Outcome {
+        self.parts.config.identity = Identity { incarnation, ..self.parts.config.identity };
+        self.parts.log.tell(Event::Rejoining { incarnation });
+        self.node = build(&self.parts.config)?;
+        self.feed(Input::Start)?;
+        for peer in self.parts.links.up() {
+            self.feed(Input::LinkUp { peer })?;
+        }
+        Ok(())
+    }
+
+    /// A neighbour and this peer do not fit together.
+    pub(super) fn object(&mut self, node: NodeId, objection: Objection) -> Outcome {
+        let name = self.parts.peers.get(&node).map_or_else(|| "unknown".to_owned(), PeerId::to_string);
+        let sentence = format!("node {node} ({name}) {}", objection.what);
+        let hint = objection.hint;
+        if self.objections.raise(node, objection) {
+            self.warn(sentence.clone());
+        }
+        if !self.joined && self.objections.are_final(&self.parts.receivers) {
+            return Err(Failure::new(Kind::Refused, sentence).hint(hint));
+        }
+        Ok(())
+    }
+
+    fn on_link_change(&mut self, node: NodeId, change: LinkChange) -> Outcome {
+        link_input(node, change).map_or(Ok(()), |input| self.feed(input))
+    }
+}
+
+fn link_state(message: &Message) -> Option<&LinkState> {
+    match message {
+        Message::Hello(hello) => Some(&hello.link),
+        Message::Ack(ack) => Some(&ack.link),
+        _ => None,
+    }
+}

@@ -1,0 +1,70 @@
+//! What the node reports, and what a person hears of it.
+
+use mingle_models::Evaluation;
+use mingle_protocol::{Durability, Event as NodeEvent, Fault, RoundReport};
+
+use super::Driver;
+use super::words::{in_words, warning};
+use crate::events::Event;
+use crate::failure::Outcome;
+use crate::objections::Objection;
+
+impl Driver<'_> {
+    pub(super) fn on_node_event(&mut self, event: NodeEvent) -> Outcome {
+        match event {
+            NodeEvent::Started { .. } => {
+                if self.parts.config.durability == Durability::Off {
+                    // On disk before the first weight moves: a crash from here on must not begin with weight again.
+                    let incarnation = self.parts.config.identity.incarnation;
+                    self.parts.home.spend_incarnation(&self.parts.plan_hash, incarnation)?;
+                }
+                self.joined = true;
+                self.parts.log.tell(Event::Joined { neighbours: self.parts.links.up().len() });
+            }
+            NodeEvent::RoundFinished(report) => self.on_round(&report)?,
+            NodeEvent::Refused { peer, mismatch } => self.object(peer, Objection::mismatch(&mismatch))?,
+            // Neighbours that are done before this peer may leave.
+            NodeEvent::NeighbourSuspended { peer, reason } if self.rounds < self.parts.config.rounds => {
+                self.parts.log.tell(Event::Suspended { node: peer.index(), reason: in_words(reason).to_owned() });
+            }
+            NodeEvent::SetBack { incarnation, discarded } => {
+                self.parts.log.tell(Event::SetBack { incarnation, discarded_units: discarded.units() });
+            }
+            NodeEvent::NeighbourBack { peer } => self.parts.log.tell(Event::Resumed { node: peer.index() }),
+            // The local steps of a round that a request to stop has ended.
+            NodeEvent::Ignored { fault: Fault::UnexpectedTraining, .. } if self.stopping => {}
+            other => {
+                self.gave_up |= matches!(other, NodeEvent::DrainGaveUp { .. });
+                match warning(&other) {
+                    Some(message) => self.warn(message),
+                    None => tracing::debug!(?other, "node"),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn on_round(&mut self, report: &RoundReport) -> Outcome {
+        self.rounds = report.round + 1;
+        self.parts.log.tell(Event::Round { round: self.rounds, weight_units: report.mass.units() });
+        let due = self.rounds.is_multiple_of(self.parts.evaluate_every) || self.rounds == self.parts.config.rounds;
+        // Rounds without training can outrun the evaluation; one at a time is enough.
+        if due && self.evaluating.is_none() {
+            self.evaluating = Some(*report);
+            self.parts.training.evaluate(report.round, self.node.ratio())?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn tell_evaluation(&mut self, report: &RoundReport, evaluation: &Evaluation) {
+        self.parts.log.tell(Event::Evaluated {
+            round: report.round + 1,
+            accuracy: evaluation.accuracy,
+            loss: evaluation.loss,
+            train_loss: self.train_loss,
+            weight_units: report.mass.units(),
+            disagreement: report.disagreement,
+            sent_bytes: self.parts.links.sent_bytes(),
+        });
+    }
+}
