@@ -1,5 +1,7 @@
 //! The command line: what can be asked of `mingle`, and the words for it.
 
+mod config;
+mod documents;
 mod fault_test;
 mod plan;
 mod topology;
@@ -10,6 +12,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use libp2p::Multiaddr;
 use mingle_protocol::Durability;
 
+pub(crate) use config::{ConfigCheckArgs, ConfigCommand, ConfigPathArgs, ConfigShowArgs};
+pub(crate) use documents::{CompletionsArgs, ManArgs};
 pub(crate) use fault_test::{FaultTestArgs, Profiles, ReplayArgs};
 pub(crate) use plan::{
     DesignArgs, LayoutName, PlanBindArgs, PlanCommand, PlanCompareArgs, PlanDiffArgs, PlanDrawArgs, PlanFileArgs,
@@ -17,7 +21,8 @@ pub(crate) use plan::{
 };
 pub(crate) use topology::{TopologyCommand, TopologyConvertArgs, TopologyGenerateArgs, TopologyShowArgs};
 
-const EXIT_CODES: &str = "\
+/// What the exit codes mean, for `--help` and the manual pages.
+pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  done                       6    refused by the swarm, or training something else
   1  unexpected failure         7    training failed
@@ -42,7 +47,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a whole swarm on this machine, on data that the program carries
     Demo(DemoArgs),
-    /// Create this peer's identity
+    /// Create this peer's identity, and a configuration file that explains itself
     Init(HomeArgs),
     /// Print this peer's PeerId
     Id(HomeArgs),
@@ -61,6 +66,13 @@ pub(crate) enum Command {
     /// Look at, convert and generate topologies
     #[command(subcommand)]
     Topology(TopologyCommand),
+    /// Show and check the settings of `run`
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Print the script by which a shell completes commands
+    Completions(CompletionsArgs),
+    /// Write the manual pages of all commands
+    Man(ManArgs),
 }
 
 /// Where a peer lives.
@@ -76,8 +88,11 @@ pub(crate) struct HomeArgs {
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) home: HomeArgs,
+    /// Settings for what no flag says and no variable of the environment [default: config.toml in the home, if there is one]
+    #[arg(long, env = crate::config::CONFIG_ENV, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// A peer that is up, such as /ip4/10.0.1.5/udp/4717/quic-v1; may be given more than once
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     pub(crate) bootstrap: Vec<Multiaddr>,
     /// The plan [default: the one that a bootstrap peer gives, else the one of the last run in this home]
     #[arg(long, value_name = "FILE")]
@@ -86,6 +101,7 @@ pub(crate) struct RunArgs {
     #[arg(
         long,
         value_name = "ADDR",
+        value_delimiter = ',',
         default_values = ["/ip4/0.0.0.0/udp/0/quic-v1", "/ip4/0.0.0.0/tcp/0"]
     )]
     pub(crate) listen: Vec<Multiaddr>,

@@ -26,6 +26,18 @@ pub(crate) enum Kind {
 pub(crate) const DIFFERENT: u8 = 10;
 
 impl Kind {
+    /// All of them, ascending by code.
+    #[cfg(test)]
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Unexpected,
+        Self::Unreachable,
+        Self::BadInput,
+        Self::Refused,
+        Self::Training,
+        Self::Integrity,
+        Self::Forced,
+    ];
+
     /// The word used for this kind in JSON output.
     pub(crate) fn name(self) -> &'static str {
         match self {

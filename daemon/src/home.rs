@@ -46,6 +46,11 @@ impl Home {
         self.root.join("identity.key")
     }
 
+    /// The settings of this peer.
+    pub(crate) fn config(&self) -> PathBuf {
+        self.root.join("config.toml")
+    }
+
     /// The plan that this peer last ran.
     pub(crate) fn plan(&self) -> PathBuf {
         self.root.join("plan.json")

@@ -7,6 +7,7 @@
 mod chart;
 mod cli;
 mod command;
+mod config;
 mod driver;
 mod edge;
 mod events;
@@ -29,13 +30,11 @@ mod units;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    let matches = config::command_line().get_matches();
     start_logging();
-    let json = cli.json;
-    match command::execute(cli) {
+    let json = matches.get_flag("json");
+    match config::resolve(&matches, std::env::args_os()).and_then(command::execute) {
         Ok(code) => code,
         Err(failure) => {
             failure.print(json);

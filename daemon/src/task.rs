@@ -116,8 +116,9 @@ pub(crate) fn card(task: &Task, arguments: &TrainingArgs) -> String {
     )
 }
 
-/// Refuses numbers that no training can use, before anything is started.
+/// Refuses names that mean nothing and numbers that no training can use, before anything is started.
 pub(crate) fn check_arguments(arguments: &TrainingArgs) -> Outcome {
+    check_names(arguments)?;
     let wrong = |what: &str| Err(Failure::new(Kind::BadInput, what));
     if arguments.rounds == 0 {
         return wrong("--rounds 0 trains nothing: give at least 1");
@@ -136,6 +137,17 @@ pub(crate) fn check_arguments(arguments: &TrainingArgs) -> Outcome {
     }
     if !arguments.weight_decay.is_finite() || arguments.weight_decay < 0.0 {
         return wrong("--weight-decay must be zero or a positive number");
+    }
+    Ok(())
+}
+
+fn check_names(arguments: &TrainingArgs) -> Outcome {
+    let TrainingArgs { data, model, split, device, .. } = arguments;
+    data.parse::<DataSource>().or_fail(Kind::BadInput, format!("--data {data}"))?;
+    model.parse::<ModelKind>().or_fail(Kind::BadInput, format!("--model {model}"))?;
+    device.parse::<DeviceName>().or_fail(Kind::BadInput, format!("--device {device}"))?;
+    if let Some(split) = split {
+        split.parse::<Split>().or_fail(Kind::BadInput, format!("--split {split}"))?;
     }
     Ok(())
 }

@@ -1,29 +1,54 @@
-//! `mingle init`: gives this peer its identity.
+//! `mingle init`: gives this peer its identity, and a configuration file that explains itself.
+
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
 
 use crate::cli::HomeArgs;
-use crate::failure::Outcome;
+use crate::failure::{Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::identity::Identity;
-use crate::out;
+use crate::{config, out};
 
-/// Creates the identity, or says that there is one; the PeerId goes to stdout.
+/// Creates what is missing, and says so; the PeerId goes to stdout.
 pub(super) fn execute(arguments: &HomeArgs, json: bool) -> Outcome {
     let home = Home::create(arguments.home.as_deref())?;
     let path = home.identity();
     let identity = Identity::load_or_create(&path)?;
     let peer = identity.peer_id();
+    let config = home.config();
+    let wrote_config = write_config(&config)?;
     if json {
         out::line(serde_json::json!({
             "schema": "mingle.identity/1",
             "peer": peer.to_string(),
             "created": identity.created,
             "key": path,
+            "config": config,
+            "config_created": wrote_config,
         }));
         return Ok(());
     }
     let what = if identity.created { "created" } else { "kept" };
     eprintln!("{what} the identity {} (readable by its owner only)", path.display());
+    let what = if wrote_config { "wrote" } else { "kept" };
+    eprintln!("{what} the settings {}", config.display());
     out::line(peer);
     eprintln!("next: give this PeerId to whoever makes the plan: mingle plan bind PLAN --peer NODE={peer}");
     Ok(())
+}
+
+/// Writes the commented configuration where there is none; says whether it did.
+fn write_config(path: &Path) -> Outcome<bool> {
+    let doing = format!("cannot write the configuration {}", path.display());
+    match File::create_new(path) {
+        Ok(mut file) => {
+            file.write_all(config::template().as_bytes())
+                .and_then(|()| file.sync_all())
+                .or_fail(Kind::BadInput, doing)?;
+            Ok(true)
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error).or_fail(Kind::BadInput, doing),
+    }
 }

@@ -1,11 +1,14 @@
 //! One file a command.
 
 mod audit;
+mod completions;
+mod config;
 mod demo;
 mod design_request;
 mod fault_test;
 mod id;
 mod init;
+mod man;
 mod plan_bind;
 mod plan_check;
 mod plan_compare;
@@ -23,6 +26,8 @@ use std::process::ExitCode;
 use crate::cli::{Cli, Command, PlanCommand, TopologyCommand};
 use crate::failure::Outcome;
 
+pub(crate) use run::check as check_run;
+
 /// Does what the command line asks for. The exit code is not 0 where a command answers by it.
 pub(crate) fn execute(cli: Cli) -> Outcome<ExitCode> {
     let json = cli.json;
@@ -36,6 +41,9 @@ pub(crate) fn execute(cli: Cli) -> Outcome<ExitCode> {
         Command::Replay(arguments) => replay::execute(&arguments, json)?,
         Command::Plan(command) => return plan(command, json),
         Command::Topology(command) => topology(command, json)?,
+        Command::Config(command) => config::execute(&command, json)?,
+        Command::Completions(arguments) => completions::execute(&arguments)?,
+        Command::Man(arguments) => man::execute(&arguments, json)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -31,7 +31,7 @@ use place::Place;
 /// Runs the peer.
 pub(super) fn execute(arguments: &RunArgs, json: bool) -> Outcome {
     let started = Instant::now();
-    task::check_arguments(&arguments.training)?;
+    check(arguments)?;
     let policy = parse_policy(&arguments.wait)?;
     let parts = Parts::load(&arguments.training.data, arguments.training.seed)?;
     parts.task(&arguments.training.model)?;
@@ -47,6 +47,12 @@ pub(super) fn execute(arguments: &RunArgs, json: bool) -> Outcome {
         .or_fail(Kind::Unexpected, "cannot start the event loop")?;
     let peer = Peer { arguments, policy, home, identity, log, started };
     runtime.block_on(peer.run(parts, device))
+}
+
+/// Refuses what can be seen to be wrong before anything is read or started.
+pub(crate) fn check(arguments: &RunArgs) -> Outcome {
+    task::check_arguments(&arguments.training)?;
+    parse_policy(&arguments.wait).map(drop)
 }
 
 /// `sync`, `bounded:STALENESS` or `async`.
