@@ -1,8 +1,10 @@
 //! The command line: what can be asked of `mingle`, and the words for it.
 
+mod care;
 mod config;
 mod documents;
 mod fault_test;
+mod model_files;
 mod plan;
 mod topology;
 
@@ -12,9 +14,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use libp2p::Multiaddr;
 use mingle_protocol::Durability;
 
+pub(crate) use care::{BugreportArgs, DoctorArgs};
 pub(crate) use config::{ConfigCheckArgs, ConfigCommand, ConfigPathArgs, ConfigShowArgs};
 pub(crate) use documents::{CompletionsArgs, ManArgs};
 pub(crate) use fault_test::{FaultTestArgs, Profiles, ReplayArgs};
+pub(crate) use model_files::{CkptCommand, CkptInspectArgs, CkptVerifyArgs, EvalArgs, ExportArgs, Samples};
 pub(crate) use plan::{
     DesignArgs, LayoutName, PlanBindArgs, PlanCommand, PlanCompareArgs, PlanDiffArgs, PlanDrawArgs, PlanFileArgs,
     PlanMakeArgs,
@@ -66,6 +70,17 @@ pub(crate) enum Command {
     /// Look at, convert and generate topologies
     #[command(subcommand)]
     Topology(TopologyCommand),
+    /// Judge a saved model on a data set
+    Eval(EvalArgs),
+    /// Write the model of a peer that does not run to a file that PyTorch reads
+    Export(ExportArgs),
+    /// List, inspect and verify model files and records
+    #[command(subcommand)]
+    Ckpt(CkptCommand),
+    /// Find out whether a peer can run here, and what to do if not
+    Doctor(DoctorArgs),
+    /// Pack what helps to find out what went wrong, without anything secret
+    Bugreport(BugreportArgs),
     /// Show and check the settings of `run`
     #[command(subcommand)]
     Config(ConfigCommand),

@@ -51,19 +51,23 @@ pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
 /// as clap does.
 pub(crate) fn resolve(matches: &ArgMatches, arguments: impl IntoIterator<Item = OsString>) -> Outcome<Cli> {
     let file = match matches.subcommand() {
-        Some(("run", run)) => find(run.get_one::<PathBuf>("home").cloned(), run.get_one::<PathBuf>("config").cloned())?,
+        Some(("run", run)) => find(path_of(run, "home"), path_of(run, "config"))?,
         _ => None,
     };
     let Some(file) = file else { return to_cli(matches) };
     to_cli(&with_defaults(command_line(), &file).get_matches_from(arguments))
 }
 
+fn path_of<'a>(matches: &'a ArgMatches, argument: &str) -> Option<&'a Path> {
+    matches.get_one::<PathBuf>(argument).map(PathBuf::as_path)
+}
+
 /// The configuration file of a peer: the one that is named, which must exist, or the one in its home, if there is one.
-pub(crate) fn find(home: Option<PathBuf>, named: Option<PathBuf>) -> Outcome<Option<ConfigFile>> {
+pub(crate) fn find(home: Option<&Path>, named: Option<&Path>) -> Outcome<Option<ConfigFile>> {
     if let Some(path) = named {
-        return ConfigFile::read(&path).map(Some);
+        return ConfigFile::read(path).map(Some);
     }
-    let path = Home::at(home.as_deref())?.config();
+    let path = Home::at(home)?.config();
     if path.exists() { ConfigFile::read(&path).map(Some) } else { Ok(None) }
 }
 

@@ -21,6 +21,7 @@ use crate::home::Home;
 use crate::links::{LinkChange, Links};
 use crate::objections::Objections;
 use crate::records::{Ending, RecordWriter, Written};
+use crate::service_manager::Watchdog;
 use crate::signals::StopRequests;
 use crate::trainer::{Answer, TrainingThread};
 use crate::transport::NetworkEvent;
@@ -93,6 +94,7 @@ pub(crate) struct Driver<'a> {
     gave_up: bool,
     /// The number of the last record that the node asked for.
     last_record: u64,
+    watchdog: Watchdog,
 }
 
 impl<'a> Driver<'a> {
@@ -119,6 +121,7 @@ impl<'a> Driver<'a> {
             drained: false,
             gave_up: false,
             last_record,
+            watchdog: Watchdog::of_environment(),
         })
     }
 
@@ -155,6 +158,7 @@ impl<'a> Driver<'a> {
                 () = sleep_until(self.wake_at()) => self.feed(Input::Tick)?,
                 reason = sources.stop.next() => self.on_stop(reason)?,
                 _ = notice.tick() => self.notice_waiting(),
+                () = self.watchdog.turn() => {}
             }
         }
         Ok(())

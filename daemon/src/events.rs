@@ -9,6 +9,7 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Kind, OrFail, Outcome};
+use crate::service_manager::ServiceManager;
 
 /// The version of the event objects.
 pub(crate) const SCHEMA: &str = "mingle.event/1";
@@ -240,17 +241,19 @@ pub(crate) struct EventLog {
     started: Instant,
     file: BufWriter<File>,
     json: bool,
+    service_manager: ServiceManager,
 }
 
 impl EventLog {
     /// Starts a new event file at `path`; with `json`, events go to stdout too, else sentences to stderr.
     pub(crate) fn create(path: &Path, json: bool, started: Instant) -> Outcome<Self> {
         let file = File::create(path).or_fail(Kind::BadInput, format!("cannot write {}", path.display()))?;
-        Ok(Self { started, file: BufWriter::new(file), json })
+        Ok(Self { started, file: BufWriter::new(file), json, service_manager: ServiceManager::of_environment() })
     }
 
     /// Tells what happened.
     pub(crate) fn tell(&mut self, event: Event) {
+        self.service_manager.tell(&event);
         let line = EventLine {
             schema: SCHEMA.to_owned(),
             at_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),

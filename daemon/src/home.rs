@@ -56,6 +56,11 @@ impl Home {
         self.root.join("plan.json")
     }
 
+    /// What the records and the model here are of.
+    pub(crate) fn task(&self) -> PathBuf {
+        self.root.join("task.json")
+    }
+
     /// What happened, one JSON object a line.
     pub(crate) fn events(&self) -> PathBuf {
         self.root.join("events.jsonl")

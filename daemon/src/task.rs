@@ -104,16 +104,19 @@ pub(crate) fn data_seed(seed: u64, node: usize) -> u64 {
 }
 
 /// What all peers of a swarm must agree on before they mix, in words: its hash decides, the words explain.
-pub(crate) fn card(task: &Task, arguments: &TrainingArgs) -> String {
+pub(crate) fn card(task: &Task, rounds: u64, seed: u64) -> String {
     format!(
-        "{} for {} in {} classes, {} parameters, {} rounds, seed {}",
+        "{} for {} in {} classes, {} parameters, {rounds} rounds, seed {seed}",
         task.model(),
         task.shape(),
         task.classes(),
-        task.parameter_count(),
-        arguments.rounds,
-        arguments.seed
+        task.parameter_count()
     )
+}
+
+/// The hash of a card, by which peers and records compare tasks.
+pub(crate) fn hash(card: &str) -> [u8; 32] {
+    *blake3::hash(card.as_bytes()).as_bytes()
 }
 
 /// Refuses names that mean nothing and numbers that no training can use, before anything is started.

@@ -26,6 +26,7 @@ use crate::link::Rejections;
 use crate::mass::Mass;
 use crate::message::{Generation, Identity, LeaveCertificate};
 use crate::payload::Payload;
+use crate::push_sum::PushSum;
 use crate::schedule::NodeId;
 
 pub use chains::{LinkBreak, compare_links};
@@ -147,6 +148,26 @@ pub struct Owed {
     pub chain: Chain,
     /// The number of the record that holds its payload.
     pub record: u64,
+}
+
+impl Record {
+    /// What the node believed: the ratio z = x / w, `[dimension]`, or the one it last formed where it held too little
+    /// mass to form another. A node that goes on from this record begins with it.
+    ///
+    /// ```
+    /// # use mingle_protocol::{Books, Generation, Mass, NodeId, Record};
+    /// # let books = Books {
+    /// #     number: 1, generation: Generation { counter: 0, plan_hash: [0; 32] }, task: [0; 32], id: NodeId(0),
+    /// #     incarnation: 1, brought: Mass::ONE, mass: Mass::from_units(1 << 39), plan_version: 0, step: 0,
+    /// #     split_done: false, neighbours: Default::default(), incoming: Default::default(),
+    /// #     outgoing: Default::default(), left: Vec::new(), host: Vec::new(),
+    /// # };
+    /// let record = Record { books, numerator: [1.0, 2.0].into(), ratio: None, payload: None };
+    /// assert_eq!(*record.believed_ratio(), [2.0, 4.0]);
+    /// ```
+    pub fn believed_ratio(&self) -> Arc<[f32]> {
+        PushSum::restored(&self.numerator, self.books.mass, self.ratio.clone()).ratio()
+    }
 }
 
 impl Books {

@@ -21,7 +21,7 @@ pub(super) fn execute(command: &ConfigCommand, json: bool) -> Outcome {
 
 fn show(arguments: &ConfigShowArgs, json: bool) -> Outcome {
     let ConfigPathArgs { home, config } = &arguments.path;
-    let file = config::find(home.home.clone(), config.clone())?;
+    let file = config::find(home.home.as_deref(), config.as_deref())?;
     let settings = config::effective(file.as_ref())?;
     if json {
         let settings: BTreeMap<&str, Value> = settings.iter().map(|it| (it.setting.key, to_json(it))).collect();

@@ -1,10 +1,15 @@
 //! One file a command.
 
 mod audit;
+mod bugreport;
+mod ckpt;
 mod completions;
 mod config;
 mod demo;
 mod design_request;
+mod doctor;
+mod eval;
+mod export;
 mod fault_test;
 mod id;
 mod init;
@@ -41,6 +46,11 @@ pub(crate) fn execute(cli: Cli) -> Outcome<ExitCode> {
         Command::Replay(arguments) => replay::execute(&arguments, json)?,
         Command::Plan(command) => return plan(command, json),
         Command::Topology(command) => topology(command, json)?,
+        Command::Eval(arguments) => eval::execute(&arguments, json)?,
+        Command::Export(arguments) => export::execute(&arguments, json)?,
+        Command::Ckpt(command) => return ckpt::execute(&command, json),
+        Command::Doctor(arguments) => return doctor::execute(&arguments, json),
+        Command::Bugreport(arguments) => bugreport::execute(&arguments, json)?,
         Command::Config(command) => config::execute(&command, json)?,
         Command::Completions(arguments) => completions::execute(&arguments)?,
         Command::Man(arguments) => man::execute(&arguments, json)?,

@@ -24,6 +24,7 @@ use crate::records::{self, Past, RecordWriter, Written};
 use crate::results::{self, Summary};
 use crate::signals::StopRequests;
 use crate::task::{self, LocalTask, Parts};
+use crate::task_file::TaskFile;
 use crate::trainer::{TrainingPosition, TrainingThread};
 use crate::transport::{Network, NetworkEvent};
 use place::Place;
@@ -116,7 +117,7 @@ impl Peer<'_> {
         stop: StopRequests,
     ) -> Outcome {
         let training = &self.arguments.training;
-        let description = task::card(&task.task, training);
+        let description = task::card(&task.task, training.rounds, training.seed);
         self.log.tell(Event::Task {
             description: description.clone(),
             parameters: task.task.parameter_count(),
@@ -126,6 +127,7 @@ impl Peer<'_> {
         });
         let (config, greeting) = self.configure(&place, &task, &description)?;
         let Some(start) = self.begin(&place, &config)? else { return Ok(()) };
+        TaskFile::of(&task.task, training).write(&self.home)?;
         let (out, inward) = place.neighbours();
         let (edges, edge_events) =
             Edges::start(&network.streams, greeting, task.task.parameter_count(), &out, &inward)?;
@@ -151,7 +153,7 @@ impl Peer<'_> {
         let driver = Driver::new(parts, recovered)?;
         let mut finished = driver.run(&mut sources).await?;
         edges.shutdown().await;
-        let summary = Summary {
+        let mut summary = Summary {
             schema: Summary::schema(),
             peer: self.identity.peer_id().to_string(),
             node: place.node.0,
@@ -164,9 +166,11 @@ impl Peer<'_> {
             seconds: self.started.elapsed().as_secs_f64(),
             sent_bytes: finished.sent_bytes,
             peak_resident_bytes: results::peak_resident_bytes(),
+            model_blake3: None,
             ledger: finished.node.ledger(),
         };
-        results::write_model(&self.home, &model, &finished.node.ratio(), metadata(&summary))?;
+        let hash = results::write_model(&self.home, &model, &finished.node.ratio(), metadata(&summary))?;
+        summary.model_blake3 = Some(hash);
         summary.write(&self.home)?;
         if let Some(ending) = &finished.ending {
             ending.write(&self.home)?;
@@ -228,7 +232,7 @@ impl Peer<'_> {
         let initial = task.task.initial_parameters(training.seed);
         let mut config = NodeConfig::new(place.node, Arc::clone(&place.schedule), initial, training.rounds);
         config.generation = Generation { counter: 0, plan_hash };
-        config.task = TaskCard { hash: task_hash(description), description: description.to_owned() };
+        config.task = TaskCard { hash: task::hash(description), description: description.to_owned() };
         config.identity = NodeIdentity { incarnation, boot_nonce };
         config.durability = self.arguments.durability.into();
         config.policy = self.policy;
@@ -251,10 +255,6 @@ impl Start {
     fn position(&self) -> TrainingPosition {
         self.recovered.as_ref().map(|past| TrainingPosition::decode(&past.record.books.host)).unwrap_or_default()
     }
-}
-
-fn task_hash(description: &str) -> [u8; 32] {
-    *blake3::hash(description.as_bytes()).as_bytes()
 }
 
 /// A number that tells this process from any other.

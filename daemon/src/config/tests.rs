@@ -136,9 +136,9 @@ fn what_is_in_force_says_who_said_so() {
     let of = |key: &str| settings.iter().find(|it| it.setting.key == key).unwrap();
     assert_eq!(of("rounds").values, ["16"]);
     assert_eq!(of("rounds").origin, Origin::File("config.toml".into(), 2));
-    assert_eq!(of("bootstrap").values, [String::new(); 0]);
+    assert!(of("bootstrap").values.is_empty());
     assert_eq!(of("momentum").values, ["0"]);
     assert_eq!(of("momentum").origin, Origin::Default);
-    assert_eq!(of("split").values, [String::new(); 0]);
+    assert!(of("split").values.is_empty());
     assert_eq!(of("listen").values.len(), 2);
 }

@@ -73,6 +73,7 @@ impl Driver<'_> {
     async fn next_answer(&mut self, sources: &mut Sources) -> Outcome {
         tokio::select! {
             answer = sources.answers.recv() => self.on_answer(alive(answer)?),
+            () = self.watchdog.turn() => Ok(()),
             reason = sources.stop.next() => {
                 Err(Failure::new(Kind::Forced, format!("{reason} before the final model was written")))
             }
