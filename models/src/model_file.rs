@@ -199,7 +199,7 @@ mod tests {
     use crate::checkpoint::Checkpoint;
     use crate::dataset::SampleShape;
 
-    const PHOTO: SampleShape = SampleShape::Image { channels: 1, height: 28, width: 28 };
+    const IMAGE: SampleShape = SampleShape::Image { channels: 1, height: 8, width: 8 };
 
     fn task(model: &str, shape: SampleShape, classes: usize) -> Task {
         Task::new(model.parse().unwrap(), shape, classes).unwrap()
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn every_model_is_recognised_by_its_file_and_agrees_with_no_other_task() {
-        let tasks = ["softmax", "mlp", "mlp:hidden=32", "cnn"].map(|model| task(model, PHOTO, 10));
+        let tasks = ["softmax", "mlp", "mlp:hidden=32", "cnn"].map(|model| task(model, IMAGE, 10));
         for (index, wanted) in tasks.iter().enumerate() {
             let outline = ModelFile::of(&file(wanted)).unwrap();
             assert_eq!(outline.model(), Some(wanted.model()));
