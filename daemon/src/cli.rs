@@ -32,7 +32,7 @@ Exit codes:
   1  unexpected failure         7    training failed
   2  usage error                8    integrity: a checksum, a forecast or the ledger does not hold,
   3  unreachable, port in use        or a fault test failed
-  4  bad plan, topology or data 10   plan diff: the plans differ
+  4  bad settings, plan or data 10   plan diff: the plans differ
                                 130  forced by a second interrupt";
 
 /// Serverless, peer-to-peer training along a planned directed graph.

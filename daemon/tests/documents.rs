@@ -48,6 +48,8 @@ fn there_is_a_manual_page_for_every_command_that_help_names() {
         assert!(page.contains(".SH SYNOPSIS"), "{command}");
     }
     assert!(help.contains("Exit codes:"), "{help}");
+    let run_page = fs::read_to_string(folder.path().join("mingle-run.1")).unwrap();
+    assert!(run_page.contains("MINGLE_LEARNING_RATE"), "{run_page}");
     let Ok(output) = Command::new("man").arg("-l").arg(folder.path().join("mingle-run.1")).output() else {
         eprintln!("skipped: there is no man here");
         return;

@@ -31,7 +31,7 @@ pub(super) fn execute(arguments: &ManArgs, json: bool) -> Outcome {
 
 /// The page of a command, then those of its subcommands. There are two levels of them.
 fn write_pages(command: &Command, folder: &Path, pages: &mut Vec<PathBuf>) -> io::Result<()> {
-    let page = Man::new(command.clone()).manual("Mingle");
+    let page = Man::new(command.clone()).manual("Mingle").source(concat!("mingle ", env!("CARGO_PKG_VERSION")));
     let path = folder.join(page.get_filename());
     home::write_atomically(&path, &render(&page, command)?)?;
     pages.push(path);
