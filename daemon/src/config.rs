@@ -33,11 +33,16 @@ pub(crate) use template::template;
 /// Names a configuration file, as `--config` does.
 pub(crate) const CONFIG_ENV: &str = "MINGLE_CONFIG";
 
-/// The command line, with a variable of the environment for every setting of `run`.
+/// The commands that start a peer, and so take settings.
+const PEER_COMMANDS: [&str; 1] = ["run"];
+
+/// The command line, with a variable of the environment for every setting.
 pub(crate) fn command_line() -> Command {
-    Cli::command().mut_subcommand("run", |run| {
-        SETTINGS.iter().fold(run, |run, setting| {
-            run.mut_arg(setting.key, |argument| argument.env(setting.env).hide_env_values(true))
+    PEER_COMMANDS.iter().fold(Cli::command(), |command, name| {
+        command.mut_subcommand(name, |peer| {
+            SETTINGS.iter().fold(peer, |peer, setting| {
+                peer.mut_arg(setting.key, |argument| argument.env(setting.env).hide_env_values(true))
+            })
         })
     })
 }
@@ -47,11 +52,11 @@ pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
     SETTINGS.iter().map(|setting| setting.env).chain([CONFIG_ENV])
 }
 
-/// What the arguments ask for, with the configuration file where the command is `run`. Prints help and leaves the process
+/// What the arguments ask for, with the configuration file where the command starts a peer. Prints help and leaves the process
 /// as clap does.
 pub(crate) fn resolve(matches: &ArgMatches, arguments: impl IntoIterator<Item = OsString>) -> Outcome<Cli> {
     let file = match matches.subcommand() {
-        Some(("run", run)) => find(path_of(run, "home"), path_of(run, "config"))?,
+        Some((name, peer)) if PEER_COMMANDS.contains(&name) => find(path_of(peer, "home"), path_of(peer, "config"))?,
         _ => None,
     };
     let Some(file) = file else { return to_cli(matches) };
@@ -131,9 +136,11 @@ pub(crate) fn run_arguments(home: Option<&Path>, file: Option<&ConfigFile>) -> O
 
 /// The entries of a file in place of the defaults.
 fn with_defaults(command: Command, file: &ConfigFile) -> Command {
-    command.mut_subcommand("run", |run| {
-        file.entries().fold(run, |run, (key, entry)| {
-            run.mut_arg(key, |argument| argument.default_values(entry.values.iter().map(|value| leak(value))))
+    PEER_COMMANDS.iter().fold(command, |command, name| {
+        command.mut_subcommand(name, |peer| {
+            file.entries().fold(peer, |peer, (key, entry)| {
+                peer.mut_arg(key, |argument| argument.default_values(entry.values.iter().map(|value| leak(value))))
+            })
         })
     })
 }
