@@ -352,8 +352,12 @@ impl Swarm {
         if self.leavers.contains(&id) { self.input(id, Input::Leave, Entry::Faulted, &[]) } else { Ok(()) }
     }
 
+    /// Opens the links of a node: those of its own plan, and those of others whose plan has one to it.
     fn connect(&mut self, id: NodeId) -> Result<(), SimError> {
-        let peers: Vec<NodeId> = self.nodes.get(&id).map(|node| node.neighbours().collect()).unwrap_or_default();
+        let mut peers: BTreeSet<NodeId> =
+            self.nodes.get(&id).map(|node| node.neighbours().collect()).unwrap_or_default();
+        let counts_on_it = |node: &Node| node.neighbours().any(|neighbour| neighbour == id);
+        peers.extend(self.nodes.iter().filter(|(_, node)| counts_on_it(node)).map(|(other, _)| *other));
         for peer in peers {
             self.link_up(id, peer)?;
         }

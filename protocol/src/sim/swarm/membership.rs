@@ -98,10 +98,13 @@ impl Swarm {
         self.input(id, Input::Leave, Entry::Faulted, &[])
     }
 
+    /// The planner looks after its swarm: those that it has removed end, and the newest plan is told again, in case that
+    /// all who knew of it have lost their disks.
     pub(super) fn dismiss_removed(&mut self) -> Result<(), SimError> {
         let plan = self.plans.newest();
         let removed: Vec<NodeId> = self.nodes.keys().filter(|id| !plan.members.contains(id)).copied().collect();
-        removed.into_iter().try_for_each(|id| self.end(id))
+        removed.into_iter().try_for_each(|id| self.end(id))?;
+        self.tell_someone()
     }
 
     /// A node that leaves takes nothing along.
