@@ -13,10 +13,12 @@ use axum::routing::{get, post};
 use hyper::body::Body as _;
 use mingle_planner::draw;
 use serde_json::json;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
 
 use super::answer::{self, refuse};
-use super::{Shared, browser, metrics, page, request::Request, stream};
+use super::request::{Request, Stopping};
+use super::{Shared, browser, metrics, page, stream};
 use crate::failure::Kind;
 use crate::status::Neighbour;
 
@@ -95,9 +97,9 @@ async fn events(
     headers: HeaderMap,
 ) -> Response {
     let last_id = headers.get("last-event-id").and_then(|value| value.to_str().ok());
-    let since = match last_id.or(query.get("since").map(String::as_str)).map(str::parse).transpose() {
-        Ok(since) => since,
-        Err(_) => return refuse(StatusCode::BAD_REQUEST, Kind::BadInput, "since is the number of an event, such as 0"),
+    let since = last_id.or(query.get("since").map(String::as_str));
+    let Ok(since) = since.map(str::parse).transpose() else {
+        return refuse(StatusCode::BAD_REQUEST, Kind::BadInput, "since is the number of an event, such as 0");
     };
     let Ok(permit) = Arc::clone(&shared.streams).try_acquire_owned() else { return too_many_streams() };
     stream::events(shared.events.read(since), permit)
@@ -129,14 +131,23 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Response {
 
 async fn stop(State(shared): State<Arc<Shared>>) -> Response {
     let (answer, answered) = oneshot::channel();
-    let busy = || refuse(StatusCode::SERVICE_UNAVAILABLE, Kind::Refused, "this peer is busy ending");
-    if shared.requests.try_send(Request::Stop(answer)).is_err() {
-        return busy();
+    let busy = || refuse(StatusCode::SERVICE_UNAVAILABLE, Kind::Refused, "this peer is busy: ask again");
+    match shared.requests.try_send(Request::Stop(answer)) {
+        Ok(()) => {}
+        Err(TrySendError::Full(_)) => return busy(),
+        Err(TrySendError::Closed(_)) => return answer::json(&ending(&shared)),
     }
     match tokio::time::timeout(ANSWER_TIMEOUT, answered).await {
         Ok(Ok(stopping)) => answer::json(&stopping),
-        _ => busy(),
+        Ok(Err(_)) => answer::json(&ending(&shared)),
+        Err(_) => busy(),
     }
+}
+
+/// The answer for a driver that has ended already: what was asked for is under way.
+fn ending(shared: &Shared) -> Stopping {
+    let status = shared.status.borrow();
+    Stopping { round: status.round, rounds: status.rounds, weight_units: status.weight.units, durable: status.durable }
 }
 
 /// The plan as the planner draws it. Large plans take a while, so the event loop does not do it.

@@ -10,8 +10,8 @@ impl Driver<'_> {
     pub(super) fn on_request(&mut self, request: Request) -> Outcome {
         match request {
             Request::Stop(answer) => {
-                // Unlike a second interrupt, asking twice is no reason to give anything up.
-                if !self.stopping {
+                // Unlike a second interrupt, asking twice is no reason to give anything up, and a peer that is done ends anyway.
+                if !self.stopping && !self.drained {
                     self.on_stop("asked to stop")?;
                 }
                 // Whoever asked may have gone.
