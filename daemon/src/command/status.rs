@@ -2,7 +2,7 @@
 
 use crate::api::client::{self, Client};
 use crate::cli::HomeArgs;
-use crate::failure::Outcome;
+use crate::failure::{Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::status::{Neighbour, Status};
 use crate::{out, units};
@@ -11,7 +11,7 @@ use crate::{out, units};
 pub(super) fn execute(arguments: &HomeArgs, json: bool) -> Outcome {
     let status = snapshot(arguments)?;
     if json {
-        out::line(serde_json::json!(status));
+        out::line(serde_json::to_string(&status).or_fail(Kind::Unexpected, "cannot write the snapshot")?);
     } else {
         summary(&status).iter().for_each(out::line);
         table(&status.neighbours).iter().for_each(out::line);
