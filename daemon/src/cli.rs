@@ -7,7 +7,9 @@ mod fault_test;
 mod model_files;
 mod plan;
 mod topology;
+mod watching;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -24,16 +26,18 @@ pub(crate) use plan::{
     PlanMakeArgs,
 };
 pub(crate) use topology::{TopologyCommand, TopologyConvertArgs, TopologyGenerateArgs, TopologyShowArgs};
+pub(crate) use watching::{Condition, StopArgs, WaitArgs};
 
 /// What the exit codes mean, for `--help` and the manual pages.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
-  0  done                       6    refused by the swarm, or training something else
-  1  unexpected failure         7    training failed
-  2  usage error                8    integrity: a checksum, a forecast or the ledger does not hold,
-  3  unreachable, port in use        or a fault test failed
+  0  done                       6    refused by the swarm, or training something else,
+  1  unexpected failure              or a peer already runs in that home
+  2  usage error                7    training failed
+  3  no peer there, or a port   8    integrity: a checksum, a forecast or the ledger does not hold,
+     is in use                       or a fault test failed
   4  bad settings, plan or data 10   plan diff: the plans differ
-                                130  forced by a second interrupt";
+  5  not reached in time        130  forced by a second interrupt";
 
 /// Serverless, peer-to-peer training along a planned directed graph.
 #[derive(Debug, Parser)]
@@ -58,6 +62,19 @@ pub(crate) enum Command {
     /// Run this peer in the foreground until training is done
     #[command(visible_alias = "up")]
     Run(Box<RunArgs>),
+    /// Show a running peer: what it does, how well it learns, its weight and its neighbours
+    Status(HomeArgs),
+    /// Show the neighbours of a running peer
+    #[command(visible_alias = "ps")]
+    Peers(HomeArgs),
+    /// Wait until a peer has its plan, its neighbours, so many rounds, or is done
+    Wait(WaitArgs),
+    /// Follow what happens on a running peer
+    Logs(HomeArgs),
+    /// Follow a running peer on a dashboard in this terminal
+    Watch(HomeArgs),
+    /// Stop a running peer in good order; started again, it goes on where it was
+    Stop(StopArgs),
     /// Add up the weights that stopped peers have on disk: nothing lost, nothing doubled?
     Audit(AuditArgs),
     /// Kill, cut off and set back simulated swarms, seed after seed, and add up their ledgers after every write
@@ -143,6 +160,9 @@ pub(crate) struct RunArgs {
     /// Give up what this peer has kept of an earlier run and begin anew, with weight. For all peers, or none
     #[arg(long)]
     pub(crate) fresh: bool,
+    /// Show a page for a browser, and metrics, at this address, read only, such as 127.0.0.1:7717 [default: none]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) http: Option<SocketAddr>,
     /// Stop when standard input ends: for programs that start peers and must not leave one behind
     #[arg(long)]
     pub(crate) stop_with_stdin: bool,

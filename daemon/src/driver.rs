@@ -3,6 +3,8 @@
 mod ending;
 mod neighbours;
 mod reports;
+mod steering;
+mod watching;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -14,6 +16,7 @@ use mingle_protocol::record::Recovered;
 use mingle_protocol::{Durability, Effect, Input, Node, NodeConfig, NodeId, RoundReport, Time};
 use tokio::sync::mpsc;
 
+use crate::api::Request;
 use crate::edge::EdgeEvent;
 use crate::events::{Event, EventLog};
 use crate::failure::{Failure, Kind, OrFail, Outcome};
@@ -23,9 +26,11 @@ use crate::objections::Objections;
 use crate::records::{Ending, RecordWriter, Written};
 use crate::service_manager::Watchdog;
 use crate::signals::StopRequests;
+use crate::status::StatusBoard;
 use crate::trainer::{Answer, TrainingThread};
 use crate::transport::NetworkEvent;
 use ending::FINAL;
+use watching::Watching;
 
 /// While neighbours are missing, the user hears so this often.
 const WAITING_NOTICE: Duration = Duration::from_secs(5);
@@ -40,6 +45,8 @@ pub(crate) struct Sources {
     /// `None` without records.
     pub(crate) written: Option<mpsc::Receiver<Written>>,
     pub(crate) stop: StopRequests,
+    /// What is asked through the local interface.
+    pub(crate) requests: mpsc::Receiver<Request>,
 }
 
 /// How the run ended.
@@ -68,6 +75,7 @@ pub(crate) struct DriverParts<'a> {
     /// `None` without records.
     pub(crate) records: Option<RecordWriter>,
     pub(crate) log: &'a mut EventLog,
+    pub(crate) board: &'a StatusBoard,
     pub(crate) evaluate_every: u64,
     pub(crate) peers: BTreeMap<NodeId, PeerId>,
     /// Whom this peer sends to.
@@ -84,6 +92,7 @@ pub(crate) struct Driver<'a> {
     /// The round whose evaluation is under way.
     evaluating: Option<RoundReport>,
     final_evaluation: Option<Evaluation>,
+    watching: Watching,
     objections: Objections,
     dial_failures: BTreeSet<String>,
     warnings: u32,
@@ -107,6 +116,7 @@ impl<'a> Driver<'a> {
                 .or_fail(Kind::Refused, "this peer cannot go on from its records")?,
         };
         Ok(Self {
+            watching: Watching::new(&parts.peers),
             parts,
             rounds: node.round(),
             node,
@@ -137,8 +147,10 @@ impl<'a> Driver<'a> {
             }
             return Err(failure);
         }
+        self.show();
         self.linger(sources).await?;
         let evaluation = self.evaluate_final(sources).await?;
+        self.show_end(&evaluation);
         let ending = self.close_books(sources)?;
         let sent_bytes = self.parts.links.sent_bytes();
         Ok(Finished { node: self.node, evaluation, rounds: self.rounds, sent_bytes, ending })
@@ -150,6 +162,7 @@ impl<'a> Driver<'a> {
         let mut notice = tokio::time::interval(WAITING_NOTICE);
         notice.tick().await;
         while !self.drained {
+            self.show();
             tokio::select! {
                 Some(event) = sources.edges.recv() => self.on_edge(event)?,
                 Some(event) = sources.network.recv() => self.on_network(&event),
@@ -157,6 +170,7 @@ impl<'a> Driver<'a> {
                 written = next_written(&mut sources.written) => self.on_written(written?)?,
                 () = sleep_until(self.wake_at()) => self.feed(Input::Tick)?,
                 reason = sources.stop.next() => self.on_stop(reason)?,
+                Some(request) = sources.requests.recv() => self.on_request(request)?,
                 _ = notice.tick() => self.notice_waiting(),
                 () = self.watchdog.turn() => {}
             }
@@ -249,6 +263,7 @@ impl<'a> Driver<'a> {
             return Err(Failure::new(Kind::Forced, format!("stopped at once, after round {rounds}: {consequence}")));
         }
         self.stopping = true;
+        self.watching.note();
         self.parts.log.tell(Event::Stopping { round: self.rounds, reason: reason.to_owned() });
         self.feed(Input::Stop)
     }

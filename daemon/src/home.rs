@@ -66,6 +66,11 @@ impl Home {
         self.root.join("events.jsonl")
     }
 
+    /// Where a running peer can be watched and steered.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.root.join("mingle.sock")
+    }
+
     /// The de-biased model, in PyTorch's names and shapes.
     pub(crate) fn model(&self) -> PathBuf {
         self.root.join("model.safetensors")

@@ -4,6 +4,7 @@
 //! the planner's plan becomes the protocol's schedule in `plan.rs`, the models' training becomes the protocol's local
 //! step in `trainer.rs`, and `driver.rs` runs the event loop around one node.
 
+mod api;
 mod chart;
 mod cli;
 mod command;
@@ -24,6 +25,7 @@ mod records;
 mod results;
 mod service_manager;
 mod signals;
+mod status;
 mod task;
 mod task_file;
 mod topology;

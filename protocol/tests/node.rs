@@ -395,7 +395,7 @@ fn a_node_does_not_wait_for_a_link_that_only_an_older_plan_had() {
     let mut node = fed_by_peer();
     let links = |node: &Node| node.ledger().incoming.len();
     let has_none = LinkState::default();
-    node.handle(AT, word_of_peer(&node, 0, has_none.clone()));
+    node.handle(AT, word_of_peer(&node, 0, has_none));
     assert_eq!(links(&node), 1, "by its own plan there is a link, of which the neighbour may not have heard");
     node.handle(AT, Input::Rewire(Rewiring { version: 1, schedule: one_way(ME, NodeId(2)) }));
     assert_eq!(links(&node), 0);

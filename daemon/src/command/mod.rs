@@ -13,6 +13,7 @@ mod export;
 mod fault_test;
 mod id;
 mod init;
+mod logs;
 mod man;
 mod plan_bind;
 mod plan_check;
@@ -23,8 +24,12 @@ mod plan_make;
 mod plan_show;
 mod replay;
 mod run;
+mod status;
+mod stop;
 mod topology_convert;
 mod topology_show;
+mod wait;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -41,6 +46,12 @@ pub(crate) fn execute(cli: Cli) -> Outcome<ExitCode> {
         Command::Init(arguments) => init::execute(&arguments, json)?,
         Command::Id(arguments) => id::execute(&arguments, json)?,
         Command::Run(arguments) => run::execute(&arguments, json)?,
+        Command::Status(arguments) => status::execute(&arguments, json)?,
+        Command::Peers(arguments) => status::peers(&arguments, json)?,
+        Command::Wait(arguments) => wait::execute(&arguments, json)?,
+        Command::Logs(arguments) => logs::execute(&arguments, json)?,
+        Command::Watch(arguments) => watch::execute(&arguments)?,
+        Command::Stop(arguments) => stop::execute(&arguments, json)?,
         Command::Audit(arguments) => return audit::execute(&arguments, json),
         Command::FaultTest(arguments) => return fault_test::execute(&arguments, json),
         Command::Replay(arguments) => replay::execute(&arguments, json)?,

@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use libp2p_metrics::Registry;
 use mingle_models::Device;
 use mingle_protocol::record::{Recovered, SlotMap};
 use mingle_protocol::{Durability, Generation, Identity as NodeIdentity, NodeConfig, Record, TaskCard, WaitPolicy};
 use tokio::sync::mpsc;
 
+use crate::api::{self, Exhibits, Interface, Request, Stopping};
 use crate::cli::RunArgs;
 use crate::driver::{Driver, DriverParts, Finished, Sources};
 use crate::edge::{Edges, Greeting};
@@ -23,10 +25,12 @@ use crate::plan_exchange::{self, SharedPlan};
 use crate::records::{self, Past, RecordWriter, Written};
 use crate::results::{self, Summary};
 use crate::signals::StopRequests;
+use crate::status::{PlanFacts, State, Status, StatusBoard};
 use crate::task::{self, LocalTask, Parts};
 use crate::task_file::TaskFile;
 use crate::trainer::{TrainingPosition, TrainingThread};
 use crate::transport::{Network, NetworkEvent};
+use crate::units;
 use place::Place;
 
 /// Runs the peer.
@@ -46,7 +50,8 @@ pub(super) fn execute(arguments: &RunArgs, json: bool) -> Outcome {
         .enable_all()
         .build()
         .or_fail(Kind::Unexpected, "cannot start the event loop")?;
-    let peer = Peer { arguments, policy, home, identity, log, started };
+    let board = StatusBoard::new(Status::starting(identity.peer_id().to_string()), started);
+    let peer = Peer { arguments, policy, home, identity, log, board, started };
     runtime.block_on(peer.run(parts, device))
 }
 
@@ -79,43 +84,82 @@ struct Peer<'a> {
     home: Home,
     identity: Identity,
     log: EventLog,
+    board: StatusBoard,
     started: Instant,
 }
 
 impl Peer<'_> {
-    async fn run(mut self, mut parts: Parts, device: Device) -> Outcome {
-        let mut stop = StopRequests::listen(self.arguments.stop_with_stdin)?;
-        let (network, mut network_events) = Network::start(self.identity.keypair(), &self.arguments.listen).await?;
-        self.log.tell(Event::Listening {
-            peer: self.identity.peer_id().to_string(),
-            addresses: network.addresses.iter().map(ToString::to_string).collect(),
+    /// Runs the peer within reach of whoever watches and steers it.
+    async fn run(mut self, parts: Parts, device: Device) -> Outcome {
+        let stop = StopRequests::listen(self.arguments.stop_with_stdin)?;
+        let mut registry = Registry::default();
+        let (network, events) = Network::start(self.identity.keypair(), &self.arguments.listen, &mut registry).await?;
+        let (requests, asked) = api::requests();
+        let exhibits = Exhibits { status: self.board.look(), events: self.log.feed(), registry, requests };
+        let interface = Interface::open(&self.home, self.arguments.http, exhibits).await?;
+        self.introduce(&network, &interface);
+        let outcome = self.take_part(parts, device, &network, &interface, Incoming { events, stop, asked }).await;
+        if let Err(failure) = &outcome {
+            self.log.tell_failure(failure);
+            self.board.update(|status| status.state = State::Failed);
+        }
+        // Whoever watches reads to the end.
+        drop(self);
+        interface.close().await;
+        outcome
+    }
+
+    /// Says where the peer can be reached, by its neighbours and by its owner.
+    fn introduce(&mut self, network: &Network, interface: &Interface) {
+        let addresses: Vec<String> = network.addresses.iter().map(ToString::to_string).collect();
+        self.board.update(|status| {
+            status.addresses.clone_from(&addresses);
+            status.rounds = self.arguments.training.rounds;
+            status.durable = Durability::from(self.arguments.durability) == Durability::On;
         });
+        self.log.tell(Event::Listening { peer: self.identity.peer_id().to_string(), addresses });
+        self.log.tell(Event::Interface {
+            socket: interface.socket().map(|path| path.display().to_string()),
+            page: interface.page(),
+        });
+        if let Some(message) = interface.trouble() {
+            self.log.tell(Event::Warning { message });
+        }
+    }
+
+    async fn take_part(
+        &mut self,
+        mut parts: Parts,
+        device: Device,
+        network: &Network,
+        interface: &Interface,
+        mut incoming: Incoming,
+    ) -> Outcome {
         let shared_plan = SharedPlan::default();
         plan_exchange::serve(network.streams.clone(), Arc::clone(&shared_plan))?;
         network.bootstrap(self.arguments.bootstrap.clone()).await;
 
+        let training = &self.arguments.training;
+        let stopping = Stopping { round: 0, rounds: training.rounds, weight_units: 0, durable: true };
         let place = tokio::select! {
-            place = self.find_place(&network, &mut network_events, &shared_plan) => place?,
-            reason = stop.next() => return Err(Failure::new(Kind::Forced, format!("{reason} before there was a plan"))),
+            place = self.find_place(network, &mut incoming.events, &shared_plan) => place?,
+            reason = stopped(&mut incoming.stop, &mut incoming.asked, stopping) => {
+                return Err(Failure::new(Kind::Forced, format!("{reason} before there was a plan")));
+            }
         };
+        self.show_place(&place);
+        interface.show_plan(&place.plan);
         let (out, inward) = place.neighbours();
         network.seek(out.into_values().chain(inward.into_values()).collect()).await;
-        if let Some(split) = &self.arguments.training.split {
-            parts.deal(split, place.peers.len(), self.arguments.training.seed)?;
+        if let Some(split) = &training.split {
+            parts.deal(split, place.peers.len(), training.seed)?;
         }
-        let task = LocalTask::new(&self.arguments.training, &parts, place.node.index(), device)?;
+        let task = LocalTask::new(training, &parts, place.node.index(), device)?;
         drop(parts);
-        self.train(place, task, &network, network_events, stop).await
+        self.train(place, task, network, incoming).await
     }
 
-    async fn train(
-        mut self,
-        place: Place,
-        task: LocalTask,
-        network: &Network,
-        network_events: mpsc::Receiver<NetworkEvent>,
-        stop: StopRequests,
-    ) -> Outcome {
+    async fn train(&mut self, place: Place, task: LocalTask, network: &Network, incoming: Incoming) -> Outcome {
         let training = &self.arguments.training;
         let description = task::card(&task.task, training.rounds, training.seed);
         self.log.tell(Event::Task {
@@ -125,6 +169,7 @@ impl Peer<'_> {
             test_samples: task.test.len(),
             device: task.device.adapter().to_string(),
         });
+        self.board.update(|status| status.task = Some(description.clone()));
         let (config, greeting) = self.configure(&place, &task, &description)?;
         let Some(start) = self.begin(&place, &config)? else { return Ok(()) };
         TaskFile::of(&task.task, training).write(&self.home)?;
@@ -136,7 +181,8 @@ impl Peer<'_> {
         trainer.resume_at(start.position().local_steps);
         let (thread, answers) = TrainingThread::start(trainer, evaluator, test)?;
         let Start { records, written, recovered } = start;
-        let mut sources = Sources { edges: edge_events, network: network_events, answers, written, stop };
+        let Incoming { events, stop, asked } = incoming;
+        let mut sources = Sources { edges: edge_events, network: events, answers, written, stop, requests: asked };
         let parts = DriverParts {
             config,
             plan_hash: place.hash.clone(),
@@ -145,6 +191,7 @@ impl Peer<'_> {
             training: thread,
             records,
             log: &mut self.log,
+            board: &self.board,
             evaluate_every: training.evaluate_every,
             peers: place.peers.clone(),
             receivers: out.keys().copied().collect(),
@@ -176,7 +223,25 @@ impl Peer<'_> {
             ending.write(&self.home)?;
         }
         self.log.tell(done(&summary, &finished));
+        let is_done = summary.rounds >= summary.rounds_wanted;
+        self.board.update(|status| status.state = if is_done { State::Done } else { State::Stopped });
         Ok(())
+    }
+
+    fn show_place(&self, place: &Place) {
+        let plan = &place.plan;
+        // |lambda_2| is that of a period, which may have several rounds.
+        let share = units::ratio(plan.round_length(), plan.steps().len());
+        self.board.update(|status| {
+            status.node = Some(place.node.index());
+            status.plan = Some(PlanFacts {
+                hash: place.hash.clone(),
+                method: plan.method().to_owned(),
+                nodes: plan.node_count(),
+                origin: place.origin.clone(),
+            });
+            status.contraction.forecast = plan.forecast().lambda_2.map(|lambda| lambda.powf(share));
+        });
     }
 
     /// Finds out what this peer goes on with, and gets its records ready. `None` if its run is over.
@@ -185,6 +250,7 @@ impl Peer<'_> {
         let recovered = match past {
             Past::Finished(ending) => {
                 self.log.tell(Event::Finished { round: ending.rounds });
+                self.board.update(|status| (status.state, status.round) = (State::Done, ending.rounds));
                 return Ok(None);
             }
             Past::None => {
@@ -240,6 +306,25 @@ impl Peer<'_> {
         config.time_box = self.arguments.time_box_ms.map(Duration::from_millis);
         config.drain_deadline = Duration::from_millis(self.arguments.drain_ms);
         Ok((config, Greeting { plan_hash, boot_nonce }))
+    }
+}
+
+/// What comes from outside.
+struct Incoming {
+    events: mpsc::Receiver<NetworkEvent>,
+    stop: StopRequests,
+    asked: mpsc::Receiver<Request>,
+}
+
+/// Waits until somebody wants the peer to stop, and says who.
+async fn stopped(stop: &mut StopRequests, asked: &mut mpsc::Receiver<Request>, answer: Stopping) -> &'static str {
+    tokio::select! {
+        reason = stop.next() => reason,
+        Some(Request::Stop(sender)) = asked.recv() => {
+            // Whoever asked may have gone.
+            let _ = sender.send(answer);
+            "asked to stop"
+        }
     }
 }
 

@@ -78,6 +78,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("deadline_ms", "MINGLE_DEADLINE_MS", Form::Whole, "2000"),
     setting("time_box_ms", "MINGLE_TIME_BOX_MS", Form::Whole, "500"),
     setting("drain_ms", "MINGLE_DRAIN_MS", Form::Whole, "10000"),
+    setting("http", "MINGLE_HTTP", Form::Text, r#""127.0.0.1:7717""#),
     setting("durability", "MINGLE_DURABILITY", Form::Text, r#""on""#),
 ];
 

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
 use libp2p::multiaddr::Protocol;
+use libp2p_metrics::Registry;
 
 use super::check::Check;
 use super::interfaces::{Interfaces, Reach};
@@ -27,7 +28,9 @@ pub(super) fn examine(home: &Home, listen: &[Multiaddr]) -> Outcome<Vec<Check>> 
     let mut addresses = Vec::new();
     for address in listen {
         // A key of its own: nobody shall take this for the peer.
-        let started = runtime.block_on(Network::start(&Keypair::generate_ed25519(), std::slice::from_ref(address)));
+        let key = Keypair::generate_ed25519();
+        let mut uncounted = Registry::default();
+        let started = runtime.block_on(Network::start(&key, std::slice::from_ref(address), &mut uncounted));
         checks.push(match started {
             Ok((network, _)) => {
                 addresses.extend(network.addresses.iter().filter_map(ip_of));

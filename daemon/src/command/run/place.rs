@@ -23,6 +23,7 @@ const FETCH_PAUSE: Duration = Duration::from_millis(200);
 pub(super) struct Place {
     pub(super) plan: Plan,
     pub(super) hash: String,
+    pub(super) origin: String,
     pub(super) node: NodeId,
     pub(super) peers: BTreeMap<NodeId, PeerId>,
     pub(super) schedule: Arc<Schedule>,
@@ -60,11 +61,11 @@ impl Peer<'_> {
             method: plan.method().to_string(),
             nodes: plan.node_count(),
             node: node.index(),
-            origin,
+            origin: origin.clone(),
         });
         // Set once, here: this peer has one plan for its whole run.
         let _ = shared.set(served);
-        Ok(Place { plan, hash, node, peers, schedule })
+        Ok(Place { plan, hash, origin, node, peers, schedule })
     }
 
     /// The plan and where it came from: the file named, else a bootstrap peer, else the home.
