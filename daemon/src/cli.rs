@@ -1,30 +1,43 @@
 //! The command line: what can be asked of `mingle`, and the words for it.
 
+mod care;
+mod config;
+mod documents;
 mod fault_test;
+mod model_files;
 mod plan;
 mod topology;
+mod watching;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use libp2p::Multiaddr;
 use mingle_protocol::Durability;
 
+pub(crate) use care::{BugreportArgs, DoctorArgs};
+pub(crate) use config::{ConfigCheckArgs, ConfigCommand, ConfigPathArgs, ConfigShowArgs};
+pub(crate) use documents::{CompletionsArgs, ManArgs};
 pub(crate) use fault_test::{FaultTestArgs, Profiles, ReplayArgs};
+pub(crate) use model_files::{CkptCommand, CkptInspectArgs, CkptVerifyArgs, EvalArgs, ExportArgs, Samples};
 pub(crate) use plan::{
     DesignArgs, LayoutName, PlanApplyArgs, PlanBindArgs, PlanCommand, PlanCompareArgs, PlanDiffArgs, PlanDrawArgs,
     PlanFileArgs, PlanMakeArgs,
 };
 pub(crate) use topology::{TopologyCommand, TopologyConvertArgs, TopologyGenerateArgs, TopologyShowArgs};
+pub(crate) use watching::{Condition, StopArgs, WaitArgs};
 
-const EXIT_CODES: &str = "\
+/// What the exit codes mean, for `--help` and the manual pages.
+pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
-  0  done                       6    refused by the swarm, or training something else
-  1  unexpected failure         7    training failed
-  2  usage error                8    integrity: a checksum, a forecast or the ledger does not hold,
-  3  unreachable, port in use        or a fault test failed
-  4  bad plan, topology or data 10   plan diff: the plans differ
-                                130  forced by a second interrupt";
+  0  done                       6    refused by the swarm, or training something else,
+  1  unexpected failure              or a peer already runs in that home
+  2  usage error                7    training failed
+  3  no peer there, or a port   8    integrity: a checksum, a forecast or the ledger does not hold,
+     is in use                       or a fault test failed
+  4  bad settings, plan or data 10   plan diff: the plans differ
+  5  not reached in time        130  forced by a second interrupt";
 
 /// Serverless, peer-to-peer training along a planned directed graph.
 #[derive(Debug, Parser)]
@@ -42,7 +55,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a whole swarm on this machine, on data that the program carries
     Demo(DemoArgs),
-    /// Create this peer's identity, and with --swarm a swarm of which it is the operator
+    /// Create this peer's identity and a configuration file that explains itself; with --swarm, found a swarm
     Init(InitArgs),
     /// Print a ticket with which others can join the swarm that this peer operates
     Invite(InviteArgs),
@@ -53,6 +66,19 @@ pub(crate) enum Command {
     /// Run this peer in the foreground until training is done
     #[command(visible_alias = "up")]
     Run(Box<RunArgs>),
+    /// Show a running peer: what it does, how well it learns, its weight and its neighbours
+    Status(HomeArgs),
+    /// Show the neighbours of a running peer
+    #[command(visible_alias = "ps")]
+    Peers(HomeArgs),
+    /// Wait until a peer has its plan, its neighbours, so many rounds, or is done
+    Wait(WaitArgs),
+    /// Follow what happens on a running peer
+    Logs(HomeArgs),
+    /// Follow a running peer on a dashboard in this terminal
+    Watch(HomeArgs),
+    /// Stop a running peer in good order; started again, it goes on where it was
+    Stop(StopArgs),
     /// Hand this peer's weight to the others and go for good; it starts a peer that is stopped
     Leave(Box<RunArgs>),
     /// Add up the weights that stopped peers have on disk: nothing lost, nothing doubled?
@@ -67,6 +93,24 @@ pub(crate) enum Command {
     /// Look at, convert and generate topologies
     #[command(subcommand)]
     Topology(TopologyCommand),
+    /// Judge a saved model on a data set
+    Eval(EvalArgs),
+    /// Write the model of a peer that does not run to a file that PyTorch reads
+    Export(ExportArgs),
+    /// List, inspect and verify model files and records
+    #[command(subcommand)]
+    Ckpt(CkptCommand),
+    /// Find out whether a peer can run here, and what to do if not
+    Doctor(DoctorArgs),
+    /// Pack what helps to find out what went wrong, without anything secret
+    Bugreport(BugreportArgs),
+    /// Show and check the settings of `run`
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Print the script by which a shell completes commands
+    Completions(CompletionsArgs),
+    /// Write the manual pages of all commands
+    Man(ManArgs),
 }
 
 /// Where a peer lives.
@@ -117,8 +161,11 @@ pub(crate) struct JoinArgs {
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) home: HomeArgs,
+    /// Settings for what no flag says and no variable of the environment [default: config.toml in the home, if there is one]
+    #[arg(long, env = crate::config::CONFIG_ENV, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// A peer that is up, such as /ip4/10.0.1.5/udp/4717/quic-v1; may be given more than once
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     pub(crate) bootstrap: Vec<Multiaddr>,
     /// The plan [default: the one that a bootstrap peer gives, else the one of the last run in this home]
     #[arg(long, value_name = "FILE")]
@@ -127,6 +174,7 @@ pub(crate) struct RunArgs {
     #[arg(
         long,
         value_name = "ADDR",
+        value_delimiter = ',',
         default_values = ["/ip4/0.0.0.0/udp/0/quic-v1", "/ip4/0.0.0.0/tcp/0"]
     )]
     pub(crate) listen: Vec<Multiaddr>,
@@ -156,6 +204,9 @@ pub(crate) struct RunArgs {
     /// Give up what this peer has kept of an earlier run and begin anew, with weight. For all peers, or none
     #[arg(long)]
     pub(crate) fresh: bool,
+    /// Show a page for a browser, and metrics, at this address, read only, such as 127.0.0.1:7717 [default: none]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) http: Option<SocketAddr>,
     /// Stop when standard input ends: for programs that start peers and must not leave one behind
     #[arg(long)]
     pub(crate) stop_with_stdin: bool,

@@ -4,6 +4,8 @@ mod ending;
 mod neighbours;
 mod replanning;
 mod reports;
+mod steering;
+mod watching;
 mod words;
 
 pub(crate) use replanning::borrow_model;
@@ -18,6 +20,7 @@ use mingle_protocol::record::Recovered;
 use mingle_protocol::{Durability, Effect, Event as NodeEvent, Input, Node, NodeConfig, NodeId, RoundReport, Time};
 use tokio::sync::mpsc;
 
+use crate::api::{Interface, Request};
 use crate::edge::EdgeEvent;
 use crate::events::{Event, EventLog};
 use crate::failure::{Failure, Kind, OrFail, Outcome};
@@ -27,11 +30,14 @@ use crate::membership::{Hall, Swarm, Wanted};
 use crate::objections::Objections;
 use crate::place::Place;
 use crate::records::{Ending, RecordWriter, Written};
+use crate::service_manager::Watchdog;
 use crate::signals::StopRequests;
+use crate::status::StatusBoard;
 use crate::trainer::{Answer, TrainingOrder, TrainingOrders, TrainingThread};
 use crate::transport::{Network, NetworkEvent};
 use crate::wiring::Wiring;
 use ending::FINAL;
+use watching::Watching;
 
 /// While neighbours are missing, the user hears so this often.
 const WAITING_NOTICE: Duration = Duration::from_secs(5);
@@ -48,6 +54,8 @@ pub(crate) struct Sources {
     /// What others ask that only the loop can answer.
     pub(crate) wanted: mpsc::Receiver<Wanted>,
     pub(crate) stop: StopRequests,
+    /// What is asked through the local interface.
+    pub(crate) requests: mpsc::Receiver<Request>,
 }
 
 /// How the run ended.
@@ -87,6 +95,8 @@ pub(crate) struct DriverParts<'a> {
     /// `None` without records.
     pub(crate) records: Option<RecordWriter>,
     pub(crate) log: &'a mut EventLog,
+    pub(crate) board: &'a StatusBoard,
+    pub(crate) interface: &'a Interface,
     pub(crate) evaluate_every: u64,
     pub(crate) started: Instant,
 }
@@ -102,6 +112,7 @@ pub(crate) struct Driver<'a> {
     /// The evaluation under way: the rounds that were over, and the report of the last.
     evaluating: Option<(u64, RoundReport)>,
     final_evaluation: Option<Evaluation>,
+    watching: Watching,
     objections: Objections,
     dial_failures: BTreeSet<String>,
     warnings: u32,
@@ -116,6 +127,7 @@ pub(crate) struct Driver<'a> {
     first_round: u64,
     /// Bytes sent while earlier plans were followed.
     past_bytes: u64,
+    watchdog: Watchdog,
 }
 
 impl<'a> Driver<'a> {
@@ -129,6 +141,7 @@ impl<'a> Driver<'a> {
         };
         let first_round = parts.wiring.place.plan.first_round();
         Ok(Self {
+            watching: Watching::new(&parts.wiring.place.peers),
             parts,
             rounds: first_round + node.round(),
             node,
@@ -146,6 +159,7 @@ impl<'a> Driver<'a> {
             last_record,
             first_round,
             past_bytes: 0,
+            watchdog: Watchdog::of_environment(),
         })
     }
 
@@ -161,11 +175,13 @@ impl<'a> Driver<'a> {
             }
             return Err(failure);
         }
+        self.show();
         self.linger(sources).await?;
         if self.node.has_left() {
             self.parts.log.tell(Event::Left);
         }
         let evaluation = self.evaluate_final(sources).await?;
+        self.show_end(&evaluation);
         let ending = self.close_books(sources)?;
         let sent_bytes = self.past_bytes + self.parts.wiring.end().await;
         let place = self.parts.wiring.place;
@@ -178,6 +194,7 @@ impl<'a> Driver<'a> {
         let mut notice = tokio::time::interval(WAITING_NOTICE);
         notice.tick().await;
         while !self.drained {
+            self.show();
             tokio::select! {
                 Some(event) = sources.edges.recv() => self.on_edge(event)?,
                 Some(event) = sources.network.recv() => self.on_network(&event),
@@ -186,7 +203,9 @@ impl<'a> Driver<'a> {
                 Some(wanted) = sources.wanted.recv() => self.on_wanted(wanted, sources).await?,
                 () = sleep_until(self.wake_at()) => self.feed(Input::Tick)?,
                 reason = sources.stop.next() => self.on_stop(reason)?,
+                Some(request) = sources.requests.recv() => self.on_request(request)?,
                 _ = notice.tick() => self.notice_waiting(),
+                () = self.watchdog.turn() => {}
             }
         }
         Ok(())
@@ -284,6 +303,7 @@ impl<'a> Driver<'a> {
             return Err(Failure::new(Kind::Forced, format!("stopped at once, after round {rounds}: {consequence}")));
         }
         self.stopping = true;
+        self.watching.note();
         self.parts.log.tell(Event::Stopping { round: self.rounds, reason: reason.to_owned() });
         self.feed(Input::Stop)
     }

@@ -1,5 +1,7 @@
 //! What happens on a peer, told once and shown three ways: a JSON line in the home, a JSON line on stdout, a sentence
-//! for a person on stderr.
+//! for a person on stderr. A fourth way, for any number of readers, is the [`bus`].
+
+mod bus;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -8,7 +10,10 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::failure::{Kind, OrFail, Outcome};
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::service_manager::ServiceManager;
+use bus::EventBus;
+pub(crate) use bus::{EventFeed, EventReader, Read};
 
 /// The version of the event objects.
 pub(crate) const SCHEMA: &str = "mingle.event/1";
@@ -23,6 +28,13 @@ pub(crate) struct EventLine {
     /// What happened.
     #[serde(flatten)]
     pub(crate) event: Event,
+}
+
+impl EventLine {
+    /// An event in its line.
+    pub(crate) fn now(at_ms: u64, event: Event) -> Self {
+        Self { schema: SCHEMA.to_owned(), at_ms, event }
+    }
 }
 
 /// What happened.
@@ -57,6 +69,13 @@ pub(crate) enum Event {
     Knocked {
         /// The peer.
         peer: String,
+    },
+    /// Where this peer can be watched and steered.
+    Interface {
+        /// The Unix socket, where the system has room for its name.
+        socket: Option<String>,
+        /// The page for a browser, where it was asked for.
+        page: Option<String>,
     },
     /// The plan is known and checked.
     Plan {
@@ -215,21 +234,51 @@ pub(crate) enum Event {
         /// The largest resident memory of this process, where the system tells.
         peak_resident_bytes: Option<u64>,
     },
+    /// The peer ends with an error. Those who started it hear of that in its own words, as an error object.
+    Failed {
+        /// The exit code.
+        code: u8,
+        /// The kind of failure, in a word.
+        kind: String,
+        /// What went wrong.
+        message: String,
+    },
+    /// A reader of the event bus was too slow. Only that reader is told.
+    Lost {
+        /// So many events are gone.
+        count: u64,
+    },
 }
 
 impl Event {
     /// Whether it is kept in the event file and told to people; the others are for programs that follow along.
     fn is_kept(&self) -> bool {
+        !matches!(self, Self::Round { .. } | Self::Lost { .. })
+    }
+
+    /// Whether a person who follows along wants to see it.
+    pub(crate) fn is_for_people(&self) -> bool {
         !matches!(self, Self::Round { .. })
     }
 
+    /// Whether those who started the peer hear of it here; a failure is said once, at the end of the process.
+    fn is_said(&self) -> bool {
+        !matches!(self, Self::Failed { .. })
+    }
+
     /// The sentence for a person.
-    fn sentence(&self) -> String {
+    pub(crate) fn sentence(&self) -> String {
         match self {
             Self::Listening { addresses, .. } => format!("listening  {}", addresses.join("\n           ")),
             Self::DialFailed { peer, attempts } => {
                 let whom = peer.as_deref().unwrap_or("the bootstrap address");
                 format!("warning    cannot reach {whom}\n           {}", attempts.join("\n           "))
+            }
+            Self::Interface { socket, page } => {
+                let places =
+                    [socket.as_deref().map(|path| format!("mingle status, watch, stop ({path})")), page.clone()];
+                let places: Vec<String> = places.into_iter().flatten().collect();
+                format!("interface  {}", if places.is_empty() { "none".to_owned() } else { places.join("  ") })
             }
             Self::Plan { hash, method, nodes, node, origin } => {
                 format!("plan       blake3:{hash}  {method}, {nodes} peers, this is node {node}  ({origin})")
@@ -292,6 +341,8 @@ impl Event {
                 "done       round {round}, accuracy {accuracy:.3}, {seconds:.1} s, {:.1} MB sent",
                 crate::units::megabytes(*sent_bytes)
             ),
+            Self::Failed { message, .. } => format!("failed     {message}"),
+            Self::Lost { count } => format!("lost       {count} events: this reader was too slow"),
         }
     }
 }
@@ -306,32 +357,47 @@ pub(crate) struct EventLog {
     started: Instant,
     file: BufWriter<File>,
     json: bool,
+    service_manager: ServiceManager,
+    bus: EventBus,
 }
 
 impl EventLog {
     /// Starts a new event file at `path`; with `json`, events go to stdout too, else sentences to stderr.
     pub(crate) fn create(path: &Path, json: bool, started: Instant) -> Outcome<Self> {
         let file = File::create(path).or_fail(Kind::BadInput, format!("cannot write {}", path.display()))?;
-        Ok(Self { started, file: BufWriter::new(file), json })
+        let service_manager = ServiceManager::of_environment();
+        Ok(Self { started, file: BufWriter::new(file), json, service_manager, bus: EventBus::new() })
+    }
+
+    /// Where readers of these events come from.
+    pub(crate) fn feed(&self) -> EventFeed {
+        self.bus.feed()
     }
 
     /// Tells what happened.
     pub(crate) fn tell(&mut self, event: Event) {
-        let line = EventLine {
-            schema: SCHEMA.to_owned(),
-            at_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            event,
-        };
+        self.service_manager.tell(&event);
+        let line = EventLine::now(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX), event);
         let Ok(text) = serde_json::to_string(&line) else { return };
         if line.event.is_kept() {
             self.keep(&text);
         }
-        if self.json {
+        if self.json && line.event.is_said() {
             // A reader that went away is not a reason to stop training.
             let _ = writeln!(std::io::stdout().lock(), "{text}");
-        } else if line.event.is_kept() {
+        } else if !self.json && line.event.is_kept() && line.event.is_said() {
             eprintln!("{}", line.event.sentence());
         }
+        self.bus.tell(text, line.event.is_kept());
+    }
+
+    /// Tells that the peer ends with an error.
+    pub(crate) fn tell_failure(&mut self, failure: &Failure) {
+        self.tell(Event::Failed {
+            code: failure.code(),
+            kind: failure.kind_name().to_owned(),
+            message: failure.to_string(),
+        });
     }
 
     /// A full disk must not stop training: the file is a record for people, not state.

@@ -12,6 +12,8 @@ pub(crate) enum Kind {
     Unreachable = 3,
     /// A configuration, plan, topology or data set that cannot be used.
     BadInput = 4,
+    /// What was waited for did not come in time.
+    TimedOut = 5,
     /// A peer of the swarm refused this one, or trains something else.
     Refused = 6,
     /// Local training failed.
@@ -26,12 +28,26 @@ pub(crate) enum Kind {
 pub(crate) const DIFFERENT: u8 = 10;
 
 impl Kind {
+    /// All of them, ascending by code.
+    #[cfg(test)]
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Unexpected,
+        Self::Unreachable,
+        Self::BadInput,
+        Self::TimedOut,
+        Self::Refused,
+        Self::Training,
+        Self::Integrity,
+        Self::Forced,
+    ];
+
     /// The word used for this kind in JSON output.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Unexpected => "unexpected",
             Self::Unreachable => "unreachable",
             Self::BadInput => "bad-input",
+            Self::TimedOut => "timed-out",
             Self::Refused => "refused",
             Self::Training => "training",
             Self::Integrity => "integrity",
@@ -70,7 +86,17 @@ impl Failure {
 
     /// The exit code of this failure.
     pub(crate) fn exit_code(&self) -> ExitCode {
-        ExitCode::from(self.kind as u8)
+        ExitCode::from(self.code())
+    }
+
+    /// The exit code as a number.
+    pub(crate) fn code(&self) -> u8 {
+        self.kind as u8
+    }
+
+    /// The word for the kind of failure.
+    pub(crate) fn kind_name(&self) -> &'static str {
+        self.kind.name()
     }
 
     /// The failure as an object: code, kind, message, hint.

@@ -48,6 +48,11 @@ impl Home {
         self.root.join("identity.key")
     }
 
+    /// The settings of this peer.
+    pub(crate) fn config(&self) -> PathBuf {
+        self.root.join("config.toml")
+    }
+
     /// The plan that this peer last ran.
     pub(crate) fn plan(&self) -> PathBuf {
         self.root.join("plan.json")
@@ -76,9 +81,19 @@ impl Home {
         self.root.join("addresses.json")
     }
 
+    /// What the records and the model here are of.
+    pub(crate) fn task(&self) -> PathBuf {
+        self.root.join("task.json")
+    }
+
     /// What happened, one JSON object a line.
     pub(crate) fn events(&self) -> PathBuf {
         self.root.join("events.jsonl")
+    }
+
+    /// Where a running peer can be watched and steered.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.root.join("mingle.sock")
     }
 
     /// The de-biased model, in PyTorch's names and shapes.

@@ -7,6 +7,9 @@ use mingle_protocol::{Message, NodeId};
 
 use crate::edge::{Direction, EdgeHandle};
 
+/// Both directions.
+const BOTH: [Direction; 2] = [Direction::Out, Direction::In];
+
 /// What a change of streams means for the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkChange {
@@ -21,8 +24,6 @@ pub(crate) enum LinkChange {
 /// The streams to all neighbours.
 pub(crate) struct Links {
     links: BTreeMap<NodeId, Link>,
-    /// Bytes written to streams that have ended.
-    past_bytes: u64,
 }
 
 #[derive(Default)]
@@ -32,6 +33,33 @@ struct Link {
     /// The neighbour said that it will send no more parcels: the end of its stream is not a loss.
     sends_no_more: bool,
     up: bool,
+    /// Bytes written to streams that have ended.
+    past_sent: u64,
+    /// Bytes read from them.
+    past_received: u64,
+}
+
+impl Link {
+    /// Keeps the counts of a stream that has ended.
+    fn count(&mut self, ended: &EdgeHandle) {
+        self.past_sent += ended.sent_bytes();
+        self.past_received += ended.received_bytes();
+    }
+
+    /// Takes streams in these directions out.
+    fn take(&mut self, directions: &[Direction]) -> Vec<EdgeHandle> {
+        let taken: Vec<_> = directions.iter().filter_map(|direction| self.streams.remove(direction)).collect();
+        taken.iter().for_each(|handle| self.count(handle));
+        taken
+    }
+
+    fn sent_bytes(&self) -> u64 {
+        self.past_sent + self.streams.values().map(EdgeHandle::sent_bytes).sum::<u64>()
+    }
+
+    fn received_bytes(&self) -> u64 {
+        self.past_received + self.streams.values().map(EdgeHandle::received_bytes).sum::<u64>()
+    }
 }
 
 impl Links {
@@ -42,7 +70,7 @@ impl Links {
         {
             links.entry(node).or_default().wants.insert(direction);
         }
-        Self { links, past_bytes: 0 }
+        Self { links }
     }
 
     /// The neighbours whose link is up, by node.
@@ -58,7 +86,7 @@ impl Links {
             link.sends_no_more = false;
         }
         if let Some(old) = link.streams.insert(direction, handle) {
-            self.past_bytes += old.sent_bytes();
+            link.count(&old);
         }
         let complete = link.wants.iter().all(|direction| link.streams.contains_key(direction));
         let change = if complete { LinkChange::Up } else { LinkChange::None };
@@ -73,7 +101,7 @@ impl Links {
             return LinkChange::None;
         }
         if let Some(handle) = link.streams.remove(&direction) {
-            self.past_bytes += handle.sent_bytes();
+            link.count(&handle);
         }
         if direction == Direction::In && in_order && link.sends_no_more {
             // Done in good order; what this peer still sends goes on over the other stream.
@@ -86,9 +114,7 @@ impl Links {
     /// Gives up the streams to a neighbour that does not keep up; they are opened anew.
     pub(crate) fn drop_streams(&mut self, node: NodeId) -> LinkChange {
         let Some(link) = self.links.get_mut(&node) else { return LinkChange::None };
-        for handle in std::mem::take(&mut link.streams).into_values() {
-            self.past_bytes += handle.sent_bytes();
-        }
+        link.take(&BOTH);
         self.take_down(node)
     }
 
@@ -114,21 +140,16 @@ impl Links {
 
     /// Takes the streams on which this peer sends parcels, to finish them.
     pub(crate) fn take_outgoing(&mut self) -> Vec<EdgeHandle> {
-        let mut taken = Vec::new();
-        for link in self.links.values_mut() {
+        let take = |link: &mut Link| {
             link.wants.remove(&Direction::Out);
-            taken.extend(link.streams.remove(&Direction::Out));
-        }
-        self.past_bytes += taken.iter().map(EdgeHandle::sent_bytes).sum::<u64>();
-        taken
+            link.take(&[Direction::Out])
+        };
+        self.links.values_mut().flat_map(take).collect()
     }
 
     /// Takes every stream, to finish them.
     pub(crate) fn take_all(&mut self) -> Vec<EdgeHandle> {
-        let taken: Vec<_> =
-            self.links.values_mut().flat_map(|link| std::mem::take(&mut link.streams).into_values()).collect();
-        self.past_bytes += taken.iter().map(EdgeHandle::sent_bytes).sum::<u64>();
-        taken
+        self.links.values_mut().flat_map(|link| link.take(&BOTH)).collect()
     }
 
     /// Whether some neighbour still holds the stream open on which it sends parcels.
@@ -143,8 +164,17 @@ impl Links {
 
     /// Bytes written to all streams so far.
     pub(crate) fn sent_bytes(&self) -> u64 {
-        let open = self.links.values().flat_map(|link| link.streams.values());
-        self.past_bytes + open.map(EdgeHandle::sent_bytes).sum::<u64>()
+        self.links.values().map(Link::sent_bytes).sum()
+    }
+
+    /// Bytes read from all streams so far.
+    pub(crate) fn received_bytes(&self) -> u64 {
+        self.links.values().map(Link::received_bytes).sum()
+    }
+
+    /// Bytes written to and read from the streams with `node` so far.
+    pub(crate) fn bytes(&self, node: NodeId) -> (u64, u64) {
+        self.links.get(&node).map_or((0, 0), |link| (link.sent_bytes(), link.received_bytes()))
     }
 
     fn take_down(&mut self, node: NodeId) -> LinkChange {

@@ -4,9 +4,11 @@
 //! the planner's plan becomes the protocol's schedule in `plan.rs`, the models' training becomes the protocol's local
 //! step in `trainer.rs`, and `driver.rs` runs the event loop around one node.
 
+mod api;
 mod chart;
 mod cli;
 mod command;
+mod config;
 mod driver;
 mod edge;
 mod events;
@@ -15,14 +17,18 @@ mod home;
 mod identity;
 mod links;
 mod membership;
+mod model_files;
 mod objections;
 mod out;
 mod place;
 mod plan;
 mod records;
 mod results;
+mod service_manager;
 mod signals;
+mod status;
 mod task;
+mod task_file;
 mod topology;
 mod trainer;
 mod transport;
@@ -31,13 +37,11 @@ mod wiring;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    let matches = config::command_line().get_matches();
     start_logging();
-    let json = cli.json;
-    match command::execute(cli) {
+    let json = matches.get_flag("json");
+    match config::resolve(&matches, std::env::args_os()).and_then(command::execute) {
         Ok(code) => code,
         Err(failure) => {
             failure.print(json);

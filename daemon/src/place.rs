@@ -16,6 +16,8 @@ pub(crate) struct Place {
     pub(crate) plan: CheckedPlan,
     /// Its hash, in hexadecimal.
     pub(crate) hash: String,
+    /// Where the plan came from, in words.
+    pub(crate) origin: String,
     /// The node that this peer is.
     pub(crate) node: NodeId,
     /// All members.
@@ -29,7 +31,7 @@ impl Place {
     ///
     /// # Errors
     /// The plan does not name this peer, or cannot be run.
-    pub(crate) fn of(plan: CheckedPlan, peer: PeerId) -> Outcome<Self> {
+    pub(crate) fn of(plan: CheckedPlan, origin: String, peer: PeerId) -> Outcome<Self> {
         let hash = plan.plan.hash().to_string();
         let node = plan::node_of(&plan.plan, &peer).ok_or_else(|| {
             Failure::new(Kind::Refused, format!("this peer, {peer}, is not in the plan blake3:{hash}"))
@@ -37,7 +39,7 @@ impl Place {
         })?;
         let peers = plan::peers(&plan.plan)?;
         let schedule = Arc::new(plan::schedule(&plan.plan)?);
-        Ok(Self { plan, hash, node, peers, schedule })
+        Ok(Self { plan, hash, origin, node, peers, schedule })
     }
 
     /// The peers that this one sends to, and those that it hears from, over the whole period.

@@ -17,6 +17,7 @@ mod store;
 mod writer;
 
 pub(crate) use ending::Ending;
-pub(crate) use folder::{Contents, RecordFolder};
+pub(crate) use folder::{Contents, RecordFolder, read_outline};
 pub(crate) use past::{Past, discard};
+pub(crate) use store::RecordStore;
 pub(crate) use writer::{RecordWriter, Written};

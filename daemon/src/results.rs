@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::{Kind, OrFail, Outcome};
 use crate::home::{self, Home};
+use crate::model_files;
 
 /// The version of the summary file.
 const SCHEMA: &str = "mingle.summary/1";
@@ -41,6 +42,9 @@ pub(crate) struct Summary {
     pub(crate) sent_bytes: u64,
     /// The largest resident memory of the process, where the system tells.
     pub(crate) peak_resident_bytes: Option<u64>,
+    /// BLAKE3 of the model file.
+    #[serde(default)]
+    pub(crate) model_blake3: Option<String>,
     /// This peer's side of the mass ledger.
     pub(crate) ledger: LedgerSummary,
 }
@@ -67,10 +71,16 @@ impl Summary {
     }
 }
 
-/// Writes the de-biased model into the home.
-pub(crate) fn write_model(home: &Home, task: &Task, parameters: &[f32], metadata: BTreeMap<String, String>) -> Outcome {
+/// Writes the de-biased model into the home; returns the BLAKE3 of the file.
+pub(crate) fn write_model(
+    home: &Home,
+    task: &Task,
+    parameters: &[f32],
+    metadata: BTreeMap<String, String>,
+) -> Outcome<String> {
     let checkpoint = Checkpoint { parameters: parameters.to_vec(), metadata };
-    checkpoint.save(&home.model(), task).or_fail(Kind::BadInput, "cannot write the model")
+    checkpoint.save(&home.model(), task).or_fail(Kind::BadInput, "cannot write the model")?;
+    model_files::hash(&home.model())
 }
 
 /// The largest resident memory of this process so far, where the system tells.

@@ -104,20 +104,24 @@ pub(crate) fn data_seed(seed: u64, node: usize) -> u64 {
 }
 
 /// What all peers of a swarm must agree on before they mix, in words: its hash decides, the words explain.
-pub(crate) fn card(task: &Task, arguments: &TrainingArgs) -> String {
+pub(crate) fn card(task: &Task, rounds: u64, seed: u64) -> String {
     format!(
-        "{} for {} in {} classes, {} parameters, {} rounds, seed {}",
+        "{} for {} in {} classes, {} parameters, {rounds} rounds, seed {seed}",
         task.model(),
         task.shape(),
         task.classes(),
-        task.parameter_count(),
-        arguments.rounds,
-        arguments.seed
+        task.parameter_count()
     )
 }
 
-/// Refuses numbers that no training can use, before anything is started.
+/// The hash of a card, by which peers and records compare tasks.
+pub(crate) fn hash(card: &str) -> [u8; 32] {
+    *blake3::hash(card.as_bytes()).as_bytes()
+}
+
+/// Refuses names that mean nothing and numbers that no training can use, before anything is started.
 pub(crate) fn check_arguments(arguments: &TrainingArgs) -> Outcome {
+    check_names(arguments)?;
     let wrong = |what: &str| Err(Failure::new(Kind::BadInput, what));
     if arguments.rounds == 0 {
         return wrong("--rounds 0 trains nothing: give at least 1");
@@ -136,6 +140,17 @@ pub(crate) fn check_arguments(arguments: &TrainingArgs) -> Outcome {
     }
     if !arguments.weight_decay.is_finite() || arguments.weight_decay < 0.0 {
         return wrong("--weight-decay must be zero or a positive number");
+    }
+    Ok(())
+}
+
+fn check_names(arguments: &TrainingArgs) -> Outcome {
+    let TrainingArgs { data, model, split, device, .. } = arguments;
+    data.parse::<DataSource>().or_fail(Kind::BadInput, format!("--data {data}"))?;
+    model.parse::<ModelKind>().or_fail(Kind::BadInput, format!("--model {model}"))?;
+    device.parse::<DeviceName>().or_fail(Kind::BadInput, format!("--device {device}"))?;
+    if let Some(split) = split {
+        split.parse::<Split>().or_fail(Kind::BadInput, format!("--split {split}"))?;
     }
     Ok(())
 }

@@ -18,10 +18,11 @@ use safetensors::SafeTensors;
 use serde_json::{Map, Value};
 
 use crate::flatten::{flatten, unflatten};
+use crate::model_file::{ModelFile, TensorDifference};
 use crate::task::{Task, TaskError};
 
 /// Room for names, shapes and metadata in a file.
-const HEADER_MAX: u64 = 1 << 20;
+pub(crate) const HEADER_MAX: u64 = 1 << 20;
 
 /// The header starts after its length, a little-endian 64-bit number, and tensors start at
 /// multiples of it.
@@ -71,8 +72,8 @@ impl Checkpoint {
     /// # Errors
     ///
     /// [`CheckpointError::Read`] when the file cannot be read, [`CheckpointError::Size`] when it is
-    /// too large for the task, and [`CheckpointError::Format`] when it is not a safetensors file
-    /// with exactly the task's tensors as 32-bit numbers.
+    /// too large for the task, [`CheckpointError::Format`] when it is not a safetensors file, and
+    /// [`CheckpointError::Tensor`] when it has not exactly the task's tensors as 32-bit numbers.
     pub fn load(path: &Path, task: &Task) -> Result<Self, CheckpointError> {
         let limit = HEADER_MAX + (task.parameter_count() * size_of::<f32>()) as u64;
         let mut bytes = Vec::new();
@@ -82,10 +83,15 @@ impl Checkpoint {
         if bytes.len() as u64 > limit {
             return Err(CheckpointError::Size { path: path.into(), limit });
         }
-        Self::decode(bytes, task).map_err(|reason| CheckpointError::Format { path: path.into(), reason })
+        let format = |reason| CheckpointError::Format { path: path.into(), reason };
+        if let Some(difference) = ModelFile::of(&bytes).map_err(format)?.difference(task) {
+            return Err(CheckpointError::Tensor { path: path.into(), difference });
+        }
+        Self::decode(bytes, task).map_err(format)
     }
 
-    fn encode(&self, task: &Task) -> Result<Vec<u8>, String> {
+    /// The checkpoint as the bytes of a file.
+    pub(crate) fn encode(&self, task: &Task) -> Result<Vec<u8>, String> {
         let network = unflatten(task.blank(), &self.parameters, &burn::tensor::Device::flex());
         let mut store = SafetensorsStore::from_bytes(None)
             .clear_metadata()
@@ -187,7 +193,15 @@ pub enum CheckpointError {
         /// The most bytes a checkpoint of the task can have.
         limit: u64,
     },
-    /// The file is damaged or belongs to another model.
+    /// The file belongs to another model.
+    #[error("{} is no checkpoint of this model: {difference}", path.display())]
+    Tensor {
+        /// The file.
+        path: PathBuf,
+        /// The first tensor that differs.
+        difference: TensorDifference,
+    },
+    /// The file is damaged.
     #[error("{} is no checkpoint of this model: {reason}", path.display())]
     Format {
         /// The file.

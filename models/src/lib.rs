@@ -45,6 +45,7 @@ mod evaluation;
 mod flatten;
 mod initialization;
 mod model;
+mod model_file;
 mod optimizer;
 mod partition;
 mod task;
@@ -55,6 +56,7 @@ pub use dataset::{CsvSource, DataError, DataSet, DataSource, LabelColumn, Sample
 pub use device::{Adapter, Device, DeviceError, DeviceName};
 pub use evaluation::{Evaluation, Evaluator};
 pub use model::ModelKind;
+pub use model_file::{ModelFile, TensorDifference, TensorOutline};
 pub use optimizer::SgdOptions;
 pub use partition::{PartitionError, Split};
 pub use task::{Task, TaskError};

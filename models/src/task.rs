@@ -3,10 +3,14 @@
 //! A [`Task`] that exists can be built: the shapes agree. It fixes the flat parameter vector (how
 //! long, in which order), so two peers with equal tasks can mix their parameters.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
+use crate::checkpoint::Checkpoint;
 use crate::dataset::SampleShape;
 use crate::model::{Architecture, ModelKind, Network};
+use crate::model_file::ModelFile;
 use crate::{flatten, initialization};
 
 /// A model for samples of one shape in a number of classes.
@@ -83,6 +87,16 @@ impl Task {
     /// `1 / sqrt(inputs of the layer)` of zero (He et al. 2015).
     pub fn initial_parameters(&self, seed: u64) -> Vec<f32> {
         initialization::initial_parameters(&self.blank(), seed)
+    }
+
+    /// The tensors of a model file by name, with their shapes there.
+    ///
+    /// They are those of a file that is made: so they are what is written, whatever the model.
+    pub(crate) fn tensors(&self) -> BTreeMap<String, Vec<usize>> {
+        let blank = Checkpoint { parameters: vec![0.0; self.parameter_count], metadata: BTreeMap::new() };
+        let file = blank.encode(self).and_then(|bytes| ModelFile::of(&bytes));
+        file.map(|file| file.tensors.into_iter().map(|tensor| (tensor.name, tensor.shape)).collect())
+            .unwrap_or_default()
     }
 
     /// A network without values. Two blanks have different parameter identities: optimizer state

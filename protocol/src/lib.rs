@@ -54,7 +54,7 @@ pub use message::{
     Ack, Generation, Hello, Identity, LeaveCertificate, LinkEnd, LinkState, MAX_DESCRIPTION, Message, PROTOCOL_VERSION,
     Parcel, ParcelHeader, TaskCard,
 };
-pub use node::{Node, STALEST_ROUNDS, State};
+pub use node::{IncomingView, NeighbourView, Node, OutgoingView, STALEST_ROUNDS, State};
 pub use payload::{MAX_DIMENSION, MAX_MAGNITUDE, Payload, PayloadError};
 #[cfg(feature = "sim")]
 pub use planted::{Planted, UnknownBug};

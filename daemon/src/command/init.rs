@@ -1,18 +1,24 @@
-//! `mingle init`: gives this peer its identity, and founds a swarm.
+//! `mingle init`: gives this peer its identity and a configuration file that explains itself, and founds a swarm.
+
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
 
 use crate::cli::InitArgs;
-use crate::failure::Outcome;
+use crate::failure::{Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::identity::Identity;
 use crate::membership::{Membership, Swarm};
-use crate::out;
+use crate::{config, out};
 
-/// Creates the identity, or says that there is one; the PeerId goes to stdout.
+/// Creates what is missing, and says so; the PeerId goes to stdout.
 pub(super) fn execute(arguments: &InitArgs, json: bool) -> Outcome {
     let home = Home::create(arguments.home.home.as_deref())?;
     let path = home.identity();
     let identity = Identity::load_or_create(&path)?;
     let peer = identity.peer_id();
+    let config = home.config();
+    let wrote_config = write_config(&config)?;
     if let Some(name) = &arguments.swarm {
         found(&home, name, &identity)?;
     }
@@ -23,15 +29,19 @@ pub(super) fn execute(arguments: &InitArgs, json: bool) -> Outcome {
             "created": identity.created,
             "key": path,
             "swarm": arguments.swarm,
+            "config": config,
+            "config_created": wrote_config,
         }));
         return Ok(());
     }
     let what = if identity.created { "created" } else { "kept" };
     eprintln!("{what} the identity {} (readable by its owner only)", path.display());
+    let what = if wrote_config { "wrote" } else { "kept" };
+    eprintln!("{what} the settings {}", config.display());
     out::line(peer);
     match &arguments.swarm {
         Some(name) => {
-            eprintln!("founded the swarm {name}; this peer is its operator\nnext: mingle run, and mingle invite")
+            eprintln!("founded the swarm {name}; this peer is its operator\nnext: mingle run, and mingle invite");
         }
         None => eprintln!("next: give this PeerId to whoever makes the plan: mingle plan bind PLAN --peer NODE={peer}"),
     }
@@ -43,5 +53,20 @@ fn found(home: &Home, name: &str, identity: &Identity) -> Outcome {
     match Membership::of(home)? {
         Some(known) if known.swarm.name == name && known.swarm.operator()? == identity.peer_id() => Ok(()),
         _ => Membership::founder(Swarm::found(name, identity.peer_id())?).write(home),
+    }
+}
+
+/// Writes the commented configuration where there is none; says whether it did.
+fn write_config(path: &Path) -> Outcome<bool> {
+    let doing = format!("cannot write the configuration {}", path.display());
+    match File::create_new(path) {
+        Ok(mut file) => {
+            file.write_all(config::template().as_bytes())
+                .and_then(|()| file.sync_all())
+                .or_fail(Kind::BadInput, doing)?;
+            Ok(true)
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error).or_fail(Kind::BadInput, doing),
     }
 }

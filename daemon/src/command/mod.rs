@@ -1,14 +1,23 @@
 //! One file a command.
 
 mod audit;
+mod bugreport;
+mod ckpt;
+mod completions;
+mod config;
 mod demo;
 mod design_request;
+mod doctor;
+mod eval;
+mod export;
 mod fault_test;
 mod id;
 mod init;
 mod invite;
 mod join;
 mod leave;
+mod logs;
+mod man;
 mod plan_apply;
 mod plan_bind;
 mod plan_check;
@@ -19,13 +28,19 @@ mod plan_make;
 mod plan_show;
 mod replay;
 mod run;
+mod status;
+mod stop;
 mod topology_convert;
 mod topology_show;
+mod wait;
+mod watch;
 
 use std::process::ExitCode;
 
 use crate::cli::{Cli, Command, PlanCommand, TopologyCommand};
 use crate::failure::Outcome;
+
+pub(crate) use run::check as check_run;
 
 /// Does what the command line asks for. The exit code is not 0 where a command answers by it.
 pub(crate) fn execute(cli: Cli) -> Outcome<ExitCode> {
@@ -37,12 +52,26 @@ pub(crate) fn execute(cli: Cli) -> Outcome<ExitCode> {
         Command::Join(arguments) => join::execute(&arguments, json)?,
         Command::Id(arguments) => id::execute(&arguments, json)?,
         Command::Run(arguments) => run::execute(&arguments, json)?,
+        Command::Status(arguments) => status::execute(&arguments, json)?,
+        Command::Peers(arguments) => status::peers(&arguments, json)?,
+        Command::Wait(arguments) => wait::execute(&arguments, json)?,
+        Command::Logs(arguments) => logs::execute(&arguments, json)?,
+        Command::Watch(arguments) => watch::execute(&arguments)?,
+        Command::Stop(arguments) => stop::execute(&arguments, json)?,
         Command::Leave(arguments) => leave::execute(*arguments, json)?,
         Command::Audit(arguments) => return audit::execute(&arguments, json),
         Command::FaultTest(arguments) => return fault_test::execute(&arguments, json),
         Command::Replay(arguments) => replay::execute(&arguments, json)?,
         Command::Plan(command) => return plan(command, json),
         Command::Topology(command) => topology(command, json)?,
+        Command::Eval(arguments) => eval::execute(&arguments, json)?,
+        Command::Export(arguments) => export::execute(&arguments, json)?,
+        Command::Ckpt(command) => return ckpt::execute(&command, json),
+        Command::Doctor(arguments) => return doctor::execute(&arguments, json),
+        Command::Bugreport(arguments) => bugreport::execute(&arguments, json)?,
+        Command::Config(command) => config::execute(&command, json)?,
+        Command::Completions(arguments) => completions::execute(&arguments)?,
+        Command::Man(arguments) => man::execute(&arguments, json)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use libp2p::PeerId;
 use libp2p::identity::Keypair;
+use libp2p_metrics::Registry;
 use mingle_planner::Plan;
 use tokio::sync::mpsc;
 
@@ -104,7 +105,8 @@ impl Herald {
             return Err(Failure::new(Kind::BadInput, "no address of a member is known")
                 .hint("start this peer with `mingle run`, or name a member with --via ADDR"));
         }
-        let (network, events) = Network::start(&Keypair::generate_ed25519(), &[]).await?;
+        let mut uncounted = Registry::default();
+        let (network, events) = Network::start(&Keypair::generate_ed25519(), &[], &mut uncounted).await?;
         network.bootstrap(addresses).await;
         Ok(Self { network, events, swarm, patience: Duration::from_secs(arguments.timeout_s) })
     }

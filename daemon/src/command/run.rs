@@ -7,11 +7,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use libp2p::Multiaddr;
+use libp2p_metrics::Registry;
 use mingle_models::Device;
 use mingle_protocol::record::{Recovered, SlotMap};
 use mingle_protocol::{Durability, Identity as NodeIdentity, NodeConfig, Record, TaskCard, WaitPolicy};
 use tokio::sync::mpsc;
 
+use crate::api::{self, Exhibits, Interface, Request, Stopping};
 use crate::cli::RunArgs;
 use crate::driver::{Driver, DriverParts, Finished, Sources, borrow_model};
 use crate::events::{Event, EventLog};
@@ -23,7 +25,9 @@ use crate::place::Place;
 use crate::records::{self, Past, RecordWriter, Written};
 use crate::results::{self, Summary};
 use crate::signals::StopRequests;
+use crate::status::{State, Status, StatusBoard};
 use crate::task::{self, LocalTask, Parts};
+use crate::task_file::TaskFile;
 use crate::trainer::{TrainingPosition, TrainingThread};
 use crate::transport::{Network, NetworkEvent};
 use crate::wiring::Wiring;
@@ -32,10 +36,7 @@ use find_place::Ears;
 /// Runs the peer.
 pub(super) fn execute(arguments: &RunArgs, json: bool) -> Outcome {
     let started = Instant::now();
-    task::check_arguments(&arguments.training)?;
-    if arguments.largest_norm.is_some_and(|norm| norm.is_nan() || norm <= 0.0) {
-        return Err(Failure::new(Kind::BadInput, "--largest-norm must be a positive number"));
-    }
+    check(arguments)?;
     let policy = parse_policy(&arguments.wait)?;
     let parts = Parts::load(&arguments.training.data, arguments.training.seed)?;
     parts.task(&arguments.training.model)?;
@@ -50,8 +51,18 @@ pub(super) fn execute(arguments: &RunArgs, json: bool) -> Outcome {
         .enable_all()
         .build()
         .or_fail(Kind::Unexpected, "cannot start the event loop")?;
-    let peer = Peer { arguments, policy, home, identity, membership, log, started };
+    let board = StatusBoard::new(Status::starting(identity.peer_id().to_string()), started);
+    let peer = Peer { arguments, policy, home, identity, membership, log, board, started };
     runtime.block_on(peer.run(parts, device))
+}
+
+/// Refuses what can be seen to be wrong before anything is read or started.
+pub(crate) fn check(arguments: &RunArgs) -> Outcome {
+    task::check_arguments(&arguments.training)?;
+    if arguments.largest_norm.is_some_and(|norm| norm.is_nan() || norm <= 0.0) {
+        return Err(Failure::new(Kind::BadInput, "--largest-norm must be a positive number"));
+    }
+    parse_policy(&arguments.wait).map(drop)
 }
 
 /// `sync`, `bounded:STALENESS` or `async`.
@@ -79,37 +90,83 @@ struct Peer<'a> {
     /// The swarm with an operator that this home belongs to, if any.
     membership: Option<Membership>,
     log: EventLog,
+    board: StatusBoard,
     started: Instant,
 }
 
 impl Peer<'_> {
-    async fn run(mut self, mut parts: Parts, device: Device) -> Outcome {
-        let mut stop = StopRequests::listen(self.arguments.stop_with_stdin)?;
-        let (network, mut network_events) = Network::start(self.identity.keypair(), &self.arguments.listen).await?;
-        self.log.tell(Event::Listening {
-            peer: self.identity.peer_id().to_string(),
-            addresses: network.addresses.iter().map(ToString::to_string).collect(),
+    /// Runs the peer within reach of whoever watches and steers it.
+    async fn run(mut self, parts: Parts, device: Device) -> Outcome {
+        let stop = StopRequests::listen(self.arguments.stop_with_stdin)?;
+        let mut registry = Registry::default();
+        let (network, events) = Network::start(self.identity.keypair(), &self.arguments.listen, &mut registry).await?;
+        let (requests, asked) = api::requests();
+        let exhibits = Exhibits { status: self.board.look(), events: self.log.feed(), registry, requests };
+        let interface = Interface::open(&self.home, self.arguments.http, exhibits).await?;
+        self.introduce(&network, &interface);
+        let outcome = self.take_part(parts, device, &network, &interface, Incoming { events, stop, asked }).await;
+        if let Err(failure) = &outcome {
+            self.log.tell_failure(failure);
+            self.board.update(|status| status.state = State::Failed);
+        }
+        // Whoever watches reads to the end.
+        drop(self);
+        interface.close().await;
+        outcome
+    }
+
+    /// Says where the peer can be reached, by its neighbours and by its owner.
+    fn introduce(&mut self, network: &Network, interface: &Interface) {
+        let addresses: Vec<String> = network.addresses.iter().map(ToString::to_string).collect();
+        self.board.update(|status| {
+            status.addresses.clone_from(&addresses);
+            status.rounds = self.arguments.training.rounds;
+            status.durable = Durability::from(self.arguments.durability) == Durability::On;
         });
+        self.log.tell(Event::Listening { peer: self.identity.peer_id().to_string(), addresses });
+        self.log.tell(Event::Interface {
+            socket: interface.socket().map(|path| path.display().to_string()),
+            page: interface.page(),
+        });
+        if let Some(message) = interface.trouble() {
+            self.log.tell(Event::Warning { message });
+        }
+    }
+
+    async fn take_part(
+        &mut self,
+        mut parts: Parts,
+        device: Device,
+        network: &Network,
+        interface: &Interface,
+        mut incoming: Incoming,
+    ) -> Outcome {
         self.home.keep_addresses(&network.addresses)?;
         let swarm = self.membership.as_ref().map(|membership| membership.swarm.clone());
         let (hall, mut wanted) = Hall::open(&self.home, swarm)?;
         membership::serve(network.streams.clone(), Arc::clone(&hall))?;
         network.bootstrap(self.bootstrap()).await;
 
-        let mut ears = Ears { network: &network, events: &mut network_events, wanted: &mut wanted };
+        let training = &self.arguments.training;
+        let stopping = Stopping { round: 0, rounds: training.rounds, weight_units: 0, durable: true };
+        let mut ears = Ears { network, events: &mut incoming.events, wanted: &mut wanted };
         let place = tokio::select! {
             place = self.find_place(&mut ears, &hall) => place?,
-            reason = stop.next() => return Err(Failure::new(Kind::Forced, format!("{reason} before there was a plan"))),
+            reason = stopped(&mut incoming.stop, &mut incoming.asked, stopping) => {
+                return Err(Failure::new(Kind::Forced, format!("{reason} before there was a plan")));
+            }
         };
+        self.board.show_place(&place);
+        interface.show_plan(&place.plan.plan);
         let (out, inward) = place.neighbours();
         network.seek(out.into_values().chain(inward.into_values()).collect()).await;
-        if let Some(split) = &self.arguments.training.split {
-            parts.deal(split, place.peers.len(), self.arguments.training.seed)?;
+        if let Some(split) = &training.split {
+            parts.deal(split, place.peers.len(), training.seed)?;
         }
-        let task = LocalTask::new(&self.arguments.training, &parts, place.node.index(), device)?;
+        let task = LocalTask::new(training, &parts, place.node.index(), device)?;
         drop(parts);
-        let channels = Channels { network_events, wanted, stop };
-        self.train(place, task, &network, hall, channels).await
+        // Too large a future for the stack of those who wait for it.
+        Box::pin(self.train(place, task, network, Access { hall, wanted, interface }, incoming)).await
     }
 
     /// Whom to ask first: those named, else those of the ticket.
@@ -121,15 +178,15 @@ impl Peer<'_> {
     }
 
     async fn train(
-        mut self,
+        &mut self,
         place: Place,
         task: LocalTask,
         network: &Network,
-        hall: Arc<Hall>,
-        channels: Channels,
+        access: Access<'_>,
+        mut incoming: Incoming,
     ) -> Outcome {
         let training = &self.arguments.training;
-        let description = task::card(&task.task, training);
+        let description = task::card(&task.task, training.rounds, training.seed);
         self.log.tell(Event::Task {
             description: description.clone(),
             parameters: task.task.parameter_count(),
@@ -137,13 +194,15 @@ impl Peer<'_> {
             test_samples: task.test.len(),
             device: task.device.adapter().to_string(),
         });
+        self.board.update(|status| status.task = Some(description.clone()));
         let mut config = self.configure(&place, &task, &description)?;
         let Some(start) = self.begin(&place, &mut config)? else { return Ok(()) };
-        let Channels { network_events, wanted, mut stop } = channels;
+        TaskFile::of(&task.task, training).write(&self.home)?;
         if start.needs_a_model(&place) {
+            let stopping = Stopping { round: 0, rounds: training.rounds, weight_units: 0, durable: true };
             config.initial = tokio::select! {
                 model = borrow_model(network.streams.clone(), &place, config.initial.len()) => model,
-                reason = stop.next() => {
+                reason = stopped(&mut incoming.stop, &mut incoming.asked, stopping) => {
                     return Err(Failure::new(Kind::Forced, format!("{reason} before a member gave its model")));
                 }
             };
@@ -155,7 +214,10 @@ impl Peer<'_> {
         trainer.resume_at(start.position().local_steps);
         let (thread, answers) = TrainingThread::start(trainer, evaluator, test)?;
         let Start { records, written, recovered, .. } = start;
-        let mut sources = Sources { edges: edge_events, network: network_events, answers, written, wanted, stop };
+        let Incoming { events, stop, asked } = incoming;
+        let Access { hall, wanted, interface } = access;
+        let mut sources =
+            Sources { edges: edge_events, network: events, answers, written, wanted, stop, requests: asked };
         let parts = DriverParts {
             config,
             home: &self.home,
@@ -169,12 +231,14 @@ impl Peer<'_> {
             training: thread,
             records,
             log: &mut self.log,
+            board: &self.board,
+            interface,
             evaluate_every: training.evaluate_every,
             started: self.started,
         };
         let driver = Driver::new(parts, recovered)?;
         let mut finished = driver.run(&mut sources).await?;
-        let summary = Summary {
+        let mut summary = Summary {
             schema: Summary::schema(),
             peer: self.identity.peer_id().to_string(),
             node: finished.place.node.0,
@@ -187,14 +251,18 @@ impl Peer<'_> {
             seconds: self.started.elapsed().as_secs_f64(),
             sent_bytes: finished.sent_bytes,
             peak_resident_bytes: results::peak_resident_bytes(),
+            model_blake3: None,
             ledger: finished.node.ledger(),
         };
-        results::write_model(&self.home, &model, &finished.node.ratio(), metadata(&summary))?;
+        let hash = results::write_model(&self.home, &model, &finished.node.ratio(), metadata(&summary))?;
+        summary.model_blake3 = Some(hash);
         summary.write(&self.home)?;
         if let Some(ending) = &finished.ending {
             ending.write(&self.home)?;
         }
         self.log.tell(done(&summary, &finished));
+        let is_done = summary.rounds >= summary.rounds_wanted;
+        self.board.update(|status| status.state = if is_done { State::Done } else { State::Stopped });
         Ok(())
     }
 
@@ -205,6 +273,7 @@ impl Peer<'_> {
         let recovered = match past {
             Past::Finished(ending) => {
                 self.log.tell(Event::Finished { round: ending.rounds, left: ending.left });
+                self.board.update(|status| (status.state, status.round) = (State::Done, ending.rounds));
                 return Ok(None);
             }
             Past::None => {
@@ -258,7 +327,7 @@ impl Peer<'_> {
         let mut config =
             NodeConfig::new(place.node, Arc::clone(&place.schedule), initial, place.plan.rounds(training.rounds));
         config.generation = place.plan.generation();
-        config.task = TaskCard { hash: task_hash(description), description: description.to_owned() };
+        config.task = TaskCard { hash: task::hash(description), description: description.to_owned() };
         config.identity = NodeIdentity { incarnation, boot_nonce };
         config.durability = self.arguments.durability.into();
         config.largest_norm = Some(largest_norm);
@@ -270,11 +339,30 @@ impl Peer<'_> {
     }
 }
 
-/// What a peer listens to, beside its neighbours.
-struct Channels {
-    network_events: mpsc::Receiver<NetworkEvent>,
+/// What others may ask of this process, and what only the event loop can answer of it.
+struct Access<'a> {
+    hall: Arc<Hall>,
     wanted: mpsc::Receiver<Wanted>,
+    interface: &'a Interface,
+}
+
+/// What comes from outside.
+struct Incoming {
+    events: mpsc::Receiver<NetworkEvent>,
     stop: StopRequests,
+    asked: mpsc::Receiver<Request>,
+}
+
+/// Waits until somebody wants the peer to stop, and says who.
+async fn stopped(stop: &mut StopRequests, asked: &mut mpsc::Receiver<Request>, answer: Stopping) -> &'static str {
+    tokio::select! {
+        reason = stop.next() => reason,
+        Some(Request::Stop(sender)) = asked.recv() => {
+            // Whoever asked may have gone.
+            let _ = sender.send(answer);
+            "asked to stop"
+        }
+    }
 }
 
 /// What the run begins with, beside the configuration.
@@ -302,10 +390,6 @@ impl Start {
 fn usual_bound(initial: &[f32]) -> f64 {
     let square: f64 = initial.iter().map(|value| f64::from(*value).powi(2)).sum();
     1000.0 * square.sqrt().max(1.0)
-}
-
-fn task_hash(description: &str) -> [u8; 32] {
-    *blake3::hash(description.as_bytes()).as_bytes()
 }
 
 /// A number that tells this process from any other.

@@ -45,6 +45,7 @@ impl Driver<'_> {
                 () = &mut outgoing, if !written => written = true,
                 Some(event) = sources.edges.recv() => self.on_edge(event)?,
                 written = next_written(&mut sources.written) => self.on_written(written?)?,
+                Some(request) = sources.requests.recv() => self.on_request(request)?,
                 () = sleep_until(self.wake_at()) => self.feed(Input::Tick)?,
                 _ = sources.stop.next() => break,
                 () = tokio::time::sleep_until(until.into()) => break,
@@ -73,6 +74,8 @@ impl Driver<'_> {
     async fn next_answer(&mut self, sources: &mut Sources) -> Outcome {
         tokio::select! {
             answer = sources.answers.recv() => self.on_answer(alive(answer)?),
+            () = self.watchdog.turn() => Ok(()),
+            Some(request) = sources.requests.recv() => self.on_request(request),
             reason = sources.stop.next() => {
                 Err(Failure::new(Kind::Forced, format!("{reason} before the final model was written")))
             }

@@ -97,6 +97,7 @@ impl Driver<'_> {
     }
 
     fn on_link_change(&mut self, node: NodeId, change: LinkChange) -> Outcome {
+        self.watching.note();
         link_input(node, change).map_or(Ok(()), |input| self.feed(input))
     }
 }

@@ -53,7 +53,7 @@ impl Driver<'_> {
             self.drained = true;
             return Ok(Verdict::Taken);
         }
-        if let Err(failure) = Place::of(plan.clone(), self.parts.local) {
+        if let Err(failure) = Place::of(plan.clone(), String::new(), self.parts.local) {
             return Ok(Verdict::Refused(failure.to_string()));
         }
         if self.node.is_fresh() {
@@ -66,7 +66,7 @@ impl Driver<'_> {
 
     /// Fetches a model from the other members; when it is there, the plan is taken up with it.
     fn borrow_model_for(&mut self, plan: CheckedPlan) {
-        let Ok(place) = Place::of(plan.clone(), self.parts.local) else { return };
+        let Ok(place) = Place::of(plan.clone(), String::new(), self.parts.local) else { return };
         let (hall, streams) = (self.parts.hall.clone(), self.parts.network.streams.clone());
         let dimension = self.parts.config.initial.len();
         tokio::spawn(async move {
@@ -80,7 +80,8 @@ impl Driver<'_> {
         if !plan.generation().replaces(&self.parts.config.generation) {
             return Ok(());
         }
-        let place = Place::of(plan, self.parts.local)?;
+        let origin = "from the operator".to_owned();
+        let place = Place::of(plan, origin, self.parts.local)?;
         let rounds = place.plan.rounds(self.parts.rounds);
         let generation = place.plan.generation();
         let dimension = self.parts.config.initial.len();
@@ -104,6 +105,10 @@ impl Driver<'_> {
         if self.parts.config.durability == Durability::Off {
             self.parts.home.spend_incarnation(&self.parts.wiring.place.hash, incarnation)?;
         }
+        let place = &self.parts.wiring.place;
+        self.watching.follow(&place.peers);
+        self.parts.board.show_place(place);
+        self.parts.interface.show_plan(&place.plan.plan);
         self.feed(Input::Enter(Box::new(new)))
     }
 

@@ -11,6 +11,7 @@ use crate::objections::Objection;
 
 impl Driver<'_> {
     pub(super) fn on_node_event(&mut self, event: NodeEvent) -> Outcome {
+        self.watching.note();
         match event {
             NodeEvent::Started { .. } => {
                 if self.parts.config.durability == Durability::Off {
@@ -46,6 +47,7 @@ impl Driver<'_> {
 
     fn on_round(&mut self, report: &RoundReport) -> Outcome {
         self.rounds = self.first_round + report.round + 1;
+        self.watching.note_round(report);
         self.parts.log.tell(Event::Round { round: self.rounds, weight_units: report.mass.units() });
         let due = self.rounds.is_multiple_of(self.parts.evaluate_every) || self.rounds == self.parts.rounds;
         // Rounds without training can outrun the evaluation; one at a time is enough.
@@ -57,6 +59,7 @@ impl Driver<'_> {
     }
 
     pub(super) fn tell_evaluation(&mut self, rounds: u64, report: &RoundReport, evaluation: &Evaluation) {
+        self.watching.note_evaluation(rounds, evaluation);
         self.parts.log.tell(Event::Evaluated {
             round: rounds,
             accuracy: evaluation.accuracy,

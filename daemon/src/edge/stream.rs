@@ -35,6 +35,7 @@ pub(crate) struct EdgeHandle {
     pub(crate) stream: u64,
     queue: mpsc::Sender<Message>,
     sent_bytes: Arc<AtomicU64>,
+    received_bytes: Arc<AtomicU64>,
     written: watch::Receiver<()>,
 }
 
@@ -48,6 +49,11 @@ impl EdgeHandle {
     /// Bytes written to the stream so far.
     pub(crate) fn sent_bytes(&self) -> u64 {
         self.sent_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes read from the stream so far.
+    pub(crate) fn received_bytes(&self) -> u64 {
+        self.received_bytes.load(Ordering::Relaxed)
     }
 
     /// Lets the stream write what is queued, close its half, and returns then.
@@ -74,8 +80,14 @@ pub(super) async fn carry(
     let number = STREAMS.fetch_add(1, Ordering::Relaxed);
     let (queue, messages) = mpsc::channel(WRITE_QUEUE);
     let (still_writing, written) = watch::channel(());
-    let sent_bytes = Arc::new(AtomicU64::new(0));
-    let handle = EdgeHandle { stream: number, queue, sent_bytes: Arc::clone(&sent_bytes), written };
+    let (sent_bytes, received_bytes) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+    let handle = EdgeHandle {
+        stream: number,
+        queue,
+        sent_bytes: Arc::clone(&sent_bytes),
+        received_bytes: Arc::clone(&received_bytes),
+        written,
+    };
     let tell = |event| async { events.send(event).await.map_err(|_| DriverGone) };
     tell(EdgeEvent::Up { node, direction, handle }).await?;
 
@@ -90,7 +102,7 @@ pub(super) async fn carry(
         }
     };
     let ended = tokio::select! {
-        ended = read_all(reader, node, limits, events) => ended?,
+        ended = read_all(reader, node, limits, &received_bytes, events) => ended?,
         error = writing => Some(error.to_string()),
     };
     tell(EdgeEvent::Down { node, direction, stream: number, error: ended }).await
@@ -101,6 +113,7 @@ async fn read_all(
     mut stream: ReadHalf<Stream>,
     node: NodeId,
     limits: StreamLimits,
+    received_bytes: &AtomicU64,
     events: &mpsc::Sender<EdgeEvent>,
 ) -> Result<Option<String>, DriverGone> {
     let mut reader = MessageReader::new(limits.dimension);
@@ -108,7 +121,10 @@ async fn read_all(
     loop {
         let bytes = match stream.read(&mut buffer).await {
             Ok(0) => return Ok(None),
-            Ok(count) => &buffer[..count],
+            Ok(count) => {
+                received_bytes.fetch_add(count as u64, Ordering::Relaxed);
+                &buffer[..count]
+            }
             Err(error) => return Ok(Some(error.to_string())),
         };
         let messages = match reader.feed(bytes) {

@@ -5,10 +5,14 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use mingle_protocol::record::{Outline, SlotContent};
+use mingle_protocol::MAX_DIMENSION;
+use mingle_protocol::record::{MAX_BOOKS_BYTES, Outline, SlotContent};
 
 /// No node needs more: 16,000 receivers.
 pub(super) const MAX_SLOTS: usize = 1 << 16;
+
+/// The longest record: three vectors of the largest dimension, the books, head and checksum.
+const MAX_SLOT_BYTES: u64 = 3 * 4 * MAX_DIMENSION as u64 + MAX_BOOKS_BYTES as u64 + (1 << 10);
 
 const EXTENSION: &str = "record";
 
@@ -88,9 +92,30 @@ impl RecordFolder {
     pub(super) fn read_bytes(&self, slot: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
         bytes.clear();
         let path = self.file(slot);
-        let read = File::open(&path).and_then(|mut file| file.read_to_end(bytes));
-        read.map(drop).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+        read_bounded(&path, bytes).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
     }
+}
+
+/// Reads one record file, checks it whole, and keeps what is not a vector.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidData`] when what is in the file is no record, others when it cannot be read.
+pub(crate) fn read_outline(path: &Path) -> io::Result<Outline> {
+    let in_file = |kind, error: &dyn std::fmt::Display| io::Error::new(kind, format!("{}: {error}", path.display()));
+    let mut bytes = Vec::new();
+    read_bounded(path, &mut bytes).map_err(|error| in_file(error.kind(), &error))?;
+    Outline::read(&bytes).map_err(|error| in_file(io::ErrorKind::InvalidData, &error))
+}
+
+/// Reads a slot of no more bytes than the longest record has.
+fn read_bounded(path: &Path, bytes: &mut Vec<u8>) -> io::Result<()> {
+    let file = File::open(path)?;
+    let length = file.metadata()?.len();
+    if length > MAX_SLOT_BYTES {
+        let message = format!("{length} bytes are more than the {MAX_SLOT_BYTES} of the longest record");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+    }
+    file.take(MAX_SLOT_BYTES).read_to_end(bytes).map(drop)
 }
 
 /// The slot of a file name such as `0012.record`.

@@ -16,10 +16,11 @@ use libp2p::identity::Keypair;
 use libp2p::multiaddr::Protocol;
 use libp2p::swarm::SwarmEvent;
 use libp2p::{Multiaddr, PeerId, Swarm, SwarmBuilder, noise, tcp, yamux};
+use libp2p_metrics::{Metrics, Recorder, Registry};
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use crate::failure::{Failure, Kind, OrFail, Outcome};
-use behaviour::Behaviour;
+use behaviour::{Behaviour, BehaviourEvent};
 pub(crate) use dial_error::DialAttempt;
 use discovery::Discovery;
 
@@ -75,20 +76,21 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Binds the listening addresses and starts the network task.
+    /// Binds the listening addresses and starts the network task; what libp2p counts goes into `registry`.
     ///
     /// # Errors
     /// An address that cannot be listened on is named, with the reason of the operating system.
     pub(crate) async fn start(
         keypair: &Keypair,
         listen: &[Multiaddr],
+        registry: &mut Registry,
     ) -> Outcome<(Self, mpsc::Receiver<NetworkEvent>)> {
         let mut swarm = build_swarm(keypair)?;
         let addresses = listen_on_all(&mut swarm, listen).await?;
         let streams = swarm.behaviour().streams.new_control();
         let (command_sender, command_receiver) = mpsc::channel(COMMAND_QUEUE);
         let (event_sender, event_receiver) = mpsc::channel(EVENT_QUEUE);
-        let task = tokio::spawn(run(swarm, command_receiver, event_sender));
+        let task = tokio::spawn(run(swarm, Metrics::new(registry), command_receiver, event_sender));
         let network = Self { streams, addresses, commands: command_sender, task };
         Ok((network, event_receiver))
     }
@@ -190,7 +192,12 @@ fn cannot_listen(address: &Multiaddr, error: &dyn std::error::Error) -> Failure 
 }
 
 /// The network task: serves libp2p until the daemon lets go of it.
-async fn run(mut swarm: Swarm<Behaviour>, mut commands: mpsc::Receiver<Command>, events: mpsc::Sender<NetworkEvent>) {
+async fn run(
+    mut swarm: Swarm<Behaviour>,
+    metrics: Metrics,
+    mut commands: mpsc::Receiver<Command>,
+    events: mpsc::Sender<NetworkEvent>,
+) {
     let mut discovery = Discovery::new(*swarm.local_peer_id());
     loop {
         tokio::select! {
@@ -201,6 +208,7 @@ async fn run(mut swarm: Swarm<Behaviour>, mut commands: mpsc::Receiver<Command>,
             },
             () = discovery.wait() => discovery.retry(&mut swarm),
             event = swarm.select_next_some() => {
+                record(&metrics, &event);
                 // The daemon may be busy: an event that it has no room for is news for people, not state.
                 if let Some(event) = discovery.on_swarm_event(&mut swarm, event)
                     && let Err(TrySendError::Closed(_)) = events.try_send(event)
@@ -209,5 +217,16 @@ async fn run(mut swarm: Swarm<Behaviour>, mut commands: mpsc::Receiver<Command>,
                 }
             }
         }
+    }
+}
+
+/// Counts an event in libp2p's own metrics.
+fn record(metrics: &Metrics, event: &SwarmEvent<BehaviourEvent>) {
+    metrics.record(event);
+    match event {
+        SwarmEvent::Behaviour(BehaviourEvent::Identify(event)) => metrics.record(event),
+        SwarmEvent::Behaviour(BehaviourEvent::Kademlia(event)) => metrics.record(event),
+        SwarmEvent::Behaviour(BehaviourEvent::Ping(event)) => metrics.record(event),
+        _ => {}
     }
 }

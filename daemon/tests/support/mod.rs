@@ -12,7 +12,10 @@ use serde_json::Value;
 /// The binary under test, with nothing of the user's environment that would change what it does.
 pub(crate) fn mingle() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mingle"));
-    command.env_remove("MINGLE_HOME").env_remove("MINGLE_LOG").env("RAYON_NUM_THREADS", "1");
+    for (variable, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MINGLE_")) {
+        command.env_remove(variable);
+    }
+    command.env_remove("NOTIFY_SOCKET").env_remove("WATCHDOG_USEC").env("RAYON_NUM_THREADS", "1");
     command
 }
 

@@ -140,6 +140,11 @@ impl InLink {
         self.cursor.is_some_and(|cursor| cursor.received > cursor.base)
     }
 
+    /// Parcels that wait for their step.
+    pub(crate) fn queued_parcels(&self) -> usize {
+        self.queue.len()
+    }
+
     /// Steps the sender is known to be through with.
     pub(crate) fn passed(&self) -> u64 {
         let by_parcel = self.cursor.and_then(|cursor| cursor.last_step).map_or(0, |step| step + 1);

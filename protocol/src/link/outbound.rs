@@ -126,6 +126,11 @@ impl OutLink {
         self.acked > self.base
     }
 
+    /// Parcels that may or may not have arrived.
+    pub(crate) fn outstanding_parcels(&self) -> usize {
+        self.outbox.len()
+    }
+
     /// Mass that may or may not have arrived.
     pub(crate) fn undelivered(&self) -> Mass {
         Mass::from_units(self.outbox.iter().map(|parcel| parcel.mass.units()).sum())

@@ -218,9 +218,14 @@ impl Node {
             return Ok(());
         }
         let (ignores_marks, ignores_chains) = (self.has(Planted::IgnoresMarks), self.has(Planted::IgnoresChains));
+        let is_planned = self.config.schedule.all_in_neighbours(self.config.id).contains(&from);
         let Some(peer) = self.peers.get_mut(&from) else {
             return Err(Fault::NotANeighbour);
         };
+        if state.next_seq == 0 && !is_planned {
+            // It has no link to this node. One that was kept ready for it, for a plan that it had before, is not needed.
+            peer.incoming.take_if(|link| link.is_unused());
+        }
         let contradicts = |link: &InLink| link.check_mark(state.base, state.acked).is_err();
         if !ignores_marks && peer.incoming.as_ref().is_some_and(contradicts) {
             return self.on_set_back();

@@ -142,6 +142,16 @@ impl Node {
         self.commit_anew();
     }
 
+    /// New links on which nothing will ever be sent: this node has stopped, or its neighbour leaves.
+    fn close_needless_links(&mut self) {
+        let has_stopped = matches!(self.phase, Phase::Draining { .. } | Phase::Drained) && !self.quitting;
+        let is_needless = |peer: &&mut Peer| has_stopped || peer.leaving;
+        for peer in self.peers.values_mut().filter(is_needless) {
+            peer.outgoing.iter_mut().for_each(OutLink::close);
+            peer.ack_owed = true;
+        }
+    }
+
     pub(super) fn on_rewire(&mut self, rewiring: Rewiring) {
         let Rewiring { version, schedule } = rewiring;
         let is_usable = version > self.plan_version
@@ -168,6 +178,7 @@ impl Node {
         }
         self.peers.retain(|_, peer| peer.incoming.is_some() || peer.outgoing.is_some());
         self.mark_departed();
+        self.close_needless_links();
         self.appetite.excuse();
         // Parcels that came before their link did are sent again after a greeting.
         let peers: Vec<NodeId> = self.peers.keys().copied().collect();

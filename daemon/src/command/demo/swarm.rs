@@ -11,6 +11,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::mpsc;
 
+use crate::config;
 use crate::events::{Event, EventLine};
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 
@@ -68,7 +69,12 @@ impl PeerProcesses {
         let doing = format!("cannot start peer {node}");
         let log = OpenOptions::new().create(true).append(true).open(log);
         let log = log.or_fail(Kind::BadInput, format!("{doing}: its log"))?;
-        let mut child = Command::new(&self.program)
+        let mut command = Command::new(&self.program);
+        // The demo says all there is to say; settings meant for this user's own peer are not for these.
+        for variable in config::variables() {
+            command.env_remove(variable);
+        }
+        let mut child = command
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

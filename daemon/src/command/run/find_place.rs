@@ -36,7 +36,7 @@ impl Peer<'_> {
                 (PlanOffer::unsigned(&plan)?.check(None)?, origin)
             }
         };
-        let place = Place::of(plan, self.identity.peer_id())?;
+        let place = Place::of(plan, origin, self.identity.peer_id())?;
         plan::write(&place.plan.plan, &self.home.plan())?;
         if self.membership.is_some() {
             place.plan.keep(&self.home)?;
@@ -46,7 +46,7 @@ impl Peer<'_> {
             method: place.plan.plan.method().to_string(),
             nodes: place.plan.plan.node_count(),
             node: place.node.index(),
-            origin,
+            origin: place.origin.clone(),
         });
         hall.follow(&place.plan);
         Ok(place)

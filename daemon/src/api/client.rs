@@ -1,0 +1,166 @@
+//! The client of the local interface: what the commands that watch and steer a peer use.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
+use tokio::net::UnixStream;
+
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::home::Home;
+
+/// No answer is larger: a thousand neighbours take half of this.
+const MAX_ANSWER_BYTES: usize = 4 << 20;
+/// An event or a snapshot in a stream is not larger.
+const MAX_STREAM_LINE_BYTES: usize = 4 << 20;
+/// A peer answers within this time; opening a stream counts as answering.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// A way to one running peer.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    socket: PathBuf,
+    home: PathBuf,
+}
+
+/// A stream of JSON objects that a peer sends.
+pub(crate) struct Lines {
+    body: Incoming,
+    buffer: Vec<u8>,
+}
+
+impl Client {
+    /// The way to the peer in this home; whether it runs shows when something is asked.
+    pub(crate) fn new(home: &Home) -> Self {
+        Self { socket: home.socket(), home: home.root().to_path_buf() }
+    }
+
+    /// Gets an object.
+    ///
+    /// # Errors
+    /// [`Kind::Unreachable`] when no peer runs there; what the peer says when it refuses.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Outcome<T> {
+        self.object(Method::GET, path).await
+    }
+
+    /// Asks for something to be done; the answer is an object.
+    pub(crate) async fn post<T: DeserializeOwned>(&self, path: &str) -> Outcome<T> {
+        self.object(Method::POST, path).await
+    }
+
+    /// Follows a stream.
+    pub(crate) async fn follow(&self, path: &str) -> Outcome<Lines> {
+        let response = self.ask(Method::GET, path).await?;
+        if response.status() != StatusCode::OK {
+            return Err(refusal(&read(response).await?));
+        }
+        Ok(Lines { body: response.into_body(), buffer: Vec::new() })
+    }
+
+    async fn object<T: DeserializeOwned>(&self, method: Method, path: &str) -> Outcome<T> {
+        let response = self.ask(method, path).await?;
+        let is_fine = response.status() == StatusCode::OK;
+        let bytes = read(response).await?;
+        if !is_fine {
+            return Err(refusal(&bytes));
+        }
+        serde_json::from_slice(&bytes).or_fail(Kind::Unexpected, "the peer answers something else than was asked")
+    }
+
+    async fn ask(&self, method: Method, path: &str) -> Outcome<Response<Incoming>> {
+        let asked = async {
+            let stream = UnixStream::connect(&self.socket).await.map_err(|error| self.nobody(&error))?;
+            let broken = "the connection to the peer broke";
+            let (mut sender, connection) =
+                http1::handshake(TokioIo::new(stream)).await.or_fail(Kind::Unreachable, broken)?;
+            // It ends with the answer, or with the stream.
+            tokio::spawn(connection);
+            let request =
+                Request::builder().method(method).uri(path).header("host", "localhost").body(Empty::<Bytes>::new());
+            let request = request.or_fail(Kind::Unexpected, "cannot ask the peer")?;
+            sender.send_request(request).await.or_fail(Kind::Unreachable, broken)
+        };
+        tokio::time::timeout(ANSWER_TIMEOUT, asked).await.unwrap_or_else(|_| {
+            Err(Failure::new(Kind::Unreachable, format!("the peer in {} does not answer", self.home.display())))
+        })
+    }
+
+    fn nobody(&self, error: &std::io::Error) -> Failure {
+        let home = self.home.display();
+        if error.kind() == std::io::ErrorKind::PermissionDenied {
+            return Failure::new(Kind::Unreachable, format!("the peer in {home} belongs to another user"))
+                .hint("ask as the user that runs it");
+        }
+        Failure::new(Kind::Unreachable, format!("no peer runs in {home}"))
+            .hint("mingle run starts one; --home DIR names the home of another")
+    }
+}
+
+impl Lines {
+    /// The next object as text; `None` when the stream has ended.
+    pub(crate) async fn next(&mut self) -> Option<String> {
+        loop {
+            while let Some(line) = take_line(&mut self.buffer) {
+                if let Some(data) = line.strip_prefix("data: ").or_else(|| line.strip_prefix("data:")) {
+                    return Some(data.to_owned());
+                }
+            }
+            // A peer that is killed breaks the stream: it has ended, too.
+            let frame = self.body.frame().await?.ok()?;
+            if let Ok(bytes) = frame.into_data() {
+                self.buffer.extend_from_slice(&bytes);
+            }
+            if self.buffer.len() > MAX_STREAM_LINE_BYTES {
+                return None;
+            }
+        }
+    }
+}
+
+/// Takes the first whole line out of the buffer.
+fn take_line(buffer: &mut Vec<u8>) -> Option<String> {
+    let end = buffer.iter().position(|byte| *byte == b'\n')?;
+    let line: Vec<u8> = buffer.drain(..=end).collect();
+    Some(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']).to_owned())
+}
+
+async fn read(response: Response<Incoming>) -> Outcome<Bytes> {
+    let body = Limited::new(response.into_body(), MAX_ANSWER_BYTES).collect();
+    let body = tokio::time::timeout(ANSWER_TIMEOUT, body).await;
+    let body = body.or_fail(Kind::Unreachable, "the peer does not finish its answer")?;
+    Ok(body.or_fail(Kind::Unreachable, "cannot read the peer's answer")?.to_bytes())
+}
+
+/// What a peer said when it refused.
+fn refusal(bytes: &[u8]) -> Failure {
+    let object: serde_json::Value = serde_json::from_slice(bytes).unwrap_or_default();
+    let message = object["error"]["message"].as_str().unwrap_or("the peer refuses, and does not say why");
+    Failure::new(Kind::Refused, message)
+}
+
+/// Runs a command that talks to a peer.
+pub(crate) fn block_on<T>(command: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.or_fail(Kind::Unexpected, "cannot start the event loop")?.block_on(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_taken_whole_however_they_arrive() {
+        let mut buffer = b"id: 3\r\ndata: {\"a\"".to_vec();
+        assert_eq!(take_line(&mut buffer).as_deref(), Some("id: 3"));
+        assert_eq!(take_line(&mut buffer), None);
+        buffer.extend_from_slice(b":1}\n\n");
+        assert_eq!(take_line(&mut buffer).as_deref(), Some("data: {\"a\":1}"));
+        assert_eq!(take_line(&mut buffer).as_deref(), Some(""));
+        assert_eq!(take_line(&mut buffer), None);
+    }
+}

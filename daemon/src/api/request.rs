@@ -1,0 +1,32 @@
+//! What can be asked of a running peer, and its answers.
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::{mpsc, oneshot};
+
+/// Requests that wait for the driver; more are turned away.
+const REQUEST_QUEUE: usize = 8;
+
+/// A request, with where the answer goes.
+#[derive(Debug)]
+pub(crate) enum Request {
+    /// End in good order, with all files written.
+    Stop(oneshot::Sender<Stopping>),
+}
+
+/// A peer that was asked to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Stopping {
+    /// Rounds done.
+    pub(crate) round: u64,
+    /// Rounds wanted.
+    pub(crate) rounds: u64,
+    /// Its push-sum weight now, in units of 2^-40; it may still take up parcels and return some.
+    pub(crate) weight_units: u64,
+    /// Whether its weight outlives its process.
+    pub(crate) durable: bool,
+}
+
+/// Where requests are put, and where they come out.
+pub(crate) fn requests() -> (mpsc::Sender<Request>, mpsc::Receiver<Request>) {
+    mpsc::channel(REQUEST_QUEUE)
+}

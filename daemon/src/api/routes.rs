@@ -1,0 +1,165 @@
+//! What can be asked, and where the answers come from.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Query, Request as HttpRequest, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use axum::routing::{get, post};
+use hyper::body::Body as _;
+use mingle_planner::draw;
+use serde_json::json;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::oneshot;
+
+use super::answer::{self, refuse};
+use super::request::{Request, Stopping};
+use super::{Shared, browser, metrics, page, stream};
+use crate::failure::Kind;
+use crate::status::Neighbour;
+
+/// Bytes of a request's body.
+const MAX_BODY_BYTES: u64 = 4096;
+/// The driver answers a request within this time, or is busy ending.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What the owner of the home can ask.
+pub(super) fn local(shared: &Arc<Shared>) -> Router {
+    let router = watching().route("/v1/stop", post(stop));
+    finish(router, shared)
+}
+
+/// What a browser can ask, and nothing that changes anything.
+pub(super) fn public(shared: &Arc<Shared>) -> Router {
+    let router = watching().route("/", get(page::page)).route("/plan.svg", get(plan_picture));
+    finish(router, shared).layer(middleware::from_fn(browser::guard))
+}
+
+fn watching() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/v1/status", get(status))
+        .route("/v1/status/follow", get(follow_status))
+        .route("/v1/peers", get(peers))
+        .route("/v1/events", get(events))
+        .route("/metrics", get(scrape))
+        .route("/livez", get(async || "alive\n"))
+        .route("/readyz", get(ready))
+}
+
+fn finish(router: Router<Arc<Shared>>, shared: &Arc<Shared>) -> Router {
+    router
+        .fallback(async || refuse(StatusCode::NOT_FOUND, Kind::BadInput, "there is nothing here"))
+        .method_not_allowed_fallback(async || {
+            refuse(StatusCode::METHOD_NOT_ALLOWED, Kind::BadInput, "this cannot be done here")
+        })
+        .layer(middleware::from_fn(limit_body))
+        .with_state(Arc::clone(shared))
+}
+
+/// Nothing here needs more than a few bytes.
+async fn limit_body(request: HttpRequest, next: Next) -> Response {
+    let size = request.body().size_hint();
+    if size.upper().is_none_or(|upper| upper > MAX_BODY_BYTES) {
+        return refuse(StatusCode::PAYLOAD_TOO_LARGE, Kind::BadInput, "the body of the request is too large");
+    }
+    next.run(request).await
+}
+
+async fn status(State(shared): State<Arc<Shared>>) -> Response {
+    let status = Arc::clone(&shared.status.borrow());
+    answer::json(&*status)
+}
+
+async fn peers(State(shared): State<Arc<Shared>>) -> Response {
+    let status = Arc::clone(&shared.status.borrow());
+    answer::json(&peers_object(&status.neighbours))
+}
+
+/// The neighbours as an object of their own.
+pub(crate) fn peers_object(neighbours: &[Neighbour]) -> serde_json::Value {
+    json!({ "schema": "mingle.peers/1", "peers": neighbours })
+}
+
+async fn follow_status(State(shared): State<Arc<Shared>>) -> Response {
+    let Ok(permit) = Arc::clone(&shared.streams).try_acquire_owned() else { return too_many_streams() };
+    stream::snapshots(shared.status.clone(), permit)
+}
+
+/// The events from now on; with `?since=NUMBER`, or the `Last-Event-ID` that browsers send when they come back, first
+/// those that are remembered from after that number.
+async fn events(
+    State(shared): State<Arc<Shared>>,
+    query: Query<BTreeMap<String, String>>,
+    headers: HeaderMap,
+) -> Response {
+    let last_id = headers.get("last-event-id").and_then(|value| value.to_str().ok());
+    let since = last_id.or(query.get("since").map(String::as_str));
+    let Ok(since) = since.map(str::parse).transpose() else {
+        return refuse(StatusCode::BAD_REQUEST, Kind::BadInput, "since is the number of an event, such as 0");
+    };
+    let Ok(permit) = Arc::clone(&shared.streams).try_acquire_owned() else { return too_many_streams() };
+    stream::events(shared.events.read(since), permit)
+}
+
+fn too_many_streams() -> Response {
+    refuse(StatusCode::SERVICE_UNAVAILABLE, Kind::Refused, "too many streams are open: close one of them")
+}
+
+async fn scrape(State(shared): State<Arc<Shared>>) -> Response {
+    match metrics::encode(&shared.registry) {
+        Ok(text) => answer::typed(metrics::CONTENT_TYPE, text),
+        Err(error) => refuse(StatusCode::INTERNAL_SERVER_ERROR, Kind::Unexpected, &error.to_string()),
+    }
+}
+
+async fn ready(State(shared): State<Arc<Shared>>) -> Response {
+    let (joined, state) = {
+        let status = shared.status.borrow();
+        (status.joined, status.state)
+    };
+    let is_ready = joined && !state.is_over();
+    let mut response = answer::typed("text/plain; charset=utf-8", format!("{state}\n"));
+    if !is_ready {
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    }
+    response
+}
+
+async fn stop(State(shared): State<Arc<Shared>>) -> Response {
+    let (answer, answered) = oneshot::channel();
+    let busy = || refuse(StatusCode::SERVICE_UNAVAILABLE, Kind::Refused, "this peer is busy: ask again");
+    match shared.requests.try_send(Request::Stop(answer)) {
+        Ok(()) => {}
+        Err(TrySendError::Full(_)) => return busy(),
+        Err(TrySendError::Closed(_)) => return answer::json(&ending(&shared)),
+    }
+    match tokio::time::timeout(ANSWER_TIMEOUT, answered).await {
+        Ok(Ok(stopping)) => answer::json(&stopping),
+        Ok(Err(_)) => answer::json(&ending(&shared)),
+        Err(_) => busy(),
+    }
+}
+
+/// The answer for a driver that has ended already: what was asked for is under way.
+fn ending(shared: &Shared) -> Stopping {
+    let status = shared.status.borrow();
+    Stopping { round: status.round, rounds: status.rounds, weight_units: status.weight.units, durable: status.durable }
+}
+
+/// The plan as the planner draws it. Large plans take a while, so the event loop does not do it.
+async fn plan_picture(State(shared): State<Arc<Shared>>) -> Response {
+    let plan = shared.plan.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let Some(plan) = plan else {
+        return refuse(StatusCode::NOT_FOUND, Kind::BadInput, "this peer has no plan yet");
+    };
+    let drawn = tokio::task::spawn_blocking(move || draw::svg(&plan, &draw::Layout::Circle)).await;
+    match drawn {
+        Ok(Ok(svg)) => answer::typed("image/svg+xml", svg),
+        Ok(Err(error)) => refuse(StatusCode::NOT_FOUND, Kind::BadInput, &error.to_string()),
+        Err(error) => refuse(StatusCode::INTERNAL_SERVER_ERROR, Kind::Unexpected, &error.to_string()),
+    }
+}

@@ -1,0 +1,84 @@
+//! Arguments of the commands that read models and records: `eval`, `export`, `ckpt`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::HomeArgs;
+
+/// Arguments of `eval`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct EvalArgs {
+    /// The model, such as model.safetensors
+    pub(crate) file: PathBuf,
+    /// digits, idx:DIR (MNIST, Fashion-MNIST) or csv:FILE
+    #[arg(long, default_value = "digits")]
+    pub(crate) data: String,
+    /// softmax, mlp, mlp:hidden=N or cnn [default: the one whose tensors the file has]
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+    /// Which samples to judge it on
+    #[arg(long, value_enum, default_value_t = Samples::Test)]
+    pub(crate) on: Samples,
+    /// Seed of the run: where data come without a test set, it decides which samples were held out
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Where to compute: cpu, ndarray or wgpu
+    #[arg(long, default_value = "cpu")]
+    pub(crate) device: String,
+}
+
+/// Samples of a data set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Samples {
+    /// Those that no peer trains on
+    Test,
+    /// Those that all peers together train on
+    Train,
+}
+
+impl Samples {
+    /// The word for them.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Test => "test",
+            Self::Train => "train",
+        }
+    }
+}
+
+/// Arguments of `export`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+    /// The file to write, in the safetensors format with PyTorch's names; replaced if it exists
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+}
+
+/// What to do with models and records.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CkptCommand {
+    /// List the model and the records of a peer that does not run
+    List(HomeArgs),
+    /// Say what is in a model file or a record
+    Inspect(CkptInspectArgs),
+    /// Check that model files, records or whole homes are sound; exit code 8 if one is not
+    Verify(CkptVerifyArgs),
+}
+
+/// Arguments of `ckpt inspect`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CkptInspectArgs {
+    /// A file such as model.safetensors or records/0000.record
+    pub(crate) file: PathBuf,
+}
+
+/// Arguments of `ckpt verify`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CkptVerifyArgs {
+    /// Model files, record files, or homes of peers that do not run
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+}

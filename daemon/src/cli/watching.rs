@@ -1,0 +1,114 @@
+//! Arguments of the commands that watch and steer a running peer.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::HomeArgs;
+
+/// Arguments of `wait`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct WaitArgs {
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+    /// What to wait for: peers=N (so many neighbours are up), plan, joined, round=N or done
+    #[arg(long = "for", value_name = "CONDITION")]
+    pub(crate) condition: Condition,
+    /// Give up after so long (exit code 5; 3 if no peer runs there then)
+    #[arg(long, default_value = "5m", value_name = "DURATION", value_parser = duration)]
+    pub(crate) timeout: Duration,
+}
+
+/// Arguments of `stop`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct StopArgs {
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+    /// Do not wait longer than this for the end of the peer (exit code 5); it goes on ending
+    #[arg(long, default_value = "2m", value_name = "DURATION", value_parser = duration)]
+    pub(crate) timeout: Duration,
+}
+
+/// Something that becomes true in the life of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Condition {
+    /// So many neighbours are up.
+    Peers(usize),
+    /// The plan is known.
+    Plan,
+    /// All neighbours were up, and training began.
+    Joined,
+    /// So many rounds are done.
+    Round(u64),
+    /// All rounds are done, and all files are written.
+    Done,
+}
+
+impl FromStr for Condition {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parsed = match text.split_once('=') {
+            None if text == "plan" => Some(Self::Plan),
+            None if text == "joined" => Some(Self::Joined),
+            None if text == "done" => Some(Self::Done),
+            Some(("peers", count)) => count.parse().ok().map(Self::Peers),
+            Some(("round", count)) => count.parse().ok().map(Self::Round),
+            _ => None,
+        };
+        parsed.ok_or_else(|| "choose peers=N, plan, joined, round=N or done".to_owned())
+    }
+}
+
+impl std::fmt::Display for Condition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Peers(count) => write!(f, "peers={count}"),
+            Self::Plan => f.write_str("plan"),
+            Self::Joined => f.write_str("joined"),
+            Self::Round(round) => write!(f, "round={round}"),
+            Self::Done => f.write_str("done"),
+        }
+    }
+}
+
+/// A time span: 500ms, 30s, 5m, 2h, or seconds without a unit.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let number: u64 = digits.parse().map_err(|_| "write it as 500ms, 30s, 5m or 2h".to_owned())?;
+    let unit_ms = match &text[digits.len()..] {
+        "ms" => 1,
+        "" | "s" => 1_000,
+        "m" | "min" => 60_000,
+        "h" => 3_600_000,
+        unit => return Err(format!("`{unit}` is not a unit: write it as 500ms, 30s, 5m or 2h")),
+    };
+    number.checked_mul(unit_ms).map(Duration::from_millis).ok_or_else(|| "that is too long".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn time_spans_have_units_and_what_is_none_is_refused() {
+        for (text, ms) in [("500ms", 500), ("30s", 30_000), ("7", 7_000), ("5m", 300_000), ("2h", 7_200_000)] {
+            assert_eq!(duration(text).unwrap(), Duration::from_millis(ms), "{text}");
+        }
+        for text in ["", "s", "-1s", "1.5s", "5 m", "3days", "99999999999999999999s", "18446744073709551615h"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn conditions_read_back_as_they_are_written() {
+        for text in ["peers=3", "plan", "joined", "round=40", "done"] {
+            assert_eq!(text.parse::<Condition>().unwrap().to_string(), text);
+        }
+        for text in ["", "peers", "peers=", "peers=-1", "round=x", "plan=1", "finished"] {
+            assert!(text.parse::<Condition>().unwrap_err().contains("peers=N"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! `mingle bugreport`: what somebody needs who shall find out what went wrong, and nothing that is secret.
+//!
+//! Only files of a fixed list go in. The key, models, records and data are not on it. Addresses in what is told become
+//! `host-1`, `host-2` and so on, the same one everywhere; the user's home folder becomes `~`.
+
+mod redaction;
+mod tar;
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use crate::cli::BugreportArgs;
+use crate::command::{ckpt, doctor};
+use crate::failure::{Kind, OrFail, Outcome};
+use crate::home::Home;
+use crate::out;
+use redaction::Redaction;
+use tar::Archive;
+
+/// Of a longer file only the end goes in: what happened last matters most.
+const MAX_BYTES: u64 = 4 << 20;
+
+const README: &str = "\
+Made by `mingle bugreport`. Look through it before you give it to anyone.
+
+  version.json   which program this is
+  doctor.json    what `mingle doctor` finds on this machine
+  records.json   what `mingle ckpt list` finds in the home; only if no peer runs there
+  config.toml    the settings
+  plan.json      the plan, with the names and PeerIds of its nodes
+  task.json      what is trained
+  summary.json   how the last run went
+  events.jsonl   what happened, the last 4 MiB of it
+
+Not inside: the key, models, records, data. Addresses are replaced by host-1, host-2 and so on.
+";
+
+/// Writes the archive and lists what is inside.
+pub(super) fn execute(arguments: &BugreportArgs, json: bool) -> Outcome {
+    let home = Home::at(arguments.peer.home.home.as_deref())?;
+    let mut redaction = Redaction::new();
+    let mut archive = Archive::new("mingle-report");
+    archive.add("README.txt", README.as_bytes());
+    archive.add("version.json", text_of(&version()).as_bytes());
+    // What cannot be found out is said where it would have stood.
+    let doctor = doctor::report(&arguments.peer).unwrap_or_else(|failure| failure.to_json());
+    archive.add("doctor.json", redaction.apply(&text_of(&doctor)).as_bytes());
+    let records = ckpt::report(&home).unwrap_or_else(|failure| failure.to_json());
+    archive.add("records.json", redaction.apply(&text_of(&records)).as_bytes());
+    let config = arguments.peer.config.clone().unwrap_or_else(|| home.config());
+    let files = [config, home.plan(), home.task(), home.summary(), home.events()];
+    for (name, path) in ["config.toml", "plan.json", "task.json", "summary.json", "events.jsonl"].into_iter().zip(files)
+    {
+        if path.is_file() {
+            let text = read_end(&path).or_fail(Kind::BadInput, format!("cannot read {}", path.display()))?;
+            archive.add(name, redaction.apply(&text).as_bytes());
+        }
+    }
+    let bytes = archive.finish();
+    let output = &arguments.output;
+    write_new(output, &bytes).or_fail(Kind::BadInput, format!("cannot write {}", output.display()))?;
+    tell(output, &bytes, json);
+    Ok(())
+}
+
+fn tell(output: &Path, archive: &[u8], json: bool) {
+    let entries = tar::list(archive);
+    if json {
+        let entries: Vec<_> =
+            entries.iter().map(|(name, bytes)| serde_json::json!({ "name": name, "bytes": bytes })).collect();
+        out::line(serde_json::json!({ "schema": "mingle.bugreport/1", "file": output, "entries": entries }));
+        return;
+    }
+    entries.iter().for_each(|(name, bytes)| out::line(format!("{bytes:>9}  {name}")));
+    eprintln!("wrote {}: no key, model, record or data; look through it before you give it away", output.display());
+}
+
+fn version() -> serde_json::Value {
+    serde_json::json!({
+        "schema": "mingle.version/1",
+        "version": env!("CARGO_PKG_VERSION"),
+        "os": std::env::consts::OS,
+        "architecture": std::env::consts::ARCH,
+        "debug_assertions": cfg!(debug_assertions),
+        "features": { "ndarray": cfg!(feature = "ndarray"), "wgpu": cfg!(feature = "wgpu") },
+        "threads": std::thread::available_parallelism().map_or(1, usize::from),
+    })
+}
+
+fn text_of(value: &serde_json::Value) -> String {
+    format!("{value:#}\n")
+}
+
+/// The end of a text file, from the beginning of a line.
+fn read_end(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let start = length.saturating_sub(MAX_BYTES);
+    file.seek(SeekFrom::Start(start))?;
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES).read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    Ok(match text.split_once('\n') {
+        Some((_, rest)) if start > 0 => rest.to_owned(),
+        _ => text,
+    })
+}
+
+/// A new file that only its owner can read.
+fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
+    }
+    let mut file = options.open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}

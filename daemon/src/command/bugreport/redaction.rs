@@ -1,0 +1,138 @@
+//! Taking out of a text where machines are.
+
+use std::collections::BTreeMap;
+
+/// Parts of a multiaddress after which the name or number of a machine follows.
+const HOST_PROTOCOLS: [&str; 6] = ["/ip4/", "/ip6/", "/dns/", "/dns4/", "/dns6/", "/dnsaddr/"];
+
+/// Gives each machine a number, the same in all texts.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Redaction {
+    hosts: BTreeMap<String, usize>,
+    home: Option<String>,
+}
+
+impl Redaction {
+    /// For this user.
+    pub(super) fn new() -> Self {
+        let home = std::env::var("HOME").ok().filter(|home| home.len() > 1);
+        Self { hosts: BTreeMap::new(), home }
+    }
+
+    /// The text without machines.
+    pub(super) fn apply(&mut self, text: &str) -> String {
+        // Line by line: the time for a line is the square of its length at worst.
+        text.split_inclusive('\n').map(|line| self.apply_to_line(line)).collect()
+    }
+
+    fn apply_to_line(&mut self, line: &str) -> String {
+        let line = match &self.home {
+            Some(home) => line.replace(home.as_str(), "~"),
+            None => line.to_owned(),
+        };
+        let line = self.replace_hosts(&line);
+        self.replace_bare_addresses(&line)
+    }
+
+    /// Machines in multiaddresses.
+    fn replace_hosts(&mut self, text: &str) -> String {
+        let mut redacted = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some((at, protocol)) = first_of(rest) {
+            let (before, after) = rest.split_at(at + protocol.len());
+            redacted.push_str(before);
+            let end = after.find(|letter: char| !is_host_letter(letter)).unwrap_or(after.len());
+            let (host, after) = after.split_at(end);
+            redacted.push_str(&self.name_of(host));
+            rest = after;
+        }
+        redacted.push_str(rest);
+        redacted
+    }
+
+    /// Addresses that stand by themselves, such as in what the operating system says.
+    fn replace_bare_addresses(&mut self, text: &str) -> String {
+        let mut redacted = String::with_capacity(text.len());
+        let mut rest = text;
+        while !rest.is_empty() {
+            let end = rest.find(|letter: char| !is_address_letter(letter)).unwrap_or(rest.len());
+            let (word, after) = rest.split_at(end);
+            redacted.push_str(&self.redact_word(word));
+            let next = after.find(is_address_letter).unwrap_or(after.len());
+            let (between, after) = after.split_at(next);
+            redacted.push_str(between);
+            rest = after;
+        }
+        redacted
+    }
+
+    fn redact_word(&mut self, word: &str) -> String {
+        let trimmed = word.trim_end_matches(['.', ':']);
+        let bare = trimmed.parse::<std::net::IpAddr>().is_ok_and(|ip| !ip.is_loopback() && !ip.is_unspecified());
+        if bare {
+            return format!("{}{}", self.name_of(trimmed), &word[trimmed.len()..]);
+        }
+        // An address and a port.
+        match trimmed.rsplit_once(':') {
+            Some((host, port)) if host.parse::<std::net::Ipv4Addr>().is_ok_and(|ip| !ip.is_loopback()) => {
+                format!("{}:{port}{}", self.name_of(host), &word[trimmed.len()..])
+            }
+            _ => word.to_owned(),
+        }
+    }
+
+    fn name_of(&mut self, host: &str) -> String {
+        // These are the same everywhere, and say whether a peer listens to the outside.
+        if matches!(host, "" | "0.0.0.0" | "::" | "127.0.0.1" | "::1" | "localhost") {
+            return host.to_owned();
+        }
+        let next = self.hosts.len() + 1;
+        format!("host-{}", self.hosts.entry(host.to_owned()).or_insert(next))
+    }
+}
+
+fn first_of(text: &str) -> Option<(usize, &'static str)> {
+    HOST_PROTOCOLS.iter().filter_map(|protocol| Some((text.find(protocol)?, *protocol))).min()
+}
+
+fn is_host_letter(letter: char) -> bool {
+    letter.is_alphanumeric() || matches!(letter, '.' | ':' | '-' | '_' | '%')
+}
+
+fn is_address_letter(letter: char) -> bool {
+    letter.is_ascii_hexdigit() || matches!(letter, '.' | ':')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_become_numbers_that_are_the_same_everywhere() {
+        let mut redaction = Redaction { hosts: BTreeMap::new(), home: Some("/home/ana".to_owned()) };
+        let text =
+            "\"/ip4/10.0.1.5/udp/4717/quic-v1/p2p/12D3Koo\" and /dns4/ward7.example.org/tcp/1, /ip6/fe80::1/tcp/2";
+        let wanted = "\"/ip4/host-1/udp/4717/quic-v1/p2p/12D3Koo\" and /dns4/host-2/tcp/1, /ip6/host-3/tcp/2";
+        assert_eq!(redaction.apply(text), wanted);
+        assert_eq!(
+            redaction.apply("others can try 10.0.1.5 (eth0); 10.0.1.5:4717."),
+            "others can try host-1 (eth0); host-1:4717."
+        );
+        assert_eq!(redaction.apply("/home/ana/.local/state/mingle"), "~/.local/state/mingle");
+        assert_eq!(redaction.apply("2001:db8::7 or fe80::1"), "host-4 or host-3");
+    }
+
+    #[test]
+    fn what_names_no_machine_stays_as_it_is() {
+        let mut redaction = Redaction::default();
+        for text in [
+            "/ip4/0.0.0.0/tcp/0 and /ip4/127.0.0.1/tcp/9",
+            "accuracy 0.974, round 600, at_ms 12, 1.2.3",
+            "blake3:1c48d756, sum of weights: exactly 8 = 8",
+            "äöü → 7:3",
+            "",
+        ] {
+            assert_eq!(redaction.apply(text), text);
+        }
+    }
+}

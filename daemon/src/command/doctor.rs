@@ -1,0 +1,72 @@
+//! `mingle doctor`: whether a peer could run here, and what to do where it could not.
+//!
+//! Everything is tried, not guessed: ports are bound, the disk is written to and synced, the data are read, the device is
+//! opened. Nothing outside this machine is asked.
+
+mod check;
+mod disk;
+mod interfaces;
+mod machine;
+mod network;
+mod peer;
+
+use std::process::ExitCode;
+
+use serde_json::Value;
+
+use crate::cli::{ConfigPathArgs, DoctorArgs};
+use crate::config;
+use crate::failure::{Kind, Outcome};
+use crate::home::Home;
+use crate::out;
+use check::{Check, Verdict};
+
+/// Looks at everything and prints a line each. The exit code is 4 if something has to be changed before a peer can run.
+pub(super) fn execute(arguments: &DoctorArgs, json: bool) -> Outcome<ExitCode> {
+    let checks = examine(&arguments.peer)?;
+    let failed = checks.iter().filter(|check| check.verdict == Verdict::Fail).count();
+    if json {
+        out::line(to_json(&checks));
+    } else {
+        checks.iter().for_each(out::line);
+    }
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(Kind::BadInput as u8) })
+}
+
+/// What a bug report says of the machine.
+pub(super) fn report(arguments: &ConfigPathArgs) -> Outcome<Value> {
+    examine(arguments).map(|checks| to_json(&checks))
+}
+
+fn to_json(checks: &[Check]) -> Value {
+    let failed = checks.iter().filter(|check| check.verdict == Verdict::Fail).count();
+    let checks: Vec<Value> = checks.iter().map(Check::to_json).collect();
+    serde_json::json!({ "schema": "mingle.doctor/1", "failed": failed, "checks": checks })
+}
+
+fn examine(arguments: &ConfigPathArgs) -> Outcome<Vec<Check>> {
+    let home = Home::at(arguments.home.home.as_deref())?;
+    let mut checks = Vec::new();
+    let file = match config::find(arguments.home.home.as_deref(), arguments.config.as_deref()) {
+        Ok(file) => {
+            checks.push(peer::config(file.as_ref()));
+            file
+        }
+        Err(failure) => {
+            let advice = "mend those lines; the checks below are for a peer with the defaults";
+            checks.push(Check::fail("config", failure.to_string(), advice));
+            None
+        }
+    };
+    let run = config::run_arguments(Some(home.root()), file.as_ref())?;
+    checks.push(peer::identity(&home));
+    checks.push(machine::device(&run.training.device));
+    let (task, data) = peer::data(&run.training);
+    checks.push(data);
+    checks.extend(network::examine(&home, &run.listen)?);
+    checks.push(machine::clock(&home));
+    checks.extend(disk::examine(&home, task.as_ref()));
+    checks.push(machine::memory(task.as_ref()));
+    checks.extend(machine::open_files());
+    Ok(checks)
+}

@@ -1,0 +1,148 @@
+//! The disk under the home: whether the records fit, and how long it takes until a record is really on it.
+
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use mingle_models::Task;
+use mingle_protocol::Record;
+use mingle_protocol::record::SlotMap;
+
+use super::check::Check;
+use super::machine::mebibytes;
+use crate::home::Home;
+use crate::identity::Identity;
+use crate::plan;
+
+/// Writes that are timed.
+const WRITES: usize = 16;
+/// The least that a record has of its own.
+const PAGE: [u8; 4096] = [0x5a; 4096];
+/// A round waits for a write or two: at this latency that shows.
+const SLOW: Duration = Duration::from_millis(50);
+/// Neighbours in each direction where no plan says how many.
+const NEIGHBOURS: usize = 8;
+
+/// Room and speed.
+pub(super) fn examine(home: &Home, task: Option<&Task>) -> Vec<Check> {
+    let place = existing(home.root());
+    let mut checks: Vec<Check> = room(home, &place, task).into_iter().collect();
+    checks.push(match time_syncs(&place) {
+        Ok(times) => latency(&place, &times),
+        Err(error) => Check::fail(
+            "disk",
+            format!("cannot write in {}: {error}", place.display()),
+            "give this user the right to write there, or name another folder with --home DIR",
+        ),
+    });
+    checks
+}
+
+/// The folder, or the nearest above it that exists.
+fn existing(folder: &Path) -> PathBuf {
+    let found = folder.ancestors().find(|folder| folder.is_dir());
+    found.filter(|found| !found.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_path_buf()
+}
+
+fn room(home: &Home, place: &Path, task: Option<&Task>) -> Option<Check> {
+    let available = available_bytes(place)?;
+    let (incoming, outgoing) = neighbours(home).unwrap_or((NEIGHBOURS, NEIGHBOURS));
+    let slot = Record::largest_bytes(task.map_or(0, Task::parameter_count), incoming, outgoing)?;
+    let needed = slot.checked_mul(SlotMap::worst_case(outgoing) as u64)?;
+    let finding = format!(
+        "{} free at {}; records with {incoming} neighbours in and {outgoing} out take {}",
+        mebibytes(available),
+        place.display(),
+        mebibytes(needed)
+    );
+    Some(if available >= needed {
+        Check::ok("disk", finding)
+    } else {
+        Check::fail("disk", finding, "free some, name another folder with --home DIR, or train with --durability off")
+    })
+}
+
+/// How many peers this one hears and sends to, if it has a plan.
+fn neighbours(home: &Home) -> Option<(usize, usize)> {
+    let plan = plan::read(&home.plan()).ok()?;
+    let node = plan::node_of(&plan, &Identity::load(&home.identity()).ok()?.peer_id())?;
+    let schedule = plan::schedule(&plan).ok()?;
+    Some((schedule.all_in_neighbours(node).len(), schedule.all_out_neighbours(node).len()))
+}
+
+fn latency(place: &Path, times: &[Duration]) -> Check {
+    let [median, slowest] = [times[times.len() / 2], times[times.len() - 1]];
+    let finding = format!(
+        "a write is on the disk at {} after {:.2} ms, the slowest of {} after {:.2} ms",
+        place.display(),
+        median.as_secs_f64() * 1e3,
+        times.len(),
+        slowest.as_secs_f64() * 1e3
+    );
+    if median < SLOW {
+        return Check::ok("disk", finding);
+    }
+    Check::warn("disk", finding, "each round waits for it: a faster disk with --home DIR, or --durability off")
+}
+
+/// Writes and syncs a file without a name, again and again; the times ascend.
+fn time_syncs(place: &Path) -> io::Result<Vec<Duration>> {
+    let mut file: File = tempfile::tempfile_in(place)?;
+    let mut times = Vec::with_capacity(WRITES);
+    // As a slot of records: made and synced once, then written over.
+    file.write_all(&PAGE)?;
+    file.sync_all()?;
+    for _ in 0..WRITES {
+        let start = Instant::now();
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(&PAGE)?;
+        file.sync_data()?;
+        times.push(start.elapsed());
+    }
+    times.sort();
+    Ok(times)
+}
+
+#[cfg(unix)]
+fn available_bytes(place: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(place).ok()?;
+    disk.f_bavail.checked_mul(disk.f_frsize)
+}
+
+#[cfg(not(unix))]
+fn available_bytes(_place: &Path) -> Option<u64> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_home_that_is_not_there_yet_is_judged_by_the_folder_it_will_be_in() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(existing(&folder.path().join("a/b/c")), folder.path());
+        assert_eq!(existing(Path::new("no-such-folder/home")), Path::new("."));
+    }
+
+    #[test]
+    fn a_slow_disk_is_a_warning_and_a_fast_one_is_none() {
+        let place = Path::new("/home");
+        let fast = latency(place, &[Duration::from_millis(1), Duration::from_millis(2), Duration::from_millis(90)]);
+        assert_eq!(fast.advice, None);
+        assert!(fast.finding.contains("after 2.00 ms, the slowest of 3 after 90.00 ms"), "{}", fast.finding);
+        assert!(latency(place, &[Duration::from_millis(80); 3]).advice.is_some());
+    }
+
+    #[test]
+    fn syncs_are_timed_and_leave_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let times = time_syncs(folder.path()).unwrap();
+        assert_eq!(times.len(), WRITES);
+        assert!(times.is_sorted() && times[0] > Duration::ZERO);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert!(available_bytes(folder.path()).is_none_or(|bytes| bytes > 0));
+    }
+}

@@ -1,0 +1,134 @@
+//! Which of this machine's addresses other machines could use, and through which interface.
+//!
+//! A peer listens on all of them. That it would be found at the address of a container bridge, which every machine has
+//! and none can reach from outside, is the most common complaint about programs that choose by themselves.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Names of interfaces that lead to containers and virtual machines of this host only, by their beginning.
+const LOCAL_BRIDGES: [&str; 12] =
+    ["docker", "br-", "veth", "virbr", "cni", "podman", "lxcbr", "lxdbr", "flannel", "cali", "vmnet", "vboxnet"];
+
+/// Which interface has which addresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Interfaces {
+    networks: Vec<(Ipv4Addr, Ipv4Addr, String)>,
+    addresses: Vec<(Ipv6Addr, String)>,
+}
+
+/// Whether others could use an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// From other machines.
+    Outside,
+    /// Within this machine.
+    Loopback,
+    /// Within this machine's containers.
+    Bridge(String),
+    /// Within one cable, and only with the interface's name.
+    LinkLocal,
+}
+
+impl Interfaces {
+    /// What Linux says; nothing elsewhere.
+    pub(super) fn of_this_machine() -> Self {
+        let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+        Self { networks: parse_routes(&read("/proc/net/route")), addresses: parse_inet6(&read("/proc/net/if_inet6")) }
+    }
+
+    /// The interface that has this address, where it is known.
+    pub(super) fn name_of(&self, address: IpAddr) -> Option<&str> {
+        match address {
+            IpAddr::V4(address) => self.networks.iter().find_map(|(network, mask, name)| {
+                let in_network = address.to_bits() & mask.to_bits() == network.to_bits();
+                (in_network && mask.to_bits() != 0).then_some(name.as_str())
+            }),
+            IpAddr::V6(address) => {
+                self.addresses.iter().find_map(|(own, name)| (*own == address).then_some(name.as_str()))
+            }
+        }
+    }
+
+    /// Whether others could use this address.
+    pub(super) fn reach(&self, address: IpAddr) -> Reach {
+        let is_link_local = match address {
+            IpAddr::V4(address) => address.is_link_local(),
+            IpAddr::V6(address) => address.is_unicast_link_local(),
+        };
+        let name = self.name_of(address);
+        let bridge = name.filter(|name| LOCAL_BRIDGES.iter().any(|bridge| name.starts_with(bridge)));
+        match bridge {
+            _ if address.is_loopback() => Reach::Loopback,
+            Some(bridge) => Reach::Bridge(bridge.to_owned()),
+            None if is_link_local => Reach::LinkLocal,
+            None => Reach::Outside,
+        }
+    }
+}
+
+/// Networks, masks and interfaces of `/proc/net/route`: numbers in hexadecimal, as they lie in memory.
+fn parse_routes(text: &str) -> Vec<(Ipv4Addr, Ipv4Addr, String)> {
+    let address = |text: &str| Some(Ipv4Addr::from(u32::from_str_radix(text, 16).ok()?.to_ne_bytes()));
+    let route = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (name, network, mask) = (fields.first()?, fields.get(1)?, fields.get(7)?);
+        Some((address(network)?, address(mask)?, (*name).to_owned()))
+    };
+    text.lines().skip(1).filter_map(route).collect()
+}
+
+/// Addresses and interfaces of `/proc/net/if_inet6`.
+fn parse_inet6(text: &str) -> Vec<(Ipv6Addr, String)> {
+    let address = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let bits = u128::from_str_radix(fields.first()?, 16).ok()?;
+        Some((Ipv6Addr::from_bits(bits), (*fields.get(5)?).to_owned()))
+    };
+    text.lines().filter_map(address).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// As the system of a little-endian machine writes it.
+    const ROUTES: &str = "\
+Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
+eth0\t00000000\t0101000A\t0003\t0\t0\t0\t00000000\t0\t0\t0
+eth0\t0001000A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0
+docker0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0
+broken line
+";
+    const INET6: &str = "\
+20010db8000000000000000000000002 04 40 00 82     eth0
+00000000000000000000000000000001 01 80 10 80       lo
+fe8000000000000000fc00fffe000001 04 40 20 80     eth0
+fd000000000000000000000000000001 05 40 00 80 br-3f2a
+nonsense
+";
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn addresses_of_container_bridges_are_told_from_those_that_others_can_use() {
+        let interfaces = Interfaces { networks: parse_routes(ROUTES), addresses: parse_inet6(INET6) };
+        let reach = |address: &str| interfaces.reach(address.parse().unwrap());
+        assert_eq!(reach("10.0.1.5"), Reach::Outside);
+        assert_eq!(interfaces.name_of("10.0.1.5".parse().unwrap()), Some("eth0"));
+        assert_eq!(reach("172.17.0.1"), Reach::Bridge("docker0".to_owned()));
+        assert_eq!(reach("127.0.0.1"), Reach::Loopback);
+        assert_eq!(reach("169.254.3.4"), Reach::LinkLocal);
+        assert_eq!(reach("203.0.113.9"), Reach::Outside, "an interface that is not known is not ignored");
+        assert_eq!(reach("2001:db8::2"), Reach::Outside);
+        assert_eq!(reach("::1"), Reach::Loopback);
+        assert_eq!(reach("fe80::fc:ff:fe00:1"), Reach::LinkLocal);
+        assert_eq!(reach("fd00::1"), Reach::Bridge("br-3f2a".to_owned()));
+    }
+
+    #[test]
+    fn what_is_no_table_is_no_interface() {
+        for text in ["", "\n", "x", "Iface\nx y z"] {
+            assert!(parse_routes(text).is_empty() && parse_inet6(text).is_empty());
+        }
+    }
+}

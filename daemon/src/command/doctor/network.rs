@@ -1,0 +1,88 @@
+//! The network: the ports are bound as a run would bind them, and the addresses that come of it are looked at.
+
+use std::net::IpAddr;
+
+use libp2p::Multiaddr;
+use libp2p::identity::Keypair;
+use libp2p::multiaddr::Protocol;
+use libp2p_metrics::Registry;
+
+use super::check::Check;
+use super::interfaces::{Interfaces, Reach};
+use crate::failure::{Kind, OrFail, Outcome};
+use crate::home::Home;
+use crate::transport::Network;
+
+/// Binds each address to listen on, one after the other, and lets go of it.
+pub(super) fn examine(home: &Home, listen: &[Multiaddr]) -> Outcome<Vec<Check>> {
+    if home.hold_still().is_err() {
+        let finding = format!("a peer runs in {} and has its ports", home.root().display());
+        return Ok(vec![Check::ok("ports", finding)]);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .or_fail(Kind::Unexpected, "cannot start the event loop")?;
+    let mut checks = Vec::new();
+    let mut addresses = Vec::new();
+    for address in listen {
+        // A key of its own: nobody shall take this for the peer.
+        let key = Keypair::generate_ed25519();
+        let mut uncounted = Registry::default();
+        let started = runtime.block_on(Network::start(&key, std::slice::from_ref(address), &mut uncounted));
+        checks.push(match started {
+            Ok((network, _)) => {
+                addresses.extend(network.addresses.iter().filter_map(ip_of));
+                Check::ok(
+                    "ports",
+                    format!("{address} {}", if is_any_port(address) { "takes any port" } else { "is free" }),
+                )
+            }
+            Err(failure) => Check::fail(
+                "ports",
+                failure.to_string(),
+                "stop what has it, or choose another port with --listen; port 0 takes any that is free",
+            ),
+        });
+    }
+    addresses.sort();
+    addresses.dedup();
+    checks.push(reachable(&Interfaces::of_this_machine(), &addresses));
+    Ok(checks)
+}
+
+/// Which addresses are worth telling others.
+fn reachable(interfaces: &Interfaces, addresses: &[IpAddr]) -> Check {
+    let mut useful = Vec::new();
+    let mut ignored = Vec::new();
+    for &address in addresses {
+        match interfaces.reach(address) {
+            Reach::Outside => {
+                let name = interfaces.name_of(address).map_or_else(String::new, |name| format!(" ({name})"));
+                useful.push(format!("{address}{name}"));
+            }
+            Reach::Loopback => ignored.push(format!("{address} (loopback)")),
+            Reach::Bridge(name) => ignored.push(format!("{address} ({name}, containers)")),
+            Reach::LinkLocal => ignored.push(format!("{address} (link-local)")),
+        }
+    }
+    let ignored = if ignored.is_empty() { String::new() } else { format!("; ignored: {}", ignored.join(", ")) };
+    if useful.is_empty() {
+        let finding = format!("no address that other machines could use{ignored}");
+        return Check::warn("network", finding, "listen on one, such as --listen /ip4/0.0.0.0/udp/4717/quic-v1");
+    }
+    Check::ok("network", format!("others can try {}{ignored}", useful.join(", ")))
+}
+
+fn ip_of(address: &Multiaddr) -> Option<IpAddr> {
+    address.iter().find_map(|part| match part {
+        Protocol::Ip4(ip) => Some(IpAddr::V4(ip)),
+        Protocol::Ip6(ip) => Some(IpAddr::V6(ip)),
+        _ => None,
+    })
+}
+
+fn is_any_port(address: &Multiaddr) -> bool {
+    address.iter().any(|part| matches!(part, Protocol::Tcp(0) | Protocol::Udp(0)))
+}

@@ -1,0 +1,72 @@
+//! `mingle eval`: how good a saved model is on a data set.
+
+use mingle_models::{Checkpoint, Evaluation, Evaluator, ModelFile, Task};
+
+use crate::cli::{EvalArgs, Samples};
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::task::{self, Parts};
+use crate::{model_files, out};
+
+/// Loads both, judges the one on the other, and prints accuracy and loss.
+pub(super) fn execute(arguments: &EvalArgs, json: bool) -> Outcome {
+    let path = &arguments.file;
+    let device = task::open_device(&arguments.device)?;
+    let file = model_files::read(path)?;
+    let parts = Parts::load(&arguments.data, arguments.seed)?;
+    let task = match_task(&file, &parts, arguments)?;
+    let samples = match arguments.on {
+        Samples::Test => parts.test,
+        Samples::Train => parts.all(),
+    };
+    let checkpoint = Checkpoint::load(path, &task).or_fail(Kind::Integrity, "cannot load the model")?;
+    let evaluation = Evaluator::new(task, &device)
+        .evaluate(&checkpoint.parameters, &samples)
+        .or_fail(Kind::Training, "cannot evaluate the model")?;
+    if json {
+        out::line(document(arguments, &file, &task, &evaluation));
+        return Ok(());
+    }
+    let Evaluation { accuracy, loss, samples } = evaluation;
+    let on = arguments.on.name();
+    out::line(format!("accuracy {accuracy:.4}   loss {loss:.4}   on {samples} {on} samples of {}", arguments.data));
+    let round = file.metadata.get("rounds").map_or_else(String::new, |round| format!(", after round {round}"));
+    eprintln!("{} for {}, {} parameters{round}", task.model(), task.shape(), task.parameter_count());
+    Ok(())
+}
+
+/// The model of the file, for samples of these data. They must agree in every tensor.
+fn match_task(file: &ModelFile, parts: &Parts, arguments: &EvalArgs) -> Outcome<Task> {
+    let named = arguments.model.clone().or_else(|| file.model().map(|model| model.to_string()));
+    let path = arguments.file.display();
+    let Some(name) = named else {
+        let tensors: Vec<&str> = file.tensors.iter().take(6).map(|tensor| tensor.name.as_str()).collect();
+        return Err(Failure::new(
+            Kind::BadInput,
+            format!("{path} has the tensors of no model here: {}", tensors.join(", ")),
+        )
+        .hint("models here are softmax (linear), mlp (fc1, fc2) and cnn (conv1, conv2, fc1, fc2)"));
+    };
+    let task = parts.task(&name)?;
+    let Some(difference) = file.difference(&task) else { return Ok(task) };
+    let (shape, classes, data) = (task.shape(), task.classes(), &arguments.data);
+    Err(Failure::new(
+        Kind::BadInput,
+        format!("{path} is no {name} for {data}, whose samples are {shape} in {classes} classes: {difference}"),
+    )
+    .hint(format!("name the data that it was trained on with --data; `mingle ckpt inspect {path}` lists its tensors")))
+}
+
+fn document(arguments: &EvalArgs, file: &ModelFile, task: &Task, evaluation: &Evaluation) -> serde_json::Value {
+    serde_json::json!({
+        "schema": "mingle.eval/1",
+        "file": arguments.file,
+        "data": arguments.data,
+        "on": arguments.on.name(),
+        "model": task.model(),
+        "parameters": task.parameter_count(),
+        "metadata": file.metadata,
+        "samples": evaluation.samples,
+        "accuracy": evaluation.accuracy,
+        "loss": evaluation.loss,
+    })
+}

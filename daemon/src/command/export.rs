@@ -1,0 +1,112 @@
+//! `mingle export`: the model of a peer that does not run, in PyTorch's names and shapes.
+//!
+//! A run that is over left a model file. One that was cut off has its records: the newest says what the node believed,
+//! whatever is under way between peers.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use mingle_models::{Checkpoint, Task};
+use mingle_protocol::Record;
+
+use crate::cli::ExportArgs;
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::home::{Home, write_atomically};
+use crate::records::{Ending, RecordStore};
+use crate::task_file::TaskFile;
+use crate::{model_files, out, plan, units};
+
+/// What was exported.
+struct Exported {
+    /// The file or the record it is from.
+    source: String,
+    /// Rounds done; `None` where the plan that says how many steps a round has is gone.
+    round: Option<u64>,
+    parameters: usize,
+    /// Whether the run was over.
+    is_final: bool,
+}
+
+/// Writes the file and says what is in it.
+pub(super) fn execute(arguments: &ExportArgs, json: bool) -> Outcome {
+    let home = Home::at(arguments.home.home.as_deref())?;
+    let _still = home.hold_still()?;
+    let recovered = RecordStore::look(&home.records())?.load()?;
+    let exported = match recovered {
+        Some(recovered) if Ending::find(&home, recovered.record.books.number)?.is_none() => {
+            export_record(&home, &recovered.record, &arguments.output)?
+        }
+        _ => export_final(&home, &arguments.output)?,
+    };
+    let hash = model_files::hash(&arguments.output)?;
+    let Exported { source, round, parameters, is_final } = exported;
+    if json {
+        out::line(serde_json::json!({
+            "schema": "mingle.export/1",
+            "file": arguments.output,
+            "source": source,
+            "round": round,
+            "final": is_final,
+            "parameters": parameters,
+            "blake3": hash,
+        }));
+        return Ok(());
+    }
+    let round = round.map_or_else(|| "an unknown round".to_owned(), |round| format!("round {round}"));
+    let what = if is_final { "the end of its run" } else { "where it stopped" };
+    out::line(format!("wrote {}: the model after {round}, {what}", arguments.output.display()));
+    out::line(format!("from {source}; {parameters} parameters, blake3:{}", &hash[..8]));
+    Ok(())
+}
+
+/// Names and shapes for what the newest record says.
+fn export_record(home: &Home, record: &Record, output: &Path) -> Outcome<Exported> {
+    let books = &record.books;
+    let task = TaskFile::find(home, &books.task)?;
+    check_length(&task, record)?;
+    let round = round_of(home, record);
+    let mut metadata = BTreeMap::from([
+        ("plan".to_owned(), hex::encode(books.generation.plan_hash)),
+        ("record".to_owned(), books.number.to_string()),
+        ("step".to_owned(), books.step.to_string()),
+        ("weight".to_owned(), units::exact_weight(u128::from(books.mass.units()))),
+    ]);
+    metadata.extend(round.map(|round| ("rounds".to_owned(), round.to_string())));
+    let checkpoint = Checkpoint { parameters: record.believed_ratio().to_vec(), metadata };
+    checkpoint.save(output, &task).or_fail(Kind::BadInput, "cannot write the model")?;
+    let source = format!("record {} in {}", books.number, home.records().display());
+    Ok(Exported { source, round, parameters: task.parameter_count(), is_final: false })
+}
+
+/// A record whose checksum is right has the length of its task, unless somebody made it otherwise.
+fn check_length(task: &Task, record: &Record) -> Outcome {
+    let (found, wanted) = (record.numerator.len(), task.parameter_count());
+    if found == wanted {
+        return Ok(());
+    }
+    Err(Failure::new(Kind::Integrity, format!("the record has {found} parameters, its task {wanted}")))
+}
+
+/// Rounds done, if the plan in the home is the one that the record follows.
+fn round_of(home: &Home, record: &Record) -> Option<u64> {
+    let plan = plan::read(&home.plan()).ok()?;
+    let follows = *plan.hash().as_bytes() == record.books.generation.plan_hash;
+    let schedule = plan::schedule(&plan).ok()?;
+    follows.then(|| record.books.step / schedule.round_length())
+}
+
+/// The model file that the run left.
+fn export_final(home: &Home, output: &Path) -> Outcome<Exported> {
+    let path = home.model();
+    if !path.exists() {
+        let message = format!("there is neither a model nor a record in {}", home.root().display());
+        return Err(
+            Failure::new(Kind::BadInput, message).hint("name the folder that the peer was given with --home DIR")
+        );
+    }
+    let file = model_files::read(&path)?;
+    let bytes = std::fs::read(&path).or_fail(Kind::BadInput, format!("cannot read {}", path.display()))?;
+    write_atomically(output, &bytes).or_fail(Kind::BadInput, format!("cannot write {}", output.display()))?;
+    let round = file.metadata.get("rounds").and_then(|round| round.parse().ok());
+    Ok(Exported { source: path.display().to_string(), round, parameters: file.parameter_count(), is_final: true })
+}

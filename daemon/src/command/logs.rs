@@ -1,0 +1,26 @@
+//! `mingle logs`: follows the events of a running peer.
+
+use crate::api::client::{self, Client};
+use crate::cli::HomeArgs;
+use crate::events::EventLine;
+use crate::failure::Outcome;
+use crate::home::Home;
+use crate::out;
+
+/// Prints what is remembered, then what happens, until the peer ends.
+pub(super) fn execute(arguments: &HomeArgs, json: bool) -> Outcome {
+    let home = Home::at(arguments.home.as_deref())?;
+    client::block_on(async {
+        let mut events = Client::new(&home).follow("/v1/events?since=0").await?;
+        while let Some(text) = events.next().await {
+            if json {
+                out::line(text);
+            } else if let Ok(line) = serde_json::from_str::<EventLine>(&text)
+                && line.event.is_for_people()
+            {
+                out::line(line.event.sentence());
+            }
+        }
+        Ok(())
+    })
+}

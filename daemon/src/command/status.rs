@@ -1,0 +1,123 @@
+//! `mingle status` and `mingle peers`: a running peer at this moment.
+
+use crate::api::client::{self, Client};
+use crate::cli::HomeArgs;
+use crate::failure::{Kind, OrFail, Outcome};
+use crate::home::Home;
+use crate::status::{Neighbour, Status};
+use crate::{out, units};
+
+/// Prints the snapshot.
+pub(super) fn execute(arguments: &HomeArgs, json: bool) -> Outcome {
+    let status = snapshot(arguments)?;
+    if json {
+        out::line(serde_json::to_string(&status).or_fail(Kind::Unexpected, "cannot write the snapshot")?);
+    } else {
+        summary(&status).iter().for_each(out::line);
+        table(&status.neighbours).iter().for_each(out::line);
+    }
+    Ok(())
+}
+
+/// Prints the neighbours.
+pub(super) fn peers(arguments: &HomeArgs, json: bool) -> Outcome {
+    let status = snapshot(arguments)?;
+    if json {
+        out::line(crate::api::peers_object(&status.neighbours));
+    } else {
+        table(&status.neighbours).iter().for_each(out::line);
+    }
+    Ok(())
+}
+
+fn snapshot(arguments: &HomeArgs) -> Outcome<Status> {
+    let home = Home::at(arguments.home.as_deref())?;
+    client::block_on(async { Client::new(&home).get("/v1/status").await })
+}
+
+/// A few lines about the peer.
+pub(super) fn summary(status: &Status) -> Vec<String> {
+    let mut head = format!("{}  round {}/{}", status.state, status.round, status.rounds);
+    if let Some(seconds) = status.eta_s {
+        head += &format!("  eta {}", units::time_span(seconds));
+    }
+    if let Some(plan) = &status.plan {
+        head += &format!("  plan {} {}", plan.hash.get(..8).unwrap_or(&plan.hash), plan.method);
+    }
+    if let Some(node) = status.node {
+        head += &format!("  node {node}");
+    }
+    vec![head, learning(status), mixing(status), ledger(status)]
+}
+
+/// How well it learns.
+pub(super) fn learning(status: &Status) -> String {
+    let evaluation = status.evaluation.map_or_else(
+        || "not evaluated yet".to_owned(),
+        |last| format!("accuracy {:.3}  loss {:.3}  (round {})", last.accuracy, last.loss, last.round),
+    );
+    format!("{evaluation}  train loss {}", number(status.train_loss, 3))
+}
+
+/// How well the peers agree.
+pub(super) fn mixing(status: &Status) -> String {
+    let disagreement = status.disagreement.map_or_else(|| "-".to_owned(), |value| format!("{value:.1e}"));
+    let contraction = status.contraction;
+    format!(
+        "disagreement {disagreement}  contraction per round {} (plan: {})  w {:.4}  w/w* {}",
+        number(contraction.observed, 3),
+        number(contraction.forecast, 3),
+        status.weight.value,
+        number(status.weight.share, 3),
+    )
+}
+
+fn ledger(status: &Status) -> String {
+    let durable = if status.durable { "on disk" } else { "in memory only" };
+    let mut line = format!(
+        "{:.1} MB sent  {:.1} MB received  weight {durable}  incarnation {}",
+        units::megabytes(status.sent_bytes),
+        units::megabytes(status.received_bytes),
+        status.incarnation
+    );
+    if !status.refusals.is_empty() {
+        let reasons: Vec<String> = status.refusals.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+        line += &format!("  refused: {}", reasons.join(", "));
+    }
+    line
+}
+
+/// The neighbours, one a line below a heading.
+pub(super) fn table(neighbours: &[Neighbour]) -> Vec<String> {
+    let mut lines = vec![format!(
+        "{:<5} {:<10} {:<7} {:>7} {:>15} {:>17} {:>9}  {}",
+        "NODE", "STATE", "LINK", "BEHIND", "PARCELS OUT/IN", "MB OUT/IN", "UNACKED", "PEER"
+    )];
+    for neighbour in neighbours {
+        let parcels = format!(
+            "{}/{}",
+            neighbour.outgoing.map_or(0, |link| link.parcels),
+            neighbour.incoming.map_or(0, |link| link.parcels)
+        );
+        let bytes =
+            format!("{:.1}/{:.1}", units::megabytes(neighbour.sent_bytes), units::megabytes(neighbour.received_bytes));
+        let owed = neighbour.outgoing.map_or(0.0, |link| units::weight(link.unacknowledged_units));
+        lines.push(format!(
+            "{:<5} {:<10} {:<7} {:>7} {:>15} {:>17} {:>9.4}  {}",
+            neighbour.node,
+            neighbour.state.name(),
+            neighbour.directions(),
+            neighbour.steps_behind,
+            parcels,
+            bytes,
+            owed,
+            neighbour.peer
+        ));
+    }
+    lines
+}
+
+/// A number, if it is known.
+fn number(value: Option<f64>, decimals: usize) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}"))
+}

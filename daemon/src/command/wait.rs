@@ -1,0 +1,116 @@
+//! `mingle wait`: blocks until something is true of the peer in a home, for scripts and supervisors.
+
+use std::time::Duration;
+
+use crate::api::client::{self, Client};
+use crate::cli::{Condition, WaitArgs};
+use crate::failure::{Failure, Kind, Outcome};
+use crate::home::Home;
+use crate::out;
+use crate::results::Summary;
+use crate::status::{State, Status};
+
+/// Between two looks for a peer that is not there yet.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// Waits, and prints what was reached.
+pub(super) fn execute(arguments: &WaitArgs, json: bool) -> Outcome {
+    let home = Home::at(arguments.home.home.as_deref())?;
+    let condition = arguments.condition;
+    let reached = client::block_on(async {
+        let mut seen = None;
+        let watching = watch(&home, condition, &mut seen);
+        match tokio::time::timeout(arguments.timeout, watching).await {
+            Ok(reached) => Ok(reached),
+            Err(_) => Err(too_late(&home, arguments, seen).await),
+        }
+    })?;
+    if json {
+        out::line(serde_json::json!({
+            "schema": "mingle.wait/1",
+            "condition": condition.to_string(),
+            "state": reached.state,
+            "round": reached.round,
+            "neighbours_up": reached.neighbours_up,
+        }));
+    } else {
+        out::line(format!(
+            "{condition}  {}, round {}, {} neighbours up",
+            reached.state, reached.round, reached.neighbours_up
+        ));
+    }
+    Ok(())
+}
+
+/// Where a peer stood.
+#[derive(Clone, Copy, Debug)]
+struct Reached {
+    state: State,
+    round: u64,
+    neighbours_up: usize,
+}
+
+impl Reached {
+    fn of(status: &Status) -> Self {
+        Self { state: status.state, round: status.round, neighbours_up: status.neighbours_up() }
+    }
+}
+
+/// Looks at each snapshot until the condition holds; `seen` is the last one. A peer that is not there may still come, and
+/// one that has gone may come back.
+async fn watch(home: &Home, condition: Condition, seen: &mut Option<Reached>) -> Reached {
+    loop {
+        if let Ok(mut snapshots) = Client::new(home).follow("/v1/status/follow").await {
+            while let Some(text) = snapshots.next().await {
+                let Ok(status) = serde_json::from_str::<Status>(&text) else { continue };
+                let reached = Reached::of(&status);
+                *seen = Some(reached);
+                if holds(condition, &status) {
+                    return reached;
+                }
+            }
+        }
+        *seen = None;
+        if condition == Condition::Done
+            && let Some(reached) = finished(home)
+        {
+            return reached;
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+fn holds(condition: Condition, status: &Status) -> bool {
+    match condition {
+        Condition::Peers(count) => status.neighbours_up() >= count,
+        Condition::Plan => status.plan.is_some(),
+        Condition::Joined => status.joined,
+        Condition::Round(round) => status.round >= round,
+        Condition::Done => status.state == State::Done,
+    }
+}
+
+/// The run that has ended in this home with all its rounds, where no process runs there any more.
+fn finished(home: &Home) -> Option<Reached> {
+    let _still = home.hold_still().ok()??;
+    let summary = Summary::read(&home.summary()).ok()?;
+    let is_done = summary.rounds >= summary.rounds_wanted;
+    is_done.then_some(Reached { state: State::Done, round: summary.rounds, neighbours_up: 0 })
+}
+
+async fn too_late(home: &Home, arguments: &WaitArgs, seen: Option<Reached>) -> Failure {
+    let (condition, span) = (arguments.condition, crate::units::time_span(arguments.timeout.as_secs_f64()));
+    let Some(seen) = seen else {
+        // It says why nobody is there.
+        let nobody = Client::new(home).get::<Status>("/v1/status").await.err();
+        return nobody
+            .unwrap_or_else(|| Failure::new(Kind::TimedOut, format!("{condition} was not reached in {span}")));
+    };
+    Failure::new(
+        Kind::TimedOut,
+        format!(
+            "{condition} was not reached in {span}: the peer is {}, round {}, {} neighbours up",
+            seen.state, seen.round, seen.neighbours_up
+        ),
+    )
+}

@@ -1,0 +1,224 @@
+//! How the dashboard looks: a header, two charts, the neighbours, the last events.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::symbols::Marker;
+use ratatui::text::Line;
+use ratatui::widgets::{Axis, Block, Chart, Dataset, GraphType, Paragraph};
+
+use super::super::status::{summary, table};
+use super::view::{Curve, View};
+use crate::status::{LinkState, Status};
+
+/// Lines of neighbours before the charts get the rest.
+const MOST_NEIGHBOURS: usize = 12;
+
+/// Draws everything.
+pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
+    let neighbours = view.status.as_ref().map_or(0, |status| status.neighbours.len()).min(MOST_NEIGHBOURS);
+    let table_height = u16::try_from(neighbours).unwrap_or(0) + 3;
+    let [header, charts, table, events] = Layout::vertical([
+        Constraint::Length(6),
+        Constraint::Min(8),
+        Constraint::Length(table_height),
+        Constraint::Length(8),
+    ])
+    .areas(frame.area());
+    let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(charts);
+    draw_header(frame, header, view);
+    draw_learning(frame, left, view);
+    draw_disagreement(frame, right, view);
+    draw_neighbours(frame, table, view.status.as_ref());
+    draw_events(frame, events, view);
+}
+
+fn draw_header(frame: &mut Frame<'_>, area: Rect, view: &View) {
+    let title = match (&view.status, view.has_ended) {
+        (Some(status), false) => format!(" mingle  {} ", status.peer),
+        (Some(status), true) => format!(" mingle  {}  (ended) ", status.peer),
+        (None, _) => " mingle ".to_owned(),
+    };
+    let lines: Vec<Line<'_>> = match &view.status {
+        Some(status) => summary(status).into_iter().map(Line::from).collect(),
+        None => vec![Line::from("waiting for the first snapshot")],
+    };
+    let block = Block::bordered().title(title).title_bottom(Line::from(" q quits ").right_aligned());
+    frame.render_widget(Paragraph::new(lines).block(block), area);
+}
+
+fn draw_learning(frame: &mut Frame<'_>, area: Rect, view: &View) {
+    // Both fit one scale: the loss is drawn as a share of its largest value.
+    let most = view.loss.iter().map(|point| point.1).fold(0.0_f64, f64::max);
+    let loss: Curve = view.loss.iter().map(|(round, loss)| (*round, loss / most.max(f64::MIN_POSITIVE))).collect();
+    let datasets = vec![
+        curve(format!("loss / {most:.2}"), Color::Yellow, &loss),
+        curve("accuracy".to_owned(), Color::Green, &view.accuracy),
+    ];
+    let y = Axis::default().bounds([0.0, 1.0]).labels(["0", "0.5", "1"]);
+    draw_chart(frame, area, " accuracy and loss on the test set ", datasets, &view.accuracy, y);
+}
+
+fn draw_disagreement(frame: &mut Frame<'_>, area: Rect, view: &View) {
+    let values = || view.disagreement.iter().map(|point| point.1);
+    let (low, high) =
+        (values().fold(f64::INFINITY, f64::min).floor(), values().fold(f64::NEG_INFINITY, f64::max).ceil());
+    let (low, high) = if low < high { (low, high) } else { (-2.0, 0.0) };
+    let forecast: Curve = clipped(&view.forecast(), low);
+    let datasets = vec![
+        curve("mixing alone, by the plan".to_owned(), Color::DarkGray, &forecast),
+        curve("measured".to_owned(), Color::Cyan, &view.disagreement),
+    ];
+    let y = Axis::default().bounds([low, high]).labels([format!("1e{low:.0}"), format!("1e{high:.0}")]);
+    draw_chart(frame, area, " disagreement with neighbours ", datasets, &view.disagreement, y);
+}
+
+fn curve(name: String, color: Color, points: &Curve) -> Dataset<'_> {
+    Dataset::default()
+        .name(name)
+        .marker(Marker::Braille)
+        .graph_type(GraphType::Line)
+        .style(Style::new().fg(color))
+        .data(points)
+}
+
+fn draw_chart(frame: &mut Frame<'_>, area: Rect, title: &str, datasets: Vec<Dataset<'_>>, rounds: &Curve, y: Axis<'_>) {
+    let first = rounds.first().map_or(0.0, |point| point.0);
+    let last = rounds.last().map_or(first + 1.0, |point| point.0.max(first + 1.0));
+    let x = Axis::default().bounds([first, last]).labels([format!("round {first:.0}"), format!("{last:.0}")]);
+    let chart = Chart::new(datasets)
+        .block(Block::bordered().title(title))
+        .hidden_legend_constraints((Constraint::Ratio(2, 3), Constraint::Ratio(1, 2)))
+        .x_axis(x)
+        .y_axis(y);
+    frame.render_widget(chart, area);
+}
+
+/// A falling line of two points, cut where it leaves the picture.
+fn clipped(line: &Curve, low: f64) -> Curve {
+    match line[..] {
+        [first, last] if last.1 < low && first.1 > low => {
+            let share = (first.1 - low) / (first.1 - last.1);
+            vec![first, (first.0 + share * (last.0 - first.0), low)]
+        }
+        _ => line.clone(),
+    }
+}
+
+fn draw_neighbours(frame: &mut Frame<'_>, area: Rect, status: Option<&Status>) {
+    let block = Block::bordered().title(" neighbours ");
+    let Some(status) = status else { return frame.render_widget(block, area) };
+    let mut rows = table(&status.neighbours).into_iter();
+    let heading = rows.next().map(|row| Line::styled(row, Style::new().add_modifier(Modifier::BOLD)));
+    let rows = rows.zip(&status.neighbours).map(|(row, neighbour)| {
+        Line::styled(
+            row,
+            Style::new().fg(match neighbour.state {
+                LinkState::Up => Color::Reset,
+                LinkState::Suspended => Color::Yellow,
+                LinkState::Down => Color::Red,
+                LinkState::Left => Color::DarkGray,
+            }),
+        )
+    });
+    frame.render_widget(Paragraph::new(heading.into_iter().chain(rows).collect::<Vec<_>>()).block(block), area);
+}
+
+fn draw_events(frame: &mut Frame<'_>, area: Rect, view: &View) {
+    let room = usize::from(area.height.saturating_sub(2));
+    let from = view.events.len().saturating_sub(room);
+    let lines: Vec<Line<'_>> = view.events.iter().skip(from).map(|text| Line::from(text.as_str())).collect();
+    frame.render_widget(Paragraph::new(lines).block(Block::bordered().title(" events ")), area);
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::status::{Contraction, Evaluated, Neighbour, Outgoing, PlanFacts, State};
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    fn text(view: &View, width: u16, height: u16) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        terminal.draw(|frame| draw(frame, view)).unwrap();
+        let cells = terminal.backend().buffer().content();
+        let rows = cells.chunks(usize::from(width));
+        rows.map(|row| row.iter().map(ratatui::buffer::Cell::symbol).collect::<String>() + "\n").collect()
+    }
+
+    fn view() -> View {
+        let mut status = Status::starting("12D3KooWMine".to_owned());
+        (status.state, status.round, status.rounds) = (State::WaitingForNeighbours, 40, 200);
+        status.plan = Some(PlanFacts {
+            hash: "9f2e41c7aa".to_owned(),
+            method: "nguyen-he".to_owned(),
+            nodes: 3,
+            origin: "plan.json".to_owned(),
+        });
+        status.evaluation = Some(Evaluated { round: 40, accuracy: 0.912, loss: 0.3 });
+        status.contraction = Contraction { observed: Some(0.987), forecast: Some(0.5) };
+        status.neighbours = vec![Neighbour {
+            node: 7,
+            peer: "12D3KooWTheirs".to_owned(),
+            state: LinkState::Suspended,
+            reason: Some("it let a deadline pass".to_owned()),
+            incarnation: 1,
+            outgoing: Some(Outgoing { parcels: 40, unacknowledged_parcels: 1, unacknowledged_units: 1 << 39 }),
+            incoming: None,
+            steps_behind: 3,
+            sent_bytes: 1_500_000,
+            received_bytes: 0,
+        }];
+        let mut view = View { status: Some(status), ..View::default() };
+        for round in 1_u8..=20 {
+            let x = f64::from(round);
+            view.accuracy.push((x, x / 25.0));
+            view.loss.push((x, 2.0 / x));
+            view.disagreement.push((x, -x / 10.0));
+        }
+        view.events.push_back("suspended node 7: it let a deadline pass".to_owned());
+        view
+    }
+
+    #[test]
+    fn the_dashboard_shows_what_a_person_looks_for() {
+        let picture = text(&view(), 120, 40);
+        for words in [
+            "12D3KooWMine",
+            "waiting for neighbours  round 40/200",
+            "plan 9f2e41c7 nguyen-he",
+            "accuracy 0.912",
+            "0.987 (plan: 0.500)",
+            "12D3KooWTheirs",
+            "suspended",
+            "0.5000",
+            "suspended node 7: it let a deadline pass",
+            "measured",
+            "1e-2",
+            "q quits",
+        ] {
+            assert!(picture.contains(words), "`{words}` is missing in\n{picture}");
+        }
+        let is_braille = |letter: &char| ('\u{2801}'..='\u{28ff}').contains(letter);
+        assert!(picture.chars().filter(is_braille).count() > 40, "there are curves in\n{picture}");
+    }
+
+    #[test]
+    fn any_size_and_any_state_can_be_drawn() {
+        let ended = View { has_ended: true, ..view() };
+        for view in [&View::default(), &view(), &ended] {
+            for (width, height) in [(1, 1), (10, 3), (40, 12), (80, 24), (300, 100)] {
+                text(view, width, height);
+            }
+        }
+        assert!(text(&ended, 100, 30).contains("(ended)"));
+        assert!(text(&View::default(), 100, 30).contains("waiting for the first snapshot"));
+    }
+
+    #[test]
+    fn a_forecast_that_falls_out_of_the_picture_is_cut_at_its_edge() {
+        assert_eq!(clipped(&vec![(10.0, -1.0), (20.0, -5.0)], -3.0), [(10.0, -1.0), (15.0, -3.0)]);
+        assert_eq!(clipped(&vec![(10.0, -1.0), (20.0, -2.0)], -3.0), [(10.0, -1.0), (20.0, -2.0)]);
+    }
+}

@@ -1,0 +1,158 @@
+//! Where the settings of `mingle run` come from: a flag, else the environment, else the configuration file, else the
+//! default.
+//!
+//! ```text
+//!   cli.rs        what a setting is called, what it means, its default        (clap)
+//!   settings.rs   which options of `run` are settings, and how TOML writes them
+//!   file.rs       config.toml: every entry with its line, every fault with a line and what is possible
+//!   template.rs   the commented config.toml that `mingle init` writes
+//! ```
+//!
+//! A file's entries become the defaults of the command line, which is then read again: so flags and environment win by
+//! clap's own rules, and there is no second place that knows them.
+
+mod edit_distance;
+mod file;
+mod settings;
+mod template;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
+
+use crate::cli::{Cli, RunArgs};
+use crate::failure::{Kind, OrFail, Outcome};
+use crate::home::Home;
+
+pub(crate) use file::ConfigFile;
+pub(crate) use settings::{Form, SETTINGS, Setting};
+pub(crate) use template::template;
+
+/// Names a configuration file, as `--config` does.
+pub(crate) const CONFIG_ENV: &str = "MINGLE_CONFIG";
+
+/// The commands that start a peer, and so take settings.
+const PEER_COMMANDS: [&str; 3] = ["run", "join", "leave"];
+
+/// The command line, with a variable of the environment for every setting.
+pub(crate) fn command_line() -> Command {
+    PEER_COMMANDS.iter().fold(Cli::command(), |command, name| {
+        command.mut_subcommand(name, |peer| {
+            SETTINGS.iter().fold(peer, |peer, setting| {
+                peer.mut_arg(setting.key, |argument| argument.env(setting.env).hide_env_values(true))
+            })
+        })
+    })
+}
+
+/// The variables of the environment that set something for `run`.
+pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
+    SETTINGS.iter().map(|setting| setting.env).chain([CONFIG_ENV])
+}
+
+/// What the arguments ask for, with the configuration file where the command starts a peer. Prints help and leaves the process
+/// as clap does.
+pub(crate) fn resolve(matches: &ArgMatches, arguments: impl IntoIterator<Item = OsString>) -> Outcome<Cli> {
+    let file = match matches.subcommand() {
+        Some((name, peer)) if PEER_COMMANDS.contains(&name) => find(path_of(peer, "home"), path_of(peer, "config"))?,
+        _ => None,
+    };
+    let Some(file) = file else { return to_cli(matches) };
+    to_cli(&with_defaults(command_line(), &file).get_matches_from(arguments))
+}
+
+fn path_of<'a>(matches: &'a ArgMatches, argument: &str) -> Option<&'a Path> {
+    matches.get_one::<PathBuf>(argument).map(PathBuf::as_path)
+}
+
+/// The configuration file of a peer: the one that is named, which must exist, or the one in its home, if there is one.
+pub(crate) fn find(home: Option<&Path>, named: Option<&Path>) -> Outcome<Option<ConfigFile>> {
+    if let Some(path) = named {
+        return ConfigFile::read(path).map(Some);
+    }
+    let path = Home::at(home)?.config();
+    if path.exists() { ConfigFile::read(&path).map(Some) } else { Ok(None) }
+}
+
+/// A setting as it is in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Effective {
+    /// The setting.
+    pub(crate) setting: Setting,
+    /// Its value, or values; none where it is not set and has no default.
+    pub(crate) values: Vec<String>,
+    /// Who said so.
+    pub(crate) origin: Origin,
+}
+
+/// Who set a setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Nobody.
+    Default,
+    /// The configuration file, in this line.
+    File(PathBuf, usize),
+    /// A variable of the environment.
+    Environment,
+}
+
+/// Every setting as `run` would have it without flags.
+pub(crate) fn effective(file: Option<&ConfigFile>) -> Outcome<Vec<Effective>> {
+    let command = match file {
+        Some(file) => with_defaults(command_line(), file),
+        None => command_line(),
+    };
+    let matches = command
+        .try_get_matches_from(["mingle", "run"])
+        .or_fail(Kind::BadInput, "the environment sets what cannot be used")?;
+    let Some(run) = matches.subcommand_matches("run") else { return Ok(Vec::new()) };
+    Ok(SETTINGS.iter().map(|setting| one_effective(*setting, run, file)).collect())
+}
+
+fn one_effective(setting: Setting, run: &ArgMatches, file: Option<&ConfigFile>) -> Effective {
+    let values = run.get_raw(setting.key).map(|values| values.map(|value| value.to_string_lossy().into_owned()));
+    let origin = match (run.value_source(setting.key), file.and_then(|file| Some((file, file.entry(setting.key)?)))) {
+        (Some(ValueSource::EnvVariable), _) => Origin::Environment,
+        (_, Some((file, entry))) => Origin::File(file.path().to_path_buf(), entry.line),
+        _ => Origin::Default,
+    };
+    Effective { setting, values: values.map(Iterator::collect).unwrap_or_default(), origin }
+}
+
+/// The arguments that `run` would have with these settings in force and no flags, for commands that look ahead.
+pub(crate) fn run_arguments(home: Option<&Path>, file: Option<&ConfigFile>) -> Outcome<RunArgs> {
+    let command = match file {
+        Some(file) => with_defaults(command_line(), file),
+        None => command_line(),
+    };
+    let mut arguments = vec![OsString::from("mingle"), OsString::from("run")];
+    arguments.extend(home.into_iter().flat_map(|home| [OsString::from("--home"), home.as_os_str().to_owned()]));
+    let matches =
+        command.try_get_matches_from(arguments).or_fail(Kind::BadInput, "the environment sets what cannot be used")?;
+    settings::run_arguments(&matches).or_fail(Kind::Unexpected, "the command line and its definition do not agree")
+}
+
+/// The entries of a file in place of the defaults.
+fn with_defaults(command: Command, file: &ConfigFile) -> Command {
+    PEER_COMMANDS.iter().fold(command, |command, name| {
+        command.mut_subcommand(name, |peer| {
+            file.entries().fold(peer, |peer, (key, entry)| {
+                peer.mut_arg(key, |argument| argument.default_values(entry.values.iter().map(|value| leak(value))))
+            })
+        })
+    })
+}
+
+/// clap keeps defaults for as long as the program runs, and so do these: a few hundred bytes, once for each file read.
+fn leak(text: &str) -> &'static str {
+    Box::leak(text.to_owned().into_boxed_str())
+}
+
+fn to_cli(matches: &ArgMatches) -> Outcome<Cli> {
+    Cli::from_arg_matches(matches).or_fail(Kind::Unexpected, "the command line and its definition do not agree")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,196 @@
+//! Reading a configuration file: every entry is held to what `run` takes, every fault has its line.
+
+use std::collections::BTreeMap;
+use std::error::Error as _;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::error::{ContextKind, ContextValue};
+use clap::{CommandFactory, ValueEnum};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::edit_distance::nearest;
+use super::settings::{self, Form, SETTINGS, Setting};
+use crate::cli::{Cli, DurabilityName};
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::{command, failure};
+
+/// No configuration is larger.
+const MAX_BYTES: u64 = 1 << 20;
+/// No more entries of a list are taken: they are addresses.
+const MAX_LIST: usize = 1024;
+
+/// A configuration file that `run` can use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ConfigFile {
+    path: PathBuf,
+    entries: BTreeMap<&'static str, Entry>,
+}
+
+/// What a file says of one setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// The line of its key, from 1.
+    pub(crate) line: usize,
+    /// The value, or the values of a list, as the command line writes them.
+    pub(crate) values: Vec<String>,
+}
+
+impl ConfigFile {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// Every fault that was found, each with the file, its line and what is possible instead.
+    pub(crate) fn read(path: &Path) -> Outcome<Self> {
+        let doing = format!("cannot read the configuration {}", path.display());
+        let mut text = String::new();
+        let file = File::open(path).or_fail(Kind::BadInput, &doing)?;
+        let bytes = file.take(MAX_BYTES + 1).read_to_string(&mut text).or_fail(Kind::BadInput, &doing)?;
+        if bytes as u64 > MAX_BYTES {
+            return Err(Failure::new(Kind::BadInput, format!("{doing}: it has more than {MAX_BYTES} bytes")));
+        }
+        Self::parse(path, &text)
+    }
+
+    /// Reads and checks the text of the file at `path`.
+    pub(super) fn parse(path: &Path, text: &str) -> Outcome<Self> {
+        let mut reader = Reader { text, faults: Vec::new(), entries: BTreeMap::new() };
+        reader.read();
+        let Reader { mut faults, entries, .. } = reader;
+        if faults.is_empty() {
+            return Ok(Self { path: path.to_path_buf(), entries });
+        }
+        faults.sort();
+        let faults: Vec<String> =
+            faults.iter().map(|(line, fault)| format!("{}:{line}: {fault}", path.display())).collect();
+        Err(Failure::new(Kind::BadInput, faults.join("\n")).hint("`mingle run --help` says what each setting means"))
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What it says of a setting.
+    pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
+        self.entries.get(key)
+    }
+
+    /// Everything it says.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&'static str, &Entry)> {
+        self.entries.iter().map(|(key, entry)| (*key, entry))
+    }
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    /// By line.
+    faults: Vec<(usize, String)>,
+    entries: BTreeMap<&'static str, Entry>,
+}
+
+impl Reader<'_> {
+    fn read(&mut self) {
+        let (table, errors) = DeTable::parse_recoverable(self.text);
+        for error in errors {
+            let line = error.span().map_or(1, |span| self.line(span.start));
+            self.faults.push((line, error.message().to_owned()));
+        }
+        // What is read of a text that is no TOML would only repeat the fault.
+        if self.faults.is_empty() {
+            table.get_ref().iter().for_each(|(key, value)| self.read_entry(key, value));
+        }
+    }
+
+    fn read_entry(&mut self, key: &Spanned<std::borrow::Cow<'_, str>>, value: &Spanned<DeValue<'_>>) {
+        let line = self.line(key.span().start);
+        let name = key.get_ref();
+        let Some(setting) = settings::find(name) else {
+            self.faults.push((line, unknown(name)));
+            return;
+        };
+        let written = self.text.get(value.span()).unwrap_or_default().trim();
+        let read = read_value(setting, value.get_ref(), written).and_then(|values| {
+            check(setting, &values).map_err(|reason| format!("{} = {}: {reason}", setting.key, shortened(written)))?;
+            Ok(values)
+        });
+        match read {
+            Ok(values) => drop(self.entries.insert(setting.key, Entry { line, values })),
+            Err(fault) => self.faults.push((line, fault)),
+        }
+    }
+
+    /// The line of a position, from 1.
+    fn line(&self, position: usize) -> usize {
+        let before = self.text.as_bytes().get(..position).unwrap_or_default();
+        1 + before.iter().filter(|byte| **byte == b'\n').count()
+    }
+}
+
+/// A key that means nothing here, and what may have been meant.
+fn unknown(name: &str) -> String {
+    let name = shortened(name);
+    let known = nearest(name, SETTINGS.iter().map(|setting| setting.key)).unwrap_or_default();
+    format!("there is no setting `{name}`; the nearest is `{known}`")
+}
+
+/// The value as the command line writes it, or what it should have been.
+fn read_value(setting: Setting, value: &DeValue<'_>, written: &str) -> Result<Vec<String>, String> {
+    let read = match (setting.form, value) {
+        (Form::Text, DeValue::String(text)) => Some(vec![text.to_string()]),
+        (Form::Texts, DeValue::Array(items)) if items.len() <= MAX_LIST => {
+            items.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect()
+        }
+        (Form::Whole, DeValue::Integer(number)) => {
+            u64::from_str_radix(number.as_str(), number.radix()).ok().map(|number| vec![number.to_string()])
+        }
+        (Form::Number, DeValue::Integer(number)) => {
+            i64::from_str_radix(number.as_str(), number.radix()).ok().map(|number| vec![number.to_string()])
+        }
+        (Form::Number, DeValue::Float(number)) => Some(vec![number.as_str().to_owned()]),
+        _ => None,
+    };
+    read.ok_or_else(|| {
+        let Setting { key, form, example, .. } = setting;
+        format!("{key} = {}: it must be {}, such as {key} = {example}", shortened(written), form.describe())
+    })
+}
+
+/// Whether `run` would take the values; else why not.
+fn check(setting: Setting, values: &[String]) -> Result<(), String> {
+    if setting.key == "listen" && values.is_empty() {
+        return Err(format!("at least one address is needed, such as {}", setting.example));
+    }
+    let option = setting.key.replace('_', "-");
+    let options = values.iter().map(|value| format!("--{option}={value}"));
+    // Without the environment: what stands there is none of the file's faults.
+    let matches = Cli::command()
+        .try_get_matches_from(["mingle".to_owned(), "run".to_owned()].into_iter().chain(options))
+        .map_err(|error| reason(&error, setting))?;
+    let arguments = settings::run_arguments(&matches).map_err(|error| reason(&error, setting))?;
+    // All others have their defaults, so that a fault found here is this setting's.
+    command::check_run(&arguments).map_err(|failure: failure::Failure| failure.to_string())
+}
+
+/// Why clap does not take a value.
+fn reason(error: &clap::Error, setting: Setting) -> String {
+    if let Some(ContextValue::Strings(valid)) = error.get(ContextKind::ValidValue)
+        && !valid.is_empty()
+    {
+        return format!("choose {}", valid.join(" or "));
+    }
+    if setting.key == "durability" {
+        let names = DurabilityName::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        return format!("choose {}", names.map(|name| name.get_name().to_owned()).collect::<Vec<_>>().join(" or "));
+    }
+    let reason = error.source().map_or_else(|| error.kind().to_string(), ToString::to_string);
+    format!("{reason}; it is written as in {} = {}", setting.key, setting.example)
+}
+
+/// Enough of a text to recognise it.
+fn shortened(text: &str) -> &str {
+    let end = text.char_indices().nth(60).map_or(text.len(), |(end, _)| end);
+    text.get(..end).and_then(|text| text.lines().next()).unwrap_or_default()
+}

@@ -1,0 +1,98 @@
+//! Which options of `mingle run` are settings of a peer, and so may stand in its configuration file.
+
+use clap::{ArgMatches, FromArgMatches};
+
+use crate::cli::RunArgs;
+
+/// An option of `run` that describes the peer. What it means and what it is without being set stands in `cli.rs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Setting {
+    /// Its key in the file, which is the name of its option with `_` for `-`.
+    pub(crate) key: &'static str,
+    /// The variable of the environment.
+    pub(crate) env: &'static str,
+    /// How TOML writes it.
+    pub(crate) form: Form,
+    /// How it is written, as TOML.
+    pub(crate) example: &'static str,
+}
+
+/// The form of a setting's value in TOML.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Text in quotes.
+    Text,
+    /// Texts in quotes, between brackets.
+    Texts,
+    /// A whole number, not negative.
+    Whole,
+    /// A number.
+    Number,
+}
+
+impl Form {
+    /// What it is, in words.
+    pub(crate) fn describe(self) -> &'static str {
+        match self {
+            Self::Text => "text in quotes",
+            Self::Texts => "a list of texts in quotes",
+            Self::Whole => "a whole number",
+            Self::Number => "a number",
+        }
+    }
+
+    /// Values of this form as TOML, and as JSON: the two write them in the same way.
+    pub(crate) fn write(self, values: &[String]) -> String {
+        let quoted = |value: &String| serde_json::Value::from(value.as_str()).to_string();
+        match (self, values) {
+            (Self::Texts, values) => format!("[{}]", values.iter().map(quoted).collect::<Vec<_>>().join(", ")),
+            (Self::Text, [value, ..]) => quoted(value),
+            (Self::Whole | Self::Number, [value, ..]) => value.clone(),
+            (_, []) => "null".to_owned(),
+        }
+    }
+}
+
+const fn setting(key: &'static str, env: &'static str, form: Form, example: &'static str) -> Setting {
+    Setting { key, env, form, example }
+}
+
+/// All settings, in the order of the file.
+pub(crate) const SETTINGS: &[Setting] = &[
+    setting("listen", "MINGLE_LISTEN", Form::Texts, r#"["/ip4/0.0.0.0/udp/4717/quic-v1", "/ip4/0.0.0.0/tcp/4717"]"#),
+    setting("bootstrap", "MINGLE_BOOTSTRAP", Form::Texts, r#"["/ip4/10.0.1.5/udp/4717/quic-v1"]"#),
+    setting("bootstrap_timeout_s", "MINGLE_BOOTSTRAP_TIMEOUT_S", Form::Whole, "30"),
+    setting("plan", "MINGLE_PLAN", Form::Text, r#""plan.json""#),
+    setting("data", "MINGLE_DATA", Form::Text, r#""csv:train.csv""#),
+    setting("model", "MINGLE_MODEL", Form::Text, r#""mlp:hidden=128""#),
+    setting("split", "MINGLE_SPLIT", Form::Text, r#""dirichlet:0.3""#),
+    setting("rounds", "MINGLE_ROUNDS", Form::Whole, "200"),
+    setting("batch_size", "MINGLE_BATCH_SIZE", Form::Whole, "32"),
+    setting("learning_rate", "MINGLE_LEARNING_RATE", Form::Number, "0.1"),
+    setting("momentum", "MINGLE_MOMENTUM", Form::Number, "0.9"),
+    setting("weight_decay", "MINGLE_WEIGHT_DECAY", Form::Number, "0.0001"),
+    setting("seed", "MINGLE_SEED", Form::Whole, "0"),
+    setting("device", "MINGLE_DEVICE", Form::Text, r#""cpu""#),
+    setting("evaluate_every", "MINGLE_EVALUATE_EVERY", Form::Whole, "10"),
+    setting("wait", "MINGLE_WAIT", Form::Text, r#""bounded:4""#),
+    setting("deadline_ms", "MINGLE_DEADLINE_MS", Form::Whole, "2000"),
+    setting("time_box_ms", "MINGLE_TIME_BOX_MS", Form::Whole, "500"),
+    setting("drain_ms", "MINGLE_DRAIN_MS", Form::Whole, "10000"),
+    setting("http", "MINGLE_HTTP", Form::Text, r#""127.0.0.1:7717""#),
+    setting("largest_norm", "MINGLE_LARGEST_NORM", Form::Number, "10000.0"),
+    setting("durability", "MINGLE_DURABILITY", Form::Text, r#""on""#),
+];
+
+/// Options of `run` that are no settings: they say where the settings are, or are wanted for one start only.
+#[cfg(test)]
+pub(super) const NO_SETTINGS: &[&str] = &["home", "config", "json", "fresh", "stop_with_stdin"];
+
+/// The setting with this key.
+pub(super) fn find(key: &str) -> Option<Setting> {
+    SETTINGS.iter().find(|setting| setting.key == key).copied()
+}
+
+/// What clap read for `run`.
+pub(super) fn run_arguments(matches: &ArgMatches) -> Result<RunArgs, clap::Error> {
+    RunArgs::from_arg_matches(matches.subcommand_matches("run").unwrap_or(matches))
+}

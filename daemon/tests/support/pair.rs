@@ -1,0 +1,66 @@
+//! Two peers on one machine with a plan that is bound to them.
+#![allow(dead_code, clippy::unwrap_used)] // not every test file uses everything
+
+use std::path::PathBuf;
+
+use crate::support::{RunningPeer, run, stderr, stdout, text};
+
+/// The homes of two peers and their plan.
+pub(crate) struct Pair {
+    folder: tempfile::TempDir,
+}
+
+impl Pair {
+    pub(crate) fn new() -> Self {
+        let pair = Self { folder: tempfile::tempdir().unwrap() };
+        let made = run(&["plan", "make", "--topology", "complete:n=2", "-o", text(&pair.plan())]);
+        assert!(made.status.success(), "{}", stderr(&made));
+        for node in 0..2 {
+            let peer = stdout(&run(&["init", "--home", text(&pair.home(node))]));
+            let binding = format!("{node}={}", peer.trim());
+            let bound = run(&["plan", "bind", text(&pair.plan()), "--peer", &binding]);
+            assert!(bound.status.success(), "{}", stderr(&bound));
+        }
+        pair
+    }
+
+    /// A place for files.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn plan(&self) -> PathBuf {
+        self.file("plan.json")
+    }
+
+    pub(crate) fn home(&self, node: usize) -> PathBuf {
+        self.file(&node.to_string())
+    }
+
+    /// Starts both, the second with the address of the first, each with these arguments.
+    pub(crate) fn start(&self, arguments: &[&str]) -> [RunningPeer; 2] {
+        let (plan, homes) = (self.plan(), [self.home(0), self.home(1)]);
+        let mut first = RunningPeer::start(&[&["--home", text(&homes[0]), "--plan", text(&plan)], arguments].concat());
+        let address = first.address();
+        let second = RunningPeer::start(&[&["--home", text(&homes[1]), "--bootstrap", &address], arguments].concat());
+        [first, second]
+    }
+
+    /// Trains a small model to its end.
+    pub(crate) fn train(&self) {
+        let mut peers = self.start(&["--model", "softmax", "--rounds", "8"]);
+        for peer in &mut peers {
+            assert_eq!(peer.wait_for("done")["round"], 8);
+            assert_eq!(peer.exit_code(), Some(0));
+        }
+    }
+
+    /// Trains a small model and kills both peers while they train.
+    pub(crate) fn train_and_kill(&self) {
+        let mut peers = self.start(&["--model", "softmax", "--rounds", "1000000"]);
+        for _ in 0..30 {
+            assert_eq!(peers[0].wait_for("round")["event"], "round");
+        }
+        peers.iter_mut().for_each(RunningPeer::kill);
+    }
+}

@@ -1,0 +1,263 @@
+//! What a model file says of itself: its tensors, whether they are sound, and which model they are of.
+//!
+//! A [`Checkpoint`](crate::Checkpoint) can be loaded by whoever knows its task. This is for those who do not: the file may
+//! come from another machine, another release, or a disk that lost half of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use safetensors::{Dtype, SafeTensors};
+
+use crate::checkpoint::{CheckpointError, HEADER_MAX};
+use crate::model::ModelKind;
+use crate::task::Task;
+
+/// The outline of a safetensors file.
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use mingle_models::{Checkpoint, ModelFile, ModelKind, SampleShape, Task};
+///
+/// let task = Task::new("mlp:hidden=8".parse()?, SampleShape::Flat { features: 4 }, 3)?;
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("model.safetensors");
+/// Checkpoint { parameters: task.initial_parameters(1), metadata: BTreeMap::new() }.save(&path, &task)?;
+///
+/// let file = ModelFile::read(&path)?;
+/// assert_eq!(file.model(), Some("mlp:hidden=8".parse()?));
+/// assert!(file.difference(&task).is_none());
+/// let other = Task::new(ModelKind::Softmax, SampleShape::Flat { features: 4 }, 3)?;
+/// assert_eq!(file.difference(&other).unwrap().to_string(), "the model has a tensor linear.bias, which the file has not");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelFile {
+    /// The tensors, in the order of the file.
+    pub tensors: Vec<TensorOutline>,
+    /// Free text by key.
+    pub metadata: BTreeMap<String, String>,
+    /// The length of the file.
+    pub bytes: u64,
+}
+
+/// A tensor of a file, without its numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorOutline {
+    /// Its name, such as `fc1.weight`.
+    pub name: String,
+    /// The type of its numbers, such as `F32`.
+    pub dtype: String,
+    /// Its sides, outermost first.
+    pub shape: Vec<usize>,
+    /// How many of its numbers are infinite or none, where they are 32 bits wide.
+    pub not_finite: usize,
+}
+
+impl ModelFile {
+    /// The longest file that is read: the largest model, and its header.
+    pub const BYTES_MAX: u64 = HEADER_MAX + 4 * Task::PARAMETERS_MAX as u64;
+
+    /// Reads a file whole and looks at every number of it.
+    ///
+    /// # Errors
+    ///
+    /// [`CheckpointError::Read`] when it cannot be read, [`CheckpointError::Size`] when it is longer than
+    /// [`BYTES_MAX`](Self::BYTES_MAX), [`CheckpointError::Format`] when it is no safetensors file or not all of one.
+    pub fn read(path: &Path) -> Result<Self, CheckpointError> {
+        let mut bytes = Vec::new();
+        File::open(path)
+            .and_then(|file| file.take(Self::BYTES_MAX + 1).read_to_end(&mut bytes))
+            .map_err(|error| CheckpointError::Read { path: path.into(), error })?;
+        if bytes.len() as u64 > Self::BYTES_MAX {
+            return Err(CheckpointError::Size { path: path.into(), limit: Self::BYTES_MAX });
+        }
+        Self::of(&bytes).map_err(|reason| CheckpointError::Format { path: path.into(), reason })
+    }
+
+    /// The outline of the file with these bytes.
+    pub(crate) fn of(bytes: &[u8]) -> Result<Self, String> {
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| error.to_string())?;
+        let file = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
+        let outline = |name: String| {
+            let tensor = file.tensor(&name).map_err(|error| error.to_string())?;
+            let not_finite = if tensor.dtype() == Dtype::F32 { count_not_finite(tensor.data()) } else { 0 };
+            let (dtype, shape) = (tensor.dtype().to_string(), tensor.shape().to_vec());
+            Ok(TensorOutline { name, dtype, shape, not_finite })
+        };
+        Ok(Self {
+            tensors: header.offset_keys().into_iter().map(outline).collect::<Result<_, String>>()?,
+            metadata: header.metadata().iter().flatten().map(|(key, text)| (key.clone(), text.clone())).collect(),
+            bytes: bytes.len() as u64,
+        })
+    }
+
+    /// The numbers in all tensors.
+    pub fn parameter_count(&self) -> usize {
+        self.tensors.iter().map(|tensor| tensor.shape.iter().product::<usize>()).sum()
+    }
+
+    /// The model that has tensors of these names; whether their shapes fit as well, [`difference`](Self::difference)
+    /// says.
+    pub fn model(&self) -> Option<ModelKind> {
+        if self.tensor("conv1.weight").is_some() {
+            return Some(ModelKind::Cnn);
+        }
+        if let Some(weight) = self.tensor("fc1.weight") {
+            // PyTorch's order: outputs first.
+            return format!("mlp:hidden={}", weight.shape.first()?).parse().ok();
+        }
+        self.tensor("linear.weight").map(|_| ModelKind::Softmax)
+    }
+
+    /// The first tensor that is not as the `task` has it; `None` if the file is a model of the task.
+    pub fn difference(&self, task: &Task) -> Option<TensorDifference> {
+        let wanted = task.tensors();
+        for (name, shape) in &wanted {
+            let Some(found) = self.tensor(name) else {
+                return Some(TensorDifference::Missing { name: name.clone() });
+            };
+            if found.shape != *shape {
+                let (found, wanted) = (found.shape.clone(), shape.clone());
+                return Some(TensorDifference::Shape { name: name.clone(), found, wanted });
+            }
+            if found.dtype != "F32" {
+                return Some(TensorDifference::Type { name: name.clone(), found: found.dtype.clone() });
+            }
+        }
+        let unknown = self.tensors.iter().find(|tensor| !wanted.contains_key(&tensor.name));
+        unknown.map(|tensor| TensorDifference::Unknown { name: tensor.name.clone() })
+    }
+
+    /// The first tensor with numbers that are infinite or none.
+    pub fn first_not_finite(&self) -> Option<&TensorOutline> {
+        self.tensors.iter().find(|tensor| tensor.not_finite > 0)
+    }
+
+    fn tensor(&self, name: &str) -> Option<&TensorOutline> {
+        self.tensors.iter().find(|tensor| tensor.name == name)
+    }
+}
+
+/// Why a file is not a model of a task: the tensor, and what it should be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TensorDifference {
+    /// A tensor of the model is not in the file.
+    #[error("the model has a tensor {name}, which the file has not")]
+    Missing {
+        /// The tensor.
+        name: String,
+    },
+    /// A tensor of the file is not in the model.
+    #[error("the file has a tensor {name}, which the model has not")]
+    Unknown {
+        /// The tensor.
+        name: String,
+    },
+    /// A tensor has other sides.
+    #[error("tensor {name} is {} in the file and {} in the model", Shape(found), Shape(wanted))]
+    Shape {
+        /// The tensor.
+        name: String,
+        /// Its sides in the file.
+        found: Vec<usize>,
+        /// Its sides in the model.
+        wanted: Vec<usize>,
+    },
+    /// A tensor has numbers of another type.
+    #[error("tensor {name} holds {found} in the file; models here hold F32")]
+    Type {
+        /// The tensor.
+        name: String,
+        /// Its type in the file.
+        found: String,
+    },
+}
+
+/// Sides as people write them: `[64, 784]`.
+struct Shape<'a>(&'a [usize]);
+
+impl fmt::Display for Shape<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}
+
+/// Little-endian numbers of 32 bits; they need not be aligned.
+fn count_not_finite(bytes: &[u8]) -> usize {
+    let (numbers, _) = bytes.as_chunks::<4>();
+    numbers.iter().filter(|number| !f32::from_le_bytes(**number).is_finite()).count()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::checkpoint::Checkpoint;
+    use crate::dataset::SampleShape;
+
+    const IMAGE: SampleShape = SampleShape::Image { channels: 1, height: 8, width: 8 };
+
+    fn task(model: &str, shape: SampleShape, classes: usize) -> Task {
+        Task::new(model.parse().unwrap(), shape, classes).unwrap()
+    }
+
+    fn file(task: &Task) -> Vec<u8> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.safetensors");
+        let metadata = BTreeMap::from([("round".to_owned(), "3".to_owned())]);
+        Checkpoint { parameters: task.initial_parameters(7), metadata }.save(&path, task).unwrap();
+        std::fs::read(path).unwrap()
+    }
+
+    #[test]
+    fn every_model_is_recognised_by_its_file_and_agrees_with_no_other_task() {
+        let tasks = ["softmax", "mlp", "mlp:hidden=32", "cnn"].map(|model| task(model, IMAGE, 10));
+        for (index, wanted) in tasks.iter().enumerate() {
+            let outline = ModelFile::of(&file(wanted)).unwrap();
+            assert_eq!(outline.model(), Some(wanted.model()));
+            assert_eq!(outline.parameter_count(), wanted.parameter_count());
+            assert_eq!(outline.metadata["round"], "3");
+            for (other, task) in tasks.iter().enumerate() {
+                assert_eq!(outline.difference(task).is_none(), index == other, "{} {}", wanted.model(), task.model());
+            }
+        }
+    }
+
+    #[test]
+    fn a_difference_names_the_tensor_and_both_shapes() {
+        let outline = ModelFile::of(&file(&task("mlp", SampleShape::Flat { features: 8 }, 3))).unwrap();
+        let more_classes = task("mlp", SampleShape::Flat { features: 8 }, 4);
+        let difference = outline.difference(&more_classes).unwrap().to_string();
+        assert_eq!(difference, "tensor fc2.bias is [3] in the file and [4] in the model");
+    }
+
+    #[test]
+    fn numbers_that_are_not_finite_are_counted() {
+        let task = task("softmax", SampleShape::Flat { features: 4 }, 3);
+        let mut bytes = file(&task);
+        let length = bytes.len();
+        assert_eq!(ModelFile::of(&bytes).unwrap().first_not_finite(), None);
+        bytes[length - 4..].copy_from_slice(&f32::NAN.to_le_bytes());
+        assert_eq!(ModelFile::of(&bytes).unwrap().first_not_finite().unwrap().not_finite, 1);
+    }
+
+    #[test]
+    fn damaged_files_are_refused_and_never_a_panic() {
+        let bytes = file(&task("softmax", SampleShape::Flat { features: 4 }, 3));
+        for length in 0..bytes.len() {
+            assert!(ModelFile::of(&bytes[..length]).is_err(), "the first {length} bytes");
+        }
+        for position in 0..bytes.len().min(400) {
+            for flip in [1, 0x80, 0xff] {
+                let mut damaged = bytes.clone();
+                damaged[position] ^= flip;
+                // A changed number is no fault that could be seen; a changed header must not be one that panics.
+                let _ = ModelFile::of(&damaged).map(|outline| (outline.model(), outline.parameter_count()));
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! A neighbour as people and metrics see it.
+
+use crate::effect::Suspension;
+use crate::mass::Mass;
+use crate::peer::Peer;
+use crate::schedule::NodeId;
+
+use super::Node;
+
+/// What a node knows of one neighbour at this instant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NeighbourView {
+    /// Which.
+    pub id: NodeId,
+    /// It is connected, and both have greeted each other.
+    pub is_up: bool,
+    /// It is neither waited for nor sent to, and why.
+    pub suspended: Option<Suspension>,
+    /// It has left the generation for good.
+    pub has_left: bool,
+    /// Its present life; 0 while it was never heard.
+    pub incarnation: u64,
+    /// Steps that it is through with, as far as is known.
+    pub passed_steps: u64,
+    /// The link to it, where the plan has one.
+    pub outgoing: Option<OutgoingView>,
+    /// The link from it, where the plan has one.
+    pub incoming: Option<IncomingView>,
+}
+
+/// The sending end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutgoingView {
+    /// Parcels ever sent.
+    pub parcels: u64,
+    /// Parcels that the receiver has not acknowledged.
+    pub unacknowledged_parcels: usize,
+    /// The mass of these.
+    pub unacknowledged: Mass,
+}
+
+/// The receiving end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IncomingView {
+    /// The number of the last parcel that arrived, which is how many the sender ever sent on the link.
+    pub parcels: u64,
+    /// Parcels that have arrived and wait for their step.
+    pub queued_parcels: usize,
+}
+
+impl NeighbourView {
+    fn of(peer: &Peer) -> Self {
+        let outgoing = peer.outgoing.as_ref().map(|link| OutgoingView {
+            parcels: link.next_seq() - 1,
+            unacknowledged_parcels: link.outstanding_parcels(),
+            unacknowledged: link.undelivered(),
+        });
+        let incoming = peer
+            .incoming
+            .as_ref()
+            .map(|link| IncomingView { parcels: link.received(), queued_parcels: link.queued_parcels() });
+        let passed = peer.incoming.as_ref().map_or(0, |link| link.passed());
+        Self {
+            id: peer.id,
+            is_up: peer.link_up && peer.mutual,
+            suspended: peer.suspended,
+            has_left: peer.left,
+            incarnation: peer.incarnation(),
+            passed_steps: peer.passed.max(passed),
+            outgoing,
+            incoming,
+        }
+    }
+}
+
+impl Node {
+    /// All neighbours as they stand now, ascending.
+    pub fn neighbour_views(&self) -> impl Iterator<Item = NeighbourView> {
+        self.peers.values().map(NeighbourView::of)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::collections::VecDeque;
+    use std::sync::Arc;
+
+    use crate::{Effect, Input, NodeConfig, Schedule, Step, Time};
+
+    const A: NodeId = NodeId(0);
+    const B: NodeId = NodeId(1);
+
+    fn pair(rounds: u64) -> [Node; 2] {
+        let step = Step { keep: vec![0.5, 0.5], links: vec![(A, B, 0.5), (B, A, 0.5)] };
+        let schedule = Arc::new(Schedule::new(2, &[step], 0).unwrap());
+        [(A, 0.0), (B, 8.0)]
+            .map(|(id, value)| Node::new(NodeConfig::new(id, Arc::clone(&schedule), vec![value], rounds)).unwrap())
+    }
+
+    /// Hands in these inputs and all messages that follow.
+    fn run(nodes: &mut [Node; 2], inputs: &[(NodeId, Input)]) {
+        let mut inputs: VecDeque<_> = inputs.iter().cloned().collect();
+        while let Some((id, input)) = inputs.pop_front() {
+            for effect in nodes[id.index()].handle(Time::default(), input) {
+                if let Effect::Send { to, message } = effect {
+                    inputs.push_back((to, Input::Received { from: id, message }));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_neighbour_that_was_never_heard_is_down_and_one_that_is_done_has_acknowledged_everything() {
+        let mut nodes = pair(10);
+        let before = nodes[0].neighbour_views().next().unwrap();
+        assert!(!before.is_up && before.incarnation == 0 && before.passed_steps == 0, "{before:?}");
+        assert_eq!(before.outgoing.unwrap().parcels, 0);
+        run(
+            &mut nodes,
+            &[(A, Input::Start), (B, Input::Start), (A, Input::LinkUp { peer: B }), (B, Input::LinkUp { peer: A })],
+        );
+        let views: Vec<NeighbourView> = nodes[0].neighbour_views().collect();
+        assert_eq!(views.len(), 1);
+        let after = &views[0];
+        assert_eq!((after.id, after.is_up, after.suspended, after.has_left), (B, true, None, false));
+        assert_eq!((after.incarnation, after.passed_steps), (1, 10));
+        let outgoing = OutgoingView { parcels: 10, unacknowledged_parcels: 0, unacknowledged: Mass::ZERO };
+        assert_eq!(after.outgoing, Some(outgoing));
+        assert_eq!(after.incoming, Some(IncomingView { parcels: 10, queued_parcels: 0 }));
+    }
+
+    #[test]
+    fn what_was_sent_and_not_acknowledged_shows_with_its_mass() {
+        let mut nodes = pair(10);
+        let [a, b] = &mut nodes;
+        // B greets and falls silent: A sends what it may, and hears nothing of it.
+        let mut inputs = VecDeque::from([Input::Start, Input::LinkUp { peer: B }]);
+        b.handle(Time::default(), Input::Start);
+        let mut from_b: VecDeque<_> = b.handle(Time::default(), Input::LinkUp { peer: A }).into();
+        while let Some(input) = inputs.pop_front() {
+            for effect in a.handle(Time::default(), input) {
+                if let Effect::Send { message: message @ crate::Message::Hello(_), .. } = effect {
+                    from_b.extend(b.handle(Time::default(), Input::Received { from: A, message }));
+                }
+            }
+            let greetings = from_b.drain(..).filter_map(|effect| match effect {
+                Effect::Send { message: message @ crate::Message::Hello(_), .. } => {
+                    Some(Input::Received { from: B, message })
+                }
+                _ => None,
+            });
+            inputs.extend(greetings.collect::<Vec<_>>());
+        }
+        let view = a.neighbour_views().next().unwrap();
+        let outgoing = view.outgoing.unwrap();
+        assert!(view.is_up && outgoing.parcels == 1, "{view:?}");
+        assert_eq!((outgoing.unacknowledged_parcels, outgoing.unacknowledged.units()), (1, 1 << 39));
+        assert_eq!(a.mass().units() + outgoing.unacknowledged.units(), Mass::ONE.units());
+    }
+}
