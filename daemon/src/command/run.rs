@@ -100,6 +100,7 @@ impl Peer<'_> {
         let stop = StopRequests::listen(self.arguments.stop_with_stdin)?;
         let mut registry = Registry::default();
         let (network, events) = Network::start(self.identity.keypair(), &self.arguments.listen, &mut registry).await?;
+        self.home.keep_addresses(&network.addresses)?;
         let (requests, asked) = api::requests();
         let exhibits = Exhibits { status: self.board.look(), events: self.log.feed(), registry, requests };
         let interface = Interface::open(&self.home, self.arguments.http, exhibits).await?;
@@ -141,7 +142,6 @@ impl Peer<'_> {
         interface: &Interface,
         mut incoming: Incoming,
     ) -> Outcome {
-        self.home.keep_addresses(&network.addresses)?;
         let swarm = self.membership.as_ref().map(|membership| membership.swarm.clone());
         let (hall, mut wanted) = Hall::open(&self.home, swarm)?;
         membership::serve(network.streams.clone(), Arc::clone(&hall))?;
@@ -200,12 +200,14 @@ impl Peer<'_> {
         TaskFile::of(&task.task, training).write(&self.home)?;
         if start.needs_a_model(&place) {
             let stopping = Stopping { round: 0, rounds: training.rounds, weight_units: 0, durable: true };
-            config.initial = tokio::select! {
-                model = borrow_model(network.streams.clone(), &place, config.initial.len()) => model,
+            let (peer, model) = tokio::select! {
+                borrowed = borrow_model(network.streams.clone(), &place, config.initial.len()) => borrowed,
                 reason = stopped(&mut incoming.stop, &mut incoming.asked, stopping) => {
                     return Err(Failure::new(Kind::Forced, format!("{reason} before a member gave its model")));
                 }
             };
+            self.log.tell(Event::Borrowed { peer: peer.to_string() });
+            config.initial = model;
         }
         let boot_nonce = config.identity.boot_nonce;
         let (wiring, edge_events) = Wiring::open(&network.streams, place, boot_nonce, config.initial.len())?;

@@ -33,7 +33,10 @@ impl Driver<'_> {
                 let verdict = self.on_plan(*plan, sources).await?;
                 let _ = answer.send(verdict);
             }
-            Wanted::PlanWithModel(plan, model) => self.cut_over(*plan, Some(model), sources).await?,
+            Wanted::PlanWithModel(plan, peer, model) => {
+                self.parts.log.tell(Event::Borrowed { peer: peer.to_string() });
+                self.cut_over(*plan, Some(model), sources).await?;
+            }
         }
         Ok(())
     }
@@ -70,8 +73,8 @@ impl Driver<'_> {
         let (hall, streams) = (self.parts.hall.clone(), self.parts.network.streams.clone());
         let dimension = self.parts.config.initial.len();
         tokio::spawn(async move {
-            let model = borrow_model(streams, &place, dimension).await;
-            hall.hand_in(Wanted::PlanWithModel(Box::new(plan), model)).await;
+            let (peer, model) = borrow_model(streams, &place, dimension).await;
+            hall.hand_in(Wanted::PlanWithModel(Box::new(plan), peer, model)).await;
         });
     }
 
@@ -150,13 +153,17 @@ async fn tell_of(hall: &Hall, plan: CheckedPlan) {
     }
 }
 
-/// The model of some other member, asked one after the other until one gives it.
-pub(crate) async fn borrow_model(mut streams: libp2p_stream::Control, place: &Place, dimension: usize) -> Vec<f32> {
+/// The model of some other member, asked one after the other until one gives it, and who that was.
+pub(crate) async fn borrow_model(
+    mut streams: libp2p_stream::Control,
+    place: &Place,
+    dimension: usize,
+) -> (PeerId, Vec<f32>) {
     let others: BTreeMap<&NodeId, &PeerId> = place.peers.iter().filter(|(node, _)| **node != place.node).collect();
     loop {
         for peer in others.values() {
             if let Some(model) = membership::fetch_model(&mut streams, **peer, dimension).await {
-                return model;
+                return (**peer, model);
             }
         }
         tokio::time::sleep(MODEL_PAUSE).await;

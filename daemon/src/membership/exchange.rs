@@ -98,8 +98,8 @@ pub(crate) enum Wanted {
     Model(oneshot::Sender<Option<Arc<[f32]>>>),
     /// A newer plan of the operator is there.
     Plan(Box<CheckedPlan>, oneshot::Sender<Verdict>),
-    /// A newer plan of the operator, and the model of a member to begin it with.
-    PlanWithModel(Box<CheckedPlan>, Vec<f32>),
+    /// A newer plan of the operator, and the model of this member to begin it with.
+    PlanWithModel(Box<CheckedPlan>, PeerId, Vec<f32>),
     /// How many rounds are over.
     Round(oneshot::Sender<u64>),
     /// A peer was let in and waits.
