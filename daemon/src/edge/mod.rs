@@ -18,6 +18,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
 use crate::failure::{Kind, OrFail, Outcome};
+use crate::transport::open_stream;
 pub(crate) use preamble::{Greeting, Refusal};
 pub(crate) use stream::EdgeHandle;
 use stream::StreamLimits;
@@ -140,7 +141,7 @@ enum OpenError {
 
 async fn open(control: &mut libp2p_stream::Control, shared: &Shared, peer: PeerId) -> Result<Stream, OpenError> {
     let unreachable = |error: &dyn std::fmt::Display| OpenError::Unreachable(error.to_string());
-    let mut stream = control.open_stream(peer, PROTOCOL).await.map_err(|error| unreachable(&error))?;
+    let mut stream = open_stream(control, peer, PROTOCOL).await.map_err(|error| unreachable(&error))?;
     let answer = tokio::time::timeout(PREAMBLE_TIMEOUT, preamble::introduce(&mut stream, &shared.greeting))
         .await
         .map_err(|_| unreachable(&"no answer to the greeting"))?

@@ -27,6 +27,7 @@ use super::offer::{CheckedPlan, MAX_OFFER_BYTES, PlanOffer};
 use super::swarm::Swarm;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
+use crate::transport::open_stream;
 
 const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/swarm/1");
 /// The most that a request, or an answer without a model, may be long.
@@ -355,7 +356,7 @@ async fn ask(
     patience: Duration,
 ) -> Outcome<Option<Answer>> {
     let asking = async {
-        let mut stream = streams.open_stream(peer, PROTOCOL).await.map_err(std::io::Error::other)?;
+        let mut stream = open_stream(streams, peer, PROTOCOL).await?;
         write(&mut stream, request).await?;
         read(&mut stream, most_bytes).await
     };

@@ -7,6 +7,7 @@
 mod behaviour;
 mod dial_error;
 mod discovery;
+mod open_stream;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,6 +24,7 @@ use crate::failure::{Failure, Kind, OrFail, Outcome};
 use behaviour::{Behaviour, BehaviourEvent};
 pub(crate) use dial_error::DialAttempt;
 use discovery::Discovery;
+pub(crate) use open_stream::open_stream;
 
 /// A QUIC connection that says nothing for so long is dead. A killed process is noticed within this time.
 const QUIC_IDLE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -1,6 +1,7 @@
 //! What the tests of the `mingle` binary share.
 #![allow(dead_code, clippy::unwrap_used)] // not every test file uses everything
 
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -58,6 +59,8 @@ pub(crate) struct RunningPeer {
     child: Child,
     /// What it says, read by a thread: a full pipe would hold it up.
     lines: Receiver<String>,
+    /// The last of what it said, for the failure of a test.
+    said: VecDeque<String>,
 }
 
 impl RunningPeer {
@@ -96,7 +99,7 @@ impl RunningPeer {
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = channel();
         std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-        Self { child, lines }
+        Self { child, lines, said: VecDeque::new() }
     }
 
     /// The next event of this kind, or the failure that came instead. Ends when the peer does, or never says it.
@@ -104,13 +107,23 @@ impl RunningPeer {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let line = self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now()));
-            let line = line.unwrap_or_else(|error| panic!("the peer did not say `{kind}`: {error}"));
+            let line =
+                line.unwrap_or_else(|error| panic!("the peer did not say `{kind}`: {error}; {}", self.last_words()));
             let object: Value = serde_json::from_str(&line).unwrap();
+            self.said.push_back(line);
+            if self.said.len() > 20 {
+                self.said.pop_front();
+            }
             if object["event"] == kind || object.get("error").is_some() {
                 return object;
             }
-            assert!(Instant::now() < deadline, "the peer says other things than `{kind}`, at last: {object}");
+            assert!(Instant::now() < deadline, "the peer says other things than `{kind}`; {}", self.last_words());
         }
+    }
+
+    fn last_words(&self) -> String {
+        let said = self.said.iter().map(|line| format!("\n  {line}")).collect::<String>();
+        format!("process {} said at last:{said}", self.child.id())
     }
 
     /// The address it listens on.

@@ -1,0 +1,49 @@
+//! Opening a stream to a peer, within a time.
+
+use std::io;
+use std::time::Duration;
+
+use libp2p::{PeerId, Stream, StreamProtocol};
+
+/// An order for a stream that is not carried out by then is given up; the dial that it waits for goes on.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Opens a stream to `peer`, which is dialled where it is not connected.
+///
+/// An order that meets the moment in which the connection comes up waits for a dial that the swarm has just found
+/// needless, and nobody ever answers it. So no order may wait for ever: the next one finds the connection.
+pub(crate) async fn open_stream(
+    control: &mut libp2p_stream::Control,
+    peer: PeerId,
+    protocol: StreamProtocol,
+) -> io::Result<Stream> {
+    open_within(PATIENCE, control, peer, protocol).await
+}
+
+async fn open_within(
+    patience: Duration,
+    control: &mut libp2p_stream::Control,
+    peer: PeerId,
+    protocol: StreamProtocol,
+) -> io::Result<Stream> {
+    match tokio::time::timeout(patience, control.open_stream(peer, protocol)).await {
+        Ok(opened) => opened.map_err(io::Error::other),
+        Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "no stream could be opened in time")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[tokio::test]
+    async fn an_order_that_nobody_carries_out_is_given_up() {
+        // No swarm works on its orders.
+        let behaviour = libp2p_stream::Behaviour::new();
+        let mut control = behaviour.new_control();
+        let protocol = StreamProtocol::new("/test");
+        let opened = open_within(Duration::from_millis(1), &mut control, PeerId::random(), protocol).await;
+        assert_eq!(opened.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+}
