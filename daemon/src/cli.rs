@@ -26,7 +26,7 @@ pub(crate) use plan::{
     PlanFileArgs, PlanMakeArgs,
 };
 pub(crate) use topology::{TopologyCommand, TopologyConvertArgs, TopologyGenerateArgs, TopologyShowArgs};
-pub(crate) use watching::{Condition, StopArgs, WaitArgs};
+pub(crate) use watching::{Condition, PingArgs, ProbeArgs, StopArgs, WaitArgs};
 
 /// What the exit codes mean, for `--help` and the manual pages.
 pub(crate) const EXIT_CODES: &str = "\
@@ -77,6 +77,10 @@ pub(crate) enum Command {
     Logs(HomeArgs),
     /// Follow a running peer on a dashboard in this terminal
     Watch(HomeArgs),
+    /// Measure the links between all peers that are there, for `plan make --links`
+    Probe(ProbeArgs),
+    /// Measure the link to one peer, or see who answers at an address
+    Ping(PingArgs),
     /// Stop a running peer in good order; started again, it goes on where it was
     Stop(StopArgs),
     /// Hand this peer's weight to the others and go for good; it starts a peer that is stopped

@@ -29,7 +29,6 @@ pub(crate) const DIFFERENT: u8 = 10;
 
 impl Kind {
     /// All of them, ascending by code.
-    #[cfg(test)]
     pub(crate) const ALL: [Self; 8] = [
         Self::Unexpected,
         Self::Unreachable,
@@ -40,6 +39,11 @@ impl Kind {
         Self::Integrity,
         Self::Forced,
     ];
+
+    /// The kind with this exit code.
+    pub(crate) fn of_code(code: u64) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u64 == code)
+    }
 
     /// The word used for this kind in JSON output.
     pub(crate) fn name(self) -> &'static str {

@@ -22,6 +22,7 @@ mod objections;
 mod out;
 mod place;
 mod plan;
+mod probe;
 mod records;
 mod results;
 mod service_manager;

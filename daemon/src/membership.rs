@@ -6,16 +6,19 @@
 //! waiting room; it takes part once a plan names it.
 
 mod exchange;
+mod hall;
 mod invite;
 mod lobby;
 mod offer;
+mod probing;
 mod swarm;
 mod ticket;
+mod words;
 
-pub(crate) use exchange::{
-    Hall, Progress, Verdict, Wanted, announce, ask_progress, fetch_model, fetch_plan, knock, serve,
-};
-pub(crate) use invite::Invite;
+pub(crate) use exchange::{announce, ask_progress, fetch_model, fetch_plan, knock};
+pub(crate) use hall::{Hall, Wanted, serve};
+pub(crate) use invite::{Invite, now_unix_s};
 pub(crate) use offer::{CheckedPlan, PlanOffer};
 pub(crate) use swarm::{Membership, Swarm};
 pub(crate) use ticket::Ticket;
+pub(crate) use words::{Progress, Verdict};

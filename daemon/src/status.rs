@@ -33,6 +33,9 @@ pub(crate) struct Status {
     pub(crate) node: Option<usize>,
     /// The plan, once it is known.
     pub(crate) plan: Option<PlanFacts>,
+    /// Peers with an invitation that wait here for a plan that names them.
+    #[serde(default)]
+    pub(crate) waiting: usize,
     /// What is trained, in words.
     pub(crate) task: Option<String>,
     /// Whether all neighbours were up once, and training began.
@@ -146,6 +149,9 @@ pub(crate) struct Neighbour {
     pub(crate) state: LinkState,
     /// Why it is suspended.
     pub(crate) reason: Option<String>,
+    /// The last round trip to it, while it is up; none before the first.
+    #[serde(default)]
+    pub(crate) round_trip_ms: Option<f64>,
     /// Which life of it is known; 0 while it was never heard.
     pub(crate) incarnation: u64,
     /// The link to it.
@@ -206,6 +212,7 @@ impl Status {
             addresses: Vec::new(),
             node: None,
             plan: None,
+            waiting: 0,
             task: None,
             joined: false,
             round: 0,

@@ -96,6 +96,61 @@ fn peers_with_a_ticket_wait_until_a_plan_names_them_and_train_to_one_end() {
 }
 
 #[test]
+fn the_links_of_those_who_wait_are_measured_and_a_plan_for_them_names_the_right_peers() {
+    let swarm = Swarm::found();
+    let mut operator = swarm.start_operator(&["--rounds", "4", "--wait", "sync"]);
+    operator.address();
+    let ticket = swarm.invite(2);
+    let others = [1, 2].map(|peer| swarm.join(peer, &ticket, &["--rounds", "4", "--wait", "sync"]));
+    let home = swarm.home(0);
+    let waited = run(&["wait", "--home", text(&home), "--for", "waiting=2"]);
+    assert!(waited.status.success(), "{}", stderr(&waited));
+
+    let links = swarm.folder.path().join("links.toml");
+    let probed = run(&["probe", "--home", text(&home), "-o", text(&links)]);
+    assert!(probed.status.success(), "{}", stderr(&probed));
+    assert!(stdout(&probed).contains("measured 6 directed links"), "{}{}", stdout(&probed), stderr(&probed));
+    let plan = swarm.folder.path().join("plan.json");
+    let made = run(&["plan", "make", "--links", text(&links), "--medium", "point-to-point", "-o", text(&plan)]);
+    assert!(made.status.success(), "{}", stderr(&made));
+    let applied = swarm.apply(&plan);
+    assert!(applied.status.success(), "{}", stderr(&applied));
+    let bound = fs::read_to_string(home.join("plan.json")).unwrap();
+    let bound: serde_json::Value = serde_json::from_str(&bound).unwrap();
+    for node in bound["nodes"].as_array().unwrap() {
+        assert_eq!(node["name"], node["peer"], "{node}");
+    }
+    for mut peer in std::iter::once(operator).chain(others) {
+        assert_eq!(peer.wait_for("done")["round"], 4);
+    }
+}
+
+#[test]
+fn only_the_operator_has_the_links_of_others_measured_and_strangers_measure_nothing() {
+    let swarm = Swarm::found();
+    let mut operator = swarm.start_operator(&ENDLESS);
+    let address = operator.address();
+    let ticket = swarm.invite(1);
+    let mut first = swarm.join(1, &ticket, &ENDLESS);
+    first.wait_for("let_in");
+    // It knows of nobody else yet; and it has no permission of its own.
+    assert_fails(&run(&["probe", "--home", text(&swarm.home(1))]), 4, &["nobody else"]);
+    let id = stdout(&run(&["id", "--home", text(&swarm.home(0))]));
+    let home = swarm.home(1);
+    assert_fails(&run(&["ping", id.trim(), "--home", text(&home)]), 6, &["no permission"]);
+    assert!(swarm.apply(&swarm.plan("complete:n=2")).status.success());
+    first.wait_for("evaluated");
+    let pinged = run(&["ping", id.trim(), "--home", text(&home)]);
+    assert!(stdout(&pinged).contains("Mbit/s"), "{}{}", stdout(&pinged), stderr(&pinged));
+    assert_fails(&run(&["probe", "--home", text(&home)]), 6, &["only the operator"]);
+    // Who answers at an address may be asked by anybody.
+    let pinged = run(&["ping", &address]);
+    assert!(stdout(&pinged).contains(id.trim()), "{}{}", stdout(&pinged), stderr(&pinged));
+    assert_fails(&run(&["ping", "/ip4/127.0.0.1/tcp/9"]), 3, &["127.0.0.1/tcp/9", "refused"]);
+    assert_fails(&run(&["ping", "nobody"]), 4, &["neither a PeerId nor an address"]);
+}
+
+#[test]
 fn a_newcomer_is_planned_in_while_the_others_train_and_begins_with_their_model() {
     let swarm = Swarm::found();
     let mut operator = swarm.start_operator(&ENDLESS);

@@ -4,7 +4,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-use crate::failure::Kind;
+use crate::failure::{Failure, Kind};
 
 /// A JSON object; it is old at once.
 pub(super) fn json(value: &impl Serialize) -> Response {
@@ -22,11 +22,14 @@ pub(super) fn typed(kind: &'static str, text: impl Into<axum::body::Body>) -> Re
     response
 }
 
-/// An error: the same object that commands print with `--json`.
+/// An error with this message.
 pub(super) fn refuse(status: StatusCode, kind: Kind, message: &str) -> Response {
-    let error = serde_json::json!({
-        "error": { "code": kind as u8, "kind": kind.name(), "message": message, "hint": null }
-    });
+    fail(status, &Failure::new(kind, message))
+}
+
+/// An error: the same object that commands print with `--json`.
+pub(super) fn fail(status: StatusCode, failure: &Failure) -> Response {
+    let error = serde_json::json!({ "error": failure.to_json() });
     let mut response = typed("application/json", error.to_string());
     *response.status_mut() = status;
     response.into_response()

@@ -26,6 +26,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 pub(crate) struct Client {
     socket: PathBuf,
     home: PathBuf,
+    patience: Duration,
 }
 
 /// A stream of JSON objects that a peer sends.
@@ -37,7 +38,7 @@ pub(crate) struct Lines {
 impl Client {
     /// The way to the peer in this home; whether it runs shows when something is asked.
     pub(crate) fn new(home: &Home) -> Self {
-        Self { socket: home.socket(), home: home.root().to_path_buf() }
+        Self { socket: home.socket(), home: home.root().to_path_buf(), patience: ANSWER_TIMEOUT }
     }
 
     /// Gets an object.
@@ -51,6 +52,11 @@ impl Client {
     /// Asks for something to be done; the answer is an object.
     pub(crate) async fn post<T: DeserializeOwned>(&self, path: &str) -> Outcome<T> {
         self.object(Method::POST, path).await
+    }
+
+    /// The same client for what takes longer.
+    pub(crate) fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// Follows a stream.
@@ -85,7 +91,7 @@ impl Client {
             let request = request.or_fail(Kind::Unexpected, "cannot ask the peer")?;
             sender.send_request(request).await.or_fail(Kind::Unreachable, broken)
         };
-        tokio::time::timeout(ANSWER_TIMEOUT, asked).await.unwrap_or_else(|_| {
+        tokio::time::timeout(self.patience, asked).await.unwrap_or_else(|_| {
             Err(Failure::new(Kind::Unreachable, format!("the peer in {} does not answer", self.home.display())))
         })
     }
@@ -139,8 +145,14 @@ async fn read(response: Response<Incoming>) -> Outcome<Bytes> {
 /// What a peer said when it refused.
 fn refusal(bytes: &[u8]) -> Failure {
     let object: serde_json::Value = serde_json::from_slice(bytes).unwrap_or_default();
-    let message = object["error"]["message"].as_str().unwrap_or("the peer refuses, and does not say why");
-    Failure::new(Kind::Refused, message)
+    let error = &object["error"];
+    let message = error["message"].as_str().unwrap_or("the peer refuses, and does not say why");
+    let kind = error["code"].as_u64().and_then(Kind::of_code).unwrap_or(Kind::Refused);
+    let failure = Failure::new(kind, message);
+    match error["hint"].as_str() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
 }
 
 /// Runs a command that talks to a peer.

@@ -124,6 +124,10 @@ impl Sheet<'_> {
         self.gauges("mingle_peer_up", "Whether a neighbour takes part", is_up)?;
         let behind = of_each(|neighbour| to_f64(neighbour.steps_behind));
         self.gauges("mingle_peer_staleness_steps", "Steps that a neighbour is behind", behind)?;
+        let known = status.neighbours.iter().filter_map(|neighbour| {
+            neighbour.round_trip_ms.map(|time| ([("peer", neighbour.peer.as_str())], time / 1e3))
+        });
+        self.gauges("mingle_peer_rtt_seconds", "The last round trip to a neighbour", known)?;
         let owed =
             of_each(|neighbour| neighbour.outgoing.map_or(0.0, |link| crate::units::weight(link.unacknowledged_units)));
         self.gauges("mingle_peer_unacknowledged_weight", "Weight that a neighbour has not acknowledged", owed)

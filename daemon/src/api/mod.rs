@@ -6,6 +6,7 @@
 //!   GET /v1/peers          its neighbours                      GET /v1/events         the events, as an SSE stream
 //!   GET /metrics           OpenMetrics                         GET /livez, /readyz    for supervisors
 //!   POST /v1/stop          end in good order (socket only)     GET /, /plan.svg       the page (TCP only)
+//!   GET /v1/known          whose links can be measured         POST /v1/measure?from=PEER&to=PEER
 //! ```
 //!
 //! The driver knows nothing of HTTP: it shows its state on a [`StatusBoard`](crate::status::StatusBoard), tells events on a
@@ -14,6 +15,7 @@
 mod answer;
 mod browser;
 pub(crate) mod client;
+mod measuring;
 mod metrics;
 mod page;
 mod request;
@@ -24,7 +26,7 @@ mod stream;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use libp2p_metrics::Registry;
@@ -35,7 +37,9 @@ use tokio::task::JoinSet;
 use crate::events::EventFeed;
 use crate::failure::Outcome;
 use crate::home::Home;
+use crate::membership::Hall;
 use crate::status::Status;
+pub(crate) use measuring::{Known, MeasuredLink};
 pub(crate) use request::{Request, Stopping, requests};
 pub(crate) use routes::peers_object;
 use socket::SocketFile;
@@ -77,6 +81,7 @@ struct Shared {
     requests: mpsc::Sender<Request>,
     streams: Arc<Semaphore>,
     plan: Mutex<Option<Arc<Plan>>>,
+    hall: OnceLock<Arc<Hall>>,
 }
 
 impl Interface {
@@ -95,6 +100,7 @@ impl Interface {
             requests,
             streams: Arc::new(Semaphore::new(MAX_STREAMS)),
             plan: Mutex::new(None),
+            hall: OnceLock::new(),
         });
         let (closing, closes) = watch::channel(false);
         let mut listeners = JoinSet::new();
@@ -137,6 +143,12 @@ impl Interface {
         if self.page.is_some() {
             *self.shared.plan.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(plan.clone()));
         }
+    }
+
+    /// Who can be asked about the other peers from now on.
+    pub(crate) fn show_hall(&self, hall: &Arc<Hall>) {
+        // A process has one.
+        let _ = self.shared.hall.set(Arc::clone(hall));
     }
 
     /// Takes no more connections, lets what is under way come to its end for a moment, and removes the socket.

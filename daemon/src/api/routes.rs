@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 
 use super::answer::{self, refuse};
 use super::request::{Request, Stopping};
-use super::{Shared, browser, metrics, page, stream};
+use super::{Shared, browser, measuring, metrics, page, stream};
 use crate::failure::Kind;
 use crate::status::Neighbour;
 
@@ -29,7 +29,10 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What the owner of the home can ask.
 pub(super) fn local(shared: &Arc<Shared>) -> Router {
-    let router = watching().route("/v1/stop", post(stop));
+    let router = watching()
+        .route("/v1/stop", post(stop))
+        .route("/v1/known", get(measuring::known))
+        .route("/v1/measure", post(measuring::measure));
     finish(router, shared)
 }
 

@@ -1,5 +1,6 @@
 //! Arguments of the commands that watch and steer a running peer.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use super::HomeArgs;
 pub(crate) struct WaitArgs {
     #[command(flatten)]
     pub(crate) home: HomeArgs,
-    /// What to wait for: peers=N (so many neighbours are up), plan, joined, round=N or done
+    /// What to wait for: waiting=N (so many invited peers wait for a plan), plan, peers=N (so many neighbours are up),
+    /// joined, round=N or done
     #[arg(long = "for", value_name = "CONDITION")]
     pub(crate) condition: Condition,
     /// Give up after so long (exit code 5; 3 if no peer runs there then)
@@ -35,6 +37,8 @@ pub(crate) struct StopArgs {
 pub(crate) enum Condition {
     /// So many neighbours are up.
     Peers(usize),
+    /// So many peers with an invitation wait here for a plan that names them.
+    Waiting(usize),
     /// The plan is known.
     Plan,
     /// All neighbours were up, and training began.
@@ -54,10 +58,11 @@ impl FromStr for Condition {
             None if text == "joined" => Some(Self::Joined),
             None if text == "done" => Some(Self::Done),
             Some(("peers", count)) => count.parse().ok().map(Self::Peers),
+            Some(("waiting", count)) => count.parse().ok().map(Self::Waiting),
             Some(("round", count)) => count.parse().ok().map(Self::Round),
             _ => None,
         };
-        parsed.ok_or_else(|| "choose peers=N, plan, joined, round=N or done".to_owned())
+        parsed.ok_or_else(|| "choose waiting=N, plan, peers=N, joined, round=N or done".to_owned())
     }
 }
 
@@ -65,6 +70,7 @@ impl std::fmt::Display for Condition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Peers(count) => write!(f, "peers={count}"),
+            Self::Waiting(count) => write!(f, "waiting={count}"),
             Self::Plan => f.write_str("plan"),
             Self::Joined => f.write_str("joined"),
             Self::Round(round) => write!(f, "round={round}"),
@@ -87,6 +93,32 @@ fn duration(text: &str) -> Result<Duration, String> {
     number.checked_mul(unit_ms).map(Duration::from_millis).ok_or_else(|| "that is too long".to_owned())
 }
 
+/// Arguments of `probe`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ProbeArgs {
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+    /// Write the measurements here, for `mingle plan make --links` [default: print them]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Measure one link after another, where links share a medium; else links without a common end are measured together
+    #[arg(long)]
+    pub(crate) one_at_a_time: bool,
+}
+
+/// Arguments of `ping`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PingArgs {
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+    /// A member by its PeerId, to which the peer that runs here measures its link, or an address, to see who answers
+    #[arg(value_name = "PEER|ADDR")]
+    pub(crate) whom: String,
+    /// Give an address up after so long (exit code 3)
+    #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = duration)]
+    pub(crate) timeout: Duration,
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -104,7 +136,7 @@ mod tests {
 
     #[test]
     fn conditions_read_back_as_they_are_written() {
-        for text in ["peers=3", "plan", "joined", "round=40", "done"] {
+        for text in ["peers=3", "waiting=2", "plan", "joined", "round=40", "done"] {
             assert_eq!(text.parse::<Condition>().unwrap().to_string(), text);
         }
         for text in ["", "peers", "peers=", "peers=-1", "round=x", "plan=1", "finished"] {

@@ -18,6 +18,7 @@ mod join;
 mod leave;
 mod logs;
 mod man;
+mod ping;
 mod plan_apply;
 mod plan_bind;
 mod plan_check;
@@ -26,6 +27,7 @@ mod plan_diff;
 mod plan_draw;
 mod plan_make;
 mod plan_show;
+mod probe;
 mod replay;
 mod run;
 mod status;
@@ -57,6 +59,8 @@ pub(crate) fn execute(cli: Cli) -> Outcome<ExitCode> {
         Command::Wait(arguments) => wait::execute(&arguments, json)?,
         Command::Logs(arguments) => logs::execute(&arguments, json)?,
         Command::Watch(arguments) => watch::execute(&arguments)?,
+        Command::Probe(arguments) => probe::execute(&arguments, json)?,
+        Command::Ping(arguments) => ping::execute(&arguments, json)?,
         Command::Stop(arguments) => stop::execute(&arguments, json)?,
         Command::Leave(arguments) => leave::execute(*arguments, json)?,
         Command::Audit(arguments) => return audit::execute(&arguments, json),

@@ -61,7 +61,8 @@ fn check_expected(plan: &Plan, expected: Option<&str>) -> Outcome {
     Err(Failure::new(Kind::Integrity, format!("the plan is blake3:{hash}, not {expected}: {why}")))
 }
 
-/// Binds the nodes that nobody runs yet: to the operator, to members, then to those who wait, in the order they came.
+/// Binds the nodes that nobody runs yet: to the peer that they are named after, as in a plan for measured links; then to
+/// the operator, to members, and to those who wait, in the order they came.
 fn bind_the_rest(plan: &mut Plan, operator: PeerId, kept: Option<&CheckedPlan>, progress: &Progress) -> Outcome {
     let bound: BTreeSet<String> = plan.nodes().filter_map(|(_, peer)| peer.map(str::to_owned)).collect();
     let members = kept.into_iter().flat_map(|kept| kept.plan.nodes().filter_map(|(_, peer)| peer.map(str::to_owned)));
@@ -71,8 +72,19 @@ fn bind_the_rest(plan: &mut Plan, operator: PeerId, kept: Option<&CheckedPlan>, 
             free.push(peer);
         }
     }
-    let unbound: Vec<usize> =
-        plan.nodes().enumerate().filter(|(_, (_, peer))| peer.is_none()).map(|(index, _)| index).collect();
+    let bind = |plan: &mut Plan, node: usize, peer: &str| {
+        plan.bind(node, peer).or_fail(Kind::BadInput, "cannot bind the plan")
+    };
+    let unbound = |plan: &Plan| -> Vec<(usize, String)> {
+        let nodes = plan.nodes().enumerate().filter(|(_, (_, peer))| peer.is_none());
+        nodes.map(|(index, (name, _))| (index, name.to_owned())).collect()
+    };
+    for (node, name) in unbound(plan) {
+        if let Some(place) = free.iter().position(|peer| *peer == name) {
+            bind(plan, node, &free.remove(place))?;
+        }
+    }
+    let unbound = unbound(plan);
     if unbound.len() > free.len() {
         return Err(Failure::new(
             Kind::BadInput,
@@ -80,10 +92,7 @@ fn bind_the_rest(plan: &mut Plan, operator: PeerId, kept: Option<&CheckedPlan>, 
         )
         .hint("invite more peers with `mingle invite`, or make a plan for fewer"));
     }
-    for (node, peer) in unbound.into_iter().zip(&free) {
-        plan.bind(node, peer).or_fail(Kind::BadInput, "cannot bind the plan")?;
-    }
-    Ok(())
+    unbound.into_iter().zip(&free).try_for_each(|((node, _), peer)| bind(plan, node, peer))
 }
 
 fn is_accepted(verdict: &Verdict) -> bool {
@@ -130,6 +139,7 @@ impl Herald {
                     Some(NetworkEvent::DialFailed { attempts, .. }) => {
                         failures.extend(attempts.iter().map(ToString::to_string));
                     }
+                    Some(NetworkEvent::RoundTrip { .. }) => {}
                     None => break,
                 }
             }

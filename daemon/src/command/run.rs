@@ -22,6 +22,7 @@ use crate::home::Home;
 use crate::identity::Identity;
 use crate::membership::{self, Hall, Membership, Wanted};
 use crate::place::Place;
+use crate::probe::{self, Prober};
 use crate::records::{self, Past, RecordWriter, Written};
 use crate::results::{self, Summary};
 use crate::signals::StopRequests;
@@ -143,8 +144,11 @@ impl Peer<'_> {
         mut incoming: Incoming,
     ) -> Outcome {
         let swarm = self.membership.as_ref().map(|membership| membership.swarm.clone());
-        let (hall, mut wanted) = Hall::open(&self.home, swarm)?;
+        let prober = Prober::new(network.streams.clone(), network.reach());
+        let (hall, mut wanted) = Hall::open(&self.home, &self.identity, swarm, prober)?;
         membership::serve(network.streams.clone(), Arc::clone(&hall))?;
+        probe::serve(network.streams.clone(), Arc::clone(&hall))?;
+        interface.show_hall(&hall);
         network.bootstrap(self.bootstrap()).await;
 
         let training = &self.arguments.training;

@@ -90,8 +90,8 @@ fn ledger(status: &Status) -> String {
 /// The neighbours, one a line below a heading.
 pub(super) fn table(neighbours: &[Neighbour]) -> Vec<String> {
     let mut lines = vec![format!(
-        "{:<5} {:<10} {:<7} {:>7} {:>15} {:>17} {:>9}  {}",
-        "NODE", "STATE", "LINK", "BEHIND", "PARCELS OUT/IN", "MB OUT/IN", "UNACKED", "PEER"
+        "{:<5} {:<10} {:<7} {:>8} {:>7} {:>15} {:>17} {:>9}  {}",
+        "NODE", "STATE", "LINK", "RTT MS", "BEHIND", "PARCELS OUT/IN", "MB OUT/IN", "UNACKED", "PEER"
     )];
     for neighbour in neighbours {
         let parcels = format!(
@@ -103,10 +103,11 @@ pub(super) fn table(neighbours: &[Neighbour]) -> Vec<String> {
             format!("{:.1}/{:.1}", units::megabytes(neighbour.sent_bytes), units::megabytes(neighbour.received_bytes));
         let owed = neighbour.outgoing.map_or(0.0, |link| units::weight(link.unacknowledged_units));
         lines.push(format!(
-            "{:<5} {:<10} {:<7} {:>7} {:>15} {:>17} {:>9.4}  {}",
+            "{:<5} {:<10} {:<7} {:>8} {:>7} {:>15} {:>17} {:>9.4}  {}",
             neighbour.node,
             neighbour.state.name(),
             neighbour.directions(),
+            number(neighbour.round_trip_ms, 1),
             neighbour.steps_behind,
             parcels,
             bytes,

@@ -83,6 +83,7 @@ async fn watch(home: &Home, condition: Condition, seen: &mut Option<Reached>) ->
 fn holds(condition: Condition, status: &Status) -> bool {
     match condition {
         Condition::Peers(count) => status.neighbours_up() >= count,
+        Condition::Waiting(count) => status.waiting >= count,
         Condition::Plan => status.plan.is_some(),
         Condition::Joined => status.joined,
         Condition::Round(round) => status.round >= round,

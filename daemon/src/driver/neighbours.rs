@@ -1,5 +1,6 @@
 //! What comes from neighbours: streams, messages and objections.
 
+use libp2p::PeerId;
 use mingle_protocol::{Durability, Hello, Identity, Input, LinkState, Message, NodeId};
 
 use super::{Driver, build, link_input};
@@ -8,7 +9,7 @@ use crate::events::Event;
 use crate::failure::{Failure, Kind, Outcome};
 use crate::links::LinkChange;
 use crate::objections::Objection;
-use crate::transport::NetworkEvent;
+use crate::transport::{DialAttempt, NetworkEvent};
 
 impl Driver<'_> {
     pub(super) fn on_edge(&mut self, event: EdgeEvent) -> Outcome {
@@ -37,7 +38,14 @@ impl Driver<'_> {
     }
 
     pub(super) fn on_network(&mut self, event: &NetworkEvent) {
-        let NetworkEvent::DialFailed { peer, attempts } = event else { return };
+        match event {
+            NetworkEvent::Bootstrapped { .. } => {}
+            NetworkEvent::RoundTrip { peer, time } => self.watching.note_round_trip(peer, *time),
+            NetworkEvent::DialFailed { peer, attempts } => self.on_dial_failed(*peer, attempts),
+        }
+    }
+
+    fn on_dial_failed(&mut self, peer: Option<PeerId>, attempts: &[DialAttempt]) {
         let attempts: Vec<String> = attempts.iter().map(ToString::to_string).collect();
         let fresh: Vec<String> = attempts.into_iter().filter(|text| self.dial_failures.insert(text.clone())).collect();
         if !self.joined && !fresh.is_empty() {

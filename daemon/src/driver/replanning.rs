@@ -28,7 +28,11 @@ impl Driver<'_> {
             // Whoever asked may be gone.
             Wanted::Model(answer) => drop(answer.send(self.joined.then(|| self.node.ratio()))),
             Wanted::Round(answer) => drop(answer.send(self.rounds)),
-            Wanted::Knocked(peer) => self.parts.log.tell(Event::Knocked { peer: peer.to_string() }),
+            Wanted::Knocked(peer) => {
+                let waiting = self.parts.hall.waiting();
+                self.parts.board.update(|status| status.waiting = waiting);
+                self.parts.log.tell(Event::Knocked { peer: peer.to_string() });
+            }
             Wanted::Plan(plan, answer) => {
                 let verdict = self.on_plan(*plan, sources).await?;
                 let _ = answer.send(verdict);
@@ -111,6 +115,8 @@ impl Driver<'_> {
         let place = &self.parts.wiring.place;
         self.watching.follow(&place.peers);
         self.parts.board.show_place(place);
+        let waiting = self.parts.hall.waiting();
+        self.parts.board.update(|status| status.waiting = waiting);
         self.parts.interface.show_plan(&place.plan.plan);
         self.feed(Input::Enter(Box::new(new)))
     }

@@ -28,6 +28,8 @@ pub(super) struct Watching {
     disagreements: VecDeque<(u64, f64)>,
     weight: Option<Weight>,
     evaluation: Option<Evaluated>,
+    /// The last round trip to each neighbour, by its PeerId.
+    round_trips: BTreeMap<String, Duration>,
     /// Something happened that is not shown yet.
     is_stale: bool,
     shown_at: Option<Instant>,
@@ -42,6 +44,7 @@ impl Watching {
             disagreements: VecDeque::new(),
             weight: None,
             evaluation: None,
+            round_trips: BTreeMap::new(),
             is_stale: true,
             shown_at: None,
             shown_state: None,
@@ -50,7 +53,16 @@ impl Watching {
 
     /// Another plan is followed: who the neighbours are, and how fast they agree, begins anew.
     pub(super) fn follow(&mut self, peers: &BTreeMap<NodeId, PeerId>) {
-        *self = Self { evaluation: self.evaluation, ..Self::new(peers) };
+        let round_trips = std::mem::take(&mut self.round_trips);
+        *self = Self { evaluation: self.evaluation, round_trips, ..Self::new(peers) };
+    }
+
+    /// A ping to this peer came back; others than neighbours are not remembered.
+    pub(super) fn note_round_trip(&mut self, peer: &PeerId, time: Duration) {
+        let name = peer.to_string();
+        if self.names.values().any(|neighbour| *neighbour == name) {
+            self.round_trips.insert(name, time);
+        }
     }
 
     /// Something happened that people want to see at once.
@@ -77,6 +89,11 @@ impl Watching {
         self.is_stale || waited || self.shown_state != Some(state)
     }
 
+    fn round_trip_ms(&self, node: NodeId) -> Option<f64> {
+        let time = self.round_trips.get(self.names.get(&node)?)?;
+        Some(time.as_secs_f64() * 1e3)
+    }
+
     fn neighbour(&self, view: &NeighbourView, own_step: u64, links: &Links) -> Neighbour {
         let (sent_bytes, received_bytes) = links.bytes(view.id);
         let state = match view {
@@ -90,6 +107,7 @@ impl Watching {
             peer: self.names.get(&view.id).cloned().unwrap_or_default(),
             state,
             reason: view.suspended.map(|reason| in_words(reason).to_owned()),
+            round_trip_ms: self.round_trip_ms(view.id).filter(|_| state == LinkState::Up),
             incarnation: view.incarnation,
             outgoing: view.outgoing.map(|link| Outgoing {
                 parcels: link.parcels,

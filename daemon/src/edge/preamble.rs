@@ -3,9 +3,10 @@
 
 use std::fmt;
 
-use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use serde::de::DeserializeOwned;
+use futures::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use serde::{Deserialize, Serialize};
+
+use crate::transport::framed;
 
 /// No greeting and no answer is longer.
 const MAX_PREAMBLE_BYTES: usize = 256;
@@ -48,43 +49,23 @@ pub(super) async fn introduce<S>(stream: &mut S, greeting: &Greeting) -> std::io
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    write(stream, greeting).await?;
-    read(stream).await
+    framed::write(stream, greeting).await?;
+    framed::read(stream, MAX_PREAMBLE_BYTES).await
 }
 
 /// Reads the greeting of whoever opened the stream.
 pub(super) async fn listen<S: AsyncRead + Unpin>(stream: &mut S) -> std::io::Result<Greeting> {
-    read(stream).await
+    framed::read(stream, MAX_PREAMBLE_BYTES).await
 }
 
 /// Answers a greeting.
 pub(super) async fn answer<S: AsyncWrite + Unpin>(stream: &mut S, refusal: Option<Refusal>) -> std::io::Result<()> {
     let refused = refusal.is_some();
-    write(stream, &refusal).await?;
+    framed::write(stream, &refusal).await?;
     if refused {
         stream.close().await?;
     }
     Ok(())
-}
-
-async fn write<S: AsyncWrite + Unpin>(stream: &mut S, words: &impl Serialize) -> std::io::Result<()> {
-    let bytes = postcard::to_stdvec(words).map_err(std::io::Error::other)?;
-    let length = u16::try_from(bytes.len()).map_err(std::io::Error::other)?;
-    stream.write_all(&length.to_le_bytes()).await?;
-    stream.write_all(&bytes).await?;
-    stream.flush().await
-}
-
-async fn read<T: DeserializeOwned, S: AsyncRead + Unpin>(stream: &mut S) -> std::io::Result<T> {
-    let mut length = [0; 2];
-    stream.read_exact(&mut length).await?;
-    let length = usize::from(u16::from_le_bytes(length));
-    if length > MAX_PREAMBLE_BYTES {
-        return Err(std::io::Error::other(format!("a preamble of {length} bytes is too long")));
-    }
-    let mut bytes = vec![0; length];
-    stream.read_exact(&mut bytes).await?;
-    postcard::from_bytes(&bytes).map_err(std::io::Error::other)
 }
 
 #[cfg(test)]
@@ -99,17 +80,17 @@ mod tests {
         let greeting = Greeting { plan_hash: [9; 32], boot_nonce: u64::MAX };
         let refusal = Some(Refusal::OtherPlan { ours: [3; 32] });
         let mut wire = Cursor::new(Vec::new());
-        block_on(write(&mut wire, &greeting)).unwrap();
+        block_on(framed::write(&mut wire, &greeting)).unwrap();
         block_on(answer(&mut wire, refusal.clone())).unwrap();
         wire.set_position(0);
         assert_eq!(block_on(listen(&mut wire)).unwrap(), greeting);
-        let answer: Option<Refusal> = block_on(read(&mut wire)).unwrap();
+        let answer: Option<Refusal> = block_on(framed::read(&mut wire, MAX_PREAMBLE_BYTES)).unwrap();
         assert_eq!(answer, refusal);
     }
 
     #[test]
     fn a_claimed_length_beyond_the_limit_is_refused_before_anything_is_allocated() {
-        let mut wire = Cursor::new(vec![0xff, 0xff, 0, 0]);
+        let mut wire = Cursor::new(vec![0xff, 0xff, 0, 0, 0]);
         assert!(block_on(listen(&mut wire)).unwrap_err().to_string().contains("too long"));
     }
 }

@@ -56,7 +56,7 @@ impl Invite {
 }
 
 /// A clock that stands before 1970 makes every invitation valid for a while; it makes none valid for ever.
-fn now_unix_s() -> u64 {
+pub(crate) fn now_unix_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 

@@ -78,7 +78,7 @@ impl Swarm {
     }
 
     /// Whether the operator signed these words.
-    pub(super) fn is_signed(&self, words: &[u8], signature: &[u8]) -> bool {
+    pub(crate) fn is_signed(&self, words: &[u8], signature: &[u8]) -> bool {
         public_key(&self.operator).is_ok_and(|key| key.verify(words, signature))
     }
 }

@@ -9,15 +9,19 @@ use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::swarm::{ConnectionId, SwarmEvent};
 use libp2p::{Multiaddr, PeerId, Swarm, identify, ping};
 
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::NetworkEvent;
 use super::behaviour::{Behaviour, BehaviourEvent, IDENTIFY_PROTOCOL};
-use super::dial_error;
+use super::dial_error::{self, DialAttempt};
 
 /// The first pause between attempts; it doubles up to [`LONGEST_PAUSE`] while nothing changes.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Who is looked for beside the neighbours is looked for so long.
+const ORDER_LIFETIME: Duration = Duration::from_secs(30);
+const MAX_ORDERS: usize = 1024;
 /// Addresses taken from one peer's description of itself.
 const MAX_ADDRESSES_PER_PEER: usize = 16;
 
@@ -26,6 +30,10 @@ pub(super) struct Discovery {
     local: PeerId,
     bootstrap: Vec<Bootstrap>,
     sought: BTreeSet<PeerId>,
+    /// Who is looked for as well.
+    orders: Vec<Order>,
+    /// Why those that are missing could not be reached.
+    attempts: BTreeMap<PeerId, Vec<DialAttempt>>,
     connected: BTreeSet<PeerId>,
     queries: BTreeMap<PeerId, QueryId>,
     pause: Duration,
@@ -40,12 +48,21 @@ struct Bootstrap {
     peer: Option<PeerId>,
 }
 
+/// A peer that somebody wants connected, until then.
+struct Order {
+    peer: PeerId,
+    until: Instant,
+    connected: oneshot::Sender<()>,
+}
+
 impl Discovery {
     pub(super) fn new(local: PeerId) -> Self {
         Self {
             local,
             bootstrap: Vec::new(),
             sought: BTreeSet::new(),
+            orders: Vec::new(),
+            attempts: BTreeMap::new(),
             connected: BTreeSet::new(),
             queries: BTreeMap::new(),
             pause: FIRST_PAUSE,
@@ -65,6 +82,22 @@ impl Discovery {
         self.start_over(swarm);
     }
 
+    /// Looks for one peer more, for a while, and tells when it is connected.
+    pub(super) fn connect(&mut self, swarm: &mut Swarm<Behaviour>, peer: PeerId, connected: oneshot::Sender<()>) {
+        if self.connected.contains(&peer) {
+            // Whoever asked may have gone.
+            let _ = connected.send(());
+        } else if peer != self.local && self.orders.len() < MAX_ORDERS {
+            self.orders.push(Order { peer, until: Instant::now() + ORDER_LIFETIME, connected });
+            self.start_over(swarm);
+        }
+    }
+
+    /// The addresses that the last failed dial of a missing peer tried.
+    pub(super) fn attempts(&self, peer: &PeerId) -> Vec<DialAttempt> {
+        self.attempts.get(peer).cloned().unwrap_or_default()
+    }
+
     /// Returns when it is time to look again; never, while nothing is missing.
     pub(super) async fn wait(&self) {
         if self.complete() {
@@ -75,7 +108,9 @@ impl Discovery {
 
     /// Dials what is known and asks Kademlia for what is not, then waits longer than the last time.
     pub(super) fn retry(&mut self, swarm: &mut Swarm<Behaviour>) {
-        self.retry_at = Instant::now() + self.pause;
+        let now = Instant::now();
+        self.orders.retain(|order| order.until > now);
+        self.retry_at = now + self.pause;
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         self.dial_bootstrap(swarm);
         for peer in self.missing() {
@@ -95,6 +130,8 @@ impl Discovery {
         match event {
             SwarmEvent::ConnectionEstablished { peer_id, endpoint, connection_id, .. } => {
                 self.connected.insert(peer_id);
+                self.attempts.remove(&peer_id);
+                self.carry_out_orders(peer_id);
                 self.retry_soon();
                 let address = endpoint.get_remote_address().clone();
                 let is_bootstrap = self.note_bootstrap_answer(connection_id, peer_id);
@@ -115,9 +152,13 @@ impl Discovery {
                 swarm.close_connection(connection);
                 None
             }
+            SwarmEvent::Behaviour(BehaviourEvent::Ping(ping::Event { peer, result: Ok(time), .. })) => {
+                Some(NetworkEvent::RoundTrip { peer, time })
+            }
             SwarmEvent::OutgoingConnectionError { peer_id, error, connection_id } => {
                 self.note_bootstrap_failure(connection_id);
                 let attempts = dial_error::attempts(&error);
+                self.note_attempts(peer_id, &attempts);
                 (!attempts.is_empty()).then_some(NetworkEvent::DialFailed { peer: peer_id, attempts })
             }
             SwarmEvent::Behaviour(BehaviourEvent::Identify(identify::Event::Received { peer_id, info, .. })) => {
@@ -199,6 +240,21 @@ impl Discovery {
         }
     }
 
+    fn carry_out_orders(&mut self, peer: PeerId) {
+        for order in self.orders.extract_if(.., |order| order.peer == peer) {
+            let _ = order.connected.send(());
+        }
+    }
+
+    /// Keeps why a missing peer could not be reached.
+    fn note_attempts(&mut self, peer: Option<PeerId>, attempts: &[DialAttempt]) {
+        let missing = self.missing();
+        self.attempts.retain(|peer, _| missing.contains(peer));
+        if let Some(peer) = peer.filter(|peer| !attempts.is_empty() && missing.contains(peer)) {
+            self.attempts.insert(peer, attempts.to_vec());
+        }
+    }
+
     fn start_over(&mut self, swarm: &mut Swarm<Behaviour>) {
         self.pause = FIRST_PAUSE;
         self.retry(swarm);
@@ -215,7 +271,8 @@ impl Discovery {
     }
 
     fn missing(&self) -> BTreeSet<PeerId> {
-        self.sought.difference(&self.connected).copied().collect()
+        let sought = self.sought.iter().chain(self.orders.iter().map(|order| &order.peer));
+        sought.filter(|peer| !self.connected.contains(*peer)).copied().collect()
     }
 }
 

@@ -7,7 +7,9 @@
 mod behaviour;
 mod dial_error;
 mod discovery;
+pub(crate) mod framed;
 mod open_stream;
+mod reach;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,12 +21,14 @@ use libp2p::swarm::SwarmEvent;
 use libp2p::{Multiaddr, PeerId, Swarm, SwarmBuilder, noise, tcp, yamux};
 use libp2p_metrics::{Metrics, Recorder, Registry};
 use tokio::sync::mpsc::{self, error::TrySendError};
+use tokio::sync::oneshot;
 
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use behaviour::{Behaviour, BehaviourEvent};
 pub(crate) use dial_error::DialAttempt;
 use discovery::Discovery;
 pub(crate) use open_stream::open_stream;
+pub(crate) use reach::Reach;
 
 /// A QUIC connection that says nothing for so long is dead. A killed process is noticed within this time.
 const QUIC_IDLE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -58,6 +62,13 @@ pub(crate) enum NetworkEvent {
         /// Each address with its error.
         attempts: Vec<DialAttempt>,
     },
+    /// A ping came back.
+    RoundTrip {
+        /// From whom.
+        peer: PeerId,
+        /// How long it was under way.
+        time: Duration,
+    },
 }
 
 /// What the daemon asks of the network.
@@ -65,6 +76,8 @@ pub(crate) enum NetworkEvent {
 enum Command {
     Bootstrap(Vec<Multiaddr>),
     Seek(BTreeSet<PeerId>),
+    Connect(PeerId, oneshot::Sender<()>),
+    Attempts(PeerId, oneshot::Sender<Vec<DialAttempt>>),
 }
 
 /// A handle on the network task; the task ends when the handle is dropped.
@@ -95,6 +108,11 @@ impl Network {
         let task = tokio::spawn(run(swarm, Metrics::new(registry), command_receiver, event_sender));
         let network = Self { streams, addresses, commands: command_sender, task };
         Ok((network, event_receiver))
+    }
+
+    /// A handle for those who look for single peers.
+    pub(crate) fn reach(&self) -> Reach {
+        Reach::new(self.commands.clone())
     }
 
     /// Keeps dialling these addresses until each has answered once.
@@ -206,6 +224,9 @@ async fn run(
             command = commands.recv() => match command {
                 Some(Command::Bootstrap(addresses)) => discovery.bootstrap(&mut swarm, addresses),
                 Some(Command::Seek(peers)) => discovery.seek(&mut swarm, peers),
+                Some(Command::Connect(peer, connected)) => discovery.connect(&mut swarm, peer, connected),
+                // Whoever asked may have gone.
+                Some(Command::Attempts(peer, answer)) => drop(answer.send(discovery.attempts(&peer))),
                 None => return,
             },
             () = discovery.wait() => discovery.retry(&mut swarm),

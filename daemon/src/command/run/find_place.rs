@@ -30,7 +30,7 @@ impl Peer<'_> {
     /// Gets the plan and finds this peer in it.
     pub(super) async fn find_place(&mut self, ears: &mut Ears<'_>, hall: &Hall) -> Outcome<Place> {
         let (plan, origin) = match self.membership.clone() {
-            Some(membership) => self.find_signed_plan(ears, &membership).await?,
+            Some(membership) => self.find_signed_plan(ears, hall, &membership).await?,
             None => {
                 let (plan, origin) = self.find_plan(ears.network, ears.events).await?;
                 (PlanOffer::unsigned(&plan)?.check(None)?, origin)
@@ -49,6 +49,7 @@ impl Peer<'_> {
             origin: place.origin.clone(),
         });
         hall.follow(&place.plan);
+        self.board.update(|status| status.waiting = hall.waiting());
         Ok(place)
     }
 
@@ -56,6 +57,7 @@ impl Peer<'_> {
     async fn find_signed_plan(
         &mut self,
         ears: &mut Ears<'_>,
+        hall: &Hall,
         membership: &Membership,
     ) -> Outcome<(CheckedPlan, String)> {
         let swarm = &membership.swarm;
@@ -80,11 +82,16 @@ impl Peer<'_> {
             return Ok((offer.check(Some(swarm))?, path.display().to_string()));
         }
         self.log.tell(Event::WaitingForPlan { swarm: swarm.name.clone() });
-        self.wait_for_plan(ears, membership).await
+        self.wait_for_plan(ears, hall, membership).await
     }
 
     /// Waits in the lobbies of those that this peer can reach, until a plan names it.
-    async fn wait_for_plan(&mut self, ears: &mut Ears<'_>, membership: &Membership) -> Outcome<(CheckedPlan, String)> {
+    async fn wait_for_plan(
+        &mut self,
+        ears: &mut Ears<'_>,
+        hall: &Hall,
+        membership: &Membership,
+    ) -> Outcome<(CheckedPlan, String)> {
         let swarm = &membership.swarm;
         let local = self.identity.peer_id();
         let mut search = PlanSearch::default();
@@ -114,7 +121,7 @@ impl Peer<'_> {
             tokio::select! {
                 Some(event) = ears.events.recv() => self.note(event, &mut search),
                 Some(wanted) = ears.wanted.recv() => {
-                    if let Some(plan) = self.on_wanted(wanted, local) {
+                    if let Some(plan) = self.on_wanted(wanted, local, hall) {
                         return Ok((plan, "from the operator".to_owned()));
                     }
                 }
@@ -127,12 +134,15 @@ impl Peer<'_> {
     }
 
     /// Answers what others want of a peer without a plan. Returns the plan, once it is told one that names it.
-    fn on_wanted(&mut self, wanted: Wanted, local: PeerId) -> Option<CheckedPlan> {
+    fn on_wanted(&mut self, wanted: Wanted, local: PeerId, hall: &Hall) -> Option<CheckedPlan> {
         match wanted {
             // Whoever asked may be gone.
             Wanted::Model(answer) => drop(answer.send(None)),
             Wanted::Round(answer) => drop(answer.send(0)),
-            Wanted::Knocked(peer) => self.log.tell(Event::Knocked { peer: peer.to_string() }),
+            Wanted::Knocked(peer) => {
+                self.board.update(|status| status.waiting = hall.waiting());
+                self.log.tell(Event::Knocked { peer: peer.to_string() });
+            }
             // Only a peer that runs asks for a model.
             Wanted::PlanWithModel(..) => {}
             Wanted::Plan(plan, answer) => {
@@ -233,6 +243,7 @@ impl Peer<'_> {
                 search.answers += 1;
                 search.answered.insert(peer, address.to_string());
             }
+            NetworkEvent::RoundTrip { .. } => {}
             NetworkEvent::DialFailed { peer, attempts } => {
                 let attempts = attempts.iter().map(ToString::to_string);
                 let fresh: Vec<String> = attempts.filter(|attempt| search.failures.insert(attempt.clone())).collect();

@@ -166,6 +166,7 @@ mod tests {
             incarnation: 1,
             outgoing: Some(Outgoing { parcels: 40, unacknowledged_parcels: 1, unacknowledged_units: 1 << 39 }),
             incoming: None,
+            round_trip_ms: Some(12.5),
             steps_behind: 3,
             sent_bytes: 1_500_000,
             received_bytes: 0,

@@ -1,0 +1,80 @@
+//! Measuring links on somebody's order: who may order it, who lets itself be measured, and by whom it is done.
+
+use libp2p::PeerId;
+
+use super::exchange;
+use super::hall::Hall;
+use super::words::Answer;
+use crate::failure::{Failure, Kind, Outcome};
+use crate::probe::{Measured, Warrant};
+
+impl Hall {
+    /// Everybody this peer knows: the members of its plan, and those that wait to be named; itself first.
+    pub(crate) fn known(&self) -> Vec<PeerId> {
+        let state = self.state();
+        let members = state.plan.iter().flat_map(|(_, members)| members.iter().filter_map(|peer| peer.parse().ok()));
+        let mut known = vec![self.local];
+        for peer in members.chain(state.lobby.waiting().iter().copied()) {
+            if !known.contains(&peer) {
+                known.push(peer);
+            }
+        }
+        known
+    }
+
+    /// # Errors
+    /// This peer cannot have the links of others measured: why.
+    pub(crate) fn may_order_measurements(&self) -> Outcome {
+        match (&self.swarm, &self.operator) {
+            (Some(swarm), None) => Err(Failure::new(
+                Kind::Refused,
+                format!("only the operator of the swarm {} can have the links of others measured", swarm.name),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Has the link from one peer to another measured: by this one, or by the one at whose end it begins.
+    ///
+    /// # Errors
+    /// A peer cannot be reached or refuses, or this one has no right to order it.
+    pub(crate) async fn measure(&self, from: PeerId, to: PeerId) -> Outcome<Measured> {
+        let warrant = match (&self.swarm, &self.operator) {
+            (Some(swarm), Some(operator)) => Some(Warrant::sign(swarm, from, to, operator)?),
+            _ => None,
+        };
+        if from == self.local {
+            return self.prober.measure(to, warrant).await;
+        }
+        self.may_order_measurements()?;
+        let mut streams = self.prober.reach(from).await?;
+        exchange::order_measurement(&mut streams, from, to, warrant).await
+    }
+
+    /// Carries the order of another peer out.
+    pub(super) async fn measure_for(&self, asker: PeerId, to: &[u8], warrant: Option<Warrant>) -> Answer {
+        let Ok(to) = PeerId::from_bytes(to) else { return Answer::No("that is no peer".to_owned()) };
+        let may_order = match (&self.swarm, &warrant) {
+            (Some(swarm), Some(warrant)) => warrant.holds(swarm, self.local, to),
+            (None, _) => self.is_member(&asker) && self.is_member(&to),
+            (Some(_), None) => false,
+        };
+        if !may_order {
+            return Answer::No("it does not let you order measurements".to_owned());
+        }
+        match self.prober.measure(to, warrant).await {
+            Ok(measured) => Answer::Measured(measured),
+            Err(failure) => Answer::No(failure.to_string()),
+        }
+    }
+
+    /// Why this peer may not measure its link to us, if it may not.
+    pub(crate) fn objection_to_probe(&self, peer: PeerId, warrant: Option<&Warrant>) -> Option<String> {
+        let has_warrant = match (&self.swarm, warrant) {
+            (Some(swarm), Some(warrant)) => warrant.holds(swarm, peer, self.local),
+            _ => false,
+        };
+        let may = has_warrant || self.is_member(&peer);
+        (!may).then(|| "it is not in our plan, and has no permission from the operator".to_owned())
+    }
+}

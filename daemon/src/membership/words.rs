@@ -1,0 +1,65 @@
+//! The words of the requests that peers make of each other beside the parcels.
+
+use libp2p::StreamProtocol;
+use serde::{Deserialize, Serialize};
+
+use super::invite::Invite;
+use super::offer::{MAX_OFFER_BYTES, PlanOffer};
+use crate::probe::{Measured, Warrant};
+
+pub(super) const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/swarm/1");
+/// The most that a request, or an answer without a model, may be long.
+pub(super) const MAX_BYTES: usize = MAX_OFFER_BYTES + 64;
+
+#[derive(Serialize, Deserialize)]
+pub(super) enum Request {
+    Plan,
+    Knock { swarm: [u8; 32], invite: Invite },
+    Model,
+    Announce(PlanOffer),
+    Progress { swarm: [u8; 32] },
+    Measure { to: Vec<u8>, warrant: Option<Warrant> },
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) enum Answer {
+    /// The plan that this process follows.
+    Plan(PlanOffer),
+    /// There is none yet.
+    NotYet,
+    /// The plan does not name the asker.
+    NotAMember,
+    /// The asker may wait for a plan that names it.
+    Wait,
+    /// The ratio, as little-endian f32.
+    Model(Vec<u8>),
+    Verdict(Verdict),
+    Progress(Progress),
+    /// No, and why.
+    No(String),
+    Measured(Measured),
+}
+
+/// What became of a plan that a peer was told of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Verdict {
+    /// It follows it from now on.
+    Taken,
+    /// It follows it already.
+    Known,
+    /// It follows a newer one: this.
+    Older(PlanOffer),
+    /// It cannot follow it, and why.
+    Refused(String),
+}
+
+/// Where a peer stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Progress {
+    /// The counter of its plan; 0: none.
+    pub(crate) counter: u64,
+    /// Rounds over, in all.
+    pub(crate) round: u64,
+    /// PeerIds that wait for a plan that names them.
+    pub(crate) waiting: Vec<String>,
+}

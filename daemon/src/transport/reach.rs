@@ -1,0 +1,33 @@
+//! Looking for single peers, beside those that the plan names.
+
+use libp2p::PeerId;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{Command, DialAttempt};
+
+/// Asks the network task for a peer.
+#[derive(Clone)]
+pub(crate) struct Reach {
+    commands: mpsc::Sender<Command>,
+}
+
+impl Reach {
+    pub(super) fn new(commands: mpsc::Sender<Command>) -> Self {
+        Self { commands }
+    }
+
+    /// Looks for this peer for a while, and returns when it is connected, or `false` when that did not come about.
+    pub(crate) async fn connect(&self, peer: PeerId) -> bool {
+        let (connected, connects) = oneshot::channel();
+        // The task ends with the process.
+        let _ = self.commands.send(Command::Connect(peer, connected)).await;
+        connects.await.is_ok()
+    }
+
+    /// The addresses that the last failed dial of this peer tried, and why none worked.
+    pub(crate) async fn attempts(&self, peer: PeerId) -> Vec<DialAttempt> {
+        let (answer, answered) = oneshot::channel();
+        let _ = self.commands.send(Command::Attempts(peer, answer)).await;
+        answered.await.unwrap_or_default()
+    }
+}
