@@ -83,7 +83,7 @@ pub(crate) enum Command {
     Ping(PingArgs),
     /// Stop a running peer in good order; started again, it goes on where it was
     Stop(StopArgs),
-    /// Hand this peer's weight to the others and go for good; it starts a peer that is stopped
+    /// Hand this peer's weight to the others and go for good; a peer that is stopped is started for it
     Leave(Box<RunArgs>),
     /// Add up the weights that stopped peers have on disk: nothing lost, nothing doubled?
     Audit(AuditArgs),

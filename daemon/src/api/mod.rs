@@ -6,6 +6,7 @@
 //!   GET /v1/peers          its neighbours                      GET /v1/events         the events, as an SSE stream
 //!   GET /metrics           OpenMetrics                         GET /livez, /readyz    for supervisors
 //!   POST /v1/stop          end in good order (socket only)     GET /, /plan.svg       the page (TCP only)
+//!   POST /v1/leave         hand all weight over, and end
 //!   GET /v1/known          whose links can be measured         POST /v1/measure?from=PEER&to=PEER
 //! ```
 //!

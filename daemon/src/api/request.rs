@@ -11,9 +11,11 @@ const REQUEST_QUEUE: usize = 8;
 pub(crate) enum Request {
     /// End in good order, with all files written.
     Stop(oneshot::Sender<Stopping>),
+    /// Hand all weight over, and end for good; `None`: it is ending already.
+    Leave(oneshot::Sender<Option<Stopping>>),
 }
 
-/// A peer that was asked to stop.
+/// A peer that was asked to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stopping {
     /// Rounds done.

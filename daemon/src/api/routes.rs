@@ -31,6 +31,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) fn local(shared: &Arc<Shared>) -> Router {
     let router = watching()
         .route("/v1/stop", post(stop))
+        .route("/v1/leave", post(leave))
         .route("/v1/known", get(measuring::known))
         .route("/v1/measure", post(measuring::measure));
     finish(router, shared)
@@ -133,17 +134,36 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Response {
 }
 
 async fn stop(State(shared): State<Arc<Shared>>) -> Response {
+    match ask_driver(&shared, Request::Stop).await {
+        Ok(Some(stopping)) => answer::json(&stopping),
+        Ok(None) => answer::json(&ending(&shared)),
+        Err(busy) => busy,
+    }
+}
+
+async fn leave(State(shared): State<Arc<Shared>>) -> Response {
+    match ask_driver(&shared, Request::Leave).await {
+        Ok(Some(Some(stopping))) => answer::json(&stopping),
+        Ok(_) => refuse(StatusCode::CONFLICT, Kind::Refused, "this peer is ending already, and keeps its weight"),
+        Err(busy) => busy,
+    }
+}
+
+/// What the driver answers; none where it has ended.
+async fn ask_driver<T>(
+    shared: &Shared,
+    request: impl FnOnce(oneshot::Sender<T>) -> Request,
+) -> Result<Option<T>, Response> {
     let (answer, answered) = oneshot::channel();
     let busy = || refuse(StatusCode::SERVICE_UNAVAILABLE, Kind::Refused, "this peer is busy: ask again");
-    match shared.requests.try_send(Request::Stop(answer)) {
+    match shared.requests.try_send(request(answer)) {
         Ok(()) => {}
-        Err(TrySendError::Full(_)) => return busy(),
-        Err(TrySendError::Closed(_)) => return answer::json(&ending(&shared)),
+        Err(TrySendError::Full(_)) => return Err(busy()),
+        Err(TrySendError::Closed(_)) => return Ok(None),
     }
     match tokio::time::timeout(ANSWER_TIMEOUT, answered).await {
-        Ok(Ok(stopping)) => answer::json(&stopping),
-        Ok(Err(_)) => answer::json(&ending(&shared)),
-        Err(_) => busy(),
+        Ok(answer) => Ok(answer.ok()),
+        Err(_) => Err(busy()),
     }
 }
 

@@ -11,6 +11,7 @@ mod doctor;
 mod eval;
 mod export;
 mod fault_test;
+mod goodbye;
 mod id;
 mod init;
 mod invite;

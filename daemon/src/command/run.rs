@@ -363,9 +363,13 @@ struct Incoming {
 async fn stopped(stop: &mut StopRequests, asked: &mut mpsc::Receiver<Request>, answer: Stopping) -> &'static str {
     tokio::select! {
         reason = stop.next() => reason,
-        Some(Request::Stop(sender)) = asked.recv() => {
+        Some(request) = asked.recv() => {
             // Whoever asked may have gone.
-            let _ = sender.send(answer);
+            match request {
+                Request::Stop(sender) => drop(sender.send(answer)),
+                // It holds nothing that the others would miss.
+                Request::Leave(sender) => drop(sender.send(Some(answer))),
+            }
             "asked to stop"
         }
     }

@@ -1,32 +1,20 @@
 //! `mingle stop`: ends the peer in a home in good order, and says where its weight is.
 
-use std::fs::File;
-use std::path::Path;
-
 use serde_json::json;
-use tokio::sync::oneshot;
 
+use super::goodbye::{self, Ended};
 use crate::api::Stopping;
-use crate::api::client::{self, Client};
+use crate::api::client;
 use crate::cli::StopArgs;
-use crate::events::{Event, EventLine};
-use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::failure::{Failure, Kind, Outcome};
 use crate::home::Home;
 use crate::{out, units};
-
-/// How a peer ended, by its own last words.
-struct Ended {
-    round: u64,
-    weight_units: u64,
-    /// Why it could not end in good order.
-    failure: Option<String>,
-}
 
 /// Asks, waits for the end of the process, and reports.
 pub(super) fn execute(arguments: &StopArgs, json: bool) -> Outcome {
     let home = Home::at(arguments.home.home.as_deref())?;
     let (stopping, ended) = client::block_on(async {
-        let ending = stop(&home);
+        let ending = goodbye::ask(&home, "/v1/stop");
         tokio::time::timeout(arguments.timeout, ending).await.unwrap_or_else(|_| {
             let span = units::time_span(arguments.timeout.as_secs_f64());
             Err(Failure::new(Kind::TimedOut, format!("the peer was asked to stop, and has not ended in {span}"))
@@ -65,41 +53,5 @@ fn place(home: &Home, stopping: &Stopping, ended: &Ended) -> String {
         (false, false) => {
             format!("its weight {weight:.4} ended with its process, and the others go on without it (--durability off)")
         }
-    }
-}
-
-async fn stop(home: &Home) -> Outcome<(Stopping, Ended)> {
-    let client = Client::new(home);
-    // Opened before it is asked, so that its last words are not missed.
-    let mut events = client.follow("/v1/events").await?;
-    let stopping: Stopping = client.post("/v1/stop").await?;
-    let mut ended = Ended { round: stopping.round, weight_units: stopping.weight_units, failure: None };
-    let mut has_said = false;
-    while let Some(text) = events.next().await {
-        match serde_json::from_str::<EventLine>(&text).map(|line| line.event) {
-            Ok(Event::Done { round, weight_units, .. }) => {
-                (ended.round, ended.weight_units, has_said) = (round, weight_units, true);
-            }
-            Ok(Event::Failed { message, .. }) => (ended.failure, has_said) = (Some(message), true),
-            _ => {}
-        }
-    }
-    if !has_said {
-        ended.failure = Some("it was killed, or crashed, while it stopped".to_owned());
-    }
-    end_of_process(&home.root().join("lock")).await?;
-    Ok((stopping, ended))
-}
-
-/// Waits until nobody holds the lock of the home.
-async fn end_of_process(lock: &Path) -> Outcome {
-    let doing = format!("cannot wait for {}", lock.display());
-    let file = File::open(lock).or_fail(Kind::BadInput, &doing)?;
-    let (sender, ended) = oneshot::channel();
-    // A thread of its own: a wait for a lock cannot be called off, and must not keep this command from ending.
-    std::thread::spawn(move || sender.send(file.lock_shared()));
-    match ended.await {
-        Ok(locked) => locked.or_fail(Kind::Unexpected, doing),
-        Err(_) => Err(Failure::new(Kind::Unexpected, doing)),
     }
 }

@@ -15,14 +15,32 @@ impl Driver<'_> {
                     self.on_stop("asked to stop")?;
                 }
                 // Whoever asked may have gone.
-                let _ = answer.send(Stopping {
-                    round: self.rounds,
-                    rounds: self.parts.config.rounds,
-                    weight_units: self.node.mass().units(),
-                    durable: self.parts.config.durability == Durability::On,
-                });
+                let _ = answer.send(self.stopping_now());
                 Ok(())
             }
+            Request::Leave(answer) if self.stopping || self.drained => {
+                let _ = answer.send(None);
+                Ok(())
+            }
+            Request::Leave(answer) => {
+                let _ = answer.send(Some(self.stopping_now()));
+                if self.joined {
+                    let leave = self.leave();
+                    return self.feed(leave);
+                }
+                // It hands over what it has as soon as its neighbours are there.
+                self.parts.leaves = true;
+                Ok(())
+            }
+        }
+    }
+
+    fn stopping_now(&self) -> Stopping {
+        Stopping {
+            round: self.rounds,
+            rounds: self.parts.rounds,
+            weight_units: self.node.mass().units(),
+            durable: self.parts.config.durability == Durability::On,
         }
     }
 }

@@ -1,0 +1,60 @@
+//! Asking a running peer to end, and listening to its last words.
+
+use std::fs::File;
+use std::path::Path;
+
+use tokio::sync::oneshot;
+
+use crate::api::Stopping;
+use crate::api::client::Client;
+use crate::events::{Event, EventLine};
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::home::Home;
+
+/// How a peer ended, by its own last words.
+pub(super) struct Ended {
+    pub(super) round: u64,
+    pub(super) weight_units: u64,
+    /// It handed its weight over, and others know.
+    pub(super) left: bool,
+    /// Why it could not end in good order.
+    pub(super) failure: Option<String>,
+}
+
+/// Asks by posting to `path`, and waits until the process has ended.
+pub(super) async fn ask(home: &Home, path: &str) -> Outcome<(Stopping, Ended)> {
+    let client = Client::new(home);
+    // Opened before it is asked, so that its last words are not missed.
+    let mut events = client.follow("/v1/events").await?;
+    let stopping: Stopping = client.post(path).await?;
+    let mut ended = Ended { round: stopping.round, weight_units: stopping.weight_units, left: false, failure: None };
+    let mut has_said = false;
+    while let Some(text) = events.next().await {
+        match serde_json::from_str::<EventLine>(&text).map(|line| line.event) {
+            Ok(Event::Done { round, weight_units, .. }) => {
+                (ended.round, ended.weight_units, has_said) = (round, weight_units, true);
+            }
+            Ok(Event::Left) => ended.left = true,
+            Ok(Event::Failed { message, .. }) => (ended.failure, has_said) = (Some(message), true),
+            _ => {}
+        }
+    }
+    if !has_said {
+        ended.failure = Some("it was killed, or crashed, while it ended".to_owned());
+    }
+    end_of_process(&home.root().join("lock")).await?;
+    Ok((stopping, ended))
+}
+
+/// Waits until nobody holds the lock of the home.
+async fn end_of_process(lock: &Path) -> Outcome {
+    let doing = format!("cannot wait for {}", lock.display());
+    let file = File::open(lock).or_fail(Kind::BadInput, &doing)?;
+    let (sender, ended) = oneshot::channel();
+    // A thread of its own: a wait for a lock cannot be called off, and must not keep this command from ending.
+    std::thread::spawn(move || sender.send(file.lock_shared()));
+    match ended.await {
+        Ok(locked) => locked.or_fail(Kind::Unexpected, doing),
+        Err(_) => Err(Failure::new(Kind::Unexpected, doing)),
+    }
+}
