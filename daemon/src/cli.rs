@@ -125,6 +125,15 @@ pub(crate) struct HomeArgs {
     pub(crate) home: Option<PathBuf>,
 }
 
+/// Something that is on or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Switch {
+    /// Do it.
+    On,
+    /// Leave it.
+    Off,
+}
+
 /// Arguments of `init`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct InitArgs {
@@ -185,6 +194,9 @@ pub(crate) struct RunArgs {
     /// Give up when no bootstrap peer answered with a plan for so long
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     pub(crate) bootstrap_timeout_s: u64,
+    /// Whether to tell the local network where this peer listens, and to find members there (mDNS)
+    #[arg(long, value_enum, default_value_t = Switch::Off, value_name = "ON|OFF")]
+    pub(crate) mdns: Switch,
     #[command(flatten)]
     pub(crate) training: TrainingArgs,
     /// Whom to wait for in each round: sync, bounded:STALENESS or async

@@ -14,7 +14,7 @@ use crate::cli::PingArgs;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::out;
-use crate::transport::{Network, NetworkEvent};
+use crate::transport::{Network, NetworkEvent, NetworkOptions};
 
 /// Who answered at an address.
 struct Answer {
@@ -76,7 +76,8 @@ fn ping_member(arguments: &PingArgs, peer: PeerId, json: bool) -> Outcome {
 async fn dial(address: &Multiaddr, patience: Duration) -> Outcome<Answer> {
     let began = Instant::now();
     let mut uncounted = Registry::default();
-    let (network, mut events) = Network::start(&Keypair::generate_ed25519(), &[], &mut uncounted).await?;
+    let (network, mut events) =
+        Network::start(&Keypair::generate_ed25519(), &NetworkOptions::default(), &mut uncounted).await?;
     network.bootstrap(vec![address.clone()]).await;
     let mut connected = None;
     let mut why = None;

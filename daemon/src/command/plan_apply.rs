@@ -14,7 +14,7 @@ use crate::cli::PlanApplyArgs;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::membership::{self, CheckedPlan, PlanOffer, Progress, Swarm, Verdict};
-use crate::transport::{Network, NetworkEvent};
+use crate::transport::{Network, NetworkEvent, NetworkOptions};
 use crate::{out, plan};
 
 /// Between two attempts to reach members.
@@ -115,7 +115,8 @@ impl Herald {
                 .hint("start this peer with `mingle run`, or name a member with --via ADDR"));
         }
         let mut uncounted = Registry::default();
-        let (network, events) = Network::start(&Keypair::generate_ed25519(), &[], &mut uncounted).await?;
+        let (network, events) =
+            Network::start(&Keypair::generate_ed25519(), &NetworkOptions::default(), &mut uncounted).await?;
         network.bootstrap(addresses).await;
         Ok(Self { network, events, swarm, patience: Duration::from_secs(arguments.timeout_s) })
     }

@@ -14,7 +14,7 @@ use mingle_protocol::{Durability, Identity as NodeIdentity, NodeConfig, Record, 
 use tokio::sync::mpsc;
 
 use crate::api::{self, Exhibits, Interface, Request, Stopping};
-use crate::cli::RunArgs;
+use crate::cli::{RunArgs, Switch};
 use crate::driver::{Driver, DriverParts, Finished, Sources, borrow_model};
 use crate::events::{Event, EventLog};
 use crate::failure::{Failure, Kind, OrFail, Outcome};
@@ -30,7 +30,7 @@ use crate::status::{State, Status, StatusBoard};
 use crate::task::{self, LocalTask, Parts};
 use crate::task_file::TaskFile;
 use crate::trainer::{TrainingPosition, TrainingThread};
-use crate::transport::{Network, NetworkEvent};
+use crate::transport::{Network, NetworkEvent, NetworkOptions};
 use crate::wiring::Wiring;
 use find_place::Ears;
 
@@ -100,7 +100,8 @@ impl Peer<'_> {
     async fn run(mut self, parts: Parts, device: Device) -> Outcome {
         let stop = StopRequests::listen(self.arguments.stop_with_stdin)?;
         let mut registry = Registry::default();
-        let (network, events) = Network::start(self.identity.keypair(), &self.arguments.listen, &mut registry).await?;
+        let options = NetworkOptions { listen: &self.arguments.listen, mdns: self.arguments.mdns == Switch::On };
+        let (network, events) = Network::start(self.identity.keypair(), &options, &mut registry).await?;
         self.home.keep_addresses(&network.addresses)?;
         let (requests, asked) = api::requests();
         let exhibits = Exhibits { status: self.board.look(), events: self.log.feed(), registry, requests };
@@ -145,7 +146,7 @@ impl Peer<'_> {
     ) -> Outcome {
         let swarm = self.membership.as_ref().map(|membership| membership.swarm.clone());
         let prober = Prober::new(network.streams.clone(), network.reach());
-        let (hall, mut wanted) = Hall::open(&self.home, &self.identity, swarm, prober)?;
+        let (hall, mut wanted) = Hall::open(&self.home, &self.identity, swarm, prober, network.guests.clone())?;
         membership::serve(network.streams.clone(), Arc::clone(&hall))?;
         probe::serve(network.streams.clone(), Arc::clone(&hall))?;
         interface.show_hall(&hall);

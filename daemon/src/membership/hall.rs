@@ -18,7 +18,7 @@ use crate::failure::{Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::identity::Identity;
 use crate::probe::Prober;
-use crate::transport::framed;
+use crate::transport::{Guests, framed};
 
 /// Requests that are answered at the same time.
 const MAX_ANSWERS_AT_ONCE: usize = 32;
@@ -47,6 +47,7 @@ pub(crate) struct Hall {
     /// The key, where this peer operates the swarm.
     pub(super) operator: Option<Keypair>,
     pub(super) prober: Prober,
+    guests: Guests,
     state: Mutex<State>,
     wanted: mpsc::Sender<Wanted>,
 }
@@ -64,13 +65,14 @@ impl Hall {
         identity: &Identity,
         swarm: Option<Swarm>,
         prober: Prober,
+        guests: Guests,
     ) -> Outcome<(Arc<Self>, mpsc::Receiver<Wanted>)> {
         let (wanted, receiver) = mpsc::channel(WANTED_QUEUE);
         let state = Mutex::new(State { plan: None, lobby: Lobby::open(home)? });
         let local = identity.peer_id();
         let operates = swarm.as_ref().is_some_and(|swarm| swarm.operator().is_ok_and(|operator| operator == local));
         let operator = operates.then(|| identity.keypair().clone());
-        Ok((Arc::new(Self { local, swarm, operator, prober, state, wanted }), receiver))
+        Ok((Arc::new(Self { local, swarm, operator, prober, guests, state, wanted }), receiver))
     }
 
     /// From here on this is the plan.
@@ -79,11 +81,18 @@ impl Hall {
         let mut state = self.state();
         state.lobby.dismiss(&members);
         state.plan = Some((plan.offer.clone(), members));
+        drop(state);
+        self.invite_guests();
     }
 
     /// How many peers wait here for a plan that names them.
     pub(crate) fn waiting(&self) -> usize {
         self.state().lobby.waiting().len()
+    }
+
+    /// This peer relays for everybody that it knows.
+    fn invite_guests(&self) {
+        self.guests.admit_only(self.known().into_iter().collect());
     }
 
     /// Puts something before the event loop that this process found out itself.
@@ -138,6 +147,7 @@ impl Hall {
         let admitted = self.state().lobby.admit(peer, invite, ours);
         match admitted {
             Ok(is_new) => {
+                self.invite_guests();
                 if is_new {
                     // Only news for a person: without a reader it is dropped.
                     let _ = self.wanted.try_send(Wanted::Knocked(peer));

@@ -6,7 +6,10 @@ use libp2p::connection_limits::{self, ConnectionLimits};
 use libp2p::identity::Keypair;
 use libp2p::kad::{self, store::MemoryStore};
 use libp2p::swarm::NetworkBehaviour;
-use libp2p::{StreamProtocol, identify, ping};
+use libp2p::swarm::behaviour::toggle::Toggle;
+use libp2p::{StreamProtocol, dcutr, identify, mdns, ping, relay};
+
+use super::relaying::{self, Guests};
 
 /// Spoken by every Mingle peer; peers of other libp2p networks are not put into the address table.
 pub(super) const IDENTIFY_PROTOCOL: &str = "/mingle/1";
@@ -21,7 +24,8 @@ const MAX_PENDING_CONNECTIONS: u32 = 128;
 const PING_INTERVAL: Duration = Duration::from_secs(3);
 const PING_TIMEOUT: Duration = Duration::from_secs(6);
 
-/// Identify tells addresses, Kademlia finds peers, ping finds dead connections, streams carry the work.
+/// Identify tells addresses, Kademlia finds peers, ping finds dead connections, streams carry the work. Relays and hole
+/// punching reach those that cannot be dialled, mDNS finds those on the same network where that is asked for.
 #[derive(NetworkBehaviour)]
 pub(super) struct Behaviour {
     pub(super) limits: connection_limits::Behaviour,
@@ -29,27 +33,45 @@ pub(super) struct Behaviour {
     pub(super) kademlia: kad::Behaviour<MemoryStore>,
     pub(super) ping: ping::Behaviour,
     pub(super) streams: libp2p_stream::Behaviour,
+    pub(super) relay: relay::Behaviour,
+    pub(super) relayed: relay::client::Behaviour,
+    pub(super) hole_punching: dcutr::Behaviour,
+    pub(super) mdns: Toggle<mdns::tokio::Behaviour>,
 }
 
 impl Behaviour {
-    pub(super) fn new(keypair: &Keypair) -> Self {
+    /// # Errors
+    /// The local network cannot be listened to, where that was asked for.
+    pub(super) fn new(
+        keypair: &Keypair,
+        relayed: relay::client::Behaviour,
+        guests: &Guests,
+        with_mdns: bool,
+    ) -> std::io::Result<Self> {
         let local = keypair.public().to_peer_id();
         let limits = ConnectionLimits::default()
             .with_max_established_per_peer(Some(MAX_CONNECTIONS_PER_PEER))
             .with_max_established(Some(MAX_CONNECTIONS))
             .with_max_pending_incoming(Some(MAX_PENDING_CONNECTIONS));
         let identify = identify::Config::new(IDENTIFY_PROTOCOL.to_owned(), keypair.public())
-            .with_agent_version(concat!("mingle/", env!("CARGO_PKG_VERSION")).to_owned());
+            .with_agent_version(concat!("mingle/", env!("CARGO_PKG_VERSION")).to_owned())
+            // An address through a relay comes later.
+            .with_push_listen_addr_updates(true);
         let mut kademlia = kad::Behaviour::with_config(local, MemoryStore::new(local), kademlia_config());
         // Without an address confirmed from outside, Kademlia would only ask and never answer.
         kademlia.set_mode(Some(kad::Mode::Server));
-        Self {
+        let mdns = with_mdns.then(|| mdns::tokio::Behaviour::new(mdns::Config::default(), local)).transpose()?;
+        Ok(Self {
             limits: connection_limits::Behaviour::new(limits),
             identify: identify::Behaviour::new(identify),
             kademlia,
             ping: ping::Behaviour::new(ping::Config::new().with_interval(PING_INTERVAL).with_timeout(PING_TIMEOUT)),
             streams: libp2p_stream::Behaviour::new(),
-        }
+            relay: relay::Behaviour::new(local, relaying::config(guests)),
+            relayed,
+            hole_punching: dcutr::Behaviour::new(local),
+            mdns: mdns.into(),
+        })
     }
 }
 

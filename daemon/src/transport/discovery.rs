@@ -7,7 +7,7 @@ use libp2p::kad::{self, GetClosestPeersError, GetClosestPeersOk, QueryId, QueryR
 use libp2p::multiaddr::Protocol;
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::swarm::{ConnectionId, SwarmEvent};
-use libp2p::{Multiaddr, PeerId, Swarm, identify, ping};
+use libp2p::{Multiaddr, PeerId, Swarm, dcutr, identify, mdns, ping};
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use super::NetworkEvent;
 use super::behaviour::{Behaviour, BehaviourEvent, IDENTIFY_PROTOCOL};
 use super::dial_error::{self, DialAttempt};
+use super::relays::Relays;
 
 /// The first pause between attempts; it doubles up to [`LONGEST_PAUSE`] while nothing changes.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -22,6 +23,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Who is looked for beside the neighbours is looked for so long.
 const ORDER_LIFETIME: Duration = Duration::from_secs(30);
 const MAX_ORDERS: usize = 1024;
+/// Addresses taken from one round of mDNS.
+const MAX_MDNS_ADDRESSES: usize = 256;
 /// Addresses taken from one peer's description of itself.
 const MAX_ADDRESSES_PER_PEER: usize = 16;
 
@@ -38,6 +41,7 @@ pub(super) struct Discovery {
     queries: BTreeMap<PeerId, QueryId>,
     pause: Duration,
     retry_at: Instant,
+    relays: Relays,
 }
 
 /// A bootstrap address and the dial under way to it.
@@ -67,6 +71,7 @@ impl Discovery {
             queries: BTreeMap::new(),
             pause: FIRST_PAUSE,
             retry_at: Instant::now(),
+            relays: Relays::default(),
         }
     }
 
@@ -113,8 +118,14 @@ impl Discovery {
         self.retry_at = now + self.pause;
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         self.dial_bootstrap(swarm);
-        for peer in self.missing() {
-            let dial = DialOpts::peer_id(peer).condition(PeerCondition::DisconnectedAndNotDialing).build();
+        let missing = self.missing();
+        self.relays.reserve_if_needed(swarm, !missing.is_empty());
+        for peer in missing {
+            let dial = DialOpts::peer_id(peer)
+                .condition(PeerCondition::DisconnectedAndNotDialing)
+                .addresses(self.relays.ways_to(swarm, peer))
+                .extend_addresses_through_behaviour()
+                .build();
             // No address yet, or a dial under way: the query below, or that dial, goes on.
             let _ = swarm.dial(dial);
             self.queries.entry(peer).or_insert_with(|| swarm.behaviour_mut().kademlia.get_closest_peers(peer));
@@ -130,6 +141,7 @@ impl Discovery {
         match event {
             SwarmEvent::ConnectionEstablished { peer_id, endpoint, connection_id, .. } => {
                 self.connected.insert(peer_id);
+                self.relays.note_connection(peer_id, connection_id, &endpoint);
                 self.attempts.remove(&peer_id);
                 self.carry_out_orders(peer_id);
                 self.retry_soon();
@@ -137,7 +149,30 @@ impl Discovery {
                 let is_bootstrap = self.note_bootstrap_answer(connection_id, peer_id);
                 is_bootstrap.then_some(NetworkEvent::Bootstrapped { peer: peer_id, address })
             }
-            SwarmEvent::ConnectionClosed { peer_id, num_established: 0, .. } => {
+            SwarmEvent::ListenerClosed { listener_id, .. } => {
+                self.relays.note_end(listener_id);
+                None
+            }
+            SwarmEvent::Behaviour(BehaviourEvent::HolePunching(dcutr::Event {
+                remote_peer_id,
+                result: Ok(direct),
+            })) => {
+                self.relays.prefer(swarm, remote_peer_id, direct);
+                None
+            }
+            SwarmEvent::Behaviour(BehaviourEvent::Mdns(mdns::Event::Discovered(found))) => {
+                for (peer, address) in found.into_iter().take(MAX_MDNS_ADDRESSES) {
+                    swarm.behaviour_mut().kademlia.add_address(&peer, address);
+                }
+                self.retry_soon();
+                None
+            }
+            SwarmEvent::ConnectionClosed { peer_id, connection_id, num_established, .. } if num_established > 0 => {
+                self.relays.note_disconnection(peer_id, connection_id);
+                None
+            }
+            SwarmEvent::ConnectionClosed { peer_id, connection_id, .. } => {
+                self.relays.note_disconnection(peer_id, connection_id);
                 self.connected.remove(&peer_id);
                 self.retry_soon();
                 for bootstrap in &mut self.bootstrap {
@@ -163,6 +198,7 @@ impl Discovery {
             }
             SwarmEvent::Behaviour(BehaviourEvent::Identify(identify::Event::Received { peer_id, info, .. })) => {
                 learn_addresses(swarm, peer_id, &info);
+                self.relays.note_offer(peer_id, &info);
                 self.retry_soon();
                 None
             }

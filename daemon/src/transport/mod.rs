@@ -10,6 +10,8 @@ mod discovery;
 pub(crate) mod framed;
 mod open_stream;
 mod reach;
+mod relaying;
+mod relays;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -29,6 +31,7 @@ pub(crate) use dial_error::DialAttempt;
 use discovery::Discovery;
 pub(crate) use open_stream::open_stream;
 pub(crate) use reach::Reach;
+pub(crate) use relaying::Guests;
 
 /// A QUIC connection that says nothing for so long is dead. A killed process is noticed within this time.
 const QUIC_IDLE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -80,12 +83,23 @@ enum Command {
     Attempts(PeerId, oneshot::Sender<Vec<DialAttempt>>),
 }
 
+/// How a peer can be found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct NetworkOptions<'a> {
+    /// Where it listens.
+    pub(crate) listen: &'a [Multiaddr],
+    /// Whether it tells its addresses to the local network, and listens to those of others.
+    pub(crate) mdns: bool,
+}
+
 /// A handle on the network task; the task ends when the handle is dropped.
 pub(crate) struct Network {
     /// Opens and accepts streams.
     pub(crate) streams: libp2p_stream::Control,
     /// Where this peer can be reached, each ending in its PeerId.
     pub(crate) addresses: Vec<Multiaddr>,
+    /// For whom this peer relays.
+    pub(crate) guests: Guests,
     commands: mpsc::Sender<Command>,
     task: tokio::task::JoinHandle<()>,
 }
@@ -97,16 +111,22 @@ impl Network {
     /// An address that cannot be listened on is named, with the reason of the operating system.
     pub(crate) async fn start(
         keypair: &Keypair,
-        listen: &[Multiaddr],
+        options: &NetworkOptions<'_>,
         registry: &mut Registry,
     ) -> Outcome<(Self, mpsc::Receiver<NetworkEvent>)> {
-        let mut swarm = build_swarm(keypair)?;
-        let addresses = listen_on_all(&mut swarm, listen).await?;
+        let guests = Guests::default();
+        let mut swarm = build_swarm(keypair, &guests, options.mdns)?;
+        let addresses = listen_on_all(&mut swarm, options.listen).await?;
+        // Whoever has a place with this peer as its relay tells others these addresses.
+        let only_loopback = addresses.iter().all(is_loopback);
+        for address in addresses.iter().filter(|address| only_loopback || !is_loopback(address)) {
+            swarm.add_external_address(address.clone());
+        }
         let streams = swarm.behaviour().streams.new_control();
         let (command_sender, command_receiver) = mpsc::channel(COMMAND_QUEUE);
         let (event_sender, event_receiver) = mpsc::channel(EVENT_QUEUE);
         let task = tokio::spawn(run(swarm, Metrics::new(registry), command_receiver, event_sender));
-        let network = Self { streams, addresses, commands: command_sender, task };
+        let network = Self { streams, addresses, guests, commands: command_sender, task };
         Ok((network, event_receiver))
     }
 
@@ -133,7 +153,7 @@ impl Drop for Network {
     }
 }
 
-fn build_swarm(keypair: &Keypair) -> Outcome<Swarm<Behaviour>> {
+fn build_swarm(keypair: &Keypair, guests: &Guests, with_mdns: bool) -> Outcome<Swarm<Behaviour>> {
     let doing = "cannot set up the network";
     let swarm = SwarmBuilder::with_existing_identity(keypair.clone())
         .with_tokio()
@@ -146,7 +166,9 @@ fn build_swarm(keypair: &Keypair) -> Outcome<Swarm<Behaviour>> {
         })
         .with_dns()
         .or_fail(Kind::Unexpected, "cannot read this machine's DNS settings")?
-        .with_behaviour(Behaviour::new)
+        .with_relay_client(noise::Config::new, yamux::Config::default)
+        .or_fail(Kind::Unexpected, doing)?
+        .with_behaviour(|keypair, relayed| Ok(Behaviour::new(keypair, relayed, guests, with_mdns)?))
         .or_fail(Kind::Unexpected, doing)?
         .with_swarm_config(|config| config.with_idle_connection_timeout(UNUSED_CONNECTION_TIMEOUT))
         .build();

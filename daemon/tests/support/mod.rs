@@ -10,9 +10,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+pub(crate) mod namespaces;
+
 /// The binary under test, with nothing of the user's environment that would change what it does.
 pub(crate) fn mingle() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mingle"));
+    undisturbed(Command::new(env!("CARGO_BIN_EXE_mingle")))
+}
+
+fn undisturbed(mut command: Command) -> Command {
     for (variable, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MINGLE_")) {
         command.env_remove(variable);
     }
@@ -88,7 +93,12 @@ impl RunningPeer {
     }
 
     fn spawn(arguments: &[&str]) -> Self {
-        let mut child = mingle()
+        Self::spawn_as(mingle(), arguments)
+    }
+
+    /// Starts a command of this binary that runs until it is stopped.
+    pub(crate) fn spawn_as(mut command: Command, arguments: &[&str]) -> Self {
+        let mut child = command
             .args(arguments)
             .args(["--json", "--stop-with-stdin"])
             .stdin(Stdio::piped())
@@ -134,6 +144,12 @@ impl RunningPeer {
     /// The process id.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Sends it a signal, such as `STOP`.
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args(["-s", name, &self.id().to_string()]).status().unwrap();
+        assert!(sent.success(), "kill -s {name}");
     }
 
     /// Kills it as a power cut would, and waits until it is gone.

@@ -11,7 +11,7 @@ use super::check::Check;
 use super::interfaces::{Interfaces, Reach};
 use crate::failure::{Kind, OrFail, Outcome};
 use crate::home::Home;
-use crate::transport::Network;
+use crate::transport::{Network, NetworkOptions};
 
 /// Binds each address to listen on, one after the other, and lets go of it.
 pub(super) fn examine(home: &Home, listen: &[Multiaddr]) -> Outcome<Vec<Check>> {
@@ -30,7 +30,8 @@ pub(super) fn examine(home: &Home, listen: &[Multiaddr]) -> Outcome<Vec<Check>> 
         // A key of its own: nobody shall take this for the peer.
         let key = Keypair::generate_ed25519();
         let mut uncounted = Registry::default();
-        let started = runtime.block_on(Network::start(&key, std::slice::from_ref(address), &mut uncounted));
+        let options = NetworkOptions { listen: std::slice::from_ref(address), mdns: false };
+        let started = runtime.block_on(Network::start(&key, &options, &mut uncounted));
         checks.push(match started {
             Ok((network, _)) => {
                 addresses.extend(network.addresses.iter().filter_map(ip_of));

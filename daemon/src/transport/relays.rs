@@ -1,0 +1,119 @@
+//! Which peers relay for this one, and which connections go through them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use libp2p::core::ConnectedPoint;
+use libp2p::core::transport::ListenerId;
+use libp2p::multiaddr::Protocol;
+use libp2p::swarm::ConnectionId;
+use libp2p::{Multiaddr, PeerId, Swarm, identify, relay};
+use tokio::time::Instant;
+
+use super::behaviour::Behaviour;
+
+/// A direct way to a peer is looked for so long before a relay is asked.
+const DIRECT_FIRST: Duration = Duration::from_secs(2);
+/// Relays at a time: one may go.
+const MAX_RELAYS: usize = 2;
+/// Peers whose offers are remembered.
+const MAX_OFFERS: usize = 64;
+
+/// Relays that this peer knows and uses.
+#[derive(Default)]
+pub(super) struct Relays {
+    /// Peers that this one could dial, and where; they may relay.
+    offers: BTreeMap<PeerId, Offer>,
+    /// The places that were reserved.
+    reserved: BTreeMap<PeerId, ListenerId>,
+    /// Connections that go through a relay.
+    relayed: BTreeMap<PeerId, Vec<ConnectionId>>,
+    missing_since: Option<Instant>,
+}
+
+struct Offer {
+    address: Multiaddr,
+    relays: bool,
+}
+
+impl Offer {
+    /// The address of places with this relay.
+    fn circuit(&self, relay: PeerId) -> Multiaddr {
+        self.address.clone().with(Protocol::P2p(relay)).with(Protocol::P2pCircuit)
+    }
+}
+
+impl Relays {
+    pub(super) fn note_connection(&mut self, peer: PeerId, connection: ConnectionId, endpoint: &ConnectedPoint) {
+        if endpoint.is_relayed() {
+            self.relayed.entry(peer).or_default().push(connection);
+        } else if let ConnectedPoint::Dialer { address, .. } = endpoint
+            && self.offers.len() < MAX_OFFERS
+        {
+            let address = address.iter().filter(|part| !matches!(part, Protocol::P2p(_))).collect();
+            self.offers.entry(peer).or_insert(Offer { address, relays: false });
+        }
+    }
+
+    pub(super) fn note_disconnection(&mut self, peer: PeerId, connection: ConnectionId) {
+        if let Some(connections) = self.relayed.get_mut(&peer) {
+            connections.retain(|relayed| *relayed != connection);
+        }
+    }
+
+    /// A peer said what it can do.
+    pub(super) fn note_offer(&mut self, peer: PeerId, info: &identify::Info) {
+        if let Some(offer) = self.offers.get_mut(&peer) {
+            offer.relays = info.protocols.contains(&relay::HOP_PROTOCOL_NAME);
+        }
+    }
+
+    /// A place with a relay was not given, or is gone.
+    pub(super) fn note_end(&mut self, listener: ListenerId) {
+        self.reserved.retain(|_, reserved| *reserved != listener);
+    }
+
+    /// Asks relays for a place once somebody has been missing for a while: through one of them that peer can reach us.
+    pub(super) fn reserve_if_needed(&mut self, swarm: &mut Swarm<Behaviour>, somebody_is_missing: bool) {
+        let since = self.missing_since.get_or_insert_with(Instant::now);
+        if !somebody_is_missing {
+            self.missing_since = None;
+        } else if since.elapsed() >= DIRECT_FIRST {
+            self.reserve(swarm);
+        }
+    }
+
+    /// Addresses of a peer that has a place with one of the relays that this peer is connected to, if it has.
+    pub(super) fn ways_to(&self, swarm: &Swarm<Behaviour>, peer: PeerId) -> Vec<Multiaddr> {
+        let is_needed = self.missing_since.is_some_and(|since| since.elapsed() >= DIRECT_FIRST);
+        let relays = self
+            .offers
+            .iter()
+            .filter(|(relay, offer)| is_needed && offer.relays && **relay != peer && swarm.is_connected(relay));
+        relays.take(MAX_RELAYS).map(|(relay, offer)| offer.circuit(*relay).with(Protocol::P2p(peer))).collect()
+    }
+
+    fn reserve(&mut self, swarm: &mut Swarm<Behaviour>) {
+        for (peer, offer) in &self.offers {
+            if self.reserved.len() >= MAX_RELAYS {
+                return;
+            }
+            if !offer.relays || self.reserved.contains_key(peer) || !swarm.is_connected(peer) {
+                continue;
+            }
+            match swarm.listen_on(offer.circuit(*peer)) {
+                Ok(listener) => drop(self.reserved.insert(*peer, listener)),
+                Err(error) => tracing::debug!(%peer, %error, "cannot ask this peer to relay"),
+            }
+        }
+    }
+
+    /// A direct way to `peer` was found: its streams move there.
+    pub(super) fn prefer(&mut self, swarm: &mut Swarm<Behaviour>, peer: PeerId, direct: ConnectionId) {
+        for relayed in self.relayed.remove(&peer).unwrap_or_default() {
+            if relayed != direct {
+                swarm.close_connection(relayed);
+            }
+        }
+    }
+}

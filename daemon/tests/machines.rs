@@ -1,0 +1,195 @@
+//! Three machines, each with a network interface and a disk of its own: what a user does, and what goes wrong in a network.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::Value;
+use support::namespaces::{Machine, Networks};
+use support::{RunningPeer, assert_fails, run, stderr, stdout, text};
+
+const LISTEN: [&str; 4] = ["--listen", "/ip4/0.0.0.0/udp/4717/quic-v1", "--listen", "/ip4/0.0.0.0/tcp/4717"];
+const TASK: [&str; 6] = ["--model", "softmax", "--split", "iid", "--evaluate-every", "5"];
+const ENDLESS: [&str; 2] = ["--rounds", "1000000"];
+
+#[track_caller]
+fn succeed(machine: &Machine, arguments: &[&str]) -> String {
+    let output = machine.run(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}{}", stdout(&output), stderr(&output));
+    stdout(&output)
+}
+
+fn object(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+/// Ana founds a swarm, and the others join it; all wait for a plan.
+fn swarm(machines: &[&Machine], rounds: &[&str]) -> Vec<RunningPeer> {
+    let [ana, others @ ..] = machines else { return Vec::new() };
+    succeed(ana, &["init", "--swarm", "ward7"]);
+    let mut peers = vec![ana.start(&[&["run"], &LISTEN[..], &TASK, rounds].concat())];
+    peers[0].address();
+    let ticket = succeed(ana, &["invite", "--uses", &others.len().to_string()]);
+    for other in others {
+        peers.push(other.start(&[&["join", ticket.trim()], &LISTEN[..], &TASK, rounds].concat()));
+    }
+    succeed(ana, &["wait", "--for", &format!("waiting={}", others.len())]);
+    peers
+}
+
+fn apply(networks: &Networks, ana: &Machine, design: &[&str]) {
+    let plan = networks.folder().join("plan.json");
+    succeed(ana, &[&["plan", "make", "-o", text(&plan)], design].concat());
+    let applied = succeed(ana, &["plan", "apply", text(&plan)]);
+    assert!(!applied.contains("not reached") && !applied.contains("refused"), "{applied}");
+}
+
+/// Waits until each has done more rounds than now.
+fn all_go_on(machines: &[&Machine]) {
+    for machine in machines {
+        let status = object(&succeed(machine, &["status", "--json"]));
+        let next = format!("round={}", status["round"].as_u64().unwrap() + 10);
+        succeed(machine, &["wait", "--for", &next, "--timeout", "60s"]);
+    }
+}
+
+/// Kills all, and adds up what is on their disks.
+fn audit(machines: &[&Machine], peers: &mut [RunningPeer]) -> String {
+    peers.iter_mut().for_each(RunningPeer::kill);
+    let homes: Vec<&str> = machines.iter().map(|machine| machine.home()).collect();
+    let audit = run(&[&["audit"], &homes[..]].concat());
+    assert!(audit.status.success(), "{}{}", stdout(&audit), stderr(&audit));
+    stdout(&audit)
+}
+
+#[test]
+fn from_nothing_to_a_trained_model_on_three_machines() {
+    let Some(networks) = Networks::new() else { return };
+    networks.add_network("lan");
+    let ana = networks.add_machine("ana", &[("lan", "10.77.1.5/16")]);
+    let ben = networks.add_machine("ben", &[("lan", "10.77.2.7/16")]);
+    let cho = networks.add_machine("cho", &[("lan", "10.77.3.9/16")]);
+    ben.limit_rate("lan", "20mbit");
+    let machines = [&ana, &ben, &cho];
+    let mut peers = swarm(&machines, &ENDLESS);
+
+    // The ticket works on another machine: no address in it is loopback.
+    let invited = object(&succeed(&ana, &["invite", "--json"]));
+    let addresses: Vec<&str> = invited["addresses"].as_array().unwrap().iter().map(|a| a.as_str().unwrap()).collect();
+    assert!(addresses.iter().all(|address| address.contains("10.77.1.5")) && addresses.len() == 2, "{addresses:?}");
+
+    let links = networks.folder().join("links.toml");
+    let probed = object(&succeed(&ana, &["probe", "-o", text(&links), "--json"]));
+    let measured = probed["links"].as_array().unwrap();
+    assert_eq!(measured.len(), 6, "{probed}");
+    let ben_id = succeed(&ben, &["id"]);
+    for link in measured {
+        let speed = link["mbit_s"].as_f64().unwrap();
+        if link["from"] == ben_id.trim() {
+            assert!((12.0..22.0).contains(&speed), "it sends 20 Mbit/s: {link}");
+        } else {
+            assert!(speed > 25.0, "nothing slows it down: {link}");
+        }
+    }
+    apply(&networks, &ana, &["--links", text(&links), "--medium", "point-to-point", "--payload-bytes", "2600"]);
+    succeed(&ana, &["wait", "--for", "joined", "--timeout", "30s"]);
+
+    // Cho goes away and comes back, then leaves for good; the others go on.
+    all_go_on(&machines);
+    let stopped = object(&succeed(&cho, &["stop", "--json"]));
+    assert_eq!(stopped["durable"], true);
+    peers.pop();
+    let mut again = cho.start(&[&["run"], &LISTEN[..], &TASK, &ENDLESS].concat());
+    assert_eq!(again.wait_for("recovered")["round"], stopped["round"]);
+    all_go_on(&machines);
+    succeed(&cho, &["leave"]);
+    again.wait_for("left");
+    all_go_on(&[&ana, &ben]);
+
+    succeed(&ana, &["wait", "--for", "round=400", "--timeout", "60s"]);
+    succeed(&ana, &["stop"]);
+    let model = networks.folder().join("ward7.safetensors");
+    succeed(&ana, &["export", "-o", text(&model)]);
+    let judged = object(&succeed(&ana, &["eval", text(&model), "--json"]));
+    assert!(judged["accuracy"].as_f64().unwrap() > 0.7, "{judged}");
+    let exact = audit(&machines, &mut peers);
+    assert!(exact.contains("exactly 3"), "{exact}");
+}
+
+#[test]
+fn peers_on_two_networks_that_only_a_third_can_reach_train_through_it() {
+    let Some(networks) = Networks::new() else { return };
+    networks.add_network("east");
+    networks.add_network("west");
+    let ana = networks.add_machine("ana", &[("east", "10.78.1.5/24"), ("west", "10.78.2.5/24")]);
+    let ben = networks.add_machine("ben", &[("east", "10.78.1.7/24")]);
+    let cho = networks.add_machine("cho", &[("west", "10.78.2.9/24")]);
+    let machines = [&ana, &ben, &cho];
+    let mut peers = swarm(&machines, &ENDLESS);
+    // The plan has links between all three, and ben and cho have no route to each other.
+    apply(&networks, &ana, &["--topology", "complete:n=3", "--method", "d-psgd"]);
+    for machine in machines {
+        succeed(machine, &["wait", "--for", "peers=2", "--timeout", "60s"]);
+    }
+    all_go_on(&machines);
+    let exact = audit(&machines, &mut peers);
+    assert!(exact.contains("exactly 3"), "{exact}");
+}
+
+#[test]
+fn a_partition_a_freeze_and_kills_lose_no_weight() {
+    let Some(networks) = Networks::new() else { return };
+    networks.add_network("lan");
+    let names = ["ana", "ben", "cho", "dan"];
+    let machines: Vec<Machine> = names
+        .iter()
+        .enumerate()
+        .map(|(index, name)| networks.add_machine(name, &[("lan", &format!("10.79.0.{}/24", index + 1))]))
+        .collect();
+    let machines: Vec<&Machine> = machines.iter().collect();
+    let mut peers = swarm(&machines, &ENDLESS);
+    apply(&networks, machines[0], &["--topology", "complete:n=4", "--method", "d-psgd"]);
+    all_go_on(&machines);
+
+    // Two and two train on; then they find each other again.
+    let down = |peer: usize| {
+        for name in names {
+            networks.set_cable(name, "lan", !(name == names[peer]));
+        }
+    };
+    down(3);
+    all_go_on(&machines);
+    networks.set_cable(names[3], "lan", true);
+    for machine in &machines {
+        succeed(machine, &["wait", "--for", "peers=3", "--timeout", "60s"]);
+    }
+    all_go_on(&machines);
+
+    // A peer that is frozen does not hold the others up, and goes on when it thaws.
+    peers[2].signal("STOP");
+    all_go_on(&[machines[0], machines[1], machines[3]]);
+    peers[2].signal("CONT");
+    all_go_on(&machines);
+
+    for victim in [1, 3, 2, 1] {
+        peers[victim].kill();
+        all_go_on(
+            &machines.iter().enumerate().filter(|(peer, _)| *peer != victim).map(|(_, m)| *m).collect::<Vec<_>>(),
+        );
+        peers[victim] = machines[victim].start(&[&["run"], &LISTEN[..], &TASK, &ENDLESS].concat());
+        peers[victim].wait_for("recovered");
+        succeed(machines[victim], &["wait", "--for", "peers=3", "--timeout", "60s"]);
+    }
+    let exact = audit(&machines, &mut peers);
+    assert!(exact.contains("exactly 4"), "{exact}");
+}
+
+#[test]
+fn an_address_that_cannot_be_reached_is_named_with_the_reason() {
+    let Some(networks) = Networks::new() else { return };
+    networks.add_network("lan");
+    let ana = networks.add_machine("ana", &[("lan", "10.80.0.1/24")]);
+    let nowhere = ana.run(&["ping", "/ip4/10.99.0.1/tcp/4717", "--timeout", "5s"]);
+    assert_fails(&nowhere, 3, &["10.99.0.1", "unreachable"]);
+    let silent = ana.run(&["ping", "/ip4/10.80.0.77/udp/4717/quic-v1", "--timeout", "2s"]);
+    assert_fails(&silent, 3, &["10.80.0.77"]);
+}
