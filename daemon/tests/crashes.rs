@@ -12,9 +12,8 @@ use serde_json::Value;
 use support::{RunningPeer, run, stderr, stdout, text};
 
 const ONE: u64 = 1 << 40;
-const NODES: usize = 4;
 
-/// The homes of four peers with a port each, and a plan that is bound to them.
+/// The homes of peers with a port each, and a plan that is bound to them.
 struct Swarm {
     folder: tempfile::TempDir,
     addresses: Vec<String>,
@@ -22,23 +21,27 @@ struct Swarm {
 }
 
 impl Swarm {
-    fn new(rounds: u64) -> Self {
+    fn new(nodes: usize, rounds: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         // All are held until all are known, so that they differ.
-        let ports: Vec<TcpListener> = (0..NODES).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let ports: Vec<TcpListener> = (0..nodes).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         let address = |port: &TcpListener| format!("/ip4/127.0.0.1/tcp/{}", port.local_addr().unwrap().port());
         let swarm = Self { addresses: ports.iter().map(address).collect(), folder, rounds };
         let plan = swarm.plan();
-        let topology = format!("complete:n={NODES}");
+        let topology = format!("complete:n={nodes}");
         let made = run(&["plan", "make", "--topology", &topology, "--method", "nguyen-he", "-o", text(&plan)]);
         assert!(made.status.success(), "{}", stderr(&made));
-        for node in 0..NODES {
+        for node in 0..nodes {
             let peer = stdout(&run(&["init", "--home", text(&swarm.home(node))]));
             let binding = format!("{node}={}", peer.trim());
             let bound = run(&["plan", "bind", text(&plan), "--peer", &binding]);
             assert!(bound.status.success(), "{}", stderr(&bound));
         }
         swarm
+    }
+
+    fn nodes(&self) -> usize {
+        self.addresses.len()
     }
 
     fn plan(&self) -> PathBuf {
@@ -70,7 +73,7 @@ impl Swarm {
     }
 
     fn start_all(&self) -> Vec<RunningPeer> {
-        (0..NODES).map(|node| self.start(node)).collect()
+        (0..self.nodes()).map(|node| self.start(node)).collect()
     }
 
     /// What `mingle audit` says of the peers' disks; none of them runs.
@@ -79,7 +82,7 @@ impl Swarm {
         let report: Value = serde_json::from_str(&stdout(&output)).unwrap();
         assert!(output.status.success(), "{when}: {report:#}");
         assert_eq!(report["verdict"], "exact", "{when}: {report:#}");
-        assert_eq!(report["sum_units"], NODES as u64 * ONE, "{when}: {report:#}");
+        assert_eq!(report["sum_units"], self.nodes() as u64 * ONE, "{when}: {report:#}");
         assert_eq!(report["audit"]["written_off"], 0, "{when}: {report:#}");
         report
     }
@@ -97,6 +100,11 @@ impl Swarm {
     }
 }
 
+/// A number from the environment.
+fn number(variable: &str, otherwise: u64) -> u64 {
+    std::env::var(variable).map_or(otherwise, |text| text.parse().unwrap())
+}
+
 /// Waits for the `count`-th event of a kind from now on.
 fn wait_for_events(peer: &mut RunningPeer, kind: &str, count: u32) {
     for _ in 0..count {
@@ -107,16 +115,18 @@ fn wait_for_events(peer: &mut RunningPeer, kind: &str, count: u32) {
 
 #[test]
 fn peers_that_are_killed_again_and_again_go_on_where_they_were_and_no_unit_of_mass_is_lost() {
-    // Another seed is another history: MINGLE_CRASH_SEED=7 cargo test -p mingle --test crashes
-    let seed = std::env::var("MINGLE_CRASH_SEED").map_or(20, |seed| seed.parse().unwrap());
+    // Another seed is another history: MINGLE_CRASH_SEED=7 MINGLE_CRASHES=200 MINGLE_CRASH_PEERS=8 scripts/campaign crashes
+    let seed = number("MINGLE_CRASH_SEED", 20);
+    let crashes = number("MINGLE_CRASHES", 10);
+    let nodes = usize::try_from(number("MINGLE_CRASH_PEERS", 4)).unwrap();
     let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let swarm = Swarm::new(600);
+    let swarm = Swarm::new(nodes, 60 * crashes);
     let mut peers = swarm.start_all();
     let mut history = vec![format!("seed {seed}")];
     // Everyone is under way before the first blow.
     peers.iter_mut().for_each(|peer| assert_eq!(peer.wait_for("round")["event"], "round"));
-    for _ in 0..10 {
-        let (victim, rounds) = (random.random_range(0..NODES), random.random_range(1..12));
+    for _ in 0..crashes {
+        let (victim, rounds) = (random.random_range(0..nodes), random.random_range(1..12));
         wait_for_events(&mut peers[victim], "round", rounds);
         peers[victim].kill();
         peers[victim] = swarm.start(victim);
@@ -140,7 +150,7 @@ fn peers_that_are_killed_again_and_again_go_on_where_they_were_and_no_unit_of_ma
     let mut peers = swarm.start_all();
     swarm.finish(&mut peers, &format!("{history:?}, then all, then again"));
     // The run is over, and whoever starts the same again is told so.
-    for node in 0..NODES {
+    for node in 0..nodes {
         let mut again = swarm.start(node);
         assert_eq!(again.wait_for("finished")["round"], swarm.rounds);
         assert_eq!(again.exit_code(), Some(0));
@@ -150,7 +160,7 @@ fn peers_that_are_killed_again_and_again_go_on_where_they_were_and_no_unit_of_ma
 
 #[test]
 fn weight_on_disk_is_not_forgotten_unasked_and_is_given_up_when_asked() {
-    let swarm = Swarm::new(100_000);
+    let swarm = Swarm::new(4, 100_000);
     let mut peers = swarm.start_all();
     // So many rounds are not possible without parcels that both sides have applied and confirmed.
     wait_for_events(&mut peers[0], "round", 30);
@@ -180,7 +190,7 @@ fn weight_on_disk_is_not_forgotten_unasked_and_is_given_up_when_asked() {
 #[cfg(unix)]
 #[test]
 fn peers_that_were_interrupted_keep_their_weight_and_go_on_with_it() {
-    let swarm = Swarm::new(300);
+    let swarm = Swarm::new(4, 300);
     let mut peers = swarm.start_all();
     wait_for_events(&mut peers[1], "round", 5);
     for peer in &peers {
