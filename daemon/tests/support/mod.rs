@@ -114,20 +114,33 @@ impl RunningPeer {
 
     /// The next event of this kind, or the failure that came instead. Ends when the peer does, or never says it.
     pub(crate) fn wait_for(&mut self, kind: &str) -> Value {
-        let deadline = Instant::now() + PATIENCE;
+        self.wait_until_any(&[kind], Instant::now() + PATIENCE)
+    }
+
+    /// The same for what may take as long as the peer goes on with its rounds.
+    pub(crate) fn wait_through_rounds_for(&mut self, kind: &str) -> Value {
+        loop {
+            let event = self.wait_until_any(&[kind, "round"], Instant::now() + PATIENCE);
+            if event["event"] != "round" {
+                return event;
+            }
+        }
+    }
+
+    fn wait_until_any(&mut self, kinds: &[&str], deadline: Instant) -> Value {
         loop {
             let line = self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now()));
             let line =
-                line.unwrap_or_else(|error| panic!("the peer did not say `{kind}`: {error}; {}", self.last_words()));
+                line.unwrap_or_else(|error| panic!("the peer did not say {kinds:?}: {error}; {}", self.last_words()));
             let object: Value = serde_json::from_str(&line).unwrap();
             self.said.push_back(line);
             if self.said.len() > 20 {
                 self.said.pop_front();
             }
-            if object["event"] == kind || object.get("error").is_some() {
+            if kinds.iter().any(|kind| object["event"] == *kind) || object.get("error").is_some() {
                 return object;
             }
-            assert!(Instant::now() < deadline, "the peer says other things than `{kind}`; {}", self.last_words());
+            assert!(Instant::now() < deadline, "the peer says other things than {kinds:?}; {}", self.last_words());
         }
     }
 
