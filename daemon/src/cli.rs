@@ -194,6 +194,9 @@ pub(crate) struct RunArgs {
     /// Give up when no bootstrap peer answered with a plan for so long
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     pub(crate) bootstrap_timeout_s: u64,
+    /// Begin after so long without the neighbours that have not come, if one has; they can come later
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    pub(crate) gather_s: u64,
     /// Whether to tell the local network where this peer listens, and to find members there (mDNS)
     #[arg(long, value_enum, default_value_t = Switch::Off, value_name = "ON|OFF")]
     pub(crate) mdns: Switch,

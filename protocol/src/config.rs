@@ -81,6 +81,8 @@ pub struct NodeConfig {
     /// nodes is made up for by larger steps, so that they neither hold others up nor count for less; leave room for a few
     /// local steps, since the fewer there are the larger each becomes.
     pub time_box: Option<Duration>,
+    /// How long a founder waits for neighbours that have not come, once one has; `None` waits until all are there.
+    pub gather_for: Option<Duration>,
     /// The shortest deadline of any wait; the deadline is the larger of this and twice the usual round time.
     pub deadline_floor: Duration,
     /// How long a finished node waits for neighbours that do not answer.
@@ -96,7 +98,7 @@ pub struct NodeConfig {
 
 impl NodeConfig {
     /// A founder's configuration with the defaults: parcels in f32, no records, bounded staleness 4, steps clipped at
-    /// 10 medians, no time box, deadlines from 2 s, drain for 30 s, heartbeats every 5 s, reliable streams.
+    /// 10 medians, no time box, all neighbours waited for at the start, deadlines from 2 s, drain for 30 s, heartbeats every 5 s, reliable streams.
     pub fn new(id: NodeId, schedule: Arc<Schedule>, initial: Vec<f32>, rounds: u64) -> Self {
         Self {
             id,
@@ -112,6 +114,7 @@ impl NodeConfig {
             policy: WaitPolicy::default(),
             clip: Some(10.0),
             time_box: None,
+            gather_for: None,
             deadline_floor: Duration::from_millis(2_000),
             drain_deadline: Duration::from_secs(30),
             heartbeat: Duration::from_secs(5),

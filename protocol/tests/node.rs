@@ -484,3 +484,30 @@ fn a_configuration_that_makes_no_node_is_refused_with_the_reason() {
     assert_eq!(refused(&|c| c.heartbeat = Duration::ZERO), NodeError::ZeroInterval);
     assert_eq!(refused(&|c| c.task.description = "x".repeat(257)), NodeError::Description { bytes: 257 });
 }
+
+#[test]
+fn a_founder_begins_without_a_neighbour_that_does_not_come_in_time_but_never_alone() {
+    let both = [NodeId(1), NodeId(2)];
+    let links = [ME, NodeId(1), NodeId(2)];
+    let links = links.iter().flat_map(|from| links.iter().map(move |to| (*from, *to))).filter(|(from, to)| from != to);
+    let step = Step { keep: vec![0.5; 3], links: links.map(|(from, to)| (from, to, 0.25)).collect() };
+    let schedule = Arc::new(Schedule::new(3, &[step], 0).unwrap());
+    let mut config = config(ME, 0);
+    (config.schedule, config.gather_for) = (schedule, Some(Duration::from_secs(60)));
+    let late = Time::from_millis(60_100);
+
+    let mut alone = Node::new(config.clone()).unwrap();
+    alone.handle(AT, Input::Start);
+    assert_eq!(reports(&alone.handle(late, Input::Tick)), []);
+    assert_eq!(alone.missing_neighbours(), both);
+
+    let mut node = Node::new(config).unwrap();
+    node.handle(AT, Input::Start);
+    node.handle(AT, Input::LinkUp { peer: PEER });
+    assert_eq!(reports(&node.handle(AT, from_peer(hello_from_peer(1, 101)))), []);
+    assert_eq!(node.next_deadline().unwrap().micros(), AT.micros() + 5_000_000, "a heartbeat comes first");
+    node.handle(Time::from_millis(59_000), from_peer(hello_from_peer(1, 101)));
+    let effects = node.handle(late, Input::Tick);
+    assert!(reports(&effects).contains(&Event::Started { step: 0 }), "{effects:?}");
+    assert_eq!(parcels(&effects).len(), 1, "the share of the one that is not there stays home: {effects:?}");
+}

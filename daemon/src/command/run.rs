@@ -339,6 +339,7 @@ impl Peer<'_> {
         config.durability = self.arguments.durability.into();
         config.largest_norm = Some(largest_norm);
         config.policy = self.policy;
+        config.gather_for = Some(Duration::from_secs(self.arguments.gather_s));
         config.deadline_floor = Duration::from_millis(self.arguments.deadline_ms);
         config.time_box = self.arguments.time_box_ms.map(Duration::from_millis);
         config.drain_deadline = Duration::from_millis(self.arguments.drain_ms);

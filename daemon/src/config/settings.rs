@@ -62,6 +62,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("listen", "MINGLE_LISTEN", Form::Texts, r#"["/ip4/0.0.0.0/udp/4717/quic-v1", "/ip4/0.0.0.0/tcp/4717"]"#),
     setting("bootstrap", "MINGLE_BOOTSTRAP", Form::Texts, r#"["/ip4/10.0.1.5/udp/4717/quic-v1"]"#),
     setting("bootstrap_timeout_s", "MINGLE_BOOTSTRAP_TIMEOUT_S", Form::Whole, "30"),
+    setting("gather_s", "MINGLE_GATHER_S", Form::Whole, "60"),
     setting("mdns", "MINGLE_MDNS", Form::Text, r#""off""#),
     setting("plan", "MINGLE_PLAN", Form::Text, r#""plan.json""#),
     setting("data", "MINGLE_DATA", Form::Text, r#""csv:train.csv""#),

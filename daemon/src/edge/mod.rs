@@ -177,12 +177,13 @@ async fn receive(mut stream: Stream, node: Option<NodeId>, shared: Shared, open:
         let answered = tokio::time::timeout(PREAMBLE_TIMEOUT, preamble::answer(&mut stream, refusal)).await;
         matches!(answered, Ok(Ok(()))).then_some(stream)
     };
+    // Heard out also where it is of no use: a stream that is closed with words unread loses the answer.
+    let greeting = tokio::time::timeout(PREAMBLE_TIMEOUT, preamble::listen(&mut stream)).await;
+    let Ok(Ok(theirs)) = greeting else { return };
     let Some(node) = node else {
         answer(stream, Some(Refusal::NotANeighbour)).await;
         return;
     };
-    let greeting = tokio::time::timeout(PREAMBLE_TIMEOUT, preamble::listen(&mut stream)).await;
-    let Ok(Ok(theirs)) = greeting else { return };
     let holder = match admit(&shared.greeting, &theirs, node, &open) {
         Ok(holder) => holder,
         Err(refusal) => {

@@ -19,11 +19,11 @@ impl Node {
         }
         self.started = true;
         let patience = match (self.resumed, self.config.identity.incarnation) {
-            (true, _) => Some(HEARTBEATS_BEFORE_RESUMING),
-            (false, 1) => None,
-            (false, _) => Some(MISSED_HEARTBEATS),
+            (true, _) => Some(self.config.heartbeat * HEARTBEATS_BEFORE_RESUMING),
+            (false, 1) => self.config.gather_for,
+            (false, _) => Some(self.config.heartbeat * MISSED_HEARTBEATS),
         };
-        let give_up_at = patience.map(|heartbeats| self.now + self.config.heartbeat * heartbeats);
+        let give_up_at = patience.map(|patience| self.now + patience);
         if let Phase::Gathering { .. } = self.phase {
             self.phase = Phase::Gathering { give_up_at };
         }
