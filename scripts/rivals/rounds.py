@@ -49,7 +49,7 @@ class MinglePeer:
     def __init__(self, binary, home, plan, bootstrap, durability):
         arguments = [binary, "run", "--json", "--stop-with-stdin", "--home", home, "--plan", plan, "--wait", "sync"]
         arguments += ["--model", f"mlp:hidden={HIDDEN}", "--rounds", "1000000", "--evaluate-every", "1000000"]
-        arguments += ["--listen", "/ip4/127.0.0.1/tcp/0", "--durability", durability]
+        arguments += ["--listen", "/ip4/127.0.0.1/tcp/0", "--durability", durability, "--deadline-ms", "250"]
         arguments += [part for address in bootstrap for part in ("--bootstrap", address)]
         environment = {**os.environ, "RAYON_NUM_THREADS": "1"}
         self.process = subprocess.Popen(
