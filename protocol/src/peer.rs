@@ -20,6 +20,8 @@ pub(crate) struct Peer {
     pub(crate) link_up: bool,
     pub(crate) suspended: Option<Suspension>,
     pub(crate) heard_at: Time,
+    /// The last message that said which process sent it. Parcels do not.
+    pub(crate) vouched_at: Time,
     /// It has spoken on the link that is up now; before that came the last words of a process that may be gone.
     pub(crate) heard_since_up: bool,
     pub(crate) sent_at: Time,
@@ -55,6 +57,7 @@ impl Peer {
             link_up: false,
             suspended: None,
             heard_at: Time::default(),
+            vouched_at: Time::default(),
             heard_since_up: false,
             sent_at: Time::default(),
             mutual: false,

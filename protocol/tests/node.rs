@@ -511,3 +511,48 @@ fn a_founder_begins_without_a_neighbour_that_does_not_come_in_time_but_never_alo
     assert!(reports(&effects).contains(&Event::Started { step: 0 }), "{effects:?}");
     assert_eq!(parcels(&effects).len(), 1, "the share of the one that is not there stays home: {effects:?}");
 }
+
+/// The Hello of the process with this number of a neighbour that has records.
+fn hello_from_resumed(boot_nonce: u64) -> Message {
+    let Message::Hello(mut hello) = hello_from_peer(1, boot_nonce) else { unreachable!() };
+    hello.resumed = true;
+    hello.link.next_seq = 2;
+    Message::Hello(hello)
+}
+
+#[test]
+fn a_process_that_is_gone_is_not_kept_alive_by_parcels_that_the_next_one_sends_again() {
+    let mut config = config(ME, 0);
+    config.durability = Durability::On;
+    let mut node = Node::new(config).unwrap();
+    let mut handle = |at: Time, input: Input| {
+        let mut all = Vec::new();
+        let mut inputs = VecDeque::from([input]);
+        while let Some(input) = inputs.pop_front() {
+            let effects = node.handle(at, input);
+            for effect in &effects {
+                if let Effect::Persist(record) = effect {
+                    inputs.push_back(Input::Persisted { number: record.books.number });
+                }
+            }
+            all.extend(effects);
+        }
+        all
+    };
+    handle(AT, Input::Start);
+    handle(AT, Input::LinkUp { peer: PEER });
+    handle(AT, from_peer(hello_from_resumed(101)));
+    handle(AT, from_peer(Message::Parcel(parcel_from_peer(1, 0, 8.0))));
+
+    // The next process: its greeting comes too early, and meanwhile it sends again what the last one had sent.
+    let other = Event::Refused { peer: PEER, mismatch: Mismatch::IdentityInUse { incarnation: 1 } };
+    let second = |seconds: u64| Time::from_millis(seconds * 1000);
+    let effects = handle(second(2), from_peer(hello_from_resumed(102)));
+    assert!(reports(&effects).contains(&other), "{effects:?}");
+    for seconds in 3..11 {
+        handle(second(seconds), from_peer(Message::Parcel(parcel_from_peer(1, 0, 8.0))));
+    }
+    let answers = messages(&handle(second(11), from_peer(hello_from_resumed(102))));
+    let seen = answers.iter().find_map(|message| if let Message::Hello(hello) = message { hello.seen } else { None });
+    assert_eq!(seen, Some(Identity { incarnation: 1, boot_nonce: 102 }), "{answers:?}");
+}

@@ -46,10 +46,11 @@ def resident_bytes(process):
 class MinglePeer:
     """A peer process and what it says."""
 
-    def __init__(self, binary, home, plan, bootstrap, durability):
+    def __init__(self, binary, home, plan, bootstrap, durability, deadline_ms):
         arguments = [binary, "run", "--json", "--stop-with-stdin", "--home", home, "--plan", plan, "--wait", "sync"]
         arguments += ["--model", f"mlp:hidden={HIDDEN}", "--rounds", "1000000", "--evaluate-every", "1000000"]
-        arguments += ["--listen", "/ip4/127.0.0.1/tcp/0", "--durability", durability, "--deadline-ms", "250"]
+        arguments += ["--listen", "/ip4/127.0.0.1/tcp/0", "--durability", durability]
+        arguments += ["--deadline-ms", str(deadline_ms)]
         arguments += [part for address in bootstrap for part in ("--bootstrap", address)]
         environment = {**os.environ, "RAYON_NUM_THREADS": "1"}
         self.process = subprocess.Popen(
@@ -78,7 +79,9 @@ def gaps(times):
     return [later - earlier for earlier, later in zip(times, times[1:])]
 
 
-def mingle(binary, peers, durability, folder):
+def mingle_swarm(binary, peers, durability, deadline_ms, folder):
+    """Peers that have all been through a round, and the seconds that took."""
+    os.mkdir(folder)
     plan = f"{folder}/plan.json"
     run = lambda *arguments: subprocess.run([binary, *arguments], check=True, capture_output=True, text=True).stdout
     run("plan", "make", "--topology", f"complete:n={peers}", "--medium", "point-to-point", "--method", "exact-average",
@@ -87,25 +90,40 @@ def mingle(binary, peers, durability, folder):
     for node, home in enumerate(homes):
         run("plan", "bind", plan, "--peer", f"{node}={run('init', '--home', home).strip()}")
     began = time.monotonic()
-    first = MinglePeer(binary, homes[0], plan, [], durability)
+    first = MinglePeer(binary, homes[0], plan, [], durability, deadline_ms)
     address = first.wait_for("listening")["addresses"][0]
-    swarm = [first] + [MinglePeer(binary, home, plan, [address], durability) for home in homes[1:]]
+    swarm = [first] + [MinglePeer(binary, home, plan, [address], durability, deadline_ms) for home in homes[1:]]
     for peer in swarm:
         peer.wait_for("round")
-    start = time.monotonic() - began
-    before, times = loopback_bytes(), swarm[0].rounds(ROUNDS)
-    carried = loopback_bytes() - before
+    return swarm, time.monotonic() - began
+
+
+def kill_all(swarm):
+    for peer in swarm:
+        peer.process.kill()
+        peer.process.wait()
+
+
+def mingle(binary, peers, durability, folder):
+    # As it is set up unless told otherwise: nobody is given up, and every round is whole.
+    swarm, start = mingle_swarm(binary, peers, durability, 2000, f"{folder}/usual")
+    swarm[0].rounds(1)
+    before, times = loopback_bytes(), swarm[0].rounds(ROUNDS + 1)
+    # The first of these events ends a round that began before.
+    carried = (loopback_bytes() - before) * ROUNDS / (ROUNDS + 1)
     memory = max(resident_bytes(peer.process.pid) for peer in swarm)
+    kill_all(swarm)
+    # Where peers answer at once, a neighbour that does not can be given up early.
+    swarm, _ = mingle_swarm(binary, peers, durability, 300, f"{folder}/eager")
+    swarm[0].rounds(ROUNDS_WITHOUT)
     swarm[-1].process.send_signal(signal.SIGSTOP)
     frozen = max(gaps(swarm[0].rounds(ROUNDS_WITHOUT)))
     swarm[-1].process.send_signal(signal.SIGCONT)
     swarm[0].rounds(ROUNDS_WITHOUT)
     swarm[-1].process.kill()
     killed = max(gaps(swarm[0].rounds(ROUNDS_WITHOUT)))
-    for peer in swarm:
-        peer.process.kill()
-        peer.process.wait()
-    version = run("--version").split()[-1]
+    kill_all(swarm)
+    version = subprocess.run([binary, "--version"], check=True, capture_output=True, text=True).stdout.split()[-1]
     return report(f"mingle {version}, durability {durability}", peers, start, gaps(times), carried, memory, frozen, killed)
 
 

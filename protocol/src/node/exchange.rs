@@ -51,7 +51,7 @@ impl Node {
             self.discard(seen.incarnation);
         }
         self.recognise(from, hello.identity);
-        self.on_heard(from);
+        self.on_vouched(from);
         self.on_plan_version(from, hello.plan_version);
         if hello.seen == Some(self.config.identity) {
             self.on_link_state(from, &hello.link)?;
@@ -95,9 +95,10 @@ impl Node {
         (!hello.resumed).then_some(Mismatch::Forgetful { incarnation })
     }
 
-    /// Whether the process of a neighbour that we know is still there.
+    /// Whether the process of a neighbour that we know is still there. Parcels say nothing about that: the next process
+    /// sends those of the last one again.
     fn is_talking_to(&self, peer: &Peer) -> bool {
-        peer.link_up && peer.heard_since_up && peer.mutual && self.now < peer.heard_at + 2 * self.config.heartbeat
+        peer.link_up && peer.heard_since_up && peer.mutual && self.now < peer.vouched_at + 2 * self.config.heartbeat
     }
 
     /// Whether a neighbour has dealt with a later state of this node than the one it is in.
@@ -201,7 +202,7 @@ impl Node {
             self.send_hello(from);
             return Ok(());
         }
-        self.on_heard(from);
+        self.on_vouched(from);
         self.on_plan_version(from, ack.plan_version);
         self.on_link_state(from, &ack.link)
     }

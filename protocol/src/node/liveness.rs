@@ -65,6 +65,12 @@ impl Node {
         }
     }
 
+    /// A sound message from the process of a neighbour that we know.
+    pub(super) fn on_vouched(&mut self, from: NodeId) {
+        self.peers.entry(from).and_modify(|peer| peer.vouched_at = self.now);
+        self.on_heard(from);
+    }
+
     /// Any sound message from a neighbour's present life.
     pub(super) fn on_heard(&mut self, from: NodeId) {
         let now = self.now;
