@@ -1,17 +1,17 @@
 //! `mingle doctor`, `mingle bugreport`, and what a service manager is told.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/pair.rs"]
+mod pair;
 mod support;
-#[path = "support/two_peers.rs"]
-mod two_peers;
 
 use std::fs;
 use std::net::TcpListener;
 use std::process::Command;
 
+use pair::Pair;
 use serde_json::Value;
 use support::{assert_fails, run, stderr, stdout, text};
-use two_peers::Pair;
 
 /// What the doctor says of a subject.
 fn findings<'a>(report: &'a Value, subject: &str) -> Vec<&'a Value> {

@@ -1,15 +1,15 @@
 //! `config.toml`: what a peer takes from it, what wins over it, and what is said about its faults.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/pair.rs"]
+mod pair;
 mod support;
-#[path = "support/two_peers.rs"]
-mod two_peers;
 
 use std::fs;
 
+use pair::Pair;
 use serde_json::Value;
 use support::{RunningPeer, assert_fails, mingle, run, stderr, stdout, text};
-use two_peers::Pair;
 
 #[test]
 fn init_writes_a_file_that_explains_itself_and_never_replaces_one() {

@@ -1,16 +1,16 @@
 //! `mingle eval`, `export` and `ckpt`: models and records that peers left behind.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/pair.rs"]
+mod pair;
 mod support;
-#[path = "support/two_peers.rs"]
-mod two_peers;
 
 use std::fs;
 use std::path::Path;
 
+use pair::{KILLED, Pair};
 use serde_json::Value;
 use support::{assert_fails, run, stderr, stdout, text};
-use two_peers::{KILLED, Pair};
 
 #[track_caller]
 fn json(arguments: &[&str]) -> Value {

@@ -98,7 +98,8 @@ pub struct NodeConfig {
 
 impl NodeConfig {
     /// A founder's configuration with the defaults: parcels in f32, no records, bounded staleness 4, steps clipped at
-    /// 10 medians, no time box, all neighbours waited for at the start, deadlines from 2 s, drain for 30 s, heartbeats every 5 s, reliable streams.
+    /// 10 medians, no time box, all neighbours waited for at the start, deadlines from 2 s, drain for 30 s, heartbeats every
+    /// 5 s, reliable streams.
     pub fn new(id: NodeId, schedule: Arc<Schedule>, initial: Vec<f32>, rounds: u64) -> Self {
         Self {
             id,

@@ -39,6 +39,7 @@ pub(super) fn execute(arguments: &PlanApplyArgs, json: bool) -> Outcome {
         let first_round = if last == 0 { 0 } else { progress.round };
         let offer = PlanOffer::sign(&herald.swarm, last + 1, first_round, &plan, identity.keypair())?;
         let checked = offer.check(Some(&herald.swarm))?;
+        herald.look_for(&progress);
         let verdicts = herald.tell(&checked, kept.as_ref(), member).await?;
         let taken = verdicts.values().flatten().filter(|verdict| is_accepted(verdict)).count();
         report(&checked, &verdicts, json);
@@ -154,6 +155,17 @@ impl Herald {
             }))
         };
         search.await
+    }
+
+    /// Dials peers where the member that answered is connected to them.
+    fn look_for(&self, progress: &Progress) {
+        for (peer, addresses) in &progress.addresses {
+            let Ok(peer) = peer.parse() else { continue };
+            let addresses = addresses.iter().filter_map(|address| address.parse().ok()).collect();
+            let reach = self.network.reach();
+            // It is told as soon as it is connected, below.
+            tokio::spawn(async move { reach.connect(peer, addresses).await });
+        }
     }
 
     /// Tells the members of the plan and of the one before; `None`: not reached.

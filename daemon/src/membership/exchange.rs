@@ -14,7 +14,7 @@
 
 use std::time::Duration;
 
-use libp2p::PeerId;
+use libp2p::{Multiaddr, PeerId};
 
 use super::invite::Invite;
 use super::offer::{CheckedPlan, PlanOffer};
@@ -120,9 +120,11 @@ pub(super) async fn order_measurement(
     streams: &mut libp2p_stream::Control,
     from: PeerId,
     to: PeerId,
+    addresses: &[Multiaddr],
     warrant: Option<Warrant>,
 ) -> Outcome<Measured> {
-    let request = Request::Measure { to: to.to_bytes(), warrant };
+    let addresses = addresses.iter().map(Multiaddr::to_string).collect();
+    let request = Request::Measure { to: to.to_bytes(), addresses, warrant };
     match ask(streams, from, &request, MAX_BYTES, MEASURE_TIMEOUT).await? {
         Some(Answer::Measured(measured)) if measured.is_sound() => Ok(measured),
         Some(Answer::No(why)) => Err(Failure::new(Kind::Refused, format!("{from} says: {why}"))),

@@ -1,11 +1,11 @@
 //! What a process tells those who ask: its plan, its model, where it stands; and what it takes from them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::{AsyncWriteExt, StreamExt};
 use libp2p::identity::Keypair;
-use libp2p::{PeerId, Stream};
+use libp2p::{Multiaddr, PeerId, Stream};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::exchange::{ANSWER_TIMEOUT, MODEL_TIMEOUT};
@@ -22,6 +22,9 @@ use crate::transport::{Guests, framed};
 
 /// Requests that are answered at the same time.
 const MAX_ANSWERS_AT_ONCE: usize = 32;
+/// Addresses that fit into an answer with room to spare; for others, whoever asks looks in the table.
+const MAX_PEERS_TOLD: usize = 1024;
+const MAX_ADDRESSES_TOLD: usize = 6;
 /// Requests that wait for the event loop.
 const WANTED_QUEUE: usize = 4;
 
@@ -122,17 +125,31 @@ impl Hall {
                 Some(ratio) => Answer::Model(ratio.iter().flat_map(|value| value.to_le_bytes()).collect()),
                 None => Answer::NotYet,
             },
-            Request::Measure { to, warrant } => self.measure_for(peer, &to, warrant).await,
+            Request::Measure { to, addresses, warrant } => self.measure_for(peer, &to, &addresses, warrant).await,
             Request::Announce(offer) => Answer::Verdict(self.judge(offer).await),
             Request::Progress { swarm } if !self.is_ours(swarm) => other_swarm(),
             Request::Progress { .. } => {
                 let round = self.ask(Wanted::Round).await.unwrap_or_default();
+                let addresses = self.addresses_of_known().await;
                 let state = self.state();
                 let counter = state.plan.as_ref().map_or(0, |(offer, _)| offer.generation().counter);
                 let waiting = state.lobby.waiting().iter().map(PeerId::to_string).collect();
-                Answer::Progress(Progress { counter, round, waiting })
+                Answer::Progress(Progress { counter, round, waiting, addresses })
             }
         }
+    }
+
+    /// Where those that this peer knows can be reached, so that whoever asks need not look for them.
+    async fn addresses_of_known(&self) -> BTreeMap<String, Vec<String>> {
+        let mut found = BTreeMap::new();
+        for peer in self.known().into_iter().take(MAX_PEERS_TOLD) {
+            let addresses = self.prober.addresses(peer).await;
+            if !addresses.is_empty() {
+                let some = addresses.iter().take(MAX_ADDRESSES_TOLD).map(Multiaddr::to_string);
+                found.insert(peer.to_string(), some.collect());
+            }
+        }
+        found
     }
 
     fn is_ours(&self, swarm: [u8; 32]) -> bool {

@@ -44,15 +44,23 @@ impl Hall {
             _ => None,
         };
         if from == self.local {
-            return self.prober.measure(to, warrant).await;
+            return self.prober.measure(to, Vec::new(), warrant).await;
         }
         self.may_order_measurements()?;
-        let mut streams = self.prober.reach(from).await?;
-        exchange::order_measurement(&mut streams, from, to, warrant).await
+        let mut streams = self.prober.reach(from, Vec::new()).await?;
+        // The two may not have heard of each other yet; this peer, which knows both, tells one where the other is.
+        let addresses = if to == self.local { Vec::new() } else { self.prober.addresses(to).await };
+        exchange::order_measurement(&mut streams, from, to, &addresses, warrant).await
     }
 
     /// Carries the order of another peer out.
-    pub(super) async fn measure_for(&self, asker: PeerId, to: &[u8], warrant: Option<Warrant>) -> Answer {
+    pub(super) async fn measure_for(
+        &self,
+        asker: PeerId,
+        to: &[u8],
+        addresses: &[String],
+        warrant: Option<Warrant>,
+    ) -> Answer {
         let Ok(to) = PeerId::from_bytes(to) else { return Answer::No("that is no peer".to_owned()) };
         let may_order = match (&self.swarm, &warrant) {
             (Some(swarm), Some(warrant)) => warrant.holds(swarm, self.local, to),
@@ -62,7 +70,8 @@ impl Hall {
         if !may_order {
             return Answer::No("it does not let you order measurements".to_owned());
         }
-        match self.prober.measure(to, warrant).await {
+        let addresses = addresses.iter().filter_map(|address| address.parse().ok()).collect();
+        match self.prober.measure(to, addresses, warrant).await {
             Ok(measured) => Answer::Measured(measured),
             Err(failure) => Answer::No(failure.to_string()),
         }

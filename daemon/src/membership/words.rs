@@ -1,5 +1,7 @@
 //! The words of the requests that peers make of each other beside the parcels.
 
+use std::collections::BTreeMap;
+
 use libp2p::StreamProtocol;
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +20,7 @@ pub(super) enum Request {
     Model,
     Announce(PlanOffer),
     Progress { swarm: [u8; 32] },
-    Measure { to: Vec<u8>, warrant: Option<Warrant> },
+    Measure { to: Vec<u8>, addresses: Vec<String>, warrant: Option<Warrant> },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -62,4 +64,6 @@ pub(crate) struct Progress {
     pub(crate) round: u64,
     /// PeerIds that wait for a plan that names them.
     pub(crate) waiting: Vec<String>,
+    /// Where peers that this one knows say that they listen.
+    pub(crate) addresses: BTreeMap<String, Vec<String>>,
 }

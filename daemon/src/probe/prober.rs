@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{AsyncWriteExt, StreamExt};
-use libp2p::{PeerId, StreamProtocol};
+use libp2p::{Multiaddr, PeerId, StreamProtocol};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
@@ -17,7 +17,7 @@ use crate::transport::{Reach, framed, open_stream};
 const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/probe/1");
 /// The first words of either side.
 const MAX_GREETING_BYTES: usize = 512;
-/// Measurements that a peer lets others make at the same time; they would disturb each other.
+/// Measurements that a peer makes, and as many that it lets others make, at the same time; they disturb each other.
 const MAX_AT_ONCE: usize = 4;
 /// The peer at the other end is reached and lets us in within this time.
 const REACH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -41,20 +41,27 @@ struct Verdict {
 pub(crate) struct Prober {
     streams: libp2p_stream::Control,
     reach: Reach,
+    places: Arc<Semaphore>,
 }
 
 impl Prober {
     /// A prober on this network.
     pub(crate) fn new(streams: libp2p_stream::Control, reach: Reach) -> Self {
-        Self { streams, reach }
+        Self { streams, reach, places: Arc::new(Semaphore::new(MAX_AT_ONCE)) }
     }
 
     /// Measures the link to a peer, which may be neither connected nor known yet.
     ///
     /// # Errors
     /// It cannot be reached (every address that was tried, and why not), it refuses, or the measurement broke off.
-    pub(crate) async fn measure(&self, to: PeerId, warrant: Option<Warrant>) -> Outcome<Measured> {
-        let mut streams = self.reach(to).await?;
+    pub(crate) async fn measure(
+        &self,
+        to: PeerId,
+        addresses: Vec<Multiaddr>,
+        warrant: Option<Warrant>,
+    ) -> Outcome<Measured> {
+        let mut streams = self.reach(to, addresses).await?;
+        let _place = self.places.acquire().await.or_fail(Kind::Unexpected, "this peer measures no more")?;
         let measuring = async {
             let mut stream = open_stream(&mut streams, to, PROTOCOL).await?;
             framed::write(&mut stream, &Greeting { warrant }).await?;
@@ -74,12 +81,17 @@ impl Prober {
         }
     }
 
+    /// Where a connected peer says that it listens.
+    pub(crate) async fn addresses(&self, peer: PeerId) -> Vec<Multiaddr> {
+        self.reach.addresses(peer).await
+    }
+
     /// Sees to it that a peer is connected; streams to it can then be opened.
     ///
     /// # Errors
     /// It cannot be reached: every address that was tried, and why not.
-    pub(crate) async fn reach(&self, peer: PeerId) -> Outcome<libp2p_stream::Control> {
-        match tokio::time::timeout(REACH_TIMEOUT, self.reach.connect(peer)).await {
+    pub(crate) async fn reach(&self, peer: PeerId, addresses: Vec<Multiaddr>) -> Outcome<libp2p_stream::Control> {
+        match tokio::time::timeout(REACH_TIMEOUT, self.reach.connect(peer, addresses)).await {
             Ok(true) => Ok(self.streams.clone()),
             _ => Err(self.unreachable(peer).await),
         }

@@ -35,6 +35,8 @@ pub(super) struct Discovery {
     sought: BTreeSet<PeerId>,
     /// Who is looked for as well.
     orders: Vec<Order>,
+    /// What connected peers said of where they listen.
+    addresses: BTreeMap<PeerId, Vec<Multiaddr>>,
     /// Why those that are missing could not be reached.
     attempts: BTreeMap<PeerId, Vec<DialAttempt>>,
     connected: BTreeSet<PeerId>,
@@ -55,6 +57,8 @@ struct Bootstrap {
 /// A peer that somebody wants connected, until then.
 struct Order {
     peer: PeerId,
+    /// Where it may be, by the word of somebody who is connected to it.
+    addresses: Vec<Multiaddr>,
     until: Instant,
     connected: oneshot::Sender<()>,
 }
@@ -66,6 +70,7 @@ impl Discovery {
             bootstrap: Vec::new(),
             sought: BTreeSet::new(),
             orders: Vec::new(),
+            addresses: BTreeMap::new(),
             attempts: BTreeMap::new(),
             connected: BTreeSet::new(),
             queries: BTreeMap::new(),
@@ -88,14 +93,26 @@ impl Discovery {
     }
 
     /// Looks for one peer more, for a while, and tells when it is connected.
-    pub(super) fn connect(&mut self, swarm: &mut Swarm<Behaviour>, peer: PeerId, connected: oneshot::Sender<()>) {
+    pub(super) fn connect(
+        &mut self,
+        swarm: &mut Swarm<Behaviour>,
+        peer: PeerId,
+        mut addresses: Vec<Multiaddr>,
+        connected: oneshot::Sender<()>,
+    ) {
         if self.connected.contains(&peer) {
             // Whoever asked may have gone.
             let _ = connected.send(());
         } else if peer != self.local && self.orders.len() < MAX_ORDERS {
-            self.orders.push(Order { peer, until: Instant::now() + ORDER_LIFETIME, connected });
+            addresses.truncate(MAX_ADDRESSES_PER_PEER);
+            self.orders.push(Order { peer, addresses, until: Instant::now() + ORDER_LIFETIME, connected });
             self.start_over(swarm);
         }
+    }
+
+    /// Where a connected peer can be reached by others.
+    pub(super) fn addresses(&self, peer: &PeerId) -> Vec<Multiaddr> {
+        self.addresses.get(peer).cloned().unwrap_or_default()
     }
 
     /// The addresses that the last failed dial of a missing peer tried.
@@ -121,9 +138,11 @@ impl Discovery {
         let missing = self.missing();
         self.relays.reserve_if_needed(swarm, !missing.is_empty());
         for peer in missing {
+            let orders = self.orders.iter().filter(|order| order.peer == peer);
+            let told = orders.flat_map(|order| order.addresses.iter().cloned());
             let dial = DialOpts::peer_id(peer)
                 .condition(PeerCondition::DisconnectedAndNotDialing)
-                .addresses(self.relays.ways_to(swarm, peer))
+                .addresses(told.chain(self.relays.ways_to(swarm, peer)).collect())
                 .extend_addresses_through_behaviour()
                 .build();
             // No address yet, or a dial under way: the query below, or that dial, goes on.
@@ -174,6 +193,7 @@ impl Discovery {
             SwarmEvent::ConnectionClosed { peer_id, connection_id, .. } => {
                 self.relays.note_disconnection(peer_id, connection_id);
                 self.connected.remove(&peer_id);
+                self.addresses.remove(&peer_id);
                 self.retry_soon();
                 for bootstrap in &mut self.bootstrap {
                     if bootstrap.peer == Some(peer_id) {
@@ -197,7 +217,7 @@ impl Discovery {
                 (!attempts.is_empty()).then_some(NetworkEvent::DialFailed { peer: peer_id, attempts })
             }
             SwarmEvent::Behaviour(BehaviourEvent::Identify(identify::Event::Received { peer_id, info, .. })) => {
-                learn_addresses(swarm, peer_id, &info);
+                self.learn_addresses(swarm, peer_id, &info);
                 self.relays.note_offer(peer_id, &info);
                 self.retry_soon();
                 None
@@ -276,6 +296,20 @@ impl Discovery {
         }
     }
 
+    /// Keeps a Mingle peer's own addresses, and puts them into the table, so that others can ask for them.
+    fn learn_addresses(&mut self, swarm: &mut Swarm<Behaviour>, peer: PeerId, info: &identify::Info) {
+        if info.protocol_version != IDENTIFY_PROTOCOL {
+            return;
+        }
+        let addresses: Vec<Multiaddr> = info.listen_addrs.iter().take(MAX_ADDRESSES_PER_PEER).cloned().collect();
+        for address in &addresses {
+            swarm.behaviour_mut().kademlia.add_address(&peer, address.clone());
+        }
+        if self.connected.contains(&peer) {
+            self.addresses.insert(peer, addresses);
+        }
+    }
+
     fn carry_out_orders(&mut self, peer: PeerId) {
         for order in self.orders.extract_if(.., |order| order.peer == peer) {
             let _ = order.connected.send(());
@@ -318,14 +352,4 @@ fn named_peer(address: &Multiaddr) -> Option<PeerId> {
         Protocol::P2p(peer) => Some(peer),
         _ => None,
     })
-}
-
-/// Puts a Mingle peer's own addresses into the table, so that others can ask for them.
-fn learn_addresses(swarm: &mut Swarm<Behaviour>, peer: PeerId, info: &identify::Info) {
-    if info.protocol_version != IDENTIFY_PROTOCOL {
-        return;
-    }
-    for address in info.listen_addrs.iter().take(MAX_ADDRESSES_PER_PEER) {
-        swarm.behaviour_mut().kademlia.add_address(&peer, address.clone());
-    }
 }

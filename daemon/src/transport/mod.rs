@@ -79,7 +79,8 @@ pub(crate) enum NetworkEvent {
 enum Command {
     Bootstrap(Vec<Multiaddr>),
     Seek(BTreeSet<PeerId>),
-    Connect(PeerId, oneshot::Sender<()>),
+    Connect(PeerId, Vec<Multiaddr>, oneshot::Sender<()>),
+    Addresses(PeerId, oneshot::Sender<Vec<Multiaddr>>),
     Attempts(PeerId, oneshot::Sender<Vec<DialAttempt>>),
 }
 
@@ -246,7 +247,10 @@ async fn run(
             command = commands.recv() => match command {
                 Some(Command::Bootstrap(addresses)) => discovery.bootstrap(&mut swarm, addresses),
                 Some(Command::Seek(peers)) => discovery.seek(&mut swarm, peers),
-                Some(Command::Connect(peer, connected)) => discovery.connect(&mut swarm, peer, connected),
+                Some(Command::Connect(peer, addresses, connected)) => {
+                    discovery.connect(&mut swarm, peer, addresses, connected);
+                }
+                Some(Command::Addresses(peer, answer)) => drop(answer.send(discovery.addresses(&peer))),
                 // Whoever asked may have gone.
                 Some(Command::Attempts(peer, answer)) => drop(answer.send(discovery.attempts(&peer))),
                 None => return,

@@ -1,6 +1,6 @@
 //! Looking for single peers, beside those that the plan names.
 
-use libp2p::PeerId;
+use libp2p::{Multiaddr, PeerId};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Command, DialAttempt};
@@ -16,12 +16,20 @@ impl Reach {
         Self { commands }
     }
 
-    /// Looks for this peer for a while, and returns when it is connected, or `false` when that did not come about.
-    pub(crate) async fn connect(&self, peer: PeerId) -> bool {
+    /// Looks for this peer for a while, at these addresses and wherever else it is known to be. Returns when it is
+    /// connected, or `false` when that did not come about.
+    pub(crate) async fn connect(&self, peer: PeerId, addresses: Vec<Multiaddr>) -> bool {
         let (connected, connects) = oneshot::channel();
         // The task ends with the process.
-        let _ = self.commands.send(Command::Connect(peer, connected)).await;
+        let _ = self.commands.send(Command::Connect(peer, addresses, connected)).await;
         connects.await.is_ok()
+    }
+
+    /// Where a connected peer says that it listens; none while it has not said.
+    pub(crate) async fn addresses(&self, peer: PeerId) -> Vec<Multiaddr> {
+        let (answer, answered) = oneshot::channel();
+        let _ = self.commands.send(Command::Addresses(peer, answer)).await;
+        answered.await.unwrap_or_default()
     }
 
     /// The addresses that the last failed dial of this peer tried, and why none worked.

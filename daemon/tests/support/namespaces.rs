@@ -59,6 +59,24 @@ impl Networks {
         Machine { namespace, home: self.folder.path().join(machine) }
     }
 
+    /// A router that hides the first network behind its address in the second one. `false`, and says so, where this system
+    /// has no address translation.
+    pub(crate) fn add_nat(&self, router: &str, inside: (&str, &str), outside: (&str, &str)) -> bool {
+        let machine = self.add_machine(router, &[inside, outside]);
+        let script = format!(
+            "echo 1 > /proc/sys/net/ipv4/ip_forward && nft add table ip nat && \
+             nft 'add chain ip nat out {{ type nat hook postrouting priority 100 ; }}' && \
+             nft add rule ip nat out oifname to{} masquerade",
+            outside.0
+        );
+        let made =
+            Command::new("ip").args(["netns", "exec", &machine.namespace, "sh", "-c", &script]).output().unwrap();
+        if !made.status.success() {
+            eprintln!("SKIPPED: no address translation here: {}", String::from_utf8_lossy(&made.stderr));
+        }
+        made.status.success()
+    }
+
     /// Pulls the cable between a machine and a network, or plugs it in.
     pub(crate) fn set_cable(&self, machine: &str, network: &str, plugged: bool) {
         self.ip(&["link", "set", &port(machine, network), if plugged { "up" } else { "down" }]);
@@ -105,6 +123,11 @@ impl Machine {
     /// The home of its peer.
     pub(crate) fn home(&self) -> &str {
         text(&self.home)
+    }
+
+    /// Sends what is for elsewhere through this address.
+    pub(crate) fn set_gateway(&self, address: &str) {
+        run("ip", &["-n", &self.namespace, "route", "add", "default", "via", address]);
     }
 
     /// Sends no faster than this, such as `2mbit`, into a network.

@@ -5,6 +5,9 @@ use std::path::PathBuf;
 
 use crate::support::{RunningPeer, run, stderr, stdout, text};
 
+/// How peers are started that are killed before they are done.
+pub(crate) const KILLED: [&str; 4] = ["--model", "softmax", "--rounds", "1000000"];
+
 /// The homes of two peers and their plan.
 pub(crate) struct Pair {
     folder: tempfile::TempDir,
@@ -39,11 +42,17 @@ impl Pair {
 
     /// Starts both, the second with the address of the first, each with these arguments.
     pub(crate) fn start(&self, arguments: &[&str]) -> [RunningPeer; 2] {
-        let (plan, homes) = (self.plan(), [self.home(0), self.home(1)]);
-        let mut first = RunningPeer::start(&[&["--home", text(&homes[0]), "--plan", text(&plan)], arguments].concat());
+        let home = self.home(1);
+        let mut first = self.start_first(arguments);
         let address = first.address();
-        let second = RunningPeer::start(&[&["--home", text(&homes[1]), "--bootstrap", &address], arguments].concat());
+        let second = RunningPeer::start(&[&["--home", text(&home), "--bootstrap", &address], arguments].concat());
         [first, second]
+    }
+
+    /// Starts the first alone.
+    pub(crate) fn start_first(&self, arguments: &[&str]) -> RunningPeer {
+        let (home, plan) = (self.home(0), self.plan());
+        RunningPeer::start(&[&["--home", text(&home), "--plan", text(&plan)], arguments].concat())
     }
 
     /// Trains a small model to its end.
@@ -57,7 +66,7 @@ impl Pair {
 
     /// Trains a small model and kills both peers while they train.
     pub(crate) fn train_and_kill(&self) {
-        let mut peers = self.start(&["--model", "softmax", "--rounds", "1000000"]);
+        let mut peers = self.start(&KILLED);
         for _ in 0..30 {
             assert_eq!(peers[0].wait_for("round")["event"], "round");
         }
