@@ -134,6 +134,15 @@ pub(crate) enum Switch {
     Off,
 }
 
+/// Who makes the plans of a swarm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Planning {
+    /// A person, with `plan make` and `plan apply`.
+    Operator,
+    /// The operator's peer: whoever has an invitation is planned in, whoever is gone is planned out.
+    Auto,
+}
+
 /// Arguments of `init`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct InitArgs {
@@ -200,6 +209,12 @@ pub(crate) struct RunArgs {
     /// Whether to tell the local network where this peer listens, and to find members there (mDNS)
     #[arg(long, value_enum, default_value_t = Switch::Off, value_name = "ON|OFF")]
     pub(crate) mdns: Switch,
+    /// Who makes the plans of the swarm that this peer operates: a person, or this peer by itself
+    #[arg(long, value_enum, default_value_t = Planning::Operator, value_name = "WHO")]
+    pub(crate) planning: Planning,
+    /// With --planning auto: plan out who was silent for so long, if most others were not
+    #[arg(long, default_value_t = 24, value_name = "HOURS", value_parser = clap::value_parser!(u32).range(1..=8760))]
+    pub(crate) forget_after_h: u32,
     #[command(flatten)]
     pub(crate) training: TrainingArgs,
     /// Whom to wait for in each round: sync, bounded:STALENESS or async

@@ -5,20 +5,23 @@
 //! needs the operator to be up: whoever has a newer plan gives it to the others. A ticket lets a newcomer in as far as the
 //! waiting room; it takes part once a plan names it.
 
+mod census;
 mod exchange;
 mod hall;
 mod invite;
 mod lobby;
 mod offer;
 mod probing;
+mod steward;
 mod swarm;
 mod ticket;
 mod words;
 
 pub(crate) use exchange::{announce, ask_progress, fetch_model, fetch_plan, knock};
-pub(crate) use hall::{Hall, Wanted, serve};
+pub(crate) use hall::{Hall, Standing, Wanted, serve};
 pub(crate) use invite::{Invite, now_unix_s};
 pub(crate) use offer::{CheckedPlan, PlanOffer};
+pub(crate) use steward::Steward;
 pub(crate) use swarm::{Membership, Swarm};
 pub(crate) use ticket::Ticket;
 pub(crate) use words::{Progress, Verdict};

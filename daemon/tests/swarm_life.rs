@@ -245,3 +245,35 @@ fn a_peer_that_leaves_hands_its_weight_over_and_is_gone_for_good() {
     assert!(audit.status.success(), "{}{}", stdout(&audit), stderr(&audit));
     assert!(stdout(&audit).contains("exactly 3"), "{}", stdout(&audit));
 }
+
+#[test]
+fn a_swarm_that_plans_itself_takes_in_who_has_a_ticket_and_lets_go_of_who_leaves() {
+    let swarm = Swarm::found();
+    let mut operator = swarm.start_operator(&[&["--planning", "auto"], &ENDLESS[..]].concat());
+    operator.address();
+    let ticket = swarm.invite(2);
+    let mut first = swarm.join(1, &ticket, &ENDLESS);
+    assert_eq!(operator.wait_for("plan")["nodes"], 2);
+    first.wait_for("evaluated");
+
+    let mut second = swarm.join(2, &ticket, &ENDLESS);
+    for peer in [&mut operator, &mut first] {
+        let new = peer.wait_through_rounds_for("new_plan");
+        assert!(new["counter"] == 2 && new["nodes"] == 3, "{new}");
+    }
+    second.wait_for("evaluated");
+
+    assert!(run(&["leave", "--home", text(&swarm.home(2))]).status.success());
+    second.wait_through_rounds_for("left");
+    let new = operator.wait_through_rounds_for("new_plan");
+    assert!(new["counter"] == 3 && new["nodes"] == 2, "{new}");
+    first.wait_through_rounds_for("new_plan");
+    operator.wait_for("evaluated");
+}
+
+#[test]
+fn only_an_operator_can_plan_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    assert_fails(&run(&["run", "--home", text(&home), "--planning", "auto"]), 4, &["for the operator", "mingle init"]);
+}

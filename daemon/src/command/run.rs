@@ -14,13 +14,13 @@ use mingle_protocol::{Durability, Identity as NodeIdentity, NodeConfig, Record, 
 use tokio::sync::mpsc;
 
 use crate::api::{self, Exhibits, Interface, Request, Stopping};
-use crate::cli::{RunArgs, Switch};
+use crate::cli::{Planning, RunArgs, Switch};
 use crate::driver::{Driver, DriverParts, Finished, Sources, borrow_model};
 use crate::events::{Event, EventLog};
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::identity::Identity;
-use crate::membership::{self, Hall, Membership, Wanted};
+use crate::membership::{self, Hall, Membership, Steward, Wanted};
 use crate::place::Place;
 use crate::probe::{self, Prober};
 use crate::records::{self, Past, RecordWriter, Written};
@@ -150,6 +150,10 @@ impl Peer<'_> {
         membership::serve(network.streams.clone(), Arc::clone(&hall))?;
         probe::serve(network.streams.clone(), Arc::clone(&hall))?;
         interface.show_hall(&hall);
+        if self.arguments.planning == Planning::Auto {
+            let hours = u64::from(self.arguments.forget_after_h);
+            Steward::start(&hall, network.streams.clone(), Duration::from_secs(3600 * hours))?;
+        }
         network.bootstrap(self.bootstrap()).await;
 
         let training = &self.arguments.training;

@@ -64,6 +64,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("bootstrap_timeout_s", "MINGLE_BOOTSTRAP_TIMEOUT_S", Form::Whole, "30"),
     setting("gather_s", "MINGLE_GATHER_S", Form::Whole, "60"),
     setting("mdns", "MINGLE_MDNS", Form::Text, r#""off""#),
+    setting("planning", "MINGLE_PLANNING", Form::Text, r#""operator""#),
+    setting("forget_after_h", "MINGLE_FORGET_AFTER_H", Form::Whole, "24"),
     setting("plan", "MINGLE_PLAN", Form::Text, r#""plan.json""#),
     setting("data", "MINGLE_DATA", Form::Text, r#""csv:train.csv""#),
     setting("model", "MINGLE_MODEL", Form::Text, r#""mlp:hidden=128""#),

@@ -17,7 +17,7 @@ use mingle_protocol::{Durability, Input, NewGeneration, NodeId};
 use super::{Driver, Sources};
 use crate::events::Event;
 use crate::failure::Outcome;
-use crate::membership::{self, CheckedPlan, Hall, Verdict, Wanted};
+use crate::membership::{self, CheckedPlan, Hall, Standing, Verdict, Wanted};
 use crate::place::Place;
 use crate::plan;
 use crate::wiring::Wiring;
@@ -27,7 +27,8 @@ impl Driver<'_> {
         match wanted {
             // Whoever asked may be gone.
             Wanted::Model(answer) => drop(answer.send(self.joined.then(|| self.node.ratio()))),
-            Wanted::Round(answer) => drop(answer.send(self.rounds)),
+            Wanted::Standing(answer) => drop(answer.send(self.standing())),
+            Wanted::Warning(message) => self.warn(message),
             Wanted::Knocked(peer) => {
                 let waiting = self.parts.hall.waiting();
                 self.parts.board.update(|status| status.waiting = waiting);
@@ -43,6 +44,14 @@ impl Driver<'_> {
             }
         }
         Ok(())
+    }
+
+    fn standing(&self) -> Standing {
+        let left = self.node.neighbour_views().filter(|neighbour| neighbour.has_left);
+        Standing {
+            round: self.rounds,
+            left: left.filter_map(|neighbour| self.parts.wiring.peer(neighbour.id)).collect(),
+        }
     }
 
     async fn on_plan(&mut self, plan: CheckedPlan, sources: &mut Sources) -> Outcome<Verdict> {

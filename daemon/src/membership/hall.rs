@@ -37,10 +37,21 @@ pub(crate) enum Wanted {
     Plan(Box<CheckedPlan>, oneshot::Sender<Verdict>),
     /// A newer plan of the operator, and the model of this member to begin it with.
     PlanWithModel(Box<CheckedPlan>, PeerId, Vec<f32>),
-    /// How many rounds are over.
-    Round(oneshot::Sender<u64>),
+    /// How far training is.
+    Standing(oneshot::Sender<Standing>),
     /// A peer was let in and waits.
     Knocked(PeerId),
+    /// Something that a person should know.
+    Warning(String),
+}
+
+/// Where this peer stands.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Standing {
+    /// Rounds over, in all.
+    pub(crate) round: u64,
+    /// Neighbours that left for good.
+    pub(crate) left: Vec<PeerId>,
 }
 
 /// What this process can tell others.
@@ -59,6 +70,12 @@ pub(super) struct State {
     /// The plan, and the keys of its members.
     pub(super) plan: Option<(PlanOffer, BTreeSet<String>)>,
     pub(super) lobby: Lobby,
+}
+
+impl State {
+    fn counter(&self) -> u64 {
+        self.plan.as_ref().map_or(0, |(offer, _)| offer.generation().counter)
+    }
 }
 
 impl Hall {
@@ -91,6 +108,28 @@ impl Hall {
     /// How many peers wait here for a plan that names them.
     pub(crate) fn waiting(&self) -> usize {
         self.state().lobby.waiting().len()
+    }
+
+    /// Them, in the order in which they came.
+    pub(super) fn who_waits(&self) -> Vec<PeerId> {
+        self.state().lobby.waiting().to_vec()
+    }
+
+    /// The members of the plan by their names; this peer alone, while there is none.
+    pub(super) fn members(&self) -> Vec<PeerId> {
+        let state = self.state();
+        let Some((_, members)) = &state.plan else { return vec![self.local] };
+        members.iter().filter_map(|peer| peer.parse().ok()).collect()
+    }
+
+    /// The number of the plan; 0: none.
+    pub(super) fn plan_counter(&self) -> u64 {
+        self.state().counter()
+    }
+
+    /// Where this peer stands; none when it is just ending.
+    pub(super) async fn standing(&self) -> Option<Standing> {
+        self.ask(Wanted::Standing).await
     }
 
     /// This peer relays for everybody that it knows.
@@ -129,12 +168,13 @@ impl Hall {
             Request::Announce(offer) => Answer::Verdict(self.judge(offer).await),
             Request::Progress { swarm } if !self.is_ours(swarm) => other_swarm(),
             Request::Progress { .. } => {
-                let round = self.ask(Wanted::Round).await.unwrap_or_default();
+                let standing = self.standing().await.unwrap_or_default();
                 let addresses = self.addresses_of_known().await;
                 let state = self.state();
-                let counter = state.plan.as_ref().map_or(0, |(offer, _)| offer.generation().counter);
+                let counter = state.counter();
                 let waiting = state.lobby.waiting().iter().map(PeerId::to_string).collect();
-                Answer::Progress(Progress { counter, round, waiting, addresses })
+                let left = standing.left.iter().map(PeerId::to_string).collect();
+                Answer::Progress(Progress { counter, round: standing.round, waiting, left, addresses })
             }
         }
     }
@@ -176,7 +216,7 @@ impl Hall {
     }
 
     /// Hands a newer plan to the event loop.
-    async fn judge(&self, offer: PlanOffer) -> Verdict {
+    pub(super) async fn judge(&self, offer: PlanOffer) -> Verdict {
         let Some(swarm) = &self.swarm else {
             return Verdict::Refused("the plan of this swarm does not change: it has no operator".to_owned());
         };

@@ -64,6 +64,8 @@ pub(crate) struct Progress {
     pub(crate) round: u64,
     /// PeerIds that wait for a plan that names them.
     pub(crate) waiting: Vec<String>,
+    /// Its neighbours that left for good.
+    pub(crate) left: Vec<String>,
     /// Where peers that this one knows say that they listen.
     pub(crate) addresses: BTreeMap<String, Vec<String>>,
 }

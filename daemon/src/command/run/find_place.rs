@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::Peer;
 use crate::events::Event;
 use crate::failure::{Failure, Kind, Outcome};
-use crate::membership::{self, CheckedPlan, Hall, Membership, PlanOffer, Verdict, Wanted};
+use crate::membership::{self, CheckedPlan, Hall, Membership, PlanOffer, Standing, Verdict, Wanted};
 use crate::place::Place;
 use crate::plan;
 use crate::transport::{Network, NetworkEvent};
@@ -138,7 +138,8 @@ impl Peer<'_> {
         match wanted {
             // Whoever asked may be gone.
             Wanted::Model(answer) => drop(answer.send(None)),
-            Wanted::Round(answer) => drop(answer.send(0)),
+            Wanted::Standing(answer) => drop(answer.send(Standing::default())),
+            Wanted::Warning(message) => self.warn(message),
             Wanted::Knocked(peer) => {
                 self.board.update(|status| status.waiting = hall.waiting());
                 self.log.tell(Event::Knocked { peer: peer.to_string() });

@@ -1,0 +1,150 @@
+//! Whom the next plan of a swarm should name: its members, less those that are gone, and those that wait.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use libp2p::PeerId;
+
+/// Newcomers are planned in together once none has come for so long,
+const SETTLE: Duration = Duration::from_secs(2);
+/// or once the first has waited for so long.
+const MAX_WAIT: Duration = Duration::from_secs(10);
+/// Who says that it is still there within this time counts as present.
+const PRESENT: Duration = Duration::from_secs(60);
+/// Who is said to have left, and has not answered for so long, has.
+const LEFT_AFTER: Duration = Duration::from_secs(12);
+
+/// What an automatic planner knows of the peers of its swarm. Times are since it began.
+pub(super) struct Census {
+    /// Who is silent for so long is planned out.
+    forget_after: Duration,
+    heard: BTreeMap<PeerId, Duration>,
+    said_to_have_left: BTreeSet<PeerId>,
+    change: Option<Change>,
+}
+
+/// Members that the next plan would have, and would not be those of the present one.
+struct Change {
+    members: Vec<PeerId>,
+    began: Duration,
+    altered: Duration,
+}
+
+impl Census {
+    /// Nobody was heard yet.
+    pub(super) fn new(forget_after: Duration) -> Self {
+        Self { forget_after, heard: BTreeMap::new(), said_to_have_left: BTreeSet::new(), change: None }
+    }
+
+    /// A member answered, and named neighbours that have left. It may be wrong, or lie: whoever answers has not left.
+    pub(super) fn hear(&mut self, now: Duration, member: PeerId, left: impl IntoIterator<Item = PeerId>) {
+        self.heard.insert(member, now);
+        self.said_to_have_left.extend(left);
+    }
+
+    /// The members of the next plan, in the order of the present ones and then of those who wait; none while the present
+    /// plan is right, newcomers still come, or nobody would be there to train with.
+    pub(super) fn next(&mut self, now: Duration, members: &[PeerId], waiting: &[PeerId]) -> Option<Vec<PeerId>> {
+        self.said_to_have_left.retain(|peer| members.contains(peer));
+        self.heard.retain(|peer, _| members.contains(peer));
+        let gone = self.gone(now, members);
+        let stay = members.iter().filter(|peer| !gone.contains(peer));
+        let come = waiting.iter().filter(|peer| !members.contains(peer));
+        let next: Vec<PeerId> = stay.chain(come).copied().collect();
+        if next == members || next.len() < 2 {
+            self.change = None;
+            return None;
+        }
+        let began = self.change.as_ref().map_or(now, |change| change.began);
+        let change = match self.change.take() {
+            Some(change) if change.members == next => change,
+            _ => Change { members: next, began, altered: now },
+        };
+        let is_settled = now.saturating_sub(change.altered) >= SETTLE || now.saturating_sub(began) >= MAX_WAIT;
+        if is_settled {
+            return Some(change.members);
+        }
+        self.change = Some(change);
+        None
+    }
+
+    /// Members that left, and members that were silent for too long. Silence counts only on the side of a partition that
+    /// has more than half of the members.
+    fn gone(&mut self, now: Duration, members: &[PeerId]) -> BTreeSet<PeerId> {
+        let silence: BTreeMap<PeerId, Duration> =
+            members.iter().map(|&peer| (peer, now.saturating_sub(*self.heard.entry(peer).or_insert(now)))).collect();
+        let present = silence.values().filter(|&&silence| silence < PRESENT).count();
+        let is_majority = 2 * present > members.len();
+        let has_left = |peer: &PeerId, silence| self.said_to_have_left.contains(peer) && silence >= LEFT_AFTER;
+        let is_forgotten = |silence| is_majority && silence >= self.forget_after;
+        let gone = silence.iter().filter(|&(peer, &silence)| has_left(peer, silence) || is_forgotten(silence));
+        gone.map(|(peer, _)| *peer).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+
+    fn peers<const N: usize>() -> [PeerId; N] {
+        std::array::from_fn(|_| PeerId::random())
+    }
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn newcomers_are_planned_in_together_once_no_more_come() {
+        let mut census = Census::new(DAY);
+        let [operator, first, second] = peers();
+        assert_eq!(census.next(seconds(0), &[operator], &[]), None, "alone");
+        assert_eq!(census.next(seconds(1), &[operator], &[first]), None);
+        assert_eq!(census.next(seconds(2), &[operator], &[first, second]), None, "others may still come");
+        assert_eq!(census.next(seconds(3), &[operator], &[first, second]), None);
+        assert_eq!(census.next(seconds(4), &[operator], &[first, second]), Some(vec![operator, first, second]));
+        assert_eq!(census.next(seconds(5), &[operator, first, second], &[]), None, "the plan is right now");
+    }
+
+    #[test]
+    fn nobody_waits_for_ever_because_others_come() {
+        let mut census = Census::new(DAY);
+        let all: [PeerId; 16] = peers();
+        let planned = (1..16).find(|&now| census.next(seconds(now as u64), &all[..1], &all[1..=now]).is_some());
+        assert_eq!(planned, Some(11), "ten seconds after the first came");
+    }
+
+    #[test]
+    fn who_left_is_planned_out_unless_it_answers() {
+        let mut census = Census::new(DAY);
+        let members: [PeerId; 3] = peers();
+        let mut next_at = |now| {
+            // The last one is said to have left, too, and it is a lie.
+            census.hear(seconds(now), members[0], [members[1], members[2]]);
+            census.hear(seconds(now), members[2], []);
+            census.next(seconds(now), &members, &[])
+        };
+        assert_eq!(next_at(0), None);
+        assert_eq!(next_at(11), None, "it may just be late");
+        assert_eq!(next_at(12), None);
+        assert_eq!(next_at(14), Some(vec![members[0], members[2]]));
+    }
+
+    #[test]
+    fn who_is_silent_for_long_is_forgotten_by_a_majority_only() {
+        let [a, b, c, d] = peers();
+        let forgotten = |members: &[PeerId], present: &[PeerId]| {
+            let mut census = Census::new(DAY);
+            assert_eq!(census.next(seconds(0), members, &[]), None);
+            let later = DAY + seconds(1);
+            present.iter().for_each(|&peer| census.hear(later, peer, []));
+            assert_eq!(census.next(later, members, &[]), None, "never at once");
+            census.next(later + SETTLE, members, &[])
+        };
+        assert_eq!(forgotten(&[a, b, c], &[a, b]), Some(vec![a, b]));
+        assert_eq!(forgotten(&[a, b, c, d], &[a, b]), None, "the other half may be as well off");
+        assert_eq!(forgotten(&[a, b, c], &[a]), None);
+    }
+}
