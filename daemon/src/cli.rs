@@ -6,6 +6,7 @@ mod documents;
 mod fault_test;
 mod model_files;
 mod plan;
+mod simulation;
 mod topology;
 mod watching;
 
@@ -25,6 +26,7 @@ pub(crate) use plan::{
     DesignArgs, LayoutName, PlanApplyArgs, PlanBindArgs, PlanCommand, PlanCompareArgs, PlanDiffArgs, PlanDrawArgs,
     PlanFileArgs, PlanMakeArgs,
 };
+pub(crate) use simulation::{EvaluateArgs, MixingArgs, SimulateArgs};
 pub(crate) use topology::{TopologyCommand, TopologyConvertArgs, TopologyGenerateArgs, TopologyShowArgs};
 pub(crate) use watching::{Condition, PingArgs, ProbeArgs, StopArgs, WaitArgs};
 
@@ -89,6 +91,10 @@ pub(crate) enum Command {
     Audit(AuditArgs),
     /// Kill, cut off and set back simulated swarms, seed after seed, and add up their ledgers after every write
     FaultTest(FaultTestArgs),
+    /// Train a simulated swarm by a plan, and count slots, bytes and accuracy
+    Simulate(Box<SimulateArgs>),
+    /// Compare designs by simulation: a suite of topologies, splits and seeds, with tables and curves
+    Evaluate(EvaluateArgs),
     /// Run a recorded fault test again, to the same digest
     Replay(ReplayArgs),
     /// Make, compare, look at, check, draw and bind plans

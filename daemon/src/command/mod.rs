@@ -9,6 +9,7 @@ mod demo;
 mod design_request;
 mod doctor;
 mod eval;
+mod evaluate;
 mod export;
 mod fault_test;
 mod goodbye;
@@ -31,6 +32,7 @@ mod plan_show;
 mod probe;
 mod replay;
 mod run;
+mod simulate;
 mod status;
 mod stop;
 mod topology_convert;
@@ -66,6 +68,8 @@ pub(crate) fn execute(cli: Cli) -> Outcome<ExitCode> {
         Command::Leave(arguments) => leave::execute(*arguments, json)?,
         Command::Audit(arguments) => return audit::execute(&arguments, json),
         Command::FaultTest(arguments) => return fault_test::execute(&arguments, json),
+        Command::Simulate(arguments) => simulate::execute(&arguments, json)?,
+        Command::Evaluate(arguments) => evaluate::execute(&arguments, json)?,
         Command::Replay(arguments) => replay::execute(&arguments, json)?,
         Command::Plan(command) => return plan(command, json),
         Command::Topology(command) => topology(command, json)?,

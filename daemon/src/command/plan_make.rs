@@ -41,7 +41,7 @@ fn method(arguments: &PlanMakeArgs, extra_edges: ExtraEdges) -> Outcome<Method> 
     }
 }
 
-fn parse_extra_edges(text: &str) -> Outcome<ExtraEdges> {
+pub(super) fn parse_extra_edges(text: &str) -> Outcome<ExtraEdges> {
     if text == "auto" {
         return Ok(ExtraEdges::Auto);
     }

@@ -1,0 +1,122 @@
+//! The words of `mingle simulate` and `mingle evaluate`.
+
+use std::num::NonZero;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{Switch, TrainingArgs};
+
+/// Arguments of `simulate`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SimulateArgs {
+    #[command(flatten)]
+    pub(crate) mixing: MixingArgs,
+    /// digits, idx:DIR (MNIST, Fashion-MNIST) or csv:FILE
+    #[arg(long, default_value = "digits")]
+    pub(crate) data: String,
+    /// softmax, mlp, mlp:hidden=N or cnn
+    #[arg(long, default_value = "softmax")]
+    pub(crate) model: String,
+    /// How the data lie on the peers: iid, label-sorted or dirichlet:ALPHA
+    #[arg(long, default_value = "iid")]
+    pub(crate) split: String,
+    /// Samples in a gradient step
+    #[arg(long, default_value_t = 32)]
+    pub(crate) batch_size: usize,
+    /// Step size of SGD
+    #[arg(long, default_value_t = 0.1)]
+    pub(crate) learning_rate: f64,
+    /// Momentum of SGD; it stays on the peer
+    #[arg(long, default_value_t = 0.0)]
+    pub(crate) momentum: f64,
+    /// Weight decay (L2) of SGD
+    #[arg(long, default_value_t = 0.0)]
+    pub(crate) weight_decay: f64,
+    /// Seed of the initial model, the split, the minibatches and the losses
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Where to compute: cpu, ndarray or wgpu
+    #[arg(long, default_value = "cpu")]
+    pub(crate) device: String,
+    /// Evaluate all models on the held-out test set each N rounds
+    #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) evaluate_every: u64,
+    /// Stop once the mean of the last three evaluations, each the mean over peers, is there
+    #[arg(long, value_name = "ACCURACY")]
+    pub(crate) target_accuracy: Option<f64>,
+    /// Stop after so many passes over all data
+    #[arg(long, value_name = "N")]
+    pub(crate) epochs: Option<f64>,
+    /// Stop after so many slots
+    #[arg(long, value_name = "N")]
+    pub(crate) max_slots: Option<u64>,
+    /// Stop after so many rounds [default: 200, if nothing else says when]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) rounds: Option<u64>,
+    /// The share of messages that is lost, each by itself
+    #[arg(long, default_value_t = 0.0, value_name = "P")]
+    pub(crate) loss: f64,
+    /// Whom to wait for in each round: sync, bounded:STALENESS or async [default: sync, with --loss bounded:4]
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) wait: Option<String>,
+    /// Off: push-sum as in textbooks, where what is lost is gone, to compare with
+    #[arg(long, value_enum, default_value_t = Switch::On)]
+    pub(crate) ledger: Switch,
+    /// Threads that train [default: all cores]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<NonZero<usize>>,
+}
+
+/// Arguments of `evaluate`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct EvaluateArgs {
+    /// What to compare; examples are in examples/evaluation
+    #[arg(value_name = "SUITE.toml")]
+    pub(crate) suite: PathBuf,
+    /// Where results and the report go; what is there already is not run again
+    #[arg(short, long, default_value = "mingle-evaluation", value_name = "DIR")]
+    pub(crate) output: PathBuf,
+    /// Runs at the same time [default: one for each core]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<NonZero<usize>>,
+}
+
+/// By which plan to mix.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct MixingArgs {
+    /// A plan of `mingle plan make`
+    #[arg(long, value_name = "FILE", conflicts_with = "topology", required_unless_present = "topology")]
+    pub(crate) plan: Option<PathBuf>,
+    /// Make a plan for this: a file or a generator, such as rg:n=33,r=0.5,seed=0
+    #[arg(long, value_name = "FILE|GENERATOR")]
+    pub(crate) topology: Option<String>,
+    /// The design of that plan, as in `mingle plan make`
+    #[arg(long, default_value = "auto", conflicts_with = "plan")]
+    pub(crate) method: String,
+    /// Edges beyond the spanning tree, for nguyen-he: a number, or auto to sweep
+    #[arg(long, default_value = "auto", value_name = "K|auto", conflicts_with = "plan")]
+    pub(crate) extra_edges: String,
+    /// Gradient steps that each peer takes per round
+    #[arg(long, default_value_t = 1, value_name = "H", conflicts_with = "plan")]
+    pub(crate) local_steps: u32,
+}
+
+impl SimulateArgs {
+    /// What is trained, in the words of `run`.
+    pub(crate) fn training(&self) -> TrainingArgs {
+        TrainingArgs {
+            data: self.data.clone(),
+            model: self.model.clone(),
+            split: Some(self.split.clone()),
+            rounds: self.rounds.unwrap_or(1),
+            batch_size: self.batch_size,
+            learning_rate: self.learning_rate,
+            momentum: self.momentum,
+            weight_decay: self.weight_decay,
+            seed: self.seed,
+            device: self.device.clone(),
+            evaluate_every: self.evaluate_every,
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! `mingle simulate`: a swarm in this process that trains by a plan, and what every slot of it was good for.
+
+use std::io::{IsTerminal, stderr};
+use std::time::{Duration, Instant};
+
+use mingle_planner::{DesignOptions, ExtraEdges, Method, Plan};
+use mingle_protocol::WaitPolicy;
+use serde::Serialize;
+
+use super::plan_make::parse_extra_edges;
+use super::run::parse_policy;
+use crate::cli::{MixingArgs, SimulateArgs, Switch};
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::simulation::{Conditions, Goal, Learners, Progress, Rounds, Stop, Textbook, VirtualSwarm, recent_accuracy};
+use crate::{out, plan, topology, units};
+
+/// Rounds, where nothing says when to stop.
+const USUAL_ROUNDS: u64 = 200;
+/// Rounds, where something else does.
+const MOST_ROUNDS: u64 = 10_000_000;
+
+/// A simulation that is over.
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    schema: &'static str,
+    plan: String,
+    method: &'a str,
+    nodes: usize,
+    parameters: usize,
+    stop: Stop,
+    #[serde(flatten)]
+    end: &'a Progress,
+    /// Mean accuracy over the last three evaluations.
+    recent_accuracy: Option<f64>,
+    parcels: u64,
+    lost_parcels: u64,
+    /// The weights of all nodes.
+    weight: f64,
+    seconds: f64,
+    /// Of them, in training and in evaluation.
+    training_seconds: f64,
+}
+
+/// Trains until it is enough; prints every evaluation.
+pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Outcome {
+    let began = Instant::now();
+    let conditions = conditions(arguments)?;
+    let goal = goal(arguments)?;
+    let plan = plan_of(&arguments.mixing)?;
+    let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let threads = arguments.threads.map_or_else(cores, std::num::NonZero::get);
+    let mut learners = Learners::new(&arguments.training(), plan.node_count(), threads)?;
+    let initial = learners.initial();
+    let mut swarm: Box<dyn Rounds> = match arguments.ledger {
+        Switch::On => Box::new(VirtualSwarm::new(&plan, &initial, conditions)?),
+        Switch::Off => Box::new(Textbook::new(&plan, &initial, conditions)),
+    };
+    if !json {
+        introduce(&plan, &learners);
+    }
+    let (curve, stop) =
+        goal.pursue(&mut *swarm, &mut learners, arguments.batch_size, |progress| tell(progress, json))?;
+    let (tally, learnt) = (swarm.tally(), learners.time_spent());
+    let Some(end) = curve.last() else { return Ok(()) };
+    let report = Report {
+        schema: "mingle.simulation/1",
+        plan: plan.hash().to_string(),
+        method: plan.method(),
+        nodes: plan.node_count(),
+        parameters: initial.len(),
+        stop,
+        end,
+        recent_accuracy: recent_accuracy(&curve),
+        parcels: tally.parcels,
+        lost_parcels: tally.lost_parcels,
+        weight: tally.weight,
+        seconds: began.elapsed().as_secs_f64(),
+        training_seconds: learnt.as_secs_f64(),
+    };
+    if json {
+        out::line(serde_json::json!(report));
+    } else {
+        conclude(&report, arguments, began.elapsed(), learnt);
+    }
+    Ok(())
+}
+
+fn conditions(arguments: &SimulateArgs) -> Outcome<Conditions> {
+    if !(0.0..1.0).contains(&arguments.loss) {
+        return Err(Failure::new(Kind::BadInput, format!("--loss {}: give a share from 0 to below 1", arguments.loss)));
+    }
+    let policy = match &arguments.wait {
+        Some(text) => parse_policy(text)?,
+        None if arguments.loss > 0.0 => WaitPolicy::Bounded { staleness: 4 },
+        None => WaitPolicy::Sync,
+    };
+    Ok(Conditions { policy, loss: arguments.loss, seed: arguments.seed })
+}
+
+fn goal(arguments: &SimulateArgs) -> Outcome<Goal> {
+    let SimulateArgs { target_accuracy, epochs, max_slots, .. } = *arguments;
+    if target_accuracy.is_some_and(|target| !(0.0..=1.0).contains(&target)) {
+        return Err(Failure::new(Kind::BadInput, "--target-accuracy is a share, such as 0.93"));
+    }
+    if epochs.is_some_and(|epochs| epochs.is_nan() || epochs <= 0.0) {
+        return Err(Failure::new(Kind::BadInput, "--epochs must be a positive number"));
+    }
+    let is_bounded = target_accuracy.is_some() || epochs.is_some() || max_slots.is_some();
+    let rounds = arguments.rounds.unwrap_or(if is_bounded { MOST_ROUNDS } else { USUAL_ROUNDS });
+    Ok(Goal { target_accuracy, epochs, max_slots, rounds, evaluate_every: arguments.evaluate_every })
+}
+
+/// The plan of a file, or one that is made here.
+fn plan_of(arguments: &MixingArgs) -> Outcome<Plan> {
+    if let Some(path) = &arguments.plan {
+        return plan::read(path);
+    }
+    let Some(text) = &arguments.topology else {
+        // clap asks for one of the two.
+        return Err(Failure::new(Kind::BadInput, "give --plan, or --topology to make one for"));
+    };
+    let topology = topology::read(text)?;
+    let extra_edges = parse_extra_edges(&arguments.extra_edges)?;
+    let method: Method = arguments.method.parse().or_fail(Kind::BadInput, format!("--method {}", arguments.method))?;
+    let method = if method == Method::Auto && extra_edges != ExtraEdges::Auto { Method::NguyenHe } else { method };
+    let options = DesignOptions { extra_edges, local_steps: arguments.local_steps, ..DesignOptions::default() };
+    mingle_planner::design(&topology, method, &options).or_fail(Kind::BadInput, "cannot design a plan")
+}
+
+fn introduce(plan: &Plan, learners: &Learners) {
+    let task = learners.task();
+    out::line(format!(
+        "plan     {}, {} nodes, {}  blake3:{}",
+        plan.method(),
+        plan.node_count(),
+        rounds_of(plan),
+        plan.hash().short()
+    ));
+    out::line(format!("task     {} for {}, {} parameters", task.model(), task.shape(), task.parameter_count()));
+}
+
+fn rounds_of(plan: &Plan) -> String {
+    let rounds = plan.steps().len() / plan.round_length();
+    match plan.forecast().slots_per_period {
+        0 => format!("{} steps a round", plan.round_length()),
+        slots if rounds == 1 => format!("{slots} slots a round"),
+        slots => format!("{slots} slots in {rounds} rounds"),
+    }
+}
+
+fn tell(progress: &Progress, json: bool) {
+    if json {
+        let mut object = serde_json::json!(progress);
+        object["schema"] = "mingle.simulation-progress/1".into();
+        out::line(object);
+        return;
+    }
+    let line = format!(
+        "round {:>5}   slots {:>7}   epochs {:>6.2}   accuracy {:.3} mean {:.3} worst   disagreement {}",
+        progress.round,
+        progress.slots,
+        progress.epochs,
+        progress.mean_accuracy,
+        progress.worst_accuracy,
+        progress.disagreement.map_or_else(|| "none".to_owned(), |apart| format!("{apart:.1e}")),
+    );
+    // A terminal shows where it stands; what is kept is the end.
+    if stderr().is_terminal() { eprint!("\r{line}") } else { out::line(line) }
+}
+
+fn conclude(report: &Report<'_>, arguments: &SimulateArgs, took: Duration, learnt: Duration) {
+    if stderr().is_terminal() {
+        eprintln!();
+    }
+    let end = report.end;
+    let what = match (report.stop, arguments.target_accuracy) {
+        (Stop::Target, Some(target)) => format!("accuracy {target} reached"),
+        (_, Some(target)) => format!("accuracy {target} not reached"),
+        _ => format!("accuracy {:.3}", end.mean_accuracy),
+    };
+    out::line(format!(
+        "{what} after {} slots: {} rounds, {:.2} epochs, {} on links",
+        end.slots,
+        end.round,
+        end.epochs,
+        format_args!("{:.1} MB", units::megabytes(end.link_bytes))
+    ));
+    if report.lost_parcels > 0 {
+        let share = report.lost_parcels as f64 / report.parcels as f64;
+        out::line(format!("{} of {} parcels were lost, {:.1} %", report.lost_parcels, report.parcels, 100.0 * share));
+    }
+    out::line(format!("weights of all nodes: {:.6} of {}", report.weight, report.nodes));
+    let others = took.saturating_sub(learnt).as_secs_f64() / took.as_secs_f64();
+    eprintln!("{:.1} s, {:.0} % of them neither training nor evaluation", took.as_secs_f64(), 100.0 * others);
+}

@@ -1,0 +1,119 @@
+//! What came of runs, kept line by line, so that an interrupted suite loses only what was under way.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+
+use mingle_planner::Plan;
+use serde::{Deserialize, Serialize};
+
+use super::runs::Run;
+use crate::failure::{Kind, OrFail, Outcome};
+use crate::simulation::Progress;
+
+const SCHEMA: &str = "mingle.evaluation-run/1";
+
+/// The result of one run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    schema: String,
+    /// All that decided about it, as a hash.
+    pub(crate) key: String,
+    /// The topology, by its name in the suite.
+    pub(crate) topology: String,
+    /// How the data lay.
+    pub(crate) split: String,
+    /// The design, by its name in the suite.
+    pub(crate) design: String,
+    /// The seed.
+    pub(crate) seed: u64,
+    /// BLAKE3 of the plan.
+    pub(crate) plan: String,
+    /// The method that made it.
+    pub(crate) method: String,
+    /// Slots of a period.
+    pub(crate) slots_per_period: usize,
+    /// Rounds in a period.
+    pub(crate) rounds_per_period: usize,
+    /// Whether it reached its target; it then ended there.
+    pub(crate) reached: bool,
+    /// All evaluations.
+    pub(crate) curve: Vec<Progress>,
+}
+
+impl Record {
+    /// What came of a run.
+    pub(super) fn new(run: &Run, plan: &Plan, curve: Vec<Progress>, reached: bool) -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            key: run.key(),
+            topology: run.topology.clone(),
+            split: run.split.split.clone(),
+            design: run.design.name.clone(),
+            seed: run.seed,
+            plan: plan.hash().to_string(),
+            method: plan.method().to_owned(),
+            slots_per_period: plan.forecast().slots_per_period,
+            rounds_per_period: plan.steps().len() / plan.round_length(),
+            reached,
+            curve,
+        }
+    }
+
+    /// Slots to the target.
+    pub(crate) fn slots_to_target(&self) -> Option<u64> {
+        self.curve.last().filter(|_| self.reached).map(|progress| progress.slots)
+    }
+}
+
+/// The file of all results.
+pub(crate) struct Records {
+    known: BTreeMap<String, Record>,
+    file: File,
+}
+
+impl Records {
+    /// Opens the file, or begins one. A last line that was cut off by a crash is dropped.
+    ///
+    /// # Errors
+    /// It cannot be read or written, or has a line that is no record.
+    pub(crate) fn open(path: &Path) -> Outcome<Self> {
+        let doing = format!("cannot use {}", path.display());
+        let mut file =
+            OpenOptions::new().read(true).append(true).create(true).open(path).or_fail(Kind::BadInput, &doing)?;
+        let mut known = BTreeMap::new();
+        let mut whole_bytes = 0;
+        let mut reader = BufReader::new(&mut file);
+        let mut line = String::new();
+        for number in 1.. {
+            line.clear();
+            reader.read_line(&mut line).or_fail(Kind::BadInput, &doing)?;
+            if !line.ends_with('\n') {
+                break;
+            }
+            let record: Record =
+                serde_json::from_str(&line).or_fail(Kind::BadInput, format!("{doing}: line {number}"))?;
+            known.insert(record.key.clone(), record);
+            whole_bytes += line.len() as u64;
+        }
+        file.set_len(whole_bytes).or_fail(Kind::BadInput, &doing)?;
+        Ok(Self { known, file })
+    }
+
+    /// The result of a run, if there is one.
+    pub(crate) fn get(&self, key: &str) -> Option<&Record> {
+        self.known.get(key)
+    }
+
+    /// Keeps a result.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(crate) fn add(&mut self, record: Record) -> Outcome {
+        let line = format!("{}\n", serde_json::json!(record));
+        self.file.write_all(line.as_bytes()).or_fail(Kind::BadInput, "cannot write down the result of a run")?;
+        self.known.insert(record.key.clone(), record);
+        Ok(())
+    }
+}

@@ -1,0 +1,167 @@
+//! The runs of a suite, and what makes one of them what it is.
+
+use std::sync::{Arc, OnceLock};
+
+use mingle_planner::{DesignError, DesignOptions, Method, Plan, Topology};
+use mingle_protocol::WaitPolicy;
+use serde::Serialize;
+
+use super::records::Record;
+use super::suite::{DesignEntry, SplitEntry, Suite, Training};
+use crate::cli::TrainingArgs;
+use crate::failure::{Failure, Kind, Outcome};
+use crate::simulation::{Conditions, Goal, Learners, Rounds, Stop, Textbook, VirtualSwarm};
+use crate::topology;
+
+/// A result of another version of this is run again.
+const VERSION: u32 = 1;
+
+/// One simulation of a suite.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    /// The name of the topology.
+    pub(crate) topology: String,
+    graph: Arc<Topology>,
+    /// Designed by whoever needs it first.
+    plan: Arc<OnceLock<Result<Plan, DesignError>>>,
+    pub(crate) split: SplitEntry,
+    pub(crate) design: DesignEntry,
+    pub(crate) seed: u64,
+    training: Training,
+    max_slots: u64,
+    evaluate_every: u64,
+}
+
+/// All that decides about a result.
+#[derive(Serialize)]
+struct Identity<'a> {
+    version: u32,
+    program: &'static str,
+    nodes: usize,
+    edges: &'a [(usize, usize)],
+    split: &'a str,
+    target_accuracy: f64,
+    design: &'a DesignEntry,
+    seed: u64,
+    training: &'a Training,
+    max_slots: u64,
+    evaluate_every: u64,
+}
+
+/// The runs of a suite: all seeds of a design before the next, so that a row of the report is complete early. Each plan is
+/// designed once for all of them.
+///
+/// # Errors
+/// A topology that cannot be read.
+pub(crate) fn all_runs(suite: &Suite) -> Outcome<Vec<Run>> {
+    let mut runs = Vec::new();
+    for entry in &suite.topology {
+        let graph = Arc::new(topology::read(&entry.source)?);
+        let plans: Vec<Arc<OnceLock<_>>> = suite.design.iter().map(|_| Arc::default()).collect();
+        for split in &suite.split {
+            for (design, plan) in suite.design.iter().zip(&plans) {
+                if !design.topologies.is_empty() && !design.topologies.contains(&entry.name) {
+                    continue;
+                }
+                runs.extend(suite.seeds.iter().map(|&seed| Run {
+                    topology: entry.name.clone(),
+                    graph: Arc::clone(&graph),
+                    plan: Arc::clone(plan),
+                    split: split.clone(),
+                    design: design.clone(),
+                    seed,
+                    training: suite.training.clone(),
+                    max_slots: suite.max_slots,
+                    evaluate_every: suite.evaluate_every,
+                }));
+            }
+        }
+    }
+    Ok(runs)
+}
+
+impl Run {
+    /// What tells this run from every other: BLAKE3, in hexadecimal.
+    pub(crate) fn key(&self) -> String {
+        let identity = Identity {
+            version: VERSION,
+            program: env!("CARGO_PKG_VERSION"),
+            nodes: self.graph.node_count(),
+            edges: self.graph.edges(),
+            split: &self.split.split,
+            target_accuracy: self.split.target_accuracy,
+            design: &self.design,
+            seed: self.seed,
+            training: &self.training,
+            max_slots: self.max_slots,
+            evaluate_every: self.evaluate_every,
+        };
+        let text = serde_json::json!(identity).to_string();
+        blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
+    }
+
+    /// Which one it is, for people.
+    pub(crate) fn name(&self) -> String {
+        format!("{}, {}, {}, seed {}", self.topology, self.split.split, self.design.name, self.seed)
+    }
+
+    /// Simulates it, on one thread.
+    ///
+    /// # Errors
+    /// The design is not possible on this topology, data cannot be read, the device fails.
+    pub(crate) fn execute(&self) -> Outcome<Record> {
+        let plan = self.plan()?;
+        let mut learners = Learners::new(&self.training_arguments(), plan.node_count(), 1)?;
+        let initial = learners.initial();
+        let policy = if self.design.loss > 0.0 { WaitPolicy::Bounded { staleness: 4 } } else { WaitPolicy::Sync };
+        let conditions = Conditions { policy, loss: self.design.loss, seed: self.seed };
+        let mut swarm: Box<dyn Rounds> = if self.design.ledger {
+            Box::new(VirtualSwarm::new(plan, &initial, conditions)?)
+        } else {
+            Box::new(Textbook::new(plan, &initial, conditions))
+        };
+        let goal = Goal {
+            target_accuracy: Some(self.split.target_accuracy),
+            epochs: None,
+            max_slots: Some(self.max_slots),
+            rounds: u64::MAX,
+            evaluate_every: self.evaluate_every,
+        };
+        let (curve, stop) = goal.pursue(&mut *swarm, &mut learners, self.training.batch_size, |_| ())?;
+        Ok(Record::new(self, plan, curve, stop == Stop::Target))
+    }
+
+    /// The plan of its design for its topology.
+    ///
+    /// # Errors
+    /// The design is not possible there.
+    pub(crate) fn plan(&self) -> Outcome<&Plan> {
+        let made = self.plan.get_or_init(|| {
+            let design = &self.design;
+            // Both were checked with the suite.
+            let method = design.method.parse().unwrap_or(Method::Auto);
+            let extra_edges = design.extra_edges().unwrap_or_default();
+            let options = DesignOptions { extra_edges, local_steps: design.local_steps, ..DesignOptions::default() };
+            mingle_planner::design(&self.graph, method, &options)
+        });
+        let doing = || format!("{} for {}", self.design.name, self.topology);
+        made.as_ref().map_err(|error| Failure::new(Kind::BadInput, format!("{}: {error}", doing())))
+    }
+
+    fn training_arguments(&self) -> TrainingArgs {
+        let Training { data, model, batch_size, learning_rate, momentum, weight_decay, device } = self.training.clone();
+        TrainingArgs {
+            data,
+            model,
+            split: Some(self.split.split.clone()),
+            rounds: 1,
+            batch_size,
+            learning_rate,
+            momentum,
+            weight_decay,
+            seed: self.seed,
+            device,
+            evaluate_every: self.evaluate_every,
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What the runs of a suite come to: slots to the target, design by design.
+
+use super::records::Record;
+use super::suite::Suite;
+
+/// Designs side by side on one topology with one split.
+pub(super) struct Comparison<'a> {
+    /// The topology, by its name in the suite.
+    pub(super) topology: &'a str,
+    /// How the data lay.
+    pub(super) split: &'a str,
+    /// What had to be reached.
+    pub(super) target_accuracy: f64,
+    /// In the order of the suite; those without any run are left out.
+    pub(super) designs: Vec<Outcomes<'a>>,
+}
+
+/// The runs of one design, a seed each.
+pub(super) struct Outcomes<'a> {
+    /// The design, by its name in the suite.
+    pub(super) design: &'a str,
+    /// Ascending by seed.
+    pub(super) records: Vec<&'a Record>,
+}
+
+/// All comparisons of a suite.
+pub(super) fn comparisons<'a>(suite: &'a Suite, records: &[&'a Record]) -> Vec<Comparison<'a>> {
+    let mut all = Vec::new();
+    for topology in &suite.topology {
+        for split in &suite.split {
+            let of = |design: &'a str| {
+                let is_of = |record: &&&Record| {
+                    record.topology == topology.name && record.split == split.split && record.design == design
+                };
+                let mut records: Vec<&Record> = records.iter().filter(is_of).copied().collect();
+                records.sort_by_key(|record| record.seed);
+                Outcomes { design, records }
+            };
+            let designs = suite.design.iter().map(|design| of(&design.name));
+            all.push(Comparison {
+                topology: &topology.name,
+                split: &split.split,
+                target_accuracy: split.target_accuracy,
+                designs: designs.filter(|outcomes| !outcomes.records.is_empty()).collect(),
+            });
+        }
+    }
+    all
+}
+
+impl Comparison<'_> {
+    /// The runs of a design.
+    pub(super) fn of(&self, design: &str) -> Option<&Outcomes<'_>> {
+        self.designs.iter().find(|outcomes| outcomes.design == design)
+    }
+}
+
+impl Outcomes<'_> {
+    /// Runs that reached the target.
+    pub(super) fn reached(&self) -> usize {
+        self.records.iter().filter(|record| record.reached).count()
+    }
+
+    /// The mean of something over the last evaluation of each run; none unless all of them reached the target.
+    pub(super) fn mean(&self, of: impl Fn(&Record) -> Option<f64>) -> Option<f64> {
+        if self.reached() < self.records.len() {
+            return None;
+        }
+        let values: Option<Vec<f64>> = self.records.iter().map(|record| of(record)).collect();
+        values.map(|values| values.iter().sum::<f64>() / values.len() as f64)
+    }
+
+    /// Slots to the target, the mean over seeds.
+    pub(super) fn slots(&self) -> Option<f64> {
+        self.mean(|record| record.slots_to_target().map(|slots| slots as f64))
+    }
+
+    /// Slots over those of another design, both as means over the same seeds.
+    pub(super) fn ratio_to(&self, other: &Self) -> Option<f64> {
+        let seeds = |outcomes: &Self| outcomes.records.iter().map(|record| record.seed).collect::<Vec<_>>();
+        if seeds(self) != seeds(other) {
+            return None;
+        }
+        Some(self.slots()? / other.slots()?)
+    }
+
+    /// The mean over seeds of mean accuracy, at the evaluations that all of them had; `at` says where on the axis.
+    pub(super) fn mean_curve(
+        &self,
+        at: impl Fn(&crate::simulation::Progress) -> f64,
+        of: impl Fn(&crate::simulation::Progress) -> Option<f64>,
+    ) -> Vec<(f64, f64)> {
+        let length = self.records.iter().map(|record| record.curve.len()).min().unwrap_or_default();
+        let count = self.records.len() as f64;
+        (0..length)
+            .map(|index| {
+                let points = || self.records.iter().map(|record| &record.curve[index]);
+                let x = points().map(&at).sum::<f64>() / count;
+                let y = points().map(|point| of(point).unwrap_or(f64::NAN)).sum::<f64>() / count;
+                (x, y)
+            })
+            .collect()
+    }
+}

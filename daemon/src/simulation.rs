@@ -1,0 +1,72 @@
+//! A whole swarm in this process: the production state machine on virtual time, real training, and slots for a clock.
+//!
+//! ```text
+//!   round    every node trains, for as long as the slots of the round take
+//!            -> splits its weight and sends parcels -> they arrive at once, or are lost and sent again
+//! ```
+//!
+//! The network is as fast as the plan says and no faster: a round takes its slots, whoever sends how much in them. Without
+//! losses and with `--wait sync` every run of a seed gives the same bits on one kind of machine.
+
+mod courier;
+mod learners;
+mod progress;
+mod swarm;
+mod textbook;
+
+pub(crate) use learners::Learners;
+pub(crate) use progress::{Goal, Progress, Stop, recent_accuracy};
+pub(crate) use swarm::{Conditions, VirtualSwarm};
+pub(crate) use textbook::Textbook;
+
+use std::sync::Arc;
+
+use mingle_planner::Plan;
+
+use crate::failure::Outcome;
+
+/// Something that trains and mixes by a plan, round by round.
+pub(crate) trait Rounds {
+    /// Goes on until every node has done `rounds` rounds, or cannot.
+    fn advance(&mut self, rounds: u64, learners: &mut Learners) -> Outcome;
+
+    /// The model of each node, `[nodes][parameters]`.
+    fn models(&mut self) -> Vec<Arc<[f32]>>;
+
+    /// Where it stands.
+    fn tally(&self) -> Tally;
+}
+
+/// What a swarm has used so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Tally {
+    /// Slots that have passed; on a point-to-point medium, mixing steps.
+    pub(crate) slots: u64,
+    /// Bytes of parameters on links, those sent again included.
+    pub(crate) link_bytes: u64,
+    /// Parcels sent.
+    pub(crate) parcels: u64,
+    /// Of them, those that were lost.
+    pub(crate) lost_parcels: u64,
+    /// The weights of all nodes: their number, but for what is under way or gone.
+    pub(crate) weight: f64,
+}
+
+/// How many slots each round of a plan takes; on a point-to-point medium, steps.
+#[derive(Clone, Debug)]
+pub(crate) struct RoundLengths {
+    period: Vec<u64>,
+}
+
+impl RoundLengths {
+    /// Those of a plan.
+    pub(crate) fn of(plan: &Plan) -> Self {
+        let length = |steps: &[mingle_planner::Step]| steps.iter().map(|step| step.slots().len().max(1) as u64).sum();
+        Self { period: plan.steps().chunks(plan.round_length()).map(length).collect() }
+    }
+
+    /// Slots of one round, counted from 0.
+    pub(crate) fn of_round(&self, round: u64) -> u64 {
+        self.period[(round % self.period.len() as u64) as usize]
+    }
+}

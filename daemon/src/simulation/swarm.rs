@@ -1,0 +1,249 @@
+//! The host of a simulated swarm: every node is the production state machine.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mingle_planner::Plan;
+use mingle_protocol::{Effect, Input, Message, Node, NodeConfig, NodeId, Schedule, State, Time, WaitPolicy};
+
+use super::courier::Courier;
+use super::learners::{Job, Learners};
+use super::{RoundLengths, Rounds, Tally};
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::plan;
+
+/// A slot in virtual time; a message takes the shortest time there is, a millionth of it.
+const SLOT: Duration = Duration::from_secs(1);
+const DELIVERY: Duration = Duration::from_micros(1);
+/// What was sent at the end of a round has arrived, or is lost, long before anybody trains again.
+const SETTLED: Duration = Duration::from_millis(500);
+/// Whom a node waits for, it waits for so many rounds at most.
+const PATIENCE_ROUNDS: u32 = 4;
+
+/// How the swarm is run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Conditions {
+    /// Whom nodes wait for.
+    pub(crate) policy: WaitPolicy,
+    /// The share of messages that is lost, 0 to below 1.
+    pub(crate) loss: f64,
+    /// Seed of the losses.
+    pub(crate) seed: u64,
+}
+
+enum Happening {
+    Arrival { from: NodeId, to: NodeId, message: Box<Message> },
+    TrainingEnds(NodeId),
+}
+
+/// Training under way on a node, and what came of it once it was computed.
+struct Order {
+    round: u64,
+    ends: Time,
+    job: Job,
+    delta: Option<Vec<f32>>,
+}
+
+/// A swarm of production nodes.
+pub(crate) struct VirtualSwarm {
+    nodes: Vec<Node>,
+    lengths: RoundLengths,
+    now: Time,
+    /// By time and, at one time, by the order in which it was arranged.
+    agenda: BTreeMap<(Time, u64), Happening>,
+    arranged: u64,
+    /// When each node wants to be woken.
+    alarms: BTreeSet<(Time, NodeId)>,
+    alarm_of: Vec<Option<Time>>,
+    orders: BTreeMap<NodeId, Order>,
+    courier: Courier,
+}
+
+impl VirtualSwarm {
+    /// A swarm whose nodes all begin with `initial`, and are connected at once.
+    ///
+    /// # Errors
+    /// The plan cannot be run, or trains nothing.
+    pub(crate) fn new(plan: &Plan, initial: &[f32], conditions: Conditions) -> Outcome<Self> {
+        if plan.local_steps() == 0 {
+            return Err(Failure::new(Kind::BadInput, "this plan only averages: its local steps are 0")
+                .hint("make one that trains: mingle plan make --local-steps 1"));
+        }
+        let schedule = Arc::new(plan::schedule(plan)?);
+        let lengths = RoundLengths::of(plan);
+        let nodes = (0..schedule.nodes()).map(|node| {
+            let config = configure(NodeId(node as u32), &schedule, initial, &lengths, conditions);
+            Node::new(config).or_fail(Kind::BadInput, "this plan cannot be run")
+        });
+        let mut swarm = Self {
+            nodes: nodes.collect::<Outcome<_>>()?,
+            lengths,
+            now: Time::default(),
+            agenda: BTreeMap::new(),
+            arranged: 0,
+            alarms: BTreeSet::new(),
+            alarm_of: vec![None; schedule.nodes()],
+            orders: BTreeMap::new(),
+            courier: Courier::new(conditions.loss, conditions.seed),
+        };
+        for id in swarm.ids() {
+            let neighbours: Vec<NodeId> = swarm.nodes[id.index()].neighbours().collect();
+            neighbours.into_iter().for_each(|peer| swarm.input(id, Input::LinkUp { peer }));
+        }
+        swarm.ids().for_each(|id| swarm.input(id, Input::Start));
+        Ok(swarm)
+    }
+
+    fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.nodes.len() as u32).map(NodeId)
+    }
+
+    /// Rounds that the slowest node has done.
+    fn rounds(&self) -> u64 {
+        self.nodes.iter().map(Node::round).min().unwrap_or_default()
+    }
+
+    /// When the next thing happens.
+    fn next_at(&self) -> Option<Time> {
+        let arranged = self.agenda.first_key_value().map(|(&(at, _), _)| at);
+        arranged.into_iter().chain(self.alarms.first().map(|&(at, _)| at)).min()
+    }
+
+    /// Lets the next thing happen; false when nothing ever will.
+    fn happen(&mut self, learners: &mut Learners) -> Outcome<bool> {
+        let arranged = self.agenda.first_key_value().map(|(&(at, _), _)| at);
+        let alarm = self.alarms.first().copied();
+        if let Some((at, id)) = alarm.filter(|(at, _)| arranged.is_none_or(|arranged| *at < arranged)) {
+            self.now = self.now.max(at);
+            self.input(id, Input::Tick);
+            return Ok(true);
+        }
+        let Some(((at, _), happening)) = self.agenda.pop_first() else { return Ok(false) };
+        self.now = at;
+        match happening {
+            Happening::Arrival { from, to, message } => self.input(to, Input::Received { from, message: *message }),
+            Happening::TrainingEnds(id) => self.end_training(id, learners)?,
+        }
+        Ok(true)
+    }
+
+    fn end_training(&mut self, id: NodeId, learners: &mut Learners) -> Outcome {
+        if self.orders.get(&id).is_some_and(|order| order.delta.is_none()) {
+            self.compute(learners)?;
+        }
+        if let Some(Order { round, job, delta: Some(delta), .. }) = self.orders.remove(&id) {
+            self.input(id, Input::Trained { round, delta, steps: job.steps });
+        }
+        Ok(())
+    }
+
+    /// All training that ends now, at once: that is what can be computed in parallel.
+    fn compute(&mut self, learners: &mut Learners) -> Outcome {
+        let now = self.now;
+        let due = || move |order: &&mut Order| order.ends == now && order.delta.is_none();
+        let jobs: Vec<Job> = self
+            .orders
+            .values_mut()
+            .filter(due())
+            .map(|order| Job { node: order.job.node, from: Arc::clone(&order.job.from), steps: order.job.steps })
+            .collect();
+        let deltas = learners.train(&jobs)?;
+        for (order, delta) in self.orders.values_mut().filter(due()).zip(deltas) {
+            order.delta = Some(delta);
+        }
+        Ok(())
+    }
+
+    fn input(&mut self, id: NodeId, input: Input) {
+        let node = &mut self.nodes[id.index()];
+        let effects = node.handle(self.now, input);
+        let alarm = node.next_deadline();
+        self.wake(id, alarm);
+        for effect in effects {
+            self.carry_out(id, effect);
+        }
+    }
+
+    fn carry_out(&mut self, id: NodeId, effect: Effect) {
+        match effect {
+            Effect::Send { to, message } => {
+                if self.courier.carries(&message) {
+                    self.arrange(self.now + DELIVERY, Happening::Arrival { from: id, to, message: Box::new(message) });
+                }
+            }
+            Effect::Train { round, from, local_steps, .. } => {
+                let ends = self.now + SLOT * u32::try_from(self.lengths.of_round(round)).unwrap_or(u32::MAX);
+                let job = Job { node: id.index(), from, steps: local_steps };
+                self.orders.insert(id, Order { round, ends, job, delta: None });
+                self.arrange(ends, Happening::TrainingEnds(id));
+            }
+            // There are no records, and nobody to tell.
+            Effect::Persist(_) | Effect::Report(_) | Effect::Drained => {}
+        }
+    }
+
+    fn arrange(&mut self, at: Time, happening: Happening) {
+        self.arranged += 1;
+        self.agenda.insert((at, self.arranged), happening);
+    }
+
+    fn wake(&mut self, id: NodeId, at: Option<Time>) {
+        let known = std::mem::replace(&mut self.alarm_of[id.index()], at);
+        if known == at {
+            return;
+        }
+        known.map(|known| self.alarms.remove(&(known, id)));
+        at.map(|at| self.alarms.insert((at, id)));
+    }
+}
+
+impl Rounds for VirtualSwarm {
+    fn advance(&mut self, rounds: u64, learners: &mut Learners) -> Outcome {
+        while self.rounds() < rounds {
+            let stuck = self.nodes.iter().all(|node| node.state() == State::Drained);
+            if stuck || !self.happen(learners)? {
+                let doing = format!("the swarm stands still after round {}", self.rounds());
+                return Err(Failure::new(Kind::Unexpected, doing));
+            }
+        }
+        let settled = self.now + SETTLED;
+        while self.next_at().is_some_and(|at| at < settled) {
+            self.happen(learners)?;
+        }
+        Ok(())
+    }
+
+    fn models(&mut self) -> Vec<Arc<[f32]>> {
+        self.nodes.iter_mut().map(Node::ratio).collect()
+    }
+
+    fn tally(&self) -> Tally {
+        Tally {
+            slots: self.now.micros() / SLOT.as_micros() as u64,
+            link_bytes: self.courier.link_bytes,
+            parcels: self.courier.parcels,
+            lost_parcels: self.courier.lost_parcels,
+            weight: self.nodes.iter().map(Node::w).sum(),
+        }
+    }
+}
+
+fn configure(
+    id: NodeId,
+    schedule: &Arc<Schedule>,
+    initial: &[f32],
+    lengths: &RoundLengths,
+    conditions: Conditions,
+) -> NodeConfig {
+    let round = SLOT * u32::try_from(lengths.of_round(0)).unwrap_or(u32::MAX);
+    // The caller says when it is over.
+    let rounds = u64::MAX >> 24;
+    let mut config = NodeConfig::new(id, Arc::clone(schedule), initial.to_vec(), rounds);
+    config.policy = conditions.policy;
+    config.deadline_floor = PATIENCE_ROUNDS * round;
+    config.heartbeat = 2 * round;
+    // What is lost goes out again with the next round.
+    config.retransmit_after = (conditions.loss > 0.0).then_some(round);
+    config
+}
