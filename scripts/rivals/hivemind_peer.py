@@ -1,0 +1,48 @@
+"""One peer of hivemind: averages with the others again and again, until its standard input ends.
+
+Arguments: how many parameters, how many peers, and the addresses of a peer that is there already.
+"""
+
+import json
+import os
+import sys
+import threading
+
+import hivemind
+import torch
+
+# A step that finds no group for so long is given up and begun again.
+STEP_S = 60.0
+
+
+def say(event, **rest):
+    """Writes what happened as a line of JSON."""
+    print(json.dumps({"event": event, **rest}), flush=True)
+
+
+def end_with_input():
+    """Ends the process once nobody can tell it anything any more."""
+    sys.stdin.read()
+    os._exit(0)
+
+
+def main():
+    parameters, peers, initial = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+    torch.set_num_threads(1)
+    dht = hivemind.DHT(initial_peers=initial, host_maddrs=["/ip4/127.0.0.1/tcp/0"], start=True)
+    say("listening", addresses=[str(address) for address in dht.get_visible_maddrs()])
+    averager = hivemind.averaging.DecentralizedAverager(
+        [torch.randn(parameters)], dht, start=True, prefix="rounds", target_group_size=peers,
+        min_matchmaking_time=1.0, request_timeout=1.0,
+    )
+    threading.Thread(target=end_with_input, daemon=True).start()
+    while True:
+        try:
+            group = averager.step(timeout=STEP_S)
+        except Exception:  # whatever it is, the round did not come about
+            continue
+        say("round", members=len(group))
+
+
+if __name__ == "__main__":
+    main()
