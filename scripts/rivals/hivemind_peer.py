@@ -29,7 +29,7 @@ def end_with_input():
 def main():
     parameters, peers, initial = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
     torch.set_num_threads(1)
-    dht = hivemind.DHT(initial_peers=initial, host_maddrs=["/ip4/127.0.0.1/tcp/0"], start=True)
+    dht = hivemind.DHT(initial_peers=initial, host_maddrs=["/ip4/127.0.0.1/tcp/0"], start=True, startup_timeout=60)
     say("listening", addresses=[str(address) for address in dht.get_visible_maddrs()])
     averager = hivemind.averaging.DecentralizedAverager(
         [torch.randn(parameters)], dht, start=True, prefix="rounds", target_group_size=peers,

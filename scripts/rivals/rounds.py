@@ -13,7 +13,8 @@ Prints one JSON object a system:
   frozen_s     longest round of any other peer after one was stopped by SIGSTOP; null if it took longer than --stuck-s
   frozen_left  how many peers' vectors were in each other peer's last round after that
   killed_s, killed_left   the same after SIGKILL
-  rounds_stuck, frozen_stuck, killed_stuck   instead of those numbers, where peers came to a halt with nothing done to them
+  rounds_stuck, frozen_stuck, killed_stuck   instead of those numbers, where peers came to a halt, or were
+               not together any more, with nothing done to them
 
 Nothing is trained. Peers begin with different vectors where the system lets them; Mingle's do not, which changes nothing
 about the time a round takes.
@@ -91,7 +92,9 @@ def measure_fault(system, peers, name, number, stuck_s):
     """What the others' rounds are like once the last peer has had this signal."""
     with swarm_of(system, peers, faulty=True) as (swarm, _):
         *others, last = swarm
-        next_rounds(others[0], ROUNDS_BEFORE, stuck_s)
+        _, members = next_rounds(others[0], ROUNDS_BEFORE, stuck_s)
+        if members[-1] not in (None, peers):
+            raise Stuck(f"the last round before had {members[-1]} peers in it")
         for peer in others:
             skip_what_was_said(peer)
         last.signal(number)
