@@ -77,6 +77,9 @@ pub(crate) struct EvaluateArgs {
     /// Where results and the report go; what is there already is not run again
     #[arg(short, long, default_value = "mingle-evaluation", value_name = "DIR")]
     pub(crate) output: PathBuf,
+    /// Only say which runs it has
+    #[arg(long)]
+    pub(crate) list: bool,
     /// Runs at the same time [default: one for each core]
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<NonZero<usize>>,

@@ -16,6 +16,10 @@ use crate::{home, out};
 pub(super) fn execute(arguments: &EvaluateArgs, json: bool) -> Outcome {
     let suite = Suite::read(&arguments.suite)?;
     let runs = all_runs(&suite)?;
+    if arguments.list {
+        runs.iter().for_each(|run| out::line(run.name()));
+        return Ok(());
+    }
     let folder = &arguments.output;
     fs::create_dir_all(folder).or_fail(Kind::BadInput, format!("cannot make the folder {}", folder.display()))?;
     let mut records = Records::open(&folder.join("runs.jsonl"))?;
