@@ -42,6 +42,9 @@ pub(crate) struct SimulateArgs {
     /// Evaluate all models on the held-out test set each N rounds
     #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) evaluate_every: u64,
+    /// Judge by the first N samples of that test set [default: all]
+    #[arg(long, value_name = "N")]
+    pub(crate) test_samples: Option<NonZero<usize>>,
     /// Stop once the mean of the last three evaluations, each the mean over peers, is there
     #[arg(long, value_name = "ACCURACY")]
     pub(crate) target_accuracy: Option<f64>,

@@ -49,7 +49,8 @@ pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Outcome {
     let plan = plan_of(&arguments.mixing)?;
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let threads = arguments.threads.map_or_else(cores, std::num::NonZero::get);
-    let mut learners = Learners::new(&arguments.training(), plan.node_count(), threads)?;
+    let test_samples = arguments.test_samples.map(std::num::NonZero::get);
+    let mut learners = Learners::new(&arguments.training(), plan.node_count(), test_samples, threads)?;
     let initial = learners.initial();
     let mut swarm: Box<dyn Rounds> = match arguments.ledger {
         Switch::On => Box::new(VirtualSwarm::new(&plan, &initial, conditions)?),

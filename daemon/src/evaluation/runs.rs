@@ -1,5 +1,6 @@
 //! The runs of a suite, and what makes one of them what it is.
 
+use std::num::NonZero;
 use std::sync::{Arc, OnceLock};
 
 use mingle_planner::{DesignError, DesignOptions, Method, Plan, Topology};
@@ -111,7 +112,8 @@ impl Run {
     /// The design is not possible on this topology, data cannot be read, the device fails.
     pub(crate) fn execute(&self) -> Outcome<Record> {
         let plan = self.plan()?;
-        let mut learners = Learners::new(&self.training_arguments(), plan.node_count(), 1)?;
+        let test_samples = self.training.test_samples.map(NonZero::get);
+        let mut learners = Learners::new(&self.training_arguments(), plan.node_count(), test_samples, 1)?;
         let initial = learners.initial();
         let policy = if self.design.loss > 0.0 { WaitPolicy::Bounded { staleness: 4 } } else { WaitPolicy::Sync };
         let conditions = Conditions { policy, loss: self.design.loss, seed: self.seed };
@@ -149,7 +151,8 @@ impl Run {
     }
 
     fn training_arguments(&self) -> TrainingArgs {
-        let Training { data, model, batch_size, learning_rate, momentum, weight_decay, device } = self.training.clone();
+        let Training { data, model, batch_size, learning_rate, momentum, weight_decay, device, .. } =
+            self.training.clone();
         TrainingArgs {
             data,
             model,

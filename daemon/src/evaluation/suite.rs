@@ -1,6 +1,7 @@
 //! The file that says what to compare.
 
 use std::fs;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use mingle_models::Split;
@@ -56,6 +57,9 @@ pub(crate) struct Training {
     /// Weight decay of SGD.
     #[serde(default)]
     pub(crate) weight_decay: f64,
+    /// Models are judged by so many samples of the test set [default: all].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) test_samples: Option<NonZero<usize>>,
     /// Where to compute.
     #[serde(default = "cpu")]
     pub(crate) device: String,

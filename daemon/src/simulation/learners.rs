@@ -49,12 +49,17 @@ pub(crate) struct Learners {
 }
 
 impl Learners {
-    /// Deals the data to `nodes` nodes. Parts go to nodes in an order drawn from the seed, so that who holds similar data
+    /// Deals the data to `nodes` nodes; models are judged on the first `test_samples` of the held-out data. Parts go to nodes in an order drawn from the seed, so that who holds similar data
     /// does not follow from where a node stands in the plan.
     ///
     /// # Errors
     /// Names that mean nothing, data that cannot be read or are too few, a device that is not there.
-    pub(crate) fn new(training: &TrainingArgs, nodes: usize, threads: usize) -> Outcome<Self> {
+    pub(crate) fn new(
+        training: &TrainingArgs,
+        nodes: usize,
+        test_samples: Option<usize>,
+        threads: usize,
+    ) -> Outcome<Self> {
         task::check_arguments(training)?;
         let device = task::open_device(&training.device)?;
         let mut parts = Parts::load(&training.data, training.seed)?;
@@ -81,7 +86,7 @@ impl Learners {
             trainers: (0..nodes).map(trainer).collect::<Outcome<_>>()?,
             evaluator: Evaluator::new(task, &device),
             train_samples: parts.all().len(),
-            test: parts.test,
+            test: first(parts.test, test_samples),
             task,
             seed: training.seed,
             threads: threads.max(1),
@@ -149,6 +154,14 @@ impl Learners {
             loss: judged.iter().map(|judged| judged.loss).sum::<f64>() / n,
             disagreement: disagreement(models),
         })
+    }
+}
+
+/// As many of the samples as are wanted.
+fn first(samples: Samples, wanted: Option<usize>) -> Samples {
+    match wanted.filter(|wanted| *wanted < samples.len()) {
+        Some(wanted) => samples.select(&(0..wanted).collect::<Vec<_>>()),
+        None => samples,
     }
 }
 
