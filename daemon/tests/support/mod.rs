@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+pub(crate) mod lossy_network;
 pub(crate) mod namespaces;
 
 /// The binary under test, with nothing of the user's environment that would change what it does.
