@@ -12,6 +12,8 @@ use serde_json::Value;
 
 pub(crate) mod lossy_network;
 pub(crate) mod namespaces;
+pub(crate) mod planned_swarm;
+pub(crate) mod small_disk;
 
 /// The binary under test, with nothing of the user's environment that would change what it does.
 pub(crate) fn mingle() -> Command {
@@ -143,6 +145,12 @@ impl RunningPeer {
             }
             assert!(Instant::now() < deadline, "the peer says other things than {kinds:?}; {}", self.last_words());
         }
+    }
+
+    /// How many rounds it has done since somebody heard it last.
+    pub(crate) fn rounds_since_heard(&mut self) -> u64 {
+        let is_round = |line: &String| line.contains(r#""event":"round""#);
+        self.lines.try_iter().filter(is_round).count() as u64
     }
 
     fn last_words(&self) -> String {
