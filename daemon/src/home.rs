@@ -194,7 +194,7 @@ impl Home {
     }
 }
 
-/// The same for a file that the user is told of where it cannot be written.
+/// Writes a file as [`write_atomically`] does; where that fails, says which file it is, and what to do.
 pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Outcome {
     write_atomically(path, bytes).map_err(|error| cannot_write(path, &error))
 }

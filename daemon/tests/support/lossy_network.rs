@@ -28,6 +28,7 @@ use super::namespaces::{Machine, Networks};
 const MOST_PACKET_BYTES: usize = 4096;
 /// Packets on their way; those beyond are lost, as in any queue.
 const MOST_UNDER_WAY: usize = 20_000;
+
 /// What goes wrong on the way from one machine to another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Faults {
