@@ -402,7 +402,7 @@ impl EventLog {
 
     /// A full disk must not stop training: the file is a record for people, not state.
     fn keep(&mut self, text: &str) {
-        let written = writeln!(self.file, "{text}").and_then(|()| self.file.flush());
+        let written = self.file.write_all(format!("{text}\n").as_bytes()).and_then(|()| self.file.flush());
         if let Err(error) = written {
             tracing::warn!(%error, "cannot write the event file");
         }

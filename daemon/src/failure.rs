@@ -1,6 +1,8 @@
 //! What went wrong, as the exit code, the sentence and the hint that a user or a supervisor acts on.
 
 use std::fmt;
+use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// The kinds of failure that a caller can tell apart by the exit code. The numbers are a public contract.
@@ -132,6 +134,20 @@ impl fmt::Display for Failure {
     }
 }
 
+/// A file that could not be written.
+pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    let failure = Failure::new(Kind::BadInput, format!("cannot write {}: {error}", path.display()));
+    if is_full_disk(error) {
+        return failure.hint("free some room on that disk, then do the same again: a peer goes on where it was");
+    }
+    failure
+}
+
+/// Whether the same write may succeed once something else on the disk is deleted.
+pub(crate) fn is_full_disk(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 /// Turns any error into a [`Failure`] with a kind and the thing that was being done.
 pub(crate) trait OrFail<T> {
     /// Fails with `kind`, saying what was being done and why it did not work.
@@ -141,5 +157,18 @@ pub(crate) trait OrFail<T> {
 impl<T, E: fmt::Display> OrFail<T> for Result<T, E> {
     fn or_fail(self, kind: Kind, doing: impl fmt::Display) -> Outcome<T> {
         self.map_err(|error| Failure::new(kind, format!("{doing}: {error}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_cannot_write_for_want_of_room_is_told_to_make_some() {
+        let hint = |kind: io::ErrorKind| cannot_write(Path::new("model"), &kind.into()).hint;
+        assert!(hint(io::ErrorKind::StorageFull).is_some_and(|hint| hint.contains("free some room")));
+        assert!(hint(io::ErrorKind::QuotaExceeded).is_some());
+        assert!(hint(io::ErrorKind::PermissionDenied).is_none());
     }
 }

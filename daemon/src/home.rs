@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use libp2p::Multiaddr;
 
-use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::failure::{Failure, Kind, OrFail, Outcome, cannot_write};
 
 /// A peer's home. Everything that a peer reads or writes between starts lies below it.
 #[derive(Clone, Debug)]
@@ -72,9 +72,8 @@ impl Home {
     /// Remembers where this peer can be reached, for invitations and for commands beside it.
     pub(crate) fn keep_addresses(&self, addresses: &[Multiaddr]) -> Outcome {
         let path = self.addresses_file();
-        let doing = format!("cannot write {}", path.display());
-        let text = serde_json::to_string_pretty(addresses).or_fail(Kind::Unexpected, &doing)?;
-        write_atomically(&path, format!("{text}\n").as_bytes()).or_fail(Kind::BadInput, doing)
+        let text = serde_json::to_string_pretty(addresses).or_fail(Kind::Unexpected, "cannot encode the addresses")?;
+        write_file(&path, format!("{text}\n").as_bytes())
     }
 
     fn addresses_file(&self) -> PathBuf {
@@ -175,9 +174,8 @@ impl Home {
     /// Remembers that an incarnation takes part from now on; on disk before this returns.
     pub(crate) fn spend_incarnation(&self, plan_hash: &str, incarnation: u64) -> Outcome {
         let path = self.incarnation_file(plan_hash);
-        let doing = format!("cannot write {}", path.display());
-        create_private(&self.root.join("incarnations")).or_fail(Kind::BadInput, &doing)?;
-        write_atomically(&path, format!("{incarnation}\n").as_bytes()).or_fail(Kind::BadInput, doing)
+        create_private(&self.root.join("incarnations")).map_err(|error| cannot_write(&path, &error))?;
+        write_file(&path, format!("{incarnation}\n").as_bytes())
     }
 
     /// The run with this plan ended in good order, or a new one is wanted: the next start may begin with weight again.
@@ -194,6 +192,11 @@ impl Home {
     fn incarnation_file(&self, plan_hash: &str) -> PathBuf {
         self.root.join("incarnations").join(plan_hash)
     }
+}
+
+/// Writes a file as [`write_atomically`] does; where that fails, says which file it is, and what to do.
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Outcome {
+    write_atomically(path, bytes).map_err(|error| cannot_write(path, &error))
 }
 
 /// Writes a file whole or not at all: to a temporary neighbour, synced, then renamed over `path`.

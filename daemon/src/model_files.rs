@@ -1,11 +1,11 @@
-//! Reading model files for people: what kind of fault is what kind of failure.
+//! Reading and writing model files for people: what kind of fault is what kind of failure.
 
 use std::fs::File;
 use std::path::Path;
 
-use mingle_models::{CheckpointError, ModelFile};
+use mingle_models::{Checkpoint, CheckpointError, ModelFile, Task};
 
-use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::failure::{Failure, Kind, OrFail, Outcome, cannot_write};
 
 /// Reads a model file, and refuses one whose numbers are not all finite.
 pub(crate) fn read(path: &Path) -> Outcome<ModelFile> {
@@ -24,6 +24,14 @@ pub(crate) fn read(path: &Path) -> Outcome<ModelFile> {
         return Err(Failure::new(Kind::Integrity, message).hint("training has diverged, or the file is damaged"));
     }
     Ok(file)
+}
+
+/// Writes a model file.
+pub(crate) fn write(checkpoint: &Checkpoint, path: &Path, task: &Task) -> Outcome {
+    checkpoint.save(path, task).map_err(|error| match error {
+        CheckpointError::Write { path, error } => cannot_write(&path, &error),
+        error => Failure::new(Kind::BadInput, format!("cannot write the model: {error}")),
+    })
 }
 
 /// BLAKE3 of a file, in hexadecimal.

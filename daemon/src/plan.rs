@@ -22,8 +22,7 @@ pub(crate) fn read(path: &Path) -> Outcome<Plan> {
 
 /// Writes a plan file, whole or not at all.
 pub(crate) fn write(plan: &Plan, path: &Path) -> Outcome {
-    home::write_atomically(path, plan.to_json().as_bytes())
-        .or_fail(Kind::BadInput, format!("cannot write the plan {}", path.display()))
+    home::write_file(path, plan.to_json().as_bytes())
 }
 
 /// Reads a text file of bounded length.

@@ -59,8 +59,7 @@ impl Summary {
     pub(crate) fn write(&self, home: &Home) -> Outcome {
         let path = home.summary();
         let text = serde_json::to_string_pretty(self).or_fail(Kind::Unexpected, "cannot encode the summary")?;
-        home::write_atomically(&path, format!("{text}\n").as_bytes())
-            .or_fail(Kind::BadInput, format!("cannot write {}", path.display()))
+        home::write_file(&path, format!("{text}\n").as_bytes())
     }
 
     /// Reads a summary.
@@ -79,7 +78,7 @@ pub(crate) fn write_model(
     metadata: BTreeMap<String, String>,
 ) -> Outcome<String> {
     let checkpoint = Checkpoint { parameters: parameters.to_vec(), metadata };
-    checkpoint.save(&home.model(), task).or_fail(Kind::BadInput, "cannot write the model")?;
+    model_files::write(&checkpoint, &home.model(), task)?;
     model_files::hash(&home.model())
 }
 

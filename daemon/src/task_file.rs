@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cli::TrainingArgs;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::home::{Home, write_atomically};
+use crate::home::{Home, write_file};
 use crate::task;
 
 const SCHEMA: &str = "mingle.task/1";
@@ -46,9 +46,8 @@ impl TaskFile {
     /// Writes it into the home.
     pub(crate) fn write(&self, home: &Home) -> Outcome {
         let path = home.task();
-        let doing = format!("cannot write {}", path.display());
-        let text = serde_json::to_string(self).or_fail(Kind::Unexpected, &doing)?;
-        write_atomically(&path, format!("{text}\n").as_bytes()).or_fail(Kind::BadInput, doing)
+        let text = serde_json::to_string(self).or_fail(Kind::Unexpected, "cannot encode the task")?;
+        write_file(&path, format!("{text}\n").as_bytes())
     }
 
     /// The task whose hash is `hash`, from the file in the home.

@@ -3,102 +3,11 @@
 
 mod support;
 
-use std::net::TcpListener;
-use std::path::PathBuf;
-
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
-use support::{RunningPeer, run, stderr, stdout, text};
-
-const ONE: u64 = 1 << 40;
-
-/// The homes of peers with a port each, and a plan that is bound to them.
-struct Swarm {
-    folder: tempfile::TempDir,
-    addresses: Vec<String>,
-    rounds: u64,
-}
-
-impl Swarm {
-    fn new(nodes: usize, rounds: u64) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        // All are held until all are known, so that they differ.
-        let ports: Vec<TcpListener> = (0..nodes).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-        let address = |port: &TcpListener| format!("/ip4/127.0.0.1/tcp/{}", port.local_addr().unwrap().port());
-        let swarm = Self { addresses: ports.iter().map(address).collect(), folder, rounds };
-        let plan = swarm.plan();
-        let topology = format!("complete:n={nodes}");
-        let made = run(&["plan", "make", "--topology", &topology, "--method", "nguyen-he", "-o", text(&plan)]);
-        assert!(made.status.success(), "{}", stderr(&made));
-        for node in 0..nodes {
-            let peer = stdout(&run(&["init", "--home", text(&swarm.home(node))]));
-            let binding = format!("{node}={}", peer.trim());
-            let bound = run(&["plan", "bind", text(&plan), "--peer", &binding]);
-            assert!(bound.status.success(), "{}", stderr(&bound));
-        }
-        swarm
-    }
-
-    fn nodes(&self) -> usize {
-        self.addresses.len()
-    }
-
-    fn plan(&self) -> PathBuf {
-        self.folder.path().join("plan.json")
-    }
-
-    fn peers(&self) -> PathBuf {
-        self.folder.path().join("peers")
-    }
-
-    fn home(&self, node: usize) -> PathBuf {
-        self.peers().join(node.to_string())
-    }
-
-    /// Starts a peer, always with the same command.
-    fn start(&self, node: usize) -> RunningPeer {
-        self.start_with(node, &[])
-    }
-
-    fn start_with(&self, node: usize, more: &[&str]) -> RunningPeer {
-        let (home, plan, rounds) = (self.home(node), self.plan(), self.rounds.to_string());
-        let mut arguments = vec!["--home", text(&home), "--plan", text(&plan), "--model", "softmax", "--split", "iid"];
-        arguments.extend(["--rounds", &rounds, "--evaluate-every", "1000", "--listen", &self.addresses[node]]);
-        for address in self.addresses.iter().filter(|address| **address != self.addresses[node]) {
-            arguments.extend(["--bootstrap", address]);
-        }
-        arguments.extend(more);
-        RunningPeer::start_listening(&arguments)
-    }
-
-    fn start_all(&self) -> Vec<RunningPeer> {
-        (0..self.nodes()).map(|node| self.start(node)).collect()
-    }
-
-    /// What `mingle audit` says of the peers' disks; none of them runs.
-    fn audit(&self, when: &str) -> Value {
-        let output = run(&["audit", "--json", text(&self.peers())]);
-        let report: Value = serde_json::from_str(&stdout(&output)).unwrap();
-        assert!(output.status.success(), "{when}: {report:#}");
-        assert_eq!(report["verdict"], "exact", "{when}: {report:#}");
-        assert_eq!(report["sum_units"], self.nodes() as u64 * ONE, "{when}: {report:#}");
-        assert_eq!(report["audit"]["written_off"], 0, "{when}: {report:#}");
-        report
-    }
-
-    /// Waits until every peer is done, and looks at what they leave behind.
-    fn finish(&self, peers: &mut [RunningPeer], when: &str) {
-        for (node, peer) in peers.iter_mut().enumerate() {
-            let end = peer.wait_through_rounds_for("done");
-            assert!(end["accuracy"].as_f64() > Some(0.8), "{when}, node {node}: {end}");
-            assert_eq!(peer.exit_code(), Some(0), "{when}, node {node}");
-            assert!(self.home(node).join("model.safetensors").exists(), "{when}, node {node}");
-        }
-        let report = self.audit(when);
-        assert_eq!(report["audit"]["in_flight"], 0, "{when}: {report:#}");
-    }
-}
+use support::planned_swarm::{ONE, PlannedSwarm};
+use support::{RunningPeer, run, stdout, text};
 
 /// A number from the environment.
 fn number(variable: &str, otherwise: u64) -> u64 {
@@ -120,7 +29,7 @@ fn peers_that_are_killed_again_and_again_go_on_where_they_were_and_no_unit_of_ma
     let crashes = number("MINGLE_CRASHES", 10);
     let nodes = usize::try_from(number("MINGLE_CRASH_PEERS", 4)).unwrap();
     let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let swarm = Swarm::new(nodes, 300 + 30 * crashes);
+    let swarm = PlannedSwarm::new(nodes, 300 + 30 * crashes);
     let mut peers = swarm.start_all();
     let mut history = vec![format!("seed {seed}")];
     // Everyone is under way before the first blow.
@@ -160,7 +69,7 @@ fn peers_that_are_killed_again_and_again_go_on_where_they_were_and_no_unit_of_ma
 
 #[test]
 fn weight_on_disk_is_not_forgotten_unasked_and_is_given_up_when_asked() {
-    let swarm = Swarm::new(4, 100_000);
+    let swarm = PlannedSwarm::new(4, 100_000);
     let mut peers = swarm.start_all();
     // So many rounds are not possible without parcels that both sides have applied and confirmed.
     wait_for_events(&mut peers[0], "round", 30);
@@ -190,7 +99,7 @@ fn weight_on_disk_is_not_forgotten_unasked_and_is_given_up_when_asked() {
 #[cfg(unix)]
 #[test]
 fn peers_that_were_interrupted_keep_their_weight_and_go_on_with_it() {
-    let swarm = Swarm::new(4, 300);
+    let swarm = PlannedSwarm::new(4, 300);
     let mut peers = swarm.start_all();
     wait_for_events(&mut peers[1], "round", 5);
     for peer in &peers {

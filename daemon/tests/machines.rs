@@ -4,6 +4,7 @@
 mod support;
 
 use serde_json::Value;
+use support::lossy_network::{Faults, LossyNetwork};
 use support::namespaces::{Machine, Networks};
 use support::{RunningPeer, assert_fails, run, stderr, stdout, text};
 
@@ -24,13 +25,17 @@ fn object(text: &str) -> Value {
 
 /// Ana founds a swarm, and the others join it; all wait for a plan.
 fn swarm(machines: &[&Machine], rounds: &[&str]) -> Vec<RunningPeer> {
+    swarm_that_listens(machines, &LISTEN, rounds)
+}
+
+fn swarm_that_listens(machines: &[&Machine], listen: &[&str], rounds: &[&str]) -> Vec<RunningPeer> {
     let [ana, others @ ..] = machines else { return Vec::new() };
     succeed(ana, &["init", "--swarm", "ward7"]);
-    let mut peers = vec![ana.start(&[&["run"], &LISTEN[..], &TASK, rounds].concat())];
+    let mut peers = vec![ana.start(&[&["run"], listen, &TASK, rounds].concat())];
     peers[0].address();
     let ticket = succeed(ana, &["invite", "--uses", &others.len().to_string()]);
     for other in others {
-        peers.push(other.start(&[&["join", ticket.trim()], &LISTEN[..], &TASK, rounds].concat()));
+        peers.push(other.start(&[&["join", ticket.trim()], listen, &TASK, rounds].concat()));
     }
     succeed(ana, &["wait", "--for", &format!("waiting={}", others.len())]);
     peers
@@ -262,4 +267,38 @@ fn an_address_that_cannot_be_reached_is_named_with_the_reason() {
     assert_fails(&nowhere, 3, &["10.99.0.1", "unreachable"]);
     let silent = ana.run(&["ping", "/ip4/10.80.0.77/udp/4717/quic-v1", "--timeout", "2s"]);
     assert_fails(&silent, 3, &["10.80.0.77"]);
+}
+
+/// One packet of twenty is lost, and every one takes 30 to 70 ms.
+const POOR_LINK: Faults = Faults { loses_one_in: 20, delay_ms: (30, 70), seed: 83 };
+
+#[test]
+fn peers_that_speak_only_quic_train_over_links_that_lose_and_delay_packets() {
+    trains_over_poor_links("/ip4/0.0.0.0/udp/4717/quic-v1");
+}
+
+#[test]
+fn peers_that_speak_only_tcp_train_over_links_that_lose_and_delay_packets() {
+    trains_over_poor_links("/ip4/0.0.0.0/tcp/4717");
+}
+
+fn trains_over_poor_links(listen: &str) {
+    let Some(networks) = Networks::new() else { return };
+    let Some(mut wan) = LossyNetwork::new(&networks, POOR_LINK) else { return };
+    let machines = [("ana", 5), ("ben", 7), ("cho", 9)].map(|(name, number)| {
+        let machine = networks.add_machine(name, &[]);
+        wan.plug(&machine, [10, 83, 0, number]);
+        machine
+    });
+    let machines: Vec<&Machine> = machines.iter().collect();
+    let mut peers = swarm_that_listens(&machines, &["--listen", listen], &ENDLESS);
+    apply(&networks, machines[0], &["--topology", "complete:n=3", "--method", "d-psgd"], Herald::ReachesAll);
+    for machine in &machines {
+        succeed(machine, &["wait", "--for", "peers=2", "--timeout", "60s"]);
+    }
+    all_go_on(&machines);
+    let (sent, lost) = wan.counts();
+    assert!((0.02..0.10).contains(&(lost as f64 / sent as f64)), "{lost} of {sent} packets were lost");
+    let exact = audit(&machines, &mut peers);
+    assert!(exact.contains("exactly 3"), "{exact}");
 }

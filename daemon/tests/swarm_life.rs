@@ -185,6 +185,50 @@ fn a_newcomer_is_planned_in_while_the_others_train_and_begins_with_their_model()
 }
 
 #[test]
+fn plans_that_follow_one_another_while_parcels_flow_and_one_for_a_late_joiner_keep_the_weight_exact() {
+    let swarm = Swarm::found();
+    let mut operator = swarm.start_operator(&ENDLESS);
+    operator.address();
+    let ticket = swarm.invite(3);
+    let mut peers = vec![operator, swarm.join(1, &ticket, &ENDLESS), swarm.join(2, &ticket, &ENDLESS)];
+    for peer in &mut peers[1..] {
+        peer.wait_for("let_in");
+    }
+    assert!(swarm.apply(&swarm.plan("complete:n=3")).status.success());
+    peers[0].wait_for("evaluated");
+    for topology in ["star:n=3", "complete:n=3", "star:n=3"] {
+        let applied = swarm.apply(&swarm.plan(topology));
+        assert!(applied.status.success(), "{}", stderr(&applied));
+    }
+    follow(&mut peers, 4);
+
+    let mut late = swarm.join(3, &ticket, &ENDLESS);
+    late.wait_for("let_in");
+    assert!(swarm.apply(&swarm.plan("complete:n=4")).status.success());
+    late.wait_for("borrowed");
+    follow(&mut peers, 5);
+    peers.push(late);
+    for peer in &mut peers {
+        for _ in 0..20 {
+            assert_eq!(peer.wait_for("round")["event"], "round");
+        }
+    }
+    peers.iter_mut().for_each(RunningPeer::kill);
+    let homes: Vec<PathBuf> = (0..4).map(|peer| swarm.home(peer)).collect();
+    let homes: Vec<&str> = homes.iter().map(|home| text(home)).collect();
+    let audit = run(&[&["audit"], &homes[..]].concat());
+    assert!(audit.status.success(), "{}{}", stdout(&audit), stderr(&audit));
+    assert!(stdout(&audit).contains("exactly 4"), "{}", stdout(&audit));
+}
+
+/// Waits until all follow the plan of this number; they may have left some out on the way.
+fn follow(peers: &mut [RunningPeer], counter: u64) {
+    for peer in peers {
+        while peer.wait_for("new_plan")["counter"].as_u64().unwrap() < counter {}
+    }
+}
+
+#[test]
 fn only_the_operator_invites_and_applies_and_only_its_ticket_lets_in() {
     let swarm = Swarm::found();
     let mut operator = swarm.start_operator(&ENDLESS);

@@ -11,7 +11,7 @@ use mingle_protocol::Record;
 
 use crate::cli::ExportArgs;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::home::{Home, write_atomically};
+use crate::home::{Home, write_file};
 use crate::records::{Ending, RecordStore};
 use crate::task_file::TaskFile;
 use crate::{model_files, out, plan, units};
@@ -73,7 +73,7 @@ fn export_record(home: &Home, record: &Record, output: &Path) -> Outcome<Exporte
     ]);
     metadata.extend(round.map(|round| ("rounds".to_owned(), round.to_string())));
     let checkpoint = Checkpoint { parameters: record.believed_ratio().to_vec(), metadata };
-    checkpoint.save(output, &task).or_fail(Kind::BadInput, "cannot write the model")?;
+    model_files::write(&checkpoint, output, &task)?;
     let source = format!("record {} in {}", books.number, home.records().display());
     Ok(Exported { source, round, parameters: task.parameter_count(), is_final: false })
 }
@@ -106,7 +106,7 @@ fn export_final(home: &Home, output: &Path) -> Outcome<Exported> {
     }
     let file = model_files::read(&path)?;
     let bytes = std::fs::read(&path).or_fail(Kind::BadInput, format!("cannot read {}", path.display()))?;
-    write_atomically(output, &bytes).or_fail(Kind::BadInput, format!("cannot write {}", output.display()))?;
+    write_file(output, &bytes)?;
     let round = file.metadata.get("rounds").and_then(|round| round.parse().ok());
     Ok(Exported { source: path.display().to_string(), round, parameters: file.parameter_count(), is_final: true })
 }

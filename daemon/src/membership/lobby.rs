@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::invite::Invite;
 use super::swarm::Swarm;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::home::{Home, write_atomically};
+use crate::home::{Home, write_file};
 
 /// Peers that wait at the same time.
 const MAX_WAITING: usize = 1024;
@@ -84,9 +84,9 @@ impl Lobby {
     }
 
     fn write(&self) -> Outcome {
-        let doing = format!("cannot write {}", self.path.display());
-        let text = serde_json::to_string_pretty(&self.used).or_fail(Kind::Unexpected, &doing)?;
-        write_atomically(&self.path, format!("{text}\n").as_bytes()).or_fail(Kind::BadInput, doing)
+        let text =
+            serde_json::to_string_pretty(&self.used).or_fail(Kind::Unexpected, "cannot encode the invitations")?;
+        write_file(&self.path, format!("{text}\n").as_bytes())
     }
 }
 

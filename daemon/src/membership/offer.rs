@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::swarm::Swarm;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::home::{Home, write_atomically};
+use crate::home::{Home, write_file};
 
 /// No kept offer is longer: the largest plan, and room for its envelope.
 pub(super) const MAX_OFFER_BYTES: usize = (1 << 20) + 256;
@@ -128,9 +128,8 @@ impl CheckedPlan {
     /// Keeps it in the home, for the next start and for others.
     pub(crate) fn keep(&self, home: &Home) -> Outcome {
         let path = path(home);
-        let doing = format!("cannot write {}", path.display());
-        let bytes = postcard::to_stdvec(&self.offer).or_fail(Kind::Unexpected, &doing)?;
-        write_atomically(&path, &bytes).or_fail(Kind::BadInput, doing)
+        let bytes = postcard::to_stdvec(&self.offer).or_fail(Kind::Unexpected, "cannot encode the plan")?;
+        write_file(&path, &bytes)
     }
 
     /// The plan that the home kept, checked anew.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::invite::Invite;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::home::{Home, write_atomically};
+use crate::home::{Home, write_file};
 
 const SCHEMA: &str = "mingle.swarm/1";
 /// Characters of a name.
@@ -124,9 +124,8 @@ impl Membership {
             )
             .hint("give this peer a home of its own with --home DIR"));
         }
-        let doing = format!("cannot write {}", path.display());
-        let text = serde_json::to_string_pretty(self).or_fail(Kind::Unexpected, &doing)?;
-        write_atomically(&path, format!("{text}\n").as_bytes()).or_fail(Kind::BadInput, doing)
+        let text = serde_json::to_string_pretty(self).or_fail(Kind::Unexpected, "cannot encode the membership")?;
+        write_file(&path, format!("{text}\n").as_bytes())
     }
 }
 

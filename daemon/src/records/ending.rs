@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Kind, OrFail, Outcome};
-use crate::home::{Home, write_atomically};
+use crate::home::{Home, write_file};
 
 const SCHEMA: &str = "mingle.ending/1";
 
@@ -35,9 +35,8 @@ impl Ending {
     /// Marks the run in this home as ended.
     pub(crate) fn write(&self, home: &Home) -> Outcome {
         let path = path(home);
-        let doing = format!("cannot write {}", path.display());
-        let text = serde_json::to_string(self).or_fail(Kind::Unexpected, &doing)?;
-        write_atomically(&path, format!("{text}\n").as_bytes()).or_fail(Kind::BadInput, doing)
+        let text = serde_json::to_string(self).or_fail(Kind::Unexpected, "cannot encode the end of the run")?;
+        write_file(&path, format!("{text}\n").as_bytes())
     }
 
     /// The mark in this home, if there is one for a run whose newest record has this number.

@@ -25,7 +25,7 @@ use mingle_protocol::Record;
 use mingle_protocol::record::{RecordError, Recovered, RecoveryError, SlotContent, SlotError, SlotMap, Survey, survey};
 
 use super::folder::{Contents, MAX_SLOTS, RecordFolder};
-use crate::failure::{Failure, Kind};
+use crate::failure::{self, Failure, Kind};
 use crate::home::create_private;
 
 /// The record files of one peer, for the process that holds its home.
@@ -173,12 +173,12 @@ fn fill_slots(folder: &RecordFolder, slots: usize, slot_bytes: u64) -> Result<()
             None => make_slot(&path, slot_bytes),
             Some(_) => lengthen_slot(&path, lacks(length)),
         };
-        made.map_err(|error| match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+        made.map_err(|error| {
+            if failure::is_full_disk(&error) {
                 let path = folder.path().to_path_buf();
-                StoreError::NoSpace { path, slots, slot_bytes, missing_bytes }
+                return StoreError::NoSpace { path, slots, slot_bytes, missing_bytes };
             }
-            _ => StoreError::Folder { doing: format!("cannot make {}", path.display()), error },
+            StoreError::Folder { doing: format!("cannot make {}", path.display()), error }
         })?;
         missing_bytes -= lacks(length);
     }
@@ -294,9 +294,7 @@ impl fmt::Display for StoreError {
 impl StoreError {
     /// Whether the same write may succeed once something else on the disk is deleted.
     pub(crate) fn is_full_disk(&self) -> bool {
-        let is_full =
-            |error: &io::Error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-        matches!(self, Self::Write { error, .. } if is_full(error))
+        matches!(self, Self::Write { error, .. } if failure::is_full_disk(error))
     }
 }
 

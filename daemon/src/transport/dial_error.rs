@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use libp2p::Multiaddr;
 use libp2p::swarm::DialError;
+use libp2p::{Multiaddr, PeerId};
 
 /// One address that was tried and the reason it did not work.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +23,29 @@ impl fmt::Display for DialAttempt {
     }
 }
 
+/// Who answers at an address instead of the peer that was dialled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AnotherPeer {
+    /// This peer itself.
+    Ourselves,
+    /// Somebody else.
+    Other(PeerId),
+}
+
+impl fmt::Display for AnotherPeer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ourselves => f.write_str("this address is this peer's own"),
+            Self::Other(obtained) => write!(
+                f,
+                "answered by another peer, {obtained}: correct the address, or the plan if that peer has a new key"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for AnotherPeer {}
+
 /// Every address that a failed dial tried. Empty where the failure is only that a dial is under way already.
 pub(super) fn attempts(error: &DialError) -> Vec<DialAttempt> {
     let one = |address: Option<Multiaddr>, reason: String| vec![DialAttempt { address, reason }];
@@ -31,13 +54,10 @@ pub(super) fn attempts(error: &DialError) -> Vec<DialAttempt> {
             .iter()
             .map(|(address, error)| DialAttempt { address: Some(address.clone()), reason: root_cause(error) })
             .collect(),
-        DialError::WrongPeerId { obtained, address } => one(
-            Some(address.clone()),
-            format!(
-                "answered by another peer, {obtained}: correct the address, or the plan if that peer has a new key"
-            ),
-        ),
-        DialError::LocalPeerId { address } => one(Some(address.clone()), "this address is this peer's own".to_owned()),
+        DialError::WrongPeerId { obtained, address } => {
+            one(Some(address.clone()), AnotherPeer::Other(*obtained).to_string())
+        }
+        DialError::LocalPeerId { address } => one(Some(address.clone()), AnotherPeer::Ourselves.to_string()),
         DialError::DialPeerConditionFalse(_) | DialError::NoAddresses | DialError::Aborted => Vec::new(),
         DialError::Denied { cause } => one(None, format!("denied: {}", root_cause(cause))),
     }

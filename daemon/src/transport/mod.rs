@@ -6,6 +6,7 @@
 
 mod behaviour;
 mod dial_error;
+mod direct;
 mod discovery;
 pub(crate) mod framed;
 mod open_stream;
@@ -20,7 +21,7 @@ use futures::StreamExt;
 use libp2p::identity::Keypair;
 use libp2p::multiaddr::Protocol;
 use libp2p::swarm::SwarmEvent;
-use libp2p::{Multiaddr, PeerId, Swarm, SwarmBuilder, noise, tcp, yamux};
+use libp2p::{Multiaddr, PeerId, Swarm, SwarmBuilder, noise, yamux};
 use libp2p_metrics::{Metrics, Recorder, Registry};
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::sync::oneshot;
@@ -158,13 +159,10 @@ fn build_swarm(keypair: &Keypair, guests: &Guests, with_mdns: bool) -> Outcome<S
     let doing = "cannot set up the network";
     let swarm = SwarmBuilder::with_existing_identity(keypair.clone())
         .with_tokio()
-        .with_tcp(tcp::Config::default().nodelay(true), noise::Config::new, yamux::Config::default)
+        .with_other_transport(|keypair| Ok(direct::over_tcp(keypair)?))
         .or_fail(Kind::Unexpected, doing)?
-        .with_quic_config(|mut config| {
-            config.max_idle_timeout = u32::try_from(QUIC_IDLE_TIMEOUT.as_millis()).unwrap_or(u32::MAX);
-            config.keep_alive_interval = QUIC_KEEP_ALIVE;
-            config
-        })
+        .with_other_transport(direct::over_quic)
+        .or_fail(Kind::Unexpected, doing)?
         .with_dns()
         .or_fail(Kind::Unexpected, "cannot read this machine's DNS settings")?
         .with_relay_client(noise::Config::new, yamux::Config::default)

@@ -10,7 +10,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+pub(crate) mod lossy_network;
 pub(crate) mod namespaces;
+pub(crate) mod planned_swarm;
+pub(crate) mod small_disk;
 
 /// The binary under test, with nothing of the user's environment that would change what it does.
 pub(crate) fn mingle() -> Command {
@@ -142,6 +145,11 @@ impl RunningPeer {
             }
             assert!(Instant::now() < deadline, "the peer says other things than {kinds:?}; {}", self.last_words());
         }
+    }
+
+    /// From here on only what it says next counts.
+    pub(crate) fn forget_what_it_said(&mut self) {
+        self.lines.try_iter().for_each(drop);
     }
 
     fn last_words(&self) -> String {

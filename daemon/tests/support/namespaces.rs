@@ -2,10 +2,11 @@
 //! and are gone with the test.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
-use super::{RunningPeer, text, undisturbed};
+use super::{PATIENCE, RunningPeer, text, undisturbed};
 
 /// Networks with machines in them.
 pub(crate) struct Networks {
@@ -123,6 +124,25 @@ impl Machine {
     /// The home of its peer.
     pub(crate) fn home(&self) -> &str {
         text(&self.home)
+    }
+
+    /// Starts another program on this machine.
+    pub(crate) fn spawn(&self, program: &str, arguments: &[&str]) -> Child {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.namespace, program]).args(arguments).stdin(Stdio::null());
+        command.spawn().unwrap()
+    }
+
+    /// Waits until an interface that another program makes has its address.
+    pub(crate) fn wait_for_route(&self) {
+        let deadline = Instant::now() + PATIENCE;
+        let has_route = || {
+            let listed = Command::new("ip").args(["-n", &self.namespace, "route"]).output().unwrap();
+            !listed.stdout.is_empty()
+        };
+        while !has_route() {
+            assert!(Instant::now() < deadline, "{} got no interface", self.namespace);
+        }
     }
 
     /// Sends what is for elsewhere through this address.

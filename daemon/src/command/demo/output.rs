@@ -75,8 +75,7 @@ impl Output {
 
     /// Writes a file of the folder, whole or not at all.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Outcome {
-        let path = self.root.join(name);
-        crate::home::write_atomically(&path, bytes).or_fail(Kind::BadInput, format!("cannot write {}", path.display()))
+        crate::home::write_file(&self.root.join(name), bytes)
     }
 }
 

@@ -1,0 +1,106 @@
+//! Peers on this machine with a plan that names all of them from the start.
+#![allow(dead_code, clippy::unwrap_used)] // not every test file uses everything
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::{RunningPeer, mingle, run, stderr, stdout, text};
+
+/// The weight with which a peer begins, in units.
+pub(crate) const ONE: u64 = 1 << 40;
+
+/// The homes of peers with a port each, and a plan that is bound to them.
+pub(crate) struct PlannedSwarm {
+    folder: tempfile::TempDir,
+    addresses: Vec<String>,
+    pub(crate) rounds: u64,
+}
+
+impl PlannedSwarm {
+    pub(crate) fn new(nodes: usize, rounds: u64) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        // All are held until all are known, so that they differ.
+        let ports: Vec<TcpListener> = (0..nodes).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let address = |port: &TcpListener| format!("/ip4/127.0.0.1/tcp/{}", port.local_addr().unwrap().port());
+        let swarm = Self { addresses: ports.iter().map(address).collect(), folder, rounds };
+        let plan = swarm.plan();
+        let topology = format!("complete:n={nodes}");
+        let made = run(&["plan", "make", "--topology", &topology, "--method", "nguyen-he", "-o", text(&plan)]);
+        assert!(made.status.success(), "{}", stderr(&made));
+        for node in 0..nodes {
+            let peer = stdout(&run(&["init", "--home", text(&swarm.home(node))]));
+            let binding = format!("{node}={}", peer.trim());
+            let bound = run(&["plan", "bind", text(&plan), "--peer", &binding]);
+            assert!(bound.status.success(), "{}", stderr(&bound));
+        }
+        swarm
+    }
+
+    pub(crate) fn nodes(&self) -> usize {
+        self.addresses.len()
+    }
+
+    pub(crate) fn plan(&self) -> PathBuf {
+        self.folder.path().join("plan.json")
+    }
+
+    pub(crate) fn peers(&self) -> PathBuf {
+        self.folder.path().join("peers")
+    }
+
+    pub(crate) fn home(&self, node: usize) -> PathBuf {
+        self.peers().join(node.to_string())
+    }
+
+    /// Starts a peer, always with the same command.
+    pub(crate) fn start(&self, node: usize) -> RunningPeer {
+        self.start_with(node, &[])
+    }
+
+    pub(crate) fn start_with(&self, node: usize, more: &[&str]) -> RunningPeer {
+        self.start_as(mingle(), node, more)
+    }
+
+    /// The same with a command that runs the binary in some way of its own.
+    pub(crate) fn start_as(&self, command: Command, node: usize, more: &[&str]) -> RunningPeer {
+        let (home, plan, rounds) = (self.home(node), self.plan(), self.rounds.to_string());
+        let mut arguments =
+            vec!["run", "--home", text(&home), "--plan", text(&plan), "--model", "softmax", "--split", "iid"];
+        arguments.extend(["--rounds", &rounds, "--evaluate-every", "1000", "--listen", &self.addresses[node]]);
+        for address in self.addresses.iter().filter(|address| **address != self.addresses[node]) {
+            arguments.extend(["--bootstrap", address]);
+        }
+        arguments.extend(more);
+        RunningPeer::spawn_as(command, &arguments)
+    }
+
+    pub(crate) fn start_all(&self) -> Vec<RunningPeer> {
+        (0..self.nodes()).map(|node| self.start(node)).collect()
+    }
+
+    /// What `mingle audit` says of the peers' disks; none of them runs.
+    pub(crate) fn audit(&self, when: &str) -> Value {
+        let output = run(&["audit", "--json", text(&self.peers())]);
+        let report: Value = serde_json::from_str(&stdout(&output)).unwrap();
+        assert!(output.status.success(), "{when}: {report:#}");
+        assert_eq!(report["verdict"], "exact", "{when}: {report:#}");
+        assert_eq!(report["sum_units"], self.nodes() as u64 * ONE, "{when}: {report:#}");
+        assert_eq!(report["audit"]["written_off"], 0, "{when}: {report:#}");
+        report
+    }
+
+    /// Waits until every peer is done, and looks at what they leave behind.
+    pub(crate) fn finish(&self, peers: &mut [RunningPeer], when: &str) {
+        for (node, peer) in peers.iter_mut().enumerate() {
+            let end = peer.wait_through_rounds_for("done");
+            assert!(end["accuracy"].as_f64() > Some(0.8), "{when}, node {node}: {end}");
+            assert_eq!(peer.exit_code(), Some(0), "{when}, node {node}");
+            assert!(self.home(node).join("model.safetensors").exists(), "{when}, node {node}");
+        }
+        let report = self.audit(when);
+        assert_eq!(report["audit"]["in_flight"], 0, "{when}: {report:#}");
+    }
+}
