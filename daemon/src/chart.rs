@@ -86,12 +86,21 @@ pub(crate) struct Mark {
     pub(crate) label: String,
 }
 
+/// What all panels of a chart have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Horizontal<'a> {
+    /// Written below the last panel.
+    pub(crate) label: &'a str,
+    /// The spread of the axis; its range follows from the data and the marks.
+    pub(crate) scale: Scale,
+}
+
 /// Draws `panels` under each other and returns the SVG document.
 ///
 /// All lengths are in SVG user units (CSS pixels at natural size). The same input gives the same text. Time and size
 /// are linear in the number of points up to a few per horizontal pixel, then only what can be seen is written.
-pub(crate) fn line_chart(title: &str, x_label: &str, panels: &[Panel], marks: &[Mark]) -> String {
-    let chart = Chart::new(panels, marks);
+pub(crate) fn line_chart(title: &str, x: Horizontal<'_>, panels: &[Panel], marks: &[Mark]) -> String {
+    let chart = Chart::new(x.scale, panels, marks);
     let mut svg = Svg::page(WIDTH, chart.bottom() + BOTTOM, title, STYLE);
     svg.text("title", (LEFT, 28.0), Anchor::Start, title);
     chart.legend(&mut svg);
@@ -99,7 +108,7 @@ pub(crate) fn line_chart(title: &str, x_label: &str, panels: &[Panel], marks: &[
         chart.panel(&mut svg, chart.panel_top(index), panel);
     }
     chart.marks(&mut svg);
-    chart.x_labels(&mut svg, x_label);
+    chart.x_labels(&mut svg, x.label);
     svg.finish()
 }
 
@@ -137,13 +146,13 @@ struct Chart<'a> {
 }
 
 impl<'a> Chart<'a> {
-    fn new(panels: &'a [Panel], marks: &'a [Mark]) -> Self {
+    fn new(x_scale: Scale, panels: &'a [Panel], marks: &'a [Mark]) -> Self {
         let points = panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.points);
         let xs = points.map(|point| point.0).chain(marks.iter().map(|mark| mark.x));
         let widest = panels.iter().flat_map(|panel| &panel.references).map(|line| text_width(&line.label, SMALL_TEXT));
         let margin = widest.fold(0.0, f64::max);
         let mut chart = Self {
-            x_axis: Axis::covering(Scale::Linear, Ends::AtData, xs),
+            x_axis: Axis::covering(x_scale, Ends::AtData, xs),
             legend: Legend::new(panels, LEFT, WIDTH - RIGHT),
             marks: Vec::new(),
             panels: panels.len(),

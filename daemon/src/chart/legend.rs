@@ -8,7 +8,8 @@ use super::{Panel, Series, Weight};
 /// With more thin lines than this, colours no longer tell them apart: they share one that stays in the background.
 const TOLD_APART: usize = 8;
 
-const BOLD_COLOURS: [&str; 4] = ["#14304f", "#b3261e", "#1b6e53", "#6b2fa0"];
+const BOLD_COLOURS: [&str; 10] =
+    ["#14304f", "#b3261e", "#1b6e53", "#6b2fa0", "#c77700", "#0e7c9b", "#8a4b2a", "#c2418c", "#5f6b00", "#6b7280"];
 const THIN_COLOURS: [&str; TOLD_APART] =
     ["#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#3fa7a3", "#c9a227", "#b07aa1", "#9c755f"];
 const CROWD_COLOUR: &str = "#9db2c9";
@@ -37,10 +38,12 @@ pub(super) struct Entry {
 }
 
 impl<'a> Legend<'a> {
-    /// Bold lines come first; a crowd of thin ones is one entry, named after its first and last.
+    /// Bold lines come first; a crowd of thin ones is one entry, named after its first and last. Thin lines of a name that has
+    /// a bold one need none.
     pub(super) fn new(panels: &'a [Panel], left: f64, right: f64) -> Self {
         let bold = named_once(panels, Weight::Bold);
-        let thin = named_once(panels, Weight::Thin);
+        let mut thin = named_once(panels, Weight::Thin);
+        thin.retain(|series| bold.iter().all(|bold| bold.name != series.name));
         let crowded = thin.len() > TOLD_APART;
         let mut legend = Self { colours: colours(&bold, &thin), entries: Vec::new() };
 

@@ -3,6 +3,11 @@
 
 use super::*;
 
+/// A chart whose horizontal axis is linear.
+fn line_chart(title: &str, x_label: &str, panels: &[Panel], marks: &[Mark]) -> String {
+    super::line_chart(title, Horizontal { label: x_label, scale: Scale::Linear }, panels, marks)
+}
+
 fn series(name: &str, weight: Weight, points: &[(f64, f64)]) -> Series {
     Series { name: name.to_owned(), weight, points: points.to_vec() }
 }
@@ -200,7 +205,7 @@ fn labels_of_marks_cover_neither_each_other_nor_a_line() {
         mark(100.0, "end"),
     ];
     let panels = [panel(Scale::Linear, vec![series("a", Weight::Bold, &[(0.0, 0.0), (100.0, 1.0)])])];
-    let chart = Chart::new(&panels, &marks);
+    let chart = Chart::new(Scale::Linear, &panels, &marks);
     assert_eq!(chart.marks.len(), marks.len());
     assert!(chart.marks.iter().any(|mark| mark.left));
     for (index, a) in chart.marks.iter().enumerate() {
@@ -226,7 +231,7 @@ fn labels_of_close_references_keep_their_order_and_their_distance() {
         close.references.push(Reference { value, label: label.to_owned() });
     }
     let panels = [close];
-    let top = Chart::new(&panels, &[]).top;
+    let top = Chart::new(Scale::Linear, &panels, &[]).top;
     let svg = line_chart("", "", &panels, &[]);
     let y_of = |label: &str| -> f64 {
         let line = svg.lines().find(|line| line.ends_with(&format!(">{label}</text>"))).expect("a label");
@@ -259,4 +264,26 @@ fn the_same_chart_gives_the_same_text() {
         line_chart("title", "round", &panels, &[mark(1.0, "end")])
     };
     assert_eq!(draw(), draw());
+}
+
+#[test]
+fn the_seeds_of_a_mean_are_in_its_colour_and_not_named_again() {
+    let lines = [series("a", Weight::Thin, &[(1.0, 1.0), (2.0, 2.0)]), series("a", Weight::Bold, &[(1.0, 2.0)])];
+    let svg = line_chart("", "", &[panel(Scale::Linear, lines.to_vec())], &[]);
+    assert_eq!(svg.matches(">a<").count(), 1);
+    assert_eq!(svg.matches("#14304f").count(), 3, "its sample, its mean, its seed: {svg}");
+}
+
+#[test]
+fn a_logarithmic_axis_gives_equal_ratios_equal_distances() {
+    let points = [(10.0, 1.0), (100.0, 1.0), (1000.0, 1.0)];
+    let panels = [panel(Scale::Linear, vec![series("a", Weight::Bold, &points)])];
+    let svg = super::line_chart("", Horizontal { label: "slots", scale: Scale::Log }, &panels, &[]);
+    let line = svg.lines().find(|line| line.contains("bold") && line.contains('L')).unwrap_or_default();
+    let path = line.split("d=\"").nth(1).unwrap_or_default();
+    let numbers: Vec<f64> =
+        path.split(|c: char| !c.is_ascii_digit() && c != '.').filter_map(|number| number.parse().ok()).collect();
+    let xs: Vec<f64> = numbers.iter().step_by(2).copied().collect();
+    assert_eq!(xs.len(), 3, "{line}");
+    assert!((xs[1] - xs[0] - (xs[2] - xs[1])).abs() < 0.3, "{line}");
 }

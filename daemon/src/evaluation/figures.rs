@@ -1,10 +1,10 @@
 //! The curves of a comparison, as SVG.
 
 use super::summary::{Comparison, Outcomes};
-use crate::chart::{Panel, Reference, Scale, Series, Weight, line_chart};
+use crate::chart::{Horizontal, Panel, Reference, Scale, Series, Weight, line_chart};
 use crate::simulation::Progress;
 
-/// Accuracy and loss against slots: a bold line is the mean over seeds, as far as all of them go; thin ones are seeds.
+/// Test error and loss against slots: a bold line is the mean over seeds, as far as all of them go; thin ones are seeds.
 pub(super) fn against_slots(comparison: &Comparison<'_>) -> String {
     chart(comparison, "slots", |progress| progress.slots as f64)
 }
@@ -18,13 +18,15 @@ fn chart(comparison: &Comparison<'_>, x_label: &str, at: fn(&Progress) -> f64) -
     let series = |of: fn(&Progress) -> Option<f64>| -> Vec<Series> {
         comparison.designs.iter().flat_map(|outcomes| lines(outcomes, at, of)).collect()
     };
-    let target =
-        Reference { value: comparison.target_accuracy, label: format!("target {}", comparison.target_accuracy) };
+    let target = Reference {
+        value: 1.0 - comparison.target_accuracy,
+        label: format!("accuracy {}", comparison.target_accuracy),
+    };
     let panels = [
         Panel {
-            y_label: "accuracy".to_owned(),
-            scale: Scale::Linear,
-            series: series(|progress| Some(progress.mean_accuracy)),
+            y_label: "test error".to_owned(),
+            scale: Scale::Log,
+            series: series(|progress| Some(1.0 - progress.mean_accuracy)),
             references: vec![target],
         },
         Panel {
@@ -34,8 +36,8 @@ fn chart(comparison: &Comparison<'_>, x_label: &str, at: fn(&Progress) -> f64) -
             references: Vec::new(),
         },
     ];
-    let title = format!("{}, {}: mean over nodes against {x_label}", comparison.topology, comparison.split);
-    line_chart(&title, x_label, &panels, &[])
+    let title = format!("{}, {}", comparison.topology, comparison.split);
+    line_chart(&title, Horizontal { label: x_label, scale: Scale::Log }, &panels, &[])
 }
 
 fn lines(outcomes: &Outcomes<'_>, at: fn(&Progress) -> f64, of: fn(&Progress) -> Option<f64>) -> Vec<Series> {

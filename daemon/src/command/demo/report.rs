@@ -11,7 +11,7 @@ use super::Demo;
 use super::baselines::Baselines;
 use super::output::Output;
 use super::tally::Row;
-use crate::chart::{self, Mark, Panel, Reference, Scale, Series, Weight};
+use crate::chart::{self, Horizontal, Mark, Panel, Reference, Scale, Series, Weight};
 use crate::command::audit;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
@@ -207,7 +207,8 @@ impl Report {
             .map(|(node, at)| Mark { x: round(*at), label: format!("peer {node} killed") })
             .collect();
         let title = format!("{} peers, one model, no server", self.peers);
-        chart::line_chart(&title, "round", &[accuracy, disagreement], &marks)
+        let x = Horizontal { label: "round", scale: Scale::Linear };
+        chart::line_chart(&title, x, &[accuracy, disagreement], &marks)
     }
 }
 
