@@ -91,6 +91,7 @@ fn a_suite_compares_designs_goes_on_where_it_was_and_writes_a_report() {
     let page = fs::read_to_string(evaluation.path("out/report.html")).unwrap();
     assert!(page.contains("Little &lt;suite&gt;") && !page.contains("<suite>"));
     assert_eq!(page.matches("<figure>").count(), 2, "a picture of each plan");
+    assert_eq!(fs::read_dir(evaluation.path("out/plans")).unwrap().count(), 3, "two designs, one of which was changed");
     assert!(page.matches("<svg").count() == 4 && page.contains("<table>"));
     let from_elsewhere = ["src=", "href=\"http", "url(http", "@import"];
     assert!(from_elsewhere.iter().all(|word| !page.contains(word)), "everything is in the file");

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::cli::EvaluateArgs;
 use crate::evaluation::{Record, Records, Run, Suite, all_runs, page, summary};
 use crate::failure::{Kind, OrFail, Outcome};
-use crate::{home, out};
+use crate::{home, out, plan};
 
 /// Runs what is missing of a suite, and writes its report.
 pub(super) fn execute(arguments: &EvaluateArgs, json: bool) -> Outcome {
@@ -27,10 +27,18 @@ pub(super) fn execute(arguments: &EvaluateArgs, json: bool) -> Outcome {
     if !json {
         out::line(format!("{}: {} runs, {} to do", suite.title, runs.len(), missing.len()));
     }
-    run_all(&missing, threads(arguments), &mut records)?;
+    let plans = folder.join("plans");
+    fs::create_dir_all(&plans).or_fail(Kind::BadInput, format!("cannot make the folder {}", plans.display()))?;
+    run_all(&missing, threads(arguments), |run, record| {
+        let path = record.plan_file(&plans);
+        if !path.exists() {
+            plan::write(run.plan()?, &path)?;
+        }
+        records.add(record)
+    })?;
     let done: Vec<&Record> = runs.iter().filter_map(|run| records.get(&run.key())).collect();
     let report = folder.join("report.html");
-    let html = page(&suite, &runs, &done, &command(&arguments.suite));
+    let html = page(&suite, &done, &plans, &command(&arguments.suite));
     home::write_atomically(&report, html.as_bytes())
         .or_fail(Kind::BadInput, format!("cannot write {}", report.display()))?;
     if json {
@@ -52,7 +60,7 @@ fn threads(arguments: &EvaluateArgs) -> usize {
 }
 
 /// Every thread takes the next run that nobody has; results are kept as they come. After a failure nothing new is begun.
-fn run_all(runs: &[&Run], threads: usize, records: &mut Records) -> Outcome {
+fn run_all(runs: &[&Run], threads: usize, mut keep: impl FnMut(&Run, Record) -> Outcome) -> Outcome {
     let bar = progress(runs.len());
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let (sender, results) = mpsc::channel();
@@ -63,7 +71,7 @@ fn run_all(runs: &[&Run], threads: usize, records: &mut Records) -> Outcome {
                 let sender = sender;
                 while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     // Whoever listens has failed itself.
-                    if failed.load(Ordering::Relaxed) || sender.send((run.name(), run.execute())).is_err() {
+                    if failed.load(Ordering::Relaxed) || sender.send((*run, run.execute())).is_err() {
                         return;
                     }
                 }
@@ -71,10 +79,10 @@ fn run_all(runs: &[&Run], threads: usize, records: &mut Records) -> Outcome {
         }
         drop(sender);
         let mut outcome = Ok(());
-        for (name, result) in results {
-            bar.set_message(name);
+        for (run, result) in results {
+            bar.set_message(run.name());
             bar.inc(1);
-            let kept = result.and_then(|record| records.add(record));
+            let kept = result.and_then(|record| keep(run, record));
             if kept.is_err() {
                 failed.store(true, Ordering::Relaxed);
             }

@@ -1,14 +1,15 @@
 //! The report: one file that any browser shows, without anything from elsewhere.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use mingle_planner::draw::{self, Layout};
 
 use super::records::Record;
-use super::runs::Run;
 use super::suite::Suite;
 use super::summary::{Comparison, comparisons};
 use super::{figures, tables};
+use crate::plan;
 
 const STYLE: &str = "\
 body{font:16px/1.5 system-ui,sans-serif;max-width:960px;margin:2rem auto;padding:0 1rem;color:#1f2937}\
@@ -19,7 +20,7 @@ figure{display:inline-block;width:46%;min-width:300px;margin:1%;vertical-align:t
 code{background:#f3f4f6;padding:.1rem .3rem}@media(max-width:700px){figure{width:98%}}";
 
 /// The report of a suite: tables, curves, and the plans that were compared.
-pub(crate) fn page(suite: &Suite, runs: &[Run], records: &[&Record], command: &str) -> String {
+pub(crate) fn page(suite: &Suite, records: &[&Record], plan_files: &Path, command: &str) -> String {
     let mut page = format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
          content=\"width=device-width,initial-scale=1\"><title>{title}</title><style>{STYLE}</style><h1>{title}</h1>{about}",
@@ -30,7 +31,7 @@ pub(crate) fn page(suite: &Suite, runs: &[Run], records: &[&Record], command: &s
         // Writing to a string cannot fail.
         let _ = write!(page, "{}", section(&comparison, &suite.baselines));
     }
-    page.push_str(&plans(runs));
+    page.push_str(&plans(records, plan_files));
     page.push_str("</html>\n");
     page
 }
@@ -76,17 +77,18 @@ fn section(comparison: &Comparison<'_>, baselines: &[String]) -> String {
 }
 
 /// Each plan once: it is the same for all splits and seeds.
-fn plans(runs: &[Run]) -> String {
+fn plans(records: &[&Record], plans: &Path) -> String {
     let mut drawn: Vec<(&str, &str)> = Vec::new();
     let mut figures = String::from("<h2>The plans</h2>");
-    for run in runs {
-        let name = (run.topology.as_str(), run.design.name.as_str());
+    for record in records {
+        let name = (record.topology.as_str(), record.design.as_str());
         if drawn.contains(&name) {
             continue;
         }
         drawn.push(name);
-        let Ok(plan) = run.plan() else { continue };
-        let Ok(picture) = draw::svg(plan, &Layout::Circle) else { continue };
+        // Whoever threw a plan away gets a report without its picture.
+        let Ok(plan) = plan::read(&record.plan_file(plans)) else { continue };
+        let Ok(picture) = draw::svg(&plan, &Layout::Circle) else { continue };
         // Writing to a string cannot fail.
         let _ = write!(
             figures,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use mingle_planner::Plan;
 use serde::{Deserialize, Serialize};
@@ -59,6 +59,11 @@ impl Record {
             reached,
             curve,
         }
+    }
+
+    /// Where its plan is kept.
+    pub(crate) fn plan_file(&self, folder: &Path) -> PathBuf {
+        folder.join(format!("{}.json", self.plan))
     }
 
     /// Slots to the target.
