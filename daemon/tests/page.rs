@@ -147,6 +147,8 @@ fn a_peer_that_trains_is_shown_with_its_numbers_its_curves_its_plan_and_its_neig
         assert_fits(&browser, width);
     }
     browser.set_size(390, 844);
+    let labelled = "getComputedStyle(peers.rows[0].cells[3], '::before').content";
+    assert!(browser.value(labelled).as_str().unwrap().contains("RTT"), "a card says what each number is");
     browser.picture("training-phone");
     browser.set_size(1280, 900);
     browser.set_dark(true);

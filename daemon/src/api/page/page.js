@@ -93,7 +93,9 @@ function showNumbers(next) {
   say(byId("forecast"), number(contraction.forecast, 3));
   say(byId("weight"), number(weight.value, 4));
   say(byId("weight-more"), "w / w* = " + number(weight.share, 3) + ", about 1 in a settled swarm");
-  show(byId("forecast-note"), contraction.forecast > 0);
+  say(byId("forecast-note"), contraction.forecast > 0
+    ? "Dashed: the plan's mixing alone. Training pulls apart again."
+    : "Distance to the models it heard, relative to its own length.");
   if (curves.disagreement.look.factor !== contraction.forecast) {
     curves.disagreement.look.factor = contraction.forecast;
     curves.disagreement.plan();
@@ -107,7 +109,7 @@ function showFacts(next) {
     "Weight on disk": next.durable ? "yes" : "no",
     "Incarnation": String(next.incarnation),
     "Refused": refused.join(", ") || "nothing",
-    "Plan": next.plan ? next.plan.hash.slice(0, 12) + ", from " + next.plan.origin : "none yet",
+    "Plan": next.plan ? next.plan.hash.slice(0, 12) + " (" + next.plan.origin + ")" : "none yet",
     "Listens on": next.addresses.join(" ") || "–",
     "Release": next.version,
   };

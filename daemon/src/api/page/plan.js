@@ -9,7 +9,10 @@ const MARKS = `
   .links .suspended { fill: #f59e0b !important; fill-opacity: .95; } .suspended .node { fill: #f59e0b; }
   .links .left { fill-opacity: .08; }
   .me .node { stroke: #0284c7; stroke-width: 4; }
-  @media (prefers-color-scheme: dark) { svg { filter: invert(1) hue-rotate(180deg); } }`;
+  @media (prefers-color-scheme: dark) {
+    svg { filter: invert(1) hue-rotate(180deg); }
+    .name { stroke: #dae3f4; }
+  }`;
 const NARROW = matchMedia("(max-width: 760px)");
 
 let picture = null;

@@ -11,7 +11,8 @@ const powerOfTen = exponent => "10" + [...String(exponent)].map(letter => SUPERS
 
 function scientific(value) {
   if (!isKnown(value)) return "–";
-  if (value === 0 || (value >= 0.001 && value < 1000)) return Number(value.toPrecision(2)).toString();
+  if (value === 0) return "0";
+  if (value >= 0.001 && value < 1000) return value < 10 ? value.toPrecision(2) : value.toFixed(1);
   const [digits, exponent] = value.toExponential(1).split("e");
   return digits + " × " + powerOfTen(Number(exponent));
 }
