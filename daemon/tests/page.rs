@@ -104,6 +104,20 @@ fn assert_fits(browser: &Browser, width: u32) {
     assert_eq!(browser.value(inside), true, "at {width}: {}", browser.value(widest));
 }
 
+/// A page that nobody sees leaves its streams, and misses nothing of what happens meanwhile.
+#[track_caller]
+fn assert_catches_up(browser: &Browser) {
+    let turn = |hidden: bool| {
+        let hide = format!("Object.defineProperty(document, 'hidden', {{ value: {hidden}, configurable: true }})");
+        browser.value(&format!("{hide}; document.dispatchEvent(new Event('visibilitychange')); sources.size"))
+    };
+    let measured = browser.value("curves.accuracy.points.length");
+    assert_eq!((turn(true), turn(false)), (0.into(), 2.into()));
+    browser.wait_until(&format!("curves.accuracy.points.length > {measured} + 3"));
+    let steps = "curves.accuracy.points.slice(1).map((point, index) => point[0] - curves.accuracy.points[index][0])";
+    assert_eq!(browser.value(&format!("new Set({steps}).size")), 1, "every evaluation is there once");
+}
+
 #[test]
 fn a_peer_that_trains_is_shown_with_its_numbers_its_curves_its_plan_and_its_neighbours() {
     let Some(browser) = Browser::start() else { return };
@@ -143,6 +157,7 @@ fn a_peer_that_trains_is_shown_with_its_numbers_its_curves_its_plan_and_its_neig
     browser.value("document.querySelector('.curve svg').focus()");
     browser.press("Home");
     browser.wait_until("document.querySelector('.curve output').textContent.endsWith(', round 2')");
+    assert_catches_up(&browser);
     for width in [360, 390, 700, 900, 1100, 1280] {
         assert_fits(&browser, width);
     }

@@ -57,12 +57,12 @@ impl Browser {
             return None;
         };
         let mut browser = Self::spawn(&program);
-        let target = browser.call("Target.createTarget", json!({ "url": "about:blank" }));
+        let target = browser.call("Target.createTarget", &json!({ "url": "about:blank" }));
         let attached =
-            browser.call("Target.attachToTarget", json!({ "targetId": target["targetId"], "flatten": true }));
+            browser.call("Target.attachToTarget", &json!({ "targetId": target["targetId"], "flatten": true }));
         browser.session = attached["sessionId"].as_str().unwrap().to_owned();
         for domain in ["Runtime", "Log", "Network", "Page"] {
-            browser.call(&format!("{domain}.enable"), json!({}));
+            browser.call(&format!("{domain}.enable"), &json!({}));
         }
         browser.set_size(1280, 900);
         Some(browser)
@@ -93,14 +93,14 @@ impl Browser {
 
     /// Has the browser do something, and returns what comes of it.
     #[track_caller]
-    fn call(&self, method: &str, parameters: Value) -> Value {
+    fn call(&self, method: &str, parameters: &Value) -> Value {
         let answer = self.ask(method, parameters);
         assert!(answer.get("error").is_none(), "{method}: {answer}");
         answer["result"].clone()
     }
 
     #[track_caller]
-    fn ask(&self, method: &str, parameters: Value) -> Value {
+    fn ask(&self, method: &str, parameters: &Value) -> Value {
         let id = self.last_id.get() + 1;
         self.last_id.set(id);
         let mut command = json!({ "id": id, "method": method, "params": parameters });
@@ -127,21 +127,21 @@ impl Browser {
 
     /// Opens a page, and waits until it is there: what is asked before may be lost with the page that it was asked of.
     pub(crate) fn open(&self, url: &str) {
-        self.call("Page.navigate", json!({ "url": url }));
+        self.call("Page.navigate", &json!({ "url": url }));
         self.next_message("the page", |message| message["method"] == "Page.loadEventFired");
     }
 
     /// Makes the window so large, in CSS pixels.
     pub(crate) fn set_size(&self, width: u32, height: u32) {
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500 });
-        self.call("Emulation.setDeviceMetricsOverride", size);
+        self.call("Emulation.setDeviceMetricsOverride", &size);
     }
 
     /// Has the page believe that its reader wants it dark, or light.
     pub(crate) fn set_dark(&self, dark: bool) {
         let scheme = if dark { "dark" } else { "light" };
         let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
-        self.call("Emulation.setEmulatedMedia", features);
+        self.call("Emulation.setEmulatedMedia", &features);
     }
 
     /// What an expression is on the page.
@@ -167,7 +167,7 @@ impl Browser {
 
     fn evaluate(&self, expression: &str) -> Result<Value, String> {
         let how = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
-        let answer = self.ask("Runtime.evaluate", how);
+        let answer = self.ask("Runtime.evaluate", &how);
         match (answer.get("error"), answer["result"].get("exceptionDetails")) {
             (None, None) => Ok(answer["result"]["result"]["value"].clone()),
             _ => Err(answer.to_string()),
@@ -178,7 +178,7 @@ impl Browser {
     pub(crate) fn press(&self, key: &str) {
         for kind in ["rawKeyDown", "keyUp"] {
             let code = if key == "Tab" { 9 } else { 0 };
-            self.call("Input.dispatchKeyEvent", json!({ "type": kind, "key": key, "windowsVirtualKeyCode": code }));
+            self.call("Input.dispatchKeyEvent", &json!({ "type": kind, "key": key, "windowsVirtualKeyCode": code }));
         }
     }
 
@@ -203,7 +203,7 @@ impl Browser {
     /// Writes a picture of the whole page to the folder that `MINGLE_PICTURES` names, where it is set.
     pub(crate) fn picture(&self, name: &str) {
         let Some(folder) = std::env::var_os("MINGLE_PICTURES").map(PathBuf::from) else { return };
-        let taken = self.call("Page.captureScreenshot", json!({ "format": "png", "captureBeyondViewport": true }));
+        let taken = self.call("Page.captureScreenshot", &json!({ "format": "png", "captureBeyondViewport": true }));
         let bytes = data_encoding::BASE64.decode(taken["data"].as_str().unwrap().as_bytes()).unwrap();
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join(name).with_extension("png"), bytes).unwrap();
