@@ -39,7 +39,10 @@ pub(super) fn local(shared: &Arc<Shared>) -> Router {
 
 /// What a browser can ask, and nothing that changes anything.
 pub(super) fn public(shared: &Arc<Shared>) -> Router {
-    let router = watching().route("/", get(page::page)).route("/plan.svg", get(plan_picture));
+    let router = watching()
+        .route("/", get(page::page))
+        .route("/icon.svg", get(page::icon))
+        .route("/plan.svg", get(plan_picture));
     finish(router, shared).layer(middleware::from_fn(browser::guard))
 }
 

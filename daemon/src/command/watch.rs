@@ -12,6 +12,7 @@ use std::time::Duration;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event as TerminalEvent, KeyCode, KeyEventKind, KeyModifiers};
 use tokio::sync::mpsc;
+use tokio::time::MissedTickBehavior;
 
 use crate::api::client::{self, Client, Lines};
 use crate::cli::HomeArgs;
@@ -21,6 +22,8 @@ use view::View;
 
 /// Between two looks for a peer that has ended.
 const RETRY: Duration = Duration::from_millis(500);
+/// Between two pictures. A peer may send hundreds of events a second, and a picture for each would fall behind them.
+const FRAME: Duration = Duration::from_millis(100);
 /// The keyboard is read in spans of this length, so that its thread ends soon after the dashboard.
 const KEY_POLL: Duration = Duration::from_millis(200);
 
@@ -99,9 +102,16 @@ async fn follow(client: &Client, feed: Feed, screen: &mut Screen) -> Outcome {
     let mut keys = keys();
     let mut view = View::default();
     let mut feed = Some(feed);
+    let mut frames = tokio::time::interval(FRAME);
+    frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut is_drawn = false;
     loop {
-        screen.draw(&view)?;
         tokio::select! {
+            _ = frames.tick(), if !is_drawn => {
+                screen.draw(&view)?;
+                is_drawn = true;
+                continue;
+            }
             key = keys.recv() => match key {
                 Some(Key::Redraw) => {}
                 Some(Key::Quit) | None => return Ok(()),
@@ -119,6 +129,7 @@ async fn follow(client: &Client, feed: Feed, screen: &mut Screen) -> Outcome {
                 }
             },
         }
+        is_drawn = false;
     }
 }
 

@@ -5,46 +5,72 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::symbols::Marker;
 use ratatui::text::Line;
-use ratatui::widgets::{Axis, Block, Chart, Dataset, GraphType, Paragraph};
+use ratatui::widgets::{Axis, Block, Chart, Dataset, GraphType, LegendPosition, Paragraph};
 
 use super::super::status::{summary, table};
 use super::view::{Curve, View};
 use crate::status::{LinkState, Status};
 
 /// Lines of neighbours before the charts get the rest.
-const MOST_NEIGHBOURS: usize = 12;
+const MOST_NEIGHBOURS: u16 = 12;
+/// The lines that charts and events have at least, with their frames.
+const LEAST_CHART: u16 = 6;
+const LEAST_EVENTS: u16 = 4;
+const MOST_EVENTS: u16 = 8;
+/// What a frame takes of a width or a height.
+const FRAME: u16 = 2;
 
 /// Draws everything.
 pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
-    let neighbours = view.status.as_ref().map_or(0, |status| status.neighbours.len()).min(MOST_NEIGHBOURS);
-    let table_height = u16::try_from(neighbours).unwrap_or(0) + 3;
+    let summary = summary_lines(view, frame.area().width);
+    let header_height = u16::try_from(summary.len()).unwrap_or(u16::MAX).saturating_add(FRAME);
+    let neighbours = view.status.as_ref().map_or(0, |status| status.neighbours.len());
+    let taken = header_height.saturating_add(LEAST_CHART + LEAST_EVENTS + FRAME + 1);
+    let room = frame.area().height.saturating_sub(taken);
+    let shown = u16::try_from(neighbours).unwrap_or(u16::MAX).min(MOST_NEIGHBOURS).min(room);
     let [header, charts, table, events] = Layout::vertical([
-        Constraint::Length(6),
-        Constraint::Min(8),
-        Constraint::Length(table_height),
-        Constraint::Length(8),
+        Constraint::Length(header_height),
+        Constraint::Min(LEAST_CHART),
+        Constraint::Length(shown + FRAME + 1),
+        Constraint::Length((LEAST_EVENTS + (room - shown) / 4).min(MOST_EVENTS)),
     ])
     .areas(frame.area());
     let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(charts);
-    draw_header(frame, header, view);
+    draw_header(frame, header, view, summary);
     draw_learning(frame, left, view);
     draw_disagreement(frame, right, view);
     draw_neighbours(frame, table, view.status.as_ref());
     draw_events(frame, events, view);
 }
 
-fn draw_header(frame: &mut Frame<'_>, area: Rect, view: &View) {
+fn draw_header(frame: &mut Frame<'_>, area: Rect, view: &View, lines: Vec<String>) {
     let title = match (&view.status, view.has_ended) {
         (Some(status), false) => format!(" mingle  {} ", status.peer),
         (Some(status), true) => format!(" mingle  {}  (ended) ", status.peer),
         (None, _) => " mingle ".to_owned(),
     };
-    let lines: Vec<Line<'_>> = match &view.status {
-        Some(status) => summary(status).into_iter().map(Line::from).collect(),
-        None => vec![Line::from("waiting for the first snapshot")],
-    };
+    let lines: Vec<Line<'_>> = lines.into_iter().map(Line::from).collect();
     let block = Block::bordered().title(title).title_bottom(Line::from(" q quits ").right_aligned());
     frame.render_widget(Paragraph::new(lines).block(block), area);
+}
+
+/// The summary, broken between its parts where a line is wider than the terminal.
+fn summary_lines(view: &View, width: u16) -> Vec<String> {
+    let Some(status) = &view.status else { return vec!["waiting for the first snapshot".to_owned()] };
+    let room = usize::from(width.saturating_sub(FRAME));
+    let mut lines = Vec::new();
+    for line in summary(status) {
+        let mut rest = String::new();
+        for part in line.split("  ") {
+            if !rest.is_empty() && rest.chars().count() + 2 + part.chars().count() > room {
+                lines.push(std::mem::take(&mut rest));
+            }
+            rest += if rest.is_empty() { "" } else { "  " };
+            rest += part;
+        }
+        lines.push(rest);
+    }
+    lines
 }
 
 fn draw_learning(frame: &mut Frame<'_>, area: Rect, view: &View) {
@@ -56,7 +82,9 @@ fn draw_learning(frame: &mut Frame<'_>, area: Rect, view: &View) {
         curve("accuracy".to_owned(), Color::Green, &view.accuracy),
     ];
     let y = Axis::default().bounds([0.0, 1.0]).labels(["0", "0.5", "1"]);
-    draw_chart(frame, area, " accuracy and loss on the test set ", datasets, &view.accuracy, y);
+    // Between the two, which end at the top and at the bottom.
+    let legend = LegendPosition::Right;
+    draw_chart(frame, area, " accuracy and loss on the test set ", datasets, (&view.accuracy, y, legend));
 }
 
 fn draw_disagreement(frame: &mut Frame<'_>, area: Rect, view: &View) {
@@ -69,8 +97,10 @@ fn draw_disagreement(frame: &mut Frame<'_>, area: Rect, view: &View) {
         curve("mixing alone, by the plan".to_owned(), Color::DarkGray, &forecast),
         curve("measured".to_owned(), Color::Cyan, &view.disagreement),
     ];
-    let y = Axis::default().bounds([low, high]).labels([format!("1e{low:.0}"), format!("1e{high:.0}")]);
-    draw_chart(frame, area, " disagreement with neighbours ", datasets, &view.disagreement, y);
+    // Adding zero takes the sign from a zero.
+    let y = Axis::default().bounds([low, high]).labels([low, high].map(|power| format!("1e{:.0}", power + 0.0)));
+    let legend = LegendPosition::TopRight;
+    draw_chart(frame, area, " disagreement with neighbours ", datasets, (&view.disagreement, y, legend));
 }
 
 fn curve(name: String, color: Color, points: &Curve) -> Dataset<'_> {
@@ -82,12 +112,19 @@ fn curve(name: String, color: Color, points: &Curve) -> Dataset<'_> {
         .data(points)
 }
 
-fn draw_chart(frame: &mut Frame<'_>, area: Rect, title: &str, datasets: Vec<Dataset<'_>>, rounds: &Curve, y: Axis<'_>) {
+fn draw_chart(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    title: &str,
+    datasets: Vec<Dataset<'_>>,
+    (rounds, y, legend): (&Curve, Axis<'_>, LegendPosition),
+) {
     let first = rounds.first().map_or(0.0, |point| point.0);
     let last = rounds.last().map_or(first + 1.0, |point| point.0.max(first + 1.0));
     let x = Axis::default().bounds([first, last]).labels([format!("round {first:.0}"), format!("{last:.0}")]);
     let chart = Chart::new(datasets)
         .block(Block::bordered().title(title))
+        .legend_position(Some(legend))
         .hidden_legend_constraints((Constraint::Ratio(2, 3), Constraint::Ratio(1, 2)))
         .x_axis(x)
         .y_axis(y);
@@ -106,8 +143,8 @@ fn clipped(line: &Curve, low: f64) -> Curve {
 }
 
 fn draw_neighbours(frame: &mut Frame<'_>, area: Rect, status: Option<&Status>) {
-    let block = Block::bordered().title(" neighbours ");
-    let Some(status) = status else { return frame.render_widget(block, area) };
+    let Some(status) = status else { return frame.render_widget(Block::bordered().title(" neighbours "), area) };
+    let block = Block::bordered().title(neighbours_title(status.neighbours.len(), area.height));
     let mut rows = table(&status.neighbours).into_iter();
     let heading = rows.next().map(|row| Line::styled(row, Style::new().add_modifier(Modifier::BOLD)));
     let rows = rows.zip(&status.neighbours).map(|(row, neighbour)| {
@@ -122,6 +159,15 @@ fn draw_neighbours(frame: &mut Frame<'_>, area: Rect, status: Option<&Status>) {
         )
     });
     frame.render_widget(Paragraph::new(heading.into_iter().chain(rows).collect::<Vec<_>>()).block(block), area);
+}
+
+/// Says how many there are where not all can be seen.
+fn neighbours_title(neighbours: usize, height: u16) -> String {
+    let shown = usize::from(height.saturating_sub(FRAME + 1));
+    if neighbours <= shown {
+        return " neighbours ".to_owned();
+    }
+    format!(" neighbours: {shown} of {neighbours}, all with mingle peers ")
 }
 
 fn draw_events(frame: &mut Frame<'_>, area: Rect, view: &View) {
@@ -203,6 +249,20 @@ mod tests {
         }
         let is_braille = |letter: &char| ('\u{2801}'..='\u{28ff}').contains(letter);
         assert!(picture.chars().filter(is_braille).count() > 40, "there are curves in\n{picture}");
+    }
+
+    #[test]
+    fn a_small_terminal_shows_every_number_and_says_how_many_neighbours_it_leaves_out() {
+        let mut small = view();
+        if let Some(status) = &mut small.status {
+            let neighbour = status.neighbours[0].clone();
+            status.neighbours = (0..30).map(|node| Neighbour { node, ..neighbour.clone() }).collect();
+        }
+        let picture = text(&small, 80, 24);
+        for words in ["w/w* -", "incarnation 0", "neighbours: 5 of 30", "accuracy and loss", "it let a deadline pass"] {
+            assert!(picture.contains(words), "`{words}` is missing in\n{picture}");
+        }
+        assert!(!text(&view(), 80, 24).contains("all with mingle peers"), "one neighbour has room");
     }
 
     #[test]

@@ -48,7 +48,8 @@ impl View {
                 push(&mut self.disagreement, round, disagreement.log10());
             }
         }
-        if event.is_for_people() {
+        // The curves show what was measured; among such lines the others would be lost from sight.
+        if event.is_for_people() && !matches!(event, Event::Evaluated { .. }) {
             if self.events.len() == LAST_EVENTS {
                 self.events.pop_front();
             }
@@ -108,7 +109,7 @@ mod tests {
         view.on_snapshot("{}");
         assert_eq!((view.accuracy.len(), view.loss.len()), (2, 2));
         assert_eq!(view.disagreement, [(10.0, -1.0)]);
-        assert!(view.status.is_none());
+        assert!(view.status.is_none() && view.events.is_empty());
     }
 
     #[test]
@@ -130,6 +131,7 @@ mod tests {
         let mut view = View::default();
         for round in 1..=9_999 {
             view.on_event(&evaluated(round, 0.5));
+            view.on_event(r#"{"schema":"mingle.event/1","at_ms":1,"event":"left"}"#);
         }
         assert!(view.accuracy.len() <= MOST_POINTS && view.events.len() == LAST_EVENTS);
         assert_eq!(view.accuracy.last(), Some(&(9_999.0, 0.5)));
