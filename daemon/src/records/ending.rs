@@ -39,7 +39,8 @@ impl Ending {
         write_file(&path, format!("{text}\n").as_bytes())
     }
 
-    /// The mark in this home, if there is one for a run whose newest record has this number.
+    /// The mark in this home, if there is one for a run whose newest record has this number, or had a larger one that is
+    /// damaged by now: the run is over all the same, and what the older record holds was given away since.
     pub(crate) fn find(home: &Home, record: u64) -> Outcome<Option<Self>> {
         let path = path(home);
         let text = match fs::read_to_string(&path) {
@@ -49,10 +50,30 @@ impl Ending {
         };
         // A mark that cannot be read is none: going on with the records is always safe.
         let ending: Option<Self> = serde_json::from_str(&text).ok();
-        Ok(ending.filter(|ending| ending.schema == SCHEMA && ending.record == record))
+        Ok(ending.filter(|ending| ending.schema == SCHEMA && ending.record >= record))
     }
 }
 
 fn path(home: &Home) -> PathBuf {
     home.records().join("ending.json")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_run_is_over_up_to_its_last_record_and_not_beyond() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::create(Some(folder.path())).unwrap();
+        fs::create_dir_all(home.records()).unwrap();
+        assert_eq!(Ending::find(&home, 7).unwrap().map(|ending| ending.rounds), None);
+        Ending::new(7, 40, false).write(&home).unwrap();
+        for (record, rounds) in [(6, Some(40)), (7, Some(40)), (8, None)] {
+            assert_eq!(Ending::find(&home, record).unwrap().map(|ending| ending.rounds), rounds, "record {record}");
+        }
+        fs::write(path(&home), "{}").unwrap();
+        assert!(Ending::find(&home, 7).unwrap().is_none());
+    }
 }
