@@ -125,6 +125,9 @@ fn damage_is_found_and_told_with_exit_code_8() {
     damage(&record, 200);
     assert_fails(&run(&["ckpt", "verify", text(&record)]), 8, &[]);
     assert_fails(&run(&["ckpt", "inspect", text(&record)]), 8, &["0000.record"]);
+    // Undone: whether an export needs this record depends on how many there are.
+    damage(&record, 200);
+    assert!(run(&["ckpt", "verify", text(&record)]).status.success());
 
     for content in [&b""[..], b"garbage that is longer than a header", &[0xff; 64]] {
         fs::write(&model, content).unwrap();
