@@ -287,7 +287,7 @@ pub(crate) struct AuditArgs {
 /// What to train, and how.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TrainingArgs {
-    /// digits, idx:DIR (MNIST, Fashion-MNIST) or csv:FILE
+    /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR or csv:FILE
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,
     /// softmax, mlp, mlp:hidden=N or cnn
@@ -328,7 +328,7 @@ pub(crate) struct DemoArgs {
     /// Peer processes to start
     #[arg(long, default_value_t = 8)]
     pub(crate) peers: usize,
-    /// digits, idx:DIR (MNIST, Fashion-MNIST) or csv:FILE
+    /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR or csv:FILE
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,
     /// softmax, mlp, mlp:hidden=N or cnn

@@ -75,6 +75,16 @@ fn audit(machines: &[&Machine], peers: &mut [RunningPeer]) -> String {
     stdout(&audit)
 }
 
+/// Whether links from `slow` were measured as the 20 Mbit/s that they carry, and all others as more.
+fn tells_slow_links_apart(measured: &[Value], slow: &str) -> bool {
+    measured.iter().all(|link| {
+        let speed = link["mbit_s"].as_f64().unwrap();
+        let is_slow = link["from"] == slow;
+        assert!(!is_slow || speed < 24.0, "more than there is: {link}");
+        if is_slow { speed > 12.0 } else { speed > 24.0 }
+    })
+}
+
 #[test]
 fn from_nothing_to_a_trained_model_on_three_machines() {
     let Some(networks) = Networks::new() else { return };
@@ -92,18 +102,15 @@ fn from_nothing_to_a_trained_model_on_three_machines() {
     assert!(addresses.iter().all(|address| address.contains("10.77.1.5")) && addresses.len() == 2, "{addresses:?}");
 
     let links = networks.folder().join("links.toml");
-    let probed = object(&succeed(&ana, &["probe", "-o", text(&links), "--json"]));
-    let measured = probed["links"].as_array().unwrap();
-    assert_eq!(measured.len(), 6, "{probed}");
     let ben_id = succeed(&ben, &["id"]);
-    for link in measured {
-        let speed = link["mbit_s"].as_f64().unwrap();
-        if link["from"] == ben_id.trim() {
-            assert!((12.0..24.0).contains(&speed), "it sends 20 Mbit/s: {link}");
-        } else {
-            assert!(speed > 24.0, "nothing slows it down: {link}");
-        }
-    }
+    // A machine that is busy with something else may measure too little once.
+    let told_apart = (0..3).any(|_| {
+        let probed = object(&succeed(&ana, &["probe", "-o", text(&links), "--json"]));
+        let measured = probed["links"].as_array().unwrap();
+        assert_eq!(measured.len(), 6, "{probed}");
+        tells_slow_links_apart(measured, ben_id.trim())
+    });
+    assert!(told_apart, "{}", std::fs::read_to_string(&links).unwrap());
     apply(
         &networks,
         &ana,

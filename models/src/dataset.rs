@@ -1,8 +1,10 @@
 //! Samples, and where they come from. One file format per file.
 
+mod cifar10;
 mod csv_table;
 mod digits;
 mod error;
+mod gzipped;
 mod idx;
 mod samples;
 mod source;

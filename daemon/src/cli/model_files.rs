@@ -11,7 +11,7 @@ use super::HomeArgs;
 pub(crate) struct EvalArgs {
     /// The model, such as model.safetensors
     pub(crate) file: PathBuf,
-    /// digits, idx:DIR (MNIST, Fashion-MNIST) or csv:FILE
+    /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR or csv:FILE
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,
     /// softmax, mlp, mlp:hidden=N or cnn [default: the one whose tensors the file has]

@@ -12,7 +12,7 @@ use super::{Switch, TrainingArgs};
 pub(crate) struct SimulateArgs {
     #[command(flatten)]
     pub(crate) mixing: MixingArgs,
-    /// digits, idx:DIR (MNIST, Fashion-MNIST) or csv:FILE
+    /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR or csv:FILE
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,
     /// softmax, mlp, mlp:hidden=N or cnn

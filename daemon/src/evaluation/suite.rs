@@ -43,7 +43,7 @@ pub(crate) struct Suite {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Training {
-    /// `digits`, `idx:DIR` or `csv:FILE`; folders and files as seen from where the suite is.
+    /// `digits`, `idx:DIR`, `cifar10:DIR` or `csv:FILE`; folders and files as seen from where the suite is.
     pub(crate) data: String,
     /// The model.
     pub(crate) model: String,

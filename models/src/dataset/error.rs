@@ -8,7 +8,7 @@ use super::SampleShape;
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
     /// The text names no data source.
-    #[error("unknown data source {0:?}: write digits, idx:DIR or csv:FILE[,label=NAME|INDEX]")]
+    #[error("unknown data source {0:?}: write digits, idx:DIR, cifar10:DIR or csv:FILE[,label=NAME|INDEX]")]
     UnknownSource(String),
     /// A file cannot be opened or read.
     #[error("cannot read {}: {error}", path.display())]
@@ -65,6 +65,26 @@ pub enum DataError {
         announced: u64,
         /// The values accepted.
         max: usize,
+    },
+    /// A file has more images than are accepted.
+    #[error("{} has more images than the {max} accepted", path.display())]
+    TooManyImages {
+        /// The file.
+        path: PathBuf,
+        /// The images accepted.
+        max: usize,
+    },
+    /// An image belongs to a class that does not exist.
+    #[error("{}: image {image} has the label {label}, but there are {classes} classes", path.display())]
+    NoSuchClass {
+        /// The file.
+        path: PathBuf,
+        /// Which image, from 0.
+        image: usize,
+        /// Its label.
+        label: u8,
+        /// How many classes there are.
+        classes: usize,
     },
     /// Two files that belong together do not.
     #[error("{} holds {images} images, but {} holds {labels} labels", image_file.display(), label_file.display())]

@@ -3,12 +3,9 @@
 //! A directory holds four files under the names MNIST was published with, plain or gzipped. Nothing
 //! in a header is believed: memory grows only as bytes arrive.
 
-use std::fs::File;
-use std::io::{BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use flate2::read::GzDecoder;
-
+use super::gzipped::GzippedFile;
 use super::{DataError, SampleShape, Samples};
 
 /// `0x00 0x00`, then the type (8: unsigned bytes), then the number of dimensions.
@@ -50,14 +47,14 @@ impl Raw {
         let labels = label_file.values(&[label_count])?;
         if count != label_count {
             return Err(DataError::Counts {
-                image_file: image_file.path,
+                image_file: image_file.0.path,
                 images: count as usize,
-                label_file: label_file.path,
+                label_file: label_file.0.path,
                 labels: label_count as usize,
             });
         }
         let shape = SampleShape::Image { channels: 1, height: height as usize, width: width as usize };
-        Ok(Self { image_file: image_file.path, shape, pixels, labels })
+        Ok(Self { image_file: image_file.0.path, shape, pixels, labels })
     }
 
     fn samples(self, classes: usize) -> Result<Samples, DataError> {
@@ -66,34 +63,19 @@ impl Raw {
     }
 }
 
-/// One open file, decompressed as it is read.
-struct IdxFile {
-    path: PathBuf,
-    bytes: Box<dyn Read>,
-}
+/// One open file.
+struct IdxFile(GzippedFile);
 
 impl IdxFile {
-    /// Opens `name` or else `name.gz`.
     fn open(directory: &Path, name: &'static str) -> Result<Self, DataError> {
-        for (path, gzipped) in [(directory.join(name), false), (directory.join(format!("{name}.gz")), true)] {
-            match File::open(&path) {
-                Ok(file) => {
-                    let file = BufReader::new(file);
-                    let bytes: Box<dyn Read> = if gzipped { Box::new(GzDecoder::new(file)) } else { Box::new(file) };
-                    return Ok(Self { path, bytes });
-                }
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => return Err(DataError::Read { path, error }),
-            }
-        }
-        Err(DataError::Missing { directory: directory.to_owned(), name })
+        GzippedFile::open(directory, name).map(Self)
     }
 
     /// Checks the magic number and reads the sizes.
     fn header<const D: usize>(&mut self, magic: u32, wanted: &'static str) -> Result<[u32; D], DataError> {
         let found = self.number()?;
         if found != magic {
-            return Err(DataError::Magic { path: self.path.clone(), wanted, expected: magic, found });
+            return Err(DataError::Magic { path: self.0.path.clone(), wanted, expected: magic, found });
         }
         let mut sizes = [0; D];
         for size in &mut sizes {
@@ -106,29 +88,18 @@ impl IdxFile {
     fn values(&mut self, sizes: &[u32]) -> Result<Vec<u8>, DataError> {
         let announced = sizes.iter().fold(1u64, |product, &size| product.saturating_mul(u64::from(size)));
         if announced > VALUES_MAX as u64 {
-            return Err(DataError::TooLarge { path: self.path.clone(), announced, max: VALUES_MAX });
+            return Err(DataError::TooLarge { path: self.0.path.clone(), announced, max: VALUES_MAX });
         }
-        let values = self.read_up_to(announced as usize + 1)?;
+        let values = self.0.read_up_to(announced as usize + 1)?;
         self.expect_length(values.len(), announced as usize)?;
         Ok(values)
     }
 
     fn number(&mut self) -> Result<u32, DataError> {
-        let bytes = self.read_up_to(4)?;
+        let bytes = self.0.read_up_to(4)?;
         match bytes.as_slice().try_into() {
             Ok(bytes) => Ok(u32::from_be_bytes(bytes)),
             Err(_) => Err(self.truncated(bytes.len(), 4)),
-        }
-    }
-
-    fn read_up_to(&mut self, limit: usize) -> Result<Vec<u8>, DataError> {
-        let mut bytes = Vec::new();
-        match self.bytes.by_ref().take(limit as u64).read_to_end(&mut bytes) {
-            // A cut gzip stream is an error of its own kind, but what matters is what is missing.
-            Err(error) if error.kind() != ErrorKind::UnexpectedEof => {
-                Err(DataError::Read { path: self.path.clone(), error })
-            }
-            _ => Ok(bytes),
         }
     }
 
@@ -136,11 +107,11 @@ impl IdxFile {
         match found.cmp(&announced) {
             std::cmp::Ordering::Less => Err(self.truncated(found, announced)),
             std::cmp::Ordering::Equal => Ok(()),
-            std::cmp::Ordering::Greater => Err(DataError::Trailing { path: self.path.clone(), announced }),
+            std::cmp::Ordering::Greater => Err(DataError::Trailing { path: self.0.path.clone(), announced }),
         }
     }
 
     fn truncated(&self, found: usize, announced: usize) -> DataError {
-        DataError::Truncated { path: self.path.clone(), announced, missing: announced - found }
+        DataError::Truncated { path: self.0.path.clone(), announced, missing: announced - found }
     }
 }

@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use super::csv_table::{CsvSource, LabelColumn, Table};
-use super::{DataError, Samples, digits, idx};
+use super::{DataError, Samples, cifar10, digits, idx};
 
 /// The samples held out of the 1,797 digits, about a fifth.
 const DIGITS_TEST: usize = 360;
@@ -25,6 +25,7 @@ const SAMPLES_MIN: usize = 5;
 /// | --- | --- |
 /// | `digits` | the embedded 8x8 handwritten digits |
 /// | `idx:DIR` | a directory in the format and with the file names of MNIST, gzipped or not |
+/// | `cifar10:DIR` | a directory with the binary version of CIFAR-10, gzipped or not |
 /// | `csv:FILE`, `csv:FILE,label=NAME`, `csv:FILE,label=5` | a table; the label is its last column, or the named one, or the one at this place counted from 1 |
 ///
 /// ```
@@ -41,6 +42,8 @@ pub enum DataSource {
     Digits,
     /// A directory of IDX files.
     Idx(PathBuf),
+    /// A directory with CIFAR-10.
+    Cifar10(PathBuf),
     /// A table of comma separated values.
     Csv(CsvSource),
 }
@@ -59,7 +62,7 @@ pub struct DataSet {
 impl DataSource {
     /// Reads everything into memory.
     ///
-    /// The test part is the one published with IDX data (`t10k-*`); of the digits 360 and of a
+    /// The test part is the one published with IDX data (`t10k-*`) and CIFAR-10; of the digits 360 and of a
     /// table a fifth are set aside, chosen by `seed`.
     ///
     /// # Errors
@@ -76,6 +79,10 @@ impl DataSource {
             Self::Idx(directory) => {
                 let (train, test) = idx::load(directory)?;
                 Ok(DataSet { class_names: numbered(train.classes()), train, test })
+            }
+            Self::Cifar10(directory) => {
+                let (train, test) = cifar10::load(directory)?;
+                Ok(DataSet { class_names: cifar10::CLASSES.map(str::to_owned).to_vec(), train, test })
             }
             Self::Csv(source) => {
                 let mut table = Table::read(source)?;
@@ -115,6 +122,7 @@ impl FromStr for DataSource {
         }
         match text.split_once(':') {
             Some(("idx", directory)) if !directory.is_empty() => Ok(Self::Idx(directory.into())),
+            Some(("cifar10", directory)) if !directory.is_empty() => Ok(Self::Cifar10(directory.into())),
             Some(("csv", rest)) => {
                 let (file, label) = match rest.rsplit_once(",label=") {
                     Some((file, label)) => (file, label_column(label).ok_or_else(unknown)?),
@@ -158,6 +166,7 @@ impl fmt::Display for DataSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Digits => f.write_str("digits"),
+            Self::Cifar10(directory) => write!(f, "cifar10:{}", directory.display()),
             Self::Idx(directory) => write!(f, "idx:{}", directory.display()),
             Self::Csv(CsvSource { path, label }) => {
                 write!(f, "csv:{}", path.display())?;
