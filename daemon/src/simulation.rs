@@ -16,14 +16,51 @@ mod textbook;
 
 pub(crate) use learners::Learners;
 pub(crate) use progress::{Goal, Progress, Stop, recent_accuracy};
-pub(crate) use swarm::{Conditions, VirtualSwarm};
-pub(crate) use textbook::Textbook;
 
 use std::sync::Arc;
 
 use mingle_planner::Plan;
+use mingle_protocol::WaitPolicy;
 
-use crate::failure::Outcome;
+use crate::failure::{Failure, Kind, Outcome};
+use swarm::VirtualSwarm;
+use textbook::Textbook;
+
+/// How a swarm is run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Conditions {
+    /// Production nodes with their ledger; or push-sum as textbooks have it.
+    pub(crate) ledger: bool,
+    /// Whom nodes wait for; unless given for everybody, and with losses for who is four rounds behind.
+    pub(crate) policy: Option<WaitPolicy>,
+    /// The share of messages that is lost, 0 to below 1.
+    pub(crate) loss: f64,
+    /// Seed of the losses.
+    pub(crate) seed: u64,
+}
+
+impl Conditions {
+    fn policy(self) -> WaitPolicy {
+        let usual = if self.loss > 0.0 { WaitPolicy::Bounded { staleness: 4 } } else { WaitPolicy::Sync };
+        self.policy.unwrap_or(usual)
+    }
+}
+
+/// A swarm whose nodes all begin with `initial`.
+///
+/// # Errors
+/// The plan cannot be run, or trains nothing.
+pub(crate) fn found(plan: &Plan, initial: &[f32], conditions: Conditions) -> Outcome<Box<dyn Rounds>> {
+    if plan.local_steps() == 0 {
+        return Err(Failure::new(Kind::BadInput, "this plan only averages: its local steps are 0")
+            .hint("make one that trains: mingle plan make --local-steps 1"));
+    }
+    if conditions.ledger {
+        Ok(Box::new(VirtualSwarm::new(plan, initial, conditions)?))
+    } else {
+        Ok(Box::new(Textbook::new(plan, initial, conditions)))
+    }
+}
 
 /// Something that trains and mixes by a plan, round by round.
 pub(crate) trait Rounds {

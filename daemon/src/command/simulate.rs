@@ -4,14 +4,13 @@ use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
 use mingle_planner::{DesignOptions, ExtraEdges, Method, Plan};
-use mingle_protocol::WaitPolicy;
 use serde::Serialize;
 
 use super::plan_make::parse_extra_edges;
 use super::run::parse_policy;
 use crate::cli::{MixingArgs, SimulateArgs, Switch};
 use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::simulation::{Conditions, Goal, Learners, Progress, Rounds, Stop, Textbook, VirtualSwarm, recent_accuracy};
+use crate::simulation::{self, Conditions, Goal, Learners, Progress, Stop, recent_accuracy};
 use crate::{out, plan, topology, units};
 
 /// Rounds, where nothing says when to stop.
@@ -52,10 +51,7 @@ pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Outcome {
     let test_samples = arguments.test_samples.map(std::num::NonZero::get);
     let mut learners = Learners::new(&arguments.training(), plan.node_count(), test_samples, threads)?;
     let initial = learners.initial();
-    let mut swarm: Box<dyn Rounds> = match arguments.ledger {
-        Switch::On => Box::new(VirtualSwarm::new(&plan, &initial, conditions)?),
-        Switch::Off => Box::new(Textbook::new(&plan, &initial, conditions)),
-    };
+    let mut swarm = simulation::found(&plan, &initial, conditions)?;
     if !json {
         introduce(&plan, &learners);
     }
@@ -90,12 +86,12 @@ fn conditions(arguments: &SimulateArgs) -> Outcome<Conditions> {
     if !(0.0..1.0).contains(&arguments.loss) {
         return Err(Failure::new(Kind::BadInput, format!("--loss {}: give a share from 0 to below 1", arguments.loss)));
     }
-    let policy = match &arguments.wait {
-        Some(text) => parse_policy(text)?,
-        None if arguments.loss > 0.0 => WaitPolicy::Bounded { staleness: 4 },
-        None => WaitPolicy::Sync,
-    };
-    Ok(Conditions { policy, loss: arguments.loss, seed: arguments.seed })
+    Ok(Conditions {
+        ledger: arguments.ledger == Switch::On,
+        policy: arguments.wait.as_deref().map(parse_policy).transpose()?,
+        loss: arguments.loss,
+        seed: arguments.seed,
+    })
 }
 
 fn goal(arguments: &SimulateArgs) -> Outcome<Goal> {

@@ -4,14 +4,13 @@ use std::num::NonZero;
 use std::sync::{Arc, OnceLock};
 
 use mingle_planner::{DesignError, DesignOptions, Method, Plan, Topology};
-use mingle_protocol::WaitPolicy;
 use serde::Serialize;
 
 use super::records::Record;
 use super::suite::{DesignEntry, SplitEntry, Suite, Training};
 use crate::cli::TrainingArgs;
 use crate::failure::{Failure, Kind, Outcome};
-use crate::simulation::{Conditions, Goal, Learners, Rounds, Stop, Textbook, VirtualSwarm};
+use crate::simulation::{self, Conditions, Goal, Learners, Stop};
 use crate::topology;
 
 /// A result of another version of this is run again.
@@ -115,13 +114,8 @@ impl Run {
         let test_samples = self.training.test_samples.map(NonZero::get);
         let mut learners = Learners::new(&self.training_arguments(), plan.node_count(), test_samples, 1)?;
         let initial = learners.initial();
-        let policy = if self.design.loss > 0.0 { WaitPolicy::Bounded { staleness: 4 } } else { WaitPolicy::Sync };
-        let conditions = Conditions { policy, loss: self.design.loss, seed: self.seed };
-        let mut swarm: Box<dyn Rounds> = if self.design.ledger {
-            Box::new(VirtualSwarm::new(plan, &initial, conditions)?)
-        } else {
-            Box::new(Textbook::new(plan, &initial, conditions))
-        };
+        let DesignEntry { ledger, loss, .. } = self.design;
+        let mut swarm = simulation::found(plan, &initial, Conditions { ledger, policy: None, loss, seed: self.seed })?;
         let goal = Goal {
             target_accuracy: Some(self.split.target_accuracy),
             epochs: None,

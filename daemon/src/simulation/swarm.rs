@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mingle_planner::Plan;
-use mingle_protocol::{Effect, Input, Message, Node, NodeConfig, NodeId, Schedule, State, Time, WaitPolicy};
+use mingle_protocol::{Effect, Input, Message, Node, NodeConfig, NodeId, Schedule, State, Time};
 
 use super::courier::Courier;
 use super::learners::{Job, Learners};
-use super::{RoundLengths, Rounds, Tally};
+use super::{Conditions, RoundLengths, Rounds, Tally};
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::plan;
 
@@ -20,17 +20,6 @@ const DELIVERY: Duration = Duration::from_micros(1);
 const SETTLED: Duration = Duration::from_millis(500);
 /// Whom a node waits for, it waits for so many rounds at most.
 const PATIENCE_ROUNDS: u32 = 4;
-
-/// How the swarm is run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Conditions {
-    /// Whom nodes wait for.
-    pub(crate) policy: WaitPolicy,
-    /// The share of messages that is lost, 0 to below 1.
-    pub(crate) loss: f64,
-    /// Seed of the losses.
-    pub(crate) seed: u64,
-}
 
 enum Happening {
     Arrival { from: NodeId, to: NodeId, message: Box<Message> },
@@ -64,12 +53,8 @@ impl VirtualSwarm {
     /// A swarm whose nodes all begin with `initial`, and are connected at once.
     ///
     /// # Errors
-    /// The plan cannot be run, or trains nothing.
+    /// The plan cannot be run.
     pub(crate) fn new(plan: &Plan, initial: &[f32], conditions: Conditions) -> Outcome<Self> {
-        if plan.local_steps() == 0 {
-            return Err(Failure::new(Kind::BadInput, "this plan only averages: its local steps are 0")
-                .hint("make one that trains: mingle plan make --local-steps 1"));
-        }
         let schedule = Arc::new(plan::schedule(plan)?);
         let lengths = RoundLengths::of(plan);
         let nodes = (0..schedule.nodes()).map(|node| {
@@ -240,7 +225,7 @@ fn configure(
     // The caller says when it is over.
     let rounds = u64::MAX >> 24;
     let mut config = NodeConfig::new(id, Arc::clone(schedule), initial.to_vec(), rounds);
-    config.policy = conditions.policy;
+    config.policy = conditions.policy();
     config.deadline_floor = PATIENCE_ROUNDS * round;
     config.heartbeat = 2 * round;
     // What is lost goes out again with the next round.
