@@ -106,6 +106,16 @@ pub enum Parameter {
     Text(String),
 }
 
+impl Parameter {
+    /// A zero from a file may carry a sign, which JSON does not keep, and which would show in the hash.
+    fn unsigned_zero(self) -> Self {
+        match self {
+            Self::Real(number) => Self::Real(number + 0.0),
+            other => other,
+        }
+    }
+}
+
 impl fmt::Display for Parameter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -163,7 +173,7 @@ impl Plan {
             peers: vec![None; node_count],
             base: draft.base.without_positions(),
             method: draft.method,
-            parameters: draft.parameters,
+            parameters: draft.parameters.into_iter().map(|(name, value)| (name, value.unsigned_zero())).collect(),
             medium: draft.medium,
             network: draft.network,
             local_steps: draft.local_steps,

@@ -345,3 +345,22 @@ fn parameters_of_every_kind_keep_their_kind() {
     assert_eq!(Plan::from_json(&plan.to_json()).unwrap().parameters(), plan.parameters());
     assert_eq!(Plan::from_postcard(&plan.to_postcard().unwrap()).unwrap(), plan);
 }
+
+#[test]
+fn a_parameter_of_minus_zero_is_zero_in_file_wire_and_hash() {
+    let with = |number: f64| {
+        let mut draft = gather_and_scatter();
+        draft.parameters.insert("rate".to_owned(), Parameter::Real(number));
+        Plan::new(draft).unwrap()
+    };
+    let (plus, minus) = (with(0.0), with(-0.0));
+    assert_eq!((minus.hash(), minus.to_json()), (plus.hash(), plus.to_json()));
+    assert_eq!(minus.to_postcard(), plus.to_postcard());
+    assert_eq!(Plan::from_json(&minus.to_json()).unwrap().hash(), plus.hash());
+    // The other encoding of the same plan is none.
+    let mut bytes = plus.to_postcard().unwrap();
+    let name = bytes.windows(4).position(|window| window == b"rate").unwrap();
+    let sign = name + 4 + 1 + 7;
+    bytes[sign] ^= 0x80;
+    assert_eq!(Plan::from_postcard(&bytes), Err(PlanError::NotCanonical));
+}
