@@ -290,7 +290,7 @@ pub(crate) struct TrainingArgs {
     /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR or csv:FILE
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,
-    /// softmax, mlp, mlp:hidden=N or cnn
+    /// softmax, mlp, mlp:hidden=N, cnn or resnet-lite
     #[arg(long, default_value = "mlp")]
     pub(crate) model: String,
     /// Train on this node's part of the data: iid, label-sorted or dirichlet:ALPHA [default: all of it]
@@ -302,6 +302,9 @@ pub(crate) struct TrainingArgs {
     /// Samples in a gradient step
     #[arg(long, default_value_t = 32)]
     pub(crate) batch_size: usize,
+    /// How training images are changed, each time anew: none, flip, crop:N or flip,crop:N
+    #[arg(long, default_value = "none")]
+    pub(crate) augment: String,
     /// Step size of SGD
     #[arg(long, default_value_t = 0.1)]
     pub(crate) learning_rate: f64,
@@ -331,7 +334,7 @@ pub(crate) struct DemoArgs {
     /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR or csv:FILE
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,
-    /// softmax, mlp, mlp:hidden=N or cnn
+    /// softmax, mlp, mlp:hidden=N, cnn or resnet-lite
     #[arg(long, default_value = "mlp")]
     pub(crate) model: String,
     /// How the data lie on the peers: iid, label-sorted or dirichlet:ALPHA

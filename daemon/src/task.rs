@@ -2,7 +2,8 @@
 //! they train the same thing.
 
 use mingle_models::{
-    DataSource, Device, DeviceName, Evaluator, ModelKind, Samples, SgdOptions, Split, Task, Trainer, TrainerOptions,
+    Augmentation, DataSource, Device, DeviceName, Evaluator, ModelKind, Samples, SgdOptions, Split, Task, Trainer,
+    TrainerOptions,
 };
 
 use crate::cli::TrainingArgs;
@@ -29,17 +30,7 @@ impl LocalTask {
 
     /// The trainer of `node`, the evaluator for its models, and the samples to evaluate on.
     pub(crate) fn build(self, arguments: &TrainingArgs, node: usize) -> Outcome<(Trainer, Evaluator, Samples)> {
-        let options = TrainerOptions {
-            task: self.task,
-            device: self.device.clone(),
-            sgd: SgdOptions {
-                learning_rate: arguments.learning_rate,
-                momentum: arguments.momentum,
-                weight_decay: arguments.weight_decay,
-            },
-            batch_size: arguments.batch_size,
-            data_seed: data_seed(arguments.seed, node),
-        };
+        let options = trainer_options(arguments, self.task, &self.device, node)?;
         let trainer = Trainer::new(options, self.train).or_fail(Kind::BadInput, "cannot train")?;
         Ok((trainer, Evaluator::new(self.task, &self.device), self.test))
     }
@@ -90,6 +81,28 @@ impl Parts {
     pub(crate) fn all(&self) -> Samples {
         self.train.clone()
     }
+}
+
+/// How `node` trains.
+pub(crate) fn trainer_options(
+    arguments: &TrainingArgs,
+    task: Task,
+    device: &Device,
+    node: usize,
+) -> Outcome<TrainerOptions> {
+    let TrainingArgs { learning_rate, momentum, weight_decay, batch_size, .. } = *arguments;
+    Ok(TrainerOptions {
+        task,
+        device: device.clone(),
+        sgd: SgdOptions { learning_rate, momentum, weight_decay },
+        batch_size,
+        augmentation: augmentation(&arguments.augment)?,
+        data_seed: data_seed(arguments.seed, node),
+    })
+}
+
+fn augmentation(text: &str) -> Outcome<Augmentation> {
+    text.parse().or_fail(Kind::BadInput, format!("--augment {text}"))
 }
 
 /// Opens the device called `name`.
@@ -148,6 +161,7 @@ fn check_names(arguments: &TrainingArgs) -> Outcome {
     let TrainingArgs { data, model, split, device, .. } = arguments;
     data.parse::<DataSource>().or_fail(Kind::BadInput, format!("--data {data}"))?;
     model.parse::<ModelKind>().or_fail(Kind::BadInput, format!("--model {model}"))?;
+    augmentation(&arguments.augment)?;
     device.parse::<DeviceName>().or_fail(Kind::BadInput, format!("--device {device}"))?;
     if let Some(split) = split {
         split.parse::<Split>().or_fail(Kind::BadInput, format!("--split {split}"))?;

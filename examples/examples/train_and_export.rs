@@ -4,14 +4,23 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 
-use mingle_models::{Checkpoint, DataSource, DeviceName, Evaluator, SgdOptions, Task, Trainer, TrainerOptions};
+use mingle_models::{
+    Augmentation, Checkpoint, DataSource, DeviceName, Evaluator, SgdOptions, Task, Trainer, TrainerOptions,
+};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let data = "digits".parse::<DataSource>()?.load(0)?;
     let device = DeviceName::Cpu.open()?;
     let task = Task::new("softmax".parse()?, data.train.shape(), data.train.classes())?;
     let sgd = SgdOptions { learning_rate: 0.1, ..SgdOptions::default() };
-    let options = TrainerOptions { task, device: device.clone(), sgd, batch_size: 32, data_seed: 0 };
+    let options = TrainerOptions {
+        task,
+        device: device.clone(),
+        sgd,
+        batch_size: 32,
+        augmentation: Augmentation::NONE,
+        data_seed: 0,
+    };
     let mut trainer = Trainer::new(options, data.train)?;
 
     let mut parameters = task.initial_parameters(0);

@@ -3,7 +3,9 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use mingle_models::{DeviceName, ModelKind, SampleShape, Samples, SgdOptions, Task, Trainer, TrainerOptions};
+use mingle_models::{
+    Augmentation, DeviceName, ModelKind, SampleShape, Samples, SgdOptions, Task, Trainer, TrainerOptions,
+};
 
 const PHOTO: SampleShape = SampleShape::Image { channels: 1, height: 28, width: 28 };
 
@@ -18,6 +20,7 @@ fn in_and_out(criterion: &mut Criterion) {
             device: DeviceName::Cpu.open().unwrap(),
             sgd: SgdOptions::default(),
             batch_size: 1,
+            augmentation: Augmentation::NONE,
             data_seed: 0,
         };
         let mut trainer = Trainer::new(options, samples).unwrap();

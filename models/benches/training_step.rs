@@ -3,7 +3,9 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use mingle_models::{DataSource, DeviceName, SampleShape, Samples, SgdOptions, Task, Trainer, TrainerOptions};
+use mingle_models::{
+    Augmentation, DataSource, DeviceName, SampleShape, Samples, SgdOptions, Task, Trainer, TrainerOptions,
+};
 
 const STEPS: u32 = 10;
 
@@ -41,6 +43,7 @@ fn trainer(model: &str, samples: &Samples, batch_size: usize) -> Trainer {
         device: DeviceName::Cpu.open().unwrap(),
         sgd: SgdOptions { learning_rate: 0.01, momentum: 0.9, weight_decay: 0.0 },
         batch_size,
+        augmentation: Augmentation::NONE,
         data_seed: 1,
     };
     Trainer::new(options, samples.clone()).unwrap()

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use mingle_models::{
-    Checkpoint, DataSource, DeviceName, Evaluator, ModelKind, SgdOptions, Task, Trainer, TrainerOptions,
+    Augmentation, Checkpoint, DataSource, DeviceName, Evaluator, ModelKind, SgdOptions, Task, Trainer, TrainerOptions,
 };
 
 const REPORTS: u32 = 10;
@@ -35,7 +35,14 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut parameters = task.initial_parameters(1);
     let sgd = SgdOptions { learning_rate: 0.02, momentum: 0.9, weight_decay: 1e-4 };
-    let options = TrainerOptions { task, device: device.clone(), sgd, batch_size, data_seed: 1 };
+    let options = TrainerOptions {
+        task,
+        device: device.clone(),
+        sgd,
+        batch_size,
+        augmentation: Augmentation::NONE,
+        data_seed: 1,
+    };
     let mut trainer = Trainer::new(options, data.train)?;
     let evaluator = Evaluator::new(task, &device);
     let mut training = Duration::ZERO;

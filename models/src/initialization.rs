@@ -5,7 +5,8 @@
 //! values would depend on the device and on what else runs. They are drawn here instead, from one
 //! ChaCha stream in flat order: uniform in `[-b, b)` with `b = 1 / sqrt(inputs of the layer)`,
 //! weights and biases alike, which is what burn and PyTorch use for linear and convolution layers
-//! (He et al. 2015, eq. 10, with the gain of a leaky ReLU of slope sqrt(5)).
+//! (He et al. 2015, eq. 10, with the gain of a leaky ReLU of slope sqrt(5)). Norms start as the
+//! identity: factors of one, terms of zero.
 
 use burn::Tensor;
 use burn::module::{Module, ModuleVisitor, Param};
@@ -14,7 +15,8 @@ use rand_chacha::ChaCha8Rng;
 
 /// Draws flat parameters for `module`, whose tensors are not touched.
 pub(crate) fn initial_parameters<M: Module>(module: &M, seed: u64) -> Vec<f32> {
-    let mut draw = Draw { flat: Vec::new(), bound: 0.0, rng: ChaCha8Rng::seed_from_u64(seed) };
+    let rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut draw = Draw { flat: Vec::new(), bound: 0.0, of_norm: None, rng };
     module.visit(&mut draw);
     draw.flat
 }
@@ -23,12 +25,26 @@ struct Draw {
     flat: Vec<f32>,
     /// The bound of the layer being visited, set by its weight and used again by its bias.
     bound: f32,
+    /// What all values are, while a parameter of a norm is visited.
+    of_norm: Option<f32>,
     rng: ChaCha8Rng,
 }
 
 impl ModuleVisitor for Draw {
+    fn enter_module(&mut self, name: &str, container: &str) {
+        self.of_norm = match (container, name) {
+            ("Struct:GroupNorm", "gamma") => Some(1.0),
+            ("Struct:GroupNorm", "beta") => Some(0.0),
+            _ => None,
+        };
+    }
+
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let shape = param.lazy_shape();
+        if let Some(value) = self.of_norm {
+            self.flat.extend(std::iter::repeat_n(value, shape.num_elements()));
+            return;
+        }
         if let Some(inputs) = inputs(shape.as_slice()) {
             self.bound = 1.0 / (inputs as f32).sqrt();
         }
@@ -51,7 +67,21 @@ fn inputs(weight: &[usize]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use burn::nn::{GroupNormConfig, LinearConfig};
+    use burn::tensor::Device;
+
     use super::*;
+
+    #[test]
+    fn a_norm_starts_as_the_identity_and_draws_nothing() {
+        let device = Device::flex();
+        let norm = GroupNormConfig::new(2, 4).init(&device);
+        assert_eq!(initial_parameters(&norm, 1), [1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
+        let linear = LinearConfig::new(3, 2).init(&device);
+        let alone = initial_parameters(&linear, 1);
+        assert_eq!(initial_parameters(&vec![linear.clone(), linear], 1)[..8], alone);
+        assert!(alone.iter().all(|value| value.abs() < 1.0 && *value != 0.0));
+    }
 
     #[test]
     fn a_layer_counts_the_inputs_of_one_output() {

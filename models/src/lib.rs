@@ -12,7 +12,7 @@
 //! on is always named, never guessed (see [`DeviceName`]).
 //!
 //! ```
-//! use mingle_models::{DataSource, DeviceName, Evaluator, SgdOptions, Task, Trainer, TrainerOptions};
+//! use mingle_models::{Augmentation, DataSource, DeviceName, Evaluator, SgdOptions, Task, Trainer, TrainerOptions};
 //!
 //! let data = "digits".parse::<DataSource>()?.load(1)?;
 //! let device = "cpu".parse::<DeviceName>()?.open()?;
@@ -24,6 +24,7 @@
 //!     device: device.clone(),
 //!     sgd: SgdOptions::default(),
 //!     batch_size: 32,
+//!     augmentation: Augmentation::NONE,
 //!     data_seed: 1,
 //! };
 //! let mut trainer = Trainer::new(options, data.train)?;
@@ -37,6 +38,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod augmentation;
 mod batches;
 mod checkpoint;
 mod dataset;
@@ -44,6 +46,7 @@ mod device;
 mod evaluation;
 mod flatten;
 mod initialization;
+mod kernels;
 mod model;
 mod model_file;
 mod optimizer;
@@ -51,6 +54,7 @@ mod partition;
 mod task;
 mod trainer;
 
+pub use augmentation::Augmentation;
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use dataset::{CsvSource, DataError, DataSet, DataSource, LabelColumn, SampleShape, Samples};
 pub use device::{Adapter, Device, DeviceError, DeviceName};

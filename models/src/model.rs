@@ -6,6 +6,7 @@
 mod cnn;
 mod kind;
 mod mlp;
+mod resnet_lite;
 mod softmax;
 
 use burn::Tensor;
@@ -16,6 +17,7 @@ pub use kind::ModelKind;
 pub(crate) use cnn::Cnn;
 pub(crate) use kind::Architecture;
 pub(crate) use mlp::Mlp;
+pub(crate) use resnet_lite::ResnetLite;
 pub(crate) use softmax::Softmax;
 
 /// Any of the models.
@@ -29,6 +31,8 @@ pub(crate) enum Network {
     Mlp(Mlp),
     /// Two convolutions, two linear layers.
     Cnn(Cnn),
+    /// Bottleneck blocks with group norms.
+    ResnetLite(ResnetLite),
 }
 
 impl Network {
@@ -38,6 +42,7 @@ impl Network {
             Self::Softmax(model) => model.forward(features),
             Self::Mlp(model) => model.forward(features),
             Self::Cnn(model) => model.forward(features),
+            Self::ResnetLite(model) => model.forward(features),
         }
     }
 }

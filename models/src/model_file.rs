@@ -103,7 +103,8 @@ impl ModelFile {
     /// says.
     pub fn model(&self) -> Option<ModelKind> {
         if self.tensor("conv1.weight").is_some() {
-            return Some(ModelKind::Cnn);
+            let normalized = self.tensor("norm1.weight").is_some();
+            return Some(if normalized { ModelKind::ResnetLite } else { ModelKind::Cnn });
         }
         if let Some(weight) = self.tensor("fc1.weight") {
             // PyTorch's order: outputs first.
@@ -215,7 +216,7 @@ mod tests {
 
     #[test]
     fn every_model_is_recognised_by_its_file_and_agrees_with_no_other_task() {
-        let tasks = ["softmax", "mlp", "mlp:hidden=32", "cnn"].map(|model| task(model, IMAGE, 10));
+        let tasks = ["softmax", "mlp", "mlp:hidden=32", "cnn", "resnet-lite"].map(|model| task(model, IMAGE, 10));
         for (index, wanted) in tasks.iter().enumerate() {
             let outline = ModelFile::of(&file(wanted)).unwrap();
             assert_eq!(outline.model(), Some(wanted.model()));

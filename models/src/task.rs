@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::augmentation::Augmentation;
 use crate::checkpoint::Checkpoint;
 use crate::dataset::SampleShape;
 use crate::model::{Architecture, ModelKind, Network};
@@ -123,7 +124,7 @@ fn blank(architecture: Architecture, classes: usize) -> Network {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaskError {
     /// The text names no model.
-    #[error("unknown model {0:?}: write softmax, mlp, mlp:hidden=N (N up to 65536) or cnn")]
+    #[error("unknown model {0:?}: write softmax, mlp, mlp:hidden=N (N up to 65536), cnn or resnet-lite")]
     UnknownModel(String),
     /// The model cannot take samples of this shape.
     #[error("model {model} needs {wanted}, but the samples have shape {found}")]
@@ -134,6 +135,17 @@ pub enum TaskError {
         wanted: &'static str,
         /// The shape of the samples.
         found: SampleShape,
+    },
+    /// The text names no augmentation.
+    #[error("unknown augmentation {0:?}: write none, flip, crop:N or flip,crop:N")]
+    UnknownAugmentation(String),
+    /// Samples of this shape cannot be changed so.
+    #[error("samples of shape {shape} cannot be changed by {augmentation}: it takes images, larger than the crop")]
+    Augmentation {
+        /// The augmentation.
+        augmentation: Augmentation,
+        /// The shape of the samples.
+        shape: SampleShape,
     },
     /// Samples are empty or too large.
     #[error("samples of shape {shape} have no features or more than {}", Task::FEATURES_MAX)]
@@ -191,6 +203,8 @@ mod tests {
         assert_eq!(task("mlp:hidden=32", DIGIT).unwrap().parameter_count(), 64 * 32 + 32 + 32 * 10 + 10);
         // The figure given by McMahan et al. 2017, section 3.
         assert_eq!(task("cnn", PHOTO).unwrap().parameter_count(), 1_663_370);
+        let colours = SampleShape::Image { channels: 3, height: 32, width: 32 };
+        assert_eq!(task("resnet-lite", colours).unwrap().parameter_count(), 1_516_586);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::{GradientsParams, ModuleOptimizer};
 use burn::tensor::{Int, TensorData};
 
+use crate::augmentation::Augmentation;
 use crate::batches::Batches;
 use crate::dataset::{SampleShape, Samples};
 use crate::device::Device;
@@ -24,6 +25,8 @@ pub struct TrainerOptions {
     pub sgd: SgdOptions,
     /// Samples per step; all samples if there are fewer.
     pub batch_size: usize,
+    /// How images are changed, each time anew; [`Augmentation::NONE`] for none.
+    pub augmentation: Augmentation,
     /// Chooses the batches; give each peer its own.
     pub data_seed: u64,
 }
@@ -38,6 +41,8 @@ pub struct Trainer {
     device: Device,
     samples: Samples,
     batches: Batches,
+    augmentation: Augmentation,
+    data_seed: u64,
     /// Never filled: its clones are, and share its parameter identities with the optimizer.
     blank: Network,
     optimizer: ModuleOptimizer,
@@ -64,14 +69,16 @@ impl Trainer {
     /// # Errors
     ///
     /// [`TrainError::NoSamples`], [`TrainError::TooManySamples`], [`TrainError::Mismatch`] when the
-    /// samples are not the task's, [`TrainError::Option`] for a setting out of bounds.
+    /// samples are not the task's, [`TrainError::Task`] when they cannot be changed as asked,
+    /// [`TrainError::Option`] for a setting out of bounds.
     pub fn new(options: TrainerOptions, samples: Samples) -> Result<Self, TrainError> {
-        let TrainerOptions { task, device, sgd, batch_size, data_seed } = options;
+        let TrainerOptions { task, device, sgd, batch_size, augmentation, data_seed } = options;
         sgd.check()?;
         if batch_size == 0 {
             return Err(TrainError::Option { option: "batch_size", value: 0.0, bounds: "at least 1" });
         }
         check_samples(&task, &samples)?;
+        augmentation.check(task.shape())?;
         if samples.is_empty() {
             return Err(TrainError::NoSamples);
         }
@@ -80,6 +87,8 @@ impl Trainer {
             task,
             device,
             batches: Batches::new(count, batch_size, data_seed),
+            augmentation,
+            data_seed,
             samples,
             blank: task.blank(),
             optimizer: sgd.optimizer(),
@@ -181,8 +190,10 @@ impl Trainer {
     /// Feature rows `[batch, features]` and classes `[batch]`.
     fn next_batch(&mut self) -> (Tensor<2>, Tensor<1, Int>) {
         let device = self.device.training();
+        let step = self.batches.step();
         let batch = self.batches.next();
-        let features = self.samples.gather(batch.iter().map(|&index| index as usize));
+        let mut features = self.samples.gather(batch.iter().map(|&index| index as usize));
+        self.augmentation.apply(&mut features, self.task.shape(), (self.data_seed, step));
         let labels = self.samples.labels();
         let labels: Vec<i32> = batch.iter().map(|&index| i32::from(labels[index as usize])).collect();
         let rows = [batch.len(), self.task.shape().features()];

@@ -91,7 +91,7 @@ fn the_weight_of_a_linear_layer_is_transposed_and_nothing_else_is_moved() {
 
 #[test]
 fn every_model_loads_back_bit_for_bit() {
-    for model in ["softmax", "mlp", "cnn"] {
+    for model in ["softmax", "mlp", "cnn", "resnet-lite"] {
         let (_folder, path) = folder();
         let task = task(model);
         let saved = checkpoint(&task);

@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-use mingle_models::{DataSource, DeviceName, SgdOptions, Task, Trainer, TrainerOptions};
+use mingle_models::{Augmentation, DataSource, DeviceName, SgdOptions, Task, Trainer, TrainerOptions};
 
 /// Set in the child processes of [`the_number_of_threads_does_not_change_a_bit`].
 const MODEL: &str = "MINGLE_TEST_MODEL";
@@ -18,6 +18,7 @@ fn trained_bits(model: &str, steps: u32) -> String {
         device: DeviceName::Cpu.open().unwrap(),
         sgd: SgdOptions { learning_rate: 0.05, momentum: 0.9, weight_decay: 1e-4 },
         batch_size: 64,
+        augmentation: Augmentation::NONE,
         data_seed: 8,
     };
     let mut trainer = Trainer::new(options, data.train).unwrap();

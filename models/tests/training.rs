@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use mingle_models::{
-    DataSource, Device, DeviceName, Evaluator, ModelKind, SampleShape, Samples, SgdOptions, Task, TaskError,
-    TrainError, Trainer, TrainerOptions,
+    Augmentation, DataSource, Device, DeviceName, Evaluator, ModelKind, SampleShape, Samples, SgdOptions, Task,
+    TaskError, TrainError, Trainer, TrainerOptions,
 };
 
 fn cpu() -> Device {
@@ -12,7 +12,7 @@ fn cpu() -> Device {
 }
 
 fn options(task: Task, sgd: SgdOptions, batch_size: usize) -> TrainerOptions {
-    TrainerOptions { task, device: cpu(), sgd, batch_size, data_seed: 5 }
+    TrainerOptions { task, device: cpu(), sgd, batch_size, augmentation: Augmentation::NONE, data_seed: 5 }
 }
 
 fn plain(learning_rate: f64) -> SgdOptions {

@@ -14,7 +14,7 @@ pub(crate) struct EvalArgs {
     /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR or csv:FILE
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,
-    /// softmax, mlp, mlp:hidden=N or cnn [default: the one whose tensors the file has]
+    /// softmax, mlp, mlp:hidden=N, cnn or resnet-lite [default: the one whose tensors the file has]
     #[arg(long)]
     pub(crate) model: Option<String>,
     /// Which samples to judge it on

@@ -15,7 +15,7 @@ pub(crate) struct SimulateArgs {
     /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR or csv:FILE
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,
-    /// softmax, mlp, mlp:hidden=N or cnn
+    /// softmax, mlp, mlp:hidden=N, cnn or resnet-lite
     #[arg(long, default_value = "softmax")]
     pub(crate) model: String,
     /// How the data lie on the peers: iid, label-sorted or dirichlet:ALPHA
@@ -24,6 +24,9 @@ pub(crate) struct SimulateArgs {
     /// Samples in a gradient step
     #[arg(long, default_value_t = 32)]
     pub(crate) batch_size: usize,
+    /// How training images are changed, each time anew: none, flip, crop:N or flip,crop:N
+    #[arg(long, default_value = "none")]
+    pub(crate) augment: String,
     /// Step size of SGD
     #[arg(long, default_value_t = 0.1)]
     pub(crate) learning_rate: f64,
@@ -117,6 +120,7 @@ impl SimulateArgs {
             split: Some(self.split.clone()),
             rounds: self.rounds.unwrap_or(1),
             batch_size: self.batch_size,
+            augment: self.augment.clone(),
             learning_rate: self.learning_rate,
             momentum: self.momentum,
             weight_decay: self.weight_decay,

@@ -44,7 +44,7 @@ fn match_task(file: &ModelFile, parts: &Parts, arguments: &EvalArgs) -> Outcome<
             Kind::BadInput,
             format!("{path} has the tensors of no model here: {}", tensors.join(", ")),
         )
-        .hint("models here are softmax (linear), mlp (fc1, fc2) and cnn (conv1, conv2, fc1, fc2)"));
+        .hint("models here are softmax (linear), mlp (fc1, fc2), cnn (conv1, conv2, fc1, fc2) and resnet-lite (conv1, norm1, blocks, fc)"));
     };
     let task = parts.task(&name)?;
     let Some(difference) = file.difference(&task) else { return Ok(task) };

@@ -72,6 +72,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("split", "MINGLE_SPLIT", Form::Text, r#""dirichlet:0.3""#),
     setting("rounds", "MINGLE_ROUNDS", Form::Whole, "200"),
     setting("batch_size", "MINGLE_BATCH_SIZE", Form::Whole, "32"),
+    setting("augment", "MINGLE_AUGMENT", Form::Text, r#""flip,crop:4""#),
     setting("learning_rate", "MINGLE_LEARNING_RATE", Form::Number, "0.1"),
     setting("momentum", "MINGLE_MOMENTUM", Form::Number, "0.9"),
     setting("weight_decay", "MINGLE_WEIGHT_DECAY", Form::Number, "0.0001"),

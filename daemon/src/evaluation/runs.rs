@@ -145,7 +145,7 @@ impl Run {
     }
 
     fn training_arguments(&self) -> TrainingArgs {
-        let Training { data, model, batch_size, learning_rate, momentum, weight_decay, device, .. } =
+        let Training { data, model, batch_size, augment, learning_rate, momentum, weight_decay, device, .. } =
             self.training.clone();
         TrainingArgs {
             data,
@@ -153,6 +153,7 @@ impl Run {
             split: Some(self.split.split.clone()),
             rounds: 1,
             batch_size,
+            augment: augment.to_string(),
             learning_rate,
             momentum,
             weight_decay,

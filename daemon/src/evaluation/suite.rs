@@ -4,7 +4,7 @@ use std::fs;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
-use mingle_models::Split;
+use mingle_models::{Augmentation, Split};
 use mingle_planner::{ExtraEdges, Method};
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +49,9 @@ pub(crate) struct Training {
     pub(crate) model: String,
     /// Samples in a gradient step.
     pub(crate) batch_size: usize,
+    /// How training images are changed.
+    #[serde(default, skip_serializing_if = "is_no_augmentation")]
+    pub(crate) augment: Augmentation,
     /// Step size of SGD.
     pub(crate) learning_rate: f64,
     /// Momentum of SGD.
@@ -112,6 +115,10 @@ pub(crate) struct DesignEntry {
 
 fn every_fourth() -> u64 {
     4
+}
+
+fn is_no_augmentation(augmentation: &Augmentation) -> bool {
+    *augmentation == Augmentation::NONE
 }
 
 fn cpu() -> String {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mingle_models::{Evaluation, Evaluator, Samples, SgdOptions, Split, Task, Trainer, TrainerOptions};
+use mingle_models::{Evaluation, Evaluator, Samples, Split, Task, Trainer};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -69,17 +69,7 @@ impl Learners {
         let mut places: Vec<usize> = (0..nodes).collect();
         places.shuffle(&mut ChaCha8Rng::seed_from_u64(training.seed));
         let trainer = |node: usize| {
-            let options = TrainerOptions {
-                task,
-                device: device.clone(),
-                sgd: SgdOptions {
-                    learning_rate: training.learning_rate,
-                    momentum: training.momentum,
-                    weight_decay: training.weight_decay,
-                },
-                batch_size: training.batch_size,
-                data_seed: task::data_seed(training.seed, node),
-            };
+            let options = task::trainer_options(training, task, &device, node)?;
             Trainer::new(options, parts.part(places[node])).or_fail(Kind::BadInput, "cannot train")
         };
         Ok(Self {

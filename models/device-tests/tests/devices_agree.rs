@@ -8,8 +8,8 @@
 #![allow(clippy::unwrap_used)]
 
 use mingle_models::{
-    DataSource, Device, DeviceError, DeviceName, Evaluation, Evaluator, Samples, SgdOptions, Task, TrainOutcome,
-    Trainer, TrainerOptions,
+    Augmentation, DataSource, Device, DeviceError, DeviceName, Evaluation, Evaluator, Samples, SgdOptions, Task,
+    TrainOutcome, Trainer, TrainerOptions,
 };
 
 /// Single precision keeps 7 digits; some tens of steps lose two or three of them to the order of
@@ -30,15 +30,18 @@ fn a_multilayer_perceptron_trains_alike_on_every_device() {
 }
 
 #[test]
-fn the_convolutional_network_computes_and_learns_alike_on_every_device() {
-    let (task, train, test) = digits("cnn");
-    let few = test.select(&[0, 1, 2, 3, 4, 5, 6, 7]);
-    let parameters = task.initial_parameters(3);
-    let one_step = |device: &Device| trained(task, device, train.select(&[0, 1, 2, 3]), 1);
-    let (expected, expected_step) = (evaluated(task, &cpu(), &parameters, &few), one_step(&cpu()));
-    for device in others() {
-        assert_evaluations_agree(&device, &evaluated(task, &device, &parameters, &few), &expected);
-        assert_outcomes_agree(&device, &one_step(&device), &expected_step);
+fn the_convolutional_networks_compute_and_learn_alike_on_every_device() {
+    for model in ["cnn", "resnet-lite"] {
+        let (task, train, test) = digits(model);
+        let few = test.select(&[0, 1, 2, 3, 4, 5, 6, 7]);
+        let parameters = task.initial_parameters(3);
+        let one_step = |device: &Device| trained(task, device, train.select(&[0, 1, 2, 3]), 1);
+        let (expected, expected_step) = (evaluated(task, &cpu(), &parameters, &few), one_step(&cpu()));
+        for device in others() {
+            println!("{model}");
+            assert_evaluations_agree(&device, &evaluated(task, &device, &parameters, &few), &expected);
+            assert_outcomes_agree(&device, &one_step(&device), &expected_step);
+        }
     }
 }
 
@@ -86,6 +89,7 @@ fn trained(task: Task, device: &Device, samples: Samples, steps: u32) -> TrainOu
         device: device.clone(),
         sgd: SgdOptions { learning_rate: 0.05, momentum: 0.9, weight_decay: 1e-4 },
         batch_size: 32,
+        augmentation: Augmentation::NONE,
         data_seed: 2,
     };
     let mut trainer = Trainer::new(options, samples).unwrap();

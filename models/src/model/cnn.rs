@@ -16,6 +16,8 @@ use burn::nn::{Linear, LinearConfig, PaddingConfig2d};
 use burn::tensor::Device;
 use burn::tensor::activation::relu;
 
+use crate::kernels::pooled_convolution;
+
 const KERNEL: [usize; 2] = [5, 5];
 const CHANNELS: [usize; 2] = [32, 64];
 const HIDDEN: usize = 512;
@@ -57,10 +59,22 @@ impl Cnn {
         let [batch, _] = features.dims();
         let [channels, height, width] = self.image;
         let images = features.reshape([batch, channels, height, width]);
+        let seen = self.seen_on_processor(images.clone()).unwrap_or_else(|| self.seen(images));
+        self.fc2.forward(relu(self.fc1.forward(seen.flatten(1, 3))))
+    }
+
+    /// What both convolutions make of images, `[batch, 64, height / 4, width / 4]`.
+    fn seen(&self, images: Tensor<4>) -> Tensor<4> {
         // Pooling before the rectifier gives the same values (both keep order) on a quarter of the
         // pixels.
         let first = relu(self.pool.forward(self.conv1.forward(images)));
-        let second = relu(self.pool.forward(self.conv2.forward(first)));
-        self.fc2.forward(relu(self.fc1.forward(second.flatten(1, 3))))
+        relu(self.pool.forward(self.conv2.forward(first)))
+    }
+
+    /// The same, faster, if the images are on burn's flex device.
+    fn seen_on_processor(&self, images: Tensor<4>) -> Option<Tensor<4>> {
+        let block = |images, conv: &Conv2d| pooled_convolution(images, conv.weight.val(), conv.bias.as_ref()?.val());
+        let first = block(images.permute([0, 2, 3, 1]), &self.conv1)?;
+        Some(block(first, &self.conv2)?.permute([0, 3, 1, 2]))
     }
 }

@@ -7,8 +7,7 @@ use std::str::FromStr;
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
-use super::cnn::SIDE_DIVISOR;
-use super::{Cnn, Mlp, Network, Softmax};
+use super::{Cnn, Mlp, Network, ResnetLite, Softmax, cnn, resnet_lite};
 use crate::dataset::SampleShape;
 use crate::task::TaskError;
 
@@ -19,6 +18,7 @@ use crate::task::TaskError;
 /// | `softmax` | multinomial logistic regression |
 /// | `mlp`, `mlp:hidden=128` | one hidden layer of rectified linear units, 64 wide by default |
 /// | `cnn` | the convolutional network of McMahan et al. 2017; images only |
+/// | `resnet-lite` | a residual network of 1.5 million parameters with group norms; images only |
 ///
 /// ```
 /// use mingle_models::ModelKind;
@@ -39,6 +39,8 @@ pub enum ModelKind {
     },
     /// Two convolutions and two linear layers.
     Cnn,
+    /// Ten bottleneck blocks with group norms.
+    ResnetLite,
 }
 
 /// The largest hidden layer accepted: a typing error should not ask for all memory.
@@ -54,7 +56,24 @@ impl ModelKind {
         match self {
             Self::Softmax => Ok(Architecture::Softmax { features }),
             Self::Mlp { hidden } => Ok(Architecture::Mlp { features, hidden: hidden.get() }),
-            Self::Cnn => Ok(Architecture::Cnn { image: pooled_image(shape)? }),
+            Self::Cnn => Ok(Architecture::Cnn { image: self.divisible_image(shape, cnn::SIDE_DIVISOR)? }),
+            Self::ResnetLite => {
+                Ok(Architecture::ResnetLite { image: self.divisible_image(shape, resnet_lite::SIDE_DIVISOR)? })
+            }
+        }
+    }
+
+    /// The sides of an image whose height and width are multiples of `divisor`.
+    fn divisible_image(self, shape: SampleShape, divisor: usize) -> Result<[usize; 3], TaskError> {
+        match shape {
+            SampleShape::Image { channels, height, width } if height % divisor == 0 && width % divisor == 0 => {
+                Ok([channels, height, width])
+            }
+            _ => Err(TaskError::Shape {
+                model: self,
+                wanted: "an image whose height and width are multiples of 4, such as 1x28x28",
+                found: shape,
+            }),
         }
     }
 }
@@ -68,6 +87,8 @@ pub(crate) enum Architecture {
     Mlp { features: usize, hidden: usize },
     /// See [`Cnn`].
     Cnn { image: [usize; 3] },
+    /// See [`ResnetLite`].
+    ResnetLite { image: [usize; 3] },
 }
 
 impl Architecture {
@@ -77,21 +98,8 @@ impl Architecture {
             Self::Softmax { features } => Network::Softmax(Softmax::blank(features, classes, device)),
             Self::Mlp { features, hidden } => Network::Mlp(Mlp::blank(features, hidden, classes, device)),
             Self::Cnn { image } => Network::Cnn(Cnn::blank(image, classes, device)),
+            Self::ResnetLite { image } => Network::ResnetLite(ResnetLite::blank(image, classes, device)),
         }
-    }
-}
-
-/// The sides of an image which can be halved twice.
-fn pooled_image(shape: SampleShape) -> Result<[usize; 3], TaskError> {
-    match shape {
-        SampleShape::Image { channels, height, width } if height % SIDE_DIVISOR == 0 && width % SIDE_DIVISOR == 0 => {
-            Ok([channels, height, width])
-        }
-        _ => Err(TaskError::Shape {
-            model: ModelKind::Cnn,
-            wanted: "an image whose height and width are multiples of 4, such as 1x28x28",
-            found: shape,
-        }),
     }
 }
 
@@ -104,6 +112,7 @@ impl FromStr for ModelKind {
             "softmax" => Ok(Self::Softmax),
             "mlp" => Ok(Self::Mlp { hidden: HIDDEN_DEFAULT }),
             "cnn" => Ok(Self::Cnn),
+            "resnet-lite" => Ok(Self::ResnetLite),
             _ => {
                 let hidden = text.strip_prefix("mlp:hidden=").ok_or_else(unknown)?;
                 let hidden: NonZeroUsize = hidden.parse().map_err(|_| unknown())?;
@@ -137,6 +146,7 @@ impl fmt::Display for ModelKind {
             Self::Mlp { hidden } if *hidden == HIDDEN_DEFAULT => f.write_str("mlp"),
             Self::Mlp { hidden } => write!(f, "mlp:hidden={hidden}"),
             Self::Cnn => f.write_str("cnn"),
+            Self::ResnetLite => f.write_str("resnet-lite"),
         }
     }
 }
@@ -149,11 +159,11 @@ mod tests {
 
     #[test]
     fn every_model_name_reads_back_as_it_prints() {
-        for text in ["softmax", "mlp", "mlp:hidden=1", "mlp:hidden=65536", "cnn"] {
+        for text in ["softmax", "mlp", "mlp:hidden=1", "mlp:hidden=65536", "cnn", "resnet-lite"] {
             assert_eq!(text.parse::<ModelKind>().unwrap().to_string(), text);
         }
         assert_eq!("mlp:hidden=64".parse::<ModelKind>().unwrap(), "mlp".parse().unwrap());
-        for text in ["", "MLP", "mlp:", "mlp:hidden=0", "mlp:hidden=65537", "mlp:hidden=-1", "cnn:3"] {
+        for text in ["", "MLP", "mlp:", "mlp:hidden=0", "mlp:hidden=65537", "mlp:hidden=-1", "cnn:3", "resnet"] {
             let error = text.parse::<ModelKind>().unwrap_err();
             assert_eq!(error, TaskError::UnknownModel(text.into()));
         }

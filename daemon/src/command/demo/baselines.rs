@@ -1,6 +1,6 @@
 //! What the swarm is compared with: every peer alone on its own data, and all data in one place.
 
-use mingle_models::{Device, Evaluator, Samples, SgdOptions, Task, Trainer, TrainerOptions};
+use mingle_models::{Augmentation, Device, Evaluator, Samples, SgdOptions, Task, Trainer, TrainerOptions};
 use serde::Serialize;
 use tokio::sync::oneshot;
 
@@ -87,6 +87,7 @@ impl Bench<'_> {
                 weight_decay: 0.0,
             },
             batch_size,
+            augmentation: Augmentation::NONE,
             data_seed,
         };
         let mut trainer = Trainer::new(options, train).or_fail(Kind::BadInput, doing)?;

@@ -14,6 +14,7 @@ mod tally;
 
 use std::time::{Duration, Instant};
 
+use mingle_models::Augmentation;
 use mingle_planner::{DesignOptions, Method, Plan, Topology};
 use tokio::sync::mpsc;
 
@@ -323,6 +324,7 @@ fn training_arguments(demo: &DemoArgs) -> TrainingArgs {
         split: Some(demo.split.clone()),
         rounds: demo.rounds,
         batch_size: demo.batch_size,
+        augment: Augmentation::NONE.to_string(),
         learning_rate: demo.learning_rate,
         momentum: demo.momentum,
         weight_decay: 0.0,
