@@ -9,8 +9,12 @@
 mod backward;
 mod forward;
 mod geometry;
+mod linear;
 mod operation;
+mod sparse;
+mod tensors;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use linear::linear;
 pub(crate) use operation::pooled_convolution;

@@ -5,21 +5,19 @@
 //! of the inputs that its kernel met to the gradient of the weights, and a multiple of the weights
 //! to the gradient of those inputs.
 
-use pulp::Arch;
 use rayon::prelude::*;
 
 use super::forward::{RECTIFIED, lower};
 use super::geometry::Geometry;
+use super::sparse::{Runs, Shares, add_shares};
 
 /// Images whose gradients are added up one after the other. These sums are then added in order, so
 /// that the bits do not depend on the number of threads.
 const IMAGES_AT_ONCE: usize = 8;
 
-/// Sums kept in registers.
-const LANES: usize = 32;
-
 /// The gradients of the weights, `[outputs, channels, side, side]`, and of the biases, given the
-/// `gradient` of the output and which pixels won.
+/// `gradient` of the output and which pixels won. O(values with a gradient x side^2 x channels)
+/// operations.
 pub(crate) fn of_weight(geometry: &Geometry, images: &[f32], gradient: &[f32], winners: &[u8]) -> (Vec<f32>, Vec<f32>) {
     let pooled = IMAGES_AT_ONCE * geometry.pooled();
     let parts: Vec<WeightSums<'_>> = images
@@ -37,43 +35,40 @@ pub(crate) fn of_weight(geometry: &Geometry, images: &[f32], gradient: &[f32], w
     let mut weight = vec![0.0; geometry.outputs * geometry.kernel()];
     let mut bias = vec![0.0; geometry.outputs];
     for part in parts {
-        add(&mut weight, 1.0, &part.weight);
-        add(&mut bias, 1.0, &part.bias);
+        add(&mut weight, &part.weight);
+        add(&mut bias, &part.bias);
     }
     (geometry.from_by_output(&weight), bias)
 }
 
-/// The gradient of the images, `[batch, height, width, channels]`.
+/// The gradient of the images, `[batch, height, width, channels]`, in as many operations.
 pub(crate) fn of_images(geometry: &Geometry, weight: &[f32], gradient: &[f32], winners: &[u8]) -> Vec<f32> {
     let weight = geometry.by_output(weight);
+    let corners = geometry.corners();
+    let runs = Runs {
+        rows: geometry.side,
+        length: geometry.run(),
+        sum_stride: geometry.padded_row(),
+        term_stride: geometry.run(),
+    };
     let batch = gradient.len() / geometry.pooled();
     let mut images = vec![0.0; batch * geometry.image()];
     images
         .par_chunks_exact_mut(geometry.image())
         .zip(gradient.par_chunks_exact(geometry.pooled()).zip(winners.par_chunks_exact(geometry.pooled())))
         .for_each_init(
-            || (Active::new(geometry), vec![0.0; geometry.padded()]),
-            |(active, padded), (image, (gradient, winners))| {
-                active.gather(geometry, gradient, winners, |y, x| geometry.corner(y, x));
+            || (Shares::new(corners.len(), geometry.outputs), vec![0.0; geometry.padded()]),
+            |(shares, padded), (image, (gradient, winners))| {
+                shares.clear();
+                for_each_active(geometry, gradient, winners, |pixel, output, gradient| {
+                    shares.push(pixel, output * geometry.kernel(), gradient);
+                });
                 padded.fill(0.0);
-                Arch::new().dispatch(|| add_to_image(geometry, active, &weight, padded));
+                add_shares(padded, &corners, &weight, shares, runs);
                 geometry.unpad(padded, image);
             },
         );
     images
-}
-
-/// Adds the weights of each output to what its active pixels saw.
-#[inline(always)]
-fn add_to_image(geometry: &Geometry, active: &Active, weight: &[f32], padded: &mut [f32]) {
-    let (run, padded_row) = (geometry.run(), geometry.padded_row());
-    for (output, weight) in weight.chunks_exact(geometry.kernel()).enumerate() {
-        for &(corner, gradient) in active.of(output) {
-            for (row, weight) in weight.chunks_exact(run).enumerate() {
-                add(&mut padded[corner + row * padded_row..][..run], gradient, weight);
-            }
-        }
-    }
 }
 
 /// The gradients of weights and biases over some images.
@@ -82,7 +77,9 @@ struct WeightSums<'a> {
     /// `[outputs, side, side, channels]`.
     weight: Vec<f32>,
     bias: Vec<f32>,
-    active: Active,
+    /// Where the weights of each output begin.
+    kernels: Vec<u32>,
+    shares: Shares,
     padded: Vec<f32>,
     /// Every kernel's inputs in a row, where the kernel has few.
     lowered: Vec<f32>,
@@ -95,7 +92,8 @@ impl<'a> WeightSums<'a> {
             geometry,
             weight: vec![0.0; geometry.outputs * geometry.kernel()],
             bias: vec![0.0; geometry.outputs],
-            active: Active::new(geometry),
+            kernels: (0..geometry.outputs).map(|output| (output * geometry.kernel()) as u32).collect(),
+            shares: Shares::new(geometry.outputs, geometry.height * geometry.width / 4),
             padded: vec![0.0; geometry.padded()],
             lowered: vec![0.0; lowered],
         }
@@ -103,96 +101,46 @@ impl<'a> WeightSums<'a> {
 
     fn add(&mut self, image: &[f32], gradient: &[f32], winners: &[u8]) {
         let geometry = self.geometry;
+        let shallow = geometry.is_shallow();
+        let place = |pixel: usize| match shallow {
+            true => pixel * geometry.kernel(),
+            false => geometry.corner(pixel),
+        };
+        self.shares.clear();
+        for_each_active(geometry, gradient, winners, |pixel, output, gradient| {
+            self.shares.push(output, place(pixel), gradient);
+            self.bias[output] += gradient;
+        });
         geometry.pad(image, &mut self.padded);
-        if geometry.is_shallow() {
+        let (run, term_stride) = (geometry.run(), geometry.padded_row());
+        if shallow {
             lower(geometry, &self.padded, &mut self.lowered);
-            let place = |y, x| (y * geometry.width + x) * geometry.kernel();
-            self.active.gather(geometry, gradient, winners, place);
+            let runs = Runs { rows: 1, length: geometry.kernel(), sum_stride: 0, term_stride: 0 };
+            add_shares(&mut self.weight, &self.kernels, &self.lowered, &self.shares, runs);
         } else {
-            self.active.gather(geometry, gradient, winners, |y, x| geometry.corner(y, x));
+            let runs = Runs { rows: geometry.side, length: run, sum_stride: run, term_stride };
+            add_shares(&mut self.weight, &self.kernels, &self.padded, &self.shares, runs);
         }
-        Arch::new().dispatch(|| self.add_active());
     }
+}
 
-    #[inline(always)]
-    fn add_active(&mut self) {
-        let geometry = self.geometry;
-        for (output, weight) in self.weight.chunks_exact_mut(geometry.kernel()).enumerate() {
-            let active = self.active.of(output);
-            for &(_, gradient) in active {
-                self.bias[output] += gradient;
-            }
-            if geometry.is_shallow() {
-                add_runs(weight, &self.lowered, active);
-                continue;
-            }
-            for (row, weight) in weight.chunks_exact_mut(geometry.run()).enumerate() {
-                add_runs(weight, &self.padded[row * geometry.padded_row()..], active);
+/// Calls `visit` with the pixel, the output and the gradient of each value that has one.
+fn for_each_active(geometry: &Geometry, gradient: &[f32], winners: &[u8], mut visit: impl FnMut(usize, usize, f32)) {
+    let pooled = gradient.chunks_exact(geometry.outputs).zip(winners.chunks_exact(geometry.outputs));
+    for (place, (gradient, winners)) in pooled.enumerate() {
+        let half = geometry.width / 2;
+        let first = 2 * (place / half * geometry.width + place % half);
+        let four = [first, first + 1, first + geometry.width, first + geometry.width + 1];
+        for (output, (gradient, winner)) in gradient.iter().zip(winners).enumerate() {
+            if *winner < RECTIFIED && *gradient != 0.0 {
+                visit(four[usize::from(*winner)], output, *gradient);
             }
         }
     }
 }
 
-/// Adds to `sums` the run of `inputs` at the place of each active pixel, times its gradient.
-#[inline(always)]
-fn add_runs(sums: &mut [f32], inputs: &[f32], active: &[(usize, f32)]) {
-    let (blocks, rest) = sums.as_chunks_mut::<LANES>();
-    let mut begin = 0;
-    for sums in blocks {
-        let mut total = *sums;
-        for &(place, gradient) in active {
-            add(&mut total, gradient, &inputs[place + begin..][..LANES]);
-        }
-        *sums = total;
-        begin += LANES;
-    }
-    if !rest.is_empty() {
-        for &(place, gradient) in active {
-            add(rest, gradient, &inputs[place + begin..][..rest.len()]);
-        }
-    }
-}
-
-/// `sums += factor * terms`.
-#[inline(always)]
-fn add(sums: &mut [f32], factor: f32, terms: &[f32]) {
+fn add(sums: &mut [f32], terms: &[f32]) {
     for (sum, term) in sums.iter_mut().zip(terms) {
-        *sum += factor * term;
-    }
-}
-
-/// The pixels of one image that have a gradient, output by output.
-struct Active {
-    /// Where the inputs of a pixel are, and its gradient; room for as many as an output can have.
-    pixels: Vec<(usize, f32)>,
-    room: usize,
-    counts: Vec<usize>,
-}
-
-impl Active {
-    fn new(geometry: &Geometry) -> Self {
-        let room = geometry.height / 2 * (geometry.width / 2);
-        Self { pixels: vec![(0, 0.0); room * geometry.outputs], room, counts: vec![0; geometry.outputs] }
-    }
-
-    fn of(&self, output: usize) -> &[(usize, f32)] {
-        &self.pixels[output * self.room..][..self.counts[output]]
-    }
-
-    /// `place` says where the inputs of the pixel in a row and a column are.
-    fn gather(&mut self, geometry: &Geometry, gradient: &[f32], winners: &[u8], place: impl Fn(usize, usize) -> usize) {
-        self.counts.fill(0);
-        let pooled = gradient.chunks_exact(geometry.outputs).zip(winners.chunks_exact(geometry.outputs));
-        for (pixel, (gradient, winners)) in pooled.enumerate() {
-            let (y, x) = (2 * (pixel / (geometry.width / 2)), 2 * (pixel % (geometry.width / 2)));
-            let four = [place(y, x), place(y, x + 1), place(y + 1, x), place(y + 1, x + 1)];
-            let lists = self.pixels.chunks_exact_mut(self.room).zip(&mut self.counts);
-            for ((pixels, count), (gradient, winner)) in lists.zip(gradient.iter().zip(winners)) {
-                if *winner < RECTIFIED && *gradient != 0.0 {
-                    pixels[*count] = (four[usize::from(*winner)], *gradient);
-                    *count += 1;
-                }
-            }
-        }
+        *sum += term;
     }
 }

@@ -127,7 +127,7 @@ fn lower_rows(geometry: &Geometry, padded: &[f32], lowered: &mut [f32]) {
 /// For each pixel, all inputs that meet its kernel.
 pub(crate) fn lower(geometry: &Geometry, padded: &[f32], lowered: &mut [f32]) {
     for (pixel, to) in lowered.chunks_exact_mut(geometry.kernel()).enumerate() {
-        let corner = geometry.corner(pixel / geometry.width, pixel % geometry.width);
+        let corner = geometry.corner(pixel);
         for (row, to) in to.chunks_exact_mut(geometry.run()).enumerate() {
             to.copy_from_slice(&padded[corner + row * geometry.padded_row()..][..to.len()]);
         }

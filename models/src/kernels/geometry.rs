@@ -59,9 +59,14 @@ impl Geometry {
         self.run() < DEEP
     }
 
-    /// Where in a padded image the kernel of the pixel in row `y` and column `x` begins.
-    pub(crate) fn corner(&self, y: usize, x: usize) -> usize {
-        y * self.padded_row() + x * self.channels
+    /// Where in a padded image the kernel of a pixel begins.
+    pub(crate) fn corner(&self, pixel: usize) -> usize {
+        pixel / self.width * self.padded_row() + pixel % self.width * self.channels
+    }
+
+    /// The corners of all pixels.
+    pub(crate) fn corners(&self) -> Vec<u32> {
+        (0..self.height * self.width).map(|pixel| self.corner(pixel) as u32).collect()
     }
 
     /// Values of an image with zeros on all sides.

@@ -10,11 +10,11 @@ use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::flex::FlexTensor;
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Flex};
-use burn::tensor::{Shape, TensorData};
 
 use super::backward;
 use super::forward::{Pooled, forward};
 use super::geometry::Geometry;
+use super::tensors::{contiguous, floats, tensor};
 
 /// `relu(max of each 2 x 2 of (images * weight) + bias)`: `[batch, height, width, channels]` to
 /// `[batch, height / 2, width / 2, outputs]`, where height and width are even and `weight` is
@@ -102,17 +102,4 @@ impl Backward<Flex, 3> for PooledConvolution {
             gradients.register::<Flex>(node.id, tensor(bias, [geometry.outputs]));
         }
     }
-}
-
-fn contiguous(tensor: FlexTensor) -> FlexTensor {
-    if tensor.is_contiguous() { tensor } else { tensor.to_contiguous() }
-}
-
-/// The values of a contiguous tensor.
-fn floats(tensor: &FlexTensor) -> &[f32] {
-    tensor.as_slice().expect("a contiguous tensor of f32, which all parameters and features are")
-}
-
-fn tensor(values: Vec<f32>, shape: impl Into<Shape>) -> FlexTensor {
-    FlexTensor::from_data(TensorData::new(values, shape))
 }

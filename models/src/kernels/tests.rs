@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use burn::Tensor;
-use burn::nn::PaddingConfig2d;
 use burn::nn::conv::Conv2dConfig;
 use burn::nn::pool::MaxPool2dConfig;
+use burn::nn::{LinearConfig, PaddingConfig2d};
 use burn::tensor::activation::relu;
 use burn::tensor::{Device, TensorData};
 use rand::{RngExt, SeedableRng};
@@ -14,7 +14,7 @@ use rand_chacha::ChaCha8Rng;
 use super::backward;
 use super::forward::{RECTIFIED, forward};
 use super::geometry::Geometry;
-use super::pooled_convolution;
+use super::{linear, pooled_convolution};
 
 /// Shallow and deep kernels, with runs that fill registers and that do not.
 const GEOMETRIES: [Geometry; 5] = [
@@ -144,9 +144,9 @@ fn a_block_computes_what_its_operations_do_one_by_one() {
         let case = Case::new(geometry);
         for device in [Device::flex(), Device::flex().autodiff()] {
             let block = pooled_convolution(case.images(&device), case.weight(&device), case.bias(&device)).unwrap();
-            let found = block.into_data().try_into_vec::<f32>().unwrap();
+            let found = values(block.into_data());
             let expected = one_by_one(&case, case.images(&device), case.weight(&device), case.bias(&device));
-            assert_close(&found, &expected.into_data().try_into_vec::<f32>().unwrap(), &format!("{geometry:?}"));
+            assert_close(&found, &values(expected.into_data()), &format!("{geometry:?}"));
         }
     }
 }
@@ -160,7 +160,6 @@ fn the_tape_of_burn_gets_the_gradient_of_each_tensor_that_asks_for_one() {
     };
     let gradients = |output: Tensor<4>, (images, weight, bias): (Tensor<4>, Tensor<4>, Tensor<1>)| {
         let gradients = (output * case.gradient(&device)).sum().backward();
-        let values = |data: TensorData| data.try_into_vec::<f32>().unwrap();
         [
             values(images.grad(&gradients).unwrap().into_data()),
             values(weight.grad(&gradients).unwrap().into_data()),
@@ -179,7 +178,7 @@ fn the_tape_of_burn_gets_the_gradient_of_each_tensor_that_asks_for_one() {
     let (weight, bias) = (case.weight(&device).require_grad(), case.bias(&device));
     let output = pooled_convolution(case.images(&device), weight.clone(), bias).unwrap();
     let gradients = (output * case.gradient(&device)).sum().backward();
-    assert_close(&weight.grad(&gradients).unwrap().into_data().try_into_vec::<f32>().unwrap(), &found[1], "weight alone");
+    assert_close(&values(weight.grad(&gradients).unwrap().into_data()), &found[1], "weight alone");
 }
 
 /// The block in burn's operations, for images `[batch, height, width, channels]`.
@@ -191,6 +190,39 @@ fn one_by_one(case: &Case, images: Tensor<4>, weight: Tensor<4>, bias: Tensor<1>
     convolution.bias = Some(burn::module::Param::initialized(burn::module::ParamId::new(), bias));
     let pool = MaxPool2dConfig::new([2, 2]).with_strides([2, 2]).init();
     relu(pool.forward(convolution.forward(images.permute([0, 3, 1, 2])))).permute([0, 2, 3, 1])
+}
+
+#[test]
+fn a_linear_layer_computes_what_burn_does() {
+    // The first product is small enough for one thread.
+    for [batch, inputs, outputs] in [[5, 7, 3], [64, 600, 300]] {
+        let device = Device::flex().autodiff();
+        let layer = LinearConfig::new(inputs, outputs).init(&device);
+        let draw = |sides: [usize; 2]| -> Tensor<2> {
+            let mut rng = ChaCha8Rng::seed_from_u64(11);
+            let values: Vec<f32> = (0..sides[0] * sides[1]).map(|_| 2.0 * rng.random::<f32>() - 1.0).collect();
+            Tensor::from_data(TensorData::new(values, sides), &device)
+        };
+        let all = |compute: &dyn Fn(Tensor<2>) -> Tensor<2>| {
+            let input = draw([batch, inputs]).require_grad();
+            let output = compute(input.clone());
+            let gradients = (output.clone() * draw([batch, outputs])).sum().backward();
+            [
+                values(output.into_data()),
+                values(input.grad(&gradients).unwrap().into_data()),
+                values(layer.weight.val().grad(&gradients).unwrap().into_data()),
+                values(layer.bias.as_ref().unwrap().val().grad(&gradients).unwrap().into_data()),
+            ]
+        };
+        let (found, expected) = (all(&|input| linear(&layer, input)), all(&|input| layer.forward(input)));
+        for (part, what) in ["output", "input", "weight", "bias"].into_iter().enumerate() {
+            assert_close(&found[part], &expected[part], what);
+        }
+    }
+}
+
+fn values(data: TensorData) -> Vec<f32> {
+    data.try_into_vec().unwrap()
 }
 
 #[test]

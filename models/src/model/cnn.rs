@@ -16,7 +16,7 @@ use burn::nn::{Linear, LinearConfig, PaddingConfig2d};
 use burn::tensor::Device;
 use burn::tensor::activation::relu;
 
-use crate::kernels::pooled_convolution;
+use crate::kernels::{linear, pooled_convolution};
 
 const KERNEL: [usize; 2] = [5, 5];
 const CHANNELS: [usize; 2] = [32, 64];
@@ -60,7 +60,7 @@ impl Cnn {
         let [channels, height, width] = self.image;
         let images = features.reshape([batch, channels, height, width]);
         let seen = self.seen_on_processor(images.clone()).unwrap_or_else(|| self.seen(images));
-        self.fc2.forward(relu(self.fc1.forward(seen.flatten(1, 3))))
+        linear(&self.fc2, relu(linear(&self.fc1, seen.flatten(1, 3))))
     }
 
     /// What both convolutions make of images, `[batch, 64, height / 4, width / 4]`.

@@ -6,6 +6,8 @@ use burn::nn::{Linear, LinearConfig};
 use burn::tensor::Device;
 use burn::tensor::activation::relu;
 
+use crate::kernels::linear;
+
 /// `logits = relu(x W1 + b1) W2 + b2`.
 #[derive(Module, Debug)]
 pub(crate) struct Mlp {
@@ -24,6 +26,6 @@ impl Mlp {
 
     /// Logits `[batch, classes]` of feature rows `[batch, features]`.
     pub(crate) fn forward(&self, features: Tensor<2>) -> Tensor<2> {
-        self.fc2.forward(relu(self.fc1.forward(features)))
+        linear(&self.fc2, relu(linear(&self.fc1, features)))
     }
 }

@@ -24,6 +24,8 @@ use burn::nn::{GroupNorm, GroupNormConfig, Linear, LinearConfig, PaddingConfig2d
 use burn::tensor::Device;
 use burn::tensor::activation::relu;
 
+use crate::kernels::linear;
+
 const STEM: usize = 32;
 /// Channels, blocks and the step of the first block of each stage.
 const STAGES: [(usize, usize, usize); 3] = [(128, 3, 1), (256, 3, 2), (512, 4, 2)];
@@ -74,7 +76,7 @@ impl ResnetLite {
         for block in &self.blocks {
             seen = block.forward(seen);
         }
-        self.fc.forward(seen.flatten::<3>(2, 3).mean_dim(2).flatten(1, 2))
+        linear(&self.fc, seen.flatten::<3>(2, 3).mean_dim(2).flatten(1, 2))
     }
 }
 

@@ -5,6 +5,8 @@ use burn::module::Module;
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::Device;
 
+use crate::kernels::linear;
+
 /// `logits = x W + b`; the softmax itself is part of the loss.
 #[derive(Module, Debug)]
 pub(crate) struct Softmax {
@@ -19,6 +21,6 @@ impl Softmax {
 
     /// Logits `[batch, classes]` of feature rows `[batch, features]`.
     pub(crate) fn forward(&self, features: Tensor<2>) -> Tensor<2> {
-        self.linear.forward(features)
+        linear(&self.linear, features)
     }
 }
