@@ -10,6 +10,7 @@
 
 mod courier;
 mod learners;
+mod parallel;
 mod progress;
 mod swarm;
 mod textbook;

@@ -41,15 +41,18 @@ fn production_nodes_and_the_textbook_come_to_the_same_models() {
 
 #[test]
 fn the_same_seed_gives_the_same_bits_on_any_number_of_threads() {
-    let once = |threads: &str| {
-        let losses = ["--topology", "ring:n=6", "--method", "sgp-uniform", "--loss", "0.1", "--threads", threads];
-        let mut lines = simulate(&[&losses[..], &TASK].concat());
-        let report = lines.pop().unwrap();
-        (lines, report["lost_parcels"].clone(), report["weight"].clone())
-    };
-    let first = once("1");
-    assert_eq!(first, once("2"));
-    assert!(first.1.as_u64().unwrap() > 0);
+    // Nodes with the larger model have threads of their own.
+    for model in ["softmax", "mlp:hidden=1024"] {
+        let once = |threads: &str| {
+            let losses = ["--topology", "ring:n=6", "--method", "sgp-uniform", "--loss", "0.1"];
+            let mut lines = simulate(&[&losses[..], &["--model", model, "--threads", threads], &TASK].concat());
+            let report = lines.pop().unwrap();
+            (lines, report["lost_parcels"].clone(), report["weight"].clone())
+        };
+        let first = once("1");
+        assert_eq!(first, once("3"), "{model}");
+        assert!(first.1.as_u64().unwrap() > 0);
+    }
 }
 
 #[test]

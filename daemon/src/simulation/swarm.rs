@@ -9,6 +9,7 @@ use mingle_protocol::{Effect, Input, Message, Node, NodeConfig, NodeId, Schedule
 
 use super::courier::Courier;
 use super::learners::{Job, Learners};
+use super::parallel::in_parallel;
 use super::{Conditions, RoundLengths, Rounds, Tally};
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::plan;
@@ -18,6 +19,8 @@ const SLOT: Duration = Duration::from_secs(1);
 const DELIVERY: Duration = Duration::from_micros(1);
 /// What was sent at the end of a round has arrived, or is lost, long before anybody trains again.
 const SETTLED: Duration = Duration::from_millis(500);
+/// Parameters from which on a node has enough to do in an instant for a thread.
+const WORTH_A_THREAD: usize = 1 << 16;
 /// Whom a node waits for, it waits for so many rounds at most.
 const PATIENCE_ROUNDS: u32 = 4;
 
@@ -95,7 +98,7 @@ impl VirtualSwarm {
         arranged.into_iter().chain(self.alarms.first().map(|&(at, _)| at)).min()
     }
 
-    /// Lets the next thing happen; false when nothing ever will.
+    /// Lets happen what happens next, all of it that falls on one instant; false when nothing ever will.
     fn happen(&mut self, learners: &mut Learners) -> Outcome<bool> {
         let arranged = self.agenda.first_key_value().map(|(&(at, _), _)| at);
         let alarm = self.alarms.first().copied();
@@ -104,21 +107,58 @@ impl VirtualSwarm {
             self.input(id, Input::Tick);
             return Ok(true);
         }
-        let Some(((at, _), happening)) = self.agenda.pop_first() else { return Ok(false) };
+        let Some(at) = arranged else { return Ok(false) };
         self.now = at;
-        match happening {
-            Happening::Arrival { from, to, message } => self.input(to, Input::Received { from, message: *message }),
-            Happening::TrainingEnds(id) => self.end_training(id, learners)?,
+        let mut inputs = Vec::new();
+        while let Some(entry) = self.agenda.first_entry().filter(|entry| entry.key().0 == at) {
+            match entry.remove() {
+                Happening::Arrival { from, to, message } => {
+                    inputs.push((to, Input::Received { from, message: *message }));
+                }
+                Happening::TrainingEnds(id) => {
+                    inputs.extend(self.end_training(id, learners)?.map(|input| (id, input)));
+                }
+            }
         }
+        self.input_all(inputs, learners.threads())?;
         Ok(true)
     }
 
-    fn end_training(&mut self, id: NodeId, learners: &mut Learners) -> Outcome {
+    fn end_training(&mut self, id: NodeId, learners: &mut Learners) -> Outcome<Option<Input>> {
         if self.orders.get(&id).is_some_and(|order| order.delta.is_none()) {
             self.compute(learners)?;
         }
-        if let Some(Order { round, job, delta: Some(delta), .. }) = self.orders.remove(&id) {
-            self.input(id, Input::Trained { round, delta, steps: job.steps });
+        Ok(match self.orders.remove(&id) {
+            Some(Order { round, job, delta: Some(delta), .. }) => {
+                Some(Input::Trained { round, delta, steps: job.steps })
+            }
+            _ => None,
+        })
+    }
+
+    /// Hands all inputs of one instant over. Nodes know nothing of each other before the next, so that each can be at
+    /// work on a thread of its own; what comes of it is carried out in the order of the inputs.
+    fn input_all(&mut self, inputs: Vec<(NodeId, Input)>, threads: usize) -> Outcome {
+        if threads == 1 || self.nodes[0].dimension() < WORTH_A_THREAD {
+            inputs.into_iter().for_each(|(id, input)| self.input(id, input));
+            return Ok(());
+        }
+        let now = self.now;
+        let mut queues: Vec<Vec<(usize, Input)>> = self.nodes.iter().map(|_| Vec::new()).collect();
+        for (place, (id, input)) in inputs.into_iter().enumerate() {
+            queues[id.index()].push((place, input));
+        }
+        let busy = self.ids().zip(&mut self.nodes).zip(queues).filter(|(_, queue)| !queue.is_empty()).collect();
+        let handled = in_parallel(threads, busy, |((id, node), queue)| {
+            let handle = |(place, input)| (place, id, node.handle(now, input));
+            Ok(queue.into_iter().map(handle).collect::<Vec<_>>())
+        })?;
+        let mut handled: Vec<_> = handled.into_iter().flatten().collect();
+        handled.sort_unstable_by_key(|(place, ..)| *place);
+        for (_, id, effects) in handled {
+            let alarm = self.nodes[id.index()].next_deadline();
+            self.wake(id, alarm);
+            effects.into_iter().for_each(|effect| self.carry_out(id, effect));
         }
         Ok(())
     }

@@ -38,7 +38,7 @@ pub(crate) fn of_weight(geometry: &Geometry, images: &[f32], gradient: &[f32], w
         add(&mut weight, &part.weight);
         add(&mut bias, &part.bias);
     }
-    (geometry.from_by_output(&weight), bias)
+    (geometry.in_given_order(&weight), bias)
 }
 
 /// The gradient of the images, `[batch, height, width, channels]`, in as many operations.

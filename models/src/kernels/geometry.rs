@@ -115,8 +115,8 @@ impl Geometry {
         sorted
     }
 
-    /// The inverse of [`by_output`](Self::by_output).
-    pub(crate) fn from_by_output(&self, sorted: &[f32]) -> Vec<f32> {
+    /// Takes weights back from one row per output: the inverse of [`by_output`](Self::by_output).
+    pub(crate) fn in_given_order(&self, sorted: &[f32]) -> Vec<f32> {
         let mut weight = vec![0.0; sorted.len()];
         self.for_each_weight(|original, by_output, _| weight[original] = sorted[by_output]);
         weight
