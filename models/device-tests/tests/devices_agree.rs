@@ -39,6 +39,11 @@ fn the_convolutional_networks_compute_and_learn_alike_on_every_device() {
         let (expected, expected_step) = (evaluated(task, &cpu(), &parameters, &few), one_step(&cpu()));
         for device in others() {
             println!("{model}");
+            // A rasterizer compiles for half a minute what the deep network needs.
+            if device.adapter().software && model == "resnet-lite" {
+                println!("{device}: {model} is not compared");
+                continue;
+            }
             assert_evaluations_agree(&device, &evaluated(task, &device, &parameters, &few), &expected);
             assert_outcomes_agree(&device, &one_step(&device), &expected_step);
         }
