@@ -47,6 +47,7 @@ mod evaluation;
 mod flatten;
 mod initialization;
 mod kernels;
+mod memory;
 mod model;
 mod model_file;
 mod optimizer;

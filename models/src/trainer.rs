@@ -10,6 +10,7 @@ use crate::batches::Batches;
 use crate::dataset::{SampleShape, Samples};
 use crate::device::Device;
 use crate::flatten::{flatten, unflatten};
+use crate::memory;
 use crate::model::Network;
 use crate::optimizer::SgdOptions;
 use crate::task::{Task, TaskError};
@@ -82,6 +83,7 @@ impl Trainer {
         if samples.is_empty() {
             return Err(TrainError::NoSamples);
         }
+        memory::keep_what_is_freed();
         let count = u32::try_from(samples.len()).map_err(|_| TrainError::TooManySamples(samples.len()))?;
         Ok(Self {
             task,
