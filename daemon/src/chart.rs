@@ -41,6 +41,8 @@ pub(crate) struct Panel {
     pub(crate) y_label: String,
     /// The spread of the vertical axis; its range follows from the data and the references.
     pub(crate) scale: Scale,
+    /// Areas behind the lines.
+    pub(crate) bands: Vec<Band>,
     /// The lines, thin ones behind.
     pub(crate) series: Vec<Series>,
     /// Horizontal lines to compare with.
@@ -57,6 +59,15 @@ pub(crate) struct Series {
     pub(crate) points: Vec<(f64, f64)>,
     /// How much the line stands out.
     pub(crate) weight: Weight,
+}
+
+/// The area between two lines, in the colour of the series of its name.
+#[derive(Clone, Debug)]
+pub(crate) struct Band {
+    /// Of which series it is the spread.
+    pub(crate) name: String,
+    /// `(x, lowest, highest)` in the order they are joined. Where one of them has no place, the area ends.
+    pub(crate) points: Vec<(f64, f64, f64)>,
 }
 
 /// How much a line stands out.
@@ -132,7 +143,7 @@ path{fill:none;stroke-width:1}\
 .event{font-size:11px;fill:#92400e}.mark{stroke:#b45309;stroke-dasharray:2 3}\
 .grid{stroke:#e5e7eb}.minor{stroke:#f1f3f5}.frame{stroke:#9ca3af}.reference{stroke:#374151;stroke-dasharray:5 3}\
 .line{stroke-linejoin:round;stroke-linecap:round}.bold{stroke-width:2.6}\
-.thin{stroke-width:1.2;stroke-opacity:.75}";
+.thin{stroke-width:1.2;stroke-opacity:.75}.band{stroke:none;fill-opacity:.16}";
 
 /// Everything that is decided before drawing: axis, colours, and where the panels stand.
 struct Chart<'a> {
@@ -148,7 +159,8 @@ struct Chart<'a> {
 impl<'a> Chart<'a> {
     fn new(x_scale: Scale, panels: &'a [Panel], marks: &'a [Mark]) -> Self {
         let points = panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.points);
-        let xs = points.map(|point| point.0).chain(marks.iter().map(|mark| mark.x));
+        let spreads = panels.iter().flat_map(|panel| &panel.bands).flat_map(|band| &band.points);
+        let xs = points.map(|point| point.0).chain(spreads.map(|point| point.0)).chain(marks.iter().map(|mark| mark.x));
         let widest = panels.iter().flat_map(|panel| &panel.references).map(|line| text_width(&line.label, SMALL_TEXT));
         let margin = widest.fold(0.0, f64::max);
         let mut chart = Self {
@@ -204,13 +216,17 @@ impl<'a> Chart<'a> {
     fn panel(&self, svg: &mut Svg, top: f64, panel: &Panel) {
         let points = panel.series.iter().flat_map(|series| &series.points);
         let references = panel.references.iter().map(|reference| reference.value);
-        let values = points.map(|point| point.1).chain(references);
+        let spreads = panel.bands.iter().flat_map(|band| &band.points).flat_map(|point| [point.1, point.2]);
+        let values = points.map(|point| point.1).chain(references).chain(spreads);
         let axis = Axis::covering(panel.scale, Ends::AtTicks, values);
         let y = |value: f64| Some(top + (1.0 - axis.position(value)?) * PANEL_HEIGHT);
 
         self.grid(svg, &axis.ticks, top);
         let placed = panel.references.iter().filter_map(|reference| Some((y(reference.value)?, &*reference.label)));
         self.references(svg, placed.collect(), top);
+        for band in &panel.bands {
+            self.band(svg, band, y);
+        }
         for weight in [Weight::Thin, Weight::Bold] {
             for series in panel.series.iter().filter(|series| series.weight == weight) {
                 self.series(svg, series, y);
@@ -234,6 +250,25 @@ impl<'a> Chart<'a> {
         for tick in &self.x_axis.ticks {
             let x = self.x_at(tick.position);
             svg.path("grid", format_args!("M{x:.1},{top:.1}V{bottom:.1}"));
+        }
+    }
+
+    fn band(&self, svg: &mut Svg, band: &Band, y: impl Fn(f64) -> Option<f64>) {
+        let placed: Vec<Option<(f64, f64, f64)>> =
+            band.points.iter().map(|&(x, low, high)| Some((self.x(x)?, y(low)?, y(high)?))).collect();
+        let mut d = String::new();
+        for run in placed.split(Option::is_none) {
+            let there = run.iter().flatten().map(|&(x, low, _)| (x, low));
+            let back = run.iter().flatten().rev().map(|&(x, _, high)| (x, high));
+            for (index, (x, y)) in there.chain(back).enumerate() {
+                let _ = write!(d, "{}{x:.1},{y:.1}", if index == 0 { "M" } else { "L" });
+            }
+            if !run.is_empty() {
+                d.push('Z');
+            }
+        }
+        if !d.is_empty() {
+            svg.filled_path("band", self.legend.colour(&band.name), format_args!("{d}"));
         }
     }
 

@@ -39,6 +39,11 @@ impl Svg {
         self.put(format_args!("<path class=\"{class}\" stroke=\"{colour}\" d=\"{d}\"/>"));
     }
 
+    pub(super) fn filled_path(&mut self, class: &str, colour: &str, d: Arguments<'_>) {
+        // As a style, because that of all paths says that nothing is filled.
+        self.put(format_args!("<path class=\"{class}\" style=\"fill:{colour}\" d=\"{d}\"/>"));
+    }
+
     /// Writes `label`, cut where it is very long.
     pub(super) fn text(&mut self, class: &str, (x, y): (f64, f64), anchor: Anchor, label: &str) {
         let (anchor, label) = (anchor.name(), escaped(&shortened(label)));

@@ -13,7 +13,7 @@ fn series(name: &str, weight: Weight, points: &[(f64, f64)]) -> Series {
 }
 
 fn panel(scale: Scale, series: Vec<Series>) -> Panel {
-    Panel { y_label: "accuracy".to_owned(), scale, series, references: Vec::new() }
+    Panel { y_label: "accuracy".to_owned(), scale, bands: Vec::new(), series, references: Vec::new() }
 }
 
 fn mark(x: f64, label: &str) -> Mark {
@@ -286,4 +286,20 @@ fn a_logarithmic_axis_gives_equal_ratios_equal_distances() {
     let xs: Vec<f64> = numbers.iter().step_by(2).copied().collect();
     assert_eq!(xs.len(), 3, "{line}");
     assert!((xs[1] - xs[0] - (xs[2] - xs[1])).abs() < 0.3, "{line}");
+}
+
+#[test]
+fn a_band_goes_there_along_its_lowest_and_back_along_its_highest_and_ends_at_gaps() {
+    let mut panel = panel(Scale::Linear, vec![series("mean", Weight::Bold, &[(0.0, 1.0), (4.0, 1.0)])]);
+    let points = vec![(0.0, 0.0, 2.0), (1.0, 0.5, 1.5), (2.0, f64::NAN, 1.0), (3.0, 0.0, 1.0), (4.0, 0.0, 2.0)];
+    panel.bands.push(Band { name: "mean".to_owned(), points });
+    let svg = line_chart("title", "x", &[panel], &[]);
+    assert!(tags(&svg).is_ok(), "{:?}", tags(&svg));
+    let band = svg.lines().find(|line| line.starts_with("<path class=\"band\"")).expect("a band");
+    let areas: Vec<&str> = attributes(band, "d")[0].split_inclusive('Z').collect();
+    assert_eq!(areas.len(), 2, "{band}");
+    for area in areas {
+        assert_eq!((area.matches('M').count(), area.matches('L').count()), (1, 3), "{area}");
+    }
+    assert!(band.contains("fill:#14304f"), "{band}");
 }

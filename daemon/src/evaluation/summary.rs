@@ -2,6 +2,7 @@
 
 use super::records::Record;
 use super::suite::Suite;
+use crate::simulation::Progress;
 
 /// Designs side by side on one topology with one split.
 pub(super) struct Comparison<'a> {
@@ -84,21 +85,42 @@ impl Outcomes<'_> {
         Some(self.slots()? / other.slots()?)
     }
 
-    /// The mean over seeds of mean accuracy, at the evaluations that all of them had; `at` says where on the axis.
+    /// The mean over seeds, at the evaluations that all of them had; `at` says where on the axis.
     pub(super) fn mean_curve(
         &self,
-        at: impl Fn(&crate::simulation::Progress) -> f64,
-        of: impl Fn(&crate::simulation::Progress) -> Option<f64>,
+        at: impl Fn(&Progress) -> f64,
+        of: impl Fn(&Progress) -> Option<f64>,
     ) -> Vec<(f64, f64)> {
+        let count = self.records.len() as f64;
+        let means = |(x, ys): (f64, Vec<f64>)| (x, ys.iter().sum::<f64>() / count);
+        self.common(at, of).map(means).collect()
+    }
+
+    /// The lowest and the highest of all seeds at the same places: `(x, lowest, highest)`.
+    pub(super) fn spread(
+        &self,
+        at: impl Fn(&Progress) -> f64,
+        of: impl Fn(&Progress) -> Option<f64>,
+    ) -> Vec<(f64, f64, f64)> {
+        let ends = |(x, ys): (f64, Vec<f64>)| {
+            let lowest = ys.iter().copied().fold(f64::INFINITY, f64::min);
+            (x, lowest, ys.into_iter().fold(f64::NEG_INFINITY, f64::max))
+        };
+        self.common(at, of).map(ends).collect()
+    }
+
+    /// The evaluations that all seeds had: the mean of where they are, and what each of them says.
+    fn common(
+        &self,
+        at: impl Fn(&Progress) -> f64,
+        of: impl Fn(&Progress) -> Option<f64>,
+    ) -> impl Iterator<Item = (f64, Vec<f64>)> {
         let length = self.records.iter().map(|record| record.curve.len()).min().unwrap_or_default();
         let count = self.records.len() as f64;
-        (0..length)
-            .map(|index| {
-                let points = || self.records.iter().map(|record| &record.curve[index]);
-                let x = points().map(&at).sum::<f64>() / count;
-                let y = points().map(|point| of(point).unwrap_or(f64::NAN)).sum::<f64>() / count;
-                (x, y)
-            })
-            .collect()
+        (0..length).map(move |index| {
+            let points = || self.records.iter().map(|record| &record.curve[index]);
+            let x = points().map(&at).sum::<f64>() / count;
+            (x, points().map(|point| of(point).unwrap_or(f64::NAN)).collect())
+        })
     }
 }

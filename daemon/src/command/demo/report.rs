@@ -189,6 +189,7 @@ impl Report {
         let accuracy = Panel {
             y_label: "test accuracy".to_owned(),
             scale: Scale::Linear,
+            bands: Vec::new(),
             series: vec![
                 series("mean over the peers", Weight::Bold, points(&|row| Some(row.mean_accuracy))),
                 series("worst peer", Weight::Thin, points(&|row| Some(row.worst_accuracy))),
@@ -198,6 +199,7 @@ impl Report {
         let disagreement = Panel {
             y_label: "disagreement".to_owned(),
             scale: Scale::Log,
+            bands: Vec::new(),
             series: vec![series("mean over the peers", Weight::Bold, points(&|row| row.disagreement))],
             references: Vec::new(),
         };
