@@ -1,15 +1,17 @@
 //! `mingle evaluate`: designs compared by experiment.
 
 use std::fs;
+use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use crate::cli::EvaluateArgs;
 use crate::evaluation::{Record, Records, Run, Suite, all_runs, page, summary};
 use crate::failure::{Kind, OrFail, Outcome};
+use crate::simulation::Progress;
 use crate::{home, out, plan};
 
 /// Runs what is missing of a suite, and writes its report.
@@ -61,17 +63,17 @@ fn threads(arguments: &EvaluateArgs) -> usize {
 
 /// Every thread takes the next run that nobody has; results are kept as they come. After a failure nothing new is begun.
 fn run_all(runs: &[&Run], threads: usize, mut keep: impl FnMut(&Run, Record) -> Outcome) -> Outcome {
-    let bar = progress(runs.len());
+    let display = Display::new(runs.len());
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let (sender, results) = mpsc::channel();
     std::thread::scope(|scope| {
         for _ in 0..threads.min(runs.len()) {
-            let sender = sender.clone();
-            scope.spawn(|| {
-                let sender = sender;
+            let (sender, display) = (sender.clone(), &display);
+            let (next, failed) = (&next, &failed);
+            scope.spawn(move || {
                 while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     // Whoever listens has failed itself.
-                    if failed.load(Ordering::Relaxed) || sender.send((*run, run.execute())).is_err() {
+                    if failed.load(Ordering::Relaxed) || sender.send((*run, display.execute(run))).is_err() {
                         return;
                     }
                 }
@@ -80,24 +82,52 @@ fn run_all(runs: &[&Run], threads: usize, mut keep: impl FnMut(&Run, Record) -> 
         drop(sender);
         let mut outcome = Ok(());
         for (run, result) in results {
-            bar.set_message(run.name());
-            bar.inc(1);
             let kept = result.and_then(|record| keep(run, record));
             if kept.is_err() {
                 failed.store(true, Ordering::Relaxed);
             }
             outcome = outcome.and(kept);
         }
-        bar.finish_and_clear();
+        display.all.finish_and_clear();
         outcome
     })
 }
 
-/// A line on a terminal, nothing elsewhere.
-fn progress(runs: usize) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(runs as u64), ProgressDrawTarget::stderr());
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {pos}/{len} runs, {msg}, {eta} to go") {
-        bar.set_style(style);
+/// On a terminal, a line for all runs and one for each that is under way; elsewhere, a line for each that has ended.
+struct Display {
+    lines: MultiProgress,
+    all: ProgressBar,
+    is_terminal: bool,
+}
+
+impl Display {
+    fn new(runs: usize) -> Self {
+        let lines = MultiProgress::new();
+        let all = lines.add(ProgressBar::new(runs as u64));
+        all.set_style(style("{bar:30} {pos}/{len} runs, {eta} to go"));
+        Self { lines, all, is_terminal: std::io::stderr().is_terminal() }
     }
-    bar
+
+    fn execute(&self, run: &Run) -> Outcome<Record> {
+        let line = self.lines.add(ProgressBar::new_spinner());
+        line.set_style(style("{spinner} {msg}"));
+        line.set_message(format!("{}: begins", run.name()));
+        let result = run.execute(|progress| line.set_message(format!("{}: {}", run.name(), standing(progress))));
+        line.finish_and_clear();
+        self.all.inc(1);
+        if let (Ok(record), false) = (&result, self.is_terminal) {
+            let ended = record.curve.last().map(standing).unwrap_or_default();
+            eprintln!("{} of {}: {}: {ended}", self.all.position(), self.all.length().unwrap_or_default(), run.name());
+        }
+        result
+    }
+}
+
+fn standing(progress: &Progress) -> String {
+    let Progress { round, slots, mean_accuracy, .. } = progress;
+    format!("round {round}, {slots} slots, accuracy {mean_accuracy:.3}")
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
 }

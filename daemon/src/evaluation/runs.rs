@@ -10,7 +10,7 @@ use super::records::Record;
 use super::suite::{DesignEntry, SplitEntry, Suite, Training};
 use crate::cli::TrainingArgs;
 use crate::failure::{Failure, Kind, Outcome};
-use crate::simulation::{self, Conditions, Goal, Learners, Stop};
+use crate::simulation::{self, Conditions, Goal, Learners, Progress, Stop};
 use crate::topology;
 
 /// A result of another version of this is run again.
@@ -105,11 +105,11 @@ impl Run {
         format!("{}, {}, {}, seed {}", self.topology, self.split.split, self.design.name, self.seed)
     }
 
-    /// Simulates it, on one thread.
+    /// Simulates it, on one thread, and tells of every evaluation.
     ///
     /// # Errors
     /// The design is not possible on this topology, data cannot be read, the device fails.
-    pub(crate) fn execute(&self) -> Outcome<Record> {
+    pub(crate) fn execute(&self, tell: impl FnMut(&Progress)) -> Outcome<Record> {
         let plan = self.plan()?;
         let test_samples = self.training.test_samples.map(NonZero::get);
         let mut learners = Learners::new(&self.training_arguments(), plan.node_count(), test_samples, 1)?;
@@ -123,7 +123,7 @@ impl Run {
             rounds: u64::MAX,
             evaluate_every: self.evaluate_every,
         };
-        let (curve, stop) = goal.pursue(&mut *swarm, &mut learners, self.training.batch_size, |_| ())?;
+        let (curve, stop) = goal.pursue(&mut *swarm, &mut learners, self.training.batch_size, tell)?;
         Ok(Record::new(self, plan, curve, stop == Stop::Target))
     }
 
