@@ -17,12 +17,14 @@ use super::geometry::Geometry;
 use super::{linear, pooled_convolution};
 
 /// Shallow and deep kernels, with runs that fill registers and that do not.
-const GEOMETRIES: [Geometry; 5] = [
+const GEOMETRIES: [Geometry; 6] = [
     Geometry { height: 4, width: 6, channels: 1, outputs: 3, side: 3 },
     Geometry { height: 6, width: 2, channels: 3, outputs: 5, side: 5 },
     Geometry { height: 2, width: 4, channels: 33, outputs: 8, side: 1 },
     Geometry { height: 6, width: 4, channels: 8, outputs: 7, side: 5 },
     Geometry { height: 4, width: 4, channels: 22, outputs: 16, side: 3 },
+    // Smaller than its kernel.
+    Geometry { height: 2, width: 2, channels: 8, outputs: 3, side: 5 },
 ];
 
 /// More than are added up one after the other.
