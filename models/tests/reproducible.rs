@@ -43,8 +43,8 @@ fn what_peers_must_agree_on_is_the_same_on_every_machine_and_in_every_version() 
         let task = Task::new(model.parse().unwrap(), data.train.shape(), 10).unwrap();
         digest(task.initial_parameters(1).iter())
     };
-    let digests = ["softmax", "mlp", "cnn"].map(initial);
-    let pinned = [0x4438_a783_1cb7_636b, 0x4d64_2c3c_153a_f5db, 0x0489_d884_038c_3058];
+    let digests = ["softmax", "mlp", "cnn", "resnet-lite"].map(initial);
+    let pinned = [0x4438_a783_1cb7_636b, 0x4d64_2c3c_153a_f5db, 0x0489_d884_038c_3058, 0x0175_44fe_28b3_68e4];
     assert_eq!(digests, pinned, "{digests:#x?}");
 }
 
