@@ -12,6 +12,7 @@ mod geometry;
 mod linear;
 mod operation;
 mod sparse;
+mod tape;
 mod tensors;
 #[cfg(test)]
 mod tests;
