@@ -16,6 +16,7 @@
 //! ```
 
 mod axis;
+mod lanes;
 mod legend;
 mod marks;
 mod runs;
@@ -33,6 +34,7 @@ use runs::runs;
 use svg::{Anchor, Svg, text_width};
 
 pub(crate) use axis::Scale;
+pub(crate) use lanes::{Bar, Group, lane_chart};
 
 /// One diagram of a chart.
 #[derive(Clone, Debug)]
@@ -143,7 +145,8 @@ path{fill:none;stroke-width:1}\
 .event{font-size:11px;fill:#92400e}.mark{stroke:#b45309;stroke-dasharray:2 3}\
 .grid{stroke:#e5e7eb}.minor{stroke:#f1f3f5}.frame{stroke:#9ca3af}.reference{stroke:#374151;stroke-dasharray:5 3}\
 .line{stroke-linejoin:round;stroke-linecap:round}.bold{stroke-width:2.6}\
-.thin{stroke-width:1.2;stroke-opacity:.75}.band{stroke:none;fill-opacity:.16}";
+.thin{stroke-width:1.2;stroke-opacity:.75}.band{stroke:none;fill-opacity:.16}\
+.bar{stroke:none;fill-opacity:.85}";
 
 /// Everything that is decided before drawing: axis, colours, and where the panels stand.
 struct Chart<'a> {

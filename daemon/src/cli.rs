@@ -1,5 +1,6 @@
 //! The command line: what can be asked of `mingle`, and the words for it.
 
+mod bench;
 mod care;
 mod config;
 mod documents;
@@ -11,12 +12,14 @@ mod topology;
 mod watching;
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use libp2p::Multiaddr;
 use mingle_protocol::Durability;
 
+pub(crate) use bench::{BenchCommand, BenchWireArgs};
 pub(crate) use care::{BugreportArgs, DoctorArgs};
 pub(crate) use config::{ConfigCheckArgs, ConfigCommand, ConfigPathArgs, ConfigShowArgs};
 pub(crate) use documents::{CompletionsArgs, ManArgs};
@@ -28,7 +31,7 @@ pub(crate) use plan::{
 };
 pub(crate) use simulation::{EvaluateArgs, MixingArgs, SimulateArgs};
 pub(crate) use topology::{TopologyCommand, TopologyConvertArgs, TopologyGenerateArgs, TopologyShowArgs};
-pub(crate) use watching::{Condition, PingArgs, ProbeArgs, StopArgs, WaitArgs};
+pub(crate) use watching::{Condition, PingArgs, ProbeArgs, StopArgs, TimelineArgs, WaitArgs};
 
 /// What the exit codes mean, for `--help` and the manual pages.
 pub(crate) const EXIT_CODES: &str = "\
@@ -79,6 +82,8 @@ pub(crate) enum Command {
     Logs(HomeArgs),
     /// Follow a running peer on a dashboard in this terminal
     Watch(HomeArgs),
+    /// Say what peers did when, how much of it was waiting, and how much communication training hid; draw it
+    Timeline(TimelineArgs),
     /// Measure the links between all peers that are there, for `plan make --links`
     Probe(ProbeArgs),
     /// Measure the link to one peer, or see who answers at an address
@@ -110,6 +115,9 @@ pub(crate) enum Command {
     /// List, inspect and verify model files and records
     #[command(subcommand)]
     Ckpt(CkptCommand),
+    /// Measure what this machine can do, beside what Mingle is built on
+    #[command(subcommand)]
+    Bench(BenchCommand),
     /// Find out whether a peer can run here, and what to do if not
     Doctor(DoctorArgs),
     /// Pack what helps to find out what went wrong, without anything secret
@@ -147,6 +155,15 @@ pub(crate) enum Planning {
     Operator,
     /// The operator's peer: whoever has an invitation is planned in, whoever is gone is planned out.
     Auto,
+}
+
+/// How urgent training is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Priority {
+    /// As urgent as everything else on this machine.
+    Normal,
+    /// Other programs, and what this peer has to say to others, come first (Linux).
+    Low,
 }
 
 /// Arguments of `init`.
@@ -232,6 +249,12 @@ pub(crate) struct RunArgs {
     /// Take no more local steps in a round once it has trained for so long; those taken count for more [default: take all]
     #[arg(long, value_name = "MS")]
     pub(crate) time_box_ms: Option<u64>,
+    /// Threads to train on; the model does not depend on it [default: the cores]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// How urgent training is: at a low priority it takes what other programs leave (Linux)
+    #[arg(long, value_enum, default_value_t = Priority::Normal, value_name = "PRIORITY")]
+    pub(crate) priority: Priority,
     /// When all rounds are done, wait this long at most for neighbours that do not answer
     #[arg(long, default_value_t = 10_000, value_name = "MS")]
     pub(crate) drain_ms: u64,
@@ -244,6 +267,9 @@ pub(crate) struct RunArgs {
     /// Give up what this peer has kept of an earlier run and begin anew, with weight. For all peers, or none
     #[arg(long)]
     pub(crate) fresh: bool,
+    /// Whether to write down what this peer does when, for `mingle timeline`
+    #[arg(long, value_enum, default_value_t = Switch::Off, value_name = "ON|OFF")]
+    pub(crate) timeline: Switch,
     /// Show a page for a browser, and metrics, at this address, read only, such as 127.0.0.1:7717 [default: none]
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) http: Option<SocketAddr>,
@@ -373,6 +399,9 @@ pub(crate) struct DemoArgs {
     /// Whether peers keep their weight on disk; in the end the disks are audited [default: on with --restart, else off]
     #[arg(long, value_enum, value_name = "ON|OFF")]
     pub(crate) durability: Option<DurabilityName>,
+    /// Whether to draw what each peer does when, as timeline.svg
+    #[arg(long, value_enum, default_value_t = Switch::Off, value_name = "ON|OFF")]
+    pub(crate) timeline: Switch,
     /// Where to compute: cpu, ndarray or wgpu
     #[arg(long, default_value = "cpu")]
     pub(crate) device: String,

@@ -17,7 +17,9 @@ use std::time::{Duration, Instant};
 use libp2p::PeerId;
 use mingle_models::Evaluation;
 use mingle_protocol::record::Recovered;
-use mingle_protocol::{Durability, Effect, Event as NodeEvent, Input, Node, NodeConfig, NodeId, RoundReport, Time};
+use mingle_protocol::{
+    Durability, Effect, Event as NodeEvent, Input, Node, NodeConfig, NodeId, RoundReport, State as NodeState, Time,
+};
 use tokio::sync::mpsc;
 
 use crate::api::{Interface, Request};
@@ -33,6 +35,7 @@ use crate::records::{Ending, RecordWriter, Written};
 use crate::service_manager::Watchdog;
 use crate::signals::StopRequests;
 use crate::status::StatusBoard;
+use crate::timeline::{Timeline, Waits};
 use crate::trainer::{Answer, TrainingOrder, TrainingOrders, TrainingThread};
 use crate::transport::{Network, NetworkEvent};
 use crate::wiring::Wiring;
@@ -98,6 +101,7 @@ pub(crate) struct DriverParts<'a> {
     pub(crate) board: &'a StatusBoard,
     pub(crate) interface: &'a Interface,
     pub(crate) evaluate_every: u64,
+    pub(crate) timeline: Timeline,
     pub(crate) started: Instant,
 }
 
@@ -113,6 +117,7 @@ pub(crate) struct Driver<'a> {
     evaluating: Option<(u64, RoundReport)>,
     final_evaluation: Option<Evaluation>,
     watching: Watching,
+    waits: Waits,
     objections: Objections,
     dial_failures: BTreeSet<String>,
     warnings: u32,
@@ -148,6 +153,7 @@ impl<'a> Driver<'a> {
             train_loss: None,
             training: TrainingOrders::default(),
             evaluating: None,
+            waits: Waits::default(),
             final_evaluation: None,
             objections: Objections::default(),
             dial_failures: BTreeSet::new(),
@@ -219,6 +225,8 @@ impl<'a> Driver<'a> {
                 inputs.extend(self.carry_out(effect)?);
             }
         }
+        let is_waiting = matches!(self.node.state(), NodeState::AwaitingParcels | NodeState::AwaitingRoom);
+        self.waits.look(is_waiting, &self.parts.timeline);
         Ok(())
     }
 

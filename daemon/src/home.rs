@@ -90,6 +90,11 @@ impl Home {
         self.root.join("events.jsonl")
     }
 
+    /// What this peer did when, one JSON object a line; for `mingle timeline`.
+    pub(crate) fn timeline(&self) -> PathBuf {
+        self.root.join("timeline.jsonl")
+    }
+
     /// Where a running peer can be watched and steered.
     pub(crate) fn socket(&self) -> PathBuf {
         self.root.join("mingle.sock")

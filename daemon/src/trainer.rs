@@ -11,7 +11,10 @@ use mingle_models::{Evaluation, Evaluator, Samples, Trainer};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
+use crate::cli::Priority;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::priority;
+use crate::timeline::{Deed, Timeline};
 
 /// Jobs that wait for the thread: a round's training and an evaluation, never more.
 const JOB_QUEUE: usize = 4;
@@ -90,6 +93,15 @@ enum Job {
     Evaluate { round: u64, parameters: Arc<[f32]> },
 }
 
+impl Job {
+    fn deed(&self) -> Deed {
+        match self {
+            Self::Train(_) => Deed::Train,
+            Self::Evaluate { .. } => Deed::Evaluate,
+        }
+    }
+}
+
 /// What came of a job.
 #[derive(Debug)]
 pub(crate) enum Answer {
@@ -128,15 +140,21 @@ impl TrainingThread {
         trainer: Trainer,
         evaluator: Evaluator,
         test: Samples,
+        priority: Priority,
+        timeline: Timeline,
     ) -> Outcome<(Self, mpsc::Receiver<Answer>)> {
-        let (jobs, job_receiver) = sync_channel(JOB_QUEUE);
+        let (jobs, job_receiver) = sync_channel::<Job>(JOB_QUEUE);
         let (answer_sender, answers) = mpsc::channel(JOB_QUEUE);
         std::thread::Builder::new()
             .name("training".to_owned())
             .spawn(move || {
+                priority::lower(priority);
                 let mut worker = Worker { trainer, evaluator, test };
                 while let Ok(job) = job_receiver.recv() {
-                    if answer_sender.blocking_send(worker.run(job)).is_err() {
+                    let (deed, began) = (job.deed(), Instant::now());
+                    let answer = worker.run(job);
+                    timeline.note(deed, began);
+                    if answer_sender.blocking_send(answer).is_err() {
                         return;
                     }
                 }

@@ -8,6 +8,7 @@ use crate::edge::{EdgeEvent, Edges, Greeting};
 use crate::failure::Outcome;
 use crate::links::Links;
 use crate::place::Place;
+use crate::timeline::Timeline;
 
 /// A place in a plan, and the streams to the neighbours there.
 pub(crate) struct Wiring {
@@ -28,10 +29,11 @@ impl Wiring {
         place: Place,
         boot_nonce: u64,
         dimension: usize,
+        timeline: &Timeline,
     ) -> Outcome<(Self, mpsc::Receiver<EdgeEvent>)> {
         let (out, inward) = place.neighbours();
         let greeting = Greeting { plan_hash: place.plan.generation().plan_hash, boot_nonce };
-        let (edges, events) = Edges::start(streams, greeting, dimension, &out, &inward)?;
+        let (edges, events) = Edges::start(streams, greeting, dimension, &out, &inward, timeline.clone())?;
         let links = Links::new(out.keys().copied(), inward.keys().copied());
         Ok((Self { place, links, edges }, events))
     }

@@ -54,6 +54,32 @@ fn a_swarm_of_processes_learns_together_and_its_weights_sum_to_its_size() {
 }
 
 #[test]
+fn timelines_show_what_every_peer_did_when() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("demo");
+    let more = ["--peers", "3", "--rounds", "12", "--timeline", "on", "--durability", "on", "--no-comparison"];
+    let report = demo(&root, &more);
+    assert!((0.0..=1.0).contains(&report["communication_hidden"].as_f64().unwrap()), "{report}");
+    let picture = fs::read_to_string(root.join("timeline.svg")).unwrap();
+    assert!(picture.contains("node 2") && picture.contains("receiving"), "{picture}");
+
+    let homes: Vec<String> = (0..3).map(|node| root.join(format!("peers/{node}")).display().to_string()).collect();
+    let drawn = folder.path().join("rounds.svg");
+    let mut arguments = vec!["timeline", "--json", "--rounds", "2..5", "--output", text(&drawn)];
+    arguments.extend(homes.iter().map(String::as_str));
+    let output = run(&arguments);
+    assert!(output.status.success() && drawn.exists(), "{}", stderr(&output));
+    let shares: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    for (node, peer) in shares["peers"].as_array().unwrap().iter().enumerate() {
+        assert_eq!((&peer["node"], &peer["rounds"]), (&node.into(), &4.into()), "{peer}");
+        let part = |name: &str| peer[name].as_f64().unwrap();
+        assert!(part("training") > 0.0 && part("moving") > 0.0 && part("waiting") <= 1.0, "{peer}");
+    }
+    assert_fails(&run(&["timeline", "--rounds", "50..60", &homes[0]]), 4, &["rounds 50 to 60"]);
+    assert_fails(&run(&["timeline", text(folder.path())]), 4, &["--timeline on"]);
+}
+
+#[test]
 fn the_same_seed_gives_every_peer_the_same_model_to_the_bit() {
     let folder = tempfile::tempdir().unwrap();
     let (first, second) = (folder.path().join("first"), folder.path().join("second"));

@@ -53,6 +53,7 @@ mod model_file;
 mod optimizer;
 mod partition;
 mod task;
+mod threads;
 mod trainer;
 
 pub use augmentation::Augmentation;
@@ -65,4 +66,5 @@ pub use model_file::{ModelFile, TensorDifference, TensorOutline};
 pub use optimizer::SgdOptions;
 pub use partition::{PartitionError, Split};
 pub use task::{Task, TaskError};
+pub use threads::{ThreadsError, start_threads};
 pub use trainer::{TrainError, TrainOutcome, Trainer, TrainerOptions};

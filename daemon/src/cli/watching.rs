@@ -32,6 +32,20 @@ pub(crate) struct StopArgs {
     pub(crate) timeout: Duration,
 }
 
+/// Arguments of `timeline`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct TimelineArgs {
+    /// Homes of peers that keep or kept a timeline (run --timeline on)
+    #[arg(required = true, value_name = "HOME")]
+    pub(crate) homes: Vec<PathBuf>,
+    /// Look at these rounds only [default: all but the first two; four from the middle in the picture]
+    #[arg(long, value_name = "FIRST..LAST", value_parser = rounds)]
+    pub(crate) rounds: Option<(u64, u64)>,
+    /// Draw them, as SVG
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
 /// Something that becomes true in the life of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
@@ -117,6 +131,13 @@ pub(crate) struct PingArgs {
     /// Give an address up after so long (exit code 3)
     #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = duration)]
     pub(crate) timeout: Duration,
+}
+
+/// `FIRST..LAST`, both included.
+fn rounds(text: &str) -> Result<(u64, u64), String> {
+    let ends = text.split_once("..").and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
+    ends.filter(|(first, last)| first <= last)
+        .ok_or_else(|| "rounds are given as FIRST..LAST, such as 10..14".to_owned())
 }
 
 #[cfg(test)]

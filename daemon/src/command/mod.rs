@@ -1,6 +1,7 @@
 //! One file a command.
 
 mod audit;
+mod bench_wire;
 mod bugreport;
 mod ckpt;
 mod completions;
@@ -35,6 +36,7 @@ mod run;
 mod simulate;
 mod status;
 mod stop;
+mod timeline;
 mod topology_convert;
 mod topology_show;
 mod wait;
@@ -42,7 +44,7 @@ mod watch;
 
 use std::process::ExitCode;
 
-use crate::cli::{Cli, Command, PlanCommand, TopologyCommand};
+use crate::cli::{BenchCommand, Cli, Command, PlanCommand, TopologyCommand};
 use crate::failure::Outcome;
 
 pub(crate) use run::check as check_run;
@@ -64,6 +66,7 @@ pub(crate) fn execute(cli: Cli) -> Outcome<ExitCode> {
         Command::Watch(arguments) => watch::execute(&arguments)?,
         Command::Probe(arguments) => probe::execute(&arguments, json)?,
         Command::Ping(arguments) => ping::execute(&arguments, json)?,
+        Command::Timeline(arguments) => timeline::execute(&arguments, json)?,
         Command::Stop(arguments) => stop::execute(&arguments, json)?,
         Command::Leave(arguments) => leave::execute(*arguments, json)?,
         Command::Audit(arguments) => return audit::execute(&arguments, json),
@@ -76,6 +79,7 @@ pub(crate) fn execute(cli: Cli) -> Outcome<ExitCode> {
         Command::Eval(arguments) => eval::execute(&arguments, json)?,
         Command::Export(arguments) => export::execute(&arguments, json)?,
         Command::Ckpt(command) => return ckpt::execute(&command, json),
+        Command::Bench(BenchCommand::Wire(arguments)) => bench_wire::execute(&arguments, json)?,
         Command::Doctor(arguments) => return doctor::execute(&arguments, json),
         Command::Bugreport(arguments) => bugreport::execute(&arguments, json)?,
         Command::Config(command) => config::execute(&command, json)?,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use libp2p::Multiaddr;
 use libp2p_metrics::Registry;
-use mingle_models::Device;
+use mingle_models::{Device, start_threads};
 use mingle_protocol::record::{Recovered, SlotMap};
 use mingle_protocol::{Durability, Identity as NodeIdentity, NodeConfig, Record, TaskCard, WaitPolicy};
 use tokio::sync::mpsc;
@@ -22,6 +22,7 @@ use crate::home::Home;
 use crate::identity::Identity;
 use crate::membership::{self, Hall, Membership, Steward, Wanted};
 use crate::place::Place;
+use crate::priority;
 use crate::probe::{self, Prober};
 use crate::records::{self, Past, RecordWriter, Written};
 use crate::results::{self, Summary};
@@ -29,6 +30,7 @@ use crate::signals::StopRequests;
 use crate::status::{State, Status, StatusBoard};
 use crate::task::{self, LocalTask, Parts};
 use crate::task_file::TaskFile;
+use crate::timeline::Timeline;
 use crate::trainer::{TrainingPosition, TrainingThread};
 use crate::transport::{Network, NetworkEvent, NetworkOptions};
 use crate::wiring::Wiring;
@@ -39,6 +41,9 @@ pub(super) fn execute(arguments: &RunArgs, json: bool) -> Outcome {
     let started = Instant::now();
     check(arguments)?;
     let policy = parse_policy(&arguments.wait)?;
+    let priority = arguments.priority;
+    start_threads(arguments.threads, move || priority::lower(priority))
+        .or_fail(Kind::Unexpected, "cannot start the threads for training")?;
     let parts = Parts::load(&arguments.training.data, arguments.training.seed)?;
     parts.task(&arguments.training.model)?;
     let device = task::open_device(&arguments.training.device)?;
@@ -205,7 +210,11 @@ impl Peer<'_> {
         });
         self.board.update(|status| status.task = Some(description.clone()));
         let mut config = self.configure(&place, &task, &description)?;
-        let Some(start) = self.begin(&place, &mut config)? else { return Ok(()) };
+        let timeline = match self.arguments.timeline {
+            Switch::On => Timeline::create(&self.home, place.node.0)?,
+            Switch::Off => Timeline::default(),
+        };
+        let Some(start) = self.begin(&place, &mut config, &timeline)? else { return Ok(()) };
         TaskFile::of(&task.task, training).write(&self.home)?;
         if start.needs_a_model(&place) {
             let stopping = Stopping { round: 0, rounds: training.rounds, weight_units: 0, durable: true };
@@ -219,11 +228,12 @@ impl Peer<'_> {
             config.initial = model;
         }
         let boot_nonce = config.identity.boot_nonce;
-        let (wiring, edge_events) = Wiring::open(&network.streams, place, boot_nonce, config.initial.len())?;
+        let (wiring, edge_events) = Wiring::open(&network.streams, place, boot_nonce, config.initial.len(), &timeline)?;
         let model = task.task;
         let (mut trainer, evaluator, test) = task.build(training, wiring.place.node.index())?;
         trainer.resume_at(start.position().local_steps);
-        let (thread, answers) = TrainingThread::start(trainer, evaluator, test)?;
+        let (thread, answers) =
+            TrainingThread::start(trainer, evaluator, test, self.arguments.priority, timeline.clone())?;
         let Start { records, written, recovered, .. } = start;
         let Incoming { events, stop, asked } = incoming;
         let Access { hall, wanted, interface } = access;
@@ -245,6 +255,7 @@ impl Peer<'_> {
             board: &self.board,
             interface,
             evaluate_every: training.evaluate_every,
+            timeline,
             started: self.started,
         };
         let driver = Driver::new(parts, recovered)?;
@@ -278,7 +289,7 @@ impl Peer<'_> {
     }
 
     /// Finds out what this peer goes on with, and gets its records ready. `None` if its run is over.
-    fn begin(&mut self, place: &Place, config: &mut NodeConfig) -> Outcome<Option<Start>> {
+    fn begin(&mut self, place: &Place, config: &mut NodeConfig, timeline: &Timeline) -> Outcome<Option<Start>> {
         let (past, mut store) = Past::find(&self.home, config)?;
         let mut begins_with_belief = false;
         let recovered = match past {
@@ -320,7 +331,7 @@ impl Peer<'_> {
                 .hint("--durability off trains without records")
         })?;
         store.make_room(SlotMap::worst_case(out.len()), slot_bytes)?;
-        let (records, written) = RecordWriter::start(store)?;
+        let (records, written) = RecordWriter::start(store, timeline.clone())?;
         Ok(Some(Start { records: Some(records), written: Some(written), recovered, begins_with_belief }))
     }
 

@@ -82,9 +82,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("wait", "MINGLE_WAIT", Form::Text, r#""bounded:4""#),
     setting("deadline_ms", "MINGLE_DEADLINE_MS", Form::Whole, "2000"),
     setting("time_box_ms", "MINGLE_TIME_BOX_MS", Form::Whole, "500"),
+    setting("threads", "MINGLE_THREADS", Form::Whole, "2"),
+    setting("priority", "MINGLE_PRIORITY", Form::Text, r#""low""#),
     setting("drain_ms", "MINGLE_DRAIN_MS", Form::Whole, "10000"),
     setting("http", "MINGLE_HTTP", Form::Text, r#""127.0.0.1:7717""#),
     setting("largest_norm", "MINGLE_LARGEST_NORM", Form::Number, "10000.0"),
+    setting("timeline", "MINGLE_TIMELINE", Form::Text, r#""off""#),
     setting("durability", "MINGLE_DURABILITY", Form::Text, r#""on""#),
 ];
 

@@ -136,7 +136,8 @@ impl Driver<'_> {
         self.parts.network.seek(out.into_values().chain(inward.into_values()).collect()).await;
         self.past_bytes += self.parts.wiring.end().await;
         let boot_nonce = self.parts.config.identity.boot_nonce;
-        let (wiring, events) = Wiring::open(&self.parts.network.streams, place, boot_nonce, dimension)?;
+        let (wiring, events) =
+            Wiring::open(&self.parts.network.streams, place, boot_nonce, dimension, &self.parts.timeline)?;
         // What was still in the queue came over streams of the old plan.
         (self.parts.wiring, sources.edges) = (wiring, events);
         self.objections = crate::objections::Objections::default();

@@ -1,5 +1,7 @@
 //! What the node reports, and what a person hears of it.
 
+use std::time::Instant;
+
 use mingle_models::Evaluation;
 use mingle_protocol::{Durability, Event as NodeEvent, Fault, RoundReport};
 
@@ -8,6 +10,7 @@ use super::words::{in_words, warning};
 use crate::events::Event;
 use crate::failure::Outcome;
 use crate::objections::Objection;
+use crate::timeline::Deed;
 
 impl Driver<'_> {
     pub(super) fn on_node_event(&mut self, event: NodeEvent) -> Outcome {
@@ -48,6 +51,9 @@ impl Driver<'_> {
     fn on_round(&mut self, report: &RoundReport) -> Outcome {
         self.rounds = self.first_round + report.round + 1;
         self.watching.note_round(report);
+        if let Some(began) = Instant::now().checked_sub(report.took) {
+            self.parts.timeline.note(Deed::Round { round: self.rounds }, began);
+        }
         self.parts.log.tell(Event::Round { round: self.rounds, weight_units: report.mass.units() });
         let due = self.rounds.is_multiple_of(self.parts.evaluate_every) || self.rounds == self.parts.rounds;
         // Rounds without training can outrun the evaluation; one at a time is enough.

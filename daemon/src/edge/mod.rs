@@ -18,10 +18,10 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
 use crate::failure::{Kind, OrFail, Outcome};
+use crate::timeline::Timeline;
 use crate::transport::open_stream;
 pub(crate) use preamble::{Greeting, Refusal};
 pub(crate) use stream::EdgeHandle;
-use stream::StreamLimits;
 
 const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/edge/1");
 /// A peer that opens a stream says who it is within this time.
@@ -64,8 +64,10 @@ pub(crate) struct Edges {
 #[derive(Clone)]
 struct Shared {
     greeting: Greeting,
-    limits: StreamLimits,
+    /// Parameters in a parcel; no other size is accepted.
+    dimension: usize,
     events: mpsc::Sender<EdgeEvent>,
+    timeline: Timeline,
 }
 
 /// The stream that each in-neighbour holds open now.
@@ -88,9 +90,10 @@ impl Edges {
         dimension: usize,
         out: &BTreeMap<NodeId, PeerId>,
         inward: &BTreeMap<NodeId, PeerId>,
+        timeline: Timeline,
     ) -> Outcome<(Self, mpsc::Receiver<EdgeEvent>)> {
         let (events, receiver) = mpsc::channel(EVENT_QUEUE);
-        let shared = Shared { greeting, limits: StreamLimits { dimension }, events };
+        let shared = Shared { greeting, dimension, events, timeline };
         let mut tasks = JoinSet::new();
         for (&node, &peer) in out {
             tasks.spawn(keep_open(control.clone(), shared.clone(), node, peer));
@@ -114,7 +117,7 @@ async fn keep_open(mut control: libp2p_stream::Control, shared: Shared, node: No
         match open(&mut control, &shared, peer).await {
             Ok(stream) => {
                 pause = FIRST_PAUSE;
-                let ended = stream::carry(stream, node, Direction::Out, shared.limits, &shared.events).await;
+                let ended = stream::carry(stream, node, Direction::Out, &shared).await;
                 if ended.is_err() {
                     return; // the driver is gone
                 }
@@ -194,7 +197,7 @@ async fn receive(mut stream: Stream, node: Option<NodeId>, shared: Shared, open:
     if let Some(stream) = answer(stream, None).await {
         tokio::select! {
             // An error means that the driver is gone; there is nobody to tell.
-            _ = stream::carry(stream, node, Direction::In, shared.limits, &shared.events) => {}
+            _ = stream::carry(stream, node, Direction::In, &shared) => {}
             () = holder.replaced.notified() => {}
         }
     }

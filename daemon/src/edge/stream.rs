@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::io::{ReadHalf, WriteHalf};
 use futures::{AsyncReadExt, AsyncWriteExt};
@@ -11,7 +11,8 @@ use mingle_protocol::wire::{self, MessageReader};
 use mingle_protocol::{Message, NodeId};
 use tokio::sync::{mpsc, watch};
 
-use super::{Direction, EdgeEvent};
+use super::{Direction, EdgeEvent, Shared};
+use crate::timeline::{Deed, Timeline};
 
 /// Messages that wait to be written. A node has at most a window of parcels and a few acknowledgements under way; a
 /// peer that lets more pile up is not reading.
@@ -20,13 +21,6 @@ const WRITE_QUEUE: usize = 64;
 const READ_BYTES: usize = 64 * 1024;
 /// A peer that takes nothing for so long is gone.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// What bounds the messages of a stream.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct StreamLimits {
-    /// Parameters in a parcel; no other size is accepted.
-    pub(super) dimension: usize,
-}
 
 /// The driver's end of a stream.
 #[derive(Clone, Debug)]
@@ -73,8 +67,7 @@ pub(super) async fn carry(
     stream: Stream,
     node: NodeId,
     direction: Direction,
-    limits: StreamLimits,
-    events: &mpsc::Sender<EdgeEvent>,
+    shared: &Shared,
 ) -> Result<(), DriverGone> {
     static STREAMS: AtomicU64 = AtomicU64::new(0);
     let number = STREAMS.fetch_add(1, Ordering::Relaxed);
@@ -88,12 +81,13 @@ pub(super) async fn carry(
         received_bytes: Arc::clone(&received_bytes),
         written,
     };
-    let tell = |event| async { events.send(event).await.map_err(|_| DriverGone) };
+    let tell = |event| async { shared.events.send(event).await.map_err(|_| DriverGone) };
     tell(EdgeEvent::Up { node, direction, handle }).await?;
 
     let (reader, writer) = stream.split();
+    let timeline = shared.timeline.clone();
     let writing = async move {
-        let result = write_all(writer, messages, &sent_bytes).await;
+        let result = write_all(writer, node, messages, &sent_bytes, &timeline).await;
         drop(still_writing);
         match result {
             // The driver has closed the queue: the other side ends the stream when it has read to the end.
@@ -102,7 +96,7 @@ pub(super) async fn carry(
         }
     };
     let ended = tokio::select! {
-        ended = read_all(reader, node, limits, &received_bytes, events) => ended?,
+        ended = read_all(reader, node, shared, &received_bytes) => ended?,
         error = writing => Some(error.to_string()),
     };
     tell(EdgeEvent::Down { node, direction, stream: number, error: ended }).await
@@ -112,12 +106,13 @@ pub(super) async fn carry(
 async fn read_all(
     mut stream: ReadHalf<Stream>,
     node: NodeId,
-    limits: StreamLimits,
+    shared: &Shared,
     received_bytes: &AtomicU64,
-    events: &mpsc::Sender<EdgeEvent>,
 ) -> Result<Option<String>, DriverGone> {
-    let mut reader = MessageReader::new(limits.dimension);
+    let mut reader = MessageReader::new(shared.dimension);
     let mut buffer = vec![0; READ_BYTES];
+    // When the first bytes of the parcel that is being read came.
+    let mut began = None;
     loop {
         let bytes = match stream.read(&mut buffer).await {
             Ok(0) => return Ok(None),
@@ -127,26 +122,35 @@ async fn read_all(
             }
             Err(error) => return Ok(Some(error.to_string())),
         };
+        let came = Instant::now();
         let messages = match reader.feed(bytes) {
             Ok(messages) => messages,
             Err(error) => return Ok(Some(error.to_string())),
         };
         for message in messages {
+            if let Message::Parcel(_) = message {
+                shared.timeline.note(Deed::Receive { node: node.0 }, began.take().unwrap_or(came));
+            }
             let event = EdgeEvent::Message { node, message };
-            events.send(event).await.map_err(|_| DriverGone)?;
+            shared.events.send(event).await.map_err(|_| DriverGone)?;
         }
+        began = began.filter(|_| reader.is_receiving()).or_else(|| reader.is_receiving().then_some(came));
     }
 }
 
 /// Writes queued messages until the driver closes the queue, then closes the writing half.
 async fn write_all(
     mut stream: WriteHalf<Stream>,
+    node: NodeId,
     mut messages: mpsc::Receiver<Message>,
     sent_bytes: &AtomicU64,
+    timeline: &Timeline,
 ) -> std::io::Result<()> {
     while let Some(message) = messages.recv().await {
         let more = !messages.is_empty();
+        let parcel = matches!(message, Message::Parcel(_)).then(Instant::now);
         write_message(&mut stream, message, more, sent_bytes).await?;
+        parcel.into_iter().for_each(|began| timeline.note(Deed::Send { node: node.0 }, began));
     }
     in_time(stream.close()).await
 }

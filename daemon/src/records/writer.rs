@@ -8,13 +8,14 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mingle_protocol::Record;
 use tokio::sync::mpsc;
 
 use super::store::RecordStore;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::timeline::{Deed, Timeline};
 
 /// Records that wait for the thread. A node has one under way, and another when it begins a new life meanwhile.
 const RECORD_QUEUE: usize = 8;
@@ -51,10 +52,10 @@ pub(crate) struct RecordWriter {
 
 impl RecordWriter {
     /// Starts the thread.
-    pub(crate) fn start(store: RecordStore) -> Outcome<(Self, mpsc::Receiver<Written>)> {
+    pub(crate) fn start(store: RecordStore, timeline: Timeline) -> Outcome<(Self, mpsc::Receiver<Written>)> {
         let (records, receiver) = sync_channel(RECORD_QUEUE);
         let (answers, written) = mpsc::channel(ANSWER_QUEUE);
-        let worker = Worker { store, records: receiver, backlog: VecDeque::new(), answers };
+        let worker = Worker { store, records: receiver, backlog: VecDeque::new(), answers, timeline };
         let thread = std::thread::Builder::new().name("records".to_owned()).spawn(move || worker.run());
         let thread = thread.or_fail(Kind::Unexpected, "cannot start the thread that writes records")?;
         Ok((Self { records: Some(records), thread: Some(thread) }, written))
@@ -90,6 +91,7 @@ struct Worker {
     /// Came while the disk was full.
     backlog: VecDeque<Arc<Record>>,
     answers: mpsc::Sender<Written>,
+    timeline: Timeline,
 }
 
 impl Worker {
@@ -105,7 +107,7 @@ impl Worker {
 
     /// Writes one record, however long the disk is full.
     fn write(&mut self, record: &Record) -> ControlFlow<()> {
-        let mut was_full = false;
+        let (began, mut was_full) = (Instant::now(), false);
         loop {
             match self.store.write(record) {
                 Ok(()) => break,
@@ -125,6 +127,7 @@ impl Worker {
         if was_full {
             self.answer(Written::RoomAgain);
         }
+        self.timeline.note(Deed::Record, began);
         self.answer(Written::Record { number: record.books.number });
         ControlFlow::Continue(())
     }

@@ -73,6 +73,11 @@ impl MessageReader {
         Ok(messages)
     }
 
+    /// Whether a part of a parcel or plan has come, and not yet all of it.
+    pub fn is_receiving(&self) -> bool {
+        self.bulk.is_some()
+    }
+
     fn take_head(&mut self, bytes: &mut &[u8]) -> Result<(), WireError> {
         take(bytes, FRAME_HEAD_BYTES, &mut self.head);
         if let Ok(head) = <[u8; FRAME_HEAD_BYTES]>::try_from(self.head.as_slice()) {

@@ -18,7 +18,8 @@ use mingle_models::Augmentation;
 use mingle_planner::{DesignOptions, Method, Plan, Topology};
 use tokio::sync::mpsc;
 
-use crate::cli::{DemoArgs, DurabilityName, TrainingArgs};
+use super::timeline;
+use crate::cli::{DemoArgs, DurabilityName, Switch, TrainingArgs};
 use crate::events::Event;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
@@ -154,7 +155,12 @@ impl<'a> Demo<'a> {
             baselines = demo.compare(parts) => baselines?,
             reason = stop.next() => return Err(Failure::new(Kind::Forced, format!("{reason} during the comparison"))),
         };
-        let report = Report::new(&demo, &task, &homes, baselines, swarm_seconds)?;
+        let mut report = Report::new(&demo, &task, &homes, baselines, swarm_seconds)?;
+        if arguments.timeline == Switch::On {
+            let picture = timeline::look_at(&homes)?;
+            output.write("timeline.svg", picture.svg.as_bytes())?;
+            report.communication_hidden = picture.hidden;
+        }
         demo.progress.clear();
         report.write(output)?;
         report.print(json);
@@ -360,8 +366,11 @@ fn peer_arguments(demo: &DemoArgs, home: &Home, way_in: &[String]) -> Vec<String
     option("device", &demo.device);
     option("evaluate-every", &demo.evaluate_every);
     option("wait", &demo.wait);
+    // They share this machine: one thread each leaves the others their turn.
+    option("threads", &1);
     option("drain-ms", &DRAIN_MS);
     option("deadline-ms", &DEADLINE_MS);
+    option("timeline", &if demo.timeline == Switch::On { "on" } else { "off" });
     option("durability", &if keeps_records(demo) { "on" } else { "off" });
     arguments.extend_from_slice(way_in);
     arguments

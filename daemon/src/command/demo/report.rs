@@ -42,6 +42,9 @@ pub(crate) struct Report {
     /// The audit of the disks, of the dead and the living, where the peers kept records.
     #[serde(skip_serializing_if = "Option::is_none")]
     disks: Option<audit::Report>,
+    /// The share of the time in which parcels moved that was spent training, where timelines were kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) communication_hidden: Option<f64>,
     #[serde(skip)]
     rows: Vec<Row>,
     #[serde(skip)]
@@ -95,6 +98,7 @@ impl Report {
             peak_resident_bytes_per_peer: results.iter().filter_map(|result| result.peak_resident_bytes).max(),
             audit: mingle_protocol::audit(&books, homes.len()),
             disks,
+            communication_hidden: None,
             rows: demo.tally.rows().to_vec(),
             kill_marks: demo.killed_at.clone(),
             output: demo.output.root().to_path_buf(),
@@ -118,10 +122,13 @@ impl Report {
         }
         out::line(self.table());
         out::line(self.disks.as_ref().map_or_else(|| self.weights(), audit::Report::sum));
+        let mut files = vec!["plan.json", "curves.svg", "events.jsonl", "summary.json", "peers/*/model.safetensors"];
+        if let Some(hidden) = self.communication_hidden {
+            out::line(format!("while parcels moved, peers trained for {:.0} % of the time", 100.0 * hidden));
+            files.insert(2, "timeline.svg");
+        }
         let root = self.output.display();
-        out::line(format!(
-            "\nwrote {root}/: plan.json, curves.svg, events.jsonl, summary.json, peers/*/model.safetensors"
-        ));
+        out::line(format!("\nwrote {root}/: {}", files.join(", ")));
         let audit = if self.disks.is_some() { format!("mingle audit {root}   ") } else { String::new() };
         out::line(format!("next  {audit}mingle plan show {root}/plan.json   or three machines: mingle run --help"));
     }

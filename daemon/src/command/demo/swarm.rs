@@ -79,8 +79,6 @@ impl PeerProcesses {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)
-            // Eight peers share this machine: one thread each leaves the others their turn.
-            .env("RAYON_NUM_THREADS", "1")
             .kill_on_drop(true)
             .spawn()
             .or_fail(Kind::Unexpected, &doing)?;

@@ -38,7 +38,7 @@ fn newest(folder: &std::path::Path) -> u64 {
 #[test]
 fn records_are_written_in_order_and_those_handed_in_before_the_end_too() {
     let folder = tempfile::tempdir().unwrap();
-    let (writer, mut written) = RecordWriter::start(store(folder.path())).unwrap();
+    let (writer, mut written) = RecordWriter::start(store(folder.path()), Timeline::default()).unwrap();
     for record in records(5) {
         writer.write(record).unwrap();
     }
@@ -69,7 +69,7 @@ mod failing_disks {
         let folder = tempfile::tempdir().unwrap();
         let store_of_it = store(folder.path());
         replace_slots(folder.path(), "/dev/full");
-        let (writer, mut written) = RecordWriter::start(store_of_it).unwrap();
+        let (writer, mut written) = RecordWriter::start(store_of_it, Timeline::default()).unwrap();
         let records = records(2);
         writer.write(Arc::clone(&records[0])).unwrap();
         let first = written.blocking_recv().unwrap();
@@ -94,7 +94,7 @@ mod failing_disks {
         let folder = tempfile::tempdir().unwrap();
         let store = store(folder.path());
         replace_slots(folder.path(), "/dev/full");
-        let (writer, mut written) = RecordWriter::start(store).unwrap();
+        let (writer, mut written) = RecordWriter::start(store, Timeline::default()).unwrap();
         writer.write(records(1).remove(0)).unwrap();
         assert!(matches!(written.blocking_recv(), Some(Written::DiskFull { .. })));
         drop(writer);
@@ -106,7 +106,7 @@ mod failing_disks {
         let folder = tempfile::tempdir().unwrap();
         let store = store(folder.path());
         replace_slots(folder.path(), "/dev/null");
-        let (writer, mut written) = RecordWriter::start(store).unwrap();
+        let (writer, mut written) = RecordWriter::start(store, Timeline::default()).unwrap();
         for record in records(3) {
             writer.write(record).unwrap();
         }

@@ -1,0 +1,157 @@
+//! `mingle bench wire`: how fast messages get from one end of this machine to the other, beside what carries them.
+//!
+//! Both ends are in this process, connected over the loopback interface. A message counts from the moment in which its
+//! bytes are ready until one small answer to it has come back. Three senders take turns, so that whatever else the machine
+//! does hits all of them alike:
+//!
+//! - a plain TCP socket: bytes, and nothing done to them;
+//! - a libp2p stream, with the smallest program that can open one: encrypted bytes;
+//! - an edge of the plan, as a peer of a swarm has it: parcels, which are hashed by the sender, and whose every coordinate
+//!   and hash the receiver checks.
+
+mod edge;
+mod socket;
+mod stream;
+
+use std::time::Duration;
+
+use libp2p::Multiaddr;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::cli::BenchWireArgs;
+use crate::failure::{Kind, OrFail, Outcome};
+use crate::out;
+use crate::units::megabytes;
+use edge::EdgePair;
+use socket::SocketPair;
+use stream::StreamPair;
+
+/// Before the turns that count: connections open their windows.
+const WARM_UP: u32 = 2;
+/// Bytes of a parameter on the wire, in the default codec.
+const PARAMETER_BYTES: usize = 4;
+
+/// What libp2p runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Transport {
+    Tcp,
+    Quic,
+}
+
+impl Transport {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "TCP",
+            Self::Quic => "QUIC",
+        }
+    }
+
+    /// Any free port of the loopback interface.
+    fn address(self) -> Multiaddr {
+        let loopback = Multiaddr::empty().with(std::net::Ipv4Addr::LOCALHOST.into());
+        match self {
+            Self::Tcp => loopback.with(libp2p::multiaddr::Protocol::Tcp(0)),
+            Self::Quic => loopback.with(libp2p::multiaddr::Protocol::Udp(0)).with(libp2p::multiaddr::Protocol::QuicV1),
+        }
+    }
+}
+
+/// Medians over the turns of one size and transport.
+struct Row {
+    transport: Transport,
+    bytes: usize,
+    socket: Duration,
+    stream: Duration,
+    edge: Duration,
+}
+
+/// Measures every size over every transport, and prints a row each.
+pub(super) fn execute(arguments: &BenchWireArgs, json: bool) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .or_fail(Kind::Unexpected, "cannot start the asynchronous runtime")?;
+    if !json {
+        out::line("MB/s             MB     socket   libp2p   Mingle   libp2p:socket   Mingle:libp2p");
+    }
+    for &parameters in &arguments.parameters {
+        for transport in [Transport::Tcp, Transport::Quic] {
+            let row = runtime.block_on(measure(transport, parameters as usize, arguments.turns))?;
+            out::line(if json { row.to_json() } else { row.to_text() });
+        }
+    }
+    Ok(())
+}
+
+async fn measure(transport: Transport, parameters: usize, turns: u32) -> Outcome<Row> {
+    let bytes = parameters * PARAMETER_BYTES;
+    let mut socket = SocketPair::connect(bytes).await?;
+    let mut stream = StreamPair::connect(transport, bytes).await?;
+    let mut edge = EdgePair::connect(transport, parameters).await?;
+    let mut times = [const { Vec::new() }; 3];
+    for turn in 0..WARM_UP + turns {
+        let took = [socket.send().await?, stream.send().await?, edge.send().await?];
+        if turn >= WARM_UP {
+            times.iter_mut().zip(took).for_each(|(times, took)| times.push(took));
+        }
+    }
+    let [socket, stream, edge] = times.map(median);
+    Ok(Row { transport, bytes, socket, stream, edge })
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+impl Row {
+    /// Megabytes a second.
+    fn speed(&self, took: Duration) -> f64 {
+        megabytes(self.bytes as u64) / took.as_secs_f64()
+    }
+
+    fn speeds(&self) -> [f64; 3] {
+        [self.socket, self.stream, self.edge].map(|took| self.speed(took))
+    }
+
+    fn to_text(&self) -> String {
+        let [socket, stream, edge] = self.speeds();
+        format!(
+            "{:<4} {:>14.2} {socket:>10.0} {stream:>8.0} {edge:>8.0} {:>15.2} {:>15.2}",
+            self.transport.name(),
+            megabytes(self.bytes as u64),
+            stream / socket,
+            edge / stream,
+        )
+    }
+
+    fn to_json(&self) -> String {
+        let [socket, stream, edge] = self.speeds();
+        json!({
+            "schema": "mingle.bench-wire/1",
+            "transport": self.transport,
+            "bytes": self.bytes,
+            "socket_mb_s": socket,
+            "libp2p_mb_s": stream,
+            "mingle_mb_s": edge,
+        })
+        .to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn messages_get_through_on_every_way() {
+        for transport in [Transport::Tcp, Transport::Quic] {
+            let row = measure(transport, 100_000, 3).await.unwrap();
+            assert!(row.speeds().iter().all(|speed| speed.is_finite() && *speed > 0.0), "{}", row.to_json());
+            assert_eq!(row.bytes, 400_000);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Parcels over an edge, between two networks as peers of a swarm have them.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use libp2p::PeerId;
+use libp2p::identity::Keypair;
+use libp2p_metrics::Registry;
+use mingle_protocol::{Chain, Generation, Mass, Message, NodeId, Parcel, ParcelHeader, Payload};
+use tokio::sync::mpsc;
+
+use super::Transport;
+use crate::edge::{Direction, EdgeEvent, EdgeHandle, Edges, Greeting};
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::timeline::Timeline;
+use crate::transport::{Network, NetworkEvent, NetworkOptions};
+
+const NEAR: NodeId = NodeId(0);
+const FAR: NodeId = NodeId(1);
+
+/// One end.
+struct End {
+    network: Network,
+    peer: PeerId,
+    /// The network ends when nobody listens to it.
+    _news: mpsc::Receiver<NetworkEvent>,
+}
+
+/// An edge between two networks; a task reads its far end.
+pub(super) struct EdgePair {
+    edge: EdgeHandle,
+    events: mpsc::Receiver<EdgeEvent>,
+    values: Vec<f32>,
+    sent: u64,
+    /// Kept until the measurement is over.
+    _ends: [End; 2],
+    _edges: [Edges; 2],
+}
+
+impl EdgePair {
+    /// A pair for parcels of `parameters` coordinates.
+    pub(super) async fn connect(transport: Transport, parameters: usize) -> Outcome<Self> {
+        let (near, far) = (End::start(transport).await?, End::start(transport).await?);
+        if !near.network.reach().connect(far.peer, far.network.addresses.clone()).await {
+            return Err(Failure::new(Kind::Unreachable, "two ends of this machine did not find each other"));
+        }
+        let nobody = BTreeMap::new();
+        let (to_far, to_near) = (BTreeMap::from([(FAR, far.peer)]), BTreeMap::from([(NEAR, near.peer)]));
+        let greeting = |boot_nonce| Greeting { plan_hash: [0; 32], boot_nonce };
+        let start = |end: &End, greeting, out, inward| {
+            Edges::start(&end.network.streams, greeting, parameters, out, inward, Timeline::default())
+        };
+        let (far_edges, far_events) = start(&far, greeting(2), &nobody, &to_near)?;
+        tokio::spawn(answer_each(far_events));
+        let (near_edges, mut events) = start(&near, greeting(1), &to_far, &nobody)?;
+        let edge = loop {
+            match events.recv().await {
+                Some(EdgeEvent::Up { direction: Direction::Out, handle, .. }) => break handle,
+                Some(_) => {}
+                None => return Err(Failure::new(Kind::Unexpected, "the edges ended before one was open")),
+            }
+        };
+        let values = (0..parameters).map(|index| (index as f32 * 0.1).sin()).collect();
+        Ok(Self { edge, events, values, sent: 0, _ends: [near, far], _edges: [near_edges, far_edges] })
+    }
+
+    /// Sends one parcel and waits for the answer.
+    pub(super) async fn send(&mut self) -> Outcome<Duration> {
+        // A payload that nobody has asked for its hash yet.
+        let payload = Payload::new(&self.values).or_fail(Kind::Unexpected, "the parcel cannot be made")?;
+        self.sent += 1;
+        let parcel = Parcel { header: header(self.sent), payload };
+        let began = Instant::now();
+        self.edge.send(Message::Parcel(parcel));
+        match self.events.recv().await {
+            Some(EdgeEvent::Message { .. }) => Ok(began.elapsed()),
+            _ => Err(Failure::new(Kind::Unreachable, "the edge broke")),
+        }
+    }
+}
+
+impl End {
+    async fn start(transport: Transport) -> Outcome<Self> {
+        let keypair = Keypair::generate_ed25519();
+        let options = NetworkOptions { listen: &[transport.address()], mdns: false };
+        let (network, news) = Network::start(&keypair, &options, &mut Registry::default()).await?;
+        Ok(Self { network, peer: keypair.public().to_peer_id(), _news: news })
+    }
+}
+
+/// Answers each parcel with the smallest message there is.
+async fn answer_each(mut events: mpsc::Receiver<EdgeEvent>) {
+    let mut back = None;
+    while let Some(event) = events.recv().await {
+        match (event, &back) {
+            (EdgeEvent::Up { handle, .. }, _) => back = Some(handle),
+            (EdgeEvent::Message { .. }, Some(handle)) => {
+                handle.send(Message::PlanGet { hash: None });
+            }
+            _ => {}
+        }
+    }
+}
+
+fn header(seq: u64) -> ParcelHeader {
+    ParcelHeader {
+        generation: Generation { counter: 0, plan_hash: [0; 32] },
+        sender_incarnation: 1,
+        receiver_incarnation: 1,
+        base: 0,
+        acked: 0,
+        seq,
+        previous: Chain::default(),
+        chain: Chain::default(),
+        step: 0,
+        mass: Mass::from_units(1),
+    }
+}

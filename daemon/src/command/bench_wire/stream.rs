@@ -1,0 +1,114 @@
+//! Bytes over a libp2p stream, with nothing else in the program: what the library can do.
+
+use std::time::{Duration, Instant};
+
+use futures::{AsyncReadExt, AsyncWriteExt, StreamExt};
+use libp2p::swarm::SwarmEvent;
+use libp2p::{Multiaddr, Stream, StreamProtocol, Swarm, SwarmBuilder, noise, tcp, yamux};
+use tokio::task::JoinSet;
+
+use super::Transport;
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+
+const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/bench/1");
+/// Bytes read at a time.
+const READ_BYTES: usize = 256 * 1024;
+
+type Streams = libp2p_stream::Behaviour;
+
+/// A stream between two swarms; a task reads its far end.
+pub(super) struct StreamPair {
+    near: Stream,
+    message: Vec<u8>,
+    /// Ended with the pair.
+    _swarms: JoinSet<()>,
+}
+
+impl StreamPair {
+    /// A pair for messages of `bytes` bytes.
+    pub(super) async fn connect(transport: Transport, bytes: usize) -> Outcome<Self> {
+        let doing = "cannot open a libp2p stream over the loopback interface";
+        let (mut near, mut far) = (build()?, build()?);
+        far.listen_on(transport.address()).or_fail(Kind::Unreachable, doing)?;
+        near.dial(listening(&mut far).await).or_fail(Kind::Unreachable, doing)?;
+        let (mut opener, mut taker) = (near.behaviour().new_control(), far.behaviour().new_control());
+        let peer = *far.local_peer_id();
+        let mut swarms = JoinSet::new();
+        let mut incoming = taker.accept(PROTOCOL).or_fail(Kind::Unexpected, doing)?;
+        let (connected, connects) = tokio::sync::oneshot::channel();
+        swarms.spawn(serve(near, Some(connected)));
+        swarms.spawn(serve(far, None));
+        connects.await.or_fail(Kind::Unreachable, doing)?;
+        swarms.spawn(async move {
+            if let Some((_, stream)) = incoming.next().await {
+                // The end of the stream is the end of the measurement.
+                let _ = answer_each(stream, bytes).await;
+            }
+        });
+        let near = opener.open_stream(peer, PROTOCOL).await.or_fail(Kind::Unreachable, doing)?;
+        Ok(Self { near, message: vec![7; bytes], _swarms: swarms })
+    }
+
+    /// Sends one message and waits for the answer.
+    pub(super) async fn send(&mut self) -> Outcome<Duration> {
+        let began = Instant::now();
+        let mut answer = [0];
+        let exchange = async {
+            self.near.write_all(&self.message).await?;
+            self.near.flush().await?;
+            self.near.read_exact(&mut answer).await
+        };
+        exchange.await.or_fail(Kind::Unreachable, "the libp2p stream broke")?;
+        Ok(began.elapsed())
+    }
+}
+
+/// A swarm that speaks nothing but streams, set up as the library's documentation does.
+fn build() -> Outcome<Swarm<Streams>> {
+    let swarm = SwarmBuilder::with_new_identity()
+        .with_tokio()
+        .with_tcp(tcp::Config::default().nodelay(true), noise::Config::new, yamux::Config::default)
+        .map_err(|error| Failure::new(Kind::Unexpected, format!("cannot set up encryption: {error}")))?
+        .with_quic()
+        .with_behaviour(|_| Streams::new())
+        .map_err(|error| Failure::new(Kind::Unexpected, format!("cannot set up libp2p: {error}")))?
+        .with_swarm_config(|config| config.with_idle_connection_timeout(Duration::from_secs(60)))
+        .build();
+    Ok(swarm)
+}
+
+async fn listening(swarm: &mut Swarm<Streams>) -> Multiaddr {
+    loop {
+        if let SwarmEvent::NewListenAddr { address, .. } = swarm.select_next_some().await {
+            return address;
+        }
+    }
+}
+
+async fn serve(mut swarm: Swarm<Streams>, mut connected: Option<tokio::sync::oneshot::Sender<()>>) {
+    loop {
+        if let SwarmEvent::ConnectionEstablished { .. } = swarm.select_next_some().await
+            && let Some(connected) = connected.take()
+        {
+            // Whoever waited may have gone.
+            let _ = connected.send(());
+        }
+    }
+}
+
+/// Reads messages until the other end is gone, and answers each with a byte.
+async fn answer_each(mut far: Stream, bytes: usize) -> std::io::Result<()> {
+    let mut buffer = vec![0; READ_BYTES];
+    loop {
+        let mut missing = bytes;
+        while missing > 0 {
+            let room = missing.min(READ_BYTES);
+            match far.read(&mut buffer[..room]).await? {
+                0 => return Ok(()),
+                count => missing -= count,
+            }
+        }
+        far.write_all(&[1]).await?;
+        far.flush().await?;
+    }
+}
