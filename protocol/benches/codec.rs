@@ -1,19 +1,21 @@
-//! What a parcel of 1,663,370 coordinates costs its sender and its receiver in each codec, beside the cost of copying the
-//! same vector: the passes are meant to be limited by memory, not by arithmetic.
+//! What a parcel of 1,663,370 coordinates costs its sender and its receiver in each codec, beside a STREAM triad,
+//! `a = b + s c`, over vectors of the same length: the passes are meant to be limited by memory, not by arithmetic.
 //!
-//! Throughput counts the bytes a pass has to read and write, so the figures of one run compare with each other: `copy`
-//! reads one f32 vector and writes one; `emit` and `absorb` read and write the numerator, and write or read the parcel.
-//! The hash of a parcel is not part of `emit`; `split` is the whole, with its check, its hash and its buffers.
+//! Both count the bytes that they have to read and write. `emit` and `absorb` read and write the numerator, and write or read
+//! the parcel; `add` reads and writes the numerator and reads a change of it; `ratio` reads the numerator and writes the
+//! ratio; the triad reads two vectors and writes one. The last rows count the bytes of the vector alone: what a codec
+//! is said to do in gigabytes a second. The hash of a parcel is not part of `emit`.
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use mingle_bench::{Row, Turns, in_turns, print_head};
 use mingle_protocol::bench::{Pair, absorb, emit};
 use mingle_protocol::{Codec, Mass};
 
 const DIMENSION: usize = 1_663_370;
-const VECTOR_BYTES: u64 = 4 * DIMENSION as u64;
+const VECTOR_BYTES: usize = 4 * DIMENSION;
+const TURNS: usize = 101;
 /// So little that the numerator stays what it is for any number of passes.
 const WEIGHT: f32 = 1e-12;
 
@@ -21,20 +23,17 @@ fn vector() -> Vec<f32> {
     (0..DIMENSION).map(|i| (i as f32 * 0.1).sin()).collect()
 }
 
-fn moved(codec: Codec) -> u64 {
-    2 * VECTOR_BYTES + codec.encoded_len(DIMENSION) as u64
+fn moved(codec: Codec) -> usize {
+    2 * VECTOR_BYTES + codec.encoded_len(DIMENSION)
 }
 
 fn passes(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("codec");
     group.sample_size(30);
-    let (source, mut target) = (vector(), vector());
-    group.throughput(Throughput::Bytes(2 * VECTOR_BYTES));
-    group.bench_function("copy", |b| b.iter(|| black_box(&mut target).copy_from_slice(black_box(&source))));
     let mut numerator = vector();
     for codec in Codec::ALL {
         let mut bytes = vec![0; codec.encoded_len(DIMENSION)];
-        group.throughput(Throughput::Bytes(moved(codec)));
+        group.throughput(Throughput::Bytes(moved(codec) as u64));
         group.bench_function(format!("emit {codec}"), |b| {
             b.iter(|| emit(codec, black_box(&mut numerator), black_box(&mut bytes), WEIGHT));
         });
@@ -48,41 +47,38 @@ fn passes(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The same passes in turn with copies, so that a busy machine disturbs both alike, as a table of ratios.
-fn ratios(_: &mut Criterion) {
-    let (source, mut target, mut numerator) = (vector(), vector(), vector());
-    let mut copy = || black_box(&mut target).copy_from_slice(black_box(&source));
-    println!("\nspeed in units of that of copy_from_slice\npass             time  per byte moved  per coordinate");
-    for codec in Codec::ALL {
-        let mut bytes = vec![0; codec.encoded_len(DIMENSION)];
-        let per_byte = moved(codec) as f64 / (2 * VECTOR_BYTES) as f64;
-        let mut print = |name: &str, pass: &mut dyn FnMut()| {
-            let (copied, passed) = medians(&mut copy, pass);
-            let ratio = copied.as_secs_f64() / passed.as_secs_f64();
-            println!("{name:<6} {codec:<4} {passed:>9.1?}  {:>14.2}  {ratio:>14.2}", ratio * per_byte);
-        };
-        print("emit", &mut || {
-            emit(codec, black_box(&mut numerator), black_box(&mut bytes), WEIGHT);
-        });
-        print("absorb", &mut || {
-            absorb(codec, black_box(&mut numerator), black_box(&bytes), WEIGHT);
-        });
+fn triad(a: &mut [f32], b: &[f32], c: &[f32]) {
+    for ((a, b), c) in a.iter_mut().zip(b).zip(c) {
+        *a = b + 1.5 * c;
     }
 }
 
-fn medians(first: &mut dyn FnMut(), second: &mut dyn FnMut()) -> (Duration, Duration) {
-    const ROUNDS: usize = 101;
-    let (mut firsts, mut seconds): (Vec<_>, Vec<_>) = (0..ROUNDS).map(|_| (time(first), time(second))).unzip();
-    firsts.sort_unstable();
-    seconds.sort_unstable();
-    (firsts[ROUNDS / 2], seconds[ROUNDS / 2])
-}
-
-#[allow(clippy::disallowed_methods)] // What is banned in a node is what a benchmark is for.
-fn time(pass: &mut dyn FnMut()) -> Duration {
-    let start = Instant::now();
-    pass();
-    start.elapsed()
+fn ratios(_: &mut Criterion) {
+    let (mut a, b, c, mut numerator) = (vector(), vector(), vector(), vector());
+    let mut beside_triad =
+        |pass: &mut dyn FnMut()| in_turns(TURNS, pass, || triad(black_box(&mut a), black_box(&b), black_box(&c)));
+    let row = |what: String, turns: &Turns, bytes| {
+        Row::of_bytes("mixing", what, "triad", turns, (bytes, 3 * VECTOR_BYTES)).print();
+    };
+    print_head("mixing, bytes moved");
+    let mut pair = Pair::new(vector());
+    row("add f32".to_owned(), &beside_triad(&mut || pair.step(1e-12, black_box(&c))), 3 * VECTOR_BYTES);
+    let mut encoding = Vec::new();
+    for codec in Codec::ALL {
+        let mut bytes = vec![0; codec.encoded_len(DIMENSION)];
+        let emitted = beside_triad(&mut || {
+            emit(codec, black_box(&mut numerator), black_box(&mut bytes), WEIGHT);
+        });
+        let absorbed = beside_triad(&mut || {
+            absorb(codec, black_box(&mut numerator), black_box(&bytes), WEIGHT);
+        });
+        row(format!("emit {codec}"), &emitted, moved(codec));
+        row(format!("absorb {codec}"), &absorbed, moved(codec));
+        encoding.push((format!("encode {codec}, vector bytes"), emitted));
+        encoding.push((format!("decode {codec}, vector bytes"), absorbed));
+    }
+    print_head("codecs, bytes of the vector");
+    encoding.into_iter().for_each(|(what, turns)| row(what, &turns, VECTOR_BYTES));
 }
 
 criterion_group!(benches, passes, ratios);

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use mingle_bench::{Row, Turns, print_head, time};
 use mingle_protocol::{
     Ack, Chain, Codec, Durability, Effect, Hello, Identity, Input, LinkState, Mass, Message, Node, NodeConfig, NodeId,
     PROTOCOL_VERSION, Parcel, ParcelHeader, Payload, Schedule, State, Step, Time, WaitPolicy,
@@ -145,39 +146,24 @@ impl Bench {
     }
 }
 
-#[allow(clippy::disallowed_methods)]
-fn copy(source: &[u8], target: &mut [u8]) -> Duration {
-    let start = Instant::now();
-    black_box(target).copy_from_slice(black_box(source));
-    start.elapsed()
-}
-
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort_unstable();
-    times[times.len() / 2]
-}
-
 /// Every pass in turn with a copy, so that a busy machine disturbs both alike.
 fn ratios(_: &mut Criterion) {
-    let (source, mut target) = (vec![1; VECTOR_BYTES], vec![2; VECTOR_BYTES]);
-    println!("\nspeed per byte moved in units of that of copy_from_slice\npass   codec  records      time  speed");
-    for (durability, records) in [(Durability::Off, "no"), (Durability::On, "yes")] {
+    let (source, mut target) = (vec![1_u8; VECTOR_BYTES], vec![2; VECTOR_BYTES]);
+    print_head("handler, bytes moved");
+    for (durability, records) in [(Durability::Off, ""), (Durability::On, ", with a record")] {
         for codec in Codec::ALL {
             let mut bench = Bench::new(codec, durability);
-            let mut times = [const { Vec::new() }; 3];
-            let mut copies = Vec::new();
+            let mut turns = [const { Turns::empty() }; 3];
             for _ in 0..ROUNDS {
-                copies.push(copy(&source, &mut target));
-                bench.round().into_iter().zip(&mut times).for_each(|(took, times)| times.push(took));
+                let copied = time(&mut || black_box(&mut target).copy_from_slice(black_box(&source)));
+                bench.round().into_iter().zip(&mut turns).for_each(|(took, turns)| turns.push(took, copied));
             }
-            let copied = median(copies).as_secs_f64() / (2 * VECTOR_BYTES) as f64;
             let pass = 2 * VECTOR_BYTES + codec.encoded_len(DIMENSION);
             let record = if durability == Durability::On { VECTOR_BYTES } else { 0 };
             let passes = [("absorb", pass), ("split", pass + record), ("round", pass + VECTOR_BYTES)];
-            for ((name, moved), times) in passes.into_iter().zip(times) {
-                let took = median(times);
-                let speed = copied * moved as f64 / took.as_secs_f64();
-                println!("{name:<6} {codec:<5}  {records:<7} {took:>9.1?}  {speed:>5.2}");
+            for ((name, moved), turns) in passes.into_iter().zip(turns) {
+                let what = format!("{name} {codec}, in the node{records}");
+                Row::of_bytes("mixing", what, "copy_from_slice", &turns, (moved, 2 * VECTOR_BYTES)).print();
             }
         }
     }

@@ -6,9 +6,9 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use mingle_bench::{Row, in_turns, print_head};
 use mingle_planner::{
     Link, Topology, coloring,
     conflict_graph::ConflictGraph,
@@ -21,13 +21,10 @@ use petgraph::{
     visit::Bfs,
 };
 
-const ROUNDS: usize = 15;
+const TURNS: usize = 15;
 
 fn ratios(_: &mut Criterion) {
-    println!(
-        "\nmedians of {ROUNDS} turns\n{:<28}{:<28}{:>10}  {:>10}   ratio  rival",
-        "what", "graph", "mingle", "rival"
-    );
+    print_head("planner");
     for expression in ["rg:n=33,r=0.5,seed=0", "windmill:cliques=3,size=21", "rg:n=300,r=0.15,seed=1"] {
         let topology = Topology::generate(expression).unwrap();
         colorings(expression, &topology);
@@ -108,20 +105,9 @@ fn both_ways(topology: &Topology) -> Vec<Link> {
     topology.edges().iter().flat_map(|&(u, v)| [Link::new(u, v), Link::new(v, u)]).collect()
 }
 
-fn print<A, B>(what: &str, graph: &str, rival: &str, mut ours: impl FnMut() -> A, mut theirs: impl FnMut() -> B) {
-    let turns = (0..ROUNDS).map(|_| (time(&mut ours), time(&mut theirs)));
-    let (mut our_times, mut their_times): (Vec<_>, Vec<_>) = turns.unzip();
-    our_times.sort_unstable();
-    their_times.sort_unstable();
-    let (ours, theirs) = (our_times[ROUNDS / 2], their_times[ROUNDS / 2]);
-    let ratio = theirs.as_secs_f64() / ours.as_secs_f64();
-    println!("{what:<28}{graph:<28}{ours:>10.1?}  {theirs:>10.1?}  {ratio:>6.1}  {rival}");
-}
-
-fn time<T>(pass: &mut impl FnMut() -> T) -> Duration {
-    let start = Instant::now();
-    black_box(pass());
-    start.elapsed()
+fn print<A, B>(what: &str, graph: &str, rival: &str, ours: impl FnMut() -> A, theirs: impl FnMut() -> B) {
+    let turns = in_turns(TURNS, ours, theirs);
+    Row::of_times("planner", format!("{what}, {graph}"), rival, &turns).print();
 }
 
 criterion_group!(benches, ratios);
