@@ -30,6 +30,7 @@ import tempfile
 import time
 
 from processes import Stuck, loopback_bytes
+from report import head, row
 from systems import START_S, Hivemind, Mingle, P2pfl
 
 ROUNDS_BEFORE = 12
@@ -151,9 +152,27 @@ def main():
     arguments = parser.parse_args()
     # So that peers are ended on the way out of this, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    measured = []
     for system in chosen_systems(arguments):
         pieces = measure(system, arguments.peers, arguments.rounds, arguments.stuck_s)
-        print(json.dumps({name: value for piece in pieces for name, value in piece.items()}), flush=True)
+        measured.append({name: value for piece in pieces for name, value in piece.items()})
+        print(json.dumps(measured[-1]), flush=True)
+    compare(measured)
+
+
+def compare(measured):
+    """Mingle as it is set up by default beside each other system, as rows of the report."""
+    ours, *others = [one for one in measured if one.get("round_s") and "durability off" not in one["system"]] or [None]
+    if not others or not ours["system"].startswith("mingle"):
+        return
+    head(f"{ours['peers']} peers, {ours['system']}")
+    for other in others:
+        for name, unit, what in [("round_s", "s", "a round"), ("start_s", "s", "from nothing to the first round"),
+                                 ("mb_per_peer", "MB", "memory of a peer"), ("frozen_s", "s", "longest round after a freeze"),
+                                 ("killed_s", "s", "longest round after a kill")]:
+            if ours.get(name) and other.get(name):
+                row("rivals", f"{what}, {ours['peers']} peers", other["system"], unit, ours[name], other[name],
+                    [other[name] / ours[name]])
 
 
 if __name__ == "__main__":

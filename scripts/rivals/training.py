@@ -3,16 +3,17 @@
 
 Both train on images of 1 x 28 x 28 in ten classes, drawn batch by batch from memory, with plain stochastic gradient descent.
 They take turns, so that what else the machine does hits both alike. PyTorch's convolutions run in both of its memory
-formats, and the faster one counts. Prints a table of medians.
+formats, and the faster one counts. Prints medians.
 """
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
 import sys
 import time
+
+from report import head, row
 
 # model, batch size
 CASES = [("cnn", 64), ("mlp", 64), ("softmax", 64), ("mlp", 32)]
@@ -78,7 +79,6 @@ def main():
     parser.add_argument("--seconds", type=float, default=3.0, help="how long each turn measures (3)")
     parser.add_argument("--turns", type=int, default=3, help="turns of each program (3)")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="numbers of threads (1 2)")
-    parser.add_argument("--json", action="store_true", help="one object a line instead of a table")
     parser.add_argument("--torch", nargs=4, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.torch:
@@ -89,9 +89,7 @@ def main():
         return
     if not arguments.mingle:
         parser.error("--mingle is missing")
-    if not arguments.json:
-        print("| model | batch | threads | Mingle, ms a step | PyTorch, ms a step | samples a second, of PyTorch's |")
-        print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    head("training, a step")
     for threads in arguments.threads:
         for name, batch_size in CASES:
             turns = [
@@ -102,12 +100,8 @@ def main():
                 for _ in range(arguments.turns)
             ]
             mingle, torch = (statistics.median(column) for column in zip(*turns))
-            ratio = statistics.median(torch / mingle for mingle, torch in turns)
-            if arguments.json:
-                row = {"model": name, "batch_size": batch_size, "threads": threads, "mingle_ms": mingle, "torch_ms": torch, "ratio": ratio}
-                print(json.dumps(row), flush=True)
-            else:
-                print(f"| {name} | {batch_size} | {threads} | {mingle:.2f} | {torch:.2f} | {ratio:.2f} |", flush=True)
+            what = f"{name}, batch {batch_size}, {threads} thread{'s' if threads > 1 else ''}"
+            row("training", what, "PyTorch", "ms", mingle, torch, [torch / mingle for mingle, torch in turns])
 
 
 if __name__ == "__main__":

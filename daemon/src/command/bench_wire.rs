@@ -58,10 +58,16 @@ impl Transport {
     }
 }
 
-/// Medians over the turns of one size and transport.
+/// How long each turn of one size and transport took.
 struct Row {
     transport: Transport,
     bytes: usize,
+    turns: Vec<Turn>,
+}
+
+/// One message over each.
+#[derive(Clone, Copy)]
+struct Turn {
     socket: Duration,
     stream: Duration,
     edge: Duration,
@@ -90,45 +96,51 @@ async fn measure(transport: Transport, parameters: usize, turns: u32) -> Outcome
     let mut socket = SocketPair::connect(bytes).await?;
     let mut stream = StreamPair::connect(transport, bytes).await?;
     let mut edge = EdgePair::connect(transport, parameters).await?;
-    let mut times = [const { Vec::new() }; 3];
+    let mut row = Row { transport, bytes, turns: Vec::new() };
     for turn in 0..WARM_UP + turns {
-        let took = [socket.send().await?, stream.send().await?, edge.send().await?];
+        let took = Turn { socket: socket.send().await?, stream: stream.send().await?, edge: edge.send().await? };
         if turn >= WARM_UP {
-            times.iter_mut().zip(took).for_each(|(times, took)| times.push(took));
+            row.turns.push(took);
         }
     }
-    let [socket, stream, edge] = times.map(median);
-    Ok(Row { transport, bytes, socket, stream, edge })
-}
-
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort_unstable();
-    times[times.len() / 2]
+    Ok(row)
 }
 
 impl Row {
-    /// Megabytes a second.
-    fn speed(&self, took: Duration) -> f64 {
-        megabytes(self.bytes as u64) / took.as_secs_f64()
+    /// Megabytes a second of socket, stream and edge, by their medians.
+    fn speeds(&self) -> [f64; 3] {
+        let speed = |took: fn(&Turn) -> Duration| {
+            let [_, seconds, _] = self.quartiles(|turn| took(turn).as_secs_f64());
+            megabytes(self.bytes as u64) / seconds
+        };
+        [speed(|turn| turn.socket), speed(|turn| turn.stream), speed(|turn| turn.edge)]
     }
 
-    fn speeds(&self) -> [f64; 3] {
-        [self.socket, self.stream, self.edge].map(|took| self.speed(took))
+    /// How many times as fast an edge is as a stream, and a stream as a socket: quartiles over the turns.
+    fn ratios(&self) -> [[f64; 3]; 2] {
+        let ratio = |mine: Duration, other: Duration| other.as_secs_f64() / mine.as_secs_f64();
+        [self.quartiles(|turn| ratio(turn.edge, turn.stream)), self.quartiles(|turn| ratio(turn.stream, turn.socket))]
+    }
+
+    fn quartiles(&self, of: impl Fn(&Turn) -> f64) -> [f64; 3] {
+        let mut values: Vec<f64> = self.turns.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        [1, 2, 3].map(|quarter| values[values.len() * quarter / 4])
     }
 
     fn to_text(&self) -> String {
-        let [socket, stream, edge] = self.speeds();
+        let ([socket, stream, edge], [[_, edge_ratio, _], [_, stream_ratio, _]]) = (self.speeds(), self.ratios());
         format!(
             "{:<4} {:>14.2} {socket:>10.0} {stream:>8.0} {edge:>8.0} {:>15.2} {:>15.2}",
             self.transport.name(),
             megabytes(self.bytes as u64),
-            stream / socket,
-            edge / stream,
+            stream_ratio,
+            edge_ratio,
         )
     }
 
     fn to_json(&self) -> String {
-        let [socket, stream, edge] = self.speeds();
+        let ([socket, stream, edge], [edge_ratios, stream_ratios]) = (self.speeds(), self.ratios());
         json!({
             "schema": "mingle.bench-wire/1",
             "transport": self.transport,
@@ -136,6 +148,8 @@ impl Row {
             "socket_mb_s": socket,
             "libp2p_mb_s": stream,
             "mingle_mb_s": edge,
+            "libp2p_per_socket": stream_ratios,
+            "mingle_per_libp2p": edge_ratios,
         })
         .to_string()
     }

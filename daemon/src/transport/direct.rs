@@ -7,16 +7,21 @@
 
 use std::future::{Ready, ready};
 
+use futures::io::BufReader;
 use libp2p::core::ConnectedPoint;
 use libp2p::core::muxing::StreamMuxerBox;
 use libp2p::core::transport::{Boxed, Transport};
 use libp2p::core::upgrade::Version;
 use libp2p::identity::Keypair;
 use libp2p::multiaddr::Protocol;
-use libp2p::{PeerId, noise, quic, tcp, yamux};
+use libp2p::{PeerId, noise, quic, tcp};
 
+use super::batching::Batched;
 use super::dial_error::AnotherPeer;
 use super::{QUIC_IDLE_TIMEOUT, QUIC_KEEP_ALIVE};
+
+/// Bytes read from a TCP socket at a time.
+const READ_BYTES: usize = 64 * 1024;
 
 /// A connection, and who is at its other end.
 type Connection = (PeerId, StreamMuxerBox);
@@ -26,9 +31,11 @@ type Connection = (PeerId, StreamMuxerBox);
 pub(super) fn over_tcp(keypair: &Keypair) -> Result<Boxed<Connection>, noise::Error> {
     let local = keypair.public().to_peer_id();
     let transport = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true))
+        // Noise reads 8 KiB at a time.
+        .map(|stream, _| BufReader::with_capacity(READ_BYTES, stream))
         .upgrade(Version::V1Lazy)
         .authenticate(noise::Config::new(keypair)?)
-        .multiplex(yamux::Config::default())
+        .multiplex(Batched::default())
         .and_then(move |(peer, muxer), end| wanted((peer, StreamMuxerBox::new(muxer)), &end, local));
     Ok(transport.boxed())
 }

@@ -4,6 +4,7 @@
 //! peers in the Kademlia table until they are connected. Everything else in the daemon speaks to it through
 //! [`Network`] and hears from it through [`NetworkEvent`]s.
 
+mod batching;
 mod behaviour;
 mod dial_error;
 mod direct;
