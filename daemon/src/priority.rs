@@ -2,8 +2,7 @@
 
 use crate::cli::Priority;
 
-/// How much more often than training the event loop and all other programs get a core that they both want: each of these is
-/// a tenth or so, and 19 would be never.
+/// Of a core that both want, a thread of this niceness gets a tenth, and one of the usual niceness the rest.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
 
