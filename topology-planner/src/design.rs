@@ -13,6 +13,7 @@ mod nguyen_he;
 mod options;
 mod problem;
 mod sampled;
+mod semidefinite;
 mod sgp_uniform;
 mod smoothing;
 mod tuned;
@@ -77,6 +78,11 @@ pub fn design(topology: &Topology, method: Method, options: &DesignOptions) -> R
         Method::DPsgd => d_psgd::design(&request),
         Method::SgpUniform => sgp_uniform::design(&request),
         Method::Exponential | Method::OnePeerExponential => exponential::design(&request)?,
+        Method::CliquePhi
+        | Method::EdgePhi
+        | Method::LazyMetropolis
+        | Method::LazyLaplacian
+        | Method::ScaledLaplacian => semidefinite::design(&request)?,
     };
     design.steps.iter_mut().for_each(|step| step.renumber(&order));
     design.parameters.push(("seed", Parameter::Whole(options.seed)));

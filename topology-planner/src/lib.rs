@@ -30,6 +30,7 @@
 pub mod augmentation;
 pub mod betweenness;
 pub mod bit_set;
+pub mod cliques;
 pub mod coloring;
 pub mod column_weights;
 pub mod conflict_graph;

@@ -3,7 +3,10 @@
 //! `W_ij` is the share of its mass that node `j` gives to node `i`; each column sums to 1, so mixing moves mass but
 //! neither makes nor loses any.
 
+use std::collections::BTreeMap;
+
 use crate::{
+    cliques::Cliques,
     digraph::{Digraph, Link},
     plan::WeightedLink,
     topology::Topology,
@@ -56,6 +59,54 @@ impl MixingMatrix {
             keep: nodes.map(|node| (1.0 - given(node)).max(0.0)).collect(),
             links: links.map(|link| WeightedLink::new(link, weight(link.from, link.to))).collect(),
         }
+    }
+
+    /// The mixing matrix of cliques: `Phi_ij = 1 / (q_i q_j) sum 1 / s_l` over the cliques `l` that `i` and `j` are both in, where
+    /// node `i` is in `q_i` cliques and `s_l` sums `1 / q` over the members of `l` (\[WS\], section 3). Symmetric and doubly
+    /// stochastic, with eigenvalues between 0 and 1; nodes that share no clique have no link. Every node can compute its row
+    /// from its neighbours' lists of neighbours. O(sum of the squares of the cliques' sizes).
+    ///
+    /// The cliques are those of a topology in which every node has a neighbour.
+    ///
+    /// ```
+    /// use mingle_planner::{Topology, cliques::{CliqueKind, Cliques}, mixing_matrix::MixingMatrix};
+    /// let path = Topology::generate("grid:rows=1,cols=3")?;
+    /// let phi = MixingMatrix::phi(&Cliques::find(&path, CliqueKind::Edges)?);
+    /// let expected = [2.0 / 3.0, 1.0 / 3.0, 2.0 / 3.0];
+    /// assert!(phi.keep().iter().zip(expected).all(|(keep, expected)| (keep - expected).abs() < 1e-15));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn phi(cliques: &Cliques) -> Self {
+        let inverse: Vec<f64> =
+            (0..cliques.node_count()).map(|node| 1.0 / cliques.of_node(node).len() as f64).collect();
+        let mut shared: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+        for members in cliques.members() {
+            let weight = 1.0 / members.iter().map(|&node| inverse[node]).sum::<f64>();
+            for (at, &u) in members.iter().enumerate() {
+                members[at + 1..].iter().for_each(|&v| *shared.entry((u, v)).or_default() += weight);
+            }
+        }
+        let edges: Vec<_> =
+            shared.into_iter().map(|((u, v), weight)| ((u, v), inverse[u] * inverse[v] * weight)).collect();
+        Self::symmetric(cliques.node_count(), &edges)
+    }
+
+    /// `I - weight * L` with the Laplacian `L` of the topology: every edge has the same weight, of which at most `1 / d` leaves
+    /// a node of degree `d` something.
+    #[must_use]
+    pub fn laplacian(topology: &Topology, weight: f64) -> Self {
+        let edges: Vec<_> = topology.edges().iter().map(|&edge| (edge, weight)).collect();
+        Self::symmetric(topology.node_count(), &edges)
+    }
+
+    /// `(I + W) / 2`: the same links with half the shares. A symmetric matrix has no negative eigenvalue then, as methods such
+    /// as NIDS need it.
+    #[must_use]
+    pub fn lazy(mut self) -> Self {
+        self.keep.iter_mut().for_each(|share| *share = f64::midpoint(1.0, *share));
+        self.links.iter_mut().for_each(|link| link.weight /= 2.0);
+        self
     }
 
     /// A symmetric matrix from edges with a weight each: both ends give each other that share and keep the rest.

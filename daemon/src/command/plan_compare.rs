@@ -45,7 +45,7 @@ pub(super) fn execute(arguments: &PlanCompareArgs, json: bool) -> Outcome {
 
 fn methods(words: &[String]) -> Outcome<Vec<Method>> {
     if words.is_empty() {
-        return Ok(Method::ALL.into_iter().filter(|&method| method != Method::Auto).collect());
+        return Ok(Method::ALL.into_iter().filter(|method| method.is_tried_by_auto()).collect());
     }
     words.iter().map(|word| word.parse().or_fail(Kind::BadInput, format!("--methods {word}"))).collect()
 }

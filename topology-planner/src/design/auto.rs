@@ -96,9 +96,9 @@ pub(super) fn choose(topology: &Topology, options: &DesignOptions) -> Result<Pla
     Ok(best)
 }
 
-/// All methods but auto; on large topologies exact averaging, which scales best, comes first.
+/// All methods but auto and those for solvers; on large topologies exact averaging, which scales best, comes first.
 fn in_order(nodes: usize) -> Vec<Method> {
-    let mut methods: Vec<Method> = Method::ALL.into_iter().filter(|&method| method != Method::Auto).collect();
+    let mut methods: Vec<Method> = Method::ALL.into_iter().filter(|method| method.is_tried_by_auto()).collect();
     if nodes > MAX_SEARCHED_NODES {
         methods.sort_by_key(|&method| method != Method::ExactAverage);
     }

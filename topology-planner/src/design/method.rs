@@ -28,11 +28,21 @@ pub enum Method {
     Exponential,
     /// The one-peer exponential graph: node `i` sends to `i + 2^k`, one `k` per step.
     OnePeerExponential,
+    /// The mixing matrix Phi of the maximal cliques, or of the edges where there are too many of those.
+    CliquePhi,
+    /// The mixing matrix Phi of the edges.
+    EdgePhi,
+    /// `(I + W) / 2` with Metropolis-Hastings weights.
+    LazyMetropolis,
+    /// `(I + W) / 2` with `W = I - 0.99 L / d`, the Laplacian `L` and the largest degree `d`.
+    LazyLaplacian,
+    /// `I - L / lambda`, with the largest eigenvalue of the Laplacian: the fastest of its kind without a negative eigenvalue.
+    ScaledLaplacian,
 }
 
 impl Method {
     /// All methods, in the order of the documentation.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 16] = [
         Self::Auto,
         Self::NguyenHe,
         Self::Tuned,
@@ -44,7 +54,28 @@ impl Method {
         Self::SgpUniform,
         Self::Exponential,
         Self::OnePeerExponential,
+        Self::CliquePhi,
+        Self::EdgePhi,
+        Self::LazyMetropolis,
+        Self::LazyLaplacian,
+        Self::ScaledLaplacian,
     ];
+
+    /// Whether `auto` tries it.
+    #[must_use]
+    pub fn is_tried_by_auto(self) -> bool {
+        self != Self::Auto && !self.is_for_solvers()
+    }
+
+    /// Whether it is one of the symmetric matrices without negative eigenvalues that solvers of coupled problems mix with.
+    /// They use every edge, and trainings have no use for what they give up for that: `auto` does not try them.
+    #[must_use]
+    pub const fn is_for_solvers(self) -> bool {
+        matches!(
+            self,
+            Self::CliquePhi | Self::EdgePhi | Self::LazyMetropolis | Self::LazyLaplacian | Self::ScaledLaplacian
+        )
+    }
 
     /// The name in plan files and on the command line.
     #[must_use]
@@ -61,6 +92,11 @@ impl Method {
             Self::SgpUniform => "sgp-uniform",
             Self::Exponential => "exponential",
             Self::OnePeerExponential => "one-peer-exponential",
+            Self::CliquePhi => "clique-phi",
+            Self::EdgePhi => "edge-phi",
+            Self::LazyMetropolis => "lazy-metropolis",
+            Self::LazyLaplacian => "lazy-laplacian",
+            Self::ScaledLaplacian => "scaled-laplacian",
         }
     }
 }
