@@ -1,0 +1,182 @@
+//! Plans of the planner, averages of the protocol, solvers: whether they fit together. The second experiment of Watanabe and
+//! Sakurama (sparse regression that fifty nodes agree on), and consensus over directed plans that are not balanced.
+#![allow(missing_docs, clippy::unwrap_used, clippy::cast_possible_truncation)]
+
+use std::sync::Arc;
+
+use mingle_planner::{DesignOptions, Medium, Method, Plan, Topology, design};
+use mingle_protocol::collective::{Average, Collective, TrackingAverage, tracking_rounds};
+use mingle_protocol::{NodeId, Schedule, Step};
+use mingle_solver::{AverageNode, ConsensusTerms, L1, LeastSquares, Mixing, NidsNode, Nonsmooth, Smooth, solve};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// `min sum_i 1/2 || A_i x - b_i ||^2 + weight || x ||_1` over nodes that hold `A_i = I + scale Omega_i` and `b_i`.
+struct SparseRegression {
+    parts: Vec<LeastSquares>,
+    weight: f64,
+}
+
+impl SparseRegression {
+    fn random(nodes: usize, variables: usize, scale: f64, weight: f64, seed: u64) -> Self {
+        let mut dice = ChaCha8Rng::seed_from_u64(seed);
+        let part = |dice: &mut ChaCha8Rng| {
+            let entry = |at: usize| f64::from(u8::from(at.is_multiple_of(variables + 1)));
+            let matrix = (0..variables * variables).map(|at| entry(at) + scale * normal(dice)).collect();
+            LeastSquares::new(variables, matrix, (0..variables).map(|_| normal(dice)).collect())
+        };
+        Self { parts: (0..nodes).map(|_| part(&mut dice)).collect(), weight }
+    }
+
+    fn terms(&self) -> impl Iterator<Item = ConsensusTerms> {
+        self.parts.iter().map(|part| ConsensusTerms {
+            smooth: Box::new(part.clone()),
+            nonsmooth: Box::new(L1 { weight: self.weight }),
+        })
+    }
+
+    fn step(&self) -> f64 {
+        1.0 / self.parts.iter().map(Smooth::smoothness).fold(0.0, f64::max)
+    }
+
+    fn objective(&self, x: &[f64]) -> f64 {
+        let nonsmooth = L1 { weight: self.weight }.value(x) * self.parts.len() as f64;
+        self.parts.iter().map(|part| part.value(x)).sum::<f64>() + nonsmooth
+    }
+
+    /// The solution in one place, by proximal gradient descent until it stands still.
+    fn least(&self) -> f64 {
+        let step = 1.0 / self.parts.iter().map(Smooth::smoothness).sum::<f64>();
+        let mut x = vec![0.0; self.parts[0].dimension()];
+        for _ in 0..3_000 {
+            let mut next = x.clone();
+            for part in &self.parts {
+                let mut gradient = vec![0.0; x.len()];
+                part.gradient(&x, &mut gradient);
+                next.iter_mut().zip(gradient).for_each(|(x, gradient)| *x -= step * gradient);
+            }
+            L1 { weight: self.weight }.prox(step * self.parts.len() as f64, &mut next);
+            x = next;
+        }
+        self.objective(&x)
+    }
+
+    /// How far the objective is off at the worst node's solution, relative to the least.
+    fn error<'a>(&self, least: f64, solutions: impl Iterator<Item = &'a [f64]>) -> f64 {
+        solutions.map(|solution| ((self.objective(solution) - least) / least).abs()).fold(0.0, f64::max)
+    }
+}
+
+/// A number of the standard normal distribution (Box and Muller).
+fn normal(dice: &mut ChaCha8Rng) -> f64 {
+    let mut uniform = || ((dice.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
+    (-2.0 * uniform().ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos()
+}
+
+fn plan(topology: &Topology, method: Method, medium: Medium) -> Plan {
+    design(topology, method, &DesignOptions { medium, ..DesignOptions::default() }).unwrap()
+}
+
+/// The first step of a plan, by rows.
+fn mixing(plan: &Plan) -> Mixing {
+    let step = &plan.steps()[0];
+    let mut rows: Vec<Vec<(usize, f64)>> =
+        step.keep().iter().enumerate().map(|(node, &keep)| vec![(node, keep)]).collect();
+    step.links().iter().for_each(|link| rows[link.to].push((link.from, link.weight)));
+    rows.iter_mut().for_each(|row| row.sort_unstable_by_key(|entry| entry.0));
+    Mixing::new(rows).unwrap()
+}
+
+#[test]
+fn phi_of_the_maximal_cliques_needs_the_fewest_iterations_on_geometric_graphs() {
+    const METHODS: [Method; 5] =
+        [Method::CliquePhi, Method::ScaledLaplacian, Method::EdgePhi, Method::LazyMetropolis, Method::LazyLaplacian];
+    let mut counts = [const { Vec::new() }; 5];
+    for seed in 0..8 {
+        let topology = Topology::generate(&format!("rg:n=50,r=0.5,seed={seed}")).unwrap();
+        let problem = SparseRegression::random(50, 10, 0.05, 1e-3, seed);
+        let least = problem.least();
+        for (method, counts) in METHODS.into_iter().zip(&mut counts) {
+            let mixing = mixing(&plan(&topology, method, Medium::PointToPoint));
+            let mut nodes: Vec<_> = problem.terms().map(|terms| NidsNode::new(terms, problem.step())).collect();
+            let iteration = (1..=1000).find(|_| {
+                solve::nids_iteration(&mut nodes, &mixing);
+                problem.error(least, nodes.iter().map(NidsNode::solution)) <= 1e-10
+            });
+            counts.push(iteration.unwrap());
+        }
+    }
+    let medians = counts.map(|mut counts| {
+        counts.sort_unstable();
+        usize::midpoint(counts[3], counts[4])
+    });
+    println!("iterations to 1e-10, medians of 8 seeds: {METHODS:?} {medians:?}");
+    assert!(medians.is_sorted(), "{medians:?}");
+    assert!(medians[0] <= 60, "{medians:?}");
+}
+
+/// The planner's steps as the protocol takes them.
+fn schedule(plan: &Plan) -> Arc<Schedule> {
+    let id = |node: usize| NodeId(node as u32);
+    let step = |step: &mingle_planner::Step| Step {
+        keep: step.keep().to_vec(),
+        links: step.links().iter().map(|link| (id(link.from), id(link.to), link.weight)).collect(),
+    };
+    let steps: Vec<Step> = plan.steps().iter().map(step).collect();
+    Arc::new(Schedule::new(plan.node_count(), &steps, 0).unwrap())
+}
+
+/// Carries messages until every node is through.
+fn run<C: Collective>(nodes: &mut [C]) {
+    while nodes.iter().any(|node| !node.is_complete()) {
+        for from in 0..nodes.len() {
+            while let Some((to, message)) = nodes[from].poll() {
+                nodes[to.index()].handle(NodeId(from as u32), message).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_tracking_average_solves_over_directed_plans_where_plain_averages_of_as_many_rounds_stay_off() {
+    for seed in [1, 2, 3] {
+        let topology = Topology::generate(&format!("rg:n=16,r=0.45,seed={seed}")).unwrap();
+        let plan = plan(&topology, Method::NguyenHe, Medium::Broadcast);
+        let (schedule, rounds) = (schedule(&plan), tracking_rounds(plan.forecast().lambda_2.unwrap()).unwrap());
+        let problem = SparseRegression::random(16, 6, 0.3, 1e-2, seed);
+        let least = problem.least();
+        let start = || problem.terms().map(|terms| AverageNode::new(terms, problem.step())).collect::<Vec<_>>();
+
+        let (mut nodes, mut averages) = (start(), Vec::<TrackingAverage>::new());
+        for _ in 0..200 {
+            solve::average_iteration(&mut nodes, |messages| {
+                if averages.is_empty() {
+                    let new = |(node, value): (usize, &Vec<f64>)| {
+                        TrackingAverage::new(Arc::clone(&schedule), NodeId(node as u32), value, rounds).unwrap()
+                    };
+                    averages = messages.iter().enumerate().map(new).collect();
+                } else {
+                    averages.iter_mut().zip(&messages).for_each(|(node, value)| node.begin(value).unwrap());
+                }
+                run(&mut averages);
+                averages.iter().map(|node| node.result().unwrap().to_vec()).collect()
+            });
+        }
+        let tracked = problem.error(least, nodes.iter().map(AverageNode::solution));
+
+        let mut nodes = start();
+        for _ in 0..200 {
+            solve::average_iteration(&mut nodes, |messages| {
+                let new = |(node, value): (usize, &Vec<f64>)| {
+                    Average::new(Arc::clone(&schedule), NodeId(node as u32), value, rounds).unwrap()
+                };
+                let mut averages: Vec<Average> = messages.iter().enumerate().map(new).collect();
+                run(&mut averages);
+                averages.iter().map(|node| node.result().unwrap().to_vec()).collect()
+            });
+        }
+        let plain = problem.error(least, nodes.iter().map(AverageNode::solution));
+        println!("seed {seed}, {rounds} rounds an iteration: {tracked:.1e} tracked, {plain:.1e} plain");
+        assert!(tracked < 1e-10 && plain > 1e-4, "seed {seed}: {tracked} {plain}");
+    }
+}

@@ -1,0 +1,61 @@
+//! Exact solvers for convex problems that nodes share, written as what one node does.
+//!
+//! Nodes `i` hold variables `x_i` and want to minimise
+//!
+//! ```text
+//!   sum over cliques l  f_l(x_Cl) + g_l(x_Cl)   +   sum over nodes i  fh_i(x_i) + gh_i(x_i)
+//! ```
+//!
+//! where `f` are smooth, `g` have a cheap proximal operator, and a clique `C_l` is a group of nodes that can all hear one
+//! another: budgets that a group shares, or the wish of neighbours to agree. The algorithms are those of Watanabe and
+//! Sakurama, "Distributed Optimization of Clique-Wise Coupled Problems via Three-Operator Splitting", cited as \[WS\]:
+//!
+//! | | what it solves | what a node sends in an iteration |
+//! | --- | --- | --- |
+//! | [`CliqueNode`] | any cliques (CD-DYS) | its variables and its gradient, to the members of its cliques |
+//! | [`NidsNode`] | all variables equal, over a symmetric mixing matrix (NIDS) | one vector, to its neighbours |
+//! | [`AverageNode`] | all variables equal, over any way to average (one clique of all) | one vector, to the averaging |
+//!
+//! Each is a state machine without network, threads or randomness: [`message`](NidsNode::message) says what the others have
+//! to know, [`absorb`](NidsNode::absorb) takes what they said. [`solve`] runs all nodes in one process, in the order in
+//! which they would sum over a network, so both come to the same bits. All numbers are f64.
+//!
+//! ```
+//! use mingle_solver::{ConsensusTerms, L1, LeastSquares, Mixing, solve};
+//!
+//! // Two hospitals with a measurement each want one sparse model: x near (1, 0) and near (3, 0.1).
+//! let term = |x: f64, y: f64| ConsensusTerms {
+//!     smooth: Box::new(LeastSquares::new(2, vec![1.0, 0.0, 0.0, 1.0], vec![x, y])),
+//!     nonsmooth: Box::new(L1 { weight: 0.25 }),
+//! };
+//! let mixing = Mixing::new(vec![vec![(0, 0.5), (1, 0.5)], vec![(0, 0.5), (1, 0.5)]])?;
+//! let models = solve::nids(vec![term(1.0, 0.0), term(3.0, 0.1)], &mixing, 0.9, 200);
+//! assert!(models.iter().all(|model| (model[0] - 1.75).abs() < 1e-12 && model[1] == 0.0));
+//! # Ok::<(), mingle_solver::MixingError>(())
+//! ```
+
+mod average;
+mod clique;
+mod diffusion;
+mod mixing;
+mod nids;
+mod nonsmooth;
+mod smooth;
+pub mod solve;
+mod vector;
+
+pub use average::AverageNode;
+pub use clique::{CliqueCost, CliqueMessage, CliqueNode, CliqueTerm, Constraint, Metric};
+pub use diffusion::{DiffusionNode, ExactDiffusionNode};
+pub use mixing::{Mixing, MixingError};
+pub use nids::NidsNode;
+pub use nonsmooth::{Bounds, GroupLasso, L1, Nonnegative, Nonsmooth, Nothing, Total};
+pub use smooth::{LeastSquares, Quadratic, Smooth};
+
+/// What a node brings to a problem whose variables all nodes share.
+pub struct ConsensusTerms {
+    /// `fh_i`.
+    pub smooth: Box<dyn Smooth>,
+    /// `gh_i`.
+    pub nonsmooth: Box<dyn Nonsmooth>,
+}

@@ -1,0 +1,163 @@
+//! Smooth convex functions.
+
+/// A convex function with a gradient that is Lipschitz continuous.
+pub trait Smooth: Send {
+    /// How many variables it has.
+    fn dimension(&self) -> usize;
+    /// Its value.
+    fn value(&self, x: &[f64]) -> f64;
+    /// Writes its gradient at `x`, `[dimension]`.
+    fn gradient(&self, x: &[f64], gradient: &mut [f64]);
+    /// A Lipschitz constant of the gradient.
+    fn smoothness(&self) -> f64;
+}
+
+/// `1/2 || A x - b ||^2`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeastSquares {
+    columns: usize,
+    /// Row by row.
+    matrix: Vec<f64>,
+    target: Vec<f64>,
+    smoothness: f64,
+}
+
+/// Steps of the power iteration.
+const POWER_STEPS: usize = 50;
+/// It approaches the largest eigenvalue from below: what is added to be on the safe side.
+const INFLATION: f64 = 1.05;
+
+impl LeastSquares {
+    /// From a matrix of `columns` columns, row by row, and as many targets as it has rows.
+    ///
+    /// # Panics
+    ///
+    /// When the lengths do not fit.
+    #[must_use]
+    pub fn new(columns: usize, matrix: Vec<f64>, target: Vec<f64>) -> Self {
+        assert_eq!(matrix.len(), columns * target.len(), "{columns} columns and {} rows", target.len());
+        let mut function = Self { columns, matrix, target, smoothness: 0.0 };
+        function.smoothness = INFLATION * function.largest_eigenvalue();
+        function
+    }
+
+    fn rows(&self) -> impl Iterator<Item = (&[f64], f64)> {
+        self.matrix.chunks_exact(self.columns).zip(self.target.iter().copied())
+    }
+
+    /// That of `A' A`, by power iteration from a vector that no eigenvector of interest is orthogonal to in practice.
+    fn largest_eigenvalue(&self) -> f64 {
+        let mut direction: Vec<f64> = (0..self.columns).map(|at| 1.0 + 0.1 * (at as f64).sin()).collect();
+        let mut eigenvalue = 0.0;
+        for _ in 0..POWER_STEPS {
+            let norm = direction.iter().map(|x| x * x).sum::<f64>().sqrt();
+            if norm == 0.0 {
+                return 0.0;
+            }
+            direction.iter_mut().for_each(|x| *x /= norm);
+            let mut image = vec![0.0; self.columns];
+            for (row, _) in self.rows() {
+                let along: f64 = row.iter().zip(&direction).map(|(a, x)| a * x).sum();
+                crate::vector::add(&mut image, along, row);
+            }
+            eigenvalue = image.iter().zip(&direction).map(|(a, x)| a * x).sum();
+            direction = image;
+        }
+        eigenvalue
+    }
+}
+
+impl Smooth for LeastSquares {
+    fn dimension(&self) -> usize {
+        self.columns
+    }
+
+    fn value(&self, x: &[f64]) -> f64 {
+        let residual = |(row, target): (&[f64], f64)| row.iter().zip(x).map(|(a, x)| a * x).sum::<f64>() - target;
+        self.rows().map(residual).map(|residual| residual * residual).sum::<f64>() / 2.0
+    }
+
+    fn gradient(&self, x: &[f64], gradient: &mut [f64]) {
+        gradient.fill(0.0);
+        for (row, target) in self.rows() {
+            let residual = row.iter().zip(x).map(|(a, x)| a * x).sum::<f64>() - target;
+            crate::vector::add(gradient, residual, row);
+        }
+    }
+
+    fn smoothness(&self) -> f64 {
+        self.smoothness
+    }
+}
+
+/// `weight / 2 || x - center ||^2`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Quadratic {
+    /// Not negative.
+    pub weight: f64,
+    /// Where it is least.
+    pub center: Vec<f64>,
+}
+
+impl Smooth for Quadratic {
+    fn dimension(&self) -> usize {
+        self.center.len()
+    }
+
+    fn value(&self, x: &[f64]) -> f64 {
+        self.weight / 2.0 * x.iter().zip(&self.center).map(|(x, c)| (x - c) * (x - c)).sum::<f64>()
+    }
+
+    fn gradient(&self, x: &[f64], gradient: &mut [f64]) {
+        for ((g, x), c) in gradient.iter_mut().zip(x).zip(&self.center) {
+            *g = self.weight * (x - c);
+        }
+    }
+
+    fn smoothness(&self) -> f64 {
+        self.weight
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some() -> Vec<Box<dyn Smooth>> {
+        vec![
+            Box::new(LeastSquares::new(2, vec![1.0, 2.0, -0.5, 3.0, 0.25, 1.0], vec![1.0, -2.0, 0.5])),
+            Box::new(Quadratic { weight: 3.0, center: vec![0.5, -1.0] }),
+        ]
+    }
+
+    #[test]
+    fn gradients_are_those_of_differences() {
+        const STEP: f64 = 1e-5;
+        for function in some() {
+            let (x, mut gradient) = (vec![0.3, -0.7], vec![0.0; 2]);
+            function.gradient(&x, &mut gradient);
+            for at in 0..2 {
+                let moved = |by: f64| {
+                    let mut x = x.clone();
+                    x[at] += by;
+                    function.value(&x)
+                };
+                let slope = (moved(STEP) - moved(-STEP)) / (2.0 * STEP);
+                assert!((slope - gradient[at]).abs() < 1e-8, "{slope} {gradient:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn gradients_change_no_faster_than_they_say() {
+        for function in some() {
+            for (a, b) in [([1.0, 0.0], [0.0, 0.0]), ([0.3, 0.9], [-0.3, 0.2]), ([0.0, 5.0], [0.1, -5.0])] {
+                let (mut at_a, mut at_b) = ([0.0; 2], [0.0; 2]);
+                function.gradient(&a, &mut at_a);
+                function.gradient(&b, &mut at_b);
+                let norm = |u: [f64; 2], v: [f64; 2]| (u[0] - v[0]).hypot(u[1] - v[1]);
+                assert!(norm(at_a, at_b) <= function.smoothness() * norm(a, b) * (1.0 + 1e-12));
+            }
+        }
+    }
+}

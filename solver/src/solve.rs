@@ -1,0 +1,69 @@
+//! All nodes in one process.
+
+use std::collections::BTreeMap;
+
+use crate::{AverageNode, CliqueMessage, CliqueNode, CliqueTerm, ConsensusTerms, Metric, Mixing, NidsNode};
+
+/// NIDS for so many iterations; returns the solution of each node.
+#[must_use]
+pub fn nids(terms: Vec<ConsensusTerms>, mixing: &Mixing, step: f64, iterations: usize) -> Vec<Vec<f64>> {
+    let mut nodes: Vec<NidsNode> = terms.into_iter().map(|terms| NidsNode::new(terms, step)).collect();
+    for _ in 0..iterations {
+        nids_iteration(&mut nodes, mixing);
+    }
+    nodes.iter().map(|node| node.solution().to_vec()).collect()
+}
+
+/// One iteration of NIDS.
+pub fn nids_iteration(nodes: &mut [NidsNode], mixing: &Mixing) {
+    let messages: Vec<Vec<f64>> = nodes.iter_mut().map(NidsNode::message).collect();
+    for (node, state) in nodes.iter_mut().enumerate() {
+        state.absorb(&mixing.mix(node, &messages));
+    }
+}
+
+/// One iteration of the form with one clique of all nodes; `average` says what each node believes the mean to be.
+pub fn average_iteration(nodes: &mut [AverageNode], average: impl FnOnce(Vec<Vec<f64>>) -> Vec<Vec<f64>>) {
+    let messages: Vec<Vec<f64>> = nodes.iter_mut().map(AverageNode::message).collect();
+    nodes.iter_mut().zip(average(messages)).for_each(|(node, average)| node.absorb(&average));
+}
+
+/// The nodes of a problem over cliques, for [`clique_iteration`]. `cliques` couple nodes by their place in `terms`.
+///
+/// # Panics
+///
+/// When a node is in no clique.
+#[must_use]
+pub fn clique_nodes(terms: Vec<ConsensusTerms>, cliques: &[CliqueTerm], step: f64, metric: Metric) -> Vec<CliqueNode> {
+    let of = |node: usize| cliques.iter().filter(|clique| clique.members.contains(&node)).cloned().collect();
+    let nodes = terms.into_iter().enumerate();
+    nodes.map(|(node, terms)| CliqueNode::new(node, terms, of(node), step, metric)).collect()
+}
+
+/// One iteration of CD-DYS.
+///
+/// # Errors
+///
+/// A node that is named by a clique and is not there.
+pub fn clique_iteration(nodes: &mut [CliqueNode]) -> Result<(), usize> {
+    let messages: BTreeMap<usize, CliqueMessage> =
+        nodes.iter_mut().enumerate().map(|(node, state)| (node, state.message())).collect();
+    nodes.iter_mut().try_for_each(|node| node.absorb(&messages))
+}
+
+/// The largest step at which CD-DYS converges, exclusive: `2 / (max L_l + max Lh_i / q_i)`, or in the metric of memberships
+/// `2 / (max q_j L_l + max Lh_i)`. `smoothness` are those of the nodes.
+#[must_use]
+pub fn largest_clique_step(smoothness: &[f64], cliques: &[CliqueTerm], metric: Metric) -> f64 {
+    let memberships =
+        |node: usize| cliques.iter().filter(|clique| clique.members.contains(&node)).count().max(1) as f64;
+    let own = smoothness.iter().enumerate().map(|(node, smoothness)| match metric {
+        Metric::Identity => smoothness / memberships(node),
+        Metric::Memberships => *smoothness,
+    });
+    let coupled = cliques.iter().map(|clique| match metric {
+        Metric::Identity => clique.smoothness(),
+        Metric::Memberships => clique.smoothness() * clique.memberships.iter().copied().max().unwrap_or(1) as f64,
+    });
+    2.0 / (own.fold(0.0, f64::max) + coupled.fold(0.0, f64::max))
+}

@@ -1,0 +1,157 @@
+//! Solvers that should be one and the same are, and they find what they should.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use mingle_solver::{
+    AverageNode, CliqueCost, CliqueTerm, ConsensusTerms, Constraint, DiffusionNode, ExactDiffusionNode, L1,
+    LeastSquares, Metric, Mixing, NidsNode, Nothing, Smooth, solve,
+};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+const VARIABLES: usize = 4;
+const WEIGHT: f64 = 0.02;
+
+/// Maximal cliques of a small graph of seven nodes.
+fn cliques() -> Vec<Vec<usize>> {
+    vec![vec![0, 1, 2], vec![2, 3], vec![3, 4, 5], vec![4, 5, 6]]
+}
+
+fn memberships(node: usize) -> usize {
+    cliques().iter().filter(|clique| clique.contains(&node)).count()
+}
+
+/// Phi as it is defined, with `q_i` and the sums of their inverses.
+fn phi() -> Mixing {
+    let mut dense = vec![vec![0.0; 7]; 7];
+    for clique in cliques() {
+        let sum: f64 = clique.iter().map(|&node| 1.0 / memberships(node) as f64).sum();
+        for &i in &clique {
+            for &j in &clique {
+                dense[i][j] += 1.0 / (memberships(i) * memberships(j)) as f64 / sum;
+            }
+        }
+    }
+    let sparse = |row: Vec<f64>| row.into_iter().enumerate().filter(|(_, weight)| *weight > 0.0).collect();
+    Mixing::new(dense.into_iter().map(sparse).collect()).unwrap()
+}
+
+fn least_squares(dice: &mut ChaCha8Rng) -> LeastSquares {
+    let mut number = || (dice.next_u64() >> 11) as f64 / (1_u64 << 53) as f64 - 0.5;
+    let matrix = (0..VARIABLES * VARIABLES)
+        .map(|at| f64::from(u8::from(at.is_multiple_of(VARIABLES + 1))) + 0.4 * number())
+        .collect();
+    LeastSquares::new(VARIABLES, matrix, (0..VARIABLES).map(|_| 4.0 * number()).collect())
+}
+
+fn smooth(seed: u64) -> Vec<LeastSquares> {
+    let mut dice = ChaCha8Rng::seed_from_u64(seed);
+    (0..7).map(|_| least_squares(&mut dice)).collect()
+}
+
+fn step(smooth: &[LeastSquares]) -> f64 {
+    1.0 / smooth.iter().map(Smooth::smoothness).fold(0.0, f64::max)
+}
+
+fn sparse(smooth: &[LeastSquares]) -> Vec<ConsensusTerms> {
+    let term = |smooth: &LeastSquares| ConsensusTerms {
+        smooth: Box::new(smooth.clone()),
+        nonsmooth: Box::new(L1 { weight: WEIGHT }),
+    };
+    smooth.iter().map(term).collect()
+}
+
+/// The solution in one place: proximal gradient descent on the sum, long after it stands still.
+fn in_one_place(smooth: &[LeastSquares]) -> Vec<f64> {
+    let step = 1.0 / smooth.iter().map(Smooth::smoothness).sum::<f64>();
+    let mut x = vec![0.0; VARIABLES];
+    for _ in 0..5_000 {
+        let mut next = x.clone();
+        for part in smooth {
+            let mut gradient = vec![0.0; VARIABLES];
+            part.gradient(&x, &mut gradient);
+            next.iter_mut().zip(gradient).for_each(|(x, gradient)| *x -= step * gradient);
+        }
+        let threshold = step * WEIGHT * smooth.len() as f64;
+        x = next.iter().map(|x| x.signum() * (x.abs() - threshold).max(0.0)).collect();
+    }
+    x
+}
+
+fn distance(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+}
+
+#[test]
+fn nids_over_phi_is_the_splitting_over_cliques_that_have_to_agree() {
+    let smooth = smooth(1);
+    let (mixing, step) = (phi(), step(&smooth));
+    let terms = |clique: Vec<usize>| CliqueTerm {
+        memberships: clique.iter().map(|&node| memberships(node)).collect(),
+        members: clique,
+        cost: CliqueCost::None,
+        constraint: Constraint::Equal,
+    };
+    let coupled: Vec<CliqueTerm> = cliques().into_iter().map(terms).collect();
+    let start = |node: usize| {
+        let mut gradient = vec![0.0; VARIABLES];
+        smooth[node].gradient(&[0.0; VARIABLES], &mut gradient);
+        gradient.iter().map(|gradient| -step * gradient).collect::<Vec<f64>>()
+    };
+    let split = solve::clique_nodes(sparse(&smooth), &coupled, step, Metric::Memberships);
+    let mut split: Vec<_> = split.into_iter().map(|node| node.starting_at(start)).collect();
+    let mut nids: Vec<_> = sparse(&smooth).into_iter().map(|terms| NidsNode::new(terms, step)).collect();
+    for iteration in 0..200 {
+        solve::clique_iteration(&mut split).unwrap();
+        solve::nids_iteration(&mut nids, &mixing);
+        for (split, nids) in split.iter().zip(&nids) {
+            assert!(distance(split.solution(), nids.solution()) < 1e-12, "iteration {iteration}");
+        }
+    }
+}
+
+#[test]
+fn exact_diffusion_is_nids_where_nothing_is_nonsmooth_and_diffusion_stays_off() {
+    let smooth = smooth(2);
+    let (mixing, step) = (phi(), step(&smooth));
+    let plain =
+        |smooth: &LeastSquares| ConsensusTerms { smooth: Box::new(smooth.clone()), nonsmooth: Box::new(Nothing) };
+    let mut nids: Vec<_> = smooth.iter().map(|smooth| NidsNode::new(plain(smooth), step)).collect();
+    let mut exact: Vec<_> =
+        smooth.iter().map(|smooth| ExactDiffusionNode::new(Box::new(smooth.clone()), step)).collect();
+    let mut biased: Vec<_> = smooth.iter().map(|smooth| DiffusionNode::new(Box::new(smooth.clone()), step)).collect();
+    for iteration in 0..400 {
+        solve::nids_iteration(&mut nids, &mixing);
+        for (exact, nids) in exact.iter().zip(&nids) {
+            assert!(distance(exact.solution(), nids.solution()) < 1e-12, "iteration {iteration}");
+        }
+        let messages: Vec<_> = exact.iter_mut().map(ExactDiffusionNode::message).collect();
+        exact.iter_mut().enumerate().for_each(|(node, state)| state.absorb(&mixing.mix(node, &messages)));
+        let messages: Vec<_> = biased.iter_mut().map(DiffusionNode::message).collect();
+        biased.iter_mut().enumerate().for_each(|(node, state)| state.absorb(&mixing.mix(node, &messages)));
+    }
+    assert!(distance(nids[0].solution(), nids[6].solution()) < 1e-10, "they agree");
+    assert!(distance(biased[0].solution(), nids[0].solution()) > 1e-3, "a fixed step leaves diffusion off");
+}
+
+#[test]
+fn nids_and_the_form_with_one_clique_find_the_solution_of_one_place() {
+    for seed in 3..6 {
+        let smooth = smooth(seed);
+        let (expected, step) = (in_one_place(&smooth), step(&smooth));
+        for solution in solve::nids(sparse(&smooth), &phi(), step, 600) {
+            assert!(distance(&solution, &expected) < 1e-10, "seed {seed}: {solution:?} {expected:?}");
+        }
+        let mut nodes: Vec<_> = sparse(&smooth).into_iter().map(|terms| AverageNode::new(terms, step)).collect();
+        for _ in 0..600 {
+            solve::average_iteration(&mut nodes, |messages| {
+                let mut mean = vec![0.0; VARIABLES];
+                for message in &messages {
+                    mean.iter_mut().zip(message).for_each(|(mean, x)| *mean += x / messages.len() as f64);
+                }
+                vec![mean; messages.len()]
+            });
+        }
+        assert!(nodes.iter().all(|node| distance(node.solution(), &expected) < 1e-10), "seed {seed}");
+        assert!(nodes[0].moved() < 1e-12);
+    }
+}

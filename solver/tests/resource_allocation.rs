@@ -1,0 +1,132 @@
+//! The first experiment of Watanabe and Sakurama: twenty nodes share four budgets, over cliques that overlap.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use mingle_solver::{CliqueCost, CliqueTerm, ConsensusTerms, Constraint, Metric, Nonnegative, Quadratic, solve};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+const BUDGETS: [f64; 4] = [5.0, 10.0, 5.0, 15.0];
+
+fn members() -> [Vec<usize>; 4] {
+    let all = |first: usize, last: usize| (first - 1..last).collect::<Vec<_>>();
+    [all(1, 6), all(5, 9), all(8, 12), [all(9, 10), all(13, 20)].concat()]
+}
+
+struct Instance {
+    wishes: Vec<f64>,
+    cliques: Vec<CliqueTerm>,
+}
+
+impl Instance {
+    fn random(seed: u64) -> Self {
+        let mut dice = ChaCha8Rng::seed_from_u64(seed);
+        let members = members();
+        let memberships = |node: usize| members.iter().filter(|clique| clique.contains(&node)).count();
+        let cliques = members.iter().zip(BUDGETS).map(|(clique, budget)| CliqueTerm {
+            members: clique.clone(),
+            memberships: clique.iter().map(|&node| memberships(node)).collect(),
+            cost: CliqueCost::Mean { weight: 1.0, target: uniform(&mut dice) * 5.0 },
+            constraint: Constraint::Sum(budget),
+        });
+        let cliques = cliques.collect();
+        Self { wishes: (0..20).map(|_| uniform(&mut dice)).collect(), cliques }
+    }
+
+    fn terms(&self) -> Vec<ConsensusTerms> {
+        let term = |&wish: &f64| ConsensusTerms {
+            smooth: Box::new(Quadratic { weight: 1.0, center: vec![wish] }),
+            nonsmooth: Box::new(Nonnegative),
+        };
+        self.wishes.iter().map(term).collect()
+    }
+
+    /// The solution from its dual: `x_i = max(0, wish_i + sum of the prices of its budgets)`. The costs of the cliques are constant
+    /// where the budgets hold. One price after the other is set so that its budget holds, until all do.
+    fn reference(&self) -> Vec<f64> {
+        let mut prices = [0.0; 4];
+        let x = |prices: &[f64; 4], node: usize| {
+            let paid = (0..4).filter(|&clique| self.cliques[clique].members.contains(&node));
+            (self.wishes[node] + paid.map(|clique| prices[clique]).sum::<f64>()).max(0.0)
+        };
+        for _ in 0..20_000 {
+            for clique in 0..4 {
+                let sum = |price: f64| {
+                    let mut prices = prices;
+                    prices[clique] = price;
+                    self.cliques[clique].members.iter().map(|&node| x(&prices, node)).sum::<f64>()
+                };
+                let (mut low, mut high) = (-50.0, 50.0);
+                while high - low > 1e-15 * (1.0 + f64::abs(low))
+                    && f64::midpoint(low, high) != low
+                    && f64::midpoint(low, high) != high
+                {
+                    let middle = f64::midpoint(low, high);
+                    if sum(middle) < BUDGETS[clique] { low = middle } else { high = middle }
+                }
+                prices[clique] = f64::midpoint(low, high);
+            }
+            let misses = |clique: usize| {
+                let sum: f64 = self.cliques[clique].members.iter().map(|&node| x(&prices, node)).sum();
+                (sum - BUDGETS[clique]).abs()
+            };
+            if (0..4).all(|clique| misses(clique) < 1e-13) {
+                break;
+            }
+        }
+        (0..20).map(|node| x(&prices, node)).collect()
+    }
+
+    fn objective(&self, x: &[f64]) -> f64 {
+        let own: f64 = x.iter().zip(&self.wishes).map(|(x, wish)| (x - wish).powi(2) / 2.0).sum();
+        let costs = self.cliques.iter().map(|clique| {
+            let CliqueCost::Mean { weight, target } = clique.cost else { return 0.0 };
+            let mean = clique.members.iter().map(|&node| x[node]).sum::<f64>() / clique.members.len() as f64;
+            weight / 2.0 * (mean - target).powi(2)
+        });
+        own + costs.sum::<f64>()
+    }
+
+    /// Iterations until the objective is this share off that of the reference, and how far the solution is off much later.
+    fn iterations(&self, step: f64, metric: Metric, share: f64) -> (usize, f64) {
+        let reference = self.reference();
+        let least = self.objective(&reference);
+        let mut nodes = solve::clique_nodes(self.terms(), &self.cliques, step, metric);
+        let (mut reached, mut off) = (None, f64::INFINITY);
+        for iteration in 1..=400 {
+            solve::clique_iteration(&mut nodes).unwrap();
+            let solution: Vec<f64> = nodes.iter().map(|node| node.solution()[0]).collect();
+            let is_close = (self.objective(&solution) - least).abs() <= share * least;
+            reached = if is_close { reached.or(Some(iteration)) } else { None };
+            off = solution.iter().zip(&reference).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        }
+        (reached.unwrap(), off)
+    }
+}
+
+/// In `[0, 1)`.
+fn uniform(dice: &mut ChaCha8Rng) -> f64 {
+    (dice.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+fn median(mut values: Vec<usize>) -> usize {
+    values.sort_unstable();
+    values[values.len() / 2]
+}
+
+#[test]
+fn budgets_are_shared_as_the_dual_says_in_both_metrics() {
+    let mut counts = [const { Vec::new() }; 3];
+    for seed in 0..10 {
+        let instance = Instance::random(seed);
+        let settings = [(0.5, Metric::Identity), (1.0 / 1.2, Metric::Identity), (0.625, Metric::Memberships)];
+        for ((step, metric), counts) in settings.into_iter().zip(&mut counts) {
+            assert!(step < solve::largest_clique_step(&[1.0; 20], &instance.cliques, metric));
+            let (iterations, off) = instance.iterations(step, metric, 1e-8);
+            assert!(off < 1e-8, "seed {seed}, {metric:?}: {off}");
+            counts.push(iterations);
+        }
+    }
+    println!("{counts:?}");
+    let [paper, recommended, weighted] = counts.map(median);
+    assert!(paper <= 62 && recommended < paper && weighted < paper, "{paper} {recommended} {weighted}");
+}
