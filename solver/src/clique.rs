@@ -88,7 +88,7 @@ impl CliqueTerm {
     }
 
     /// The nearest point that keeps the constraint, for one component; distances are weighted by `1 / weights`.
-    fn project(&self, weights: &[f64], v: &mut [f64]) {
+    pub(crate) fn project(&self, weights: &[f64], v: &mut [f64]) {
         match self.constraint {
             Constraint::None => {}
             Constraint::Equal => {

@@ -15,6 +15,7 @@
 //! | [`CliqueNode`] | any cliques (CD-DYS) | its variables and its gradient, to the members of its cliques |
 //! | [`NidsNode`] | all variables equal, over a symmetric mixing matrix (NIDS) | one vector, to its neighbours |
 //! | [`AverageNode`] | all variables equal, over any way to average (one clique of all) | one vector, to the averaging |
+//! | [`ProjectedNode`] | constraints of cliques, approximately at a fixed step (CPGD) | one vector, to the members of its cliques |
 //!
 //! Each is a state machine without network, threads or randomness: [`message`](NidsNode::message) says what the others have
 //! to know, [`absorb`](NidsNode::absorb) takes what they said. [`solve`] runs all nodes in one process, in the order in
@@ -40,6 +41,7 @@ mod diffusion;
 mod mixing;
 mod nids;
 mod nonsmooth;
+mod projected;
 mod smooth;
 pub mod solve;
 mod vector;
@@ -50,6 +52,7 @@ pub use diffusion::{DiffusionNode, ExactDiffusionNode};
 pub use mixing::{Mixing, MixingError};
 pub use nids::NidsNode;
 pub use nonsmooth::{Bounds, GroupLasso, L1, Nonnegative, Nonsmooth, Nothing, Total};
+pub use projected::{Descent, ProjectedNode};
 pub use smooth::{LeastSquares, Quadratic, Smooth};
 
 /// What a node brings to a problem whose variables all nodes share.

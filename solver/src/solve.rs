@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::{AverageNode, CliqueMessage, CliqueNode, CliqueTerm, ConsensusTerms, Metric, Mixing, NidsNode};
+use crate::{
+    AverageNode, CliqueMessage, CliqueNode, CliqueTerm, ConsensusTerms, Descent, Metric, Mixing, NidsNode,
+    ProjectedNode, Smooth,
+};
 
 /// NIDS for so many iterations; returns the solution of each node.
 #[must_use]
@@ -48,6 +51,29 @@ pub fn clique_nodes(terms: Vec<ConsensusTerms>, cliques: &[CliqueTerm], step: f6
 pub fn clique_iteration(nodes: &mut [CliqueNode]) -> Result<(), usize> {
     let messages: BTreeMap<usize, CliqueMessage> =
         nodes.iter_mut().enumerate().map(|(node, state)| (node, state.message())).collect();
+    nodes.iter_mut().try_for_each(|node| node.absorb(&messages))
+}
+
+/// The nodes of a problem of projections onto the constraints of cliques, for [`projected_iteration`].
+///
+/// # Panics
+///
+/// When a node is in no clique.
+#[must_use]
+pub fn projected_nodes(smooth: Vec<Box<dyn Smooth>>, cliques: &[CliqueTerm], descent: Descent) -> Vec<ProjectedNode> {
+    let of = |node: usize| cliques.iter().filter(|clique| clique.members.contains(&node)).cloned().collect();
+    let nodes = smooth.into_iter().enumerate();
+    nodes.map(|(node, smooth)| ProjectedNode::new(node, smooth, of(node), descent)).collect()
+}
+
+/// One iteration of CPGD with this step size.
+///
+/// # Errors
+///
+/// A node that is named by a clique and is not there.
+pub fn projected_iteration(nodes: &mut [ProjectedNode], step: f64) -> Result<(), usize> {
+    let messages: BTreeMap<usize, Vec<f64>> =
+        nodes.iter_mut().enumerate().map(|(node, state)| (node, state.message(step))).collect();
     nodes.iter_mut().try_for_each(|node| node.absorb(&messages))
 }
 

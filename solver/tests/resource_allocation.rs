@@ -1,7 +1,9 @@
 //! The first experiment of Watanabe and Sakurama: twenty nodes share four budgets, over cliques that overlap.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use mingle_solver::{CliqueCost, CliqueTerm, ConsensusTerms, Constraint, Metric, Nonnegative, Quadratic, solve};
+use mingle_solver::{
+    CliqueCost, CliqueTerm, ConsensusTerms, Constraint, Descent, Metric, Nonnegative, Quadratic, Smooth, solve,
+};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -37,6 +39,11 @@ impl Instance {
             smooth: Box::new(Quadratic { weight: 1.0, center: vec![wish] }),
             nonsmooth: Box::new(Nonnegative),
         };
+        self.wishes.iter().map(term).collect()
+    }
+
+    fn smooth(&self) -> Vec<Box<dyn Smooth>> {
+        let term = |&wish: &f64| Box::new(Quadratic { weight: 1.0, center: vec![wish] }) as Box<dyn Smooth>;
         self.wishes.iter().map(term).collect()
     }
 
@@ -129,4 +136,54 @@ fn budgets_are_shared_as_the_dual_says_in_both_metrics() {
     println!("{counts:?}");
     let [paper, recommended, weighted] = counts.map(median);
     assert!(paper <= 62 && recommended < paper && weighted < paper, "{paper} {recommended} {weighted}");
+}
+
+/// The distance from where it settles, after so many iterations with a fixed step.
+fn projected(instance: &Instance, descent: Descent, iterations: usize, settled: &[f64]) -> f64 {
+    let mut nodes = solve::projected_nodes(instance.smooth(), &instance.cliques, descent);
+    (0..iterations).for_each(|_| solve::projected_iteration(&mut nodes, 0.02).unwrap());
+    nodes.iter().zip(settled).map(|(node, x)| (node.solution()[0] - x).powi(2)).sum::<f64>().sqrt()
+}
+
+#[test]
+fn momentum_forwards_helps_projected_descent_and_a_fixed_step_settles_near_the_solution() {
+    for seed in 0..5 {
+        let instance = Instance::random(seed);
+        let mut nodes = solve::projected_nodes(instance.smooth(), &instance.cliques, Descent::Plain);
+        (0..20_000).for_each(|_| solve::projected_iteration(&mut nodes, 0.02).unwrap());
+        assert!(nodes.iter().all(|node| node.moved() < 1e-13));
+        let settled: Vec<f64> = nodes.iter().map(|node| node.solution()[0]).collect();
+        for iterations in [50, 200] {
+            let [plain, accelerated] = [Descent::Plain, Descent::Accelerated]
+                .map(|descent| projected(&instance, descent, iterations, &settled));
+            assert!(accelerated < plain / 3.0, "seed {seed}, {iterations}: {plain} {accelerated}");
+        }
+        for clique in &instance.cliques {
+            let Constraint::Sum(budget) = clique.constraint else { continue };
+            let sum: f64 = clique.members.iter().map(|&node| settled[node]).sum();
+            assert!((sum - budget).abs() < 0.5, "seed {seed}: {sum} for {budget}");
+        }
+    }
+}
+
+/// `T x`, by one iteration without a gradient.
+fn averaged_projection(instance: &Instance, x: &[f64]) -> Vec<f64> {
+    let centers = x.iter().map(|&x| Box::new(Quadratic { weight: 1.0, center: vec![x] }) as Box<dyn Smooth>);
+    let mut nodes = solve::projected_nodes(centers.collect(), &instance.cliques, Descent::Plain);
+    // From zero, a whole step down this gradient is x.
+    solve::projected_iteration(&mut nodes, 1.0).unwrap();
+    nodes.iter().map(|node| node.solution()[0]).collect()
+}
+
+#[test]
+fn averaged_projections_are_firmly_nonexpansive() {
+    let (instance, mut dice) = (Instance::random(1), ChaCha8Rng::seed_from_u64(9));
+    for _ in 0..100 {
+        let mut point = || (0..20).map(|_| 6.0 * uniform(&mut dice) - 3.0).collect::<Vec<f64>>();
+        let (a, b) = (point(), point());
+        let (to_a, to_b) = (averaged_projection(&instance, &a), averaged_projection(&instance, &b));
+        let product = |u: &dyn Fn(usize) -> f64, v: &dyn Fn(usize) -> f64| (0..20).map(|at| u(at) * v(at)).sum::<f64>();
+        let (before, after) = (|at: usize| a[at] - b[at], |at: usize| to_a[at] - to_b[at]);
+        assert!(product(&after, &after) <= product(&after, &before) + 1e-12);
+    }
 }

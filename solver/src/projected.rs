@@ -1,0 +1,108 @@
+//! CPGD: a step down the gradient, then the average of what the projections onto one's cliques' constraints make of it
+//! (\[WS\], section 5).
+//!
+//! ```text
+//!   x^(k+1) = T( x^k - lambda_k grad fh(x^k) )          T = average of copies . projection onto each clique's constraint
+//! ```
+//!
+//! `T` is firmly nonexpansive, and leaves alone what keeps all constraints. With a fixed step the solution is off by something in
+//! the order of the step; with steps that shrink like `1 / k` it is found. The accelerated form goes on from a point that is
+//! ahead of the last one (\[WS\] print a minus before the momentum, which slows it down instead).
+
+use std::collections::BTreeMap;
+
+use crate::vector::{add, distance};
+use crate::{CliqueTerm, Smooth};
+
+/// From where the next step goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Descent {
+    /// From the last point.
+    Plain,
+    /// From ahead of it, with the momentum of Nesterov.
+    Accelerated,
+}
+
+/// One node.
+pub struct ProjectedNode {
+    id: usize,
+    smooth: Box<dyn Smooth>,
+    cliques: Vec<CliqueTerm>,
+    descent: Descent,
+    x: Vec<f64>,
+    /// Where the next gradient is taken.
+    ahead: Vec<f64>,
+    momentum: f64,
+    moved: f64,
+}
+
+impl ProjectedNode {
+    /// A node that begins at zero, in these cliques: all that it is in. Their costs are not looked at.
+    ///
+    /// # Panics
+    ///
+    /// When it is in none.
+    #[must_use]
+    pub fn new(id: usize, smooth: Box<dyn Smooth>, cliques: Vec<CliqueTerm>, descent: Descent) -> Self {
+        assert!(!cliques.is_empty(), "node {id} is in no clique");
+        let x = vec![0.0; smooth.dimension()];
+        Self { id, smooth, cliques, descent, ahead: x.clone(), x, momentum: 1.0, moved: f64::INFINITY }
+    }
+
+    /// Takes a step of this size down the gradient, and returns what the members of its cliques have to know.
+    pub fn message(&mut self, step: f64) -> Vec<f64> {
+        let (mut gradient, mut message) = (vec![0.0; self.x.len()], self.ahead.clone());
+        self.smooth.gradient(&self.ahead, &mut gradient);
+        add(&mut message, -step, &gradient);
+        message
+    }
+
+    /// Takes what the members of its cliques said in this iteration, its own word included.
+    ///
+    /// # Errors
+    ///
+    /// The member that has said nothing, or something of another length; nothing has changed then.
+    pub fn absorb(&mut self, messages: &BTreeMap<usize, Vec<f64>>) -> Result<(), usize> {
+        let x = self.projected(messages)?;
+        self.moved = distance(&x, &self.x);
+        self.ahead.clone_from(&x);
+        if self.descent == Descent::Accelerated {
+            let next = f64::midpoint(1.0, (1.0 + 4.0 * self.momentum * self.momentum).sqrt());
+            let factor = (self.momentum - 1.0) / next;
+            self.ahead.iter_mut().zip(&self.x).for_each(|(new, old)| *new += factor * (*new - old));
+            self.momentum = next;
+        }
+        self.x = x;
+        Ok(())
+    }
+
+    /// The mean over its cliques of what the projection onto each constraint leaves of its own variables.
+    fn projected(&self, messages: &BTreeMap<usize, Vec<f64>>) -> Result<Vec<f64>, usize> {
+        let mut x = vec![0.0; self.x.len()];
+        for clique in &self.cliques {
+            let weights: Vec<f64> = clique.memberships.iter().map(|&count| count as f64).collect();
+            let said = |member: &usize| messages.get(member).filter(|said| said.len() == x.len()).ok_or(*member);
+            let said: Vec<&Vec<f64>> = clique.members.iter().map(said).collect::<Result<_, usize>>()?;
+            let Ok(own) = clique.members.binary_search(&self.id) else { continue };
+            for (at, x) in x.iter_mut().enumerate() {
+                let mut component: Vec<f64> = said.iter().map(|said| said[at]).collect();
+                clique.project(&weights, &mut component);
+                *x += component[own];
+            }
+        }
+        x.iter_mut().for_each(|x| *x /= self.cliques.len() as f64);
+        Ok(x)
+    }
+
+    /// The solution so far.
+    #[must_use]
+    pub fn solution(&self) -> &[f64] {
+        &self.x
+    }
+
+    /// How far the last step moved it.
+    #[must_use]
+    pub fn moved(&self) -> f64 {
+        self.moved
+    }
+}
