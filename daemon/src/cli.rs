@@ -12,7 +12,6 @@ mod topology;
 mod watching;
 
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -250,8 +249,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "MS")]
     pub(crate) time_box_ms: Option<u64>,
     /// Threads to train on; the model does not depend on it [default: the cores]
-    #[arg(long, value_name = "N")]
-    pub(crate) threads: Option<NonZeroUsize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
     /// How urgent training is: at a low priority it takes what other programs leave (Linux)
     #[arg(long, value_enum, default_value_t = Priority::Normal, value_name = "PRIORITY")]
     pub(crate) priority: Priority,

@@ -38,6 +38,9 @@ pub(crate) struct Status {
     pub(crate) waiting: usize,
     /// What is trained, in words.
     pub(crate) task: Option<String>,
+    /// What it computes on: the adapter, by its name.
+    #[serde(default)]
+    pub(crate) device: Option<String>,
     /// Whether all neighbours were up once, and training began.
     pub(crate) joined: bool,
     /// Rounds done.
@@ -214,6 +217,7 @@ impl Status {
             plan: None,
             waiting: 0,
             task: None,
+            device: None,
             joined: false,
             round: 0,
             rounds: 0,

@@ -14,12 +14,11 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from processes import Peer, family
+from processes import family
 from report import head, row
-from systems import ONE_THREAD, START_S
+from systems import HIDDEN, START_S, Mingle
 
-# 1.66 million parameters: more than the caches hold, whether there are few peers or many.
-HIDDEN = 22_133
+# Models are of 1.66 million parameters, more than the caches hold, whether there are few peers or many.
 ROUNDS = (5, 35)
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -33,7 +32,7 @@ def run(mingle, *arguments, folder=None):
 def hidden(mingle, wait):
     """The share of the time in which parcels moved that 4 peers spent training: 6.6 MB, four local steps of 64 samples."""
     with tempfile.TemporaryDirectory() as folder:
-        said = run(mingle, "demo", "--json", "--peers", "4", "--model", "mlp:hidden=22133", "--batch-size", "64",
+        said = run(mingle, "demo", "--json", "--peers", "4", "--model", f"mlp:hidden={HIDDEN}", "--batch-size", "64",
                    "--local-steps", "4", "--rounds", "40", "--learning-rate", "0.05", "--evaluate-every", "40",
                    "--no-comparison", "--wait", wait, "--timeline", "on", "--output", f"{folder}/demo")
         return 100 * json.loads(said.splitlines()[-1])["communication_hidden"]
@@ -51,22 +50,9 @@ def processor_seconds(process):
 def peer_ms(mingle, count):
     """Processor milliseconds that a peer takes for a round, on a ring, where each sends to two neighbours."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        plan = f"{folder}/plan.json"
-        run(mingle, "plan", "make", "--topology", f"ring:n={count}", "--medium", "point-to-point", "--method", "sgp-uniform",
-            "--local-steps", "0", "-o", plan)
-        homes = [f"{folder}/{node}" for node in range(count)]
-        for node, home in enumerate(homes):
-            run(mingle, "plan", "bind", plan, "--peer", f"{node}={run(mingle, 'init', '--home', home).strip()}")
-        command = [mingle, "run", "--json", "--stop-with-stdin", "--plan", plan, "--wait", "sync", "--model",
-                   f"mlp:hidden={HIDDEN}", "--rounds", "1000000", "--evaluate-every", "1000000", "--listen",
-                   "/ip4/127.0.0.1/tcp/0", "--durability", "off"]
         peers = []
         try:
-            for home in homes:
-                bootstrap = ["--bootstrap", address] if peers else []
-                peers.append(Peer([*command, "--home", home, *bootstrap], home, ONE_THREAD))
-                if len(peers) == 1:
-                    address = peers[0].wait_for("listening", START_S)[1]["addresses"][0]
+            Mingle(mingle, "off", topology="ring", method="sgp-uniform").start(count, folder, False, peers_of(peers))
             total = lambda: sum(processor_seconds(peer.process.pid) for peer in peers)
             begin, end = ROUNDS
             wait_for_round(peers[0], begin)
@@ -76,6 +62,14 @@ def peer_ms(mingle, count):
         finally:
             for peer in peers:
                 peer.end()
+
+
+def peers_of(swarm):
+    """Puts each peer that joins into this list."""
+    def join(peer):
+        swarm.append(peer)
+        return peer
+    return join
 
 
 def wait_for_round(peer, round_number):

@@ -19,8 +19,9 @@ ONE_THREAD = {"RAYON_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 class Mingle:
     """The program of this repository, as it is set up unless told otherwise: every round is whole."""
 
-    def __init__(self, binary, durability):
+    def __init__(self, binary, durability, topology="complete", method="exact-average"):
         self.binary, self.durability = str(Path(binary).resolve()), durability
+        self.topology, self.method = topology, method
 
     def name(self):
         """What was measured."""
@@ -29,8 +30,8 @@ class Mingle:
     def start(self, count, folder, faulty, join):
         """Starts peers and hands each to `join`. Where peers will be `faulty`, a late neighbour is given up early."""
         plan = f"{folder}/plan.json"
-        self._run("plan", "make", "--topology", f"complete:n={count}", "--medium", "point-to-point",
-                  "--method", "exact-average", "--local-steps", "0", "-o", plan)
+        self._run("plan", "make", "--topology", f"{self.topology}:n={count}", "--medium", "point-to-point",
+                  "--method", self.method, "--local-steps", "0", "-o", plan)
         homes = [f"{folder}/{node}" for node in range(count)]
         for node, home in enumerate(homes):
             self._run("plan", "bind", plan, "--peer", f"{node}={self._run('init', '--home', home).strip()}")

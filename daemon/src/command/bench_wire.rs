@@ -10,6 +10,7 @@
 //!   and hash the receiver checks.
 
 mod edge;
+mod exchange;
 mod socket;
 mod stream;
 

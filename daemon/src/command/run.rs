@@ -3,6 +3,7 @@
 mod find_place;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -42,8 +43,8 @@ pub(super) fn execute(arguments: &RunArgs, json: bool) -> Outcome {
     check(arguments)?;
     let policy = parse_policy(&arguments.wait)?;
     let priority = arguments.priority;
-    start_threads(arguments.threads, move || priority::lower(priority))
-        .or_fail(Kind::Unexpected, "cannot start the threads for training")?;
+    let threads = arguments.threads.and_then(|count| NonZeroUsize::new(count.into()));
+    start_threads(threads, move || priority::lower(priority)).or_fail(Kind::Unexpected, "this peer cannot train")?;
     let parts = Parts::load(&arguments.training.data, arguments.training.seed)?;
     parts.task(&arguments.training.model)?;
     let device = task::open_device(&arguments.training.device)?;
@@ -208,13 +209,12 @@ impl Peer<'_> {
             test_samples: task.test.len(),
             device: task.device.adapter().to_string(),
         });
-        self.board.update(|status| status.task = Some(description.clone()));
+        self.board.update(|status| {
+            status.task = Some(description.clone());
+            status.device = Some(task.device.adapter().to_string());
+        });
         let mut config = self.configure(&place, &task, &description)?;
-        let timeline = match self.arguments.timeline {
-            Switch::On => Timeline::create(&self.home, place.node.0)?,
-            Switch::Off => Timeline::default(),
-        };
-        let Some(start) = self.begin(&place, &mut config, &timeline)? else { return Ok(()) };
+        let Some(start) = self.begin(&place, &mut config)? else { return Ok(()) };
         TaskFile::of(&task.task, training).write(&self.home)?;
         if start.needs_a_model(&place) {
             let stopping = Stopping { round: 0, rounds: training.rounds, weight_units: 0, durable: true };
@@ -228,13 +228,14 @@ impl Peer<'_> {
             config.initial = model;
         }
         let boot_nonce = config.identity.boot_nonce;
-        let (wiring, edge_events) = Wiring::open(&network.streams, place, boot_nonce, config.initial.len(), &timeline)?;
+        let (wiring, edge_events) =
+            Wiring::open(&network.streams, place, boot_nonce, config.initial.len(), &start.timeline)?;
         let model = task.task;
         let (mut trainer, evaluator, test) = task.build(training, wiring.place.node.index())?;
         trainer.resume_at(start.position().local_steps);
         let (thread, answers) =
-            TrainingThread::start(trainer, evaluator, test, self.arguments.priority, timeline.clone())?;
-        let Start { records, written, recovered, .. } = start;
+            TrainingThread::start(trainer, evaluator, test, self.arguments.priority, start.timeline.clone())?;
+        let Start { records, written, recovered, timeline, .. } = start;
         let Incoming { events, stop, asked } = incoming;
         let Access { hall, wanted, interface } = access;
         let mut sources =
@@ -289,7 +290,7 @@ impl Peer<'_> {
     }
 
     /// Finds out what this peer goes on with, and gets its records ready. `None` if its run is over.
-    fn begin(&mut self, place: &Place, config: &mut NodeConfig, timeline: &Timeline) -> Outcome<Option<Start>> {
+    fn begin(&mut self, place: &Place, config: &mut NodeConfig) -> Outcome<Option<Start>> {
         let (past, mut store) = Past::find(&self.home, config)?;
         let mut begins_with_belief = false;
         let recovered = match past {
@@ -320,8 +321,13 @@ impl Peer<'_> {
                 None
             }
         };
+        // A run that is over keeps the timeline that it has.
+        let timeline = match self.arguments.timeline {
+            Switch::On => Timeline::create(&self.home, place.node.0)?,
+            Switch::Off => Timeline::default(),
+        };
         if config.durability == Durability::Off {
-            return Ok(Some(Start { records: None, written: None, recovered, begins_with_belief }));
+            return Ok(Some(Start { records: None, written: None, recovered, begins_with_belief, timeline }));
         }
         let (out, inward) = place.neighbours();
         let dimension = config.initial.len();
@@ -332,7 +338,7 @@ impl Peer<'_> {
         })?;
         store.make_room(SlotMap::worst_case(out.len()), slot_bytes)?;
         let (records, written) = RecordWriter::start(store, timeline.clone())?;
-        Ok(Some(Start { records: Some(records), written: Some(written), recovered, begins_with_belief }))
+        Ok(Some(Start { records: Some(records), written: Some(written), recovered, begins_with_belief, timeline }))
     }
 
     /// The node's configuration.
@@ -399,6 +405,8 @@ struct Start {
     recovered: Option<Recovered>,
     /// The node has a model of its own to begin with, of a plan that was replaced.
     begins_with_belief: bool,
+    /// What this process writes down of what it does when.
+    timeline: Timeline,
 }
 
 impl Start {

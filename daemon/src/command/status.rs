@@ -80,6 +80,9 @@ fn ledger(status: &Status) -> String {
         units::megabytes(status.received_bytes),
         status.incarnation
     );
+    if let Some(device) = &status.device {
+        line += &format!("  on {device}");
+    }
     if !status.refusals.is_empty() {
         let reasons: Vec<String> = status.refusals.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
         line += &format!("  refused: {}", reasons.join(", "));

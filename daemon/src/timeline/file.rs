@@ -7,6 +7,8 @@ use std::path::Path;
 use super::{Head, MOST_SPANS, Span};
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 
+/// No time in a file is later, in microseconds: 285 years, and far from where sums of times overflow.
+const LATEST_US: u64 = 1 << 53;
 /// No line that a peer writes is longer.
 const LONGEST_LINE: u64 = 1024;
 
@@ -44,6 +46,9 @@ pub(crate) fn read(path: &Path) -> Outcome<PeerTimeline> {
         match &mut timeline {
             None => {
                 let head: Head = serde_json::from_str(&line).or_fail(Kind::BadInput, doing())?;
+                if head.began_unix_us > LATEST_US {
+                    return Err(Failure::new(Kind::BadInput, doing()));
+                }
                 if head.schema != Head::SCHEMA {
                     let message = format!("{} has the schema {}, not {}", path.display(), head.schema, Head::SCHEMA);
                     return Err(Failure::new(Kind::BadInput, message));
@@ -52,6 +57,9 @@ pub(crate) fn read(path: &Path) -> Outcome<PeerTimeline> {
             }
             Some(timeline) => {
                 let span: Span = serde_json::from_str(&line).or_fail(Kind::BadInput, doing())?;
+                if span.to_us > LATEST_US {
+                    return Err(Failure::new(Kind::BadInput, format!("{}: centuries after it began", doing())));
+                }
                 if span.to_us < span.from_us {
                     return Err(Failure::new(Kind::BadInput, format!("{}: it ends before it begins", doing())));
                 }
@@ -99,6 +107,8 @@ mod tests {
             (format!("{head}\n{{\"what\":\"dance\",\"from_us\":1,\"to_us\":2}}\n"), "line 2"),
             (format!("{head}\n{{\"what\":\"train\",\"from_us\":3,\"to_us\":2}}\n"), "ends before"),
             (format!("{head}\n{}\n", "x".repeat(5000)), "line 2"),
+            (format!("{head}\n{{\"what\":\"wait\",\"from_us\":0,\"to_us\":{}}}\n", u64::MAX), "centuries"),
+            (format!("{}\n", head.replace("us\":1", &format!("us\":{}", u64::MAX))), "line 1"),
         ];
         for (text, why) in cases {
             std::fs::write(&path, text).unwrap();

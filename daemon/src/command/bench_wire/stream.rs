@@ -1,18 +1,17 @@
 //! Bytes over a libp2p stream, with nothing else in the program: what the library can do.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use futures::{AsyncReadExt, AsyncWriteExt, StreamExt};
+use futures::StreamExt;
 use libp2p::swarm::SwarmEvent;
 use libp2p::{Multiaddr, Stream, StreamProtocol, Swarm, SwarmBuilder, noise, tcp, yamux};
 use tokio::task::JoinSet;
 
 use super::Transport;
+use super::exchange::{answer_each, send};
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 
 const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/bench/1");
-/// Bytes read at a time.
-const READ_BYTES: usize = 256 * 1024;
 
 type Streams = libp2p_stream::Behaviour;
 
@@ -51,15 +50,7 @@ impl StreamPair {
 
     /// Sends one message and waits for the answer.
     pub(super) async fn send(&mut self) -> Outcome<Duration> {
-        let began = Instant::now();
-        let mut answer = [0];
-        let exchange = async {
-            self.near.write_all(&self.message).await?;
-            self.near.flush().await?;
-            self.near.read_exact(&mut answer).await
-        };
-        exchange.await.or_fail(Kind::Unreachable, "the libp2p stream broke")?;
-        Ok(began.elapsed())
+        send(&mut self.near, &self.message).await.or_fail(Kind::Unreachable, "the libp2p stream broke")
     }
 }
 
@@ -93,22 +84,5 @@ async fn serve(mut swarm: Swarm<Streams>, mut connected: Option<tokio::sync::one
             // Whoever waited may have gone.
             let _ = connected.send(());
         }
-    }
-}
-
-/// Reads messages until the other end is gone, and answers each with a byte.
-async fn answer_each(mut far: Stream, bytes: usize) -> std::io::Result<()> {
-    let mut buffer = vec![0; READ_BYTES];
-    loop {
-        let mut missing = bytes;
-        while missing > 0 {
-            let room = missing.min(READ_BYTES);
-            match far.read(&mut buffer[..room]).await? {
-                0 => return Ok(()),
-                count => missing -= count,
-            }
-        }
-        far.write_all(&[1]).await?;
-        far.flush().await?;
     }
 }
