@@ -7,7 +7,9 @@ use std::sync::Arc;
 use mingle_planner::{DesignOptions, Medium, Method, Plan, Topology, design};
 use mingle_protocol::collective::{Average, Collective, TrackingAverage, tracking_rounds};
 use mingle_protocol::{NodeId, Schedule, Step};
-use mingle_solver::{AverageNode, ConsensusTerms, L1, LeastSquares, Mixing, NidsNode, Nonsmooth, Smooth, solve};
+use mingle_solver::{
+    AverageNode, ConsensusTerms, L1, LeastSquares, Mixing, NidsNode, Nonsmooth, Smooth, SolverNode, solve,
+};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -100,8 +102,8 @@ fn phi_of_the_maximal_cliques_needs_the_fewest_iterations_on_geometric_graphs() 
             let mixing = mixing(&plan(&topology, method, Medium::PointToPoint));
             let mut nodes: Vec<_> = problem.terms().map(|terms| NidsNode::new(terms, problem.step())).collect();
             let iteration = (1..=1000).find(|_| {
-                solve::nids_iteration(&mut nodes, &mixing);
-                problem.error(least, nodes.iter().map(NidsNode::solution)) <= 1e-10
+                solve::mixed_iteration(&mut nodes, &mixing);
+                problem.error(least, nodes.iter().map(SolverNode::solution)) <= 1e-10
             });
             counts.push(iteration.unwrap());
         }
@@ -149,7 +151,7 @@ fn a_tracking_average_solves_over_directed_plans_where_plain_averages_of_as_many
 
         let (mut nodes, mut averages) = (start(), Vec::<TrackingAverage>::new());
         for _ in 0..200 {
-            solve::average_iteration(&mut nodes, |messages| {
+            solve::iteration(&mut nodes, |messages| {
                 if averages.is_empty() {
                     let new = |(node, value): (usize, &Vec<f64>)| {
                         TrackingAverage::new(Arc::clone(&schedule), NodeId(node as u32), value, rounds).unwrap()
@@ -162,11 +164,11 @@ fn a_tracking_average_solves_over_directed_plans_where_plain_averages_of_as_many
                 averages.iter().map(|node| node.result().unwrap().to_vec()).collect()
             });
         }
-        let tracked = problem.error(least, nodes.iter().map(AverageNode::solution));
+        let tracked = problem.error(least, nodes.iter().map(SolverNode::solution));
 
         let mut nodes = start();
         for _ in 0..200 {
-            solve::average_iteration(&mut nodes, |messages| {
+            solve::iteration(&mut nodes, |messages| {
                 let new = |(node, value): (usize, &Vec<f64>)| {
                     Average::new(Arc::clone(&schedule), NodeId(node as u32), value, rounds).unwrap()
                 };
@@ -175,7 +177,7 @@ fn a_tracking_average_solves_over_directed_plans_where_plain_averages_of_as_many
                 averages.iter().map(|node| node.result().unwrap().to_vec()).collect()
             });
         }
-        let plain = problem.error(least, nodes.iter().map(AverageNode::solution));
+        let plain = problem.error(least, nodes.iter().map(SolverNode::solution));
         println!("seed {seed}, {rounds} rounds an iteration: {tracked:.1e} tracked, {plain:.1e} plain");
         assert!(tracked < 1e-10 && plain > 1e-4, "seed {seed}: {tracked} {plain}");
     }

@@ -16,8 +16,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::vector::distance;
-use crate::{ConsensusTerms, Nonsmooth, Smooth};
+use crate::{ConsensusTerms, Local, SolverNode};
 
 /// In what distances are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,17 +115,14 @@ pub struct CliqueMessage {
 /// One node.
 pub struct CliqueNode {
     id: usize,
-    smooth: Box<dyn Smooth>,
-    nonsmooth: Box<dyn Nonsmooth>,
+    local: Local,
     step: f64,
     metric: Metric,
-    cliques: Vec<Copy>,
-    x: Vec<f64>,
-    moved: f64,
+    cliques: Vec<CliqueCopy>,
 }
 
 /// A clique's variables, as a member keeps them: `z[member][component]`.
-struct Copy {
+struct CliqueCopy {
     term: CliqueTerm,
     z: Vec<Vec<f64>>,
 }
@@ -141,11 +137,10 @@ impl CliqueNode {
     #[must_use]
     pub fn new(id: usize, terms: ConsensusTerms, cliques: Vec<CliqueTerm>, step: f64, metric: Metric) -> Self {
         assert!(!cliques.is_empty(), "node {id} is in no clique");
-        let x = vec![0.0; terms.smooth.dimension()];
-        let copy = |term: CliqueTerm| Copy { z: vec![x.clone(); term.members.len()], term };
+        let local = Local::new(terms);
+        let copy = |term: CliqueTerm| CliqueCopy { z: vec![local.x().to_vec(); term.members.len()], term };
         let cliques = cliques.into_iter().map(copy).collect();
-        let ConsensusTerms { smooth, nonsmooth } = terms;
-        Self { id, smooth, nonsmooth, step, metric, cliques, x, moved: f64::INFINITY }
+        Self { id, local, step, metric, cliques }
     }
 
     /// Begins with other copies than zero: `start` is what each member's variables are in all of its cliques.
@@ -160,7 +155,7 @@ impl CliqueNode {
     /// Takes a step, and returns what the members of its cliques have to know.
     pub fn message(&mut self) -> CliqueMessage {
         let memberships = self.cliques.len() as f64;
-        let mut x = vec![0.0; self.x.len()];
+        let mut x = vec![0.0; self.local.x().len()];
         for copy in &self.cliques {
             if let Ok(own) = copy.term.members.binary_search(&self.id) {
                 crate::vector::add(&mut x, 1.0, &copy.z[own]);
@@ -171,12 +166,9 @@ impl CliqueNode {
             Metric::Identity => self.step / memberships,
             Metric::Memberships => self.step,
         };
-        self.nonsmooth.prox(step, &mut x);
-        let mut gradient = vec![0.0; x.len()];
-        self.smooth.gradient(&x, &mut gradient);
-        self.moved = distance(&x, &self.x);
-        self.x.clone_from(&x);
-        CliqueMessage { x, gradient }
+        self.local.go_to_prox(step, x);
+        let x = self.local.x();
+        CliqueMessage { x: x.to_vec(), gradient: self.local.gradient(x) }
     }
 
     /// Takes what the members of its cliques said in this iteration, its own word included.
@@ -185,8 +177,9 @@ impl CliqueNode {
     ///
     /// The member that has said nothing, or something of another length; nothing has changed then.
     pub fn absorb(&mut self, messages: &BTreeMap<usize, CliqueMessage>) -> Result<(), usize> {
+        let dimension = self.local.x().len();
         let fits = |member: &usize| {
-            messages.get(member).is_some_and(|said| said.x.len() == self.x.len() && said.gradient.len() == self.x.len())
+            messages.get(member).is_some_and(|said| said.x.len() == dimension && said.gradient.len() == dimension)
         };
         let members = self.cliques.iter().flat_map(|copy| &copy.term.members);
         if let Some(&silent) = members.clone().find(|member| !fits(member)) {
@@ -197,21 +190,15 @@ impl CliqueNode {
         }
         Ok(())
     }
+}
 
-    /// The solution so far.
-    #[must_use]
-    pub fn solution(&self) -> &[f64] {
-        &self.x
-    }
-
-    /// How far the last step moved it.
-    #[must_use]
-    pub fn moved(&self) -> f64 {
-        self.moved
+impl SolverNode for CliqueNode {
+    fn local(&self) -> &Local {
+        &self.local
     }
 }
 
-impl Copy {
+impl CliqueCopy {
     fn advance(&mut self, step: f64, metric: Metric, messages: &BTreeMap<usize, CliqueMessage>) {
         let Self { term, z } = self;
         let q: Vec<f64> = term.memberships.iter().map(|&count| count as f64).collect();

@@ -17,8 +17,8 @@
 //! | [`AverageNode`] | all variables equal, over any way to average (one clique of all) | one vector, to the averaging |
 //! | [`ProjectedNode`] | constraints of cliques, approximately at a fixed step (CPGD) | one vector, to the members of its cliques |
 //!
-//! Each is a state machine without network, threads or randomness: [`message`](NidsNode::message) says what the others have
-//! to know, [`absorb`](NidsNode::absorb) takes what they said. [`solve`] runs all nodes in one process, in the order in
+//! Each is a state machine without network, threads or randomness: [`message`](MixedNode::message) says what the others have
+//! to know, [`absorb`](MixedNode::absorb) takes what they said. [`solve`] runs all nodes in one process, in the order in
 //! which they would sum over a network, so both come to the same bits. All numbers are f64.
 //!
 //! ```
@@ -38,6 +38,7 @@
 mod average;
 mod clique;
 mod diffusion;
+mod local;
 mod mixing;
 mod nids;
 mod nonsmooth;
@@ -49,6 +50,7 @@ mod vector;
 pub use average::AverageNode;
 pub use clique::{CliqueCost, CliqueMessage, CliqueNode, CliqueTerm, Constraint, Metric};
 pub use diffusion::{DiffusionNode, ExactDiffusionNode};
+pub use local::{Local, MixedNode, SolverNode};
 pub use mixing::{Mixing, MixingError};
 pub use nids::NidsNode;
 pub use nonsmooth::{Bounds, GroupLasso, L1, Nonnegative, Nonsmooth, Nothing, Total};

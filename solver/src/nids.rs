@@ -8,60 +8,49 @@
 //! Linear convergence for strongly convex `fh`; `alpha < 2 / max L_i`, the same at all nodes; `W` symmetric, doubly
 //! stochastic and without negative eigenvalues.
 
-use crate::ConsensusTerms;
-use crate::vector::{add, distance};
+use crate::vector::add;
+use crate::{ConsensusTerms, Local, MixedNode, SolverNode};
 
 /// One node.
 pub struct NidsNode {
-    terms: ConsensusTerms,
+    local: Local,
     step: f64,
     w: Vec<f64>,
-    x: Vec<f64>,
     gradient: Vec<f64>,
-    moved: f64,
 }
 
 impl NidsNode {
     /// A node that begins at zero, with the step size `alpha` that all nodes have.
     #[must_use]
     pub fn new(terms: ConsensusTerms, step: f64) -> Self {
-        let x = vec![0.0; terms.smooth.dimension()];
-        let mut gradient = x.clone();
-        terms.smooth.gradient(&x, &mut gradient);
+        let local = Local::new(terms);
+        let gradient = local.gradient(local.x());
         let w = gradient.iter().map(|gradient| -step * gradient).collect();
-        Self { terms, step, w, x, gradient, moved: f64::INFINITY }
+        Self { local, step, w, gradient }
     }
+}
 
-    /// Takes a step, and returns what the neighbours, and the node itself, have to mix.
-    pub fn message(&mut self) -> Vec<f64> {
-        let mut x = self.w.clone();
-        self.terms.nonsmooth.prox(self.step, &mut x);
-        let mut gradient = vec![0.0; x.len()];
-        self.terms.smooth.gradient(&x, &mut gradient);
-        let mut message: Vec<f64> = x.iter().zip(&self.x).map(|(new, old)| 2.0 * new - old).collect();
+impl SolverNode for NidsNode {
+    fn local(&self) -> &Local {
+        &self.local
+    }
+}
+
+impl MixedNode for NidsNode {
+    fn message(&mut self) -> Vec<f64> {
+        let before = self.local.x().to_vec();
+        self.local.go_to_prox(self.step, self.w.clone());
+        let gradient = self.local.gradient(self.local.x());
+        let mut message: Vec<f64> = self.local.x().iter().zip(before).map(|(new, old)| 2.0 * new - old).collect();
         add(&mut message, self.step, &self.gradient);
         add(&mut message, -self.step, &gradient);
-        self.moved = distance(&x, &self.x);
-        (self.x, self.gradient) = (x, gradient);
+        self.gradient = gradient;
         message
     }
 
-    /// Takes the mixture of the messages of this iteration.
-    pub fn absorb(&mut self, mixed: &[f64]) {
-        for ((w, x), mixed) in self.w.iter_mut().zip(&self.x).zip(mixed) {
+    fn absorb(&mut self, mixed: &[f64]) {
+        for ((w, x), mixed) in self.w.iter_mut().zip(self.local.x()).zip(mixed) {
             *w = *w - x + mixed;
         }
-    }
-
-    /// The solution so far.
-    #[must_use]
-    pub fn solution(&self) -> &[f64] {
-        &self.x
-    }
-
-    /// How far the last step moved it.
-    #[must_use]
-    pub fn moved(&self) -> f64 {
-        self.moved
     }
 }

@@ -11,8 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::vector::{add, distance};
-use crate::{CliqueTerm, Smooth};
+use crate::{CliqueTerm, ConsensusTerms, Local, Nothing, Smooth, SolverNode};
 
 /// From where the next step goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,14 +25,12 @@ pub enum Descent {
 /// One node.
 pub struct ProjectedNode {
     id: usize,
-    smooth: Box<dyn Smooth>,
+    local: Local,
     cliques: Vec<CliqueTerm>,
     descent: Descent,
-    x: Vec<f64>,
     /// Where the next gradient is taken.
     ahead: Vec<f64>,
     momentum: f64,
-    moved: f64,
 }
 
 impl ProjectedNode {
@@ -45,16 +42,13 @@ impl ProjectedNode {
     #[must_use]
     pub fn new(id: usize, smooth: Box<dyn Smooth>, cliques: Vec<CliqueTerm>, descent: Descent) -> Self {
         assert!(!cliques.is_empty(), "node {id} is in no clique");
-        let x = vec![0.0; smooth.dimension()];
-        Self { id, smooth, cliques, descent, ahead: x.clone(), x, momentum: 1.0, moved: f64::INFINITY }
+        let local = Local::new(ConsensusTerms { smooth, nonsmooth: Box::new(Nothing) });
+        Self { id, ahead: local.x().to_vec(), local, cliques, descent, momentum: 1.0 }
     }
 
     /// Takes a step of this size down the gradient, and returns what the members of its cliques have to know.
-    pub fn message(&mut self, step: f64) -> Vec<f64> {
-        let (mut gradient, mut message) = (vec![0.0; self.x.len()], self.ahead.clone());
-        self.smooth.gradient(&self.ahead, &mut gradient);
-        add(&mut message, -step, &gradient);
-        message
+    pub fn message(&self, step: f64) -> Vec<f64> {
+        self.local.descended(step, &self.ahead)
     }
 
     /// Takes what the members of its cliques said in this iteration, its own word included.
@@ -64,21 +58,20 @@ impl ProjectedNode {
     /// The member that has said nothing, or something of another length; nothing has changed then.
     pub fn absorb(&mut self, messages: &BTreeMap<usize, Vec<f64>>) -> Result<(), usize> {
         let x = self.projected(messages)?;
-        self.moved = distance(&x, &self.x);
         self.ahead.clone_from(&x);
         if self.descent == Descent::Accelerated {
             let next = f64::midpoint(1.0, (1.0 + 4.0 * self.momentum * self.momentum).sqrt());
             let factor = (self.momentum - 1.0) / next;
-            self.ahead.iter_mut().zip(&self.x).for_each(|(new, old)| *new += factor * (*new - old));
+            self.ahead.iter_mut().zip(self.local.x()).for_each(|(new, old)| *new += factor * (*new - old));
             self.momentum = next;
         }
-        self.x = x;
+        self.local.go_to(x);
         Ok(())
     }
 
     /// The mean over its cliques of what the projection onto each constraint leaves of its own variables.
     fn projected(&self, messages: &BTreeMap<usize, Vec<f64>>) -> Result<Vec<f64>, usize> {
-        let mut x = vec![0.0; self.x.len()];
+        let mut x = vec![0.0; self.local.x().len()];
         for clique in &self.cliques {
             let weights: Vec<f64> = clique.memberships.iter().map(|&count| count as f64).collect();
             let said = |member: &usize| messages.get(member).filter(|said| said.len() == x.len()).ok_or(*member);
@@ -93,16 +86,10 @@ impl ProjectedNode {
         x.iter_mut().for_each(|x| *x /= self.cliques.len() as f64);
         Ok(x)
     }
+}
 
-    /// The solution so far.
-    #[must_use]
-    pub fn solution(&self) -> &[f64] {
-        &self.x
-    }
-
-    /// How far the last step moved it.
-    #[must_use]
-    pub fn moved(&self) -> f64 {
-        self.moved
+impl SolverNode for ProjectedNode {
+    fn local(&self) -> &Local {
+        &self.local
     }
 }

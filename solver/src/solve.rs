@@ -3,32 +3,27 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    AverageNode, CliqueMessage, CliqueNode, CliqueTerm, ConsensusTerms, Descent, Metric, Mixing, NidsNode,
-    ProjectedNode, Smooth,
+    CliqueMessage, CliqueNode, CliqueTerm, ConsensusTerms, Descent, Metric, MixedNode, Mixing, NidsNode, ProjectedNode,
+    Smooth, SolverNode,
 };
 
 /// NIDS for so many iterations; returns the solution of each node.
 #[must_use]
 pub fn nids(terms: Vec<ConsensusTerms>, mixing: &Mixing, step: f64, iterations: usize) -> Vec<Vec<f64>> {
     let mut nodes: Vec<NidsNode> = terms.into_iter().map(|terms| NidsNode::new(terms, step)).collect();
-    for _ in 0..iterations {
-        nids_iteration(&mut nodes, mixing);
-    }
+    (0..iterations).for_each(|_| mixed_iteration(&mut nodes, mixing));
     nodes.iter().map(|node| node.solution().to_vec()).collect()
 }
 
-/// One iteration of NIDS.
-pub fn nids_iteration(nodes: &mut [NidsNode], mixing: &Mixing) {
-    let messages: Vec<Vec<f64>> = nodes.iter_mut().map(NidsNode::message).collect();
-    for (node, state) in nodes.iter_mut().enumerate() {
-        state.absorb(&mixing.mix(node, &messages));
-    }
+/// One iteration of nodes that mix over a matrix: NIDS and both diffusions.
+pub fn mixed_iteration(nodes: &mut [impl MixedNode], mixing: &Mixing) {
+    iteration(nodes, |messages| (0..messages.len()).map(|node| mixing.mix(node, &messages)).collect());
 }
 
-/// One iteration of the form with one clique of all nodes; `average` says what each node believes the mean to be.
-pub fn average_iteration(nodes: &mut [AverageNode], average: impl FnOnce(Vec<Vec<f64>>) -> Vec<Vec<f64>>) {
-    let messages: Vec<Vec<f64>> = nodes.iter_mut().map(AverageNode::message).collect();
-    nodes.iter_mut().zip(average(messages)).for_each(|(node, average)| node.absorb(&average));
+/// One iteration; `mix` says what each node gets of all messages, such as what it believes their mean to be.
+pub fn iteration(nodes: &mut [impl MixedNode], mix: impl FnOnce(Vec<Vec<f64>>) -> Vec<Vec<f64>>) {
+    let messages = nodes.iter_mut().map(MixedNode::message).collect();
+    nodes.iter_mut().zip(mix(messages)).for_each(|(node, mixed)| node.absorb(&mixed));
 }
 
 /// The nodes of a problem over cliques, for [`clique_iteration`]. `cliques` couple nodes by their place in `terms`.

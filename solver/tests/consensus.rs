@@ -3,7 +3,7 @@
 
 use mingle_solver::{
     AverageNode, CliqueCost, CliqueTerm, ConsensusTerms, Constraint, DiffusionNode, ExactDiffusionNode, L1,
-    LeastSquares, Metric, Mixing, NidsNode, Nothing, Smooth, solve,
+    LeastSquares, Metric, Mixing, NidsNode, Nothing, Smooth, SolverNode, solve,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -102,7 +102,7 @@ fn nids_over_phi_is_the_splitting_over_cliques_that_have_to_agree() {
     let mut nids: Vec<_> = sparse(&smooth).into_iter().map(|terms| NidsNode::new(terms, step)).collect();
     for iteration in 0..200 {
         solve::clique_iteration(&mut split).unwrap();
-        solve::nids_iteration(&mut nids, &mixing);
+        solve::mixed_iteration(&mut nids, &mixing);
         for (split, nids) in split.iter().zip(&nids) {
             assert!(distance(split.solution(), nids.solution()) < 1e-12, "iteration {iteration}");
         }
@@ -120,14 +120,12 @@ fn exact_diffusion_is_nids_where_nothing_is_nonsmooth_and_diffusion_stays_off() 
         smooth.iter().map(|smooth| ExactDiffusionNode::new(Box::new(smooth.clone()), step)).collect();
     let mut biased: Vec<_> = smooth.iter().map(|smooth| DiffusionNode::new(Box::new(smooth.clone()), step)).collect();
     for iteration in 0..400 {
-        solve::nids_iteration(&mut nids, &mixing);
+        solve::mixed_iteration(&mut nids, &mixing);
         for (exact, nids) in exact.iter().zip(&nids) {
             assert!(distance(exact.solution(), nids.solution()) < 1e-12, "iteration {iteration}");
         }
-        let messages: Vec<_> = exact.iter_mut().map(ExactDiffusionNode::message).collect();
-        exact.iter_mut().enumerate().for_each(|(node, state)| state.absorb(&mixing.mix(node, &messages)));
-        let messages: Vec<_> = biased.iter_mut().map(DiffusionNode::message).collect();
-        biased.iter_mut().enumerate().for_each(|(node, state)| state.absorb(&mixing.mix(node, &messages)));
+        solve::mixed_iteration(&mut exact, &mixing);
+        solve::mixed_iteration(&mut biased, &mixing);
     }
     assert!(distance(nids[0].solution(), nids[6].solution()) < 1e-10, "they agree");
     assert!(distance(biased[0].solution(), nids[0].solution()) > 1e-3, "a fixed step leaves diffusion off");
@@ -143,7 +141,7 @@ fn nids_and_the_form_with_one_clique_find_the_solution_of_one_place() {
         }
         let mut nodes: Vec<_> = sparse(&smooth).into_iter().map(|terms| AverageNode::new(terms, step)).collect();
         for _ in 0..600 {
-            solve::average_iteration(&mut nodes, |messages| {
+            solve::iteration(&mut nodes, |messages| {
                 let mut mean = vec![0.0; VARIABLES];
                 for message in &messages {
                     mean.iter_mut().zip(message).for_each(|(mean, x)| *mean += x / messages.len() as f64);

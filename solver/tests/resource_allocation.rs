@@ -2,7 +2,8 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use mingle_solver::{
-    CliqueCost, CliqueTerm, ConsensusTerms, Constraint, Descent, Metric, Nonnegative, Quadratic, Smooth, solve,
+    CliqueCost, CliqueTerm, ConsensusTerms, Constraint, Descent, Metric, Nonnegative, Quadratic, Smooth, SolverNode,
+    solve,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
