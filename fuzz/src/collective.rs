@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use mingle_protocol::collective::{
-    Average, Collective, Courier, Direction, Encoding, Extremum, Frame, SizeLimits, Table,
+    Average, Collective, Courier, Direction, Encoding, Extremum, Frame, Series, SizeLimits, Table,
 };
 use mingle_protocol::{Mass, NodeId, Schedule, Step};
 
@@ -26,7 +26,7 @@ pub fn check(input: &[u8]) {
     let step = Step { keep: vec![0.5; NODES as usize], links };
     let plan = Arc::new(Schedule::new(NODES as usize, &[step], 0).expect("a ring"));
     let (me, values) = (NodeId(1), [1.0, -1.0]);
-    match kind % 3 {
+    match kind % 4 {
         0 => {
             let node = deliver(Average::new(plan, me, &values, 2).expect("a node"), bytes);
             assert!(node.sum().iter().all(|value| value.is_finite()));
@@ -34,6 +34,11 @@ pub fn check(input: &[u8]) {
         }
         1 => {
             let node = Extremum::new(&plan, me, Direction::Max, &values, 2).expect("a node");
+            deliver(node, bytes);
+        }
+        2 => {
+            let mut node = Series::new(plan, me);
+            node.begin_average(&values, 2).expect("its first turn");
             deliver(node, bytes);
         }
         _ => {
@@ -72,7 +77,7 @@ where
 mod tests {
     use super::*;
     use crate::seeds;
-    use mingle_protocol::collective::{Best, Rows, Share};
+    use mingle_protocol::collective::{Best, Rows, Share, Turn};
 
     #[test]
     fn every_seed_is_a_frame_that_its_node_takes() {
@@ -81,6 +86,7 @@ mod tests {
             let is_frame = match seed[0] {
                 0 => Frame::<Share>::decode(bytes, &LIMITS).is_ok(),
                 1 => Frame::<Best>::decode(bytes, &LIMITS).is_ok(),
+                2 => Frame::<Turn>::decode(bytes, &LIMITS).is_ok(),
                 _ => Frame::<Rows>::decode(bytes, &LIMITS).is_ok(),
             };
             assert!(is_frame, "{name}");

@@ -63,7 +63,7 @@ fn check_content(message: &Message, dimension: usize) {
             assert_eq!(again.as_ref(), Ok(payload));
         }
         Message::PlanData(plan) => assert!((1..=MAX_PLAN_BYTES).contains(&plan.len())),
-        Message::Ack(_) | Message::Left(_) | Message::PlanGet { .. } => {}
+        Message::Ack(_) | Message::Left(_) | Message::PlanGet { .. } | Message::Collective(_) => {}
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use mingle_planner::plan::{PlanDraft, StepDraft};
 use mingle_planner::{DesignOptions, Medium, Method, Parameter, Plan, Topology, WeightedLink, design};
-use mingle_protocol::collective::{Best, Encoding, Frame, Row, Rows, Share};
+use mingle_protocol::collective::{Best, Encoding, Frame, Row, Rows, Said, Share, Talk, Turn};
 use mingle_protocol::wire::encode;
 use mingle_protocol::{
     Ack, Books, Chain, Codec, Generation, Hello, Identity, InBooks, LinkState, Mass, Message, NodeId, OutBooks, Owed,
@@ -153,13 +153,17 @@ pub fn collective() -> Vec<Seed<Vec<u8>>> {
     let input = |kind: u8, bytes: Vec<u8>| [vec![kind], bytes].concat();
     let share = Share { round: 0, mass: Mass::from_units(1 << 38), values: vec![0.5, -2.0] };
     let best = Best { round: 0, values: vec![(7.0, NodeId(0)), (-7.0, NodeId(2))] };
+    let shared = Turn { number: 1, talk: Talk::Share(share.clone()) };
+    let said = Turn { number: 2, talk: Talk::Said(Said { values: vec![1.0, 4.0] }) };
     let row = |id, payload: &[u8]| Row { id: NodeId(id), version: 300, payload: payload.into() };
     let rows = Rows(vec![row(0, b"three"), row(2, b"")]);
     vec![
         ("share", input(0, Frame { acknowledged: 0, message: Some((1, share)) }.encode())),
         ("best", input(1, Frame { acknowledged: 0, message: Some((1, best)) }.encode())),
-        ("rows", input(2, Frame { acknowledged: 0, message: Some((1, rows)) }.encode())),
-        ("acknowledgement", input(2, Frame::<Rows> { acknowledged: 0, message: None }.encode())),
+        ("rows", input(3, Frame { acknowledged: 0, message: Some((1, rows)) }.encode())),
+        ("turn", input(2, Frame { acknowledged: 0, message: Some((1, shared)) }.encode())),
+        ("later turn", input(2, Frame { acknowledged: 0, message: Some((1, said)) }.encode())),
+        ("acknowledgement", input(3, Frame::<Rows> { acknowledged: 0, message: None }.encode())),
     ]
 }
 

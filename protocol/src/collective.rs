@@ -1,6 +1,6 @@
 //! Averages, tables and extrema over the planned links: what algorithms other than push-sum SGD are built on.
 //!
-//! Four collectives, each a small state machine without clock, network or threads. None of them needs a server, a
+//! Five collectives, each a small state machine without clock, network or threads. None of them needs a server, a
 //! spanning tree or more than the plan's own links.
 //!
 //! | Need | Collective | Result |
@@ -9,7 +9,10 @@
 //! | means inside an algorithm that converges | [`TrackingAverage`] | exact in the limit, for any number of rounds |
 //! | a small row from everybody | [`Table`] | the same bits everywhere |
 //! | the largest or smallest number, and whose | [`Extremum`] | the same bits everywhere |
+//! | a vector from each neighbour | [`Exchange`] | as each said it |
 //! | a state that all compute alike | [`Replicated`] on a [`Table`] | the same bits everywhere |
+//!
+//! A [`Series`] is one after the other: what an algorithm over a swarm is made of.
 //!
 //! **Driving one.** A [`Collective`] is fed with [`handle`](Collective::handle) and emptied with
 //! [`poll`](Collective::poll) until it is [complete](Collective::is_complete). It asks of its links that every message
@@ -43,22 +46,26 @@
 
 mod average;
 mod courier;
+mod exchange;
 mod extremum;
 mod fault;
 mod mixing;
 mod replicated;
 mod rounds;
+mod series;
 mod table;
 mod tracking_average;
 mod wire;
 
 pub use average::Average;
 pub use courier::{Courier, Frame};
+pub use exchange::{Exchange, Said};
 pub use extremum::{Best, Direction, Extremum};
 pub use fault::{CollectiveError, CollectiveFault};
 pub use mixing::Share;
 pub use replicated::Replicated;
 pub use rounds::{TRACKING_CONTRACTION, diameter, rounds_to_contract, tracking_rounds};
+pub use series::{Series, Talk, Turn};
 pub use table::{MAX_ROW_BYTES, Row, Rows, Table};
 pub use tracking_average::TrackingAverage;
 pub use wire::{Encoding, MAX_ROWS_BYTES, MessageError, SizeLimits};

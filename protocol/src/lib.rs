@@ -51,8 +51,8 @@ pub use ledger::{InLinkLedger, LedgerSummary, OutLinkLedger};
 pub use link::{Rejections, WINDOW};
 pub use mass::{Mass, Share, UNITS_PER_ONE};
 pub use message::{
-    Ack, Generation, Hello, Identity, LeaveCertificate, LinkEnd, LinkState, MAX_DESCRIPTION, Message, PROTOCOL_VERSION,
-    Parcel, ParcelHeader, TaskCard,
+    Ack, Envelope, Generation, Hello, Identity, LeaveCertificate, LinkEnd, LinkState, MAX_DESCRIPTION, Message,
+    PROTOCOL_VERSION, Parcel, ParcelHeader, TaskCard,
 };
 pub use node::{IncomingView, NeighbourView, Node, OutgoingView, STALEST_ROUNDS, State};
 pub use payload::{MAX_DIMENSION, MAX_MAGNITUDE, Payload, PayloadError};

@@ -34,6 +34,8 @@ pub enum Message {
     },
     /// The bytes of a plan. For hosts: a node ignores it.
     PlanData(Vec<u8>),
+    /// A message of a collective. For hosts that solve a problem together: a node ignores it.
+    Collective(Envelope),
 }
 
 impl Message {
@@ -44,9 +46,20 @@ impl Message {
             Self::Ack(ack) => Some(ack.generation),
             Self::Parcel(parcel) => Some(parcel.header.generation),
             Self::Left(certificate) => Some(certificate.generation),
-            Self::PlanGet { .. } | Self::PlanData(_) => None,
+            Self::PlanGet { .. } | Self::PlanData(_) | Self::Collective(_) => None,
         }
     }
+}
+
+/// What a message of a collective belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Envelope {
+    /// BLAKE3 of what is computed, which all members must agree on.
+    pub task: [u8; 32],
+    /// Counts the attempts: a process that lost its part makes all begin the next one.
+    pub attempt: u64,
+    /// A [frame](crate::collective::Frame), as bytes.
+    pub frame: Vec<u8>,
 }
 
 /// Which ledger mass belongs to: a counter, and the plan it was started with.

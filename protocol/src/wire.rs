@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   frame    length: u32 LE (of the body)   kind: u8   body
-//!   control  body = postcard, at most 64 KiB (a leave certificate 1 MiB), nothing after it
+//!   control  body = postcard, at most 64 KiB (a leave certificate or a message of a collective 1 MiB), nothing after it
 //!   chunk    body = raw bytes, at most 256 KiB: the next piece of the parcel or plan announced last
 //! ```
 //!
@@ -16,7 +16,9 @@ mod frame;
 mod reader;
 mod writer;
 
-pub use frame::{FRAME_HEAD_BYTES, MAX_CERTIFICATE_BYTES, MAX_CHUNK_BYTES, MAX_CONTROL_BYTES, MAX_PLAN_BYTES};
+pub use frame::{
+    FRAME_HEAD_BYTES, MAX_CERTIFICATE_BYTES, MAX_CHUNK_BYTES, MAX_COLLECTIVE_BYTES, MAX_CONTROL_BYTES, MAX_PLAN_BYTES,
+};
 pub use reader::MessageReader;
 pub use writer::{EncodedMessage, encode};
 

@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use mingle_protocol::wire::{
-    FRAME_HEAD_BYTES, MAX_CHUNK_BYTES, MAX_CONTROL_BYTES, MAX_PLAN_BYTES, MessageReader, WireError, encode,
+    FRAME_HEAD_BYTES, MAX_CHUNK_BYTES, MAX_COLLECTIVE_BYTES, MAX_CONTROL_BYTES, MAX_PLAN_BYTES, MessageReader,
+    WireError, encode,
 };
 use mingle_protocol::*;
 use proptest::prelude::*;
@@ -102,7 +103,9 @@ fn messages() -> impl Strategy<Value = Message> {
     );
     let plan_gets = any::<Option<[u8; 32]>>().prop_map(|hash| Message::PlanGet { hash });
     let plans = prop::collection::vec(any::<u8>(), 1..3_000).prop_map(Message::PlanData);
-    prop_oneof![hellos(), acks, parcels(DIMENSION), certificates(), plan_gets, plans]
+    let envelopes = (any::<[u8; 32]>(), any::<u64>(), prop::collection::vec(any::<u8>(), 0..3_000));
+    let envelopes = envelopes.prop_map(|(task, attempt, frame)| Message::Collective(Envelope { task, attempt, frame }));
+    prop_oneof![hellos(), acks, parcels(DIMENSION), certificates(), plan_gets, plans, envelopes]
 }
 
 proptest! {
@@ -131,7 +134,7 @@ proptest! {
 
     #[test]
     fn a_frame_of_arbitrary_content_never_panics(
-        kind in 0u8..8, body in prop::collection::vec(any::<u8>(), 0..300), more in prop::collection::vec(any::<u8>(), 0..64),
+        kind in 0u8..9, body in prop::collection::vec(any::<u8>(), 0..300), more in prop::collection::vec(any::<u8>(), 0..64),
     ) {
         let mut bytes = (body.len() as u32).to_le_bytes().to_vec();
         bytes.push(kind);
@@ -275,7 +278,7 @@ fn a_parcel_that_differs_from_its_hash_is_refused() {
 
 #[test]
 fn frames_longer_than_their_kind_allows_are_refused_at_their_head() {
-    for (kind, limit) in [(1u8, MAX_CONTROL_BYTES), (4, MAX_CHUNK_BYTES)] {
+    for (kind, limit) in [(1u8, MAX_CONTROL_BYTES), (4, MAX_CHUNK_BYTES), (8, MAX_COLLECTIVE_BYTES)] {
         let mut head = ((limit + 1) as u32).to_le_bytes().to_vec();
         head.push(kind);
         let error = MessageReader::new(DIMENSION).feed(&head).unwrap_err();

@@ -25,6 +25,22 @@ pub enum CollectiveError {
         /// How many there are.
         dimension: usize,
     },
+    /// Somebody to exchange with whom no link leads to, or none back.
+    #[error("node {me} cannot exchange anything with node {partner}: the plan does not link them in both directions")]
+    NotANeighbour {
+        /// The node.
+        me: NodeId,
+        /// Whom it was to exchange with.
+        partner: NodeId,
+    },
+    /// A neighbour that was ahead had sent something that no sound neighbour would.
+    #[error("node {from}: {fault}")]
+    Neighbour {
+        /// Who.
+        from: NodeId,
+        /// What is wrong with it.
+        fault: CollectiveFault,
+    },
     /// A later input differs in length from the first.
     #[error("{got} values are given where there were {expected} before")]
     DimensionChanged {
@@ -109,6 +125,9 @@ pub enum CollectiveFault {
     /// A row, or a list of them, beyond its limit.
     #[error("a row or the number of rows is beyond the limit")]
     TooLong,
+    /// A message of another collective than the one that is under way.
+    #[error("the message belongs to another collective than the one of its turn")]
+    OtherCollective,
     /// The message acknowledges what was never sent.
     #[error("the frame acknowledges what was never sent")]
     ImpossibleAck,

@@ -6,3 +6,4 @@ mod floods;
 mod messages;
 mod network;
 mod plans;
+mod series;

@@ -4,6 +4,8 @@
 //!   share    round, mass (varints)   values: f64 LE each
 //!   best     round (varint)          values: f64 LE and owner u32 LE each
 //!   rows     id, version (varints)   payload: length (varint) and bytes       again and again to the end
+//!   said                             values: f64 LE each
+//!   turn     number, kind (varints)  a best (0), a share (1) or a said (2) of any number of values up to the dimension
 //!   frame    acknowledged, number or nothing (varints)                        the message, if it has a number
 //! ```
 //!
@@ -14,8 +16,10 @@ use serde::Deserialize;
 use thiserror::Error;
 
 use super::courier::Frame;
+use super::exchange::Said;
 use super::extremum::Best;
 use super::mixing::Share;
+use super::series::{Talk, Turn};
 use super::table::{MAX_ROW_BYTES, Row, Rows};
 use crate::mass::Mass;
 use crate::schedule::NodeId;
@@ -29,7 +33,7 @@ const OWNED_BYTES: usize = 12;
 pub struct SizeLimits {
     /// Nodes in the plan: every id is below.
     pub nodes: usize,
-    /// Values in a share or in a list of extrema, exactly; of no importance for rows.
+    /// Values in a share, a said or a list of extrema, exactly; in a turn the most; of no importance for rows.
     pub dimension: usize,
 }
 
@@ -107,13 +111,71 @@ impl Encoding for Share {
 
     fn decode(bytes: &[u8], limits: &SizeLimits) -> Result<Self, MessageError> {
         let ((round, mass), rest) = split_head::<(u64, Mass)>(bytes)?;
-        check_length(rest, 8, limits.dimension)?;
-        let values: Vec<f64> = rest.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
-        match values.iter().position(|value| !value.is_finite()) {
-            Some(index) => Err(MessageError::NotFinite { index }),
-            None => Ok(Self { round, mass, values }),
-        }
+        Ok(Self { round, mass, values: decode_values(rest, limits)? })
     }
+}
+
+impl Encoding for Said {
+    fn encode(&self) -> Vec<u8> {
+        self.values.iter().flat_map(|value| value.to_le_bytes()).collect()
+    }
+
+    fn decode(bytes: &[u8], limits: &SizeLimits) -> Result<Self, MessageError> {
+        Ok(Self { values: decode_values(bytes, limits)? })
+    }
+}
+
+fn decode_values(bytes: &[u8], limits: &SizeLimits) -> Result<Vec<f64>, MessageError> {
+    check_length(bytes, 8, limits.dimension)?;
+    let values: Vec<f64> = bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
+    match values.iter().position(|value| !value.is_finite()) {
+        Some(index) => Err(MessageError::NotFinite { index }),
+        None => Ok(values),
+    }
+}
+
+const BEST: u8 = 0;
+const SHARE: u8 = 1;
+const SAID: u8 = 2;
+
+impl Encoding for Turn {
+    fn encode(&self) -> Vec<u8> {
+        let (kind, body) = match &self.talk {
+            Talk::Best(best) => (BEST, best.encode()),
+            Talk::Share(share) => (SHARE, share.encode()),
+            Talk::Said(said) => (SAID, said.encode()),
+        };
+        let mut bytes = head(&(self.number, kind), body.len());
+        bytes.extend(body);
+        bytes
+    }
+
+    /// The number of values differs from turn to turn: the collective of the turn compares it.
+    fn decode(bytes: &[u8], limits: &SizeLimits) -> Result<Self, MessageError> {
+        let ((number, kind), body) = split_head::<(u64, u8)>(bytes)?;
+        let talk = match kind {
+            BEST => {
+                let values = split_head::<u64>(body)?.1;
+                Talk::Best(Best::decode(body, &fitting(values, OWNED_BYTES, limits)?)?)
+            }
+            SHARE => {
+                let values = split_head::<(u64, Mass)>(body)?.1;
+                Talk::Share(Share::decode(body, &fitting(values, 8, limits)?)?)
+            }
+            SAID => Talk::Said(Said::decode(body, &fitting(body, 8, limits)?)?),
+            _ => return Err(MessageError::Head),
+        };
+        Ok(Self { number, talk })
+    }
+}
+
+/// The limits of as many values as there are, if those are not too many.
+fn fitting(values: &[u8], each: usize, limits: &SizeLimits) -> Result<SizeLimits, MessageError> {
+    let dimension = values.len() / each;
+    if dimension > limits.dimension {
+        return Err(MessageError::Length { bytes: values.len(), expected: limits.dimension.saturating_mul(each) });
+    }
+    Ok(SizeLimits { dimension, ..*limits })
 }
 
 impl Encoding for Best {

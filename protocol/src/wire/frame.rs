@@ -8,6 +8,8 @@ pub const FRAME_HEAD_BYTES: usize = 5;
 pub const MAX_CONTROL_BYTES: usize = 64 * 1024;
 /// Longest leave certificate: that of a node with 40,000 links to it.
 pub const MAX_CERTIFICATE_BYTES: usize = 1 << 20;
+/// Longest message of a collective: a vector of 131,000 numbers.
+pub const MAX_COLLECTIVE_BYTES: usize = 1 << 20;
 /// Longest chunk body.
 pub const MAX_CHUNK_BYTES: usize = 256 * 1024;
 /// Largest plan.
@@ -24,11 +26,12 @@ pub(super) enum Kind {
     PlanGet = 5,
     Plan = 6,
     Left = 7,
+    Collective = 8,
 }
 
 impl Kind {
     fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Hello, Self::Ack, Self::Parcel, Self::Chunk, Self::PlanGet, Self::Plan, Self::Left]
+        [Self::Hello, Self::Ack, Self::Parcel, Self::Chunk, Self::PlanGet, Self::Plan, Self::Left, Self::Collective]
             .into_iter()
             .find(|kind| *kind as u8 == byte)
     }
@@ -37,6 +40,7 @@ impl Kind {
         match self {
             Self::Chunk => MAX_CHUNK_BYTES,
             Self::Left => MAX_CERTIFICATE_BYTES,
+            Self::Collective => MAX_COLLECTIVE_BYTES,
             _ => MAX_CONTROL_BYTES,
         }
     }

@@ -119,6 +119,7 @@ impl MessageReader {
         match kind {
             Kind::Hello => hello(body).map(|hello| Some(Message::Hello(hello))),
             Kind::Ack => decode(kind, body).map(|ack| Some(Message::Ack(ack))),
+            Kind::Collective => decode(kind, body).map(|envelope| Some(Message::Collective(envelope))),
             Kind::Left => decode(kind, body).map(|certificate| Some(Message::Left(certificate))),
             Kind::PlanGet => decode(kind, body).map(|hash| Some(Message::PlanGet { hash })),
             Kind::Parcel => {

@@ -62,6 +62,7 @@ pub fn encode(message: Message) -> EncodedMessage {
             EncodedMessage::new(Kind::Parcel, &frame, Bulk::Payload(parcel.payload))
         }
         Message::Left(certificate) => EncodedMessage::new(Kind::Left, &certificate, Bulk::None),
+        Message::Collective(envelope) => EncodedMessage::new(Kind::Collective, &envelope, Bulk::None),
         Message::PlanGet { hash } => EncodedMessage::new(Kind::PlanGet, &hash, Bulk::None),
         Message::PlanData(plan) => {
             let frame = PlanFrame { bytes: plan.len() as u64, hash: *blake3::hash(&plan).as_bytes() };

@@ -29,6 +29,12 @@ fn framed<M: std::fmt::Debug>(messages: impl Strategy<Value = M>) -> impl Strate
         .prop_map(|(acknowledged, message)| Frame { acknowledged, message })
 }
 
+fn turns() -> impl Strategy<Value = Turn> {
+    let said = prop::collection::vec(-1e300..1e300, 0..4).prop_map(|values| Talk::Said(Said { values }));
+    let talk = prop_oneof![shares().prop_map(Talk::Share), bests().prop_map(Talk::Best), said];
+    (any::<u64>(), talk).prop_map(|(number, talk)| Turn { number, talk })
+}
+
 /// What comes back is what went in, and no beginning of it is anything.
 fn check_round_trip<M: Encoding + PartialEq + std::fmt::Debug>(message: &M) -> Result<(), TestCaseError> {
     let bytes = message.encode();
@@ -49,8 +55,11 @@ fn check_cut<M: Encoding + std::fmt::Debug>(message: &M) -> Result<(), TestCaseE
 
 proptest! {
     #[test]
-    fn what_goes_in_comes_out(share in framed(shares()), best in framed(bests()), rows in framed(rows())) {
+    fn what_goes_in_comes_out(
+        share in framed(shares()), best in framed(bests()), rows in framed(rows()), turn in framed(turns()),
+    ) {
         check_round_trip(&share)?;
+        check_round_trip(&turn)?;
         check_round_trip(&best)?;
         check_round_trip(&rows)?;
     }
@@ -68,6 +77,9 @@ proptest! {
         }
         if let Ok(best) = Best::decode(&bytes, &LIMITS) {
             prop_assert!(best.values.iter().all(|(value, owner)| value.is_finite() && owner.index() < 9));
+        }
+        if let Ok(Turn { talk: Talk::Said(said), .. }) = Turn::decode(&bytes, &LIMITS) {
+            prop_assert!(said.values.len() <= 3 && said.values.iter().all(|value| value.is_finite()));
         }
         if let Ok(rows) = Rows::decode(&bytes, &LIMITS) {
             prop_assert!(rows.0.iter().all(|row| row.id.index() < 9));

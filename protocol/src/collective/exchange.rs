@@ -1,0 +1,102 @@
+//! A vector to each neighbour, and one from each.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::mixing::check_inputs;
+use super::{Collective, CollectiveError, CollectiveFault};
+use crate::payload::MAX_DIMENSION;
+use crate::schedule::{NodeId, Schedule};
+
+/// What a node says to those around it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Said {
+    /// `[dimension]`.
+    pub values: Vec<f64>,
+}
+
+/// One node's part in an exchange: it says the same to all partners, and waits until each has said something.
+///
+/// ```
+/// use mingle_protocol::collective::{Collective, Exchange};
+/// use mingle_protocol::{NodeId, Schedule, Step};
+///
+/// let (a, b) = (NodeId(0), NodeId(1));
+/// let step = Step { keep: vec![0.5, 0.5], links: vec![(a, b, 0.5), (b, a, 0.5)] };
+/// let plan = Schedule::new(2, &[step], 0)?;
+/// let mut nodes = [Exchange::new(&plan, a, &[b], &[1.0])?, Exchange::new(&plan, b, &[a], &[2.0])?];
+/// for (from, to) in [(a, b), (b, a)] {
+///     while let Some((_, said)) = nodes[from.index()].poll() {
+///         nodes[to.index()].handle(from, said)?;
+///     }
+/// }
+/// assert_eq!(nodes[0].result().unwrap()[&b], [2.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    dimension: usize,
+    waits_for: usize,
+    heard: BTreeMap<NodeId, Vec<f64>>,
+    partners: Vec<NodeId>,
+    outgoing: VecDeque<(NodeId, Said)>,
+}
+
+impl Exchange {
+    /// Takes part as node `me` of `schedule` with `values`, `[dimension]`. Each of the `partners` has this node among its
+    /// own, and the schedule has a link to it and one back.
+    ///
+    /// # Errors
+    /// [`CollectiveError`] when `me` is not in the plan, a partner is no neighbour in both directions, or `values` is
+    /// empty, too long or not finite.
+    pub fn new(schedule: &Schedule, me: NodeId, partners: &[NodeId], values: &[f64]) -> Result<Self, CollectiveError> {
+        let nodes = schedule.nodes();
+        if me.index() >= nodes {
+            return Err(CollectiveError::NotInPlan { id: me, nodes });
+        }
+        let both = [schedule.all_out_neighbours(me), schedule.all_in_neighbours(me)];
+        let is_neighbour = |partner: &NodeId| both.iter().all(|links| links.binary_search(partner).is_ok());
+        if let Some(&partner) = partners.iter().find(|partner| !is_neighbour(partner)) {
+            return Err(CollectiveError::NotANeighbour { me, partner });
+        }
+        if values.is_empty() || values.len() > MAX_DIMENSION {
+            return Err(CollectiveError::Dimension { dimension: values.len() });
+        }
+        check_inputs(values)?;
+        let mut partners = partners.to_vec();
+        partners.sort_unstable();
+        partners.dedup();
+        let outgoing = partners.iter().map(|to| (*to, Said { values: values.to_vec() })).collect();
+        Ok(Self { dimension: values.len(), waits_for: partners.len(), heard: BTreeMap::new(), partners, outgoing })
+    }
+
+    /// What each partner said, once all have.
+    pub fn result(&self) -> Option<&BTreeMap<NodeId, Vec<f64>>> {
+        self.is_complete().then_some(&self.heard)
+    }
+}
+
+impl Collective for Exchange {
+    type Message = Said;
+
+    fn poll(&mut self) -> Option<(NodeId, Said)> {
+        self.outgoing.pop_front()
+    }
+
+    fn handle(&mut self, from: NodeId, said: Said) -> Result<(), CollectiveFault> {
+        if self.partners.binary_search(&from).is_err() {
+            return Err(CollectiveFault::NoSuchLink);
+        }
+        if said.values.len() != self.dimension {
+            return Err(CollectiveFault::WrongDimension);
+        }
+        if !said.values.iter().all(|value| value.is_finite()) {
+            return Err(CollectiveFault::NotFinite);
+        }
+        self.heard.entry(from).or_insert(said.values);
+        Ok(())
+    }
+
+    fn is_complete(&self) -> bool {
+        self.heard.len() == self.waits_for
+    }
+}
