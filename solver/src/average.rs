@@ -21,7 +21,16 @@ impl AverageNode {
     /// A node that begins at zero, with the step size that all nodes have.
     #[must_use]
     pub fn new(terms: ConsensusTerms, step: f64) -> Self {
-        let local = Local::new(terms);
+        Self::begin(Local::new(terms), step)
+    }
+
+    /// A node that begins at `x`, `[dimension]`.
+    #[must_use]
+    pub fn starting_at(terms: ConsensusTerms, step: f64, x: Vec<f64>) -> Self {
+        Self::begin(Local::at(terms, x), step)
+    }
+
+    fn begin(local: Local, step: f64) -> Self {
         let z = local.descended(step, local.x());
         Self { local, step, z }
     }
@@ -44,8 +53,10 @@ impl MixedNode for AverageNode {
 
     /// Takes what the averaging made of the messages of this iteration.
     fn absorb(&mut self, average: &[f64]) {
+        let shift = crate::vector::distance(average, self.local.x());
         for ((z, x), average) in self.z.iter_mut().zip(self.local.x()).zip(average) {
             *z = *z + average - x;
         }
+        self.local.note_shift(shift);
     }
 }

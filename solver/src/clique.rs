@@ -86,6 +86,28 @@ impl CliqueTerm {
         }
     }
 
+    /// The cost, for one component.
+    fn cost(&self, x: impl Iterator<Item = f64>) -> f64 {
+        match self.cost {
+            CliqueCost::None => 0.0,
+            CliqueCost::Mean { weight, target } => {
+                weight / 2.0 * (x.sum::<f64>() / self.members.len() as f64 - target).powi(2)
+            }
+        }
+    }
+
+    /// By how much the constraint is violated, for one component.
+    fn violation(&self, x: impl Iterator<Item = f64>) -> f64 {
+        match self.constraint {
+            Constraint::None => 0.0,
+            Constraint::Equal => {
+                let (least, most) = x.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(x), b.max(x)));
+                (most - least).max(0.0)
+            }
+            Constraint::Sum(total) => (x.sum::<f64>() - total).abs(),
+        }
+    }
+
     /// The nearest point that keeps the constraint, for one component; distances are weighted by `1 / weights`.
     pub(crate) fn project(&self, weights: &[f64], v: &mut [f64]) {
         match self.constraint {
@@ -110,6 +132,17 @@ pub struct CliqueMessage {
     pub x: Vec<f64>,
     /// The gradient of its smooth term there.
     pub gradient: Vec<f64>,
+}
+
+/// How far a node of a problem over cliques is from the optimum.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CliqueOptimality {
+    /// How far from the stationary points of the Lagrangian, in the units of a gradient.
+    pub stationarity: f64,
+    /// By how much a constraint of its cliques is violated.
+    pub violation: f64,
+    /// For each of its cliques: by how much the least cost of all would grow for each unit that the clique had more.
+    pub prices: Vec<f64>,
 }
 
 /// One node.
@@ -152,6 +185,32 @@ impl CliqueNode {
         self
     }
 
+    /// How far this node is from the optimum, where all members of its cliques are where they last said.
+    ///
+    /// # Errors
+    ///
+    /// As [`absorb`](Self::absorb).
+    pub fn optimality(&self, messages: &BTreeMap<usize, CliqueMessage>) -> Result<CliqueOptimality, usize> {
+        self.check(messages)?;
+        let mut gradient = self.local.gradient(self.local.x());
+        let mut result = CliqueOptimality { stationarity: 0.0, violation: 0.0, prices: Vec::new() };
+        for copy in &self.cliques {
+            let said = copy.said(messages);
+            let Ok(own) = copy.term.members.binary_search(&self.id) else { continue };
+            let multipliers = copy.multipliers(self.step, self.metric, &said);
+            for (at, gradient) in gradient.iter_mut().enumerate() {
+                let x = || said.iter().map(|said| said.x[at]);
+                *gradient += copy.term.slope(x()) + multipliers[own][at];
+                result.violation = result.violation.max(copy.term.violation(x()));
+            }
+            let members = multipliers.len() as f64;
+            result.prices.push(-multipliers.iter().flatten().sum::<f64>() / members);
+        }
+        // In the units of a gradient, whatever the step.
+        result.stationarity = self.local.optimality(&gradient, 1.0);
+        Ok(result)
+    }
+
     /// Takes a step, and returns what the members of its cliques have to know.
     pub fn message(&mut self) -> CliqueMessage {
         let memberships = self.cliques.len() as f64;
@@ -177,18 +236,37 @@ impl CliqueNode {
     ///
     /// The member that has said nothing, or something of another length; nothing has changed then.
     pub fn absorb(&mut self, messages: &BTreeMap<usize, CliqueMessage>) -> Result<(), usize> {
+        self.check(messages)?;
+        let mut shift: f64 = 0.0;
+        for copy in &mut self.cliques {
+            shift = shift.max(copy.advance(self.step, self.metric, messages));
+        }
+        self.local.note_shift(shift);
+        Ok(())
+    }
+
+    /// The objective of its own: its term, and its part of the costs of its cliques, of which each member has the same.
+    ///
+    /// # Errors
+    ///
+    /// As [`absorb`](Self::absorb).
+    pub fn cost(&self, messages: &BTreeMap<usize, CliqueMessage>) -> Result<f64, usize> {
+        self.check(messages)?;
+        let coupled = self.cliques.iter().map(|copy| {
+            let said = copy.said(messages);
+            let at = |at: usize| copy.term.cost(said.iter().map(|said| said.x[at])) / said.len() as f64;
+            (0..self.local.x().len()).map(at).sum::<f64>()
+        });
+        Ok(self.local.smooth_value() + coupled.sum::<f64>())
+    }
+
+    fn check(&self, messages: &BTreeMap<usize, CliqueMessage>) -> Result<(), usize> {
         let dimension = self.local.x().len();
         let fits = |member: &usize| {
             messages.get(member).is_some_and(|said| said.x.len() == dimension && said.gradient.len() == dimension)
         };
-        let members = self.cliques.iter().flat_map(|copy| &copy.term.members);
-        if let Some(&silent) = members.clone().find(|member| !fits(member)) {
-            return Err(silent);
-        }
-        for copy in &mut self.cliques {
-            copy.advance(self.step, self.metric, messages);
-        }
-        Ok(())
+        let mut members = self.cliques.iter().flat_map(|copy| &copy.term.members);
+        members.find(|member| !fits(member)).map_or(Ok(()), |silent| Err(*silent))
     }
 }
 
@@ -199,15 +277,38 @@ impl SolverNode for CliqueNode {
 }
 
 impl CliqueCopy {
-    fn advance(&mut self, step: f64, metric: Metric, messages: &BTreeMap<usize, CliqueMessage>) {
-        let Self { term, z } = self;
-        let q: Vec<f64> = term.memberships.iter().map(|&count| count as f64).collect();
-        let (weights, divisors) = match metric {
+    /// The weights of distances (as divisors), and what each member's gradient is divided by.
+    fn scales(&self, metric: Metric) -> (Vec<f64>, Vec<f64>) {
+        let q: Vec<f64> = self.term.memberships.iter().map(|&count| count as f64).collect();
+        match metric {
             Metric::Identity => (vec![1.0; q.len()], q),
             Metric::Memberships => (q.clone(), vec![1.0; q.len()]),
+        }
+    }
+
+    fn said<'a>(&self, messages: &'a BTreeMap<usize, CliqueMessage>) -> Vec<&'a CliqueMessage> {
+        self.term.members.iter().filter_map(|member| messages.get(member)).collect()
+    }
+
+    /// The subgradient of the constraint that the copy stands for, for each member and component: at the optimum it is that of
+    /// the members' variables. `(v - x) / (alpha weight)`, where `v` is what the proximal operator was applied to.
+    fn multipliers(&self, step: f64, metric: Metric, said: &[&CliqueMessage]) -> Vec<Vec<f64>> {
+        let (weights, divisors) = self.scales(metric);
+        let of = |member: usize, at: usize| {
+            let slope = self.term.slope(said.iter().map(|said| said.x[at]));
+            let push = (said[member].x[at] - self.z[member][at]) / step;
+            (push - weights[member] * slope - said[member].gradient[at] / divisors[member]) / weights[member]
         };
-        let said: Vec<&CliqueMessage> = term.members.iter().filter_map(|member| messages.get(member)).collect();
+        (0..said.len()).map(|member| (0..said[member].x.len()).map(|at| of(member, at)).collect()).collect()
+    }
+
+    /// Returns how far the copy moved.
+    fn advance(&mut self, step: f64, metric: Metric, messages: &BTreeMap<usize, CliqueMessage>) -> f64 {
+        let (weights, divisors) = self.scales(metric);
+        let said = self.said(messages);
+        let Self { term, z } = self;
         let components = z.first().map_or(0, Vec::len);
+        let mut shift: f64 = 0.0;
         for at in 0..components {
             let slope = term.slope(said.iter().map(|said| said.x[at]));
             let mut y: Vec<f64> = Vec::with_capacity(said.len());
@@ -216,8 +317,10 @@ impl CliqueCopy {
             }
             term.project(&weights, &mut y);
             for ((z, y), said) in z.iter_mut().zip(y).zip(&said) {
+                shift = shift.max((y - said.x[at]).abs());
                 z[at] += y - said.x[at];
             }
         }
+        shift
     }
 }

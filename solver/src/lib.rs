@@ -17,6 +17,9 @@
 //! | [`AverageNode`] | all variables equal, over any way to average (one clique of all) | one vector, to the averaging |
 //! | [`ProjectedNode`] | constraints of cliques, approximately at a fixed step (CPGD) | one vector, to the members of its cliques |
 //!
+//! Two kinds of problems come with what they need to be read from files and checked: [`Regression`] over [`Table`]s, and
+//! [`Budgets`] that cliques of nodes share out.
+//!
 //! Each is a state machine without network, threads or randomness: [`message`](MixedNode::message) says what the others have
 //! to know, [`absorb`](MixedNode::absorb) takes what they said. [`solve`] runs all nodes in one process, in the order in
 //! which they would sum over a network, so both come to the same bits. All numbers are f64.
@@ -35,27 +38,34 @@
 //! # Ok::<(), mingle_solver::MixingError>(())
 //! ```
 
+mod allocation;
 mod average;
 mod clique;
 mod diffusion;
+mod feasibility;
 mod local;
 mod mixing;
 mod nids;
 mod nonsmooth;
 mod projected;
+mod regression;
 mod smooth;
 pub mod solve;
+mod table;
 mod vector;
 
+pub use allocation::{AllocationError, Budgets, Preference, SharingClique};
 pub use average::AverageNode;
-pub use clique::{CliqueCost, CliqueMessage, CliqueNode, CliqueTerm, Constraint, Metric};
+pub use clique::{CliqueCost, CliqueMessage, CliqueNode, CliqueOptimality, CliqueTerm, Constraint, Metric};
 pub use diffusion::{DiffusionNode, ExactDiffusionNode};
-pub use local::{Local, MixedNode, SolverNode};
+pub use local::{Local, MixedNode, SolverNode, optimality};
 pub use mixing::{Mixing, MixingError};
 pub use nids::NidsNode;
-pub use nonsmooth::{Bounds, GroupLasso, L1, Nonnegative, Nonsmooth, Nothing, Total};
+pub use nonsmooth::{Bounds, GroupLasso, L1, Nonnegative, NonnegativeL1, Nonsmooth, Nothing, SparseGroups, Total};
 pub use projected::{Descent, ProjectedNode};
-pub use smooth::{LeastSquares, Quadratic, Smooth};
+pub use regression::{Alone, Regression, RegressionError};
+pub use smooth::{LeastSquares, Quadratic, Smooth, Wish};
+pub use table::{MAX_COLUMNS, Scaling, Selection, Table, TableError};
 
 /// What a node brings to a problem whose variables all nodes share.
 pub struct ConsensusTerms {

@@ -23,9 +23,17 @@ impl NidsNode {
     /// A node that begins at zero, with the step size `alpha` that all nodes have.
     #[must_use]
     pub fn new(terms: ConsensusTerms, step: f64) -> Self {
-        let local = Local::new(terms);
-        let gradient = local.gradient(local.x());
-        let w = gradient.iter().map(|gradient| -step * gradient).collect();
+        Self::begin(Local::new(terms), step)
+    }
+
+    /// A node that begins at `x`, `[dimension]`.
+    #[must_use]
+    pub fn starting_at(terms: ConsensusTerms, step: f64, x: Vec<f64>) -> Self {
+        Self::begin(Local::at(terms, x), step)
+    }
+
+    fn begin(local: Local, step: f64) -> Self {
+        let (w, gradient) = (local.descended(step, local.x()), local.gradient(local.x()));
         Self { local, step, w, gradient }
     }
 }
@@ -49,8 +57,10 @@ impl MixedNode for NidsNode {
     }
 
     fn absorb(&mut self, mixed: &[f64]) {
+        let shift = crate::vector::distance(mixed, self.local.x());
         for ((w, x), mixed) in self.w.iter_mut().zip(self.local.x()).zip(mixed) {
             *w = *w - x + mixed;
         }
+        self.local.note_shift(shift);
     }
 }

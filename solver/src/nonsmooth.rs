@@ -46,6 +46,55 @@ impl Nonsmooth for L1 {
     }
 }
 
+/// `weight || x ||_1` and `x >= 0`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NonnegativeL1 {
+    /// Not negative.
+    pub weight: f64,
+}
+
+impl Nonsmooth for NonnegativeL1 {
+    fn value(&self, x: &[f64]) -> f64 {
+        Nonnegative.value(x) + self.weight * x.iter().sum::<f64>()
+    }
+
+    fn prox(&self, step: f64, x: &mut [f64]) {
+        x.iter_mut().for_each(|x| *x = (*x - step * self.weight).max(0.0));
+    }
+}
+
+/// `weight sum over groups sqrt(size) || x_group ||_2`: variables that are zero together (Yuan and Lin, 2006).
+#[derive(Clone, Debug, PartialEq)]
+pub struct SparseGroups {
+    /// Not negative.
+    pub weight: f64,
+    /// Which variables; none is in two groups.
+    pub groups: Vec<Vec<usize>>,
+}
+
+impl SparseGroups {
+    fn each<'a>(&'a self, x: &'a [f64]) -> impl Iterator<Item = (&'a [usize], GroupLasso, Vec<f64>)> {
+        self.groups.iter().map(|group| {
+            let penalty = GroupLasso { weight: self.weight * (group.len() as f64).sqrt() };
+            (group.as_slice(), penalty, group.iter().map(|&at| x[at]).collect())
+        })
+    }
+}
+
+impl Nonsmooth for SparseGroups {
+    fn value(&self, x: &[f64]) -> f64 {
+        self.each(x).map(|(_, penalty, part)| penalty.value(&part)).sum()
+    }
+
+    fn prox(&self, step: f64, x: &mut [f64]) {
+        let parts: Vec<_> = self.each(x).map(|(group, penalty, part)| (group.to_vec(), penalty, part)).collect();
+        for (group, penalty, mut part) in parts {
+            penalty.prox(step, &mut part);
+            group.into_iter().zip(part).for_each(|(at, part)| x[at] = part);
+        }
+    }
+}
+
 /// `weight || x ||_2`: all zero, or none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GroupLasso {
@@ -127,7 +176,9 @@ mod tests {
         vec![
             Box::new(Nothing),
             Box::new(L1 { weight: 0.7 }),
+            Box::new(NonnegativeL1 { weight: 0.7 }),
             Box::new(GroupLasso { weight: 0.7 }),
+            Box::new(SparseGroups { weight: 0.7, groups: vec![vec![2, 0], vec![1]] }),
             Box::new(Nonnegative),
             Box::new(Bounds { lower: -0.5, upper: 1.0 }),
             Box::new(Total(1.5)),

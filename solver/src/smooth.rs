@@ -12,13 +12,14 @@ pub trait Smooth: Send {
     fn smoothness(&self) -> f64;
 }
 
-/// `1/2 || A x - b ||^2`.
+/// `1/2 || A x - b ||^2 + ridge/2 || x ||^2`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeastSquares {
     columns: usize,
     /// Row by row.
     matrix: Vec<f64>,
     target: Vec<f64>,
+    ridge: f64,
     smoothness: f64,
 }
 
@@ -36,9 +37,17 @@ impl LeastSquares {
     #[must_use]
     pub fn new(columns: usize, matrix: Vec<f64>, target: Vec<f64>) -> Self {
         assert_eq!(matrix.len(), columns * target.len(), "{columns} columns and {} rows", target.len());
-        let mut function = Self { columns, matrix, target, smoothness: 0.0 };
+        let mut function = Self { columns, matrix, target, ridge: 0.0, smoothness: 0.0 };
         function.smoothness = INFLATION * function.largest_eigenvalue();
         function
+    }
+
+    /// With so much of the ridge term; none otherwise.
+    #[must_use]
+    pub fn with_ridge(mut self, ridge: f64) -> Self {
+        self.smoothness += ridge - self.ridge;
+        self.ridge = ridge;
+        self
     }
 
     fn rows(&self) -> impl Iterator<Item = (&[f64], f64)> {
@@ -74,11 +83,12 @@ impl Smooth for LeastSquares {
 
     fn value(&self, x: &[f64]) -> f64 {
         let residual = |(row, target): (&[f64], f64)| row.iter().zip(x).map(|(a, x)| a * x).sum::<f64>() - target;
-        self.rows().map(residual).map(|residual| residual * residual).sum::<f64>() / 2.0
+        let square: f64 = self.rows().map(residual).map(|residual| residual * residual).sum();
+        (square + self.ridge * x.iter().map(|x| x * x).sum::<f64>()) / 2.0
     }
 
     fn gradient(&self, x: &[f64], gradient: &mut [f64]) {
-        gradient.fill(0.0);
+        gradient.iter_mut().zip(x).for_each(|(gradient, x)| *gradient = self.ridge * x);
         for (row, target) in self.rows() {
             let residual = row.iter().zip(x).map(|(a, x)| a * x).sum::<f64>() - target;
             crate::vector::add(gradient, residual, row);
@@ -97,6 +107,35 @@ pub struct Quadratic {
     pub weight: f64,
     /// Where it is least.
     pub center: Vec<f64>,
+}
+
+/// `weight / 2 (x - wish)^2 + price x`, of one variable.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Wish {
+    /// Not negative.
+    pub weight: f64,
+    /// What it would like to be.
+    pub wish: f64,
+    /// What each unit of it costs.
+    pub price: f64,
+}
+
+impl Smooth for Wish {
+    fn dimension(&self) -> usize {
+        1
+    }
+
+    fn value(&self, x: &[f64]) -> f64 {
+        x.iter().map(|x| self.weight / 2.0 * (x - self.wish) * (x - self.wish) + self.price * x).sum()
+    }
+
+    fn gradient(&self, x: &[f64], gradient: &mut [f64]) {
+        gradient.iter_mut().zip(x).for_each(|(gradient, x)| *gradient = self.weight * (x - self.wish) + self.price);
+    }
+
+    fn smoothness(&self) -> f64 {
+        self.weight
+    }
 }
 
 impl Smooth for Quadratic {
@@ -125,7 +164,7 @@ mod tests {
 
     fn some() -> Vec<Box<dyn Smooth>> {
         vec![
-            Box::new(LeastSquares::new(2, vec![1.0, 2.0, -0.5, 3.0, 0.25, 1.0], vec![1.0, -2.0, 0.5])),
+            Box::new(LeastSquares::new(2, vec![1.0, 2.0, -0.5, 3.0, 0.25, 1.0], vec![1.0, -2.0, 0.5]).with_ridge(0.5)),
             Box::new(Quadratic { weight: 3.0, center: vec![0.5, -1.0] }),
         ]
     }

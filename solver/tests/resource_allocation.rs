@@ -50,7 +50,7 @@ impl Instance {
 
     /// The solution from its dual: `x_i = max(0, wish_i + sum of the prices of its budgets)`. The costs of the cliques are constant
     /// where the budgets hold. One price after the other is set so that its budget holds, until all do.
-    fn reference(&self) -> Vec<f64> {
+    fn reference(&self) -> (Vec<f64>, [f64; 4]) {
         let mut prices = [0.0; 4];
         let x = |prices: &[f64; 4], node: usize| {
             let paid = (0..4).filter(|&clique| self.cliques[clique].members.contains(&node));
@@ -81,7 +81,7 @@ impl Instance {
                 break;
             }
         }
-        (0..20).map(|node| x(&prices, node)).collect()
+        ((0..20).map(|node| x(&prices, node)).collect(), prices)
     }
 
     fn objective(&self, x: &[f64]) -> f64 {
@@ -94,9 +94,32 @@ impl Instance {
         own + costs.sum::<f64>()
     }
 
+    /// The prices that nodes pay for the budgets, besides what the costs of the cliques make of them.
+    fn found_prices(&self, metric: Metric) -> [f64; 4] {
+        let mut nodes = solve::clique_nodes(self.terms(), &self.cliques, 0.6, metric);
+        (0..400).for_each(|_| solve::clique_iteration(&mut nodes).unwrap());
+        let messages = nodes.iter_mut().enumerate().map(|(node, state)| (node, state.message())).collect();
+        let mut prices = [f64::NAN; 4];
+        let mut cost = 0.0;
+        for (node, state) in nodes.iter().enumerate() {
+            let found = state.optimality(&messages).unwrap();
+            assert!(found.stationarity < 1e-10 && found.violation < 1e-10, "{found:?}");
+            let cliques = (0..4).filter(|&clique| self.cliques[clique].members.contains(&node));
+            for (clique, price) in cliques.zip(found.prices) {
+                let CliqueCost::Mean { weight, target } = self.cliques[clique].cost else { continue };
+                let members = self.cliques[clique].members.len() as f64;
+                prices[clique] = price - weight * (BUDGETS[clique] / members - target) / members;
+            }
+            cost += state.cost(&messages).unwrap();
+        }
+        let solution: Vec<f64> = nodes.iter().map(|node| node.solution()[0]).collect();
+        assert!((cost - self.objective(&solution)).abs() < 1e-10);
+        prices
+    }
+
     /// Iterations until the objective is this share off that of the reference, and how far the solution is off much later.
     fn iterations(&self, step: f64, metric: Metric, share: f64) -> (usize, f64) {
-        let reference = self.reference();
+        let (reference, _) = self.reference();
         let least = self.objective(&reference);
         let mut nodes = solve::clique_nodes(self.terms(), &self.cliques, step, metric);
         let (mut reached, mut off) = (None, f64::INFINITY);
@@ -186,5 +209,18 @@ fn averaged_projections_are_firmly_nonexpansive() {
         let product = |u: &dyn Fn(usize) -> f64, v: &dyn Fn(usize) -> f64| (0..20).map(|at| u(at) * v(at)).sum::<f64>();
         let (before, after) = (|at: usize| a[at] - b[at], |at: usize| to_a[at] - to_b[at]);
         assert!(product(&after, &after) <= product(&after, &before) + 1e-12);
+    }
+}
+
+#[test]
+fn the_prices_of_budgets_are_those_of_the_dual() {
+    for seed in 0..4 {
+        let instance = Instance::random(seed);
+        let (_, expected) = instance.reference();
+        for metric in [Metric::Identity, Metric::Memberships] {
+            let found = instance.found_prices(metric);
+            let off = found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            assert!(off < 1e-8, "seed {seed}, {metric:?}: {found:?} {expected:?}");
+        }
     }
 }

@@ -1,0 +1,341 @@
+//! Tables of numbers with named columns, and how columns of a table that many nodes hold parts of are scaled.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+
+use thiserror::Error;
+
+use crate::LeastSquares;
+
+/// The most columns of a table that are used.
+pub const MAX_COLUMNS: usize = 50_000;
+/// The most numbers in a table.
+const MAX_VALUES: usize = 1 << 27;
+/// A column whose deviation is a smaller share of its largest number does not vary, but for rounding.
+const CONSTANT: f64 = 1e-9;
+
+/// One node's rows: the columns that explain, and the one that is explained.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    columns: Vec<String>,
+    /// Row by row.
+    values: Vec<f64>,
+    target: Vec<f64>,
+}
+
+/// Which columns of a table are used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// The column that is explained.
+    pub target: String,
+    /// Those that explain it; all others if there are none here.
+    pub columns: Vec<String>,
+}
+
+/// A table that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TableError {
+    /// The text is no CSV.
+    #[error("{0}")]
+    Csv(String),
+    /// A name that the first line does not have.
+    #[error("there is no column `{name}`; the first line has {}", .names.join(", "))]
+    NoColumn {
+        /// The name.
+        name: String,
+        /// Those that are there.
+        names: Vec<String>,
+    },
+    /// Two columns have the same name, or a column explains itself.
+    #[error("the column `{name}` is there twice")]
+    Twice {
+        /// The name.
+        name: String,
+    },
+    /// A cell that is no number.
+    #[error("line {line}, column `{column}`: `{text}` is not a finite number")]
+    NotANumber {
+        /// Counts from 1.
+        line: u64,
+        /// Its column.
+        column: String,
+        /// What is there.
+        text: String,
+    },
+    /// No row, or no column.
+    #[error("there is {what} below the names of the columns")]
+    Empty {
+        /// What is missing.
+        what: &'static str,
+    },
+    /// More than can be worked on.
+    #[error("{what} are too many; {most} are the most")]
+    TooMuch {
+        /// What.
+        what: String,
+        /// The limit.
+        most: usize,
+    },
+}
+
+impl Table {
+    /// Reads CSV with the names of the columns in its first line.
+    ///
+    /// # Errors
+    ///
+    /// [`TableError`] names the line and the column.
+    pub fn read(text: impl Read, selection: &Selection) -> Result<Self, TableError> {
+        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text);
+        let csv = |error: csv::Error| TableError::Csv(error.to_string());
+        let names: Vec<String> = reader.headers().map_err(csv)?.iter().map(str::to_owned).collect();
+        let (target, used) = selection.find(&names)?;
+        let mut table = Self {
+            columns: used.iter().map(|&at| names[at].clone()).collect(),
+            values: Vec::new(),
+            target: Vec::new(),
+        };
+        for record in reader.records() {
+            let record = record.map_err(csv)?;
+            let line = record.position().map_or(0, csv::Position::line);
+            let number = |at: usize| {
+                let text = record.get(at).unwrap_or_default();
+                let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+                number.ok_or_else(|| TableError::NotANumber { line, column: names[at].clone(), text: text.to_owned() })
+            };
+            table.target.push(number(target)?);
+            for &at in &used {
+                table.values.push(number(at)?);
+            }
+            if table.values.len() > MAX_VALUES {
+                return Err(TableError::TooMuch { what: format!("{} numbers", table.values.len()), most: MAX_VALUES });
+            }
+        }
+        if table.target.is_empty() {
+            return Err(TableError::Empty { what: "no row" });
+        }
+        Ok(table)
+    }
+
+    /// Names of the columns that explain, in their order.
+    #[must_use]
+    pub fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    /// How many rows there are.
+    #[must_use]
+    pub fn row_count(&self) -> usize {
+        self.target.len()
+    }
+
+    fn rows(&self) -> impl Iterator<Item = (&[f64], f64)> {
+        self.values.chunks_exact(self.columns.len()).zip(self.target.iter().copied())
+    }
+
+    /// Every `nodes`-th row, beginning with row `node`: a part of a table that is dealt out.
+    #[must_use]
+    pub fn dealt(&self, node: usize, nodes: usize) -> Self {
+        let (mut values, mut target) = (Vec::new(), Vec::new());
+        for (row, explained) in self.rows().skip(node).step_by(nodes) {
+            values.extend_from_slice(row);
+            target.push(explained);
+        }
+        Self { columns: self.columns.clone(), values, target }
+    }
+
+    /// The rows of another table with the same columns, below those of this one.
+    ///
+    /// # Errors
+    ///
+    /// The other table's columns, where they differ.
+    pub fn append(&mut self, other: &Self) -> Result<(), Vec<String>> {
+        if other.columns != self.columns {
+            return Err(other.columns.clone());
+        }
+        self.values.extend_from_slice(&other.values);
+        self.target.extend_from_slice(&other.target);
+        Ok(())
+    }
+
+    /// The number of rows, the sum of each column, and that of the target: `[1 + columns + 1]`.
+    #[must_use]
+    pub fn sums(&self) -> Vec<f64> {
+        let mut sums = vec![0.0; self.columns.len() + 2];
+        for (row, explained) in self.rows() {
+            sums[0] += 1.0;
+            sums[1..].iter_mut().zip(row.iter().chain([&explained])).for_each(|(sum, value)| *sum += value);
+        }
+        sums
+    }
+
+    /// The sum of the squared distances of each column from a mean: `[columns]`.
+    #[must_use]
+    pub fn squares(&self, scaling: &Scaling) -> Vec<f64> {
+        let mut squares = vec![0.0; self.columns.len()];
+        for (row, _) in self.rows() {
+            for ((square, value), mean) in squares.iter_mut().zip(row).zip(&scaling.means) {
+                *square += (value - mean) * (value - mean);
+            }
+        }
+        squares
+    }
+
+    /// `factor / 2 || A x - b ||^2`, where `A` and `b` are the scaled columns.
+    #[must_use]
+    pub fn least_squares(&self, scaling: &Scaling, factor: f64) -> LeastSquares {
+        let root = factor.sqrt();
+        let scale = |(value, (mean, deviation)): (&f64, (&f64, &f64))| root * ((value - mean) / deviation);
+        let means = || scaling.means.iter().zip(&scaling.deviations);
+        let matrix = self.rows().flat_map(|(row, _)| row.iter().zip(means()).map(scale)).collect();
+        let target = self.target.iter().map(|explained| root * (explained - scaling.target)).collect();
+        LeastSquares::new(self.columns.len(), matrix, target)
+    }
+}
+
+impl Selection {
+    /// Where the target is, and where the columns are.
+    fn find(&self, names: &[String]) -> Result<(usize, Vec<usize>), TableError> {
+        let mut seen = BTreeSet::new();
+        if let Some(twice) = names.iter().find(|name| !seen.insert(name.as_str())) {
+            return Err(TableError::Twice { name: twice.clone() });
+        }
+        let place = |name: &String| {
+            let at = names.iter().position(|other| other == name);
+            at.ok_or_else(|| TableError::NoColumn { name: name.clone(), names: names.to_vec() })
+        };
+        let target = place(&self.target)?;
+        let used: Vec<usize> = if self.columns.is_empty() {
+            (0..names.len()).filter(|&at| at != target).collect()
+        } else {
+            self.columns.iter().map(place).collect::<Result<_, _>>()?
+        };
+        let mut seen = BTreeSet::from([target]);
+        if let Some(&twice) = used.iter().find(|&&at| !seen.insert(at)) {
+            return Err(TableError::Twice { name: names[twice].clone() });
+        }
+        match used.len() {
+            0 => Err(TableError::Empty { what: "no column" }),
+            count if count > MAX_COLUMNS => {
+                Err(TableError::TooMuch { what: format!("{count} columns"), most: MAX_COLUMNS })
+            }
+            _ => Ok((target, used)),
+        }
+    }
+}
+
+/// How numbers are scaled before anything is solved: each column to mean 0 and deviation 1 over all nodes, the target to mean 0.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scaling {
+    means: Vec<f64>,
+    deviations: Vec<f64>,
+    target: f64,
+}
+
+impl Scaling {
+    /// None at all.
+    #[must_use]
+    pub fn none(columns: usize) -> Self {
+        Self { means: vec![0.0; columns], deviations: vec![1.0; columns], target: 0.0 }
+    }
+
+    /// To the means that follow from the [sums](Table::sums) over all nodes, or those divided by any number.
+    #[must_use]
+    pub fn centering(sums: &[f64]) -> Self {
+        let columns = sums.len().saturating_sub(2);
+        let means = sums[1..=columns].iter().map(|sum| sum / sums[0]).collect();
+        Self { means, deviations: vec![1.0; columns], target: sums[columns + 1] / sums[0] }
+    }
+
+    /// To the deviations that follow from the [squares](Table::squares) over all nodes and the number of all rows, or those
+    /// divided by any number. A column that does not vary is left as it is: it is zero then.
+    #[must_use]
+    pub fn with_deviations(mut self, squares: &[f64], rows: f64) -> Self {
+        for ((deviation, square), mean) in self.deviations.iter_mut().zip(squares).zip(&self.means) {
+            let found = (square.max(0.0) / rows).sqrt();
+            *deviation = if found > CONSTANT * mean.abs() && found > 0.0 { found } else { 1.0 };
+        }
+        self
+    }
+
+    /// The coefficients and the intercept for numbers as they were before.
+    #[must_use]
+    pub fn back(&self, x: &[f64]) -> (Vec<f64>, f64) {
+        let coefficients: Vec<f64> = x.iter().zip(&self.deviations).map(|(x, deviation)| x / deviation).collect();
+        let shift: f64 = coefficients.iter().zip(&self.means).map(|(coefficient, mean)| coefficient * mean).sum();
+        (coefficients, self.target - shift)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::Smooth;
+
+    const CSV: &str = "age, dose, answer\n50, 1.5, 7\n60, 2.5, 9\n70, 0.5, 5\n";
+
+    fn selection(target: &str, columns: &[&str]) -> Selection {
+        Selection { target: target.to_owned(), columns: columns.iter().map(|&name| name.to_owned()).collect() }
+    }
+
+    fn read(text: &str, target: &str, columns: &[&str]) -> Result<Table, TableError> {
+        Table::read(text.as_bytes(), &selection(target, columns))
+    }
+
+    #[test]
+    fn columns_are_found_by_name_in_the_order_asked_for() {
+        let all = read(CSV, "answer", &[]).unwrap();
+        assert_eq!((all.columns(), all.row_count()), (&["age".to_owned(), "dose".to_owned()][..], 3));
+        assert_eq!(all.sums(), [3.0, 180.0, 4.5, 21.0]);
+        let one = read(CSV, "age", &["answer"]).unwrap();
+        assert_eq!(one.sums(), [3.0, 21.0, 180.0]);
+    }
+
+    #[test]
+    fn a_table_that_is_dealt_out_is_all_there() {
+        let all = read(CSV, "answer", &[]).unwrap();
+        let mut parts = all.dealt(0, 2);
+        parts.append(&all.dealt(1, 2)).unwrap();
+        assert_eq!((parts.row_count(), parts.sums()), (3, all.sums()));
+        assert_eq!(all.dealt(5, 9).row_count(), 0);
+        assert_eq!(parts.append(&read(CSV, "age", &["answer"]).unwrap()), Err(vec!["answer".to_owned()]));
+    }
+
+    #[test]
+    fn scaled_columns_have_mean_0_and_deviation_1_and_solutions_go_back() {
+        let table = read(CSV, "answer", &[]).unwrap();
+        let centered = Scaling::centering(&table.sums());
+        let scaling = centered.clone().with_deviations(&table.squares(&centered), 3.0);
+        // answer = 4 + 2 dose, exactly: with no age in it.
+        let function = table.least_squares(&scaling, 1.0);
+        let x = [0.0, 2.0 * scaling.deviations[1]];
+        assert!(function.value(&x) < 1e-20);
+        let (coefficients, intercept) = scaling.back(&x);
+        assert!((coefficients[1] - 2.0).abs() < 1e-12 && (intercept - 4.0).abs() < 1e-12);
+        let squares: Vec<f64> = table.squares(&centered);
+        assert!((squares[0] / scaling.deviations[0].powi(2) - 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_column_that_does_not_vary_does_no_harm() {
+        let table = read("a,b,y\n0.1,1,1\n0.1,2,3\n0.1,3,2\n", "y", &[]).unwrap();
+        let centered = Scaling::centering(&table.sums());
+        let scaling = centered.clone().with_deviations(&table.squares(&centered), 3.0);
+        assert_eq!(scaling.deviations[0], 1.0);
+        assert!(table.least_squares(&scaling, 1.0).smoothness() < 4.0);
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_named() {
+        let refused = |text: &str, target: &str, columns: &[&str]| read(text, target, columns).unwrap_err().to_string();
+        assert_eq!(refused(CSV, "weight", &[]), "there is no column `weight`; the first line has age, dose, answer");
+        assert_eq!(refused(CSV, "answer", &["age", "age"]), "the column `age` is there twice");
+        assert_eq!(refused(CSV, "answer", &["answer"]), "the column `answer` is there twice");
+        assert_eq!(refused("a,a\n1,2\n", "a", &[]), "the column `a` is there twice");
+        assert_eq!(refused("a,y\n1,2\n?,3\n", "y", &[]), "line 3, column `a`: `?` is not a finite number");
+        assert_eq!(refused("a,y\n1,inf\n", "y", &[]), "line 2, column `y`: `inf` is not a finite number");
+        assert_eq!(refused("a,y\n", "y", &[]), "there is no row below the names of the columns");
+        assert_eq!(refused("y\n1\n", "y", &[]), "there is no column below the names of the columns");
+        assert!(refused("a,y\n1,2,3\n", "y", &[]).contains("line"));
+    }
+}
