@@ -8,6 +8,7 @@ mod fault_test;
 mod model_files;
 mod plan;
 mod simulation;
+mod solving;
 mod topology;
 mod watching;
 
@@ -29,6 +30,7 @@ pub(crate) use plan::{
     PlanFileArgs, PlanMakeArgs,
 };
 pub(crate) use simulation::{EvaluateArgs, MixingArgs, SimulateArgs};
+pub(crate) use solving::SolveArgs;
 pub(crate) use topology::{TopologyCommand, TopologyConvertArgs, TopologyGenerateArgs, TopologyShowArgs};
 pub(crate) use watching::{Condition, PingArgs, ProbeArgs, StopArgs, TimelineArgs, WaitArgs};
 
@@ -97,6 +99,8 @@ pub(crate) enum Command {
     FaultTest(FaultTestArgs),
     /// Train a simulated swarm by a plan, and count slots, bytes and accuracy
     Simulate(Box<SimulateArgs>),
+    /// Solve a convex problem that nodes share, exactly: sparse regression over their tables, or budgets that groups share
+    Solve(SolveArgs),
     /// Compare designs by simulation: a suite of topologies, splits and seeds, with tables and curves
     Evaluate(EvaluateArgs),
     /// Run a recorded fault test again, to the same digest

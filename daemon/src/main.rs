@@ -30,6 +30,7 @@ mod results;
 mod service_manager;
 mod signals;
 mod simulation;
+mod solving;
 mod status;
 mod task;
 mod task_file;

@@ -9,14 +9,12 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{Bounds, CliqueCost, CliqueTerm, ConsensusTerms, Constraint, Wish};
 
 /// What one node wants of its number.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Preference {
     /// How much it matters; not negative.
     pub weight: f64,
@@ -239,6 +237,7 @@ impl Budgets {
     }
 }
 
+#[derive(Clone, Copy)]
 enum Wanted {
     Finite,
     NotNegative,

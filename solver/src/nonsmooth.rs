@@ -2,7 +2,7 @@
 //! `prox(v) = argmin_x g(x) + 1/(2 step) || x - v ||^2`.
 
 /// A closed convex function with a cheap proximal operator.
-pub trait Nonsmooth: Send {
+pub trait Nonsmooth: Send + Sync {
     /// Its value; infinite outside of what is allowed.
     fn value(&self, x: &[f64]) -> f64;
     /// Replaces `x` by the proximal operator of `step` times the function.

@@ -1,7 +1,7 @@
 //! Smooth convex functions.
 
 /// A convex function with a gradient that is Lipschitz continuous.
-pub trait Smooth: Send {
+pub trait Smooth: Send + Sync {
     /// How many variables it has.
     fn dimension(&self) -> usize;
     /// Its value.

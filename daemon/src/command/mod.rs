@@ -34,6 +34,7 @@ mod probe;
 mod replay;
 mod run;
 mod simulate;
+mod solve;
 mod status;
 mod stop;
 mod timeline;
@@ -72,6 +73,7 @@ pub(crate) fn execute(cli: Cli) -> Outcome<ExitCode> {
         Command::Audit(arguments) => return audit::execute(&arguments, json),
         Command::FaultTest(arguments) => return fault_test::execute(&arguments, json),
         Command::Simulate(arguments) => simulate::execute(&arguments, json)?,
+        Command::Solve(arguments) => solve::execute(&arguments, json)?,
         Command::Evaluate(arguments) => evaluate::execute(&arguments, json)?,
         Command::Replay(arguments) => replay::execute(&arguments, json)?,
         Command::Plan(command) => return plan(command, json),

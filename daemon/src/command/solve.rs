@@ -1,0 +1,73 @@
+//! `mingle solve`: all nodes of a plan solve a problem in this process, each with its own part, on virtual time.
+
+use std::fs;
+use std::io::{IsTerminal, stderr};
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::cli::SolveArgs;
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::solving::{Conditions, Problem, Solved, Ways, not_solved, print_solutions, solve_here, write_curves};
+use crate::{out, plan, units};
+
+/// Solves the problem.
+pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Outcome {
+    let conditions = Conditions { loss: arguments.loss, seed: arguments.seed };
+    if !(0.0..=0.9).contains(&conditions.loss) {
+        return Err(Failure::new(Kind::BadInput, format!("--loss {}: give a share from 0 to 0.9", conditions.loss)));
+    }
+    let began = Instant::now();
+    let plan = plan::read(&arguments.plan)?;
+    let problem = Problem::read(&arguments.problem, &plan)?;
+    let ways = Arc::new(Ways::of(&plan, Arc::new(plan::schedule(&plan)?))?);
+    problem.check_links(&ways)?;
+    if !json {
+        out::line(format!("plan     {}, {} nodes, blake3:{}", plan.method(), plan.node_count(), plan.hash().short()));
+        out::line(format!("problem  {}, blake3:{}", problem.describe(), hex::encode(&problem.hash[..6])));
+        out::line(format!("way      {}\n", problem.way(&ways)));
+    }
+    let solved = solve_here(&problem, &ways, conditions, |iteration, worst| tell(iteration, worst, json))?;
+    if stderr().is_terminal() && !json {
+        eprintln!();
+    }
+    if let Some(folder) = &arguments.output {
+        fs::create_dir_all(folder).or_fail(Kind::BadInput, format!("cannot create {}", folder.display()))?;
+        write_curves(folder, &problem.describe(), &solved.solutions, &solved.residuals)?;
+    }
+    if json {
+        out::line(summary(&solved));
+    } else {
+        print_solutions(&problem, &solved.solutions);
+        conclude(&solved, began.elapsed().as_secs_f64());
+    }
+    solved.solutions.iter().find_map(not_solved).map_or(Ok(()), Err)
+}
+
+fn tell(iteration: u64, worst: f64, json: bool) {
+    if json {
+        out::line(serde_json::json!({
+            "schema": "mingle.solve-progress/1", "iteration": iteration, "residual": worst,
+        }));
+    } else if stderr().is_terminal() {
+        eprint!("\riteration {iteration:>6}   residual {worst:.1e} ");
+    }
+}
+
+fn summary(solved: &Solved) -> serde_json::Value {
+    serde_json::json!({
+        "schema": "mingle.solved/1",
+        "solutions": solved.solutions,
+        "messages": solved.messages,
+        "lost": solved.lost,
+        "bytes": solved.bytes,
+        "virtual_s": solved.virtual_s,
+    })
+}
+
+fn conclude(solved: &Solved, seconds: f64) {
+    let lost = match solved.lost {
+        0 => String::new(),
+        lost => format!(", {:.1} % of them lost", 100.0 * lost as f64 / solved.messages as f64),
+    };
+    out::line(format!("{} messages, {:.1} MB{lost}; {seconds:.1} s", solved.messages, units::megabytes(solved.bytes)));
+}

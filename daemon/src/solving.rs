@@ -1,0 +1,25 @@
+//! Coupled convex problems on a swarm: where the solvers meet the protocol's collectives.
+//!
+//! A [`SolverPeer`] is one node's part in solving a [`Problem`]. It does no input or output: it is given envelopes that came and
+//! asked for those to send, by [`solve_here`], which runs all nodes of a plan in this process on virtual time over links that may
+//! lose, and by [`host`](host::take_part), which gives it real streams and a real clock. What a node does is written as one
+//! `async` function per kind of problem, in the order in which it happens; it waits for nothing but collectives.
+
+mod allocation;
+mod journal;
+mod peer;
+mod problem;
+mod regression;
+mod report;
+mod solution;
+mod swarm;
+mod talk;
+mod ways;
+
+pub(crate) use journal::Journal;
+pub(crate) use peer::{Reception, SolverPeer};
+pub(crate) use problem::{Part, Problem};
+pub(crate) use report::{not_solved, print_solutions, write_curves};
+pub(crate) use solution::{Answer, Solution};
+pub(crate) use swarm::{Conditions, Solved, solve_here};
+pub(crate) use ways::Ways;

@@ -1,0 +1,475 @@
+//! Problem files: what is solved, and what each node brings to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use mingle_planner::Plan;
+use mingle_solver::{Budgets, Metric, Preference, Regression, Selection, SharingClique, Table};
+use serde::{Deserialize, Serialize};
+
+use super::ways::Ways;
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::plan::read_text;
+
+/// Stands for the name of the node in the name of a table.
+const NODE: &str = "{node}";
+const KINDS: [&str; 2] = ["sparse-regression", "resource-allocation"];
+/// The finest tolerance: that of rounding.
+const FINEST_TOLERANCE: f64 = 1e-15;
+
+/// A problem file, resolved for a plan.
+#[derive(Clone, Debug)]
+pub(crate) struct Problem {
+    /// What is solved.
+    pub(crate) task: Task,
+    /// When to stop.
+    pub(crate) limits: Limits,
+    /// BLAKE3 of all that the peers have to agree on.
+    pub(crate) hash: [u8; 32],
+    /// The names of the nodes.
+    pub(crate) names: Arc<Vec<String>>,
+    file: PathBuf,
+}
+
+/// What is solved.
+#[derive(Clone, Debug)]
+pub(crate) enum Task {
+    /// Which columns explain another.
+    Regression(Arc<RegressionTask>),
+    /// Budgets that cliques share out.
+    Allocation(Arc<AllocationTask>),
+}
+
+/// When to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Limits {
+    /// No node moves by a larger share of its solution.
+    pub(crate) tolerance: f64,
+    /// Iterations at most.
+    pub(crate) iterations: u64,
+}
+
+/// Sparse regression.
+#[derive(Clone, Debug)]
+pub(crate) struct RegressionTask {
+    pub(crate) regression: Regression,
+    selection: Selection,
+    /// Whether columns are brought to mean 0 and deviation 1 over all nodes.
+    pub(crate) standardize: bool,
+    data: String,
+    deal: bool,
+}
+
+/// Shared budgets.
+#[derive(Clone, Debug)]
+pub(crate) struct AllocationTask {
+    pub(crate) budgets: Budgets,
+    pub(crate) metric: Metric,
+    /// Of those nodes that the file speaks of.
+    preferences: BTreeMap<usize, Preference>,
+}
+
+/// What one node brings.
+#[derive(Clone, Debug)]
+pub(crate) enum Part {
+    /// Its rows.
+    Regression { task: Arc<RegressionTask>, table: Table },
+    /// What it wants.
+    Allocation { task: Arc<AllocationTask>, preference: Preference },
+}
+
+#[derive(Deserialize)]
+struct KindOnly {
+    kind: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct RegressionFile {
+    #[serde(rename = "kind")]
+    _kind: String,
+    data: String,
+    #[serde(default)]
+    deal: bool,
+    target: String,
+    #[serde(default)]
+    columns: Vec<String>,
+    lambda: f64,
+    #[serde(default)]
+    ridge: f64,
+    #[serde(default)]
+    nonnegative: bool,
+    #[serde(default)]
+    groups: Vec<Vec<String>>,
+    #[serde(default = "yes")]
+    standardize: bool,
+    #[serde(default = "usual_tolerance")]
+    tolerance: f64,
+    #[serde(default = "usual_iterations")]
+    iterations: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct AllocationFile {
+    #[serde(rename = "kind")]
+    _kind: String,
+    #[serde(default)]
+    metric: MetricName,
+    #[serde(default = "usual_tolerance")]
+    tolerance: f64,
+    #[serde(default = "usual_iterations")]
+    iterations: u64,
+    clique: Vec<CliqueEntry>,
+    #[serde(default)]
+    node: Vec<NodeEntry>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum MetricName {
+    Identity,
+    #[default]
+    Memberships,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct CliqueEntry {
+    name: String,
+    members: Vec<NodeName>,
+    budget: Option<f64>,
+    #[serde(default)]
+    weight: f64,
+    #[serde(default)]
+    target: f64,
+}
+
+/// A node by its number or its name.
+#[derive(Clone, Deserialize)]
+#[serde(untagged)]
+enum NodeName {
+    Number(usize),
+    Name(String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct NodeEntry {
+    node: NodeName,
+    weight: Option<f64>,
+    wish: Option<f64>,
+    price: Option<f64>,
+    lower: Option<f64>,
+    upper: Option<f64>,
+}
+
+impl NodeEntry {
+    fn preference(&self) -> Preference {
+        let usual = Preference::default();
+        Preference {
+            weight: self.weight.unwrap_or(usual.weight),
+            wish: self.wish.unwrap_or(usual.wish),
+            price: self.price.unwrap_or(usual.price),
+            lower: self.lower.unwrap_or(usual.lower),
+            upper: self.upper.unwrap_or(usual.upper),
+        }
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn usual_tolerance() -> f64 {
+    1e-10
+}
+
+fn usual_iterations() -> u64 {
+    20_000
+}
+
+impl Problem {
+    /// Reads a problem file for the nodes of a plan.
+    ///
+    /// # Errors
+    /// The file cannot be read, names what is not there, or is not convex; each with its name.
+    pub(crate) fn read(path: &Path, plan: &Plan) -> Outcome<Self> {
+        let text = read_text(path, "problem")?;
+        let bad = |error: &dyn std::fmt::Display| {
+            Failure::new(Kind::BadInput, format!("the problem {} does not hold: {error}", path.display()))
+        };
+        let names: Arc<Vec<String>> = Arc::new(plan.nodes().map(|(name, _)| name.to_owned()).collect());
+        let kind = toml::from_str::<KindOnly>(&text).map_err(|error| bad(&error))?.kind;
+        let (task, limits, shared) = match kind.as_str() {
+            "sparse-regression" => {
+                toml::from_str::<RegressionFile>(&text).map_err(|error| bad(&error))?.resolve().map_err(|e| bad(&e))?
+            }
+            "resource-allocation" => {
+                let file = toml::from_str::<AllocationFile>(&text).map_err(|error| bad(&error))?;
+                file.resolve(plan, &names).map_err(|error| bad(&error))?
+            }
+            _ => return Err(bad(&format!("kind = \"{kind}\": choose {}", KINDS.join(" or ")))),
+        };
+        limits.check().map_err(|error| bad(&error))?;
+        let hash = *blake3::hash(shared.to_string().as_bytes()).as_bytes();
+        Ok(Self { task, limits, hash, names, file: path.to_owned() })
+    }
+
+    /// In a line.
+    pub(crate) fn describe(&self) -> String {
+        match &self.task {
+            Task::Regression(task) => {
+                let Regression { lambda, ridge, nonnegative, groups } = &task.regression;
+                let mut words = format!("sparse regression of {}, lambda {lambda}", task.selection.target);
+                if *ridge > 0.0 {
+                    words += &format!(", ridge {ridge}");
+                }
+                if *nonnegative {
+                    words += ", nonnegative";
+                }
+                if !groups.is_empty() {
+                    words += &format!(", {} groups", groups.len());
+                }
+                words
+            }
+            Task::Allocation(task) => {
+                let cliques = task.budgets.all();
+                format!(
+                    "{} nodes share {} budgets",
+                    self.names.len(),
+                    cliques.iter().filter(|c| c.budget.is_some()).count()
+                )
+            }
+        }
+    }
+
+    /// How its nodes come to the solution, in words.
+    pub(crate) fn way(&self, ways: &Ways) -> String {
+        match &self.task {
+            Task::Regression(_) => ways.agreement.describe(),
+            Task::Allocation(_) => "splitting over cliques, one message to each member an iteration".to_owned(),
+        }
+    }
+
+    /// Checks that the plan can carry the problem: every two members of a clique have to hear each other.
+    ///
+    /// # Errors
+    /// The clique and two of its nodes.
+    pub(crate) fn check_links(&self, ways: &Ways) -> Outcome {
+        let Task::Allocation(task) = &self.task else { return Ok(()) };
+        for clique in task.budgets.all() {
+            let members: Vec<usize> = clique.members.iter().copied().collect();
+            for (at, &a) in members.iter().enumerate() {
+                if let Some(&b) = members[at + 1..].iter().find(|&&b| !ways.hear_each_other(a, b)) {
+                    let (a, b) = (&self.names[a], &self.names[b]);
+                    return Err(Failure::new(
+                        Kind::BadInput,
+                        format!(
+                            "{}: clique {} is none of the plan: {a} and {b} do not hear each other",
+                            self.file.display(),
+                            clique.name
+                        ),
+                    )
+                    .hint("make the plan with --method clique-phi from a topology in which all members are linked"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What every node brings, where all of it is at hand: then the whole problem is checked.
+    ///
+    /// # Errors
+    /// A table cannot be used, something is missing, budgets contradict each other, or the costs have no least value.
+    pub(crate) fn parts(&self) -> Outcome<Vec<Part>> {
+        match &self.task {
+            Task::Regression(task) => {
+                let tables = self.tables(task)?;
+                let part = |table| Part::Regression { task: Arc::clone(task), table };
+                Ok(tables.into_iter().map(part).collect())
+            }
+            Task::Allocation(task) => {
+                let parts = (0..self.names.len()).map(|node| self.part(node)).collect::<Outcome<Vec<Part>>>()?;
+                let preferences: Vec<Preference> = task.preferences.values().copied().collect();
+                task.budgets
+                    .check_all(&preferences)
+                    .or_fail(Kind::BadInput, format!("the problem {} cannot be solved", self.file.display()))?;
+                Ok(parts)
+            }
+        }
+    }
+
+    /// What one node brings.
+    ///
+    /// # Errors
+    /// Its table cannot be used, or the file says nothing of it.
+    pub(crate) fn part(&self, node: usize) -> Outcome<Part> {
+        match &self.task {
+            Task::Regression(task) => {
+                let table = match task.deal {
+                    true => dealt(&self.table(task, 0)?, node, &self.names)?,
+                    false => self.table(task, node)?,
+                };
+                Ok(Part::Regression { task: Arc::clone(task), table })
+            }
+            Task::Allocation(task) => {
+                let Some(&preference) = task.preferences.get(&node) else {
+                    let name = &self.names[node];
+                    return Err(Failure::new(
+                        Kind::BadInput,
+                        format!("{} has no [[node]] for {name}", self.file.display()),
+                    )
+                    .hint("a peer needs its own; what others want they may keep to themselves"));
+                };
+                let doing = format!("the problem {} does not hold", self.file.display());
+                task.budgets.check_one(node, &preference).or_fail(Kind::BadInput, doing)?;
+                Ok(Part::Allocation { task: Arc::clone(task), preference })
+            }
+        }
+    }
+
+    /// The tables of all nodes.
+    fn tables(&self, task: &RegressionTask) -> Outcome<Vec<Table>> {
+        let nodes = self.names.len();
+        if task.deal {
+            let whole = self.table(task, 0)?;
+            return (0..nodes).map(|node| dealt(&whole, node, &self.names)).collect();
+        }
+        let tables = (0..nodes).map(|node| self.table(task, node)).collect::<Outcome<Vec<Table>>>()?;
+        for (node, table) in tables.iter().enumerate() {
+            if table.columns() != tables[0].columns() {
+                let (first, other) = (&self.names[0], &self.names[node]);
+                return Err(Failure::new(
+                    Kind::BadInput,
+                    format!(
+                        "the tables of {first} and {other} do not fit together: {} against {}",
+                        tables[0].columns().join(", "),
+                        table.columns().join(", ")
+                    ),
+                )
+                .hint("columns = [...] in the problem file says which are used, in which order"));
+            }
+        }
+        Ok(tables)
+    }
+
+    fn table(&self, task: &RegressionTask, node: usize) -> Outcome<Table> {
+        let name = &self.names[node];
+        if task.data.contains(NODE) && Path::new(name).components().count() != 1 {
+            return Err(Failure::new(Kind::BadInput, format!("a node called `{name}` cannot have a file of its name")));
+        }
+        let beside = self.file.parent().unwrap_or(Path::new("."));
+        let path = beside.join(task.data.replace(NODE, name));
+        let doing = format!("the table {} cannot be used", path.display());
+        let file = File::open(&path).or_fail(Kind::BadInput, &doing)?;
+        let table = Table::read(BufReader::new(file), &task.selection).or_fail(Kind::BadInput, &doing)?;
+        task.regression.check(table.columns()).or_fail(Kind::BadInput, &doing)?;
+        Ok(table)
+    }
+}
+
+fn dealt(whole: &Table, node: usize, names: &[String]) -> Outcome<Table> {
+    let table = whole.dealt(node, names.len());
+    if table.row_count() == 0 {
+        let (rows, nodes) = (whole.row_count(), names.len());
+        return Err(Failure::new(Kind::BadInput, format!("{rows} rows cannot be dealt out to {nodes} nodes")));
+    }
+    Ok(table)
+}
+
+/// What is wrong with a file, in words.
+type Wrong = String;
+/// The task, when to stop, and what the peers have to agree on.
+type Resolved = (Task, Limits, serde_json::Value);
+
+impl RegressionFile {
+    fn resolve(self) -> Result<Resolved, Wrong> {
+        let Self { data, deal, target, columns, lambda, ridge, nonnegative, groups, standardize, .. } = self;
+        let limits = Limits { tolerance: self.tolerance, iterations: self.iterations };
+        if deal == data.contains(NODE) {
+            return Err(match deal {
+                true => format!("deal = true deals out one table: data = \"{data}\" names one for each node"),
+                false => format!(
+                    "data = \"{data}\" is the same table at each node: put {NODE} in its name, or deal = true to deal it out"
+                ),
+            });
+        }
+        let regression = Regression { lambda, ridge, nonnegative, groups };
+        regression.check_weights().map_err(|error| error.to_string())?;
+        let shared = serde_json::json!({
+            "kind": KINDS[0], "target": target, "columns": columns, "regression": regression,
+            "standardize": standardize, "limits": limits,
+        });
+        let selection = Selection { target, columns };
+        let task = RegressionTask { regression, selection, standardize, data, deal };
+        Ok((Task::Regression(Arc::new(task)), limits, shared))
+    }
+}
+
+impl AllocationFile {
+    fn resolve(self, plan: &Plan, names: &Arc<Vec<String>>) -> Result<Resolved, Wrong> {
+        let limits = Limits { tolerance: self.tolerance, iterations: self.iterations };
+        let find = |name: &NodeName| match name {
+            NodeName::Number(number) if *number < names.len() => Ok(*number),
+            NodeName::Number(number) => Err(format!("there is no node {number}: the plan has 0..{}", names.len())),
+            NodeName::Name(name) => {
+                plan.node_named(name).ok_or_else(|| format!("the plan has no node called `{name}`"))
+            }
+        };
+        let mut cliques = Vec::new();
+        for entry in self.clique {
+            let members: Vec<usize> = entry
+                .members
+                .iter()
+                .map(find)
+                .collect::<Result<_, _>>()
+                .map_err(|error| format!("clique {}: {error}", entry.name))?;
+            let distinct: BTreeSet<usize> = members.iter().copied().collect();
+            if distinct.len() != members.len() {
+                return Err(format!("clique {} names a node twice", entry.name));
+            }
+            let CliqueEntry { name, budget, weight, target, .. } = entry;
+            if cliques.iter().any(|other: &SharingClique| other.name == name) {
+                return Err(format!("two cliques are called {name}"));
+            }
+            cliques.push(SharingClique { name, members: distinct, budget, weight, target });
+        }
+        let mut preferences = BTreeMap::new();
+        for entry in self.node {
+            let node = find(&entry.node).map_err(|error| format!("[[node]]: {error}"))?;
+            if preferences.insert(node, entry.preference()).is_some() {
+                return Err(format!("there are two [[node]] for {}", names[node]));
+            }
+        }
+        let metric = match self.metric {
+            MetricName::Identity => Metric::Identity,
+            MetricName::Memberships => Metric::Memberships,
+        };
+        let clique = |clique: &SharingClique| {
+            serde_json::json!([clique.name, clique.members, clique.budget, clique.weight, clique.target])
+        };
+        let shared = serde_json::json!({
+            "kind": KINDS[1], "metric": format!("{metric:?}"), "limits": limits,
+            "cliques": cliques.iter().map(clique).collect::<Vec<_>>(),
+        });
+        let budgets = Budgets::new(cliques, names.to_vec()).map_err(|error| error.to_string())?;
+        let task = AllocationTask { budgets, metric, preferences };
+        Ok((Task::Allocation(Arc::new(task)), limits, shared))
+    }
+}
+
+impl Limits {
+    fn check(&self) -> Result<(), Wrong> {
+        if !(FINEST_TOLERANCE..1.0).contains(&self.tolerance) {
+            return Err(format!("tolerance = {}: give a number from {FINEST_TOLERANCE:e} to 1", self.tolerance));
+        }
+        if self.iterations == 0 {
+            return Err("iterations = 0 solves nothing: give at least 1".to_owned());
+        }
+        Ok(())
+    }
+}

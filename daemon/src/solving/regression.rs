@@ -1,0 +1,184 @@
+//! Sparse regression, as one node goes about it.
+
+use std::sync::Arc;
+
+use mingle_solver::{AverageNode, MixedNode, NidsNode, Nonsmooth, Scaling, Smooth, Table};
+
+use super::journal::Journal;
+use super::problem::{Limits, RegressionTask};
+use super::solution::{Answer, Certificate, Coefficient};
+use super::talk::Talk;
+use super::ways::Agreement;
+use crate::failure::{Failure, Kind, Outcome};
+
+/// What a node's work comes to.
+pub(super) struct Found {
+    pub(super) iterations: u64,
+    pub(super) converged: bool,
+    pub(super) step: f64,
+    pub(super) objective: f64,
+    pub(super) certificate: Certificate,
+    pub(super) answer: Answer,
+}
+
+/// One node's work, from its table to the coefficients. It begins at `start`, else at zero.
+pub(super) async fn solve(
+    task: Arc<RegressionTask>,
+    table: Table,
+    limits: Limits,
+    talk: Talk,
+    journal: Journal,
+    start: Option<Vec<f64>>,
+) -> Outcome<Found> {
+    agree_on_columns(&talk, &table).await?;
+    let (scaling, rows_per_node) = scale(&task, &talk, &table).await?;
+    // Twice: the node takes one for itself, the other is asked about its solution.
+    let terms = || task.regression.terms(&table, &scaling, rows_per_node);
+    let own = terms();
+    let step = agree_on_step(&talk, own.smooth.smoothness()).await?;
+    let x = start.unwrap_or_else(|| vec![0.0; own.smooth.dimension()]);
+    let mut node: Box<dyn MixedNode + Send> = match talk.ways.agreement {
+        Agreement::Mixing(_) => Box::new(NidsNode::starting_at(terms(), step, x)),
+        Agreement::Tracking { .. } => Box::new(AverageNode::starting_at(terms(), step, x)),
+    };
+    let mut pace = Pace::new(&talk, limits);
+    while pace.goes_on() {
+        let mixed = talk.mix(&node.message()).await?;
+        node.absorb(&mixed);
+        pace.note(&journal, &talk, node.residual(), node.solution()).await?;
+    }
+    let x = node.solution();
+    let (objective, kkt) = judge(&talk, &*own.smooth, &*own.nonsmooth, step, x).await?;
+    let (kkt, violation) = worst(&talk, kkt, x).await?;
+    let (coefficients, intercept) = scaling.back(x);
+    let named = table.columns().iter().zip(coefficients.iter().zip(x));
+    let coefficients =
+        named.map(|(column, (&value, &scaled))| Coefficient { column: column.clone(), value, scaled }).collect();
+    let rows = whole(rows_per_node * talk.ways.schedule.nodes() as f64);
+    Ok(Found {
+        iterations: pace.iterations,
+        converged: pace.converged,
+        step,
+        objective,
+        certificate: Certificate { kkt, violation, residual: pace.worst },
+        answer: Answer::SparseRegression { coefficients, intercept, rows },
+    })
+}
+
+/// A number of rows, which an average leaves next to a whole number.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // not negative, and far below 2^52
+fn whole(rows: f64) -> u64 {
+    rows.round() as u64
+}
+
+/// All tables have the same columns, or two nodes are named whose have not.
+async fn agree_on_columns(talk: &Talk, table: &Table) -> Outcome {
+    let mark = column_mark(table.columns());
+    let marks = talk.largest(&[mark, -mark]).await?;
+    let [(largest, one), (negated_least, other)] = marks[..] else { return Ok(()) };
+    if largest.to_bits() == (-negated_least).to_bits() {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Kind::Refused,
+        format!(
+            "the tables of nodes {one} and {other} do not fit together; this one has {}",
+            table.columns().join(", ")
+        ),
+    )
+    .hint("columns = [...] in the problem file says which are used, in which order"))
+}
+
+/// A number that stands for the names of the columns, exact in an f64.
+fn column_mark(columns: &[String]) -> f64 {
+    let mut hasher = blake3::Hasher::new();
+    for column in columns {
+        hasher.update(&(column.len() as u64).to_le_bytes());
+        hasher.update(column.as_bytes());
+    }
+    let [a, b, c, d, e, f, ..] = *hasher.finalize().as_bytes();
+    u64::from_le_bytes([a, b, c, d, e, f, 0, 0]) as f64
+}
+
+/// How all nodes scale their columns, and how many rows a node has on average.
+async fn scale(task: &RegressionTask, talk: &Talk, table: &Table) -> Outcome<(Scaling, f64)> {
+    let sums = talk.mean(&table.sums()).await?;
+    let rows_per_node = sums[0];
+    if !task.standardize {
+        return Ok((Scaling::none(table.columns().len()), rows_per_node));
+    }
+    let centered = Scaling::centering(&sums);
+    let squares = talk.mean(&table.squares(&centered)).await?;
+    Ok((centered.with_deviations(&squares, rows_per_node), rows_per_node))
+}
+
+/// One over the largest Lipschitz constant of all nodes.
+async fn agree_on_step(talk: &Talk, smoothness: f64) -> Outcome<f64> {
+    let largest = talk.largest(&[smoothness]).await?;
+    Ok(largest.first().map_or(1.0, |(smoothness, _)| if *smoothness > 0.0 { 1.0 / smoothness } else { 1.0 }))
+}
+
+/// The objective of all, and how far the optimality conditions are from holding, at a node's solution.
+async fn judge(
+    talk: &Talk,
+    smooth: &dyn Smooth,
+    nonsmooth: &dyn Nonsmooth,
+    step: f64,
+    x: &[f64],
+) -> Outcome<(f64, f64)> {
+    let mut gradient = vec![0.0; x.len() + 1];
+    smooth.gradient(x, &mut gradient[..x.len()]);
+    gradient[x.len()] = smooth.value(x);
+    let mean = talk.mean(&gradient).await?;
+    let kkt = mingle_solver::optimality(nonsmooth, x, &mean[..x.len()], step);
+    Ok((mean[x.len()] + nonsmooth.value(x), kkt))
+}
+
+/// The largest violation of the conditions at any node, and the largest difference of two nodes' coefficients.
+async fn worst(talk: &Talk, kkt: f64, x: &[f64]) -> Outcome<(f64, f64)> {
+    let both = x.iter().copied().chain(x.iter().map(|x| -x));
+    let values: Vec<f64> = std::iter::once(kkt).chain(both).collect();
+    let largest = talk.largest(&values).await?;
+    let (most, negated_least) = largest[1..].split_at(x.len());
+    let apart = most.iter().zip(negated_least).map(|(most, negated)| most.0 + negated.0).fold(0.0, f64::max);
+    Ok((largest[0].0, apart))
+}
+
+/// Counts iterations, and lets all nodes stop after the same one.
+pub(super) struct Pace {
+    limits: Limits,
+    /// Between two checks.
+    interval: u64,
+    pub(super) iterations: u64,
+    pub(super) converged: bool,
+    /// The largest residual of all nodes at the last check.
+    pub(super) worst: f64,
+}
+
+/// A check takes as many exchanges as the diameter has links: iterations between two are no fewer.
+const SHORTEST_INTERVAL: u64 = 10;
+
+impl Pace {
+    pub(super) fn new(talk: &Talk, limits: Limits) -> Self {
+        let interval = talk.ways.diameter.max(SHORTEST_INTERVAL);
+        Self { limits, interval, iterations: 0, converged: false, worst: f64::INFINITY }
+    }
+
+    pub(super) fn goes_on(&self) -> bool {
+        !self.converged && self.iterations < self.limits.iterations
+    }
+
+    /// An iteration is over. Every so often all nodes find out how far the one moved that moved most.
+    pub(super) async fn note(&mut self, journal: &Journal, talk: &Talk, residual: f64, x: &[f64]) -> Outcome {
+        self.iterations += 1;
+        journal.note(residual, x);
+        if self.iterations.is_multiple_of(self.interval) || !self.goes_on() {
+            let size = x.iter().map(|x| x.abs()).fold(1.0, f64::max);
+            let largest = talk.largest(&[residual / size]).await?;
+            self.worst = largest.first().map_or(f64::INFINITY, |largest| largest.0);
+            self.converged = self.worst <= self.limits.tolerance;
+            journal.note_check(self.worst);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,191 @@
+//! All nodes of a plan in this process, on virtual time, over links that may lose what is sent.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use mingle_protocol::{Envelope, NodeId};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::peer::{Fault, SolverPeer};
+use super::problem::Problem;
+use super::solution::Solution;
+use super::ways::{Ways, node};
+use crate::failure::{Failure, Kind, Outcome};
+
+/// A message is under way for so long at least, and up to twice as long.
+const DELAY_US: u64 = 1_000;
+/// A node that has got nowhere for so long sends again what may be lost.
+const PATIENCE_US: u64 = 4 * DELAY_US;
+
+/// What the network of the simulation is like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Conditions {
+    /// The share of messages that do not arrive.
+    pub(crate) loss: f64,
+    /// Of delays and losses.
+    pub(crate) seed: u64,
+}
+
+/// How it went.
+pub(crate) struct Solved {
+    /// By node.
+    pub(crate) solutions: Vec<Solution>,
+    /// The largest residual of all nodes, by iteration.
+    pub(crate) residuals: Vec<f64>,
+    /// Messages that were sent.
+    pub(crate) messages: u64,
+    /// Of them, those that were lost.
+    pub(crate) lost: u64,
+    /// Their bytes.
+    pub(crate) bytes: u64,
+    /// How long it took in the simulation.
+    pub(crate) virtual_s: f64,
+}
+
+/// Solves a problem whose parts are all at hand. `watch` hears of every check: the iteration and the largest residual.
+///
+/// # Errors
+/// What any node runs into.
+pub(crate) fn solve_here(
+    problem: &Problem,
+    ways: &Arc<Ways>,
+    conditions: Conditions,
+    mut watch: impl FnMut(u64, f64),
+) -> Outcome<Solved> {
+    let parts = problem.parts()?;
+    let peers: Vec<SolverPeer> = parts
+        .into_iter()
+        .enumerate()
+        .map(|(me, part)| SolverPeer::new(me, problem, part, Arc::clone(ways), 0))
+        .collect();
+    let mut swarm = Swarm::new(peers, conditions);
+    let mut checked = None;
+    while swarm.step()? {
+        let now = swarm.peers[0].journal().read().checked;
+        if let Some((iteration, worst)) = now.filter(|_| now != checked) {
+            watch(iteration, worst);
+            checked = now;
+        }
+    }
+    swarm.finish()
+}
+
+struct Swarm {
+    peers: Vec<SolverPeer>,
+    /// What happens next: the time, and a number that puts events of one time in order.
+    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    number: u64,
+    now_us: u64,
+    dice: ChaCha8Rng,
+    loss: f64,
+    /// Nodes without a solution.
+    unfinished: usize,
+    /// The turns of each node when it was last looked at.
+    turns: Vec<u64>,
+    sent: [u64; 3],
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Arrival { from: NodeId, to: NodeId, task: [u8; 32], attempt: u64, frame: Vec<u8> },
+    Look { node: usize },
+}
+
+impl Swarm {
+    fn new(peers: Vec<SolverPeer>, conditions: Conditions) -> Self {
+        let mut swarm = Self {
+            turns: vec![0; peers.len()],
+            unfinished: peers.iter().filter(|peer| peer.outcome().is_none()).count(),
+            peers,
+            events: BinaryHeap::new(),
+            number: 0,
+            now_us: 0,
+            dice: ChaCha8Rng::seed_from_u64(conditions.seed),
+            loss: conditions.loss,
+            sent: [0; 3],
+        };
+        for node in 0..swarm.peers.len() {
+            swarm.send(node);
+            if swarm.loss > 0.0 {
+                swarm.schedule(PATIENCE_US, Event::Look { node });
+            }
+        }
+        swarm
+    }
+
+    fn schedule(&mut self, after_us: u64, event: Event) {
+        self.number += 1;
+        self.events.push(Reverse((self.now_us + after_us, self.number, event)));
+    }
+
+    /// Lets the next thing happen; `false` when every node has its solution.
+    fn step(&mut self) -> Outcome<bool> {
+        let Some(Reverse((at_us, _, event))) = self.events.pop() else { return Ok(false) };
+        self.now_us = at_us;
+        match event {
+            Event::Arrival { from, to, task, attempt, frame } => {
+                let at = to.index();
+                let refused = |fault: Fault| Failure::new(Kind::Unexpected, format!("from node {from}: {fault}"));
+                let had_ended = self.peers[at].outcome().is_some();
+                self.peers[at].handle(from, &Envelope { task, attempt, frame }).map_err(refused)?;
+                if !had_ended && self.peers[at].outcome().is_some() {
+                    self.unfinished -= 1;
+                }
+                self.send(at);
+            }
+            Event::Look { node } => {
+                let turns = self.peers[node].turns();
+                if turns == self.turns[node] && self.peers[node].is_owed() {
+                    self.peers[node].resend();
+                    self.send(node);
+                }
+                self.turns[node] = turns;
+                self.schedule(PATIENCE_US, Event::Look { node });
+            }
+        }
+        // Without loss nobody looks, and what happens comes to an end.
+        Ok(self.loss == 0.0 || self.unfinished > 0)
+    }
+
+    /// Sends all that a node has to say.
+    fn send(&mut self, from: usize) {
+        while let Some((to, envelope)) = self.peers[from].poll() {
+            let Envelope { task, attempt, frame } = envelope;
+            self.sent[0] += 1;
+            self.sent[2] += frame.len() as u64;
+            if self.loss > 0.0 && self.share() < self.loss {
+                self.sent[1] += 1;
+                continue;
+            }
+            let after_us = DELAY_US + self.dice.next_u64() % DELAY_US;
+            self.schedule(after_us, Event::Arrival { from: node(from), to, task, attempt, frame });
+        }
+    }
+
+    /// In `[0, 1)`.
+    fn share(&mut self) -> f64 {
+        (self.dice.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn finish(self) -> Outcome<Solved> {
+        let longest = self.peers.iter().map(|peer| peer.journal().read().residuals.len()).max().unwrap_or(0);
+        let mut residuals = vec![0.0_f64; longest];
+        for peer in &self.peers {
+            let entries = peer.journal().read();
+            residuals.iter_mut().zip(&entries.residuals).for_each(|(worst, residual)| *worst = worst.max(*residual));
+        }
+        let unfinished = || Failure::new(Kind::Unexpected, "a node has not come to an end");
+        let solutions: Vec<Outcome<Solution>> =
+            self.peers.into_iter().map(|peer| peer.into_outcome().unwrap_or_else(|| Err(unfinished()))).collect();
+        Ok(Solved {
+            solutions: solutions.into_iter().collect::<Outcome<_>>()?,
+            residuals,
+            messages: self.sent[0],
+            lost: self.sent[1],
+            bytes: self.sent[2],
+            virtual_s: self.now_us as f64 / 1e6,
+        })
+    }
+}

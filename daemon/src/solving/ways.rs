@@ -1,0 +1,151 @@
+//! What a plan offers to solvers: how its nodes mix, how long it takes until everybody has heard of everybody, and how many steps
+//! an average needs.
+
+use std::sync::Arc;
+
+use mingle_planner::{Method, Plan};
+use mingle_protocol::collective::{diameter, rounds_to_contract, tracking_rounds};
+use mingle_protocol::{NodeId, Schedule};
+
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+
+/// What an average leaves of a disagreement: less than rounding does.
+const AVERAGE_ERROR: f64 = 1e-18;
+/// Weights that differ by less are the same.
+const SAME_WEIGHT: f64 = 1e-12;
+
+/// The ways of one plan.
+#[derive(Clone, Debug)]
+pub(crate) struct Ways {
+    pub(crate) schedule: Arc<Schedule>,
+    /// Rounds until everybody has heard of everybody.
+    pub(crate) diameter: u64,
+    /// Steps until an average is exact but for rounding.
+    pub(crate) average_steps: u64,
+    /// How nodes come to agree.
+    pub(crate) agreement: Agreement,
+}
+
+/// How nodes come to agree on one vector.
+#[derive(Clone, Debug)]
+pub(crate) enum Agreement {
+    /// The plan is symmetric: NIDS over its matrix. Rows by ascending node.
+    Mixing(Arc<Vec<Vec<(usize, f64)>>>),
+    /// It is not: averages that follow what changes, with so many steps for each iteration.
+    Tracking {
+        /// Steps of the plan.
+        steps: u64,
+    },
+}
+
+impl Agreement {
+    /// In words.
+    pub(crate) fn describe(&self) -> String {
+        match self {
+            Self::Mixing(_) => "NIDS over the symmetric plan, one message to each neighbour an iteration".to_owned(),
+            Self::Tracking { steps } => {
+                format!("tracking averages over the directed plan, {steps} steps of it an iteration")
+            }
+        }
+    }
+}
+
+impl Ways {
+    /// Those of a plan that runs as this schedule.
+    ///
+    /// # Errors
+    /// Not everybody can hear of everybody, or how fast the plan averages is not known.
+    pub(crate) fn of(plan: &Plan, schedule: Arc<Schedule>) -> Outcome<Self> {
+        let Some(diameter) = diameter(&schedule) else {
+            return Err(Failure::new(Kind::BadInput, "not every node of the plan can hear of every other"));
+        };
+        let Some(lambda_2) = plan.forecast().lambda_2 else {
+            return Err(Failure::new(Kind::BadInput, "the plan's forecast does not say how fast it averages")
+                .hint("a plan of at most 1,024 nodes has a lambda_2"));
+        };
+        let period = plan.steps().len() as u64;
+        let doing = "the plan cannot average";
+        let average_steps = period * rounds_to_contract(lambda_2, AVERAGE_ERROR).or_fail(Kind::BadInput, doing)?;
+        let agreement = match symmetric_rows(plan) {
+            Some(rows) => Agreement::Mixing(Arc::new(rows)),
+            None => Agreement::Tracking { steps: period * tracking_rounds(lambda_2).or_fail(Kind::BadInput, doing)? },
+        };
+        Ok(Self { schedule, diameter: diameter.max(1), average_steps, agreement })
+    }
+
+    /// Whether each of the two nodes hears the other.
+    pub(crate) fn hear_each_other(&self, a: usize, b: usize) -> bool {
+        let has = |from: usize, to: usize| {
+            let from_links = self.schedule.all_out_neighbours(node(from));
+            from_links.binary_search(&node(to)).is_ok()
+        };
+        has(a, b) && has(b, a)
+    }
+}
+
+/// A node by its number; plans have far fewer than 2^32.
+pub(crate) fn node(index: usize) -> NodeId {
+    NodeId(u32::try_from(index).unwrap_or(u32::MAX))
+}
+
+/// The rows of a symmetric matrix without negative eigenvalues, if the plan has one: its own where its design promises that, else
+/// half of it and half of standing still.
+fn symmetric_rows(plan: &Plan) -> Option<Vec<Vec<(usize, f64)>>> {
+    let [step] = plan.steps() else { return None };
+    let weight = |from: usize, to: usize| {
+        let links = step.links_from(from);
+        links.iter().find(|link| link.to == to).map_or(0.0, |link| link.weight)
+    };
+    let is_symmetric = step.links().iter().all(|link| (weight(link.to, link.from) - link.weight).abs() <= SAME_WEIGHT);
+    if !is_symmetric {
+        return None;
+    }
+    let is_lazy = plan.method().parse::<Method>().is_ok_and(Method::is_for_solvers);
+    let share = if is_lazy { 1.0 } else { 0.5 };
+    let mut rows: Vec<Vec<(usize, f64)>> =
+        step.keep().iter().enumerate().map(|(node, keep)| vec![(node, 1.0 - share + share * keep)]).collect();
+    for link in step.links() {
+        rows[link.to].push((link.from, share * link.weight));
+    }
+    rows.iter_mut().for_each(|row| row.sort_unstable_by_key(|entry| entry.0));
+    Some(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use mingle_planner::{DesignOptions, Medium, Topology};
+    use mingle_protocol::Step;
+
+    use super::*;
+
+    fn ways(method: Method) -> Ways {
+        let options = DesignOptions { medium: Medium::PointToPoint, ..DesignOptions::default() };
+        let topology = Topology::generate("rg:n=12,r=0.5,seed=1").unwrap();
+        let plan = mingle_planner::design(&topology, method, &options).unwrap();
+        let steps: Vec<Step> = plan
+            .steps()
+            .iter()
+            .map(|step| Step {
+                keep: step.keep().to_vec(),
+                links: step.links().iter().map(|link| (node(link.from), node(link.to), link.weight)).collect(),
+            })
+            .collect();
+        Ways::of(&plan, Arc::new(Schedule::new(12, &steps, 0).unwrap())).unwrap()
+    }
+
+    #[test]
+    fn symmetric_plans_mix_and_others_track() {
+        for method in [Method::CliquePhi, Method::LazyMetropolis, Method::Metropolis] {
+            let Agreement::Mixing(rows) = ways(method).agreement else { panic!("{method} is symmetric") };
+            let sum = |row: &Vec<(usize, f64)>| row.iter().map(|entry| entry.1).sum::<f64>();
+            assert!(rows.iter().all(|row| (sum(row) - 1.0).abs() < 1e-12 && row.is_sorted_by_key(|entry| entry.0)));
+            // Diagonally dominant where the design itself does not promise that nothing is negative.
+            let keeps_half = rows.iter().enumerate().all(|(node, row)| {
+                row.contains(&(node, 0.5)) || { row.iter().any(|entry| entry.0 == node && entry.1 >= 0.5) }
+            });
+            assert!(method != Method::Metropolis || keeps_half);
+        }
+        assert!(matches!(ways(Method::NguyenHe).agreement, Agreement::Tracking { steps } if steps > 0));
+    }
+}
