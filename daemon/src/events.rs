@@ -219,6 +219,44 @@ pub(crate) enum Event {
         /// Why.
         reason: String,
     },
+    /// A problem is solved instead of training a model.
+    Problem {
+        /// Which.
+        description: String,
+        /// How.
+        way: String,
+    },
+    /// All neighbours are up: solving starts.
+    Met {
+        /// Neighbours that this peer sends to or hears from.
+        neighbours: usize,
+    },
+    /// All peers have looked how far the solution moves.
+    Iterated {
+        /// Iterations done.
+        iteration: u64,
+        /// How far the last one moved the peer that moved most.
+        residual: f64,
+    },
+    /// The problem is solved, or given up, and the files are written.
+    Solved {
+        /// Iterations that it took.
+        iterations: u64,
+        /// Whether no peer moved by more than the tolerance in the end.
+        converged: bool,
+        /// The objective of all.
+        objective: f64,
+        /// By how much the optimality conditions are violated.
+        kkt: f64,
+        /// By how much a constraint is violated, or two peers differ.
+        violation: f64,
+        /// Seconds since the process started.
+        seconds: f64,
+        /// Payload and control bytes written to all links.
+        sent_bytes: u64,
+        /// The largest resident memory of the process, where the system tells.
+        peak_resident_bytes: Option<u64>,
+    },
     /// The peer is done and its files are written.
     Done {
         /// The round that was reached.
@@ -339,6 +377,15 @@ impl Event {
             Self::Stopping { round, reason } => format!("stopping   after round {round}: {reason}"),
             Self::Done { round, accuracy, seconds, sent_bytes, .. } => format!(
                 "done       round {round}, accuracy {accuracy:.3}, {seconds:.1} s, {:.1} MB sent",
+                crate::units::megabytes(*sent_bytes)
+            ),
+            Self::Problem { description, way } => format!("problem    {description}\n           {way}"),
+            Self::Met { neighbours } => format!("joined     {neighbours} neighbours are up, solving starts"),
+            Self::Iterated { iteration, residual } => format!("iteration  {iteration:>5}  residual {residual:.1e}"),
+            Self::Solved { iterations, converged, objective, kkt, violation, seconds, sent_bytes, .. } => format!(
+                "{} after {iterations} iterations, objective {objective:.12}, KKT residual {kkt:.1e}, constraints to \
+                 {violation:.1e}, {seconds:.1} s, {:.1} MB sent",
+                if *converged { "solved    " } else { "NOT SOLVED" },
                 crate::units::megabytes(*sent_bytes)
             ),
             Self::Failed { message, .. } => format!("failed     {message}"),

@@ -63,7 +63,7 @@ impl Kind {
 }
 
 /// A failed command: its kind, what happened with its causes, and what to do next.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Failure {
     kind: Kind,
     message: String,

@@ -138,6 +138,13 @@ impl Links {
         stream.is_none_or(|handle| handle.send(message))
     }
 
+    /// Whether another message finds room, or none is needed: without a stream it would be lost anyway.
+    pub(crate) fn has_room(&self, node: NodeId) -> bool {
+        let Some(link) = self.links.get(&node) else { return true };
+        let order = [Direction::In, Direction::Out];
+        order.iter().find_map(|direction| link.streams.get(direction)).is_none_or(EdgeHandle::has_room)
+    }
+
     /// Takes the streams on which this peer sends parcels, to finish them.
     pub(crate) fn take_outgoing(&mut self) -> Vec<EdgeHandle> {
         let take = |link: &mut Link| {

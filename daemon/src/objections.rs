@@ -42,6 +42,29 @@ impl Objection {
         Self { what: format!("refuses this peer: {refusal}"), hint, patience }
     }
 
+    /// A neighbour trains a model where this peer solves a problem.
+    pub(crate) fn trains() -> Self {
+        Self {
+            what: "trains a model, and this peer solves a problem".to_owned(),
+            hint: "start all peers of a swarm with the same --problem, or all without",
+            patience: Duration::ZERO,
+        }
+    }
+
+    /// A neighbour solves a problem where this peer trains a model.
+    pub(crate) fn solves() -> Self {
+        Self { what: "solves a problem, and this peer trains a model".to_owned(), ..Self::trains() }
+    }
+
+    /// A neighbour solves another problem.
+    pub(crate) fn other_problem() -> Self {
+        Self {
+            what: "solves another problem".to_owned(),
+            hint: "all peers need the same problem file, but for what each [[node]] wants",
+            patience: Duration::ZERO,
+        }
+    }
+
     /// A neighbour's introduction does not fit.
     pub(crate) fn mismatch(mismatch: &Mismatch) -> Self {
         Self {

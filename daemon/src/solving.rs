@@ -6,6 +6,8 @@
 //! `async` function per kind of problem, in the order in which it happens; it waits for nothing but collectives.
 
 mod allocation;
+mod attempt;
+pub(crate) mod host;
 mod journal;
 mod peer;
 mod problem;
@@ -16,10 +18,8 @@ mod swarm;
 mod talk;
 mod ways;
 
-pub(crate) use journal::Journal;
-pub(crate) use peer::{Reception, SolverPeer};
-pub(crate) use problem::{Part, Problem};
+pub(crate) use problem::Problem;
 pub(crate) use report::{not_solved, print_solutions, write_curves};
-pub(crate) use solution::{Answer, Solution};
+pub(crate) use solution::Solution;
 pub(crate) use swarm::{Conditions, Solved, solve_here};
 pub(crate) use ways::Ways;

@@ -38,7 +38,7 @@ pub fn check(input: &[u8]) {
         }
         2 => {
             let mut node = Series::new(plan, me);
-            node.begin_average(&values, 2).expect("its first turn");
+            node.begin_tracking(&values, 2).expect("its first turn");
             deliver(node, bytes);
         }
         _ => {

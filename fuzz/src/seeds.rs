@@ -154,7 +154,7 @@ pub fn collective() -> Vec<Seed<Vec<u8>>> {
     let share = Share { round: 0, mass: Mass::from_units(1 << 38), values: vec![0.5, -2.0] };
     let best = Best { round: 0, values: vec![(7.0, NodeId(0)), (-7.0, NodeId(2))] };
     let shared = Turn { number: 1, talk: Talk::Share(share.clone()) };
-    let said = Turn { number: 2, talk: Talk::Said(Said { values: vec![1.0, 4.0] }) };
+    let said = Turn { number: 2, talk: Talk::Said(Said { values: [1.0, 4.0].into() }) };
     let row = |id, payload: &[u8]| Row { id: NodeId(id), version: 300, payload: payload.into() };
     let rows = Rows(vec![row(0, b"three"), row(2, b"")]);
     vec![

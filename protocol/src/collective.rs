@@ -1,6 +1,6 @@
 //! Averages, tables and extrema over the planned links: what algorithms other than push-sum SGD are built on.
 //!
-//! Five collectives, each a small state machine without clock, network or threads. None of them needs a server, a
+//! Six collectives, each a small state machine without clock, network or threads. None of them needs a server, a
 //! spanning tree or more than the plan's own links.
 //!
 //! | Need | Collective | Result |
@@ -9,6 +9,7 @@
 //! | means inside an algorithm that converges | [`TrackingAverage`] | exact in the limit, for any number of rounds |
 //! | a small row from everybody | [`Table`] | the same bits everywhere |
 //! | the largest or smallest number, and whose | [`Extremum`] | the same bits everywhere |
+//! | the sum or largest of vectors, exactly | [`AllReduce`] | the same bits everywhere |
 //! | a vector from each neighbour | [`Exchange`] | as each said it |
 //! | a state that all compute alike | [`Replicated`] on a [`Table`] | the same bits everywhere |
 //!
@@ -44,6 +45,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod all_reduce;
 mod average;
 mod courier;
 mod exchange;
@@ -57,6 +59,7 @@ mod table;
 mod tracking_average;
 mod wire;
 
+pub use all_reduce::{AllReduce, Partial, Reduction, Trees};
 pub use average::Average;
 pub use courier::{Courier, Frame};
 pub use exchange::{Exchange, Said};

@@ -1,9 +1,11 @@
 //! `mingle run`: one peer in the foreground, from its key to its trained model.
 
 mod find_place;
+mod solve;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -45,9 +47,7 @@ pub(super) fn execute(arguments: &RunArgs, json: bool) -> Outcome {
     let priority = arguments.priority;
     let threads = arguments.threads.and_then(|count| NonZeroUsize::new(count.into()));
     start_threads(threads, move || priority::lower(priority)).or_fail(Kind::Unexpected, "this peer cannot train")?;
-    let parts = Parts::load(&arguments.training.data, arguments.training.seed)?;
-    parts.task(&arguments.training.model)?;
-    let device = task::open_device(&arguments.training.device)?;
+    let work = Work::prepare(arguments)?;
     let home = Home::create(arguments.home.home.as_deref())?;
     let _lock = home.lock()?;
     let identity = Identity::load_or_create(&home.identity())?;
@@ -60,7 +60,7 @@ pub(super) fn execute(arguments: &RunArgs, json: bool) -> Outcome {
         .or_fail(Kind::Unexpected, "cannot start the event loop")?;
     let board = StatusBoard::new(Status::starting(identity.peer_id().to_string()), started);
     let peer = Peer { arguments, policy, home, identity, membership, log, board, started };
-    runtime.block_on(peer.run(parts, device))
+    runtime.block_on(peer.run(work))
 }
 
 /// Refuses what can be seen to be wrong before anything is read or started.
@@ -88,6 +88,27 @@ pub(super) fn parse_policy(text: &str) -> Outcome<WaitPolicy> {
     })
 }
 
+/// What a peer is for.
+enum Work {
+    /// Training a model on these data.
+    Train { parts: Parts, device: Device },
+    /// Solving a problem.
+    Solve(PathBuf),
+}
+
+impl Work {
+    /// Reads what can be read before anything is started.
+    fn prepare(arguments: &RunArgs) -> Outcome<Self> {
+        if let Some(problem) = &arguments.problem {
+            return Ok(Self::Solve(problem.clone()));
+        }
+        let parts = Parts::load(&arguments.training.data, arguments.training.seed)?;
+        parts.task(&arguments.training.model)?;
+        let device = task::open_device(&arguments.training.device)?;
+        Ok(Self::Train { parts, device })
+    }
+}
+
 /// One peer, before it knows its plan.
 struct Peer<'a> {
     arguments: &'a RunArgs,
@@ -103,7 +124,7 @@ struct Peer<'a> {
 
 impl Peer<'_> {
     /// Runs the peer within reach of whoever watches and steers it.
-    async fn run(mut self, parts: Parts, device: Device) -> Outcome {
+    async fn run(mut self, work: Work) -> Outcome {
         let stop = StopRequests::listen(self.arguments.stop_with_stdin)?;
         let mut registry = Registry::default();
         let options = NetworkOptions { listen: &self.arguments.listen, mdns: self.arguments.mdns == Switch::On };
@@ -113,7 +134,7 @@ impl Peer<'_> {
         let exhibits = Exhibits { status: self.board.look(), events: self.log.feed(), registry, requests };
         let interface = Interface::open(&self.home, self.arguments.http, exhibits).await?;
         self.introduce(&network, &interface);
-        let outcome = self.take_part(parts, device, &network, &interface, Incoming { events, stop, asked }).await;
+        let outcome = self.take_part(work, &network, &interface, Incoming { events, stop, asked }).await;
         if let Err(failure) = &outcome {
             self.log.tell_failure(failure);
             self.board.update(|status| status.state = State::Failed);
@@ -144,8 +165,7 @@ impl Peer<'_> {
 
     async fn take_part(
         &mut self,
-        mut parts: Parts,
-        device: Device,
+        work: Work,
         network: &Network,
         interface: &Interface,
         mut incoming: Incoming,
@@ -175,13 +195,24 @@ impl Peer<'_> {
         interface.show_plan(&place.plan.plan);
         let (out, inward) = place.neighbours();
         network.seek(out.into_values().chain(inward.into_values()).collect()).await;
-        if let Some(split) = &training.split {
-            parts.deal(split, place.peers.len(), training.seed)?;
+        // Too large futures for the stack of those who wait for them.
+        match work {
+            Work::Solve(problem) => {
+                let Incoming { events, stop, asked } = incoming;
+                // What others may ask of this process is kept alive until it ends.
+                let _hall = hall;
+                let ears = (wanted, events, stop, asked);
+                Box::pin(self.solve(&problem, place, network, ears)).await
+            }
+            Work::Train { mut parts, device } => {
+                if let Some(split) = &training.split {
+                    parts.deal(split, place.peers.len(), training.seed)?;
+                }
+                let task = LocalTask::new(training, &parts, place.node.index(), device)?;
+                drop(parts);
+                Box::pin(self.train(place, task, network, Access { hall, wanted, interface }, incoming)).await
+            }
         }
-        let task = LocalTask::new(training, &parts, place.node.index(), device)?;
-        drop(parts);
-        // Too large a future for the stack of those who wait for it.
-        Box::pin(self.train(place, task, network, Access { hall, wanted, interface }, incoming)).await
     }
 
     /// Whom to ask first: those named, else those of the ticket.

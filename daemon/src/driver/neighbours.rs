@@ -54,6 +54,9 @@ impl Driver<'_> {
     }
 
     fn on_message(&mut self, from: NodeId, message: Message) -> Outcome {
+        if let Message::Collective(_) = message {
+            return self.object(from, Objection::solves());
+        }
         if link_state(&message).is_some_and(|link| link.final_seq.is_some()) {
             self.parts.wiring.links.note_last_parcel(from);
         }

@@ -40,6 +40,11 @@ impl EdgeHandle {
         !matches!(self.queue.try_send(message), Err(mpsc::error::TrySendError::Full(_)))
     }
 
+    /// Whether the queue takes another message.
+    pub(crate) fn has_room(&self) -> bool {
+        self.queue.capacity() > 0
+    }
+
     /// Bytes written to the stream so far.
     pub(crate) fn sent_bytes(&self) -> u64 {
         self.sent_bytes.load(Ordering::Relaxed)

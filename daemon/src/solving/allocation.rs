@@ -41,8 +41,8 @@ pub(super) async fn solve(
     }
     let messages = mine.messages(&talk, &state.message()).await?;
     let optimality = state.optimality(&messages).map_err(unheard)?;
-    let mean_cost = talk.mean(&[state.cost(&messages).map_err(unheard)?]).await?;
-    let worst = talk.largest(&[optimality.stationarity, optimality.violation]).await?;
+    let cost = talk.total(&[state.cost(&messages).map_err(unheard)?]).await?;
+    let worst = talk.most(&[optimality.stationarity, optimality.violation]).await?;
     let cliques = mine.cliques.iter().zip(&optimality.prices).map(|(&clique, &price)| {
         let clique = &task.budgets.all()[clique];
         let sum = clique.members.iter().filter_map(|member| messages.get(member)).map(|said| said.x[0]).sum();
@@ -53,8 +53,8 @@ pub(super) async fn solve(
         iterations: pace.iterations,
         converged: pace.converged,
         step,
-        objective: mean_cost[0] * talk.ways.schedule.nodes() as f64,
-        certificate: Certificate { kkt: worst[0].0, violation: worst[1].0, residual: pace.worst },
+        objective: cost[0],
+        certificate: Certificate { kkt: worst[0], violation: worst[1], residual: pace.worst },
         answer: Answer::ResourceAllocation { number: state.solution()[0], cliques: cliques.collect() },
     })
 }
@@ -87,7 +87,7 @@ impl Mine {
     async fn exchange(&self, talk: &Talk, values: &[f64]) -> Outcome<BTreeMap<usize, Vec<f64>>> {
         let said = talk.exchange(&self.partners, values).await?;
         let mut all: BTreeMap<usize, Vec<f64>> =
-            said.into_iter().map(|(from, values)| (from.index(), values)).collect();
+            said.into_iter().map(|(from, values)| (from.index(), values.to_vec())).collect();
         all.insert(self.me, values.to_vec());
         Ok(all)
     }
@@ -144,7 +144,7 @@ async fn agree_on_step(talk: &Talk, metric: Metric, cliques: &[CliqueTerm], smoo
         Metric::Identity => clique.smoothness(),
         Metric::Memberships => clique.smoothness() * clique.memberships.iter().copied().max().unwrap_or(1) as f64,
     });
-    let largest = talk.largest(&[own, coupled.fold(0.0, f64::max)]).await?;
-    let sum = largest[0].0 + largest[1].0;
+    let largest = talk.most(&[own, coupled.fold(0.0, f64::max)]).await?;
+    let sum = largest[0] + largest[1];
     Ok(if sum > 0.0 { 1.0 / sum } else { 1.0 })
 }

@@ -192,6 +192,7 @@ impl SolverPeer {
         let Some(work) = &mut self.work else { return };
         if let Poll::Ready(found) = work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             self.work = None;
+            lock(&self.courier).acknowledge_at_once();
             self.outcome = Some(found.map(|found| self.solution(found)));
         }
     }

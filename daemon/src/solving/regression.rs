@@ -31,7 +31,8 @@ pub(super) async fn solve(
     start: Option<Vec<f64>>,
 ) -> Outcome<Found> {
     agree_on_columns(&talk, &table).await?;
-    let (scaling, rows_per_node) = scale(&task, &talk, &table).await?;
+    let (scaling, rows) = scale(&task, &talk, &table).await?;
+    let rows_per_node = rows / talk.ways.schedule.nodes() as f64;
     // Twice: the node takes one for itself, the other is asked about its solution.
     let terms = || task.regression.terms(&table, &scaling, rows_per_node);
     let own = terms();
@@ -54,21 +55,20 @@ pub(super) async fn solve(
     let named = table.columns().iter().zip(coefficients.iter().zip(x));
     let coefficients =
         named.map(|(column, (&value, &scaled))| Coefficient { column: column.clone(), value, scaled }).collect();
-    let rows = whole(rows_per_node * talk.ways.schedule.nodes() as f64);
     Ok(Found {
         iterations: pace.iterations,
         converged: pace.converged,
         step,
         objective,
         certificate: Certificate { kkt, violation, residual: pace.worst },
-        answer: Answer::SparseRegression { coefficients, intercept, rows },
+        answer: Answer::SparseRegression { coefficients, intercept, rows: whole(rows) },
     })
 }
 
-/// A number of rows, which an average leaves next to a whole number.
+/// A number of rows.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // not negative, and far below 2^52
 fn whole(rows: f64) -> u64 {
-    rows.round() as u64
+    rows as u64
 }
 
 /// All tables have the same columns, or two nodes are named whose have not.
@@ -100,22 +100,22 @@ fn column_mark(columns: &[String]) -> f64 {
     u64::from_le_bytes([a, b, c, d, e, f, 0, 0]) as f64
 }
 
-/// How all nodes scale their columns, and how many rows a node has on average.
+/// How all nodes scale their columns, and how many rows they have together.
 async fn scale(task: &RegressionTask, talk: &Talk, table: &Table) -> Outcome<(Scaling, f64)> {
-    let sums = talk.mean(&table.sums()).await?;
-    let rows_per_node = sums[0];
+    let sums = talk.total(&table.sums()).await?;
+    let rows = sums[0];
     if !task.standardize {
-        return Ok((Scaling::none(table.columns().len()), rows_per_node));
+        return Ok((Scaling::none(table.columns().len()), rows));
     }
     let centered = Scaling::centering(&sums);
-    let squares = talk.mean(&table.squares(&centered)).await?;
-    Ok((centered.with_deviations(&squares, rows_per_node), rows_per_node))
+    let squares = talk.total(&table.squares(&centered)).await?;
+    Ok((centered.with_deviations(&squares, rows), rows))
 }
 
 /// One over the largest Lipschitz constant of all nodes.
 async fn agree_on_step(talk: &Talk, smoothness: f64) -> Outcome<f64> {
-    let largest = talk.largest(&[smoothness]).await?;
-    Ok(largest.first().map_or(1.0, |(smoothness, _)| if *smoothness > 0.0 { 1.0 / smoothness } else { 1.0 }))
+    let largest = talk.most(&[smoothness]).await?[0];
+    Ok(if largest > 0.0 { 1.0 / largest } else { 1.0 })
 }
 
 /// The objective of all, and how far the optimality conditions are from holding, at a node's solution.
@@ -129,7 +129,8 @@ async fn judge(
     let mut gradient = vec![0.0; x.len() + 1];
     smooth.gradient(x, &mut gradient[..x.len()]);
     gradient[x.len()] = smooth.value(x);
-    let mean = talk.mean(&gradient).await?;
+    let nodes = talk.ways.schedule.nodes() as f64;
+    let mean: Vec<f64> = talk.total(&gradient).await?.iter().map(|total| total / nodes).collect();
     let kkt = mingle_solver::optimality(nonsmooth, x, &mean[..x.len()], step);
     Ok((mean[x.len()] + nonsmooth.value(x), kkt))
 }
@@ -138,10 +139,10 @@ async fn judge(
 async fn worst(talk: &Talk, kkt: f64, x: &[f64]) -> Outcome<(f64, f64)> {
     let both = x.iter().copied().chain(x.iter().map(|x| -x));
     let values: Vec<f64> = std::iter::once(kkt).chain(both).collect();
-    let largest = talk.largest(&values).await?;
+    let largest = talk.most(&values).await?;
     let (most, negated_least) = largest[1..].split_at(x.len());
-    let apart = most.iter().zip(negated_least).map(|(most, negated)| most.0 + negated.0).fold(0.0, f64::max);
-    Ok((largest[0].0, apart))
+    let apart = most.iter().zip(negated_least).map(|(most, negated)| most + negated).fold(0.0, f64::max);
+    Ok((largest[0], apart))
 }
 
 /// Counts iterations, and lets all nodes stop after the same one.
@@ -155,7 +156,7 @@ pub(super) struct Pace {
     pub(super) worst: f64,
 }
 
-/// A check takes as many exchanges as the diameter has links: iterations between two are no fewer.
+/// A check takes as long as a message there and back: iterations between two are no fewer than hops.
 const SHORTEST_INTERVAL: u64 = 10;
 
 impl Pace {
@@ -174,8 +175,7 @@ impl Pace {
         journal.note(residual, x);
         if self.iterations.is_multiple_of(self.interval) || !self.goes_on() {
             let size = x.iter().map(|x| x.abs()).fold(1.0, f64::max);
-            let largest = talk.largest(&[residual / size]).await?;
-            self.worst = largest.first().map_or(f64::INFINITY, |largest| largest.0);
+            self.worst = talk.most(&[residual / size]).await?[0];
             self.converged = self.worst <= self.limits.tolerance;
             journal.note_check(self.worst);
         }

@@ -74,8 +74,11 @@ pub(crate) fn solve_here(
 
 struct Swarm {
     peers: Vec<SolverPeer>,
-    /// What happens next: the time, and a number that puts events of one time in order.
-    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    /// What happens next: the time, a number that puts events of one time in order, and where the event is.
+    queue: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    events: Vec<Option<Event>>,
+    /// Places without an event.
+    free: Vec<usize>,
     number: u64,
     now_us: u64,
     dice: ChaCha8Rng,
@@ -87,9 +90,8 @@ struct Swarm {
     sent: [u64; 3],
 }
 
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    Arrival { from: NodeId, to: NodeId, task: [u8; 32], attempt: u64, frame: Vec<u8> },
+    Arrival { from: NodeId, to: NodeId, envelope: Envelope },
     Look { node: usize },
 }
 
@@ -99,7 +101,9 @@ impl Swarm {
             turns: vec![0; peers.len()],
             unfinished: peers.iter().filter(|peer| peer.outcome().is_none()).count(),
             peers,
-            events: BinaryHeap::new(),
+            queue: BinaryHeap::new(),
+            events: Vec::new(),
+            free: Vec::new(),
             number: 0,
             now_us: 0,
             dice: ChaCha8Rng::seed_from_u64(conditions.seed),
@@ -117,19 +121,26 @@ impl Swarm {
 
     fn schedule(&mut self, after_us: u64, event: Event) {
         self.number += 1;
-        self.events.push(Reverse((self.now_us + after_us, self.number, event)));
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.events.push(None);
+            self.events.len() - 1
+        });
+        self.events[place] = Some(event);
+        self.queue.push(Reverse((self.now_us + after_us, self.number, place)));
     }
 
     /// Lets the next thing happen; `false` when every node has its solution.
     fn step(&mut self) -> Outcome<bool> {
-        let Some(Reverse((at_us, _, event))) = self.events.pop() else { return Ok(false) };
+        let Some(Reverse((at_us, _, place))) = self.queue.pop() else { return Ok(false) };
+        let Some(event) = self.events[place].take() else { return Ok(true) };
+        self.free.push(place);
         self.now_us = at_us;
         match event {
-            Event::Arrival { from, to, task, attempt, frame } => {
+            Event::Arrival { from, to, envelope } => {
                 let at = to.index();
                 let refused = |fault: Fault| Failure::new(Kind::Unexpected, format!("from node {from}: {fault}"));
                 let had_ended = self.peers[at].outcome().is_some();
-                self.peers[at].handle(from, &Envelope { task, attempt, frame }).map_err(refused)?;
+                self.peers[at].handle(from, &envelope).map_err(refused)?;
                 if !had_ended && self.peers[at].outcome().is_some() {
                     self.unfinished -= 1;
                 }
@@ -152,15 +163,14 @@ impl Swarm {
     /// Sends all that a node has to say.
     fn send(&mut self, from: usize) {
         while let Some((to, envelope)) = self.peers[from].poll() {
-            let Envelope { task, attempt, frame } = envelope;
             self.sent[0] += 1;
-            self.sent[2] += frame.len() as u64;
+            self.sent[2] += envelope.frame.len() as u64;
             if self.loss > 0.0 && self.share() < self.loss {
                 self.sent[1] += 1;
                 continue;
             }
             let after_us = DELAY_US + self.dice.next_u64() % DELAY_US;
-            self.schedule(after_us, Event::Arrival { from: node(from), to, task, attempt, frame });
+            self.schedule(after_us, Event::Arrival { from: node(from), to, envelope });
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 use mingle_protocol::NodeId;
-use mingle_protocol::collective::{Collective, CollectiveError, Courier, Direction, Series};
+use mingle_protocol::collective::{Collective, CollectiveError, Courier, Direction, Reduction, Series};
 
 use super::ways::{Agreement, Ways, node};
 use crate::failure::{Failure, Kind, Outcome};
@@ -42,15 +42,23 @@ impl Talk {
         self.result(|series| series.extremum().map(<[_]>::to_vec)).await
     }
 
-    /// The mean of everybody's values, up to rounding.
-    pub(crate) async fn mean(&self, values: &[f64]) -> Outcome<Vec<f64>> {
-        let steps = self.ways.average_steps;
-        self.begin(|series| series.begin_average(values, steps))?;
-        self.result(Series::average).await
+    /// The sum of everybody's values, place by place. The same bits at all nodes.
+    pub(crate) async fn total(&self, values: &[f64]) -> Outcome<Vec<f64>> {
+        self.reduce(Reduction::Sum, values).await
+    }
+
+    /// The largest of everybody's values, place by place, where nobody asks whose it is.
+    pub(crate) async fn most(&self, values: &[f64]) -> Outcome<Vec<f64>> {
+        self.reduce(Reduction::Max, values).await
+    }
+
+    async fn reduce(&self, reduction: Reduction, values: &[f64]) -> Outcome<Vec<f64>> {
+        self.begin(|series| series.begin_all_reduce(&self.ways.trees, reduction, values))?;
+        self.result(|series| series.reduced().map(<[f64]>::to_vec)).await
     }
 
     /// What the partners say.
-    pub(crate) async fn exchange(&self, partners: &[NodeId], values: &[f64]) -> Outcome<BTreeMap<NodeId, Vec<f64>>> {
+    pub(crate) async fn exchange(&self, partners: &[NodeId], values: &[f64]) -> Outcome<BTreeMap<NodeId, Arc<[f64]>>> {
         self.begin(|series| series.begin_exchange(partners, values))?;
         self.result(|series| series.exchanged().cloned()).await
     }
@@ -60,7 +68,7 @@ impl Talk {
         let rows = match &self.ways.agreement {
             Agreement::Tracking { steps } => {
                 self.begin(|series| series.begin_tracking(values, *steps))?;
-                return self.result(Series::average).await;
+                return self.result(|series| series.average().map(<[f64]>::to_vec)).await;
             }
             Agreement::Mixing(rows) => Arc::clone(rows),
         };
@@ -69,7 +77,7 @@ impl Talk {
         let said = self.exchange(&partners, values).await?;
         let mut mixed = vec![0.0; values.len()];
         for &(other, weight) in row {
-            let theirs = said.get(&node(other)).map_or(values, Vec::as_slice);
+            let theirs = said.get(&node(other)).map_or(values, |theirs| theirs);
             mixed.iter_mut().zip(theirs).for_each(|(mixed, value)| *mixed += weight * value);
         }
         Ok(mixed)

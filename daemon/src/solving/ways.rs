@@ -1,16 +1,14 @@
-//! What a plan offers to solvers: how its nodes mix, how long it takes until everybody has heard of everybody, and how many steps
-//! an average needs.
+//! What a plan offers to solvers: how its nodes come to agree, how long it takes until everybody has heard of everybody, and along
+//! which trees sums are made.
 
 use std::sync::Arc;
 
 use mingle_planner::{Method, Plan};
-use mingle_protocol::collective::{diameter, rounds_to_contract, tracking_rounds};
+use mingle_protocol::collective::{Trees, diameter, tracking_rounds};
 use mingle_protocol::{NodeId, Schedule};
 
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 
-/// What an average leaves of a disagreement: less than rounding does.
-const AVERAGE_ERROR: f64 = 1e-18;
 /// Weights that differ by less are the same.
 const SAME_WEIGHT: f64 = 1e-12;
 
@@ -20,8 +18,8 @@ pub(crate) struct Ways {
     pub(crate) schedule: Arc<Schedule>,
     /// Rounds until everybody has heard of everybody.
     pub(crate) diameter: u64,
-    /// Steps until an average is exact but for rounding.
-    pub(crate) average_steps: u64,
+    /// Along which sums are made.
+    pub(crate) trees: Arc<Trees>,
     /// How nodes come to agree.
     pub(crate) agreement: Agreement,
 }
@@ -56,21 +54,14 @@ impl Ways {
     /// # Errors
     /// Not everybody can hear of everybody, or how fast the plan averages is not known.
     pub(crate) fn of(plan: &Plan, schedule: Arc<Schedule>) -> Outcome<Self> {
-        let Some(diameter) = diameter(&schedule) else {
+        let (Some(diameter), Some(trees)) = (diameter(&schedule), Trees::of(&schedule)) else {
             return Err(Failure::new(Kind::BadInput, "not every node of the plan can hear of every other"));
         };
-        let Some(lambda_2) = plan.forecast().lambda_2 else {
-            return Err(Failure::new(Kind::BadInput, "the plan's forecast does not say how fast it averages")
-                .hint("a plan of at most 1,024 nodes has a lambda_2"));
-        };
-        let period = plan.steps().len() as u64;
-        let doing = "the plan cannot average";
-        let average_steps = period * rounds_to_contract(lambda_2, AVERAGE_ERROR).or_fail(Kind::BadInput, doing)?;
         let agreement = match symmetric_rows(plan) {
             Some(rows) => Agreement::Mixing(Arc::new(rows)),
-            None => Agreement::Tracking { steps: period * tracking_rounds(lambda_2).or_fail(Kind::BadInput, doing)? },
+            None => Agreement::Tracking { steps: tracking_steps(plan)? },
         };
-        Ok(Self { schedule, diameter: diameter.max(1), average_steps, agreement })
+        Ok(Self { schedule, diameter: diameter.max(1), trees: Arc::new(trees), agreement })
     }
 
     /// Whether each of the two nodes hears the other.
@@ -81,6 +72,16 @@ impl Ways {
         };
         has(a, b) && has(b, a)
     }
+}
+
+/// Steps of the plan for each input of a tracking average.
+fn tracking_steps(plan: &Plan) -> Outcome<u64> {
+    let Some(lambda_2) = plan.forecast().lambda_2 else {
+        return Err(Failure::new(Kind::BadInput, "the plan's forecast does not say how fast it averages")
+            .hint("a symmetric plan, such as those of --method clique-phi, needs no forecast"));
+    };
+    let periods = tracking_rounds(lambda_2).or_fail(Kind::BadInput, "the plan cannot average")?;
+    Ok(plan.steps().len() as u64 * periods)
 }
 
 /// A node by its number; plans have far fewer than 2^32.

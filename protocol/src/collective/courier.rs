@@ -4,6 +4,9 @@
 //! receiver hands on message k + 1 only after k, so what the collective behind it does is the same, to the bit, as over a
 //! link without faults; it is only later.
 //!
+//! An acknowledgement rides on the next message back. It travels alone only when many are due, when nothing else was sent for a
+//! while, or once the collective is complete and nothing else will come.
+//!
 //! The courier has no clock: after a reconnect, and every so often while [`is_owed`](Courier::is_owed), the host calls
 //! [`resend`](Courier::resend).
 
@@ -14,6 +17,8 @@ use crate::schedule::NodeId;
 
 /// Messages beyond the next one due that are kept until the gap before them is closed; more are dropped and come again.
 const MOST_EARLY: u64 = 64;
+/// So many messages are acknowledged alone, if nothing is sent back before.
+const MOST_OWED: u64 = 16;
 
 /// A message in its envelope, or an acknowledgement alone.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +35,10 @@ pub struct Courier<C: Collective> {
     collective: C,
     links: BTreeMap<NodeId, Link<C::Message>>,
     ready: VecDeque<(NodeId, u64)>,
+    /// To whom an acknowledgement is due, alone if nothing goes there before.
+    due: VecDeque<NodeId>,
+    /// Acknowledges at once.
+    is_hasty: bool,
 }
 
 /// Both directions between this node and one other.
@@ -43,25 +52,20 @@ struct Link<M> {
     received: u64,
     /// Theirs beyond the next one due.
     early: BTreeMap<u64, M>,
-    owes_acknowledgement: bool,
+    /// Messages that arrived, again or for the first time, since the last acknowledgement.
+    owed: u64,
 }
 
 impl<M> Link<M> {
     fn new() -> Self {
-        Self {
-            outbox: VecDeque::new(),
-            acknowledged: 0,
-            received: 0,
-            early: BTreeMap::new(),
-            owes_acknowledgement: false,
-        }
+        Self { outbox: VecDeque::new(), acknowledged: 0, received: 0, early: BTreeMap::new(), owed: 0 }
     }
 }
 
 impl<C: Collective> Courier<C> {
     /// Serves `collective`.
     pub fn new(collective: C) -> Self {
-        Self { collective, links: BTreeMap::new(), ready: VecDeque::new() }
+        Self { collective, links: BTreeMap::new(), ready: VecDeque::new(), due: VecDeque::new(), is_hasty: false }
     }
 
     /// What it serves.
@@ -87,9 +91,13 @@ impl<C: Collective> Courier<C> {
                 return Some((to, frame));
             }
         }
-        let (to, link) = self.links.iter_mut().find(|(_, link)| link.owes_acknowledgement)?;
-        link.owes_acknowledgement = false;
-        Some((*to, Frame { acknowledged: link.received, message: None }))
+        while let Some(to) = self.due.pop_front() {
+            if let Some(link) = self.links.get_mut(&to).filter(|link| link.owed > 0) {
+                link.owed = 0;
+                return Some((to, Frame { acknowledged: link.received, message: None }));
+            }
+        }
+        None
     }
 
     /// Takes a frame that arrived, whenever and how often it does.
@@ -102,11 +110,19 @@ impl<C: Collective> Courier<C> {
         let Some((number, message)) = frame.message else {
             return Ok(());
         };
-        link.owes_acknowledgement = true;
+        link.owed += 1;
+        if link.owed == if self.is_hasty { 1 } else { MOST_OWED } {
+            self.due.push_back(from);
+        }
         if number <= link.received || number > link.received + MOST_EARLY {
             return Ok(());
         }
-        link.early.insert(number, message);
+        if number == link.received + 1 {
+            link.received += 1;
+            self.collective.handle(from, message)?;
+        } else {
+            link.early.insert(number, message);
+        }
         while let Some(link) = self.links.get_mut(&from)
             && let Some(message) = link.early.remove(&(link.received + 1))
         {
@@ -116,13 +132,24 @@ impl<C: Collective> Courier<C> {
         Ok(())
     }
 
-    /// Sends everything again that is not known to have arrived.
+    /// From now on acknowledges every message at once: nothing else will be sent.
+    pub fn acknowledge_at_once(&mut self) {
+        self.is_hasty = true;
+        self.owe_all();
+    }
+
+    /// Sends everything again that is not known to have arrived, and acknowledges what has.
     pub fn resend(&mut self) {
         self.ready.clear();
+        self.owe_all();
         for (to, link) in &self.links {
             let numbers = (1..=link.outbox.len() as u64).map(|place| link.acknowledged + place);
             self.ready.extend(numbers.map(|number| (*to, number)));
         }
+    }
+
+    fn owe_all(&mut self) {
+        self.due.extend(self.links.iter().filter(|(_, link)| link.owed > 0).map(|(to, _)| *to));
     }
 
     /// Whether something that was sent is not known to have arrived.
@@ -148,7 +175,7 @@ impl<M: Clone> Link<M> {
     fn frame(&mut self, number: u64) -> Option<Frame<M>> {
         let place = number.checked_sub(self.acknowledged + 1)?;
         let message = self.outbox.get(usize::try_from(place).ok()?)?.clone();
-        self.owes_acknowledgement = false;
+        self.owed = 0;
         Some(Frame { acknowledged: self.received, message: Some((number, message)) })
     }
 

@@ -1,6 +1,7 @@
 //! A vector to each neighbour, and one from each.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use super::mixing::check_inputs;
 use super::{Collective, CollectiveError, CollectiveFault};
@@ -10,8 +11,8 @@ use crate::schedule::{NodeId, Schedule};
 /// What a node says to those around it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Said {
-    /// `[dimension]`.
-    pub values: Vec<f64>,
+    /// `[dimension]`; shared by all that it is said to.
+    pub values: Arc<[f64]>,
 }
 
 /// One node's part in an exchange: it says the same to all partners, and waits until each has said something.
@@ -29,14 +30,14 @@ pub struct Said {
 ///         nodes[to.index()].handle(from, said)?;
 ///     }
 /// }
-/// assert_eq!(nodes[0].result().unwrap()[&b], [2.0]);
+/// assert_eq!(*nodes[0].result().unwrap()[&b], [2.0]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Exchange {
     dimension: usize,
     waits_for: usize,
-    heard: BTreeMap<NodeId, Vec<f64>>,
+    heard: BTreeMap<NodeId, Arc<[f64]>>,
     partners: Vec<NodeId>,
     outgoing: VecDeque<(NodeId, Said)>,
 }
@@ -65,12 +66,13 @@ impl Exchange {
         let mut partners = partners.to_vec();
         partners.sort_unstable();
         partners.dedup();
-        let outgoing = partners.iter().map(|to| (*to, Said { values: values.to_vec() })).collect();
+        let values: Arc<[f64]> = values.into();
+        let outgoing = partners.iter().map(|to| (*to, Said { values: Arc::clone(&values) })).collect();
         Ok(Self { dimension: values.len(), waits_for: partners.len(), heard: BTreeMap::new(), partners, outgoing })
     }
 
     /// What each partner said, once all have.
-    pub fn result(&self) -> Option<&BTreeMap<NodeId, Vec<f64>>> {
+    pub fn result(&self) -> Option<&BTreeMap<NodeId, Arc<[f64]>>> {
         self.is_complete().then_some(&self.heard)
     }
 }

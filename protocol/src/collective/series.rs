@@ -1,5 +1,5 @@
 //! One collective after the other over the same links: what an algorithm is made of that now exchanges, now averages, now
-//! asks for an extremum.
+//! sums up.
 //!
 //! All nodes take the same *turns* in the same order; a turn is one collective. A node begins its next turn when the last
 //! one is complete and it has decided, from results that are the same for all, what comes next. A neighbour may be ahead:
@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::{
-    Average, Best, Collective, CollectiveError, CollectiveFault, Direction, Exchange, Extremum, Said, Share,
-    TrackingAverage,
+    AllReduce, Best, Collective, CollectiveError, CollectiveFault, Direction, Exchange, Extremum, Partial, Reduction,
+    Said, Share, TrackingAverage, Trees,
 };
 use crate::schedule::{NodeId, Schedule};
 
@@ -22,10 +22,12 @@ const SLACK: usize = 16;
 pub enum Talk {
     /// Of an [`Extremum`].
     Best(Best),
-    /// Of an [`Average`] or a [`TrackingAverage`].
+    /// Of a [`TrackingAverage`].
     Share(Share),
     /// Of an [`Exchange`].
     Said(Said),
+    /// Of an [`AllReduce`].
+    Partial(Partial),
 }
 
 /// A message, and the turn it belongs to.
@@ -62,7 +64,7 @@ pub struct Turn {
 /// nodes[0].begin_exchange(&[b], &[5.0])?;
 /// nodes[1].begin_exchange(&[a], &[6.0])?;
 /// carry(&mut nodes);
-/// assert_eq!(nodes[0].exchanged().unwrap()[&b], [6.0]);
+/// assert_eq!(*nodes[0].exchanged().unwrap()[&b], [6.0]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -85,7 +87,7 @@ pub struct Series {
 enum Now {
     Nothing,
     Extremum(Extremum),
-    Average(Average),
+    AllReduce(AllReduce),
     Exchange(Exchange),
     /// The one that is kept.
     Tracking,
@@ -115,14 +117,19 @@ impl Series {
         self.begin(Now::Extremum(extremum))
     }
 
-    /// Averages once; see [`Average::new`].
+    /// Reduces everybody's values to one vector; see [`AllReduce::new`].
     ///
     /// # Errors
     /// As [`begin_extremum`](Self::begin_extremum).
-    pub fn begin_average(&mut self, values: &[f64], rounds: u64) -> Result<(), CollectiveError> {
+    pub fn begin_all_reduce(
+        &mut self,
+        trees: &Arc<Trees>,
+        reduction: Reduction,
+        values: &[f64],
+    ) -> Result<(), CollectiveError> {
         self.check_complete()?;
-        let average = Average::new(Arc::clone(&self.schedule), self.me, values, rounds)?;
-        self.begin(Now::Average(average))
+        let all_reduce = AllReduce::new(Arc::clone(trees), self.me, reduction, values)?;
+        self.begin(Now::AllReduce(all_reduce))
     }
 
     /// Gives the tracking average of this series its next input; see [`TrackingAverage::new`]. `rounds` count with the
@@ -158,17 +165,19 @@ impl Series {
         if let Now::Extremum(extremum) = &self.now { extremum.result() } else { None }
     }
 
-    /// The result of this turn, if it is a complete average of either kind.
-    pub fn average(&self) -> Option<Vec<f64>> {
-        match &self.now {
-            Now::Average(average) => average.result(),
-            Now::Tracking => self.tracking.as_ref().and_then(TrackingAverage::result).map(<[f64]>::to_vec),
-            _ => None,
-        }
+    /// The result of this turn, if it is a complete reduction.
+    pub fn reduced(&self) -> Option<&[f64]> {
+        if let Now::AllReduce(all_reduce) = &self.now { all_reduce.result() } else { None }
+    }
+
+    /// The mean as this node has it, if this turn is a complete one of the tracking average.
+    pub fn average(&self) -> Option<&[f64]> {
+        let tracking = self.tracking.as_ref().filter(|_| matches!(self.now, Now::Tracking));
+        tracking.and_then(TrackingAverage::result)
     }
 
     /// The result of this turn, if it is a complete exchange.
-    pub fn exchanged(&self) -> Option<&BTreeMap<NodeId, Vec<f64>>> {
+    pub fn exchanged(&self) -> Option<&BTreeMap<NodeId, Arc<[f64]>>> {
         if let Now::Exchange(exchange) = &self.now { exchange.result() } else { None }
     }
 
@@ -211,7 +220,7 @@ impl Series {
         match &mut self.now {
             Now::Nothing => None,
             Now::Extremum(extremum) => extremum.poll().map(|(to, best)| (to, Talk::Best(best))),
-            Now::Average(average) => average.poll().map(|(to, share)| (to, Talk::Share(share))),
+            Now::AllReduce(all_reduce) => all_reduce.poll().map(|(to, partial)| (to, Talk::Partial(partial))),
             Now::Exchange(exchange) => exchange.poll().map(|(to, said)| (to, Talk::Said(said))),
             Now::Tracking => self.tracking.as_mut()?.poll().map(|(to, share)| (to, Talk::Share(share))),
         }
@@ -221,7 +230,7 @@ impl Series {
     fn take(&mut self, from: NodeId, talk: Talk) -> Result<(), CollectiveFault> {
         match (&mut self.now, talk) {
             (Now::Extremum(extremum), Talk::Best(best)) => extremum.handle(from, best),
-            (Now::Average(average), Talk::Share(share)) => average.handle(from, share),
+            (Now::AllReduce(all_reduce), Talk::Partial(partial)) => all_reduce.handle(from, partial),
             (Now::Exchange(exchange), Talk::Said(said)) => exchange.handle(from, said),
             (Now::Tracking, Talk::Share(share)) => match &mut self.tracking {
                 Some(tracking) => tracking.handle(from, share),
@@ -267,7 +276,7 @@ impl Collective for Series {
         match &self.now {
             Now::Nothing => true,
             Now::Extremum(extremum) => extremum.is_complete(),
-            Now::Average(average) => average.is_complete(),
+            Now::AllReduce(all_reduce) => all_reduce.is_complete(),
             Now::Exchange(exchange) => exchange.is_complete(),
             Now::Tracking => self.tracking.as_ref().is_some_and(Collective::is_complete),
         }

@@ -6,4 +6,5 @@ mod floods;
 mod messages;
 mod network;
 mod plans;
+mod reductions;
 mod series;

@@ -5,7 +5,9 @@
 //!   best     round (varint)          values: f64 LE and owner u32 LE each
 //!   rows     id, version (varints)   payload: length (varint) and bytes       again and again to the end
 //!   said                             values: f64 LE each
-//!   turn     number, kind (varints)  a best (0), a share (1) or a said (2) of any number of values up to the dimension
+//!   partial  is whole (0 or 1)       values: f64 LE each
+//!   turn     number, kind (varints)  a best (0), a share (1), a said (2) or a partial (3), of any number of values up to the
+//!                                    dimension
 //!   frame    acknowledged, number or nothing (varints)                        the message, if it has a number
 //! ```
 //!
@@ -15,6 +17,7 @@
 use serde::Deserialize;
 use thiserror::Error;
 
+use super::all_reduce::Partial;
 use super::courier::Frame;
 use super::exchange::Said;
 use super::extremum::Best;
@@ -49,8 +52,15 @@ pub struct SizeLimits {
 /// assert_eq!(Share::decode(&share.encode(), &others), Err(MessageError::Length { bytes: 16, expected: 24 }));
 /// ```
 pub trait Encoding: Sized {
+    /// Writes the message as it travels behind what is in `bytes`.
+    fn encode_into(&self, bytes: &mut Vec<u8>);
+
     /// The message as it travels.
-    fn encode(&self) -> Vec<u8>;
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.encode_into(&mut bytes);
+        bytes
+    }
 
     /// The message that `bytes` are, all of them.
     ///
@@ -103,10 +113,9 @@ pub enum MessageError {
 }
 
 impl Encoding for Share {
-    fn encode(&self) -> Vec<u8> {
-        let mut bytes = head(&(self.round, self.mass), 8 * self.values.len());
-        bytes.extend(self.values.iter().flat_map(|value| value.to_le_bytes()));
-        bytes
+    fn encode_into(&self, bytes: &mut Vec<u8>) {
+        put_head(&(self.round, self.mass), bytes);
+        put_values(&self.values, bytes);
     }
 
     fn decode(bytes: &[u8], limits: &SizeLimits) -> Result<Self, MessageError> {
@@ -116,8 +125,8 @@ impl Encoding for Share {
 }
 
 impl Encoding for Said {
-    fn encode(&self) -> Vec<u8> {
-        self.values.iter().flat_map(|value| value.to_le_bytes()).collect()
+    fn encode_into(&self, bytes: &mut Vec<u8>) {
+        put_values(&self.values, bytes);
     }
 
     fn decode(bytes: &[u8], limits: &SizeLimits) -> Result<Self, MessageError> {
@@ -125,9 +134,17 @@ impl Encoding for Said {
     }
 }
 
-fn decode_values(bytes: &[u8], limits: &SizeLimits) -> Result<Vec<f64>, MessageError> {
+fn put_values(values: &[f64], bytes: &mut Vec<u8>) {
+    bytes.reserve_exact(8 * values.len());
+    bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+}
+
+fn decode_values<Values>(bytes: &[u8], limits: &SizeLimits) -> Result<Values, MessageError>
+where
+    Values: FromIterator<f64> + std::ops::Deref<Target = [f64]>,
+{
     check_length(bytes, 8, limits.dimension)?;
-    let values: Vec<f64> = bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
+    let values: Values = bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
     match values.iter().position(|value| !value.is_finite()) {
         Some(index) => Err(MessageError::NotFinite { index }),
         None => Ok(values),
@@ -137,17 +154,30 @@ fn decode_values(bytes: &[u8], limits: &SizeLimits) -> Result<Vec<f64>, MessageE
 const BEST: u8 = 0;
 const SHARE: u8 = 1;
 const SAID: u8 = 2;
+const PARTIAL: u8 = 3;
+
+impl Encoding for Partial {
+    fn encode_into(&self, bytes: &mut Vec<u8>) {
+        put_head(&self.is_whole, bytes);
+        put_values(&self.values, bytes);
+    }
+
+    fn decode(bytes: &[u8], limits: &SizeLimits) -> Result<Self, MessageError> {
+        let (is_whole, rest) = split_head(bytes)?;
+        Ok(Self { is_whole, values: decode_values(rest, limits)? })
+    }
+}
 
 impl Encoding for Turn {
-    fn encode(&self) -> Vec<u8> {
-        let (kind, body) = match &self.talk {
-            Talk::Best(best) => (BEST, best.encode()),
-            Talk::Share(share) => (SHARE, share.encode()),
-            Talk::Said(said) => (SAID, said.encode()),
+    fn encode_into(&self, bytes: &mut Vec<u8>) {
+        let (kind, message): (u8, &dyn Body) = match &self.talk {
+            Talk::Best(best) => (BEST, best),
+            Talk::Share(share) => (SHARE, share),
+            Talk::Said(said) => (SAID, said),
+            Talk::Partial(partial) => (PARTIAL, partial),
         };
-        let mut bytes = head(&(self.number, kind), body.len());
-        bytes.extend(body);
-        bytes
+        put_head(&(self.number, kind), bytes);
+        message.put(bytes);
     }
 
     /// The number of values differs from turn to turn: the collective of the turn compares it.
@@ -163,6 +193,10 @@ impl Encoding for Turn {
                 Talk::Share(Share::decode(body, &fitting(values, 8, limits)?)?)
             }
             SAID => Talk::Said(Said::decode(body, &fitting(body, 8, limits)?)?),
+            PARTIAL => {
+                let values = split_head::<bool>(body)?.1;
+                Talk::Partial(Partial::decode(body, &fitting(values, 8, limits)?)?)
+            }
             _ => return Err(MessageError::Head),
         };
         Ok(Self { number, talk })
@@ -179,13 +213,13 @@ fn fitting(values: &[u8], each: usize, limits: &SizeLimits) -> Result<SizeLimits
 }
 
 impl Encoding for Best {
-    fn encode(&self) -> Vec<u8> {
-        let mut bytes = head(&self.round, OWNED_BYTES * self.values.len());
+    fn encode_into(&self, bytes: &mut Vec<u8>) {
+        put_head(&self.round, bytes);
+        bytes.reserve_exact(OWNED_BYTES * self.values.len());
         for (value, owner) in &self.values {
             bytes.extend(value.to_le_bytes());
             bytes.extend(owner.0.to_le_bytes());
         }
-        bytes
     }
 
     fn decode(bytes: &[u8], limits: &SizeLimits) -> Result<Self, MessageError> {
@@ -206,13 +240,11 @@ impl Encoding for Best {
 }
 
 impl Encoding for Rows {
-    fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
+    fn encode_into(&self, bytes: &mut Vec<u8>) {
         for Row { id, version, payload } in &self.0 {
-            bytes.extend(head(&(*id, *version, payload.len() as u64), payload.len()));
+            put_head(&(*id, *version, payload.len() as u64), bytes);
             bytes.extend_from_slice(payload);
         }
-        bytes
     }
 
     fn decode(bytes: &[u8], limits: &SizeLimits) -> Result<Self, MessageError> {
@@ -238,12 +270,11 @@ impl Encoding for Rows {
 }
 
 impl<M: Encoding> Encoding for Frame<M> {
-    fn encode(&self) -> Vec<u8> {
-        let message = self.message.as_ref();
-        let body = message.map(|(_, message)| message.encode()).unwrap_or_default();
-        let mut bytes = head(&(self.acknowledged, message.map(|(number, _)| *number)), body.len());
-        bytes.extend(body);
-        bytes
+    fn encode_into(&self, bytes: &mut Vec<u8>) {
+        put_head(&(self.acknowledged, self.message.as_ref().map(|(number, _)| *number)), bytes);
+        if let Some((_, message)) = &self.message {
+            message.encode_into(bytes);
+        }
     }
 
     fn decode(bytes: &[u8], limits: &SizeLimits) -> Result<Self, MessageError> {
@@ -257,12 +288,21 @@ impl<M: Encoding> Encoding for Frame<M> {
     }
 }
 
-/// The numbers in front of a message, with room for what follows.
-fn head(numbers: &impl serde::Serialize, room: usize) -> Vec<u8> {
+/// Writes the numbers in front of a message.
+fn put_head(numbers: &impl serde::Serialize, bytes: &mut Vec<u8>) {
     // Numbers alone: growing a vector is all that encoding them can do.
-    let mut bytes = postcard::to_extend(numbers, Vec::new()).unwrap_or_default();
-    bytes.reserve_exact(room);
-    bytes
+    *bytes = postcard::to_extend(numbers, std::mem::take(bytes)).unwrap_or_default();
+}
+
+/// A message of any kind, to be written.
+trait Body {
+    fn put(&self, bytes: &mut Vec<u8>);
+}
+
+impl<Message: Encoding> Body for Message {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        self.encode_into(bytes);
+    }
 }
 
 fn split_head<'a, Head: Deserialize<'a>>(bytes: &'a [u8]) -> Result<(Head, &'a [u8]), MessageError> {

@@ -30,8 +30,10 @@ fn framed<M: std::fmt::Debug>(messages: impl Strategy<Value = M>) -> impl Strate
 }
 
 fn turns() -> impl Strategy<Value = Turn> {
-    let said = prop::collection::vec(-1e300..1e300, 0..4).prop_map(|values| Talk::Said(Said { values }));
-    let talk = prop_oneof![shares().prop_map(Talk::Share), bests().prop_map(Talk::Best), said];
+    let said = prop::collection::vec(-1e300..1e300, 0..4).prop_map(|values| Talk::Said(Said { values: values.into() }));
+    let partial = (any::<bool>(), prop::collection::vec(-1e300..1e300, 0..4))
+        .prop_map(|(is_whole, values)| Talk::Partial(Partial { is_whole, values }));
+    let talk = prop_oneof![shares().prop_map(Talk::Share), bests().prop_map(Talk::Best), said, partial];
     (any::<u64>(), talk).prop_map(|(number, talk)| Turn { number, talk })
 }
 

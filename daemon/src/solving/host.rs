@@ -1,0 +1,375 @@
+//! A solver's node among real peers: the event loop that gives it streams and a clock.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use mingle_protocol::{Envelope, Message, NodeId};
+use tokio::sync::mpsc;
+
+use super::attempt::AttemptFile;
+use super::peer::{Reception, SolverPeer};
+use super::problem::Problem;
+use super::report::{not_solved, write_curves};
+use super::solution::Solution;
+use super::ways::Ways;
+use crate::api::{Request, Stopping};
+use crate::edge::{EdgeEvent, EdgeHandle};
+use crate::events::{Event, EventLog};
+use crate::failure::{Failure, Kind, Outcome};
+use crate::home::Home;
+use crate::links::LinkChange;
+use crate::membership::{Standing, Verdict, Wanted};
+use crate::objections::{Objection, Objections};
+use crate::results;
+use crate::signals::StopRequests;
+use crate::status::{State, StatusBoard};
+use crate::transport::NetworkEvent;
+use crate::wiring::Wiring;
+
+/// A node that has got nowhere for so long says again what may be lost.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// While a stream has no room, so long until it is looked at again.
+const ROOM_PAUSE: Duration = Duration::from_millis(1);
+/// A peer that has its solution waits so long at most for neighbours that have not got all it said.
+const DRAIN: Duration = Duration::from_secs(10);
+/// It answers them for so long at most once it has closed its own streams.
+const LINGER: Duration = Duration::from_millis(1500);
+/// The user hears of a residual that is smaller by this factor than the last one told.
+const WORTH_TELLING: f64 = 0.1;
+
+/// Everything that can happen to the loop, by where it comes from.
+pub(crate) struct Ears {
+    pub(crate) edges: mpsc::Receiver<EdgeEvent>,
+    pub(crate) network: mpsc::Receiver<NetworkEvent>,
+    pub(crate) wanted: mpsc::Receiver<Wanted>,
+    pub(crate) stop: StopRequests,
+    pub(crate) requests: mpsc::Receiver<Request>,
+}
+
+/// What a host is built from.
+pub(crate) struct HostParts<'a> {
+    pub(crate) problem: &'a Problem,
+    pub(crate) ways: Arc<Ways>,
+    pub(crate) wiring: Wiring,
+    pub(crate) home: &'a Home,
+    pub(crate) log: &'a mut EventLog,
+    pub(crate) board: &'a StatusBoard,
+    pub(crate) started: Instant,
+}
+
+/// The event loop and what it works with.
+struct Host<'a> {
+    parts: HostParts<'a>,
+    peer: SolverPeer,
+    attempts: AttemptFile,
+    /// What waits for room on a stream, by neighbour.
+    backlog: BTreeMap<NodeId, VecDeque<Envelope>>,
+    objections: Objections,
+    /// Neighbours that a person was told of.
+    named: BTreeSet<NodeId>,
+    /// Neighbours to whom all streams were open once.
+    met: BTreeSet<NodeId>,
+    joined: bool,
+    /// The collectives begun when patience began.
+    turns: u64,
+    told: f64,
+}
+
+/// Takes part until the solution is there, in files in the home, and all neighbours have what they need of this peer.
+///
+/// # Errors
+/// The problem cannot be solved, neighbours refuse this peer, or it is stopped.
+pub(crate) async fn take_part(parts: HostParts<'_>, ears: &mut Ears) -> Outcome<Solution> {
+    let place = &parts.wiring.place;
+    let part = parts.problem.part(place.node.index())?;
+    let attempts = AttemptFile::of(parts.home, &place.hash, parts.problem)?;
+    let attempt = attempts.begin()?;
+    let peer = SolverPeer::new(place.node.index(), parts.problem, part, Arc::clone(&parts.ways), attempt);
+    let mut host = Host {
+        parts,
+        peer,
+        attempts,
+        backlog: BTreeMap::new(),
+        objections: Objections::default(),
+        named: BTreeSet::new(),
+        met: BTreeSet::new(),
+        joined: false,
+        turns: 0,
+        told: f64::INFINITY,
+    };
+    host.run(ears).await
+}
+
+impl Host<'_> {
+    async fn run(&mut self, ears: &mut Ears) -> Outcome<Solution> {
+        loop {
+            let found = self.solve(ears).await;
+            let solution = match found {
+                Ok(solution) => solution,
+                Err(failure) => {
+                    self.linger(ears).await?;
+                    return Err(failure);
+                }
+            };
+            self.keep(&solution)?;
+            // Unless a neighbour that was started again needs another attempt.
+            if self.linger(ears).await? {
+                self.attempts.end()?;
+                let sent_bytes = self.parts.wiring.end().await;
+                self.tell_end(&solution, sent_bytes);
+                return match not_solved(&solution) {
+                    Some(failure) => Err(failure),
+                    None => Ok(solution),
+                };
+            }
+        }
+    }
+
+    /// Goes along until there is an outcome.
+    async fn solve(&mut self, ears: &mut Ears) -> Outcome<Solution> {
+        let mut patience = tokio::time::interval(PATIENCE);
+        patience.tick().await;
+        self.send();
+        loop {
+            match self.peer.outcome() {
+                Some(Ok(solution)) => return Ok(solution.clone()),
+                Some(Err(failure)) => return Err(failure.clone()),
+                None => {}
+            }
+            self.show();
+            tokio::select! {
+                Some(event) = ears.edges.recv() => self.on_edge(event)?,
+                Some(event) = ears.network.recv() => self.on_network(&event),
+                Some(wanted) = ears.wanted.recv() => self.on_wanted(wanted),
+                Some(request) = ears.requests.recv() => self.on_request(request)?,
+                reason = ears.stop.next() => return Err(stopped(reason)),
+                () = tokio::time::sleep(ROOM_PAUSE), if !self.backlog.is_empty() => {}
+                _ = patience.tick() => self.be_patient(),
+            }
+            self.send();
+        }
+    }
+
+    /// Stays until the neighbours have all that this peer said, then closes its streams and answers until they have closed
+    /// theirs. `false` if a new attempt begins instead.
+    async fn linger(&mut self, ears: &mut Ears) -> Outcome<bool> {
+        let until = Instant::now() + DRAIN;
+        let mut patience = tokio::time::interval(PATIENCE);
+        while (self.peer.is_owed() || !self.backlog.is_empty()) && self.parts.wiring.links.any_open() {
+            self.send();
+            tokio::select! {
+                Some(event) = ears.edges.recv() => self.on_edge(event)?,
+                Some(wanted) = ears.wanted.recv() => self.on_wanted(wanted),
+                () = tokio::time::sleep(ROOM_PAUSE), if !self.backlog.is_empty() => {}
+                _ = patience.tick() => self.be_patient(),
+                _ = ears.stop.next() => break,
+                () = tokio::time::sleep_until(until.into()) => break,
+            }
+            if self.peer.outcome().is_none() {
+                return Ok(false);
+            }
+        }
+        self.send();
+        let until = Instant::now() + LINGER;
+        let closing = join_all(self.parts.wiring.links.take_outgoing().into_iter().map(EdgeHandle::finish));
+        tokio::pin!(closing);
+        let mut closed = false;
+        while !closed || self.parts.wiring.links.any_incoming() {
+            tokio::select! {
+                _ = &mut closing, if !closed => closed = true,
+                Some(event) = ears.edges.recv() => self.on_edge(event)?,
+                Some(wanted) = ears.wanted.recv() => self.on_wanted(wanted),
+                _ = ears.stop.next() => break,
+                () = tokio::time::sleep_until(until.into()) => break,
+            }
+            self.send();
+            if self.peer.outcome().is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn on_edge(&mut self, event: EdgeEvent) -> Outcome {
+        match event {
+            EdgeEvent::Up { node, direction, handle } => {
+                self.objections.withdraw(node);
+                if self.parts.wiring.links.attach(node, direction, handle) == LinkChange::Up {
+                    self.on_link_up(node);
+                }
+                Ok(())
+            }
+            EdgeEvent::Message { node, message: Message::Collective(envelope) } => self.on_envelope(node, &envelope),
+            EdgeEvent::Message { node, message: Message::Hello(_) } => self.object(node, Objection::trains()),
+            EdgeEvent::Message { .. } => Ok(()),
+            EdgeEvent::Down { node, direction, stream, error } => {
+                if let Some(error) = &error {
+                    tracing::debug!(%node, ?direction, error, "a stream broke");
+                }
+                self.parts.wiring.links.detach(node, direction, stream, error.is_none());
+                Ok(())
+            }
+            EdgeEvent::Refused { node, refusal } => self.object(node, Objection::refusal(&refusal)),
+        }
+    }
+
+    fn on_link_up(&mut self, node: NodeId) {
+        self.backlog.remove(&node);
+        self.met.insert(node);
+        self.peer.resend();
+        let (out, inward) = self.parts.wiring.place.neighbours();
+        if !self.joined && out.keys().chain(inward.keys()).all(|neighbour| self.met.contains(neighbour)) {
+            self.joined = true;
+            self.parts.log.tell(Event::Met { neighbours: self.met.len() });
+        }
+    }
+
+    fn on_envelope(&mut self, from: NodeId, envelope: &Envelope) -> Outcome {
+        match self.peer.handle(from, envelope) {
+            Ok(Reception::Taken) => Ok(()),
+            Ok(Reception::OtherProblem) => self.object(from, Objection::other_problem()),
+            Ok(Reception::NewAttempt(attempt)) => {
+                // Before anybody hears of this peer in that attempt.
+                self.attempts.note(attempt)?;
+                self.backlog.clear();
+                self.told = f64::INFINITY;
+                let message = format!("a peer was started again and has lost its part: all begin attempt {attempt}");
+                self.parts.log.tell(Event::Warning { message });
+                Ok(())
+            }
+            Err(fault) => {
+                if self.named.insert(from) {
+                    let message = format!("node {from} sent what no sound peer sends: {fault}");
+                    self.parts.log.tell(Event::Warning { message });
+                }
+                self.parts.wiring.links.drop_streams(from);
+                Ok(())
+            }
+        }
+    }
+
+    fn object(&mut self, node: NodeId, objection: Objection) -> Outcome {
+        let sentence = format!("node {node} {}", objection.what);
+        let hint = objection.hint;
+        if self.objections.raise(node, objection) {
+            self.parts.log.tell(Event::Warning { message: sentence.clone() });
+        }
+        if self.objections.are_final(self.parts.wiring.receivers()) {
+            return Err(Failure::new(Kind::Refused, sentence).hint(hint));
+        }
+        Ok(())
+    }
+
+    fn on_network(&mut self, event: &NetworkEvent) {
+        if let NetworkEvent::DialFailed { peer, attempts } = event
+            && !self.joined
+        {
+            tracing::debug!(?peer, ?attempts, "cannot be dialled");
+        }
+    }
+
+    /// Answers what others want of a peer that does not train.
+    fn on_wanted(&mut self, wanted: Wanted) {
+        match wanted {
+            // Whoever asked may be gone.
+            Wanted::Model(answer) => drop(answer.send(None)),
+            Wanted::Standing(answer) => drop(answer.send(Standing::default())),
+            Wanted::Plan(_, answer) => {
+                let reason = "this peer is solving a problem: give it another plan when it is done";
+                drop(answer.send(Verdict::Refused(reason.to_owned())));
+            }
+            Wanted::PlanWithModel(..) => {}
+            Wanted::Knocked(peer) => self.parts.log.tell(Event::Knocked { peer: peer.to_string() }),
+            Wanted::Warning(message) => self.parts.log.tell(Event::Warning { message }),
+        }
+    }
+
+    fn on_request(&mut self, request: Request) -> Outcome {
+        match request {
+            Request::Stop(answer) => {
+                let round = self.peer.journal().read().iterations;
+                let rounds = self.parts.problem.limits.iterations;
+                // Whoever asked may have gone.
+                let _ = answer.send(Stopping { round, rounds, weight_units: 0, durable: false });
+                Err(stopped("asked to stop"))
+            }
+            Request::Leave(answer) => {
+                let _ = answer.send(None);
+                Ok(())
+            }
+        }
+    }
+
+    /// Puts all that the node has to say into the streams, as far as there is room.
+    fn send(&mut self) {
+        while let Some((to, envelope)) = self.peer.poll() {
+            self.backlog.entry(to).or_default().push_back(envelope);
+        }
+        let links = &self.parts.wiring.links;
+        self.backlog.retain(|to, waiting| {
+            while links.has_room(*to)
+                && let Some(envelope) = waiting.pop_front()
+            {
+                links.send(*to, Message::Collective(envelope));
+            }
+            !waiting.is_empty()
+        });
+    }
+
+    /// Says again what may be lost, if nothing has moved since the last time.
+    fn be_patient(&mut self) {
+        let turns = self.peer.turns();
+        if turns == self.turns && self.peer.is_owed() && self.backlog.is_empty() {
+            self.peer.resend();
+        }
+        self.turns = turns;
+    }
+
+    fn show(&mut self) {
+        let (iterations, checked) = {
+            let entries = self.peer.journal().read();
+            (entries.iterations, entries.checked)
+        };
+        let joined = self.joined;
+        self.parts.board.update(|status| {
+            status.state = if joined { State::Training } else { State::Waiting };
+            (status.joined, status.round) = (joined, iterations);
+        });
+        if let Some((iteration, residual)) = checked
+            && residual <= self.told * WORTH_TELLING
+        {
+            self.told = residual;
+            self.parts.log.tell(Event::Iterated { iteration, residual });
+        }
+    }
+
+    fn keep(&self, solution: &Solution) -> Outcome {
+        let residuals = self.peer.journal().read().residuals.clone();
+        let title = self.parts.problem.describe();
+        write_curves(self.parts.home.root(), &title, std::slice::from_ref(solution), &residuals)
+    }
+
+    fn tell_end(&mut self, solution: &Solution, sent_bytes: u64) {
+        self.parts.log.tell(Event::Solved {
+            iterations: solution.iterations,
+            converged: solution.converged,
+            objective: solution.objective,
+            kkt: solution.certificate.kkt,
+            violation: solution.certificate.violation,
+            seconds: self.parts.started.elapsed().as_secs_f64(),
+            sent_bytes,
+            peak_resident_bytes: results::peak_resident_bytes(),
+        });
+        self.parts.board.update(|status| {
+            status.state = if solution.converged { State::Done } else { State::Stopped };
+            status.sent_bytes = sent_bytes;
+        });
+    }
+}
+
+fn stopped(reason: &str) -> Failure {
+    Failure::new(Kind::Forced, format!("{reason} before the problem was solved"))
+        .hint("started again, this peer makes all others begin a new attempt, from where they are")
+}
