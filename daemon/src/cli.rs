@@ -15,6 +15,7 @@ mod watching;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use clap::builder::ArgPredicate;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use libp2p::Multiaddr;
 use mingle_protocol::Durability;
@@ -30,7 +31,7 @@ pub(crate) use plan::{
     PlanFileArgs, PlanMakeArgs,
 };
 pub(crate) use simulation::{EvaluateArgs, MixingArgs, SimulateArgs};
-pub(crate) use solving::SolveArgs;
+pub(crate) use solving::{ProblemKind, SolveArgs};
 pub(crate) use topology::{TopologyCommand, TopologyConvertArgs, TopologyGenerateArgs, TopologyShowArgs};
 pub(crate) use watching::{Condition, PingArgs, ProbeArgs, StopArgs, TimelineArgs, WaitArgs};
 
@@ -363,6 +364,9 @@ pub(crate) struct DemoArgs {
     /// Peer processes to start
     #[arg(long, default_value_t = 8)]
     pub(crate) peers: usize,
+    /// Solve a convex problem instead of training a model, on numbers that the program carries
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub(crate) problem: Option<ProblemKind>,
     /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR or csv:FILE
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,
@@ -375,8 +379,8 @@ pub(crate) struct DemoArgs {
     /// Rounds to train
     #[arg(long, default_value_t = 600)]
     pub(crate) rounds: u64,
-    /// The design of the plan, as in `mingle plan make`
-    #[arg(long, default_value = "nguyen-he")]
+    /// The design of the plan, as in `mingle plan make` [default with --problem: clique-phi]
+    #[arg(long, default_value = "nguyen-he", default_value_if("problem", ArgPredicate::IsPresent, "clique-phi"))]
     pub(crate) method: String,
     /// Gradient steps per round
     #[arg(long, default_value_t = 4, value_name = "H")]
@@ -397,7 +401,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, default_value_t = 30, value_name = "N")]
     pub(crate) evaluate_every: u64,
     /// Kill a peer's process (SIGKILL) when it reaches a round; may be given more than once
-    #[arg(long, value_name = "PEER@ROUND")]
+    #[arg(long, value_name = "PEER@ROUND", conflicts_with = "problem")]
     pub(crate) kill: Vec<String>,
     /// Start a killed peer again at once: it goes on from its records, with the weight it had
     #[arg(long, requires = "kill")]

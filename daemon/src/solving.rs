@@ -20,6 +20,6 @@ mod ways;
 
 pub(crate) use problem::Problem;
 pub(crate) use report::{not_solved, print_solutions, write_curves};
-pub(crate) use solution::Solution;
+pub(crate) use solution::{Answer, Solution};
 pub(crate) use swarm::{Conditions, Solved, solve_here};
 pub(crate) use ways::Ways;

@@ -42,6 +42,7 @@ mod allocation;
 mod average;
 mod clique;
 mod diffusion;
+pub mod example;
 mod feasibility;
 mod local;
 mod mixing;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 /// Arguments of `solve`.
 #[derive(Args, Clone, Debug)]
@@ -22,4 +22,13 @@ pub(crate) struct SolveArgs {
     /// Write solution.json, residuals.jsonl and residuals.svg into this folder
     #[arg(long, short, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// A problem that `demo` solves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProblemKind {
+    /// Hospitals find out together which findings tell of a heart disease; each keeps its patients.
+    SparseRegression,
+    /// Wards share out beds; neighbouring groups of wards have a budget each.
+    ResourceAllocation,
 }

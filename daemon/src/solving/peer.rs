@@ -103,11 +103,6 @@ impl SolverPeer {
         &self.journal
     }
 
-    /// The attempt under way.
-    pub(crate) fn attempt(&self) -> u64 {
-        self.attempt
-    }
-
     /// What came of it, once that is known. What it still has to send goes on being polled for: others need it.
     pub(crate) fn outcome(&self) -> Option<Result<&Solution, &Failure>> {
         self.outcome.as_ref().map(Outcome::as_ref)

@@ -7,6 +7,7 @@
 mod baselines;
 mod kill;
 mod output;
+mod problem;
 mod progress;
 mod report;
 mod swarm;
@@ -52,6 +53,9 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Outcome {
             Kind::BadInput,
             format!("--peers {}: a demo has between 2 and {MAX_PEERS} peers", arguments.peers),
         ));
+    }
+    if let Some(kind) = arguments.problem {
+        return problem::execute(arguments, kind, json);
     }
     if arguments.restart && !keeps_records(arguments) {
         return Err(Failure::new(Kind::BadInput, "--restart: without records a killed peer comes back without weight")

@@ -1,0 +1,144 @@
+//! `mingle demo --problem`: peers on this machine that solve a convex problem together, beside the same problem in one place.
+
+mod given;
+mod report;
+
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+
+use super::output::Output;
+use super::swarm::{PeerEvent, PeerProcesses};
+use super::{STOP_TIMEOUT, bind_to_new_homes};
+use crate::cli::{DemoArgs, ProblemKind};
+use crate::events::Event;
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::home::Home;
+use crate::signals::StopRequests;
+use crate::{out, plan};
+use given::Given;
+use report::Report;
+
+/// Runs the demo.
+pub(super) fn execute(arguments: &DemoArgs, kind: ProblemKind, json: bool) -> Outcome {
+    let given = Given::new(arguments, kind)?;
+    let output = Output::create(&arguments.output)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .or_fail(Kind::Unexpected, "cannot start the event loop")?;
+    runtime.block_on(run(given, &output, json))
+}
+
+async fn run(mut given: Given, output: &Output, json: bool) -> Outcome {
+    let mut stop = StopRequests::listen(false)?;
+    let homes = bind_to_new_homes(&mut given.plan, output)?;
+    plan::write(&given.plan, &output.plan())?;
+    given.write(output)?;
+    if !json {
+        out::line(given.introduction());
+    }
+    let (processes, events) = PeerProcesses::new()?;
+    let mut swarm = Swarm { output, json, started: Instant::now(), processes, events, peak_bytes: Vec::new() };
+    let solved = tokio::select! {
+        solved = swarm.solve(&homes) => solved,
+        reason = stop.next() => Err(Failure::new(Kind::Forced, format!("{reason}; all peers are stopped"))),
+    };
+    if let Err(failure) = solved {
+        swarm.stop_all().await;
+        return Err(failure);
+    }
+    let report = Report::new(&given, &homes, swarm.started.elapsed(), &swarm.peak_bytes)?;
+    report.write(output)?;
+    report.print(&given, output, json);
+    report.check()
+}
+
+/// The peers of the demo.
+struct Swarm<'a> {
+    output: &'a Output,
+    json: bool,
+    started: Instant,
+    processes: PeerProcesses,
+    events: mpsc::Receiver<(usize, PeerEvent)>,
+    /// The largest resident memory of each peer that is done.
+    peak_bytes: Vec<u64>,
+}
+
+impl Swarm<'_> {
+    /// Starts every peer and follows them until the last one ends.
+    async fn solve(&mut self, homes: &[Home]) -> Outcome {
+        let plan_file = self.output.plan().display().to_string();
+        self.start(&homes[0], ["--plan".to_owned(), plan_file])?;
+        let bootstrap = self.first_address().await?;
+        for home in &homes[1..] {
+            self.start(home, ["--bootstrap".to_owned(), bootstrap.clone()])?;
+        }
+        let mut ended = 0;
+        while ended < homes.len() {
+            let Some((node, event)) = self.events.recv().await else { break };
+            match event {
+                PeerEvent::Said(event) => self.on_said(node, &event),
+                PeerEvent::Failed(message) => return Err(self.lost(node, &message)),
+                PeerEvent::Ended => ended += 1,
+            }
+        }
+        for (node, status) in self.processes.wait().await?.into_iter().enumerate() {
+            if !status.success() {
+                return Err(self.lost(node, &format!("ended with {status}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, home: &Home, way_in: [String; 2]) -> Outcome {
+        let mut arguments: Vec<String> = ["run", "--json", "--stop-with-stdin", "--home"].map(str::to_owned).to_vec();
+        arguments.push(home.root().display().to_string());
+        for address in ["/ip4/127.0.0.1/udp/0/quic-v1", "/ip4/127.0.0.1/tcp/0"] {
+            arguments.extend(["--listen".to_owned(), address.to_owned()]);
+        }
+        arguments.extend(["--problem".to_owned(), given::file(self.output).display().to_string()]);
+        arguments.extend(way_in);
+        self.processes.start(&arguments, &home.root().join("log.txt"))
+    }
+
+    /// Where the first peer listens.
+    async fn first_address(&mut self) -> Outcome<String> {
+        while let Some((node, event)) = self.events.recv().await {
+            match event {
+                PeerEvent::Said(Event::Listening { addresses, .. }) if !addresses.is_empty() => {
+                    return Ok(addresses[0].clone());
+                }
+                PeerEvent::Said(_) => {}
+                PeerEvent::Failed(message) => return Err(self.lost(node, &message)),
+                PeerEvent::Ended => break,
+            }
+        }
+        Err(self.lost(0, "never listened"))
+    }
+
+    /// What one peer finds out about all is told once.
+    fn on_said(&mut self, node: usize, event: &Event) {
+        match event {
+            Event::Solved { peak_resident_bytes, .. } => self.peak_bytes.extend(peak_resident_bytes),
+            Event::Iterated { iteration, residual } if node == 0 && !self.json => {
+                let seconds = self.started.elapsed().as_secs_f64();
+                out::line(format!("iteration {iteration:>5}   residual {residual:.1e}   {seconds:.2} s"));
+            }
+            _ => {}
+        }
+    }
+
+    fn lost(&self, node: usize, what: &str) -> Failure {
+        Failure::new(Kind::Unexpected, format!("peer {node}: {what}"))
+            .hint(format!("its log is {}", self.output.home(node).join("log.txt").display()))
+    }
+
+    async fn stop_all(&mut self) {
+        self.processes.ask_to_stop();
+        self.events.close();
+        let _ = tokio::time::timeout(STOP_TIMEOUT.min(Duration::from_secs(5)), self.processes.wait()).await;
+        self.processes.kill_all().await;
+    }
+}

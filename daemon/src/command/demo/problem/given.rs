@@ -1,0 +1,135 @@
+//! What the peers of the demo are given: a plan, a problem file, and to each its own part.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use mingle_planner::{DesignOptions, Method, Plan, Topology};
+use mingle_solver::example::{HEART, HEART_TARGET};
+use mingle_solver::{Selection, Table};
+
+use super::super::connecting_radius;
+use super::super::output::Output;
+use crate::cli::{DemoArgs, ProblemKind};
+use crate::failure::{Kind, OrFail, Outcome};
+
+/// Leaves out what tells little of a heart disease.
+pub(super) const LAMBDA: f64 = 0.05;
+/// Wards that share a budget of beds; the last of a group is the first of the next.
+const GROUP: usize = 4;
+/// Beds that a group has for each of its wards.
+const BEDS_PER_WARD: usize = 6;
+
+/// The plan and the problem.
+pub(super) struct Given {
+    pub(super) kind: ProblemKind,
+    pub(super) plan: Plan,
+    /// Each peer's patients, where it has any.
+    pub(super) tables: Vec<Table>,
+    problem: String,
+}
+
+/// The problem file in the demo's folder.
+pub(super) fn file(output: &Output) -> PathBuf {
+    output.root().join("problem.toml")
+}
+
+impl Given {
+    pub(super) fn new(arguments: &DemoArgs, kind: ProblemKind) -> Outcome<Self> {
+        match kind {
+            ProblemKind::SparseRegression => Self::hospitals(arguments),
+            ProblemKind::ResourceAllocation => Self::wards(arguments),
+        }
+    }
+
+    /// Hospitals with some of the patients each.
+    fn hospitals(arguments: &DemoArgs) -> Outcome<Self> {
+        let selection = Selection { target: HEART_TARGET.to_owned(), columns: Vec::new() };
+        let all = Table::read(HEART.as_bytes(), &selection).or_fail(Kind::Unexpected, "the embedded table")?;
+        let tables = (0..arguments.peers).map(|peer| all.dealt(peer, arguments.peers)).collect();
+        let spec =
+            format!("rg:n={},r={:.2},seed={}", arguments.peers, connecting_radius(arguments.peers), arguments.seed);
+        let topology = Topology::generate(&spec).or_fail(Kind::Unexpected, format!("cannot generate {spec}"))?;
+        let problem = format!(
+            "# Which findings tell of a heart disease? Each hospital keeps its patients.\n\
+             kind = \"sparse-regression\"\n\
+             data = \"tables/{{node}}.csv\"\n\
+             target = \"{HEART_TARGET}\"\n\
+             lambda = {LAMBDA}\n"
+        );
+        Ok(Self { kind: ProblemKind::SparseRegression, plan: design(arguments, &topology)?, tables, problem })
+    }
+
+    /// Wards in a row of overlapping groups.
+    fn wards(arguments: &DemoArgs) -> Outcome<Self> {
+        let names: Vec<String> = (0..arguments.peers).map(|ward| format!("ward-{ward}")).collect();
+        let mut groups = Vec::new();
+        let mut first = 0;
+        while first + 1 < names.len() {
+            let last = (first + GROUP).min(names.len());
+            groups.push(first..last);
+            first = last - 1;
+        }
+        let edges: BTreeSet<(usize, usize)> = groups
+            .iter()
+            .flat_map(|group| group.clone().flat_map(move |a| (a + 1..group.end).map(move |b| (a, b))))
+            .collect();
+        let edges: Vec<(usize, usize)> = edges.into_iter().collect();
+        let topology = Topology::new(names.clone(), &edges).or_fail(Kind::Unexpected, "the wards")?;
+        let mut problem = "# How many beds does each ward get? Groups of wards have so many together.\n\
+                           kind = \"resource-allocation\"\n"
+            .to_owned();
+        for (at, group) in groups.iter().enumerate() {
+            let members: Vec<String> = names[group.clone()].iter().map(|name| format!("\"{name}\"")).collect();
+            problem += &format!(
+                "\n[[clique]]\nname = \"group-{at}\"\nmembers = [{}]\nbudget = {}\n",
+                members.join(", "),
+                group.len() * BEDS_PER_WARD
+            );
+        }
+        for (ward, name) in names.iter().enumerate() {
+            // Some wards would like many beds, others few.
+            let wish = 3 + ward * 5 % 9;
+            problem += &format!("\n[[node]]\nnode = \"{name}\"\nwish = {wish}\nupper = 10\n");
+        }
+        let plan = design(arguments, &topology)?;
+        Ok(Self { kind: ProblemKind::ResourceAllocation, plan, tables: Vec::new(), problem })
+    }
+
+    /// Writes the problem file, and each peer's part beside it.
+    pub(super) fn write(&self, output: &Output) -> Outcome {
+        output.write("problem.toml", self.problem.as_bytes())?;
+        if self.tables.is_empty() {
+            return Ok(());
+        }
+        let folder = output.root().join("tables");
+        fs::create_dir_all(&folder).or_fail(Kind::BadInput, format!("cannot create {}", folder.display()))?;
+        for ((name, _), table) in self.plan.nodes().zip(&self.tables) {
+            output.write(&format!("tables/{name}.csv"), table.to_csv(HEART_TARGET).as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// What is about to happen, in a few lines.
+    pub(super) fn introduction(&self) -> String {
+        let (peers, method) = (self.plan.node_count(), self.plan.method());
+        match self.kind {
+            ProblemKind::SparseRegression => {
+                let rows = self.tables.iter().map(Table::row_count).sum::<usize>();
+                format!(
+                    "{peers} hospitals have {rows} patients between them, and show them to nobody.\n\
+                     Which findings tell of a heart disease? Least squares with few coefficients (lambda {LAMBDA}), plan {method}\n"
+                )
+            }
+            ProblemKind::ResourceAllocation => format!(
+                "{peers} wards share out beds: each knows what it wants, each group of {GROUP} has {BEDS_PER_WARD} a ward. Plan {method}\n"
+            ),
+        }
+    }
+}
+
+fn design(arguments: &DemoArgs, topology: &Topology) -> Outcome<Plan> {
+    let method: Method = arguments.method.parse().or_fail(Kind::BadInput, format!("--method {}", arguments.method))?;
+    let options = DesignOptions { seed: arguments.seed, ..DesignOptions::default() };
+    mingle_planner::design(topology, method, &options).or_fail(Kind::BadInput, "cannot design a plan")
+}

@@ -1,0 +1,202 @@
+//! What the peers found, beside the same problem in one place, and beside what each would find alone.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mingle_solver::{Regression, Scaling, Table};
+use serde::Serialize;
+
+use super::super::output::Output;
+use super::given::{self, Given};
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::home::Home;
+use crate::solving::{Answer, Conditions, Problem, Solution, Ways, print_solutions, solve_here};
+use crate::{out, plan, units};
+
+/// In one place, the optimality conditions hold to this, or as well as rounding lets them after so many steps.
+const ALONE: (f64, usize) = (1e-14, 100_000);
+/// The swarm and one place may differ by so much: what the tolerance of the problem leaves.
+const MOST_DIFFERENCE: f64 = 1e-7;
+
+/// What came of it.
+#[derive(Serialize)]
+pub(super) struct Report {
+    schema: &'static str,
+    peers: usize,
+    /// From the start of the first process to the end of the last.
+    seconds: f64,
+    /// The largest resident memory of any peer, where the system tells.
+    peak_resident_bytes: Option<u64>,
+    one_place: OnePlace,
+    /// Largest difference of any number of any peer from that in one place.
+    difference: f64,
+    /// What each hospital would find alone: least and largest scaled coefficient of each column.
+    alone: Vec<(f64, f64)>,
+    solutions: Vec<Solution>,
+}
+
+/// The same problem in one place.
+#[derive(Serialize)]
+struct OnePlace {
+    /// How it was solved.
+    method: &'static str,
+    objective: f64,
+    /// Each column's scaled coefficient, or each node's number.
+    numbers: Vec<f64>,
+}
+
+impl Report {
+    pub(super) fn new(given: &Given, homes: &[Home], took: Duration, peak_bytes: &[u64]) -> Outcome<Self> {
+        let solutions = homes.iter().map(read).collect::<Outcome<Vec<Solution>>>()?;
+        let folder = homes[0].root().parent().and_then(|peers| peers.parent()).unwrap_or(homes[0].root());
+        let one_place = if given.tables.is_empty() {
+            OnePlace::budgets(given, &folder.join("problem.toml"))?
+        } else {
+            OnePlace::regression(&given.tables)?
+        };
+        let mut difference: f64 = 0.0;
+        for solution in &solutions {
+            let found = numbers(solution);
+            let wanted = match solution.answer {
+                Answer::SparseRegression { .. } => &one_place.numbers[..],
+                Answer::ResourceAllocation { .. } => &one_place.numbers[solution.node..=solution.node],
+            };
+            difference = found.iter().zip(wanted).map(|(a, b)| (a - b).abs()).fold(difference, f64::max);
+        }
+        Ok(Self {
+            schema: "mingle.demo.problem/1",
+            peers: homes.len(),
+            seconds: took.as_secs_f64(),
+            peak_resident_bytes: peak_bytes.iter().copied().max(),
+            one_place,
+            difference,
+            alone: alone(&given.tables),
+            solutions,
+        })
+    }
+
+    pub(super) fn write(&self, output: &Output) -> Outcome {
+        let text = serde_json::to_string_pretty(self).or_fail(Kind::Unexpected, "cannot encode the report")?;
+        output.write("report.json", format!("{text}\n").as_bytes())?;
+        let picture = output.home(0).join("residuals.svg");
+        let doing = format!("cannot read {}", picture.display());
+        output.write("residuals.svg", &fs::read(&picture).or_fail(Kind::BadInput, doing)?)
+    }
+
+    pub(super) fn print(&self, given: &Given, output: &Output, json: bool) {
+        if json {
+            out::line(serde_json::json!(self));
+            return;
+        }
+        out::line("");
+        match self.solutions.first().map(|solution| &solution.answer) {
+            Some(Answer::SparseRegression { coefficients, .. }) => {
+                out::line(format!("{:<24} {:>12} {:>12}   each alone", "scaled coefficient", "swarm", "one place"));
+                let both = coefficients.iter().zip(&self.one_place.numbers).zip(&self.alone);
+                for ((found, one_place), (least, most)) in both {
+                    let column = &found.column;
+                    let swarm = found.scaled;
+                    out::line(format!("{column:<24} {swarm:>12.9} {one_place:>12.9}   {least:>6.3} to {most:>6.3}"));
+                }
+            }
+            _ => {
+                if let Ok(problem) = Problem::read(&given::file(output), &given.plan) {
+                    print_solutions(&problem, &self.solutions);
+                }
+            }
+        }
+        self.print_end(output);
+    }
+
+    fn print_end(&self, output: &Output) {
+        let Some(first) = self.solutions.first() else { return };
+        let OnePlace { method, objective, .. } = &self.one_place;
+        out::line("");
+        out::line(format!(
+            "{} peers, {} iterations, {:.1} s; KKT residual {:.1e}, constraints to {:.1e}",
+            self.peers, first.iterations, self.seconds, first.certificate.kkt, first.certificate.violation
+        ));
+        out::line(format!("objective {:.12}, in one place {objective:.12} ({method})", first.objective));
+        out::line(format!("largest difference of any number of any peer from one place: {:.1e}", self.difference));
+        if let Some(bytes) = self.peak_resident_bytes {
+            out::line(format!("memory of a peer: up to {:.0} MB", units::megabytes(bytes)));
+        }
+        let folder = output.root().display();
+        out::line(format!(
+            "wrote {folder}/report.json, {folder}/residuals.svg; again, in one process:\n  \
+             mingle solve --problem {folder}/problem.toml --plan {folder}/plan.json"
+        ));
+    }
+
+    /// # Errors
+    /// The swarm found something else than one place.
+    pub(super) fn check(&self) -> Outcome {
+        if self.difference <= MOST_DIFFERENCE && self.solutions.iter().all(|solution| solution.converged) {
+            return Ok(());
+        }
+        let message = format!("the swarm's solution differs by {:.1e} from that in one place", self.difference);
+        Err(Failure::new(Kind::Integrity, message))
+    }
+}
+
+impl OnePlace {
+    /// All rows in one table, by a method that shares nothing with the swarm's.
+    fn regression(tables: &[Table]) -> Outcome<Self> {
+        let mut all = tables[0].clone();
+        for table in &tables[1..] {
+            all.append(table).map_err(|_| Failure::new(Kind::Unexpected, "the tables of the demo differ"))?;
+        }
+        let found = regression().solve(&all, &scaling(&all), ALONE.0, ALONE.1);
+        Ok(Self { method: "proximal gradient descent", objective: found.objective, numbers: found.x })
+    }
+
+    /// All nodes in this process.
+    fn budgets(given: &Given, problem: &std::path::Path) -> Outcome<Self> {
+        let problem = Problem::read(problem, &given.plan)?;
+        let ways = Arc::new(Ways::of(&given.plan, Arc::new(plan::schedule(&given.plan)?))?);
+        let solved = solve_here(&problem, &ways, Conditions { loss: 0.0, seed: 0 }, |_, _| {})?;
+        let objective = solved.solutions.first().map_or(f64::NAN, |solution| solution.objective);
+        Ok(Self {
+            method: "all nodes in one process",
+            objective,
+            numbers: solved.solutions.iter().flat_map(numbers).collect(),
+        })
+    }
+}
+
+fn regression() -> Regression {
+    Regression { lambda: given::LAMBDA, ..Regression::default() }
+}
+
+fn scaling(table: &Table) -> Scaling {
+    let centered = Scaling::centering(&table.sums());
+    centered.clone().with_deviations(&table.squares(&centered), table.row_count() as f64)
+}
+
+/// What each would find alone: the least and the largest coefficient of each column, in the scale of its own patients.
+fn alone(tables: &[Table]) -> Vec<(f64, f64)> {
+    let columns = tables.first().map_or(0, |table| table.columns().len());
+    let mut ranges = vec![(f64::INFINITY, f64::NEG_INFINITY); columns];
+    for table in tables {
+        let found = regression().solve(table, &scaling(table), ALONE.0, ALONE.1).x;
+        for ((least, most), x) in ranges.iter_mut().zip(found) {
+            (*least, *most) = (least.min(x), most.max(x));
+        }
+    }
+    ranges
+}
+
+fn numbers(solution: &Solution) -> Vec<f64> {
+    match &solution.answer {
+        Answer::SparseRegression { coefficients, .. } => coefficients.iter().map(|column| column.scaled).collect(),
+        Answer::ResourceAllocation { number, .. } => vec![*number],
+    }
+}
+
+fn read(home: &Home) -> Outcome<Solution> {
+    let path = home.root().join("solution.json");
+    let doing = format!("cannot read {}", path.display());
+    let text = fs::read_to_string(&path).or_fail(Kind::Integrity, &doing)?;
+    serde_json::from_str(&text).or_fail(Kind::Integrity, doing)
+}
