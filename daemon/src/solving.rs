@@ -18,6 +18,9 @@ mod swarm;
 mod talk;
 mod ways;
 
+#[cfg(test)]
+mod tests;
+
 pub(crate) use problem::Problem;
 pub(crate) use report::{not_solved, print_solutions, write_curves};
 pub(crate) use solution::{Answer, Solution};

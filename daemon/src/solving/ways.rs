@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn symmetric_plans_mix_and_others_track() {
-        for method in [Method::CliquePhi, Method::LazyMetropolis, Method::Metropolis] {
+        for method in [Method::CliquePhi, Method::LazyMetropolis, Method::DPsgd] {
             let Agreement::Mixing(rows) = ways(method).agreement else { panic!("{method} is symmetric") };
             let sum = |row: &Vec<(usize, f64)>| row.iter().map(|entry| entry.1).sum::<f64>();
             assert!(rows.iter().all(|row| (sum(row) - 1.0).abs() < 1e-12 && row.is_sorted_by_key(|entry| entry.0)));
@@ -145,7 +145,7 @@ mod tests {
             let keeps_half = rows.iter().enumerate().all(|(node, row)| {
                 row.contains(&(node, 0.5)) || { row.iter().any(|entry| entry.0 == node && entry.1 >= 0.5) }
             });
-            assert!(method != Method::Metropolis || keeps_half);
+            assert!(method != Method::DPsgd || keeps_half);
         }
         assert!(matches!(ways(Method::NguyenHe).agreement, Agreement::Tracking { steps } if steps > 0));
     }

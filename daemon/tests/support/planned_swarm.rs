@@ -2,7 +2,7 @@
 #![allow(dead_code, clippy::unwrap_used)] // not every test file uses everything
 
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -21,14 +21,22 @@ pub(crate) struct PlannedSwarm {
 
 impl PlannedSwarm {
     pub(crate) fn new(nodes: usize, rounds: u64) -> Self {
+        Self::planned(&format!("complete:n={nodes}"), "nguyen-he", nodes, rounds)
+    }
+
+    /// One that does not train, with a design on a topology of its own.
+    pub(crate) fn for_a_problem(topology: &str, method: &str, nodes: usize) -> Self {
+        Self::planned(topology, method, nodes, 0)
+    }
+
+    fn planned(topology: &str, method: &str, nodes: usize, rounds: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         // All are held until all are known, so that they differ.
         let ports: Vec<TcpListener> = (0..nodes).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         let address = |port: &TcpListener| format!("/ip4/127.0.0.1/tcp/{}", port.local_addr().unwrap().port());
         let swarm = Self { addresses: ports.iter().map(address).collect(), folder, rounds };
         let plan = swarm.plan();
-        let topology = format!("complete:n={nodes}");
-        let made = run(&["plan", "make", "--topology", &topology, "--method", "nguyen-he", "-o", text(&plan)]);
+        let made = run(&["plan", "make", "--topology", topology, "--method", method, "-o", text(&plan)]);
         assert!(made.status.success(), "{}", stderr(&made));
         for node in 0..nodes {
             let peer = stdout(&run(&["init", "--home", text(&swarm.home(node))]));
@@ -62,6 +70,17 @@ impl PlannedSwarm {
 
     pub(crate) fn start_with(&self, node: usize, more: &[&str]) -> RunningPeer {
         self.start_as(mingle(), node, more)
+    }
+
+    /// Starts a peer that solves a problem.
+    pub(crate) fn solve(&self, node: usize, problem: &Path) -> RunningPeer {
+        let (home, plan) = (self.home(node), self.plan());
+        let mut arguments = vec!["run", "--home", text(&home), "--plan", text(&plan), "--problem", text(problem)];
+        arguments.extend(["--listen", &self.addresses[node]]);
+        for address in self.addresses.iter().filter(|address| **address != self.addresses[node]) {
+            arguments.extend(["--bootstrap", address]);
+        }
+        RunningPeer::spawn_as(mingle(), &arguments)
     }
 
     /// The same with a command that runs the binary in some way of its own.

@@ -1,0 +1,238 @@
+//! Problems: in one process and among real peers, to the same bits, over links that lose, and over the death of a peer.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use support::planned_swarm::PlannedSwarm;
+use support::{assert_fails, run, stderr, stdout, text};
+
+/// Forty rows of four columns, two of which are nearly the same: what is explained is `2 a - b`, a little disturbed.
+fn table(alike: f64) -> String {
+    let mut text = "a,b,twin,c,y\n".to_owned();
+    for row in 0_u32..40 {
+        let [a, b, c, noise, apart] = [7, 11, 13, 5, 3].map(|step| f64::from(row * step % 17) / 8.0 - 1.0);
+        let twin = b + alike * apart;
+        text += &format!("{a},{b},{twin},{c},{}\n", 2.0 * a - b + 0.1 * noise);
+    }
+    text
+}
+
+/// A problem file beside its table, which is dealt out.
+fn regression(folder: &Path, alike: f64, more: &str) -> PathBuf {
+    fs::write(folder.join("table.csv"), table(alike)).unwrap();
+    let path = folder.join("problem.toml");
+    let problem = "kind = \"sparse-regression\"\ndata = \"table.csv\"\ndeal = true\ntarget = \"y\"\n";
+    fs::write(&path, format!("{problem}{more}\n")).unwrap();
+    path
+}
+
+/// Two cliques of three nodes that have one in common.
+fn budgets(folder: &Path) -> (PathBuf, PathBuf) {
+    let edges = "0 1\n0 2\n1 2\n2 3\n2 4\n3 4\n";
+    fs::write(folder.join("wards.edges"), edges).unwrap();
+    let mut problem = "kind = \"resource-allocation\"\n".to_owned();
+    for (name, members, more) in
+        [("a", "0, 1, 2", "budget = 9"), ("b", "2, 3, 4", "budget = 3\nweight = 2\ntarget = 5")]
+    {
+        problem += &format!("[[clique]]\nname = \"{name}\"\nmembers = [{members}]\n{more}\n");
+    }
+    for node in 0..5 {
+        problem += &format!("[[node]]\nnode = {node}\nwish = {}\nupper = 4\n", node + 1);
+    }
+    let path = folder.join("budgets.toml");
+    fs::write(&path, problem).unwrap();
+    (folder.join("wards.edges"), path)
+}
+
+/// What `mingle solve` finds: all nodes' solutions.
+fn solve(problem: &Path, plan: &Path, more: &[&str]) -> Vec<Value> {
+    let output = run(&[&["solve", "--json", "--problem", text(problem), "--plan", text(plan)], more].concat());
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    let end: Value = serde_json::from_str(stdout(&output).lines().last().unwrap()).unwrap();
+    end["solutions"].as_array().unwrap().clone()
+}
+
+/// What a peer left in its home.
+fn solution(home: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(home.join("solution.json")).unwrap()).unwrap()
+}
+
+/// Real peers find what one process finds, to the bit.
+fn assert_peers_find_the_same(swarm: &PlannedSwarm, problem: &Path) {
+    let expected = solve(problem, &swarm.plan(), &[]);
+    let mut peers: Vec<_> = (0..swarm.nodes()).map(|node| swarm.solve(node, problem)).collect();
+    for (node, peer) in peers.iter_mut().enumerate() {
+        let end = peer.wait_for("solved");
+        assert_eq!(end["converged"], true, "{end}");
+        assert_eq!(peer.exit_code(), Some(0), "node {node}");
+        assert_eq!(solution(&swarm.home(node)), expected[node], "node {node}");
+        assert!(swarm.home(node).join("residuals.svg").exists() && !swarm.home(node).join("attempt").exists());
+    }
+    let lines = fs::read_to_string(swarm.home(0).join("residuals.jsonl")).unwrap();
+    assert_eq!(lines.lines().count() as u64, expected[0]["iterations"].as_u64().unwrap());
+}
+
+#[test]
+fn peers_on_a_symmetric_plan_find_the_bits_of_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let swarm = PlannedSwarm::for_a_problem("ring:n=4", "clique-phi", 4);
+    assert_peers_find_the_same(&swarm, &regression(folder.path(), 1.0, "lambda = 0.02"));
+}
+
+#[test]
+fn peers_on_a_directed_plan_find_the_bits_of_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let swarm = PlannedSwarm::for_a_problem("rg:n=4,r=0.8,seed=2", "nguyen-he", 4);
+    assert_peers_find_the_same(&swarm, &regression(folder.path(), 1.0, "lambda = 0.02\nridge = 0.01"));
+}
+
+#[test]
+fn peers_that_share_budgets_find_the_bits_of_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let (topology, problem) = budgets(folder.path());
+    let swarm = PlannedSwarm::for_a_problem(text(&topology), "clique-phi", 5);
+    assert_peers_find_the_same(&swarm, &problem);
+}
+
+#[test]
+fn losses_change_no_bit_of_a_solution() {
+    let folder = tempfile::tempdir().unwrap();
+    let (topology, shared) = budgets(folder.path());
+    let explained = regression(folder.path(), 1.0, "lambda = 0.02");
+    for (topology, method, problem) in [
+        ("rg:n=9,r=0.5,seed=3", "clique-phi", &explained),
+        ("rg:n=9,r=0.5,seed=3", "nguyen-he", &explained),
+        (text(&topology), "clique-phi", &shared),
+    ] {
+        let plan = folder.path().join("plan.json");
+        let made = run(&["plan", "make", "--topology", topology, "--method", method, "-o", text(&plan)]);
+        assert!(made.status.success(), "{}", stderr(&made));
+        let undisturbed = solve(problem, &plan, &[]);
+        for loss in ["0.05", "0.2"] {
+            assert_eq!(solve(problem, &plan, &["--loss", loss, "--seed", "4"]), undisturbed, "{method}, loss {loss}");
+        }
+    }
+}
+
+/// The scaled coefficients of a solution.
+fn scaled(solution: &Value) -> Vec<f64> {
+    let columns = solution["answer"]["coefficients"].as_array().unwrap();
+    columns.iter().map(|column| column["scaled"].as_f64().unwrap()).collect()
+}
+
+#[test]
+fn a_peer_that_was_killed_makes_all_begin_again_and_the_solution_is_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    // Twins take thousands of iterations to tell apart.
+    let problem = regression(folder.path(), 0.2, "lambda = 0.0001");
+    let swarm = PlannedSwarm::for_a_problem("complete:n=3", "clique-phi", 3);
+    let expected = solve(&problem, &swarm.plan(), &[]);
+    assert!(expected[0]["iterations"].as_u64().unwrap() > 1000, "{}", expected[0]);
+    let mut peers: Vec<_> = (0..3).map(|node| swarm.solve(node, &problem)).collect();
+    peers[2].wait_for("iterated");
+    peers[2].kill();
+    assert!(swarm.home(2).join("attempt").exists());
+    peers[2] = swarm.solve(2, &problem);
+    assert!(peers[0].wait_for("warning")["message"].as_str().unwrap().contains("all begin attempt 1"));
+    for (node, peer) in peers.iter_mut().enumerate() {
+        let end = peer.wait_for("solved");
+        assert_eq!((&end["converged"], peer.exit_code()), (&Value::Bool(true), Some(0)), "node {node}: {end}");
+        let (found, wanted) = (scaled(&solution(&swarm.home(node))), scaled(&expected[node]));
+        let off = found.iter().zip(&wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        // As close as the tolerance lets either be.
+        assert!(off < 1e-7, "node {node}: {off}");
+    }
+}
+
+#[test]
+fn peers_that_do_not_fit_are_told_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let problem = regression(folder.path(), 1.0, "lambda = 0.02");
+    let other = folder.path().join("other.toml");
+    fs::write(&other, fs::read_to_string(&problem).unwrap().replace("0.02", "0.03")).unwrap();
+    let swarm = PlannedSwarm::for_a_problem("complete:n=2", "clique-phi", 2);
+    let mut peers = [swarm.solve(0, &problem), swarm.solve(1, &other)];
+    let messages = peers.each_mut().map(|peer| peer.wait_for("failed")["error"]["message"].to_string());
+    assert!(messages.iter().any(|message| message.contains("solves another problem")), "{messages:?}");
+    // A trainer and a solver, on the same plan.
+    let mut peers = [swarm.solve(0, &problem), swarm.start(1)];
+    let messages = peers.each_mut().map(|peer| peer.wait_for("failed")["error"]["message"].to_string());
+    let words = ["trains a model", "solves a problem"];
+    assert!(messages.iter().any(|message| words.iter().all(|word| message.contains(word))), "{messages:?}");
+}
+
+/// Asserts that a problem file is refused with these words.
+#[track_caller]
+fn assert_refused(folder: &Path, plan: &Path, problem: &str, words: &[&str]) {
+    let path = folder.join("bad.toml");
+    fs::write(&path, problem).unwrap();
+    assert_fails(&run(&["solve", "--problem", text(&path), "--plan", text(plan)]), 4, words);
+}
+
+#[test]
+fn what_cannot_be_solved_is_named_before_anything_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let (topology, shared) = budgets(folder);
+    let plan = folder.join("plan.json");
+    let made = run(&["plan", "make", "--topology", text(&topology), "--method", "clique-phi", "-o", text(&plan)]);
+    assert!(made.status.success(), "{}", stderr(&made));
+    let good = fs::read_to_string(regression(folder, 1.0, "lambda = 0.02")).unwrap();
+    let shared = fs::read_to_string(shared).unwrap();
+    let refused = |problem: &str, words: &[&str]| assert_refused(folder, &plan, problem, words);
+
+    refused("kind = \"sudoku\"", &["sudoku", "sparse-regression", "resource-allocation"]);
+    refused("lambda = 1", &["kind"]);
+    refused(&good.replace("lambda", "lambada"), &["lambada", "line 5"]);
+    refused(&good.replace("0.02", "-0.02"), &["lambda is -0.02", "not convex"]);
+    refused(&good.replace("\"y\"", "\"z\""), &["table.csv", "no column `z`", "a, b, twin, c, y"]);
+    refused(&good.replace("table.csv", "missing.csv"), &["missing.csv", "No such file"]);
+    refused(&good.replace("deal = true", ""), &["{node}", "deal = true"]);
+    refused(&format!("{good}tolerance = 0.0"), &["tolerance = 0"]);
+    refused(&format!("{good}groups = [[\"a\", \"b\"], [\"twin\"]]"), &["column `c` is in no group"]);
+
+    fs::write(folder.join("0.csv"), "a,y\n1,2\n").unwrap();
+    (1..5).for_each(|node| fs::write(folder.join(format!("{node}.csv")), "b,y\n1,2\n").unwrap());
+    let each = good.replace("deal = true", "").replace("table.csv", "{node}.csv");
+    refused(&each, &["tables of 0 and 1", "do not fit together"]);
+
+    refused(&shared.replace("budget = 9", "budget = 13"), &["clique a", "13", "0 to 12"]);
+    refused(
+        &shared.replace("budget = 9", "budget = 12").replace("budget = 3", "budget = 3.5"),
+        &["a, b", "contradict"],
+    );
+    refused(&shared.replace("0, 1, 2", "0, 1, 3"), &["clique a", "do not hear each other", "clique-phi"]);
+    refused(&shared.replace("0, 1, 2", "0, 1, 7"), &["clique a", "no node 7"]);
+    refused(&shared.replace("weight = 2", "weight = -2"), &["clique b", "weight is -2"]);
+    refused(&shared.replace("members = [0, 1, 2]", "members = [1, 2]"), &["node 0", "in no clique"]);
+    refused(&shared.replace("wish = 5", "wish = 5\nlower = 6"), &["at least 6 and at most 4"]);
+    refused(
+        &shared
+            .replace("wish = 1\nupper = 4", "weight = 0\nprice = 1\nlower = -inf")
+            .replace("wish = 2\nupper = 4", "weight = 0\nprice = 0"),
+        &["no least value"],
+    );
+    let last = shared.find("[[node]]\nnode = 4").unwrap();
+    refused(&shared[..last], &["no [[node]] for"]);
+}
+
+#[test]
+fn the_demos_of_both_kinds_agree_with_one_place() {
+    let folder = tempfile::tempdir().unwrap();
+    for kind in ["sparse-regression", "resource-allocation"] {
+        let root = folder.path().join(kind);
+        let output = run(&["demo", "--json", "--problem", kind, "--peers", "5", "--output", text(&root)]);
+        assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+        let report: Value = serde_json::from_str(stdout(&output).lines().last().unwrap()).unwrap();
+        assert!(report["difference"].as_f64().unwrap() < 1e-8, "{report}");
+        assert!(report["solutions"][0]["certificate"]["kkt"].as_f64().unwrap() < 1e-8, "{report}");
+        // The files of the demo solve the same again.
+        let again = solve(&root.join("problem.toml"), &root.join("plan.json"), &[]);
+        assert_eq!(Value::from(again), report["solutions"], "{kind}");
+        assert!(root.join("residuals.svg").exists() && root.join("report.json").exists());
+    }
+}
