@@ -30,6 +30,8 @@ use crate::wiring::Wiring;
 
 /// A node that has got nowhere for so long says again what may be lost.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// While neighbours are missing, the user hears so this often.
+const WAITING_NOTICE: Duration = Duration::from_secs(5);
 /// While a stream has no room, so long until it is looked at again.
 const ROOM_PAUSE: Duration = Duration::from_millis(1);
 /// A peer that has its solution waits so long at most for neighbours that have not got all it said.
@@ -129,8 +131,9 @@ impl Host<'_> {
 
     /// Goes along until there is an outcome.
     async fn solve(&mut self, ears: &mut Ears) -> Outcome<Solution> {
-        let mut patience = tokio::time::interval(PATIENCE);
+        let (mut patience, mut notice) = (tokio::time::interval(PATIENCE), tokio::time::interval(WAITING_NOTICE));
         patience.tick().await;
+        notice.tick().await;
         self.send();
         loop {
             match self.peer.outcome() {
@@ -147,6 +150,7 @@ impl Host<'_> {
                 reason = ears.stop.next() => return Err(stopped(reason)),
                 () = tokio::time::sleep(ROOM_PAUSE), if !self.backlog.is_empty() => {}
                 _ = patience.tick() => self.be_patient(),
+                _ = notice.tick() => self.notice_waiting(),
             }
             self.send();
         }
@@ -215,12 +219,25 @@ impl Host<'_> {
         }
     }
 
+    /// Neighbours that were never there.
+    fn missing(&self) -> Vec<usize> {
+        let (out, inward) = self.parts.wiring.place.neighbours();
+        let all: BTreeSet<NodeId> = out.into_keys().chain(inward.into_keys()).collect();
+        all.difference(&self.met).map(|node| node.index()).collect()
+    }
+
+    fn notice_waiting(&mut self) {
+        let missing = self.missing();
+        if !missing.is_empty() {
+            self.parts.log.tell(Event::Waiting { missing });
+        }
+    }
+
     fn on_link_up(&mut self, node: NodeId) {
         self.backlog.remove(&node);
         self.met.insert(node);
         self.peer.resend();
-        let (out, inward) = self.parts.wiring.place.neighbours();
-        if !self.joined && out.keys().chain(inward.keys()).all(|neighbour| self.met.contains(neighbour)) {
+        if !self.joined && self.missing().is_empty() {
             self.joined = true;
             self.parts.log.tell(Event::Met { neighbours: self.met.len() });
         }

@@ -24,9 +24,9 @@ impl PlannedSwarm {
         Self::planned(&format!("complete:n={nodes}"), "nguyen-he", nodes, rounds)
     }
 
-    /// One that does not train, with a design on a topology of its own.
+    /// One for a problem, with a design on a topology of its own.
     pub(crate) fn for_a_problem(topology: &str, method: &str, nodes: usize) -> Self {
-        Self::planned(topology, method, nodes, 0)
+        Self::planned(topology, method, nodes, 10)
     }
 
     fn planned(topology: &str, method: &str, nodes: usize, rounds: u64) -> Self {
