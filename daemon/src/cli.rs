@@ -20,7 +20,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use libp2p::Multiaddr;
 use mingle_protocol::Durability;
 
-pub(crate) use bench::{BenchCommand, BenchWireArgs};
+pub(crate) use bench::{BenchCommand, BenchSolversArgs, BenchWireArgs};
 pub(crate) use care::{BugreportArgs, DoctorArgs};
 pub(crate) use config::{ConfigCheckArgs, ConfigCommand, ConfigPathArgs, ConfigShowArgs};
 pub(crate) use documents::{CompletionsArgs, ManArgs};

@@ -7,73 +7,8 @@ use std::sync::Arc;
 use mingle_planner::{DesignOptions, Medium, Method, Plan, Topology, design};
 use mingle_protocol::collective::{Average, Collective, TrackingAverage, tracking_rounds};
 use mingle_protocol::{NodeId, Schedule, Step};
-use mingle_solver::{
-    AverageNode, ConsensusTerms, L1, LeastSquares, Mixing, NidsNode, Nonsmooth, Smooth, SolverNode, solve,
-};
-use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha8Rng;
-
-/// `min sum_i 1/2 || A_i x - b_i ||^2 + weight || x ||_1` over nodes that hold `A_i = I + scale Omega_i` and `b_i`.
-struct SparseRegression {
-    parts: Vec<LeastSquares>,
-    weight: f64,
-}
-
-impl SparseRegression {
-    fn random(nodes: usize, variables: usize, scale: f64, weight: f64, seed: u64) -> Self {
-        let mut dice = ChaCha8Rng::seed_from_u64(seed);
-        let part = |dice: &mut ChaCha8Rng| {
-            let entry = |at: usize| f64::from(u8::from(at.is_multiple_of(variables + 1)));
-            let matrix = (0..variables * variables).map(|at| entry(at) + scale * normal(dice)).collect();
-            LeastSquares::new(variables, matrix, (0..variables).map(|_| normal(dice)).collect())
-        };
-        Self { parts: (0..nodes).map(|_| part(&mut dice)).collect(), weight }
-    }
-
-    fn terms(&self) -> impl Iterator<Item = ConsensusTerms> {
-        self.parts.iter().map(|part| ConsensusTerms {
-            smooth: Box::new(part.clone()),
-            nonsmooth: Box::new(L1 { weight: self.weight }),
-        })
-    }
-
-    fn step(&self) -> f64 {
-        1.0 / self.parts.iter().map(Smooth::smoothness).fold(0.0, f64::max)
-    }
-
-    fn objective(&self, x: &[f64]) -> f64 {
-        let nonsmooth = L1 { weight: self.weight }.value(x) * self.parts.len() as f64;
-        self.parts.iter().map(|part| part.value(x)).sum::<f64>() + nonsmooth
-    }
-
-    /// The solution in one place, by proximal gradient descent until it stands still.
-    fn least(&self) -> f64 {
-        let step = 1.0 / self.parts.iter().map(Smooth::smoothness).sum::<f64>();
-        let mut x = vec![0.0; self.parts[0].dimension()];
-        for _ in 0..3_000 {
-            let mut next = x.clone();
-            for part in &self.parts {
-                let mut gradient = vec![0.0; x.len()];
-                part.gradient(&x, &mut gradient);
-                next.iter_mut().zip(gradient).for_each(|(x, gradient)| *x -= step * gradient);
-            }
-            L1 { weight: self.weight }.prox(step * self.parts.len() as f64, &mut next);
-            x = next;
-        }
-        self.objective(&x)
-    }
-
-    /// How far the objective is off at the worst node's solution, relative to the least.
-    fn error<'a>(&self, least: f64, solutions: impl Iterator<Item = &'a [f64]>) -> f64 {
-        solutions.map(|solution| ((self.objective(solution) - least) / least).abs()).fold(0.0, f64::max)
-    }
-}
-
-/// A number of the standard normal distribution (Box and Muller).
-fn normal(dice: &mut ChaCha8Rng) -> f64 {
-    let mut uniform = || ((dice.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
-    (-2.0 * uniform().ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos()
-}
+use mingle_solver::experiments::SharedModel;
+use mingle_solver::{AverageNode, Mixing, NidsNode, SolverNode, solve};
 
 fn plan(topology: &Topology, method: Method, medium: Medium) -> Plan {
     design(topology, method, &DesignOptions { medium, ..DesignOptions::default() }).unwrap()
@@ -96,7 +31,7 @@ fn phi_of_the_maximal_cliques_needs_the_fewest_iterations_on_geometric_graphs() 
     let mut counts = [const { Vec::new() }; 5];
     for seed in 0..8 {
         let topology = Topology::generate(&format!("rg:n=50,r=0.5,seed={seed}")).unwrap();
-        let problem = SparseRegression::random(50, 10, 0.05, 1e-3, seed);
+        let problem = SharedModel::random(50, 10, 0.05, 1e-3, seed);
         let least = problem.least();
         for (method, counts) in METHODS.into_iter().zip(&mut counts) {
             let mixing = mixing(&plan(&topology, method, Medium::PointToPoint));
@@ -145,7 +80,7 @@ fn a_tracking_average_solves_over_directed_plans_where_plain_averages_of_as_many
         let topology = Topology::generate(&format!("rg:n=16,r=0.45,seed={seed}")).unwrap();
         let plan = plan(&topology, Method::NguyenHe, Medium::Broadcast);
         let (schedule, rounds) = (schedule(&plan), tracking_rounds(plan.forecast().lambda_2.unwrap()).unwrap());
-        let problem = SparseRegression::random(16, 6, 0.3, 1e-2, seed);
+        let problem = SharedModel::random(16, 6, 0.3, 1e-2, seed);
         let least = problem.least();
         let start = || problem.terms().map(|terms| AverageNode::new(terms, problem.step())).collect::<Vec<_>>();
 

@@ -76,7 +76,7 @@ impl CliqueTerm {
     }
 
     /// The derivative of the cost by any member, for one component; `x` are all members'.
-    fn slope(&self, x: impl Iterator<Item = f64>) -> f64 {
+    pub fn slope(&self, x: impl Iterator<Item = f64>) -> f64 {
         match self.cost {
             CliqueCost::None => 0.0,
             CliqueCost::Mean { weight, target } => {

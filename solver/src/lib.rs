@@ -43,6 +43,7 @@ mod average;
 mod clique;
 mod diffusion;
 pub mod example;
+pub mod experiments;
 mod feasibility;
 mod local;
 mod mixing;

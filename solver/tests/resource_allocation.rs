@@ -1,51 +1,16 @@
 //! The first experiment of Watanabe and Sakurama: twenty nodes share four budgets, over cliques that overlap.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use mingle_solver::{
-    CliqueCost, CliqueTerm, ConsensusTerms, Constraint, Descent, Metric, Nonnegative, Quadratic, Smooth, SolverNode,
-    solve,
-};
+use mingle_solver::experiments::{BUDGETS, SharedBudgets};
+use mingle_solver::{CliqueCost, Constraint, Descent, Metric, Quadratic, Smooth, SolverNode, solve};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-const BUDGETS: [f64; 4] = [5.0, 10.0, 5.0, 15.0];
-
-fn members() -> [Vec<usize>; 4] {
-    let all = |first: usize, last: usize| (first - 1..last).collect::<Vec<_>>();
-    [all(1, 6), all(5, 9), all(8, 12), [all(9, 10), all(13, 20)].concat()]
-}
-
-struct Instance {
-    wishes: Vec<f64>,
-    cliques: Vec<CliqueTerm>,
-}
+struct Instance(SharedBudgets);
 
 impl Instance {
     fn random(seed: u64) -> Self {
-        let mut dice = ChaCha8Rng::seed_from_u64(seed);
-        let members = members();
-        let memberships = |node: usize| members.iter().filter(|clique| clique.contains(&node)).count();
-        let cliques = members.iter().zip(BUDGETS).map(|(clique, budget)| CliqueTerm {
-            members: clique.clone(),
-            memberships: clique.iter().map(|&node| memberships(node)).collect(),
-            cost: CliqueCost::Mean { weight: 1.0, target: uniform(&mut dice) * 5.0 },
-            constraint: Constraint::Sum(budget),
-        });
-        let cliques = cliques.collect();
-        Self { wishes: (0..20).map(|_| uniform(&mut dice)).collect(), cliques }
-    }
-
-    fn terms(&self) -> Vec<ConsensusTerms> {
-        let term = |&wish: &f64| ConsensusTerms {
-            smooth: Box::new(Quadratic { weight: 1.0, center: vec![wish] }),
-            nonsmooth: Box::new(Nonnegative),
-        };
-        self.wishes.iter().map(term).collect()
-    }
-
-    fn smooth(&self) -> Vec<Box<dyn Smooth>> {
-        let term = |&wish: &f64| Box::new(Quadratic { weight: 1.0, center: vec![wish] }) as Box<dyn Smooth>;
-        self.wishes.iter().map(term).collect()
+        Self(SharedBudgets::random(seed))
     }
 
     /// The solution from its dual: `x_i = max(0, wish_i + sum of the prices of its budgets)`. The costs of the cliques are constant
@@ -53,15 +18,15 @@ impl Instance {
     fn reference(&self) -> (Vec<f64>, [f64; 4]) {
         let mut prices = [0.0; 4];
         let x = |prices: &[f64; 4], node: usize| {
-            let paid = (0..4).filter(|&clique| self.cliques[clique].members.contains(&node));
-            (self.wishes[node] + paid.map(|clique| prices[clique]).sum::<f64>()).max(0.0)
+            let paid = (0..4).filter(|&clique| self.0.cliques[clique].members.contains(&node));
+            (self.0.wishes[node] + paid.map(|clique| prices[clique]).sum::<f64>()).max(0.0)
         };
         for _ in 0..20_000 {
             for clique in 0..4 {
                 let sum = |price: f64| {
                     let mut prices = prices;
                     prices[clique] = price;
-                    self.cliques[clique].members.iter().map(|&node| x(&prices, node)).sum::<f64>()
+                    self.0.cliques[clique].members.iter().map(|&node| x(&prices, node)).sum::<f64>()
                 };
                 let (mut low, mut high) = (-50.0, 50.0);
                 while high - low > 1e-15 * (1.0 + f64::abs(low))
@@ -74,7 +39,7 @@ impl Instance {
                 prices[clique] = f64::midpoint(low, high);
             }
             let misses = |clique: usize| {
-                let sum: f64 = self.cliques[clique].members.iter().map(|&node| x(&prices, node)).sum();
+                let sum: f64 = self.0.cliques[clique].members.iter().map(|&node| x(&prices, node)).sum();
                 (sum - BUDGETS[clique]).abs()
             };
             if (0..4).all(|clique| misses(clique) < 1e-13) {
@@ -84,19 +49,9 @@ impl Instance {
         ((0..20).map(|node| x(&prices, node)).collect(), prices)
     }
 
-    fn objective(&self, x: &[f64]) -> f64 {
-        let own: f64 = x.iter().zip(&self.wishes).map(|(x, wish)| (x - wish).powi(2) / 2.0).sum();
-        let costs = self.cliques.iter().map(|clique| {
-            let CliqueCost::Mean { weight, target } = clique.cost else { return 0.0 };
-            let mean = clique.members.iter().map(|&node| x[node]).sum::<f64>() / clique.members.len() as f64;
-            weight / 2.0 * (mean - target).powi(2)
-        });
-        own + costs.sum::<f64>()
-    }
-
     /// The prices that nodes pay for the budgets, besides what the costs of the cliques make of them.
     fn found_prices(&self, metric: Metric) -> [f64; 4] {
-        let mut nodes = solve::clique_nodes(self.terms(), &self.cliques, 0.6, metric);
+        let mut nodes = solve::clique_nodes(self.0.terms(), &self.0.cliques, 0.6, metric);
         (0..400).for_each(|_| solve::clique_iteration(&mut nodes).unwrap());
         let messages = nodes.iter_mut().enumerate().map(|(node, state)| (node, state.message())).collect();
         let mut prices = [f64::NAN; 4];
@@ -104,29 +59,29 @@ impl Instance {
         for (node, state) in nodes.iter().enumerate() {
             let found = state.optimality(&messages).unwrap();
             assert!(found.stationarity < 1e-10 && found.violation < 1e-10, "{found:?}");
-            let cliques = (0..4).filter(|&clique| self.cliques[clique].members.contains(&node));
+            let cliques = (0..4).filter(|&clique| self.0.cliques[clique].members.contains(&node));
             for (clique, price) in cliques.zip(found.prices) {
-                let CliqueCost::Mean { weight, target } = self.cliques[clique].cost else { continue };
-                let members = self.cliques[clique].members.len() as f64;
+                let CliqueCost::Mean { weight, target } = self.0.cliques[clique].cost else { continue };
+                let members = self.0.cliques[clique].members.len() as f64;
                 prices[clique] = price - weight * (BUDGETS[clique] / members - target) / members;
             }
             cost += state.cost(&messages).unwrap();
         }
         let solution: Vec<f64> = nodes.iter().map(|node| node.solution()[0]).collect();
-        assert!((cost - self.objective(&solution)).abs() < 1e-10);
+        assert!((cost - self.0.objective(&solution)).abs() < 1e-10);
         prices
     }
 
     /// Iterations until the objective is this share off that of the reference, and how far the solution is off much later.
     fn iterations(&self, step: f64, metric: Metric, share: f64) -> (usize, f64) {
         let (reference, _) = self.reference();
-        let least = self.objective(&reference);
-        let mut nodes = solve::clique_nodes(self.terms(), &self.cliques, step, metric);
+        let least = self.0.objective(&reference);
+        let mut nodes = solve::clique_nodes(self.0.terms(), &self.0.cliques, step, metric);
         let (mut reached, mut off) = (None, f64::INFINITY);
         for iteration in 1..=400 {
             solve::clique_iteration(&mut nodes).unwrap();
             let solution: Vec<f64> = nodes.iter().map(|node| node.solution()[0]).collect();
-            let is_close = (self.objective(&solution) - least).abs() <= share * least;
+            let is_close = (self.0.objective(&solution) - least).abs() <= share * least;
             reached = if is_close { reached.or(Some(iteration)) } else { None };
             off = solution.iter().zip(&reference).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         }
@@ -151,7 +106,7 @@ fn budgets_are_shared_as_the_dual_says_in_both_metrics() {
         let instance = Instance::random(seed);
         let settings = [(0.5, Metric::Identity), (1.0 / 1.2, Metric::Identity), (0.625, Metric::Memberships)];
         for ((step, metric), counts) in settings.into_iter().zip(&mut counts) {
-            assert!(step < solve::largest_clique_step(&[1.0; 20], &instance.cliques, metric));
+            assert!(step < solve::largest_clique_step(&[1.0; 20], &instance.0.cliques, metric));
             let (iterations, off) = instance.iterations(step, metric, 1e-8);
             assert!(off < 1e-8, "seed {seed}, {metric:?}: {off}");
             counts.push(iterations);
@@ -164,7 +119,7 @@ fn budgets_are_shared_as_the_dual_says_in_both_metrics() {
 
 /// The distance from where it settles, after so many iterations with a fixed step.
 fn projected(instance: &Instance, descent: Descent, iterations: usize, settled: &[f64]) -> f64 {
-    let mut nodes = solve::projected_nodes(instance.smooth(), &instance.cliques, descent);
+    let mut nodes = solve::projected_nodes(instance.0.smooth(), &instance.0.cliques, descent);
     (0..iterations).for_each(|_| solve::projected_iteration(&mut nodes, 0.02).unwrap());
     nodes.iter().zip(settled).map(|(node, x)| (node.solution()[0] - x).powi(2)).sum::<f64>().sqrt()
 }
@@ -173,7 +128,7 @@ fn projected(instance: &Instance, descent: Descent, iterations: usize, settled: 
 fn momentum_forwards_helps_projected_descent_and_a_fixed_step_settles_near_the_solution() {
     for seed in 0..5 {
         let instance = Instance::random(seed);
-        let mut nodes = solve::projected_nodes(instance.smooth(), &instance.cliques, Descent::Plain);
+        let mut nodes = solve::projected_nodes(instance.0.smooth(), &instance.0.cliques, Descent::Plain);
         (0..20_000).for_each(|_| solve::projected_iteration(&mut nodes, 0.02).unwrap());
         assert!(nodes.iter().all(|node| node.moved() < 1e-13));
         let settled: Vec<f64> = nodes.iter().map(|node| node.solution()[0]).collect();
@@ -182,7 +137,7 @@ fn momentum_forwards_helps_projected_descent_and_a_fixed_step_settles_near_the_s
                 .map(|descent| projected(&instance, descent, iterations, &settled));
             assert!(accelerated < plain / 3.0, "seed {seed}, {iterations}: {plain} {accelerated}");
         }
-        for clique in &instance.cliques {
+        for clique in &instance.0.cliques {
             let Constraint::Sum(budget) = clique.constraint else { continue };
             let sum: f64 = clique.members.iter().map(|&node| settled[node]).sum();
             assert!((sum - budget).abs() < 0.5, "seed {seed}: {sum} for {budget}");
@@ -193,7 +148,7 @@ fn momentum_forwards_helps_projected_descent_and_a_fixed_step_settles_near_the_s
 /// `T x`, by one iteration without a gradient.
 fn averaged_projection(instance: &Instance, x: &[f64]) -> Vec<f64> {
     let centers = x.iter().map(|&x| Box::new(Quadratic { weight: 1.0, center: vec![x] }) as Box<dyn Smooth>);
-    let mut nodes = solve::projected_nodes(centers.collect(), &instance.cliques, Descent::Plain);
+    let mut nodes = solve::projected_nodes(centers.collect(), &instance.0.cliques, Descent::Plain);
     // From zero, a whole step down this gradient is x.
     solve::projected_iteration(&mut nodes, 1.0).unwrap();
     nodes.iter().map(|node| node.solution()[0]).collect()

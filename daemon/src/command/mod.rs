@@ -1,6 +1,7 @@
 //! One file a command.
 
 mod audit;
+mod bench_solvers;
 mod bench_wire;
 mod bugreport;
 mod ckpt;
@@ -82,6 +83,7 @@ pub(crate) fn execute(cli: Cli) -> Outcome<ExitCode> {
         Command::Export(arguments) => export::execute(&arguments, json)?,
         Command::Ckpt(command) => return ckpt::execute(&command, json),
         Command::Bench(BenchCommand::Wire(arguments)) => bench_wire::execute(&arguments, json)?,
+        Command::Bench(BenchCommand::Solvers(arguments)) => bench_solvers::execute(&arguments, json)?,
         Command::Doctor(arguments) => return doctor::execute(&arguments, json),
         Command::Bugreport(arguments) => bugreport::execute(&arguments, json)?,
         Command::Config(command) => config::execute(&command, json)?,

@@ -32,7 +32,7 @@ pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Outcome {
     }
     if let Some(folder) = &arguments.output {
         fs::create_dir_all(folder).or_fail(Kind::BadInput, format!("cannot create {}", folder.display()))?;
-        write_curves(folder, &problem.describe(), &solved.solutions, &solved.residuals)?;
+        write_curves(folder, &problem.title(), &solved.solutions, &solved.residuals)?;
     }
     if json {
         out::line(summary(&solved));

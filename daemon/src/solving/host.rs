@@ -364,7 +364,7 @@ impl Host<'_> {
 
     fn keep(&self, solution: &Solution) -> Outcome {
         let residuals = self.peer.journal().read().residuals.clone();
-        let title = self.parts.problem.describe();
+        let title = self.parts.problem.title();
         write_curves(self.parts.home.root(), &title, std::slice::from_ref(solution), &residuals)
     }
 

@@ -247,6 +247,14 @@ impl Problem {
         }
     }
 
+    /// In a few words.
+    pub(crate) fn title(&self) -> String {
+        match &self.task {
+            Task::Regression(task) => format!("Regression of {}", task.selection.target),
+            Task::Allocation(task) => format!("{} cliques with budgets", task.budgets.all().len()),
+        }
+    }
+
     /// How its nodes come to the solution, in words.
     pub(crate) fn way(&self, ways: &Ways) -> String {
         match &self.task {

@@ -1,0 +1,223 @@
+//! `mingle bench solvers`: the two experiments of Watanabe and Sakurama, counted in iterations, as tables and pictures.
+//!
+//! Everything happens in this process, without messages: how fast the methods are depends on steps and mixing matrices alone.
+
+use std::fs;
+use std::path::Path;
+
+use mingle_planner::{DesignOptions, Medium, Method, Plan, Topology};
+use mingle_solver::experiments::{SharedBudgets, SharedModel};
+use mingle_solver::{Constraint, Metric, Mixing, NidsNode, SolverNode, solve};
+
+use crate::chart::{Horizontal, Panel, Scale, Series, Weight, line_chart};
+use crate::cli::BenchSolversArgs;
+use crate::failure::{Kind, OrFail, Outcome};
+use crate::home::write_file;
+use crate::out;
+
+/// Nodes, variables, disturbance and weight of the second experiment.
+const SHARED_MODEL: (usize, usize, f64, f64) = (50, 10, 0.05, 1e-3);
+/// The matrices that it compares.
+const METHODS: [Method; 5] =
+    [Method::CliquePhi, Method::ScaledLaplacian, Method::EdgePhi, Method::LazyMetropolis, Method::LazyLaplacian];
+/// Iterations that are drawn, at least; none of the methods needs twice as many.
+const DRAWN: usize = 150;
+const MOST_ITERATIONS: usize = 2_000;
+/// When a method counts as through: relative distances of the objective from the least.
+const TARGETS: (f64, f64) = (1e-8, 1e-10);
+/// Below, only rounding is seen.
+const FLOOR: f64 = 1e-14;
+
+/// A method, and the relative distance of its objective from the least after each iteration.
+type Curve = (String, Vec<f64>);
+
+/// Runs both experiments.
+pub(super) fn execute(arguments: &BenchSolversArgs, json: bool) -> Outcome {
+    let seeds = 0..u64::from(arguments.seeds);
+    let budgets: Vec<Vec<Curve>> = seeds.clone().map(shared_budgets).collect();
+    let models: Vec<Vec<Curve>> = seeds.map(|seed| shared_model(&arguments.topology, seed)).collect::<Outcome<_>>()?;
+    tell("shared budgets, 20 nodes in 4 cliques", TARGETS.0, &budgets, json);
+    tell(&format!("shared model, 50 nodes on {}", arguments.topology), TARGETS.1, &models, json);
+    let Some(folder) = &arguments.output else { return Ok(()) };
+    fs::create_dir_all(folder).or_fail(Kind::BadInput, format!("cannot create {}", folder.display()))?;
+    draw(&folder.join("solving-budgets.svg"), "Twenty nodes share four budgets", shared_budgets(0))?;
+    draw(
+        &folder.join("solving-matrices.svg"),
+        "Fifty nodes agree on a sparse model",
+        shared_model(&arguments.topology, 0)?,
+    )
+}
+
+/// The first experiment.
+fn shared_budgets(seed: u64) -> Vec<Curve> {
+    let problem = SharedBudgets::random(seed);
+    let least = problem.objective(&budgets_after(&problem, 0.625, Metric::Memberships, MOST_ITERATIONS, |_| {}));
+    let splitting = |step: f64, metric: Metric| {
+        let mut curve = Vec::new();
+        budgets_after(&problem, step, metric, DRAWN, |x| curve.push(distance(problem.objective(x), least)));
+        curve
+    };
+    let mut curves = vec![
+        ("weighted splitting, step 0.625".to_owned(), splitting(0.625, Metric::Memberships)),
+        ("splitting, step 0.83".to_owned(), splitting(1.0 / 1.2, Metric::Identity)),
+        ("splitting, step 0.5 (the paper's)".to_owned(), splitting(0.5, Metric::Identity)),
+    ];
+    for step in [0.09, 0.1] {
+        curves.push((format!("primal-dual gradient, step {step}"), primal_dual(&problem, step, least)));
+    }
+    curves
+}
+
+/// Where the splitting is after so many iterations; `watch` sees each.
+fn budgets_after(
+    problem: &SharedBudgets,
+    step: f64,
+    metric: Metric,
+    iterations: usize,
+    mut watch: impl FnMut(&[f64]),
+) -> Vec<f64> {
+    let mut nodes = solve::clique_nodes(problem.terms(), &problem.cliques, step, metric);
+    let mut x = Vec::new();
+    for _ in 0..iterations {
+        // All cliques are of nodes that are there.
+        let _ = solve::clique_iteration(&mut nodes);
+        x = nodes.iter().map(|node| node.solution()[0]).collect();
+        watch(&x);
+    }
+    x
+}
+
+/// What one would do without the splitting: descend along the gradient of the Lagrangian, and ascend along the budgets' prices
+/// (Arrow, Hurwicz and Uzawa).
+fn primal_dual(problem: &SharedBudgets, step: f64, least: f64) -> Vec<f64> {
+    let (mut x, mut prices) = (vec![0.0; problem.wishes.len()], vec![0.0; problem.cliques.len()]);
+    let iteration = |_| {
+        let mut gradient: Vec<f64> = x.iter().zip(&problem.wishes).map(|(x, wish)| x - wish).collect();
+        for (clique, price) in problem.cliques.iter().zip(&prices) {
+            let slope = clique.slope(clique.members.iter().map(|&node| x[node]));
+            clique.members.iter().for_each(|&node| gradient[node] += slope + price);
+        }
+        x.iter_mut().zip(&gradient).for_each(|(x, gradient)| *x = (*x - step * gradient).max(0.0));
+        for (clique, price) in problem.cliques.iter().zip(&mut prices) {
+            let Constraint::Sum(budget) = clique.constraint else { continue };
+            *price += step * (clique.members.iter().map(|&node| x[node]).sum::<f64>() - budget);
+        }
+        distance(problem.objective(&x), least)
+    };
+    (0..DRAWN).map(iteration).collect()
+}
+
+/// The second experiment.
+fn shared_model(topology: &str, seed: u64) -> Outcome<Vec<Curve>> {
+    let (nodes, variables, scale, weight) = SHARED_MODEL;
+    let spec = format!("{topology},seed={seed}");
+    let topology = Topology::generate(&spec).or_fail(Kind::BadInput, format!("--topology {spec}"))?;
+    let problem = SharedModel::random(nodes, variables, scale, weight, seed);
+    let least = problem.least();
+    let curve = |method: Method| {
+        let options = DesignOptions { medium: Medium::PointToPoint, ..DesignOptions::default() };
+        let plan = mingle_planner::design(&topology, method, &options).or_fail(Kind::BadInput, method)?;
+        let mixing = rows(&plan)?;
+        let mut nodes: Vec<NidsNode> = problem.terms().map(|terms| NidsNode::new(terms, problem.step())).collect();
+        let mut errors = Vec::new();
+        while errors.len() < DRAWN || (errors.len() < MOST_ITERATIONS && errors.last() > Some(&TARGETS.1)) {
+            solve::mixed_iteration(&mut nodes, &mixing);
+            errors.push(problem.error(least, nodes.iter().map(SolverNode::solution)).max(FLOOR));
+        }
+        Ok((method.to_string(), errors))
+    };
+    METHODS.into_iter().map(curve).collect()
+}
+
+/// The only step of a symmetric plan, by rows.
+fn rows(plan: &Plan) -> Outcome<Mixing> {
+    let step = &plan.steps()[0];
+    let mut rows: Vec<Vec<(usize, f64)>> =
+        step.keep().iter().enumerate().map(|(node, &keep)| vec![(node, keep)]).collect();
+    step.links().iter().for_each(|link| rows[link.to].push((link.from, link.weight)));
+    rows.iter_mut().for_each(|row| row.sort_unstable_by_key(|entry| entry.0));
+    Mixing::new(rows).or_fail(Kind::Unexpected, plan.method())
+}
+
+fn distance(objective: f64, least: f64) -> f64 {
+    ((objective - least) / least).abs().max(FLOOR)
+}
+
+/// The iterations until a curve stays below the target; none if it does not.
+fn iterations(errors: &[f64], target: f64) -> Option<usize> {
+    let above = errors.iter().rposition(|error| *error > target).map_or(0, |at| at + 1);
+    (above < errors.len()).then_some(above + 1)
+}
+
+/// The median over the seeds of the iterations of one method; none if that method is not through.
+fn median(runs: &[Vec<Curve>], method: usize, target: f64) -> Option<usize> {
+    let count = |curves: &Vec<Curve>| iterations(&curves[method].1, target).unwrap_or(usize::MAX);
+    let mut counts: Vec<usize> = runs.iter().map(count).collect();
+    counts.sort_unstable();
+    counts.get((counts.len() - 1) / 2).copied().filter(|count| *count < usize::MAX)
+}
+
+fn names(runs: &[Vec<Curve>]) -> impl Iterator<Item = (usize, &str)> {
+    runs.iter().take(1).flatten().map(|curve| curve.0.as_str()).enumerate()
+}
+
+fn tell(title: &str, target: f64, runs: &[Vec<Curve>], json: bool) {
+    let medians = names(runs).map(|(method, name)| (name, median(runs, method, target)));
+    if json {
+        let methods = medians.map(|(name, count)| serde_json::json!({ "method": name, "iterations": count }));
+        out::line(serde_json::json!({
+            "schema": "mingle.bench-solvers/1", "experiment": title, "target": target,
+            "methods": methods.collect::<Vec<_>>(),
+        }));
+        return;
+    }
+    out::line(format!("{title}: iterations until the objective is within {target:e} of the least, medians"));
+    for (name, count) in medians {
+        let count = count.map_or_else(|| format!("more than {DRAWN}"), |count| count.to_string());
+        out::line(format!("  {name:<40} {count:>14}"));
+    }
+}
+
+/// The geometric means over the seeds.
+fn draw(path: &Path, title: &str, runs: &[Vec<Curve>]) -> Outcome {
+    let mean = |method: usize, at: usize| {
+        let logarithms: f64 = runs.iter().map(|curves| curves[method].1[at].ln()).sum();
+        (logarithms / runs.len() as f64).exp()
+    };
+    let line = |(method, name): (usize, &str)| Series {
+        name: name.to_owned(),
+        points: (0..DRAWN).map(|at| ((at + 1) as f64, mean(method, at))).collect(),
+        weight: if method == 0 { Weight::Bold } else { Weight::Thin },
+    };
+    let panel = Panel {
+        y_label: "objective above the least, relative".to_owned(),
+        scale: Scale::Log,
+        bands: Vec::new(),
+        series: names(runs).map(line).collect(),
+        references: Vec::new(),
+    };
+    let picture = line_chart(title, Horizontal { label: "iteration", scale: Scale::Linear }, &[panel], &[]);
+    write_file(path, picture.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn iterations_count_until_a_curve_stays_below() {
+        assert_eq!(iterations(&[1.0, 0.01, 0.2, 0.05, 0.01], 0.1), Some(4));
+        assert_eq!(iterations(&[0.01, 0.01], 0.1), Some(1));
+        assert_eq!(iterations(&[0.01, 0.5], 0.1), None);
+    }
+
+    #[test]
+    fn the_splitting_is_faster_than_the_primal_dual_gradient_and_phi_than_the_other_matrices() {
+        let budgets: Vec<Vec<Curve>> = (0..3).map(shared_budgets).collect();
+        let counts: Vec<Option<usize>> = (0..5).map(|method| median(&budgets, method, 1e-8)).collect();
+        assert!(counts[0] < counts[2] && counts[2].is_some() && counts[3..] == [None, None], "{counts:?}");
+        let models: Vec<Vec<Curve>> = (0..2).filter_map(|seed| shared_model("rg:n=50,r=0.5", seed).ok()).collect();
+        let counts: Vec<Option<usize>> = (0..5).map(|method| median(&models, method, 1e-10)).collect();
+        assert!(counts[0].is_some() && counts[1..].iter().all(|count| count > &counts[0]), "{counts:?}");
+    }
+}

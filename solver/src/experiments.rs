@@ -1,0 +1,160 @@
+//! The two experiments of Watanabe and Sakurama (\[WS\], section 7) as problems: for tests, and to see how fast the methods are.
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::{
+    CliqueCost, CliqueTerm, ConsensusTerms, Constraint, L1, LeastSquares, Nonnegative, Nonsmooth, Quadratic, Smooth,
+};
+
+/// What the four cliques of the first experiment have to share.
+pub const BUDGETS: [f64; 4] = [5.0, 10.0, 5.0, 15.0];
+
+/// The first experiment: twenty nodes share four budgets, over cliques that overlap.
+pub struct SharedBudgets {
+    /// What each node would like to have.
+    pub wishes: Vec<f64>,
+    /// The cliques, with their budgets and what they would like the mean of their members to be.
+    pub cliques: Vec<CliqueTerm>,
+}
+
+fn members() -> [Vec<usize>; 4] {
+    let all = |first: usize, last: usize| (first - 1..last).collect::<Vec<_>>();
+    [all(1, 6), all(5, 9), all(8, 12), [all(9, 10), all(13, 20)].concat()]
+}
+
+impl SharedBudgets {
+    /// With the wishes of nodes and cliques drawn uniformly.
+    #[must_use]
+    pub fn random(seed: u64) -> Self {
+        let mut dice = ChaCha8Rng::seed_from_u64(seed);
+        let members = members();
+        let memberships = |node: usize| members.iter().filter(|clique| clique.contains(&node)).count();
+        let cliques = members.iter().zip(BUDGETS).map(|(clique, budget)| CliqueTerm {
+            members: clique.clone(),
+            memberships: clique.iter().map(|&node| memberships(node)).collect(),
+            cost: CliqueCost::Mean { weight: 1.0, target: uniform(&mut dice) * 5.0 },
+            constraint: Constraint::Sum(budget),
+        });
+        let cliques = cliques.collect();
+        Self { wishes: (0..20).map(|_| uniform(&mut dice)).collect(), cliques }
+    }
+
+    /// What each node brings.
+    #[must_use]
+    pub fn terms(&self) -> Vec<ConsensusTerms> {
+        let smooth = self.smooth().into_iter();
+        smooth.map(|smooth| ConsensusTerms { smooth, nonsmooth: Box::new(Nonnegative) }).collect()
+    }
+
+    /// The smooth part of it.
+    #[must_use]
+    pub fn smooth(&self) -> Vec<Box<dyn Smooth>> {
+        let term = |&wish: &f64| Box::new(Quadratic { weight: 1.0, center: vec![wish] }) as Box<dyn Smooth>;
+        self.wishes.iter().map(term).collect()
+    }
+
+    /// The costs of all nodes and cliques.
+    #[must_use]
+    pub fn objective(&self, x: &[f64]) -> f64 {
+        let own: f64 = x.iter().zip(&self.wishes).map(|(x, wish)| (x - wish).powi(2) / 2.0).sum();
+        let costs = self.cliques.iter().map(|clique| {
+            let CliqueCost::Mean { weight, target } = clique.cost else { return 0.0 };
+            let mean = clique.members.iter().map(|&node| x[node]).sum::<f64>() / clique.members.len() as f64;
+            weight / 2.0 * (mean - target).powi(2)
+        });
+        own + costs.sum::<f64>()
+    }
+}
+
+/// The second experiment: `min sum_i 1/2 || A_i x - b_i ||^2 + weight || x ||_1` over nodes that hold `A_i = I + scale Omega_i`
+/// and `b_i`, with entries of the standard normal distribution.
+pub struct SharedModel {
+    parts: Vec<LeastSquares>,
+    weight: f64,
+}
+
+impl SharedModel {
+    /// With this many nodes and variables.
+    #[must_use]
+    pub fn random(nodes: usize, variables: usize, scale: f64, weight: f64, seed: u64) -> Self {
+        let mut dice = ChaCha8Rng::seed_from_u64(seed);
+        let part = |dice: &mut ChaCha8Rng| {
+            let entry = |at: usize| f64::from(u8::from(at.is_multiple_of(variables + 1)));
+            let matrix = (0..variables * variables).map(|at| entry(at) + scale * normal(dice)).collect();
+            LeastSquares::new(variables, matrix, (0..variables).map(|_| normal(dice)).collect())
+        };
+        Self { parts: (0..nodes).map(|_| part(&mut dice)).collect(), weight }
+    }
+
+    /// What each node brings.
+    pub fn terms(&self) -> impl Iterator<Item = ConsensusTerms> {
+        self.parts.iter().map(|part| ConsensusTerms {
+            smooth: Box::new(part.clone()),
+            nonsmooth: Box::new(L1 { weight: self.weight }),
+        })
+    }
+
+    /// One over the largest Lipschitz constant of all nodes.
+    #[must_use]
+    pub fn step(&self) -> f64 {
+        1.0 / self.parts.iter().map(Smooth::smoothness).fold(0.0, f64::max)
+    }
+
+    /// The objective of all, if all had this model.
+    #[must_use]
+    pub fn objective(&self, x: &[f64]) -> f64 {
+        let nonsmooth = L1 { weight: self.weight }.value(x) * self.parts.len() as f64;
+        self.parts.iter().map(|part| part.value(x)).sum::<f64>() + nonsmooth
+    }
+
+    /// The least objective, from all parts in one place.
+    #[must_use]
+    pub fn least(&self) -> f64 {
+        let nonsmooth = L1 { weight: self.weight * self.parts.len() as f64 };
+        let (x, _) = crate::solve::alone(&Together(&self.parts), &nonsmooth, 1e-14, 3_000);
+        self.objective(&x)
+    }
+
+    /// How far the objective is off at the worst node's model, relative to the least.
+    pub fn error<'a>(&self, least: f64, models: impl Iterator<Item = &'a [f64]>) -> f64 {
+        models.map(|model| ((self.objective(model) - least) / least).abs()).fold(0.0, f64::max)
+    }
+}
+
+/// The sum of the parts.
+struct Together<'a>(&'a [LeastSquares]);
+
+impl Smooth for Together<'_> {
+    fn dimension(&self) -> usize {
+        self.0.first().map_or(0, Smooth::dimension)
+    }
+
+    fn value(&self, x: &[f64]) -> f64 {
+        self.0.iter().map(|part| part.value(x)).sum()
+    }
+
+    fn gradient(&self, x: &[f64], gradient: &mut [f64]) {
+        gradient.fill(0.0);
+        let mut one = vec![0.0; x.len()];
+        for part in self.0 {
+            part.gradient(x, &mut one);
+            crate::vector::add(gradient, 1.0, &one);
+        }
+    }
+
+    fn smoothness(&self) -> f64 {
+        self.0.iter().map(Smooth::smoothness).sum()
+    }
+}
+
+/// In `[0, 1)`.
+fn uniform(dice: &mut ChaCha8Rng) -> f64 {
+    (dice.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// A number of the standard normal distribution (Box and Muller).
+fn normal(dice: &mut ChaCha8Rng) -> f64 {
+    let mut uniform = || ((dice.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
+    (-2.0 * uniform().ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos()
+}
