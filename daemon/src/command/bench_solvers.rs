@@ -40,12 +40,8 @@ pub(super) fn execute(arguments: &BenchSolversArgs, json: bool) -> Outcome {
     tell(&format!("shared model, 50 nodes on {}", arguments.topology), TARGETS.1, &models, json);
     let Some(folder) = &arguments.output else { return Ok(()) };
     fs::create_dir_all(folder).or_fail(Kind::BadInput, format!("cannot create {}", folder.display()))?;
-    draw(&folder.join("solving-budgets.svg"), "Twenty nodes share four budgets", shared_budgets(0))?;
-    draw(
-        &folder.join("solving-matrices.svg"),
-        "Fifty nodes agree on a sparse model",
-        shared_model(&arguments.topology, 0)?,
-    )
+    draw(&folder.join("solving-budgets.svg"), "Twenty nodes share four budgets", &budgets)?;
+    draw(&folder.join("solving-matrices.svg"), "Fifty nodes agree on a sparse model", &models)
 }
 
 /// The first experiment.
