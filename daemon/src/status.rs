@@ -55,6 +55,9 @@ pub(crate) struct Status {
     pub(crate) evaluation: Option<Evaluated>,
     /// Mean cross-entropy over the last local steps, in nats.
     pub(crate) train_loss: Option<f64>,
+    /// Where a problem is solved: how far the last iteration that all looked at moved the peer that moved most.
+    #[serde(default)]
+    pub(crate) residual: Option<f64>,
     /// Relative RMS distance to the models heard in the last round that heard any.
     pub(crate) disagreement: Option<f64>,
     /// The factor by which disagreement changes in a round.
@@ -83,6 +86,8 @@ pub(crate) enum State {
     Waiting,
     /// It takes local steps.
     Training,
+    /// It solves a problem with the others.
+    Solving,
     /// It waits for neighbours' parcels, or until they have taken its own.
     WaitingForNeighbours,
     /// All its rounds are done, or it was asked to stop: it hands over what it promised.
@@ -225,6 +230,7 @@ impl Status {
             weight: Weight::default(),
             evaluation: None,
             train_loss: None,
+            residual: None,
             disagreement: None,
             contraction: Contraction::default(),
             sent_bytes: 0,
@@ -244,10 +250,11 @@ impl Status {
 
 impl State {
     /// Every state.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Starting,
         Self::Waiting,
         Self::Training,
+        Self::Solving,
         Self::WaitingForNeighbours,
         Self::Draining,
         Self::Done,
@@ -266,6 +273,7 @@ impl State {
             Self::Starting => "starting",
             Self::Waiting => "waiting",
             Self::Training => "training",
+            Self::Solving => "solving",
             Self::WaitingForNeighbours => "waiting_for_neighbours",
             Self::Draining => "draining",
             Self::Done => "done",

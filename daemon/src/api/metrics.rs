@@ -73,6 +73,11 @@ impl Sheet<'_> {
         self.gauge("mingle_round", "Rounds done", to_f64(status.round))?;
         self.gauge("mingle_rounds", "Rounds wanted", to_f64(status.rounds))?;
         self.gauge("mingle_eta_seconds", "Time that the rounds still to do will take", status.eta_s)?;
+        self.gauge(
+            "mingle_solve_residual",
+            "How far the last iteration moved the peer that moved most",
+            status.residual,
+        )?;
         self.gauge("mingle_train_loss", "Mean cross-entropy over the last local steps, in nats", status.train_loss)?;
         let evaluation = status.evaluation.as_ref();
         let (accuracy, loss) = (evaluation.map(|last| last.accuracy), evaluation.map(|last| last.loss));

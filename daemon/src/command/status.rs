@@ -4,7 +4,7 @@ use crate::api::client::{self, Client};
 use crate::cli::HomeArgs;
 use crate::failure::{Kind, OrFail, Outcome};
 use crate::home::Home;
-use crate::status::{Neighbour, Status};
+use crate::status::{Neighbour, State, Status};
 use crate::{out, units};
 
 /// Prints the snapshot.
@@ -37,7 +37,9 @@ fn snapshot(arguments: &HomeArgs) -> Outcome<Status> {
 
 /// A few lines about the peer.
 pub(super) fn summary(status: &Status) -> Vec<String> {
-    let mut head = format!("{}  round {}/{}", status.state, status.round, status.rounds);
+    let is_solving = status.state == State::Solving || status.residual.is_some();
+    let unit = if is_solving { "iteration" } else { "round" };
+    let mut head = format!("{}  {unit} {}/{}", status.state, status.round, status.rounds);
     if let Some(seconds) = status.eta_s {
         head += &format!("  eta {}", units::time_span(seconds));
     }
@@ -46,6 +48,16 @@ pub(super) fn summary(status: &Status) -> Vec<String> {
     }
     if let Some(node) = status.node {
         head += &format!("  node {node}");
+    }
+    if is_solving {
+        let task = status.task.clone().unwrap_or_default();
+        let residual = status.residual.map_or_else(|| "-".to_owned(), |residual| format!("{residual:.1e}"));
+        let (sent, received) = (units::megabytes(status.sent_bytes), units::megabytes(status.received_bytes));
+        return vec![
+            head,
+            format!("{task}  residual {residual}"),
+            format!("{sent:.1} MB sent  {received:.1} MB received"),
+        ];
     }
     vec![head, learning(status), mixing(status), ledger(status)]
 }

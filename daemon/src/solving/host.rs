@@ -1,30 +1,31 @@
 //! A solver's node among real peers: the event loop that gives it streams and a clock.
 
+mod ending;
+mod showing;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::future::join_all;
 use mingle_protocol::{Envelope, Message, NodeId};
 use tokio::sync::mpsc;
 
 use super::attempt::AttemptFile;
 use super::peer::{Reception, SolverPeer};
 use super::problem::Problem;
-use super::report::{not_solved, write_curves};
+use super::report::not_solved;
 use super::solution::Solution;
 use super::ways::Ways;
 use crate::api::{Request, Stopping};
-use crate::edge::{EdgeEvent, EdgeHandle};
+use crate::edge::EdgeEvent;
 use crate::events::{Event, EventLog};
 use crate::failure::{Failure, Kind, Outcome};
 use crate::home::Home;
 use crate::links::LinkChange;
 use crate::membership::{Standing, Verdict, Wanted};
 use crate::objections::{Objection, Objections};
-use crate::results;
 use crate::signals::StopRequests;
-use crate::status::{State, StatusBoard};
+use crate::status::StatusBoard;
 use crate::transport::NetworkEvent;
 use crate::wiring::Wiring;
 
@@ -34,12 +35,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const WAITING_NOTICE: Duration = Duration::from_secs(5);
 /// While a stream has no room, so long until it is looked at again.
 const ROOM_PAUSE: Duration = Duration::from_millis(1);
-/// A peer that has its solution waits so long at most for neighbours that have not got all it said.
-const DRAIN: Duration = Duration::from_secs(10);
-/// It answers them for so long at most once it has closed its own streams.
-const LINGER: Duration = Duration::from_millis(1500);
-/// The user hears of a residual that is smaller by this factor than the last one told.
-const WORTH_TELLING: f64 = 0.1;
 
 /// Everything that can happen to the loop, by where it comes from.
 pub(crate) struct Ears {
@@ -154,46 +149,6 @@ impl Host<'_> {
             }
             self.send();
         }
-    }
-
-    /// Stays until the neighbours have all that this peer said, then closes its streams and answers until they have closed
-    /// theirs. `false` if a new attempt begins instead.
-    async fn linger(&mut self, ears: &mut Ears) -> Outcome<bool> {
-        let until = Instant::now() + DRAIN;
-        let mut patience = tokio::time::interval(PATIENCE);
-        while (self.peer.is_owed() || !self.backlog.is_empty()) && self.parts.wiring.links.any_open() {
-            self.send();
-            tokio::select! {
-                Some(event) = ears.edges.recv() => self.on_edge(event)?,
-                Some(wanted) = ears.wanted.recv() => self.on_wanted(wanted),
-                () = tokio::time::sleep(ROOM_PAUSE), if !self.backlog.is_empty() => {}
-                _ = patience.tick() => self.be_patient(),
-                _ = ears.stop.next() => break,
-                () = tokio::time::sleep_until(until.into()) => break,
-            }
-            if self.peer.outcome().is_none() {
-                return Ok(false);
-            }
-        }
-        self.send();
-        let until = Instant::now() + LINGER;
-        let closing = join_all(self.parts.wiring.links.take_outgoing().into_iter().map(EdgeHandle::finish));
-        tokio::pin!(closing);
-        let mut closed = false;
-        while !closed || self.parts.wiring.links.any_incoming() {
-            tokio::select! {
-                _ = &mut closing, if !closed => closed = true,
-                Some(event) = ears.edges.recv() => self.on_edge(event)?,
-                Some(wanted) = ears.wanted.recv() => self.on_wanted(wanted),
-                _ = ears.stop.next() => break,
-                () = tokio::time::sleep_until(until.into()) => break,
-            }
-            self.send();
-            if self.peer.outcome().is_none() {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 
     fn on_edge(&mut self, event: EdgeEvent) -> Outcome {
@@ -337,52 +292,12 @@ impl Host<'_> {
 
     /// Says again what may be lost, if nothing has moved since the last time.
     fn be_patient(&mut self) {
+        self.show_links();
         let turns = self.peer.turns();
         if turns == self.turns && self.peer.is_owed() && self.backlog.is_empty() {
             self.peer.resend();
         }
         self.turns = turns;
-    }
-
-    fn show(&mut self) {
-        let (iterations, checked) = {
-            let entries = self.peer.journal().read();
-            (entries.iterations, entries.checked)
-        };
-        let joined = self.joined;
-        self.parts.board.update(|status| {
-            status.state = if joined { State::Training } else { State::Waiting };
-            (status.joined, status.round) = (joined, iterations);
-        });
-        if let Some((iteration, residual)) = checked
-            && residual <= self.told * WORTH_TELLING
-        {
-            self.told = residual;
-            self.parts.log.tell(Event::Iterated { iteration, residual });
-        }
-    }
-
-    fn keep(&self, solution: &Solution) -> Outcome {
-        let residuals = self.peer.journal().read().residuals.clone();
-        let title = self.parts.problem.title();
-        write_curves(self.parts.home.root(), &title, std::slice::from_ref(solution), &residuals)
-    }
-
-    fn tell_end(&mut self, solution: &Solution, sent_bytes: u64) {
-        self.parts.log.tell(Event::Solved {
-            iterations: solution.iterations,
-            converged: solution.converged,
-            objective: solution.objective,
-            kkt: solution.certificate.kkt,
-            violation: solution.certificate.violation,
-            seconds: self.parts.started.elapsed().as_secs_f64(),
-            sent_bytes,
-            peak_resident_bytes: results::peak_resident_bytes(),
-        });
-        self.parts.board.update(|status| {
-            status.state = if solution.converged { State::Done } else { State::Stopped };
-            status.sent_bytes = sent_bytes;
-        });
     }
 }
 

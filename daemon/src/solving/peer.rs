@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use mingle_protocol::collective::{CollectiveFault, Encoding, Frame, MessageError, SizeLimits, Turn};
-use mingle_protocol::wire::MAX_COLLECTIVE_BYTES;
 use mingle_protocol::{Envelope, NodeId};
 
 use super::journal::Journal;
@@ -170,7 +169,7 @@ impl SolverPeer {
     }
 
     fn sizes(&self) -> SizeLimits {
-        SizeLimits { nodes: self.ways.schedule.nodes(), dimension: MAX_COLLECTIVE_BYTES / 8 }
+        SizeLimits { nodes: self.ways.schedule.nodes(), dimension: self.part.longest_message() }
     }
 
     fn begin_anew(&mut self, attempt: u64) {

@@ -52,7 +52,7 @@ function showState() {
 
 function badge(isLost, isOver) {
   if (isLost || snapshot.state === "failed") return "down";
-  return isOver ? "over" : snapshot.state === "training" || snapshot.state === "waiting_for_neighbours" ? "up" : "";
+  return isOver ? "over" : snapshot.state === "training" || snapshot.state === "solving" || snapshot.state === "waiting_for_neighbours" ? "up" : "";
 }
 
 // The one thing that the reader should know before all others, if there is any.

@@ -1,0 +1,84 @@
+//! How a solver goes: its solution into files, and its neighbours left with all they need.
+
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+
+use super::{Ears, Host, PATIENCE, ROOM_PAUSE};
+use crate::edge::EdgeHandle;
+use crate::events::Event;
+use crate::failure::Outcome;
+use crate::results;
+use crate::solving::report::write_curves;
+use crate::solving::solution::Solution;
+use crate::status::State;
+
+/// A peer that has its solution waits so long at most for neighbours that have not got all it said.
+const DRAIN: Duration = Duration::from_secs(10);
+/// It answers them for so long at most once it has closed its own streams.
+const LINGER: Duration = Duration::from_millis(1500);
+
+impl Host<'_> {
+    /// Stays until the neighbours have all that this peer said, then closes its streams and answers until they have closed
+    /// theirs. `false` if a new attempt begins instead.
+    pub(super) async fn linger(&mut self, ears: &mut Ears) -> Outcome<bool> {
+        let until = Instant::now() + DRAIN;
+        let mut patience = tokio::time::interval(PATIENCE);
+        while (self.peer.is_owed() || !self.backlog.is_empty()) && self.parts.wiring.links.any_open() {
+            self.send();
+            tokio::select! {
+                Some(event) = ears.edges.recv() => self.on_edge(event)?,
+                Some(wanted) = ears.wanted.recv() => self.on_wanted(wanted),
+                () = tokio::time::sleep(ROOM_PAUSE), if !self.backlog.is_empty() => {}
+                _ = patience.tick() => self.be_patient(),
+                _ = ears.stop.next() => break,
+                () = tokio::time::sleep_until(until.into()) => break,
+            }
+            if self.peer.outcome().is_none() {
+                return Ok(false);
+            }
+        }
+        self.send();
+        let until = Instant::now() + LINGER;
+        let closing = join_all(self.parts.wiring.links.take_outgoing().into_iter().map(EdgeHandle::finish));
+        tokio::pin!(closing);
+        let mut closed = false;
+        while !closed || self.parts.wiring.links.any_incoming() {
+            tokio::select! {
+                _ = &mut closing, if !closed => closed = true,
+                Some(event) = ears.edges.recv() => self.on_edge(event)?,
+                Some(wanted) = ears.wanted.recv() => self.on_wanted(wanted),
+                _ = ears.stop.next() => break,
+                () = tokio::time::sleep_until(until.into()) => break,
+            }
+            self.send();
+            if self.peer.outcome().is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    pub(super) fn keep(&self, solution: &Solution) -> Outcome {
+        let residuals = self.peer.journal().read().residuals.clone();
+        let title = self.parts.problem.title();
+        write_curves(self.parts.home.root(), &title, std::slice::from_ref(solution), &residuals)
+    }
+
+    pub(super) fn tell_end(&mut self, solution: &Solution, sent_bytes: u64) {
+        self.parts.log.tell(Event::Solved {
+            iterations: solution.iterations,
+            converged: solution.converged,
+            objective: solution.objective,
+            kkt: solution.certificate.kkt,
+            violation: solution.certificate.violation,
+            seconds: self.parts.started.elapsed().as_secs_f64(),
+            sent_bytes,
+            peak_resident_bytes: results::peak_resident_bytes(),
+        });
+        self.parts.board.update(|status| {
+            status.state = if solution.converged { State::Done } else { State::Stopped };
+            status.sent_bytes = sent_bytes;
+        });
+    }
+}

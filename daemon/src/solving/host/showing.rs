@@ -1,0 +1,63 @@
+//! What a solver shows of itself.
+
+use std::collections::BTreeMap;
+
+use libp2p::PeerId;
+use mingle_protocol::NodeId;
+
+use super::Host;
+use crate::events::Event;
+use crate::status::{LinkState, Neighbour, State};
+use crate::wiring::Wiring;
+
+/// The user hears of a residual that is smaller by this factor than the last one told.
+const WORTH_TELLING: f64 = 0.1;
+
+impl Host<'_> {
+    pub(super) fn show(&mut self) {
+        let (iterations, checked) = {
+            let entries = self.peer.journal().read();
+            (entries.iterations, entries.checked)
+        };
+        let joined = self.joined;
+        self.parts.board.update(|status| {
+            status.state = if joined { State::Solving } else { State::Waiting };
+            (status.joined, status.round) = (joined, iterations);
+            status.residual = checked.map(|(_, residual)| residual);
+        });
+        if let Some((iteration, residual)) = checked
+            && residual <= self.told * WORTH_TELLING
+        {
+            self.told = residual;
+            self.parts.log.tell(Event::Iterated { iteration, residual });
+        }
+    }
+
+    /// Shows who is there, and what went over the links.
+    pub(super) fn show_links(&self) {
+        let Wiring { place, links, .. } = &self.parts.wiring;
+        let (out, inward) = place.neighbours();
+        let (all, up): (BTreeMap<NodeId, PeerId>, _) = (out.into_iter().chain(inward).collect(), links.up());
+        let neighbour = |(node, peer): (NodeId, PeerId)| {
+            let (sent_bytes, received_bytes) = links.bytes(node);
+            Neighbour {
+                node: node.index(),
+                peer: peer.to_string(),
+                state: if up.contains(&node) { LinkState::Up } else { LinkState::Down },
+                reason: None,
+                round_trip_ms: None,
+                incarnation: 0,
+                outgoing: None,
+                incoming: None,
+                steps_behind: 0,
+                sent_bytes,
+                received_bytes,
+            }
+        };
+        let neighbours: Vec<Neighbour> = all.into_iter().map(neighbour).collect();
+        self.parts.board.update(|status| {
+            (status.sent_bytes, status.received_bytes) = (links.sent_bytes(), links.received_bytes());
+            status.neighbours = neighbours;
+        });
+    }
+}
