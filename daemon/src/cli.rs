@@ -242,7 +242,7 @@ pub(crate) struct RunArgs {
     /// With --planning auto: plan out who was silent for so long, if most others were not
     #[arg(long, default_value_t = 24, value_name = "HOURS", value_parser = clap::value_parser!(u32).range(1..=8760))]
     pub(crate) forget_after_h: u32,
-    /// Solve this problem instead of training a model; all peers need the same file, but for what each [[node]] wants
+    /// Solve this problem instead of training a model; all peers need the same file, but for what each node wants
     #[arg(long, value_name = "FILE")]
     pub(crate) problem: Option<PathBuf>,
     #[command(flatten)]

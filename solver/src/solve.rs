@@ -9,7 +9,7 @@ use crate::{
 
 /// A problem in one place: the least of `smooth + nonsmooth`, by proximal gradient descent with momentum (Beck and Teboulle,
 /// FISTA, 2009) that starts afresh whenever it has gone too far (O'Donoghue and Candes, 2015). Ends when the
-/// [optimality](crate::optimality) is at most `tolerance`, or after `most` steps; returns the solution and the steps.
+/// [`optimality`] is at most `tolerance`, or after `most` steps; returns the solution and the steps.
 #[must_use]
 pub fn alone(smooth: &dyn Smooth, nonsmooth: &dyn Nonsmooth, tolerance: f64, most: usize) -> (Vec<f64>, usize) {
     let step = if smooth.smoothness() > 0.0 { 1.0 / smooth.smoothness() } else { 1.0 };

@@ -91,7 +91,7 @@ pub(super) fn parse_policy(text: &str) -> Outcome<WaitPolicy> {
 /// What a peer is for.
 enum Work {
     /// Training a model on these data.
-    Train { parts: Parts, device: Device },
+    Train { parts: Box<Parts>, device: Device },
     /// Solving a problem.
     Solve(PathBuf),
 }
@@ -105,7 +105,7 @@ impl Work {
         let parts = Parts::load(&arguments.training.data, arguments.training.seed)?;
         parts.task(&arguments.training.model)?;
         let device = task::open_device(&arguments.training.device)?;
-        Ok(Self::Train { parts, device })
+        Ok(Self::Train { parts: Box::new(parts), device })
     }
 }
 

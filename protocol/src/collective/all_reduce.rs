@@ -4,6 +4,7 @@
 //! the trees are deep: far fewer than an average takes that is as exact. Unlike an average it waits for each node twice, and says
 //! nothing before the end.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -204,8 +205,8 @@ impl Collective for AllReduce {
             if self.whole.is_none() {
                 self.spread(partial.values);
             }
-        } else if !self.heard.contains_key(&from) {
-            self.heard.insert(from, partial.values);
+        } else if let Entry::Vacant(place) = self.heard.entry(from) {
+            place.insert(partial.values);
             self.pass_on();
         }
         Ok(())
