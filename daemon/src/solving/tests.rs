@@ -9,6 +9,8 @@ use mingle_planner::{DesignOptions, Medium, Method, Plan, Topology};
 use mingle_protocol::{Envelope, NodeId};
 use mingle_solver::{Mixing, Regression, Scaling, Table, solve};
 use proptest::prelude::*;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 
 use super::peer::{Fault, Reception, SolverPeer};
 use super::problem::{Part, Problem};
@@ -142,5 +144,83 @@ proptest! {
             let _ = peer.handle(NodeId(from), &Envelope { frame, ..own.clone() });
         }
         prop_assert!(peer.outcome().is_none());
+    }
+}
+
+/// A swarm whose processes die at any moment and come back with nothing but the number of their attempt.
+struct Mortal {
+    problem: Problem,
+    ways: Arc<Ways>,
+    peers: Vec<SolverPeer>,
+    /// What each home remembers.
+    attempts: Vec<u64>,
+    under_way: Vec<(usize, NodeId, Envelope)>,
+    dice: ChaCha8Rng,
+}
+
+impl Mortal {
+    fn new(problem: Problem, ways: Arc<Ways>, seed: u64) -> Self {
+        let peers = (0..NODES)
+            .map(|me| SolverPeer::new(me, &problem, problem.part(me).unwrap(), Arc::clone(&ways), 0))
+            .collect();
+        let dice = ChaCha8Rng::seed_from_u64(seed);
+        Self { problem, ways, peers, attempts: vec![0; NODES], under_way: Vec::new(), dice }
+    }
+
+    /// One message arrives, or is lost.
+    fn step(&mut self, loss: f64) {
+        for (from, peer) in self.peers.iter_mut().enumerate() {
+            while let Some((to, envelope)) = peer.poll() {
+                self.under_way.push((from, to, envelope));
+            }
+        }
+        if self.under_way.is_empty() {
+            self.peers.iter().for_each(SolverPeer::resend);
+            return;
+        }
+        let (from, to, envelope) = self.under_way.swap_remove(self.dice.random_range(0..self.under_way.len()));
+        if self.dice.random_bool(loss) {
+            return;
+        }
+        let me = to.index();
+        let from = NodeId(u32::try_from(from).unwrap());
+        if let Reception::NewAttempt(attempt) = self.peers[me].handle(from, &envelope).unwrap() {
+            self.attempts[me] = attempt;
+        }
+    }
+
+    /// A process dies and is started again; what it sent before may still arrive.
+    fn kill(&mut self, me: usize) {
+        self.attempts[me] += 1;
+        let part = self.problem.part(me).unwrap();
+        self.peers[me] = SolverPeer::new(me, &self.problem, part, Arc::clone(&self.ways), self.attempts[me]);
+    }
+}
+
+#[test]
+fn whoever_dies_and_however_often_all_find_the_solution_in_the_end() {
+    for (seed, method) in (0..12).zip([Method::CliquePhi, Method::NguyenHe].into_iter().cycle()) {
+        let folder = tempfile::tempdir().unwrap();
+        let (_, problem, ways) = regression(folder.path(), method, "");
+        let expected = solve_here(&problem, &ways, UNDISTURBED, |_, _| {}).unwrap();
+        let mut swarm = Mortal::new(problem, ways, seed);
+        for _ in 0..8 {
+            let quiet = swarm.dice.random_range(0..6_000);
+            (0..quiet).for_each(|_| swarm.step(0.05));
+            let victim = swarm.dice.random_range(0..NODES);
+            swarm.kill(victim);
+        }
+        for _ in 0..2_000_000 {
+            if swarm.peers.iter().all(|peer| peer.outcome().is_some()) {
+                break;
+            }
+            swarm.step(0.05);
+        }
+        for (peer, expected) in swarm.peers.iter().zip(&expected.solutions) {
+            let found = peer.outcome().unwrap_or_else(|| panic!("seed {seed}: no outcome")).unwrap();
+            let pairs = coefficients(found).into_iter().zip(coefficients(expected));
+            let off = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            assert!(found.converged && off < 1e-8, "seed {seed}: {off:e}");
+        }
     }
 }
