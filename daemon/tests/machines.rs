@@ -25,17 +25,17 @@ fn object(text: &str) -> Value {
 
 /// Ana founds a swarm, and the others join it; all wait for a plan.
 fn swarm(machines: &[&Machine], rounds: &[&str]) -> Vec<RunningPeer> {
-    swarm_that_listens(machines, &LISTEN, rounds)
+    swarm_with(machines, &LISTEN, &[&TASK, rounds].concat())
 }
 
-fn swarm_that_listens(machines: &[&Machine], listen: &[&str], rounds: &[&str]) -> Vec<RunningPeer> {
+fn swarm_with(machines: &[&Machine], listen: &[&str], task: &[&str]) -> Vec<RunningPeer> {
     let [ana, others @ ..] = machines else { return Vec::new() };
     succeed(ana, &["init", "--swarm", "ward7"]);
-    let mut peers = vec![ana.start(&[&["run"], listen, &TASK, rounds].concat())];
+    let mut peers = vec![ana.start(&[&["run"], listen, task].concat())];
     peers[0].address();
     let ticket = succeed(ana, &["invite", "--uses", &others.len().to_string()]);
     for other in others {
-        peers.push(other.start(&[&["join", ticket.trim()], listen, &TASK, rounds].concat()));
+        peers.push(other.start(&[&["join", ticket.trim()], listen, task].concat()));
     }
     succeed(ana, &["wait", "--for", &format!("waiting={}", others.len())]);
     peers
@@ -298,7 +298,7 @@ fn trains_over_poor_links(listen: &str) {
         machine
     });
     let machines: Vec<&Machine> = machines.iter().collect();
-    let mut peers = swarm_that_listens(&machines, &["--listen", listen], &ENDLESS);
+    let mut peers = swarm_with(&machines, &["--listen", listen], &[&TASK[..], &ENDLESS].concat());
     apply(&networks, machines[0], &["--topology", "complete:n=3", "--method", "d-psgd"], Herald::ReachesAll);
     for machine in &machines {
         succeed(machine, &["wait", "--for", "peers=2", "--timeout", "60s"]);
@@ -308,4 +308,48 @@ fn trains_over_poor_links(listen: &str) {
     assert!((0.02..0.10).contains(&(lost as f64 / sent as f64)), "{lost} of {sent} packets were lost");
     let exact = audit(&machines, &mut peers);
     assert!(exact.contains("exactly 3"), "{exact}");
+}
+
+/// A problem of three columns, two of which explain the fourth.
+const PROBLEM: &str =
+    "kind = \"sparse-regression\"\ndata = \"table.csv\"\ndeal = true\ntarget = \"y\"\nlambda = 0.01\n";
+
+#[test]
+fn peers_solve_to_the_same_bits_over_links_that_lose_a_twentieth_or_a_fifth_of_all_packets() {
+    for loses_one_in in [20, 5] {
+        let Some(networks) = Networks::new() else { return };
+        let faults = Faults { loses_one_in, delay_ms: (1, 3), seed: 87 };
+        let Some(mut wan) = LossyNetwork::new(&networks, faults) else { return };
+        let row = |row: u32| {
+            let [a, b, c] = [7, 11, 13].map(|step| f64::from(row * step % 17) / 8.0 - 1.0);
+            format!("{a},{b},{c},{}\n", 2.0 * a - b)
+        };
+        let rows: String = (0..30).map(row).collect();
+        std::fs::write(networks.folder().join("table.csv"), format!("a,b,c,y\n{rows}")).unwrap();
+        let problem = networks.folder().join("problem.toml");
+        std::fs::write(&problem, PROBLEM).unwrap();
+        let machines = [("ana", 5), ("ben", 7), ("cho", 9)].map(|(name, number)| {
+            let machine = networks.add_machine(name, &[]);
+            wan.plug(&machine, [10, 83, 0, number]);
+            machine
+        });
+        let machines: Vec<&Machine> = machines.iter().collect();
+        let task = ["--problem", text(&problem)];
+        let mut peers = swarm_with(&machines, &["--listen", "/ip4/0.0.0.0/udp/4717/quic-v1"], &task);
+        let design = ["--topology", "complete:n=3", "--method", "clique-phi"];
+        apply(&networks, machines[0], &design, Herald::ReachesAll);
+        let solved = run(&["solve", "--json", task[0], task[1], "--plan", text(&networks.folder().join("plan.json"))]);
+        let expected = object(stdout(&solved).lines().last().unwrap());
+        for (machine, peer) in machines.iter().zip(&mut peers) {
+            let end = peer.wait_for("solved");
+            assert_eq!(end["converged"], true, "{end}");
+            let home = std::path::Path::new(machine.home());
+            let found = object(&std::fs::read_to_string(home.join("solution.json")).unwrap());
+            let node = usize::try_from(found["node"].as_u64().unwrap()).unwrap();
+            assert_eq!(found, expected["solutions"][node], "one in {loses_one_in}");
+        }
+        let (sent, lost) = wan.counts();
+        let wanted = 1.0 / f64::from(loses_one_in);
+        assert!((lost as f64 / sent as f64 / wanted - 1.0).abs() < 0.5, "{lost} of {sent} packets were lost");
+    }
 }

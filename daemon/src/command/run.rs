@@ -198,11 +198,7 @@ impl Peer<'_> {
         // Too large futures for the stack of those who wait for them.
         match work {
             Work::Solve(problem) => {
-                let Incoming { events, stop, asked } = incoming;
-                // What others may ask of this process is kept alive until it ends.
-                let _hall = hall;
-                let ears = (wanted, events, stop, asked);
-                Box::pin(self.solve(&problem, place, network, ears)).await
+                Box::pin(self.solve(&problem, place, network, Access { hall, wanted, interface }, incoming)).await
             }
             Work::Train { mut parts, device } => {
                 if let Some(split) = &training.split {

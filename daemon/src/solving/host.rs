@@ -17,12 +17,12 @@ use super::report::not_solved;
 use super::solution::Solution;
 use super::ways::Ways;
 use crate::api::{Request, Stopping};
-use crate::edge::EdgeEvent;
+use crate::edge::{EdgeEvent, Refusal};
 use crate::events::{Event, EventLog};
 use crate::failure::{Failure, Kind, Outcome};
 use crate::home::Home;
 use crate::links::LinkChange;
-use crate::membership::{Standing, Verdict, Wanted};
+use crate::membership::{CheckedPlan, Standing, Verdict, Wanted};
 use crate::objections::{Objection, Objections};
 use crate::signals::StopRequests;
 use crate::status::StatusBoard;
@@ -49,6 +49,8 @@ pub(crate) struct Ears {
 pub(crate) struct HostParts<'a> {
     pub(crate) problem: &'a Problem,
     pub(crate) ways: Arc<Ways>,
+    /// Whether its plans come from an operator.
+    pub(crate) has_operator: bool,
     pub(crate) wiring: Wiring,
     pub(crate) home: &'a Home,
     pub(crate) log: &'a mut EventLog,
@@ -69,16 +71,26 @@ struct Host<'a> {
     /// Neighbours to whom all streams were open once.
     met: BTreeSet<NodeId>,
     joined: bool,
+    /// The operator's newer plan.
+    newer: Option<Box<CheckedPlan>>,
     /// The collectives begun when patience began.
     turns: u64,
     told: f64,
 }
 
-/// Takes part until the solution is there, in files in the home, and all neighbours have what they need of this peer.
+/// How a peer's part ended.
+pub(crate) enum End {
+    /// The solution is there, in files in the home, and all neighbours have what they need of this peer.
+    Solved,
+    /// The operator has another plan: all begin anew along that.
+    Replanned(Box<CheckedPlan>),
+}
+
+/// Takes part in solving the problem along one plan.
 ///
 /// # Errors
 /// The problem cannot be solved, neighbours refuse this peer, or it is stopped.
-pub(crate) async fn take_part(parts: HostParts<'_>, ears: &mut Ears) -> Outcome<Solution> {
+pub(crate) async fn take_part(parts: HostParts<'_>, ears: &mut Ears) -> Outcome<End> {
     let place = &parts.wiring.place;
     let part = parts.problem.part(place.node.index())?;
     let attempts = AttemptFile::of(parts.home, &place.hash, parts.problem)?;
@@ -93,6 +105,7 @@ pub(crate) async fn take_part(parts: HostParts<'_>, ears: &mut Ears) -> Outcome<
         named: BTreeSet::new(),
         met: BTreeSet::new(),
         joined: false,
+        newer: None,
         turns: 0,
         told: f64::INFINITY,
     };
@@ -100,11 +113,18 @@ pub(crate) async fn take_part(parts: HostParts<'_>, ears: &mut Ears) -> Outcome<
 }
 
 impl Host<'_> {
-    async fn run(&mut self, ears: &mut Ears) -> Outcome<Solution> {
+    async fn run(&mut self, ears: &mut Ears) -> Outcome<End> {
         loop {
             let found = self.solve(ears).await;
+            if let Some(newer) = self.newer.take() {
+                self.attempts.end()?;
+                self.parts.wiring.end().await;
+                return Ok(End::Replanned(newer));
+            }
             let solution = match found {
-                Ok(solution) => solution,
+                Ok(Some(solution)) => solution,
+                // Only a newer plan ends it without.
+                Ok(None) => continue,
                 Err(failure) => {
                     self.linger(ears).await?;
                     return Err(failure);
@@ -118,22 +138,23 @@ impl Host<'_> {
                 self.tell_end(&solution, sent_bytes);
                 return match not_solved(&solution) {
                     Some(failure) => Err(failure),
-                    None => Ok(solution),
+                    None => Ok(End::Solved),
                 };
             }
         }
     }
 
-    /// Goes along until there is an outcome.
-    async fn solve(&mut self, ears: &mut Ears) -> Outcome<Solution> {
+    /// Goes along until there is an outcome, or another plan.
+    async fn solve(&mut self, ears: &mut Ears) -> Outcome<Option<Solution>> {
         let (mut patience, mut notice) = (tokio::time::interval(PATIENCE), tokio::time::interval(WAITING_NOTICE));
         patience.tick().await;
         notice.tick().await;
         self.send();
         loop {
             match self.peer.outcome() {
-                Some(Ok(solution)) => return Ok(solution.clone()),
+                Some(Ok(solution)) => return Ok(Some(solution.clone())),
                 Some(Err(failure)) => return Err(failure.clone()),
+                None if self.newer.is_some() => return Ok(None),
                 None => {}
             }
             self.show();
@@ -170,6 +191,8 @@ impl Host<'_> {
                 self.parts.wiring.links.detach(node, direction, stream, error.is_none());
                 Ok(())
             }
+            // Where there is an operator, one of the two has not heard of the newest plan yet.
+            EdgeEvent::Refused { refusal, .. } if self.parts.has_operator && is_about_plans(&refusal) => Ok(()),
             EdgeEvent::Refused { node, refusal } => self.object(node, Objection::refusal(&refusal)),
         }
     }
@@ -248,14 +271,26 @@ impl Host<'_> {
             // Whoever asked may be gone.
             Wanted::Model(answer) => drop(answer.send(None)),
             Wanted::Standing(answer) => drop(answer.send(Standing::default())),
-            Wanted::Plan(_, answer) => {
-                let reason = "this peer is solving a problem: give it another plan when it is done";
-                drop(answer.send(Verdict::Refused(reason.to_owned())));
-            }
+            Wanted::Plan(plan, answer) => drop(answer.send(self.on_plan(plan))),
             Wanted::PlanWithModel(..) => {}
             Wanted::Knocked(peer) => self.parts.log.tell(Event::Knocked { peer: peer.to_string() }),
             Wanted::Warning(message) => self.parts.log.tell(Event::Warning { message }),
         }
+    }
+
+    fn on_plan(&mut self, plan: Box<CheckedPlan>) -> Verdict {
+        let (ours, theirs) = (self.parts.wiring.place.plan.generation(), plan.generation());
+        if theirs == ours {
+            return Verdict::Known;
+        }
+        if !theirs.replaces(&ours) {
+            return Verdict::Older(self.parts.wiring.place.plan.offer.clone());
+        }
+        if self.peer.outcome().is_some() {
+            return Verdict::Refused("this peer has solved its problem by the old plan, and is going".to_owned());
+        }
+        self.newer = Some(plan);
+        Verdict::Taken
     }
 
     fn on_request(&mut self, request: Request) -> Outcome {
@@ -299,6 +334,10 @@ impl Host<'_> {
         }
         self.turns = turns;
     }
+}
+
+fn is_about_plans(refusal: &Refusal) -> bool {
+    matches!(refusal, Refusal::OtherPlan { .. } | Refusal::NotANeighbour)
 }
 
 fn stopped(reason: &str) -> Failure {

@@ -3,59 +3,93 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
-
-use super::{Peer, boot_nonce};
-use crate::api::Request;
+use super::{Access, Incoming, Peer, boot_nonce};
 use crate::events::Event;
-use crate::failure::Outcome;
-use crate::membership::Wanted;
+use crate::failure::{Failure, Kind, Outcome};
+use crate::membership::CheckedPlan;
 use crate::place::Place;
-use crate::signals::StopRequests;
-use crate::solving::host::{self, Ears, HostParts};
+use crate::plan;
+use crate::solving::host::{self, Ears, End, HostParts};
 use crate::solving::{Problem, Ways};
 use crate::timeline::Timeline;
-use crate::transport::{Network, NetworkEvent};
+use crate::transport::Network;
 use crate::wiring::Wiring;
 
 /// A problem's messages are no parcels: those of any size are refused.
 const NO_PARCELS: usize = 0;
 
-/// What the peer hears besides its streams.
-pub(super) type Incoming =
-    (mpsc::Receiver<Wanted>, mpsc::Receiver<NetworkEvent>, StopRequests, mpsc::Receiver<Request>);
-
 impl Peer<'_> {
-    /// Takes its part in solving the problem.
+    /// Takes its part in solving the problem, along one plan after the other if the operator wants it.
     pub(super) async fn solve(
         &mut self,
         path: &Path,
-        place: Place,
+        mut place: Place,
         network: &Network,
-        (wanted, events, stop, requests): Incoming,
+        access: Access<'_>,
+        incoming: Incoming,
     ) -> Outcome {
-        let plan = &place.plan.plan;
-        let problem = Problem::read(path, plan)?;
-        let ways = Arc::new(Ways::of(plan, Arc::clone(&place.schedule))?);
-        problem.check_links(&ways)?;
+        let Incoming { mut events, mut stop, mut asked } = incoming;
+        let Access { hall, mut wanted, interface } = access;
+        loop {
+            let problem = Problem::read(path, &place.plan.plan)?;
+            let ways = Arc::new(Ways::of(&place.plan.plan, Arc::clone(&place.schedule))?);
+            problem.check_links(&ways)?;
+            self.introduce_problem(&problem, &ways);
+            let (wiring, edges) =
+                Wiring::open(&network.streams, place, boot_nonce()?, NO_PARCELS, &Timeline::default())?;
+            let parts = HostParts {
+                problem: &problem,
+                ways,
+                has_operator: self.membership.is_some(),
+                wiring,
+                home: &self.home,
+                log: &mut self.log,
+                board: &self.board,
+                started: self.started,
+            };
+            let mut ears = Ears { edges, network: events, wanted, stop, requests: asked };
+            match host::take_part(parts, &mut ears).await? {
+                End::Solved => return Ok(()),
+                End::Replanned(plan) => place = self.take_up(*plan)?,
+            }
+            Ears { network: events, wanted, stop, requests: asked, .. } = ears;
+            hall.follow(&place.plan);
+            interface.show_plan(&place.plan.plan);
+            let (out, inward) = place.neighbours();
+            network.seek(out.into_values().chain(inward.into_values()).collect()).await;
+        }
+    }
+
+    fn introduce_problem(&mut self, problem: &Problem, ways: &Ways) {
         let description = problem.describe();
-        self.log.tell(Event::Problem { description: description.clone(), way: problem.way(&ways) });
+        self.log.tell(Event::Problem { description: description.clone(), way: problem.way(ways) });
         self.board.update(|status| {
             status.task = Some(description);
             status.rounds = problem.limits.iterations;
             status.durable = false;
         });
-        let (wiring, edges) = Wiring::open(&network.streams, place, boot_nonce()?, NO_PARCELS, &Timeline::default())?;
-        let parts = HostParts {
-            problem: &problem,
-            ways,
-            wiring,
-            home: &self.home,
-            log: &mut self.log,
-            board: &self.board,
-            started: self.started,
-        };
-        let mut ears = Ears { edges, network: events, wanted, stop, requests };
-        host::take_part(parts, &mut ears).await.map(drop)
+    }
+
+    /// This peer's place in the operator's new plan, which is kept for the next start.
+    fn take_up(&mut self, plan: CheckedPlan) -> Outcome<Place> {
+        let local = self.identity.peer_id();
+        let counter = plan.generation().counter;
+        if plan::node_of(&plan.plan, &local).is_none() {
+            self.log.tell(Event::PlannedOut { counter });
+            let message = format!("plan {counter} of the operator does not name this peer any more");
+            return Err(Failure::new(Kind::Refused, message));
+        }
+        let place = Place::of(plan, "from the operator".to_owned(), local)?;
+        plan::write(&place.plan.plan, &self.home.plan())?;
+        place.plan.keep(&self.home)?;
+        self.log.tell(Event::NewPlan {
+            counter,
+            hash: place.hash.clone(),
+            nodes: place.peers.len(),
+            node: place.node.index(),
+            first_round: 0,
+        });
+        self.board.show_place(&place);
+        Ok(place)
     }
 }
