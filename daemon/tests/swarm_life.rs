@@ -37,15 +37,19 @@ impl Swarm {
     }
 
     fn plan(&self, topology: &str) -> PathBuf {
+        self.plan_by("auto", topology)
+    }
+
+    fn plan_by(&self, method: &str, topology: &str) -> PathBuf {
         let plan = self.folder.path().join("plan.json");
-        let made = run(&["plan", "make", "--topology", topology, "-o", text(&plan)]);
+        let made = run(&["plan", "make", "--topology", topology, "--method", method, "-o", text(&plan)]);
         assert!(made.status.success(), "{}", stderr(&made));
         plan
     }
 
     /// A plan for the peers 0 and 2.
-    fn plan_without_the_first(&self) -> PathBuf {
-        let plan = self.plan("complete:n=2");
+    fn plan_without_the_first(&self, method: &str) -> PathBuf {
+        let plan = self.plan_by(method, "complete:n=2");
         for (node, peer) in [(0, 0), (1, 2)] {
             let id = stdout(&run(&["id", "--home", text(&self.home(peer))]));
             let binding = format!("{node}={}", id.trim());
@@ -177,7 +181,7 @@ fn a_newcomer_is_planned_in_while_the_others_train_and_begins_with_their_model()
 
     // A member that was away follows the new plan when it is back, and one that is planned out ends in good order.
     first.kill();
-    assert!(swarm.apply(&swarm.plan_without_the_first()).status.success());
+    assert!(swarm.apply(&swarm.plan_without_the_first("auto")).status.success());
     second.wait_for("new_plan");
     let mut first = swarm.start(1, &ENDLESS);
     let end = first.wait_for("planned_out");
@@ -320,4 +324,47 @@ fn only_an_operator_can_plan_by_itself() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
     assert_fails(&run(&["run", "--home", text(&home), "--planning", "auto"]), 4, &["for the operator", "mingle init"]);
+}
+
+/// A problem file beside its table. Two columns are nearly the same, and take thousands of iterations to tell apart.
+fn slow_problem(folder: &Path) -> PathBuf {
+    let row = |row: u32| {
+        let [a, b, apart] = [7, 11, 3].map(|step| f64::from(row * step % 17) / 8.0 - 1.0);
+        format!("{a},{b},{},{}\n", b + 0.2 * apart, 2.0 * a - b)
+    };
+    let rows: String = (0..40).map(row).collect();
+    fs::write(folder.join("table.csv"), format!("a,b,twin,y\n{rows}")).unwrap();
+    let problem = "kind = \"sparse-regression\"\ndata = \"table.csv\"\ndeal = true\ntarget = \"y\"\nlambda = 0.0001\n";
+    let path = folder.join("problem.toml");
+    fs::write(&path, problem).unwrap();
+    path
+}
+
+#[test]
+fn a_peer_that_is_gone_for_good_is_planned_out_of_a_problem_and_the_others_solve_it() {
+    let swarm = Swarm::found();
+    let problem = slow_problem(swarm.folder.path());
+    let more = ["--problem", text(&problem)];
+    let mut operator = swarm.start_operator(&more);
+    operator.address();
+    let ticket = swarm.invite(2);
+    let mut gone = swarm.join(1, &ticket, &more);
+    let mut other = swarm.join(2, &ticket, &more);
+    gone.wait_for("let_in");
+    other.wait_for("let_in");
+    let applied = swarm.apply(&swarm.plan_by("clique-phi", "complete:n=3"));
+    assert!(applied.status.success(), "{}", stderr(&applied));
+    gone.wait_for("iterated");
+    gone.kill();
+    let plan = swarm.plan_without_the_first("clique-phi");
+    let applied = swarm.apply(&plan);
+    assert!(stdout(&applied).contains("accepted"), "{}{}", stdout(&applied), stderr(&applied));
+    let solved = run(&["solve", "--json", "--problem", text(&problem), "--plan", text(&plan)]);
+    let expected: serde_json::Value = serde_json::from_str(stdout(&solved).lines().last().unwrap()).unwrap();
+    for (node, (home, mut peer)) in [(0, operator), (2, other)].into_iter().enumerate() {
+        assert_eq!(peer.wait_for("new_plan")["counter"], 2);
+        assert_eq!(peer.wait_for("solved")["converged"], true);
+        let found = fs::read_to_string(swarm.home(home).join("solution.json")).unwrap();
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&found).unwrap(), expected["solutions"][node]);
+    }
 }
