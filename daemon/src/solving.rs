@@ -9,6 +9,7 @@ mod allocation;
 mod attempt;
 pub(crate) mod host;
 mod journal;
+mod pace;
 mod peer;
 mod problem;
 mod regression;

@@ -7,8 +7,8 @@ use mingle_protocol::NodeId;
 use mingle_solver::{CliqueMessage, CliqueNode, CliqueTerm, Metric, Preference, SolverNode};
 
 use super::journal::Journal;
+use super::pace::{Found, Pace};
 use super::problem::{AllocationTask, Limits};
-use super::regression::{Found, Pace};
 use super::solution::{Answer, Certificate, Paid};
 use super::talk::Talk;
 use super::ways::node;

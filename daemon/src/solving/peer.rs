@@ -13,8 +13,8 @@ use mingle_protocol::collective::{CollectiveFault, Encoding, Frame, MessageError
 use mingle_protocol::{Envelope, NodeId};
 
 use super::journal::Journal;
+use super::pace::Found;
 use super::problem::{Limits, Part, Problem};
-use super::regression::Found;
 use super::solution::Solution;
 use super::talk::{SharedCourier, Talk, lock};
 use super::ways::Ways;
