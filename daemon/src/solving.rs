@@ -26,4 +26,4 @@ pub(crate) use problem::Problem;
 pub(crate) use report::{not_solved, print_solutions, write_curves};
 pub(crate) use solution::{Answer, Solution};
 pub(crate) use swarm::{Conditions, Solved, solve_here};
-pub(crate) use ways::Ways;
+pub(crate) use ways::{Ways, symmetric_rows};

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use mingle_planner::{DesignOptions, Medium, Method, Plan, Topology};
+use mingle_planner::{DesignOptions, Medium, Method, Topology};
 use mingle_solver::experiments::{SharedBudgets, SharedModel};
 use mingle_solver::{Constraint, Metric, Mixing, NidsNode, SolverNode, solve};
 
@@ -14,6 +14,7 @@ use crate::cli::BenchSolversArgs;
 use crate::failure::{Kind, OrFail, Outcome};
 use crate::home::write_file;
 use crate::out;
+use crate::solving::symmetric_rows;
 
 /// Nodes, variables, disturbance and weight of the second experiment.
 const SHARED_MODEL: (usize, usize, f64, f64) = (50, 10, 0.05, 1e-3);
@@ -113,7 +114,8 @@ fn shared_model(topology: &str, seed: u64) -> Outcome<Vec<Curve>> {
     let curve = |method: Method| {
         let options = DesignOptions { medium: Medium::PointToPoint, ..DesignOptions::default() };
         let plan = mingle_planner::design(&topology, method, &options).or_fail(Kind::BadInput, method)?;
-        let mixing = rows(&plan)?;
+        let rows = symmetric_rows(&plan).unwrap_or_default();
+        let mixing = Mixing::new(rows).or_fail(Kind::Unexpected, method)?;
         let mut nodes: Vec<NidsNode> = problem.terms().map(|terms| NidsNode::new(terms, problem.step())).collect();
         let mut errors = Vec::new();
         while errors.len() < DRAWN || (errors.len() < MOST_ITERATIONS && errors.last() > Some(&TARGETS.1)) {
@@ -123,16 +125,6 @@ fn shared_model(topology: &str, seed: u64) -> Outcome<Vec<Curve>> {
         Ok((method.to_string(), errors))
     };
     METHODS.into_iter().map(curve).collect()
-}
-
-/// The only step of a symmetric plan, by rows.
-fn rows(plan: &Plan) -> Outcome<Mixing> {
-    let step = &plan.steps()[0];
-    let mut rows: Vec<Vec<(usize, f64)>> =
-        step.keep().iter().enumerate().map(|(node, &keep)| vec![(node, keep)]).collect();
-    step.links().iter().for_each(|link| rows[link.to].push((link.from, link.weight)));
-    rows.iter_mut().for_each(|row| row.sort_unstable_by_key(|entry| entry.0));
-    Mixing::new(rows).or_fail(Kind::Unexpected, plan.method())
 }
 
 fn distance(objective: f64, least: f64) -> f64 {

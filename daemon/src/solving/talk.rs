@@ -86,7 +86,7 @@ impl Talk {
     fn begin(&self, begin: impl FnOnce(&mut Series) -> Result<(), CollectiveError>) -> Outcome {
         begin(lock(&self.courier).collective_mut()).map_err(|error| match error {
             CollectiveError::NotFinite { .. } => Failure::new(Kind::Training, format!("the numbers run off: {error}"))
-                .hint("are the columns of very different size? standardize = true brings them to one"),
+                .hint("numbers of very different size do that: standardize = true brings columns to one, budgets and weights want other units"),
             CollectiveError::Neighbour { .. } => Failure::new(Kind::Refused, error),
             _ => Failure::new(Kind::Unexpected, error),
         })

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use mingle_planner::{DesignOptions, Medium, Method, Plan, Topology};
 use mingle_protocol::{Envelope, NodeId};
-use mingle_solver::{Mixing, Regression, Scaling, Table, solve};
+use mingle_solver::{Mixing, Regression, Scaling, Selection, Table, solve};
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -223,4 +223,67 @@ fn whoever_dies_and_however_often_all_find_the_solution_in_the_end() {
             assert!(found.converged && off < 1e-8, "seed {seed}: {off:e}");
         }
     }
+}
+
+/// What becomes of peers whose messages all arrive.
+fn outcomes(mut peers: Vec<SolverPeer>) -> Vec<Result<Solution, String>> {
+    loop {
+        let mut is_quiet = true;
+        for from in 0..peers.len() {
+            while let Some((to, envelope)) = peers[from].poll() {
+                is_quiet = false;
+                let from = NodeId(u32::try_from(from).unwrap());
+                peers[to.index()].handle(from, &envelope).unwrap();
+            }
+        }
+        if is_quiet {
+            let end = |peer: SolverPeer| peer.into_outcome().unwrap().map_err(|failure| failure.to_string());
+            return peers.into_iter().map(end).collect();
+        }
+    }
+}
+
+#[test]
+fn tables_that_do_not_fit_together_are_named_by_every_peer_before_anything_is_solved() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, problem, ways) = regression(folder.path(), Method::CliquePhi, "");
+    let peer = |me: usize| {
+        let part = match problem.part(me).unwrap() {
+            Part::Regression { task, .. } if me == 4 => {
+                let selection = Selection { target: "y".to_owned(), columns: Vec::new() };
+                let table = Table::read("a,b,dose,y\n1,2,3,4\n".as_bytes(), &selection).unwrap();
+                Part::Regression { task, table }
+            }
+            part => part,
+        };
+        SolverPeer::new(me, &problem, part, Arc::clone(&ways), 0)
+    };
+    for (me, outcome) in outcomes((0..NODES).map(peer).collect()).into_iter().enumerate() {
+        let message = outcome.unwrap_err();
+        let own = if me == 4 { "a, b, dose" } else { "a, b, c" };
+        assert!(message.contains("node") && message.contains('4') && message.ends_with(own), "{message}");
+    }
+}
+
+#[test]
+fn a_budget_that_bounds_rule_out_is_named_by_every_peer_though_none_knows_the_others_bounds() {
+    let folder = tempfile::tempdir().unwrap();
+    let topology = Topology::new(["x", "y", "z"].map(str::to_owned).to_vec(), &[(0, 1), (1, 2)]).unwrap();
+    let options = DesignOptions { medium: Medium::PointToPoint, ..DesignOptions::default() };
+    let plan = mingle_planner::design(&topology, Method::CliquePhi, &options).unwrap();
+    let ways = Arc::new(Ways::of(&plan, Arc::new(plan::schedule(&plan).unwrap())).unwrap());
+    let shared = "kind = \"resource-allocation\"\n\
+                  [[clique]]\nname = \"far\"\nmembers = [\"x\", \"y\"]\nbudget = 5\n\
+                  [[clique]]\nname = \"near\"\nmembers = [\"y\", \"z\"]\nbudget = 1\n";
+    // Each file has what its own node wants, and no other.
+    let peer = |me: usize| {
+        let path = folder.path().join(format!("{me}.toml"));
+        fs::write(&path, format!("{shared}[[node]]\nnode = {me}\nwish = 1\nupper = 2\n")).unwrap();
+        let problem = Problem::read(&path, &plan).unwrap();
+        assert!(problem.parts().is_err(), "the others' wishes are not at hand");
+        SolverPeer::new(me, &problem, problem.part(me).unwrap(), Arc::clone(&ways), 0)
+    };
+    let outcomes = outcomes((0..3).map(peer).collect());
+    assert!(outcomes[0].as_ref().unwrap_err().contains("far cannot share out 5"), "{outcomes:?}");
+    assert!(outcomes[2].as_ref().unwrap_err().contains("found that clique far cannot"), "{outcomes:?}");
 }

@@ -91,7 +91,7 @@ pub(crate) fn node(index: usize) -> NodeId {
 
 /// The rows of a symmetric matrix without negative eigenvalues, if the plan has one: its own where its design promises that, else
 /// half of it and half of standing still.
-fn symmetric_rows(plan: &Plan) -> Option<Vec<Vec<(usize, f64)>>> {
+pub(crate) fn symmetric_rows(plan: &Plan) -> Option<Vec<Vec<(usize, f64)>>> {
     let [step] = plan.steps() else { return None };
     let weight = |from: usize, to: usize| {
         let links = step.links_from(from);
