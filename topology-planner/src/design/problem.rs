@@ -8,7 +8,10 @@ use crate::{plan::PlanError, spectrum::Unresolved, topology::TopologyError};
 #[non_exhaustive]
 pub enum DesignError {
     /// More nodes than the design can search.
-    #[error("{nodes} nodes are too many for {method}, which takes {limit}: use exact-average, which has no such limit")]
+    #[error(
+        "{nodes} nodes are too many for {method}, which takes {limit}: use {}, which has no such limit",
+        if method.is_for_solvers() { "clique-phi" } else { "exact-average" }
+    )]
     TooManyNodes {
         /// How many there are.
         nodes: usize,

@@ -148,4 +148,11 @@ mod tests {
             [Method::CliquePhi, Method::EdgePhi, Method::LazyMetropolis, Method::LazyLaplacian].map(second);
         assert!(cliques < edges && edges < metropolis && metropolis < laplacian);
     }
+
+    #[test]
+    fn who_has_too_many_nodes_for_an_eigenvalue_is_pointed_at_another_matrix_for_solvers() {
+        let topology = Topology::generate("ring:n=1100").unwrap();
+        let refused = design(&topology, Method::ScaledLaplacian, &DesignOptions::default()).unwrap_err();
+        assert!(refused.to_string().contains("use clique-phi"), "{refused}");
+    }
 }
