@@ -13,6 +13,9 @@ use thiserror::Error;
 
 use crate::{Bounds, CliqueCost, CliqueTerm, ConsensusTerms, Constraint, Wish};
 
+/// No number of a problem is larger: squares and sums stay far from the end of f64.
+const LARGEST: f64 = 1e100;
+
 /// What one node wants of its number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Preference {
@@ -63,7 +66,7 @@ pub struct SharingClique {
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum AllocationError {
     /// A number that is none, or makes the problem non-convex.
-    #[error("{of}: {what} is {value}; it must be {wanted}")]
+    #[error("{of}: {what} is {value:?}; it must be {wanted}")]
     Number {
         /// The node or clique.
         of: String,
@@ -197,8 +200,8 @@ impl Budgets {
         number(of, "weight", weight, Wanted::NotNegative)?;
         number(of, "wish", wish, Wanted::Finite)?;
         number(of, "price", price, Wanted::Finite)?;
-        number(of, "lower", lower, Wanted::NotNan)?;
-        number(of, "upper", upper, Wanted::NotNan)?;
+        number(of, "lower", lower, Wanted::Bound)?;
+        number(of, "upper", upper, Wanted::Bound)?;
         if lower > upper || lower == f64::INFINITY || upper == f64::NEG_INFINITY {
             return Err(AllocationError::Bounds { node: self.names[node].clone(), lower, upper });
         }
@@ -241,14 +244,18 @@ impl Budgets {
 enum Wanted {
     Finite,
     NotNegative,
-    NotNan,
+    Bound,
 }
 
 fn number(of: impl Fn() -> String, what: &'static str, value: f64, wanted: Wanted) -> Result<(), AllocationError> {
     let (is_good, wanted) = match wanted {
-        Wanted::Finite => (value.is_finite(), "a finite number"),
-        Wanted::NotNegative => (value.is_finite() && value >= 0.0, "zero or a positive number, or nothing is least"),
-        Wanted::NotNan => (!value.is_nan(), "a number or infinite"),
+        Wanted::Finite => (value.abs() <= LARGEST, "a number up to 1e100 in magnitude"),
+        Wanted::NotNegative => {
+            ((0.0..=LARGEST).contains(&value), "zero or a positive number up to 1e100, or nothing is least")
+        }
+        Wanted::Bound => {
+            (value.abs() <= LARGEST || value.is_infinite(), "a number up to 1e100 in magnitude, or infinite")
+        }
     };
     if is_good { Ok(()) } else { Err(AllocationError::Number { of: of(), what, value, wanted }) }
 }
@@ -318,6 +325,9 @@ mod tests {
         let usual = Preference::default();
         assert!(refused(Preference { weight: -1.0, ..usual }).starts_with("node n0: weight is -1"));
         assert!(refused(Preference { wish: f64::NAN, ..usual }).starts_with("node n0: wish is NaN"));
+        assert!(
+            refused(Preference { price: -1e300, ..usual }).contains("price is -1e300; it must be a number up to 1e100")
+        );
         assert!(refused(Preference { lower: 2.0, upper: 1.0, ..usual }).contains("at least 2 and at most 1"));
         let bad = SharingClique { weight: -2.0, ..clique("a", &[0], 1.0) };
         let refused = Budgets::new(vec![bad], vec!["n0".into()]).unwrap_err().to_string();

@@ -11,6 +11,9 @@ use thiserror::Error;
 
 use crate::{ConsensusTerms, L1, NonnegativeL1, Nonsmooth, Scaling, SparseGroups, Table};
 
+/// No weight is larger.
+const LARGEST: f64 = 1e100;
+
 /// What is wanted of the coefficients besides that they explain the target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Regression {
@@ -28,7 +31,7 @@ pub struct Regression {
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum RegressionError {
     /// A weight that is none, or makes the problem non-convex.
-    #[error("{what} is {value}; it must be zero or a positive number, or the problem is not convex")]
+    #[error("{what} is {value:?}; it must be zero or a positive number up to 1e100, or the problem is not convex")]
     Weight {
         /// Which.
         what: &'static str,
@@ -80,7 +83,7 @@ impl Regression {
     /// [`RegressionError`].
     pub fn check_weights(&self) -> Result<(), RegressionError> {
         for (what, value) in [("lambda", self.lambda), ("ridge", self.ridge)] {
-            if !value.is_finite() || value < 0.0 {
+            if !(0.0..=LARGEST).contains(&value) {
                 return Err(RegressionError::Weight { what, value });
             }
         }

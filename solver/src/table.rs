@@ -9,6 +9,12 @@ use crate::LeastSquares;
 
 /// The most columns of a table that are used.
 pub const MAX_COLUMNS: usize = 50_000;
+/// No number of a table is larger: squares and sums stay far from the end of f64.
+const LARGEST: f64 = 1e100;
+/// So much of a text is repeated in an error.
+const SHOWN_CHARS: usize = 40;
+/// So many names of columns are.
+const SHOWN_NAMES: usize = 20;
 /// The most numbers in a table.
 const MAX_VALUES: usize = 1 << 27;
 /// A column whose deviation is a smaller share of its largest number does not vary, but for rounding.
@@ -39,7 +45,7 @@ pub enum TableError {
     #[error("{0}")]
     Csv(String),
     /// A name that the first line does not have.
-    #[error("there is no column `{name}`; the first line has {}", .names.join(", "))]
+    #[error("there is no column `{name}`; the first line has {}", listed(.names))]
     NoColumn {
         /// The name.
         name: String,
@@ -47,13 +53,13 @@ pub enum TableError {
         names: Vec<String>,
     },
     /// Two columns have the same name, or a column explains itself.
-    #[error("the column `{name}` is there twice")]
+    #[error("the column `{}` is there twice", cut(.name))]
     Twice {
         /// The name.
         name: String,
     },
     /// A cell that is no number.
-    #[error("line {line}, column `{column}`: `{text}` is not a finite number")]
+    #[error("line {line}, column `{}`: `{}` is not a number up to 1e100 in magnitude", cut(.column), cut(.text))]
     NotANumber {
         /// Counts from 1.
         line: u64,
@@ -78,6 +84,19 @@ pub enum TableError {
     },
 }
 
+fn cut(text: &str) -> String {
+    let shown: String = text.chars().take(SHOWN_CHARS).collect();
+    if shown.len() < text.len() { shown + "..." } else { shown }
+}
+
+fn listed(names: &[String]) -> String {
+    let mut shown: Vec<String> = names.iter().take(SHOWN_NAMES).map(|name| cut(name)).collect();
+    if names.len() > SHOWN_NAMES {
+        shown.push(format!("... ({} in all)", names.len()));
+    }
+    shown.join(", ")
+}
+
 impl Table {
     /// Reads CSV with the names of the columns in its first line.
     ///
@@ -99,7 +118,7 @@ impl Table {
             let line = record.position().map_or(0, csv::Position::line);
             let number = |at: usize| {
                 let text = record.get(at).unwrap_or_default();
-                let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+                let number = text.parse().ok().filter(|number: &f64| number.abs() <= LARGEST);
                 number.ok_or_else(|| TableError::NotANumber { line, column: names[at].clone(), text: text.to_owned() })
             };
             table.target.push(number(target)?);
@@ -120,6 +139,12 @@ impl Table {
     #[must_use]
     pub fn columns(&self) -> &[String] {
         &self.columns
+    }
+
+    /// The names of the columns for people: the first of them, where they are many.
+    #[must_use]
+    pub fn listed_columns(&self) -> String {
+        listed(&self.columns)
     }
 
     /// How many rows there are.
@@ -344,10 +369,19 @@ mod tests {
         assert_eq!(refused(CSV, "answer", &["age", "age"]), "the column `age` is there twice");
         assert_eq!(refused(CSV, "answer", &["answer"]), "the column `answer` is there twice");
         assert_eq!(refused("a,a\n1,2\n", "a", &[]), "the column `a` is there twice");
-        assert_eq!(refused("a,y\n1,2\n?,3\n", "y", &[]), "line 3, column `a`: `?` is not a finite number");
-        assert_eq!(refused("a,y\n1,inf\n", "y", &[]), "line 2, column `y`: `inf` is not a finite number");
+        assert_eq!(
+            refused("a,y\n1,2\n?,3\n", "y", &[]),
+            "line 3, column `a`: `?` is not a number up to 1e100 in magnitude"
+        );
+        assert_eq!(
+            refused("a,y\n1,inf\n", "y", &[]),
+            "line 2, column `y`: `inf` is not a number up to 1e100 in magnitude"
+        );
         assert_eq!(refused("a,y\n", "y", &[]), "there is no row below the names of the columns");
         assert_eq!(refused("y\n1\n", "y", &[]), "there is no column below the names of the columns");
         assert!(refused("a,y\n1,2,3\n", "y", &[]).contains("line"));
+        // What is no table at all is not repeated whole.
+        assert!(refused(&"\0".repeat(100_000), "y", &[]).len() < 200);
+        assert!(refused(&"x,".repeat(50_000), "y", &[]).len() < 400);
     }
 }

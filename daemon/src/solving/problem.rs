@@ -240,8 +240,8 @@ impl Problem {
                     Kind::BadInput,
                     format!(
                         "the tables of {first} and {other} do not fit together: {} against {}",
-                        tables[0].columns().join(", "),
-                        table.columns().join(", ")
+                        tables[0].listed_columns(),
+                        table.listed_columns()
                     ),
                 )
                 .hint("columns = [...] in the problem file says which are used, in which order"));

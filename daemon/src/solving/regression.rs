@@ -72,10 +72,7 @@ async fn agree_on_columns(talk: &Talk, table: &Table) -> Outcome {
     }
     Err(Failure::new(
         Kind::Refused,
-        format!(
-            "the tables of nodes {one} and {other} do not fit together; this one has {}",
-            table.columns().join(", ")
-        ),
+        format!("the tables of nodes {one} and {other} do not fit together; this one has {}", table.listed_columns()),
     )
     .hint("columns = [...] in the problem file says which are used, in which order"))
 }

@@ -186,11 +186,19 @@ impl Swarm {
             let entries = peer.journal().read();
             residuals.iter_mut().zip(&entries.residuals).for_each(|(worst, residual)| *worst = worst.max(*residual));
         }
-        let unfinished = || Failure::new(Kind::Unexpected, "a node has not come to an end");
-        let solutions: Vec<Outcome<Solution>> =
-            self.peers.into_iter().map(|peer| peer.into_outcome().unwrap_or_else(|| Err(unfinished()))).collect();
+        let (mut solutions, mut is_unfinished) = (Vec::new(), false);
+        for peer in self.peers {
+            match peer.into_outcome() {
+                Some(outcome) => solutions.push(outcome?),
+                // Those who wait for one that failed have come to no end.
+                None => is_unfinished = true,
+            }
+        }
+        if is_unfinished {
+            return Err(Failure::new(Kind::Unexpected, "a node has not come to an end"));
+        }
         Ok(Solved {
-            solutions: solutions.into_iter().collect::<Outcome<_>>()?,
+            solutions,
             residuals,
             messages: self.sent[0],
             lost: self.sent[1],

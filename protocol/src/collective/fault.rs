@@ -50,7 +50,7 @@ pub enum CollectiveError {
         expected: usize,
     },
     /// An input that is not a number, infinite or absurdly large.
-    #[error("value {index} is {value}; give finite numbers up to {LARGEST_INPUT:e} in magnitude")]
+    #[error("value {index} is {value:e}; give finite numbers up to {LARGEST_INPUT:e} in magnitude")]
     NotFinite {
         /// Which value.
         index: usize,
