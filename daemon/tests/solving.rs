@@ -149,6 +149,41 @@ fn a_peer_that_was_killed_makes_all_begin_again_and_the_solution_is_the_same() {
 }
 
 #[test]
+fn a_solution_that_cannot_be_written_is_kept_until_it_can_be_and_holds_nobody_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let problem = regression(folder.path(), 1.0, "lambda = 0.02");
+    let swarm = PlannedSwarm::for_a_problem("complete:n=2", "clique-phi", 2);
+    let in_the_way = swarm.home(1).join("solution.json");
+    fs::create_dir_all(&in_the_way).unwrap();
+    let mut peers = [swarm.solve(0, &problem), swarm.solve(1, &problem)];
+    assert_eq!(peers[0].wait_for("solved")["converged"], true);
+    assert_eq!(peers[0].exit_code(), Some(0));
+    let warning = peers[1].wait_for("warning")["message"].to_string();
+    assert!(warning.contains("cannot write") && warning.contains("the problem is solved"), "{warning}");
+    fs::remove_dir(&in_the_way).unwrap();
+    assert_eq!(peers[1].wait_for("solved")["converged"], true);
+    assert_eq!(peers[1].exit_code(), Some(0));
+    assert_eq!(solution(&swarm.home(1))["answer"], solution(&swarm.home(0))["answer"]);
+}
+
+#[test]
+fn a_peer_that_is_stopped_goes_at_once_and_all_begin_again_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let problem = regression(folder.path(), 0.2, "lambda = 0.0001");
+    let swarm = PlannedSwarm::for_a_problem("complete:n=2", "clique-phi", 2);
+    let mut peers = [swarm.solve(0, &problem), swarm.solve(1, &problem)];
+    peers[1].wait_for("iterated");
+    peers[1].signal("INT");
+    let error = peers[1].wait_for("failed");
+    assert!(error["error"]["message"].as_str().unwrap().contains("before the problem was solved"), "{error}");
+    assert_eq!(peers[1].exit_code(), Some(130));
+    peers[1] = swarm.solve(1, &problem);
+    for peer in &mut peers {
+        assert_eq!(peer.wait_for("solved")["converged"], true);
+    }
+}
+
+#[test]
 fn peers_that_do_not_fit_are_told_so() {
     let folder = tempfile::tempdir().unwrap();
     let problem = regression(folder.path(), 1.0, "lambda = 0.02");

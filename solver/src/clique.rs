@@ -27,6 +27,26 @@ pub enum Metric {
     Memberships,
 }
 
+impl Metric {
+    /// A Lipschitz constant of what a node in so many cliques has of its own, as far as it bounds the step.
+    #[must_use]
+    pub fn own_smoothness(self, smoothness: f64, memberships: usize) -> f64 {
+        match self {
+            Self::Identity => smoothness / memberships.max(1) as f64,
+            Self::Memberships => smoothness,
+        }
+    }
+
+    /// The same of what couples a clique.
+    #[must_use]
+    pub fn coupled_smoothness(self, clique: &CliqueTerm) -> f64 {
+        match self {
+            Self::Identity => clique.smoothness(),
+            Self::Memberships => clique.smoothness() * clique.memberships.iter().copied().max().unwrap_or(1) as f64,
+        }
+    }
+}
+
 /// What the members of a clique would like together: `f_l`, for each component of their variables.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CliqueCost {

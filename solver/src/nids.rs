@@ -23,16 +23,14 @@ impl NidsNode {
     /// A node that begins at zero, with the step size `alpha` that all nodes have.
     #[must_use]
     pub fn new(terms: ConsensusTerms, step: f64) -> Self {
-        Self::begin(Local::new(terms), step)
+        let x = vec![0.0; terms.smooth.dimension()];
+        Self::starting_at(terms, step, x)
     }
 
     /// A node that begins at `x`, `[dimension]`.
     #[must_use]
     pub fn starting_at(terms: ConsensusTerms, step: f64, x: Vec<f64>) -> Self {
-        Self::begin(Local::at(terms, x), step)
-    }
-
-    fn begin(local: Local, step: f64) -> Self {
+        let local = Local::at(terms, x);
         let (w, gradient) = (local.descended(step, local.x()), local.gradient(local.x()));
         Self { local, step, w, gradient }
     }

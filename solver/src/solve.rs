@@ -103,15 +103,8 @@ pub fn projected_iteration(nodes: &mut [ProjectedNode], step: f64) -> Result<(),
 /// `2 / (max q_j L_l + max Lh_i)`. `smoothness` are those of the nodes.
 #[must_use]
 pub fn largest_clique_step(smoothness: &[f64], cliques: &[CliqueTerm], metric: Metric) -> f64 {
-    let memberships =
-        |node: usize| cliques.iter().filter(|clique| clique.members.contains(&node)).count().max(1) as f64;
-    let own = smoothness.iter().enumerate().map(|(node, smoothness)| match metric {
-        Metric::Identity => smoothness / memberships(node),
-        Metric::Memberships => *smoothness,
-    });
-    let coupled = cliques.iter().map(|clique| match metric {
-        Metric::Identity => clique.smoothness(),
-        Metric::Memberships => clique.smoothness() * clique.memberships.iter().copied().max().unwrap_or(1) as f64,
-    });
+    let memberships = |node: usize| cliques.iter().filter(|clique| clique.members.contains(&node)).count();
+    let own = smoothness.iter().enumerate().map(|(node, own)| metric.own_smoothness(*own, memberships(node)));
+    let coupled = cliques.iter().map(|clique| metric.coupled_smoothness(clique));
     2.0 / (own.fold(0.0, f64::max) + coupled.fold(0.0, f64::max))
 }

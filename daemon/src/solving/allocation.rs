@@ -135,16 +135,9 @@ async fn check_budgets(task: &AllocationTask, mine: &Mine, preference: &Preferen
 
 /// Half of the largest step at which the splitting converges.
 async fn agree_on_step(talk: &Talk, metric: Metric, cliques: &[CliqueTerm], smoothness: f64) -> Outcome<f64> {
-    let memberships = cliques.len() as f64;
-    let own = match metric {
-        Metric::Identity => smoothness / memberships,
-        Metric::Memberships => smoothness,
-    };
-    let coupled = cliques.iter().map(|clique| match metric {
-        Metric::Identity => clique.smoothness(),
-        Metric::Memberships => clique.smoothness() * clique.memberships.iter().copied().max().unwrap_or(1) as f64,
-    });
-    let largest = talk.most(&[own, coupled.fold(0.0, f64::max)]).await?;
+    let own = metric.own_smoothness(smoothness, cliques.len());
+    let coupled = cliques.iter().map(|clique| metric.coupled_smoothness(clique)).fold(0.0, f64::max);
+    let largest = talk.most(&[own, coupled]).await?;
     let sum = largest[0] + largest[1];
     Ok(if sum > 0.0 { 1.0 / sum } else { 1.0 })
 }

@@ -125,22 +125,29 @@ impl Host<'_> {
                 Ok(Some(solution)) => solution,
                 // Only a newer plan ends it without.
                 Ok(None) => continue,
+                // The others cannot go on without a peer that is stopped: there is nothing to wait for.
+                Err(failure) if failure.is(Kind::Forced) => return Err(failure),
                 Err(failure) => {
-                    self.linger(ears).await?;
+                    // What went wrong first is what to tell.
+                    let _ = self.linger(ears).await;
                     return Err(failure);
                 }
             };
-            self.keep(&solution)?;
-            // Unless a neighbour that was started again needs another attempt.
-            if self.linger(ears).await? {
-                self.attempts.end()?;
-                let sent_bytes = self.parts.wiring.end().await;
-                self.tell_end(&solution, sent_bytes);
-                return match not_solved(&solution) {
-                    Some(failure) => Err(failure),
-                    None => Ok(End::Solved),
-                };
+            let written = self.write(&solution);
+            match self.linger(ears).await {
+                Ok(true) => {}
+                // A neighbour that was started again needs another attempt.
+                Ok(false) => continue,
+                // It has its solution: what the others do now is no reason to lose it.
+                Err(failure) => self.parts.log.tell(Event::Warning { message: failure.to_string() }),
             }
+            if let Err(failure) = written {
+                self.write_when_possible(&solution, failure, ears).await?;
+            }
+            self.attempts.end()?;
+            let sent_bytes = self.parts.wiring.end().await;
+            self.tell_end(&solution, sent_bytes);
+            return not_solved(&solution).map_or(Ok(End::Solved), Err);
         }
     }
 
@@ -162,7 +169,11 @@ impl Host<'_> {
                 Some(event) = ears.edges.recv() => self.on_edge(event)?,
                 Some(event) = ears.network.recv() => self.on_network(&event),
                 Some(wanted) = ears.wanted.recv() => self.on_wanted(wanted),
-                Some(request) = ears.requests.recv() => self.on_request(request)?,
+                Some(request) = ears.requests.recv() => {
+                    if self.answer(request) {
+                        return Err(stopped("asked to stop"));
+                    }
+                }
                 reason = ears.stop.next() => return Err(stopped(reason)),
                 () = tokio::time::sleep(ROOM_PAUSE), if !self.backlog.is_empty() => {}
                 _ = patience.tick() => self.be_patient(),
@@ -293,18 +304,19 @@ impl Host<'_> {
         Verdict::Taken
     }
 
-    fn on_request(&mut self, request: Request) -> Outcome {
+    /// Answers what is asked through the local interface; returns whether it is to stop.
+    fn answer(&mut self, request: Request) -> bool {
         match request {
             Request::Stop(answer) => {
                 let round = self.peer.journal().read().iterations;
                 let rounds = self.parts.problem.limits.iterations;
                 // Whoever asked may have gone.
                 let _ = answer.send(Stopping { round, rounds, weight_units: 0, durable: false });
-                Err(stopped("asked to stop"))
+                true
             }
             Request::Leave(answer) => {
                 let _ = answer.send(None);
-                Ok(())
+                false
             }
         }
     }

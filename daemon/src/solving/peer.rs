@@ -139,9 +139,13 @@ impl SolverPeer {
         if is_new {
             self.begin_anew(envelope.attempt);
         }
-        lock(&self.courier).handle(from, frame).map_err(Fault::Collective)?;
+        let taken = lock(&self.courier).handle(from, frame);
         self.advance();
-        Ok(if is_new { Reception::NewAttempt(self.attempt) } else { Reception::Taken })
+        if is_new {
+            // Whatever is wrong with the message, the attempt has begun, and the home has to know. The sender says it again.
+            return Ok(Reception::NewAttempt(self.attempt));
+        }
+        taken.map(|()| Reception::Taken).map_err(Fault::Collective)
     }
 
     /// The next envelope to send, if any: call it until there is none, at the start and after everything else.

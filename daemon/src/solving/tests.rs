@@ -125,6 +125,10 @@ fn who_is_behind_hears_of_the_attempt_and_who_is_ahead_takes_all_along() {
     assert_eq!((to, answer.attempt), (neighbour, 3));
     assert_eq!(peer.handle(neighbour, &nothing(5)).unwrap(), Reception::NewAttempt(5));
     assert!(std::iter::from_fn(|| peer.poll()).all(|(_, envelope)| envelope.attempt == 5));
+    // An attempt has begun also where the message that tells of it acknowledges what was never sent.
+    let absurd = Envelope { frame: vec![5, 0], ..nothing(6) };
+    assert_eq!(peer.handle(neighbour, &absurd).unwrap(), Reception::NewAttempt(6));
+    assert!(matches!(peer.handle(neighbour, &absurd), Err(Fault::Collective(_))));
     assert!(matches!(peer.handle(neighbour, &nothing(u64::MAX)), Err(Fault::Attempt(u64::MAX))));
     let other = Envelope { task: [9; 32], ..nothing(9) };
     assert_eq!(peer.handle(neighbour, &other).unwrap(), Reception::OtherProblem);

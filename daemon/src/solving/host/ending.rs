@@ -7,7 +7,7 @@ use futures::future::join_all;
 use super::{Ears, Host, PATIENCE, ROOM_PAUSE};
 use crate::edge::EdgeHandle;
 use crate::events::Event;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::results;
 use crate::solving::report::write_curves;
 use crate::solving::solution::Solution;
@@ -29,6 +29,7 @@ impl Host<'_> {
             tokio::select! {
                 Some(event) = ears.edges.recv() => self.on_edge(event)?,
                 Some(wanted) = ears.wanted.recv() => self.on_wanted(wanted),
+                Some(request) = ears.requests.recv() => drop(self.answer(request)),
                 () = tokio::time::sleep(ROOM_PAUSE), if !self.backlog.is_empty() => {}
                 _ = patience.tick() => self.be_patient(),
                 _ = ears.stop.next() => break,
@@ -48,6 +49,7 @@ impl Host<'_> {
                 _ = &mut closing, if !closed => closed = true,
                 Some(event) = ears.edges.recv() => self.on_edge(event)?,
                 Some(wanted) = ears.wanted.recv() => self.on_wanted(wanted),
+                Some(request) = ears.requests.recv() => drop(self.answer(request)),
                 _ = ears.stop.next() => break,
                 () = tokio::time::sleep_until(until.into()) => break,
             }
@@ -59,10 +61,35 @@ impl Host<'_> {
         Ok(true)
     }
 
-    pub(super) fn keep(&self, solution: &Solution) -> Outcome {
+    /// Writes the solution into the home.
+    pub(super) fn write(&self, solution: &Solution) -> Outcome {
         let residuals = self.peer.journal().read().residuals.clone();
         let title = self.parts.problem.title();
         write_curves(self.parts.home.root(), &title, std::slice::from_ref(solution), &residuals)
+    }
+
+    /// Writes it once that is possible. The others are gone by now and cannot find it again with this peer: it is kept in
+    /// memory until it can be written, or until the user gives it up.
+    pub(super) async fn write_when_possible(
+        &mut self,
+        solution: &Solution,
+        failure: Failure,
+        ears: &mut Ears,
+    ) -> Outcome {
+        let message = format!("{failure}; the problem is solved: this is tried again until it can be written");
+        self.parts.log.tell(Event::Warning { message });
+        while let Err(failure) = self.write(solution) {
+            tokio::select! {
+                () = tokio::time::sleep(PATIENCE) => {}
+                _ = ears.stop.next() => return Err(failure),
+                Some(request) = ears.requests.recv() => {
+                    if self.answer(request) {
+                        return Err(failure);
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn tell_end(&mut self, solution: &Solution, sent_bytes: u64) {
