@@ -12,6 +12,7 @@ mod config;
 mod driver;
 mod edge;
 mod evaluation;
+mod event_loop;
 mod events;
 mod failure;
 mod home;

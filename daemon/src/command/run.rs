@@ -2,16 +2,16 @@
 
 mod find_place;
 mod solve;
+mod work;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use libp2p::Multiaddr;
 use libp2p_metrics::Registry;
-use mingle_models::{Device, start_threads};
+use mingle_models::start_threads;
 use mingle_protocol::record::{Recovered, SlotMap};
 use mingle_protocol::{Durability, Identity as NodeIdentity, NodeConfig, Record, TaskCard, WaitPolicy};
 use tokio::sync::mpsc;
@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 use crate::api::{self, Exhibits, Interface, Request, Stopping};
 use crate::cli::{Planning, RunArgs, Switch};
 use crate::driver::{Driver, DriverParts, Finished, Sources, borrow_model};
+use crate::event_loop;
 use crate::events::{Event, EventLog};
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
@@ -31,13 +32,14 @@ use crate::records::{self, Past, RecordWriter, Written};
 use crate::results::{self, Summary};
 use crate::signals::StopRequests;
 use crate::status::{State, Status, StatusBoard};
-use crate::task::{self, LocalTask, Parts};
+use crate::task::{self, LocalTask};
 use crate::task_file::TaskFile;
 use crate::timeline::Timeline;
 use crate::trainer::{TrainingPosition, TrainingThread};
 use crate::transport::{Network, NetworkEvent, NetworkOptions};
 use crate::wiring::Wiring;
 use find_place::Ears;
+use work::Work;
 
 /// Runs the peer.
 pub(super) fn execute(arguments: &RunArgs, json: bool) -> Outcome {
@@ -53,11 +55,7 @@ pub(super) fn execute(arguments: &RunArgs, json: bool) -> Outcome {
     let identity = Identity::load_or_create(&home.identity())?;
     let membership = Membership::of(&home)?;
     let log = EventLog::create(&home.events(), json, started)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .or_fail(Kind::Unexpected, "cannot start the event loop")?;
+    let runtime = event_loop::start()?;
     let board = StatusBoard::new(Status::starting(identity.peer_id().to_string()), started);
     let peer = Peer { arguments, policy, home, identity, membership, log, board, started };
     runtime.block_on(peer.run(work))
@@ -86,27 +84,6 @@ pub(super) fn parse_policy(text: &str) -> Outcome<WaitPolicy> {
             format!("--wait {text}: choose sync, bounded:STALENESS (such as bounded:4) or async"),
         )
     })
-}
-
-/// What a peer is for.
-enum Work {
-    /// Training a model on these data.
-    Train { parts: Box<Parts>, device: Device },
-    /// Solving a problem.
-    Solve(PathBuf),
-}
-
-impl Work {
-    /// Reads what can be read before anything is started.
-    fn prepare(arguments: &RunArgs) -> Outcome<Self> {
-        if let Some(problem) = &arguments.problem {
-            return Ok(Self::Solve(problem.clone()));
-        }
-        let parts = Parts::load(&arguments.training.data, arguments.training.seed)?;
-        parts.task(&arguments.training.model)?;
-        let device = task::open_device(&arguments.training.device)?;
-        Ok(Self::Train { parts: Box::new(parts), device })
-    }
 }
 
 /// One peer, before it knows its plan.

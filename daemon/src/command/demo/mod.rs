@@ -21,6 +21,7 @@ use tokio::sync::mpsc;
 
 use super::timeline;
 use crate::cli::{DemoArgs, DurabilityName, Switch, TrainingArgs};
+use crate::event_loop;
 use crate::events::Event;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
@@ -71,11 +72,7 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Outcome {
     super::run::parse_policy(&arguments.wait)?;
     let plan = make_plan(arguments)?;
     let output = Output::create(&arguments.output)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .or_fail(Kind::Unexpected, "cannot start the event loop")?;
+    let runtime = event_loop::start()?;
     runtime.block_on(Demo::run(arguments, json, parts, plan, &output, kills))
 }
 

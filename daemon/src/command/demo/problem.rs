@@ -11,8 +11,9 @@ use super::output::Output;
 use super::swarm::{PeerEvent, PeerProcesses};
 use super::{STOP_TIMEOUT, bind_to_new_homes};
 use crate::cli::{DemoArgs, ProblemKind};
+use crate::event_loop;
 use crate::events::Event;
-use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::failure::{Failure, Kind, Outcome};
 use crate::home::Home;
 use crate::signals::StopRequests;
 use crate::{out, plan};
@@ -23,11 +24,7 @@ use report::Report;
 pub(super) fn execute(arguments: &DemoArgs, kind: ProblemKind, json: bool) -> Outcome {
     let given = Given::new(arguments, kind)?;
     let output = Output::create(&arguments.output)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .or_fail(Kind::Unexpected, "cannot start the event loop")?;
+    let runtime = event_loop::start()?;
     runtime.block_on(run(given, &output, json))
 }
 
