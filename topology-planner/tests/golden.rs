@@ -1,8 +1,7 @@
 //! The planner against independently computed cases: invariants that any correct implementation meets, exact results of
 //! the deterministic steps, and every conflict of tiny graphs by literal enumeration.
 //!
-//! The cases lie beside the repository; without them the tests say so and pass. `small_cases.rs` checks the same things
-//! on graphs of its own.
+//! `golden/` holds the cases; an implementation that shares no code with this one made them.
 
 #![allow(clippy::unwrap_used)]
 
@@ -23,22 +22,13 @@ use mingle_planner::{
 };
 use serde_json::Value;
 
-/// A file or folder of the shared material, if this checkout has it.
-fn shared(path: &str) -> Option<PathBuf> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared").join(path);
-    if !path.exists() {
-        println!("skipped: {} is not here", path.display());
-        return None;
-    }
-    Some(path)
+fn golden(path: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(path)
 }
 
 /// All cases but the conflict lists, by name.
 fn cases() -> Vec<(String, Value)> {
-    let Some(folder) = shared("golden/planner") else {
-        return Vec::new();
-    };
-    let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<PathBuf> = fs::read_dir(golden("")).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     let named = |path: PathBuf| {
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
@@ -74,10 +64,7 @@ fn assert_close(a: f64, b: f64, what: &str) {
 
 #[test]
 fn conflicts_are_those_of_literal_enumeration() {
-    let Some(path) = shared("golden/planner/conflicts.json") else {
-        return;
-    };
-    let document: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let document: Value = serde_json::from_str(&fs::read_to_string(golden("conflicts.json")).unwrap()).unwrap();
     let cases = document.as_array().cloned().unwrap_or_else(|| document["cases"].as_array().unwrap().clone());
     assert!(!cases.is_empty());
     for case in cases {
@@ -289,23 +276,5 @@ fn the_sweep_never_falls_into_the_ring_trap() {
         // On a topology of two edges per node or more a directed ring is always a bad bargain.
         let is_dense = base.edges().len() >= 2 * base.node_count();
         assert!(!is_dense || forecast.max_out_degree > 1, "{name}");
-    }
-}
-
-#[test]
-fn shared_topologies_are_read_whole() {
-    let Some(folder) = shared("data/topologies") else {
-        return;
-    };
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let text = fs::read_to_string(&path).unwrap();
-        let document: Value = serde_json::from_str(&text).unwrap();
-        let topology = Topology::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        assert_eq!(topology.node_count(), number(&document["num_nodes"]), "{}", path.display());
-        assert_eq!(topology.edges().len(), number(&document["num_edges"]), "{}", path.display());
-        let placed = document["positions"].as_object().map_or(0, serde_json::Map::len);
-        let is_placed = placed == topology.node_count();
-        assert_eq!(topology.positions().is_some(), is_placed, "{}", path.display());
     }
 }

@@ -1,0 +1,25 @@
+//! Topologies as others published them, in a folder beside the repository that not every machine has.
+
+#![allow(clippy::unwrap_used)]
+
+use std::{fs, path::Path};
+
+use mingle_planner::Topology;
+use serde_json::Value;
+
+#[test]
+#[ignore = "needs ../shared/data"]
+fn published_topologies_are_read_whole() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/topologies");
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        let document: Value = serde_json::from_str(&text).unwrap();
+        let topology = Topology::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert_eq!(topology.node_count(), document["num_nodes"].as_u64().unwrap() as usize, "{}", path.display());
+        assert_eq!(topology.edges().len(), document["num_edges"].as_u64().unwrap() as usize, "{}", path.display());
+        let placed = document["positions"].as_object().map_or(0, serde_json::Map::len);
+        let is_placed = placed == topology.node_count();
+        assert_eq!(topology.positions().is_some(), is_placed, "{}", path.display());
+    }
+}
