@@ -12,16 +12,6 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use tempfile::TempDir;
 
-/// Published data beside the checkout, where there is any.
-fn published(path: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data").join(path);
-    if path.exists() {
-        return Some(path);
-    }
-    println!("SKIPPED: {} is not here", path.display());
-    None
-}
-
 fn idx(magic: u32, sizes: &[u32], values: &[u8]) -> Vec<u8> {
     let mut file: Vec<u8> = [magic].iter().chain(sizes).flat_map(|word| word.to_be_bytes()).collect();
     file.extend_from_slice(values);
@@ -116,18 +106,6 @@ fn a_missing_idx_file_is_named_in_both_forms() {
     assert!(error.ends_with("has no t10k-labels-idx1-ubyte and no t10k-labels-idx1-ubyte.gz"), "{error}");
 }
 
-#[test]
-fn fashion_mnist_loads_as_published() {
-    let Some(folder) = published("fashion-mnist") else {
-        return;
-    };
-    let data = load(&format!("idx:{}", folder.display())).unwrap();
-    assert_eq!((data.train.len(), data.test.len()), (60_000, 10_000));
-    assert_eq!(data.train.shape(), SampleShape::Image { channels: 1, height: 28, width: 28 });
-    assert_eq!(data.train.class_counts(), [6_000; 10]);
-    assert_eq!(data.test.class_counts(), [1_000; 10]);
-}
-
 /// A file of this text, the source that reads it and the folder that keeps it.
 fn table(text: &str, options: &str) -> (Result<DataSet, String>, TempDir) {
     let folder = tempfile::tempdir().unwrap();
@@ -197,18 +175,6 @@ fn a_damaged_table_is_named_with_the_line_and_the_column() {
 }
 
 #[test]
-fn the_breast_cancer_table_splits_into_two_classes() {
-    let Some(file) = published("tables/wdbc.data") else {
-        return;
-    };
-    let data = load(&format!("csv:{},label=2", file.display())).unwrap();
-    assert_eq!(data.class_names, ["B", "M"]);
-    assert_eq!((data.train.len(), data.test.len()), (456, 113));
-    let benign = data.train.class_counts()[0] + data.test.class_counts()[0];
-    assert_eq!(benign, 357);
-}
-
-#[test]
 fn the_test_part_depends_on_the_seed_and_shares_nothing_with_the_training_part() {
     let source = DataSource::Digits;
     let (first, again, other) = (source.load(1).unwrap(), source.load(1).unwrap(), source.load(2).unwrap());
@@ -229,5 +195,36 @@ fn sources_read_back_as_they_print() {
     for text in ["", "mnist", "idx:", "csv:", "csv:,label=a", "csv:a.csv,label=", "csv:a.csv,label=0"] {
         let error = text.parse::<DataSource>().unwrap_err().to_string();
         assert!(error.starts_with("unknown data source"), "{text}: {error}");
+    }
+}
+
+/// Data as others published it, in a folder beside the repository that not every machine has.
+mod published {
+    use super::*;
+
+    fn path(name: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data").join(name)
+    }
+
+    #[test]
+    #[ignore = "needs ../shared/data"]
+    fn fashion_mnist_loads_as_published() {
+        let folder = path("fashion-mnist");
+        let data = load(&format!("idx:{}", folder.display())).unwrap();
+        assert_eq!((data.train.len(), data.test.len()), (60_000, 10_000));
+        assert_eq!(data.train.shape(), SampleShape::Image { channels: 1, height: 28, width: 28 });
+        assert_eq!(data.train.class_counts(), [6_000; 10]);
+        assert_eq!(data.test.class_counts(), [1_000; 10]);
+    }
+
+    #[test]
+    #[ignore = "needs ../shared/data"]
+    fn the_breast_cancer_table_splits_into_two_classes() {
+        let file = path("tables/wdbc.data");
+        let data = load(&format!("csv:{},label=2", file.display())).unwrap();
+        assert_eq!(data.class_names, ["B", "M"]);
+        assert_eq!((data.train.len(), data.test.len()), (456, 113));
+        let benign = data.train.class_counts()[0] + data.test.class_counts()[0];
+        assert_eq!(benign, 357);
     }
 }

@@ -60,14 +60,12 @@ struct Counts {
 }
 
 impl LossyNetwork {
-    /// A network without machines. `None`, and says so, where something that it needs is missing.
-    pub(crate) fn new(networks: &Networks, faults: Faults) -> Option<Self> {
+    /// A network without machines. Panics where something that it needs is missing.
+    pub(crate) fn new(networks: &Networks, faults: Faults) -> Self {
         let has_socat =
             Command::new("socat").arg("-V").stdout(Stdio::null()).status().is_ok_and(|status| status.success());
-        if !has_socat || !Path::new("/dev/net/tun").exists() {
-            eprintln!("SKIPPED: a network that loses packets needs socat and /dev/net/tun");
-            return None;
-        }
+        assert!(has_socat, "a network that loses packets needs socat");
+        assert!(Path::new("/dev/net/tun").exists(), "a network that loses packets needs /dev/net/tun");
         let folder = networks.folder().join("lossy");
         std::fs::create_dir(&folder).unwrap();
         let socket = UnixDatagram::bind(hub(&folder)).unwrap();
@@ -84,7 +82,7 @@ impl LossyNetwork {
             counts: counts.clone(),
         };
         let carrying = std::thread::spawn(move || air.carry(&packets));
-        Some(Self { folder, ends, counts, cables: Vec::new(), threads: vec![reading, carrying] })
+        Self { folder, ends, counts, cables: Vec::new(), threads: vec![reading, carrying] }
     }
 
     /// Gives a machine an interface with this address, such as `[10, 83, 0, 5]`, in this network.
