@@ -12,6 +12,8 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::out;
+use crate::printable::printable;
 use crate::service_manager::ServiceManager;
 use bus::EventBus;
 pub(crate) use bus::{EventFeed, EventReader, Read};
@@ -333,6 +335,7 @@ impl EventLog {
         self.service_manager.tell(&event);
         let line = EventLine::now(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX), event);
         let Ok(text) = serde_json::to_string(&line) else { return };
+        let text = printable(&text).into_owned();
         if line.event.is_kept() {
             self.keep(&text);
         }
@@ -340,7 +343,7 @@ impl EventLog {
             // A reader that went away is not a reason to stop training.
             let _ = writeln!(std::io::stdout().lock(), "{text}");
         } else if !self.json && line.event.is_kept() && line.event.is_said() {
-            eprintln!("{}", line.event.sentence());
+            out::remark(line.event.sentence());
         }
         self.bus.tell(text, line.event.is_kept());
     }

@@ -121,9 +121,9 @@ impl Failure {
             crate::out::line(serde_json::json!({ "error": self.to_json() }));
             return;
         }
-        eprintln!("error: {}", self.message);
+        crate::out::remark(format_args!("error: {}", self.message));
         if let Some(hint) = &self.hint {
-            eprintln!("hint: {hint}");
+            crate::out::remark(format_args!("hint: {hint}"));
         }
     }
 }

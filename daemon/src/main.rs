@@ -24,6 +24,7 @@ mod objections;
 mod out;
 mod place;
 mod plan;
+mod printable;
 mod priority;
 mod probe;
 mod records;

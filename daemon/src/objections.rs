@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use mingle_protocol::{Mismatch, NodeId};
 
 use crate::edge::Refusal;
+use crate::printable::one_line;
 
 /// How long a neighbour may refuse this peer's identity before it counts: a crashed process of this peer is noticed
 /// within this time, and its place is free again.
@@ -68,7 +69,8 @@ impl Objection {
     /// A neighbour's introduction does not fit.
     pub(crate) fn mismatch(mismatch: &Mismatch) -> Self {
         Self {
-            what: format!("does not fit: {mismatch}"),
+            // It repeats how the other describes its task.
+            what: format!("does not fit: {}", one_line(&mismatch.to_string())),
             hint: "all peers of a swarm need the same --model, --rounds, --seed, kind of data and plan",
             patience: Duration::ZERO,
         }

@@ -5,6 +5,7 @@ use crate::failure::Outcome;
 use crate::home::Home;
 use crate::identity::Identity;
 use crate::membership::{Membership, Ticket};
+use crate::out;
 
 /// Remembers the swarm of the ticket in the home, and runs this peer. Later starts need no ticket.
 pub(super) fn execute(arguments: &JoinArgs, json: bool) -> Outcome {
@@ -13,7 +14,7 @@ pub(super) fn execute(arguments: &JoinArgs, json: bool) -> Outcome {
     let identity = Identity::load_or_create(&home.identity())?;
     let Ticket { swarm, invite, bootstrap } = ticket;
     if !json {
-        eprintln!("swarm      {}, as {}", swarm.name, identity.peer_id());
+        out::remark(format_args!("swarm      {}, as {}", swarm.name, identity.peer_id()));
     }
     let membership = if swarm.operator()? == identity.peer_id() {
         Membership::founder(swarm)

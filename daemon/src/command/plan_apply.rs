@@ -14,6 +14,7 @@ use crate::cli::PlanApplyArgs;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::membership::{self, CheckedPlan, PlanOffer, Progress, Swarm, Verdict};
+use crate::printable::quoted;
 use crate::transport::{Network, NetworkEvent, NetworkOptions};
 use crate::{out, plan};
 
@@ -204,7 +205,7 @@ fn report(plan: &CheckedPlan, verdicts: &BTreeMap<PeerId, Option<Verdict>>, json
         Some(Verdict::Taken) => "accepted".to_owned(),
         Some(Verdict::Known) => "follows it already".to_owned(),
         Some(Verdict::Older(newer)) => format!("follows plan {}, which is newer", newer.counter()),
-        Some(Verdict::Refused(why)) => format!("refused: {why}"),
+        Some(Verdict::Refused(why)) => format!("refused: {}", quoted(why)),
         None => "not reached: it hears of the plan from its neighbours".to_owned(),
     };
     if json {

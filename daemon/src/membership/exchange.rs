@@ -21,6 +21,7 @@ use super::offer::{CheckedPlan, PlanOffer};
 use super::swarm::Swarm;
 use super::words::{Answer, MAX_BYTES, PROTOCOL, Progress, Request, Verdict};
 use crate::failure::{Failure, Kind, Outcome};
+use crate::printable::quoted;
 use crate::probe::{Measured, Warrant};
 use crate::transport::{framed, open_stream};
 
@@ -68,7 +69,9 @@ pub(crate) async fn knock(
     match ask(streams, peer, &request, MAX_BYTES, ANSWER_TIMEOUT).await? {
         None => Ok(None),
         Some(Answer::Wait) => Ok(Some(())),
-        Some(Answer::No(why)) => Err(Failure::new(Kind::Refused, format!("peer {peer} does not let us in: {why}"))),
+        Some(Answer::No(why)) => {
+            Err(Failure::new(Kind::Refused, format!("peer {peer} does not let us in: {}", quoted(&why))))
+        }
         Some(_) => Err(nonsense(peer)),
     }
 }
@@ -110,7 +113,7 @@ pub(crate) async fn ask_progress(
     match ask(streams, peer, &Request::Progress { swarm: swarm.id() }, MAX_BYTES, ANSWER_TIMEOUT).await? {
         None => Ok(None),
         Some(Answer::Progress(progress)) => Ok(Some(progress)),
-        Some(Answer::No(why)) => Err(Failure::new(Kind::Refused, format!("peer {peer}: {why}"))),
+        Some(Answer::No(why)) => Err(Failure::new(Kind::Refused, format!("peer {peer}: {}", quoted(&why)))),
         Some(_) => Err(nonsense(peer)),
     }
 }
@@ -127,7 +130,7 @@ pub(super) async fn order_measurement(
     let request = Request::Measure { to: to.to_bytes(), addresses, warrant };
     match ask(streams, from, &request, MAX_BYTES, MEASURE_TIMEOUT).await? {
         Some(Answer::Measured(measured)) if measured.is_sound() => Ok(measured),
-        Some(Answer::No(why)) => Err(Failure::new(Kind::Refused, format!("{from} says: {why}"))),
+        Some(Answer::No(why)) => Err(Failure::new(Kind::Refused, format!("{from} says: {}", quoted(&why)))),
         Some(_) => Err(nonsense(from)),
         None => Err(Failure::new(Kind::Unreachable, format!("peer {from} went away before it had measured"))),
     }

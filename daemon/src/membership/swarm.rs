@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::invite::Invite;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::{Home, write_file};
+use crate::printable::is_unseen;
 
 const SCHEMA: &str = "mingle.swarm/1";
 /// Characters of a name.
@@ -42,7 +43,7 @@ impl Swarm {
     /// A new swarm.
     ///
     /// # Errors
-    /// The name is empty, too long, or has characters that do not print.
+    /// The name is empty, too long, or has characters that cannot be seen: controls, marks of direction, without width.
     pub(crate) fn found(name: &str, operator: PeerId) -> Outcome<Self> {
         let mut nonce = [0; 16];
         getrandom::fill(&mut nonce).or_fail(Kind::Unexpected, "the operating system gives no random numbers")?;
@@ -52,10 +53,10 @@ impl Swarm {
     /// The swarm, if what was read can be one.
     pub(super) fn checked(self) -> Outcome<Self> {
         let length = self.name.chars().count();
-        if length == 0 || length > MAX_NAME || self.name.chars().any(char::is_control) {
+        if length == 0 || length > MAX_NAME || self.name.chars().any(is_unseen) {
             return Err(Failure::new(
                 Kind::BadInput,
-                format!("the name of a swarm has 1 to {MAX_NAME} characters that print"),
+                format!("the name of a swarm has 1 to {MAX_NAME} characters, all of which can be seen"),
             ));
         }
         public_key(&self.operator)?;

@@ -12,6 +12,7 @@ use super::conversation::{self, Measured};
 use super::warrant::Warrant;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::membership::Hall;
+use crate::printable::quoted;
 use crate::transport::{Reach, framed, open_stream};
 
 const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/probe/1");
@@ -67,7 +68,10 @@ impl Prober {
             framed::write(&mut stream, &Greeting { warrant }).await?;
             let verdict: Verdict = framed::read(&mut stream, MAX_GREETING_BYTES).await?;
             if let Some(refusal) = verdict.refusal {
-                return Ok(Err(Failure::new(Kind::Refused, format!("peer {to} is not to be measured: {refusal}"))));
+                return Ok(Err(Failure::new(
+                    Kind::Refused,
+                    format!("peer {to} is not to be measured: {}", quoted(&refusal)),
+                )));
             }
             conversation::measure(&mut stream).await.map(Ok)
         };

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::events::{Event, EventLine};
+use crate::printable::one_line;
 use crate::status::Status;
 
 /// Events that are shown at most.
@@ -53,7 +54,7 @@ impl View {
             if self.events.len() == LAST_EVENTS {
                 self.events.pop_front();
             }
-            self.events.push_back(printable(&event.sentence()));
+            self.events.push_back(one_line(&event.sentence()));
         }
     }
 
@@ -82,11 +83,6 @@ fn push(curve: &mut Curve, round: u64, value: f64) {
         });
     }
     curve.push((round as f64, value));
-}
-
-/// One line without anything that a terminal would obey: events quote what other peers say.
-fn printable(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().filter(|letter| !letter.is_control()).collect()
 }
 
 #[cfg(test)]
@@ -139,6 +135,6 @@ mod tests {
 
     #[test]
     fn what_a_terminal_would_obey_is_not_shown() {
-        assert_eq!(printable("a\u{1b}[2J\n   b\u{7}"), "a[2J b");
+        assert_eq!(one_line("a\u{1b}[2J\n   b\u{202e}"), r"a\u001b[2J b\u202e");
     }
 }
