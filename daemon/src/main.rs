@@ -22,6 +22,7 @@ mod membership;
 mod model_files;
 mod objections;
 mod out;
+mod output_file;
 mod place;
 mod plan;
 mod printable;

@@ -5,7 +5,7 @@ use std::path::Path;
 use mingle_planner::Topology;
 
 use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::{home, plan};
+use crate::plan;
 
 /// Reads what an argument names: a generator expression, or a file.
 pub(crate) fn read(text: &str) -> Outcome<Topology> {
@@ -24,17 +24,17 @@ pub(crate) fn generate(expression: &str) -> Outcome<Topology> {
     Topology::generate(expression).or_fail(Kind::BadInput, format!("cannot generate {expression}"))
 }
 
-/// Writes a topology in the format of the file's extension, whole or not at all.
-pub(crate) fn write(topology: &Topology, path: &Path) -> Outcome {
-    let doing = format!("cannot write the topology {}", path.display());
-    let text = match extension(path) {
+/// A topology in the format of the file's extension.
+pub(crate) fn encode(topology: &Topology, path: &Path) -> Outcome<String> {
+    Ok(match extension(path) {
         "json" => topology.to_json(),
         "graphml" => topology.to_graphml(),
-        "edges" => topology.to_edge_list().or_fail(Kind::BadInput, &doing)?,
+        "edges" => {
+            topology.to_edge_list().or_fail(Kind::BadInput, format!("cannot write the topology {}", path.display()))?
+        }
         "dot" | "gv" => topology.to_dot(),
         _ => return Err(unknown_extension(path, "topology", "json, .graphml, .edges or .dot")),
-    };
-    home::write_atomically(path, text.as_bytes()).or_fail(Kind::BadInput, doing)
+    })
 }
 
 /// What stands behind the last dot of a file's name.

@@ -62,8 +62,7 @@ impl Checkpoint {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn save(&self, path: &Path, task: &Task) -> Result<(), CheckpointError> {
-        task.check(&self.parameters)?;
-        let bytes = self.encode(task).map_err(|reason| CheckpointError::Format { path: path.into(), reason })?;
+        let bytes = self.to_bytes(task)?;
         write_atomically(path, &bytes).map_err(|error| CheckpointError::Write { path: path.into(), error })
     }
 
@@ -90,7 +89,18 @@ impl Checkpoint {
         Self::decode(bytes, task).map_err(format)
     }
 
-    /// The checkpoint as the bytes of a file.
+    /// The checkpoint of a `task` as the bytes of a file, for callers that write it themselves.
+    ///
+    /// # Errors
+    ///
+    /// [`CheckpointError::Task`] when the parameters have the wrong length,
+    /// [`CheckpointError::Encode`] when the format cannot hold them.
+    pub fn to_bytes(&self, task: &Task) -> Result<Vec<u8>, CheckpointError> {
+        task.check(&self.parameters)?;
+        self.encode(task).map_err(|reason| CheckpointError::Encode { reason })
+    }
+
+    /// The checkpoint as the bytes of a file; its length must be right.
     pub(crate) fn encode(&self, task: &Task) -> Result<Vec<u8>, String> {
         let network = unflatten(task.blank(), &self.parameters, &burn::tensor::Device::flex());
         let mut store = SafetensorsStore::from_bytes(None)
@@ -169,6 +179,12 @@ pub enum CheckpointError {
     /// The parameters are not the task's.
     #[error(transparent)]
     Task(#[from] TaskError),
+    /// The parameters cannot be expressed in the format.
+    #[error("cannot encode the model: {reason}")]
+    Encode {
+        /// Why.
+        reason: String,
+    },
     /// The file cannot be written.
     #[error("cannot write checkpoint {}: {error}", path.display())]
     Write {

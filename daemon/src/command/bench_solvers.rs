@@ -2,7 +2,6 @@
 //!
 //! Everything happens in this process, without messages: how fast the methods are depends on steps and mixing matrices alone.
 
-use std::fs;
 use std::path::Path;
 
 use mingle_planner::{DesignOptions, Medium, Method, Topology};
@@ -12,9 +11,8 @@ use mingle_solver::{Constraint, Metric, Mixing, NidsNode, SolverNode, solve};
 use crate::chart::{Horizontal, Panel, Scale, Series, Weight, line_chart};
 use crate::cli::BenchSolversArgs;
 use crate::failure::{Kind, OrFail, Outcome};
-use crate::home::write_file;
-use crate::out;
 use crate::solving::symmetric_rows;
+use crate::{out, output_file};
 
 /// Nodes, variables, disturbance and weight of the second experiment.
 const SHARED_MODEL: (usize, usize, f64, f64) = (50, 10, 0.05, 1e-3);
@@ -34,13 +32,15 @@ type Curve = (String, Vec<f64>);
 
 /// Runs both experiments.
 pub(super) fn execute(arguments: &BenchSolversArgs, json: bool) -> Outcome {
+    if let Some(folder) = &arguments.output {
+        output_file::make_folder(folder)?;
+    }
     let seeds = 0..u64::from(arguments.seeds);
     let budgets: Vec<Vec<Curve>> = seeds.clone().map(shared_budgets).collect();
     let models: Vec<Vec<Curve>> = seeds.map(|seed| shared_model(&arguments.topology, seed)).collect::<Outcome<_>>()?;
     tell("shared budgets, 20 nodes in 4 cliques", TARGETS.0, &budgets, json);
     tell(&format!("shared model, 50 nodes on {}", arguments.topology), TARGETS.1, &models, json);
     let Some(folder) = &arguments.output else { return Ok(()) };
-    fs::create_dir_all(folder).or_fail(Kind::BadInput, format!("cannot create {}", folder.display()))?;
     draw(&folder.join("solving-budgets.svg"), "Twenty nodes share four budgets", &budgets)?;
     draw(&folder.join("solving-matrices.svg"), "Fifty nodes agree on a sparse model", &models)
 }
@@ -185,7 +185,7 @@ fn draw(path: &Path, title: &str, runs: &[Vec<Curve>]) -> Outcome {
         references: Vec::new(),
     };
     let picture = line_chart(title, Horizontal { label: "iteration", scale: Scale::Linear }, &[panel], &[]);
-    write_file(path, picture.as_bytes())
+    output_file::write(path, picture.as_bytes())
 }
 
 #[cfg(test)]

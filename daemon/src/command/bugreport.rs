@@ -6,8 +6,8 @@
 mod redaction;
 mod tar;
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use crate::cli::BugreportArgs;
@@ -15,6 +15,7 @@ use crate::command::{ckpt, doctor};
 use crate::failure::{Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::out;
+use crate::output_file::OutputFile;
 use redaction::Redaction;
 use tar::Archive;
 
@@ -38,6 +39,7 @@ Not inside: the key, models, records, data. Addresses are replaced by host-1, ho
 
 /// Writes the archive and lists what is inside.
 pub(super) fn execute(arguments: &BugreportArgs, json: bool) -> Outcome {
+    let output = OutputFile::at(&arguments.output)?;
     let home = Home::at(arguments.peer.home.home.as_deref())?;
     let mut redaction = Redaction::new();
     let mut archive = Archive::new("mingle-report");
@@ -58,9 +60,8 @@ pub(super) fn execute(arguments: &BugreportArgs, json: bool) -> Outcome {
         }
     }
     let bytes = archive.finish();
-    let output = &arguments.output;
-    write_new(output, &bytes).or_fail(Kind::BadInput, format!("cannot write {}", output.display()))?;
-    tell(output, &bytes, json);
+    output.write_private(&bytes)?;
+    tell(&arguments.output, &bytes, json);
     Ok(())
 }
 
@@ -105,18 +106,4 @@ fn read_end(path: &Path) -> io::Result<String> {
         Some((_, rest)) if start > 0 => rest.to_owned(),
         _ => text,
     })
-}
-
-/// A new file that only its owner can read.
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.mode(0o600);
-    }
-    let mut file = options.open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
 }

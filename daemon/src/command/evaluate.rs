@@ -1,6 +1,5 @@
 //! `mingle evaluate`: designs compared by experiment.
 
-use std::fs;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,9 +9,9 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use crate::cli::EvaluateArgs;
 use crate::evaluation::{Record, Records, Run, Suite, all_runs, page, summary};
-use crate::failure::{Kind, OrFail, Outcome};
+use crate::failure::Outcome;
 use crate::simulation::Progress;
-use crate::{home, out, plan};
+use crate::{out, output_file};
 
 /// Runs what is missing of a suite, and writes its report.
 pub(super) fn execute(arguments: &EvaluateArgs, json: bool) -> Outcome {
@@ -23,26 +22,25 @@ pub(super) fn execute(arguments: &EvaluateArgs, json: bool) -> Outcome {
         return Ok(());
     }
     let folder = &arguments.output;
-    fs::create_dir_all(folder).or_fail(Kind::BadInput, format!("cannot make the folder {}", folder.display()))?;
+    output_file::make_folder(folder)?;
     let mut records = Records::open(&folder.join("runs.jsonl"))?;
     let missing: Vec<&Run> = runs.iter().filter(|run| records.get(&run.key()).is_none()).collect();
     if !json {
         out::line(format!("{}: {} runs, {} to do", suite.title, runs.len(), missing.len()));
     }
     let plans = folder.join("plans");
-    fs::create_dir_all(&plans).or_fail(Kind::BadInput, format!("cannot make the folder {}", plans.display()))?;
+    output_file::make_folder(&plans)?;
     run_all(&missing, threads(arguments), |run, record| {
         let path = record.plan_file(&plans);
         if !path.exists() {
-            plan::write(run.plan()?, &path)?;
+            output_file::write(&path, run.plan()?.to_json().as_bytes())?;
         }
         records.add(record)
     })?;
     let done: Vec<&Record> = runs.iter().filter_map(|run| records.get(&run.key())).collect();
     let report = folder.join("report.html");
     let html = page(&suite, &done, &plans, &command(&arguments.suite));
-    home::write_atomically(&report, html.as_bytes())
-        .or_fail(Kind::BadInput, format!("cannot write {}", report.display()))?;
+    output_file::write(&report, html.as_bytes())?;
     if json {
         done.iter().for_each(|record| out::line(serde_json::json!(record)));
     } else {

@@ -4,20 +4,22 @@
 //! whatever is under way between peers.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use mingle_models::{Checkpoint, Task};
 use mingle_protocol::Record;
 
 use crate::cli::ExportArgs;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::home::{Home, write_file};
+use crate::home::Home;
+use crate::output_file::OutputFile;
 use crate::records::{Ending, RecordStore};
 use crate::task_file::TaskFile;
 use crate::{model_files, out, plan, units};
 
 /// What was exported.
 struct Exported {
+    /// The bytes of the model file.
+    file: Vec<u8>,
     /// The file or the record it is from.
     source: String,
     /// Rounds done; `None` where the plan that says how many steps a round has is gone.
@@ -29,17 +31,20 @@ struct Exported {
 
 /// Writes the file and says what is in it.
 pub(super) fn execute(arguments: &ExportArgs, json: bool) -> Outcome {
+    let output = OutputFile::at(&arguments.output)?;
     let home = Home::at(arguments.home.home.as_deref())?;
     let _still = home.hold_still()?;
     let recovered = RecordStore::look(&home.records())?.load()?;
     let exported = match recovered {
         Some(recovered) if Ending::find(&home, recovered.record.books.number)?.is_none() => {
-            export_record(&home, &recovered.record, &arguments.output)?
+            export_record(&home, &recovered.record)?
         }
-        _ => export_final(&home, &arguments.output)?,
+        _ => export_final(&home)?,
     };
-    let hash = model_files::hash(&arguments.output)?;
-    let Exported { source, round, parameters, is_final } = exported;
+    let Exported { file, source, round, parameters, is_final } = exported;
+    output.write(&file)?;
+    // Of what was written, not of what stands there: a pipe cannot be read again.
+    let hash = blake3::hash(&file).to_hex().to_string();
     if json {
         out::line(serde_json::json!({
             "schema": "mingle.export/1",
@@ -60,7 +65,7 @@ pub(super) fn execute(arguments: &ExportArgs, json: bool) -> Outcome {
 }
 
 /// Names and shapes for what the newest record says.
-fn export_record(home: &Home, record: &Record, output: &Path) -> Outcome<Exported> {
+fn export_record(home: &Home, record: &Record) -> Outcome<Exported> {
     let books = &record.books;
     let task = TaskFile::find(home, &books.task)?;
     check_length(&task, record)?;
@@ -73,9 +78,9 @@ fn export_record(home: &Home, record: &Record, output: &Path) -> Outcome<Exporte
     ]);
     metadata.extend(round.map(|round| ("rounds".to_owned(), round.to_string())));
     let checkpoint = Checkpoint { parameters: record.believed_ratio().to_vec(), metadata };
-    model_files::write(&checkpoint, output, &task)?;
+    let file = checkpoint.to_bytes(&task).or_fail(Kind::BadInput, "cannot write the model")?;
     let source = format!("record {} in {}", books.number, home.records().display());
-    Ok(Exported { source, round, parameters: task.parameter_count(), is_final: false })
+    Ok(Exported { file, source, round, parameters: task.parameter_count(), is_final: false })
 }
 
 /// A record whose checksum is right has the length of its task, unless somebody made it otherwise.
@@ -96,7 +101,7 @@ fn round_of(home: &Home, record: &Record) -> Option<u64> {
 }
 
 /// The model file that the run left.
-fn export_final(home: &Home, output: &Path) -> Outcome<Exported> {
+fn export_final(home: &Home) -> Outcome<Exported> {
     let path = home.model();
     if !path.exists() {
         let message = format!("there is neither a model nor a record in {}", home.root().display());
@@ -104,9 +109,9 @@ fn export_final(home: &Home, output: &Path) -> Outcome<Exported> {
             Failure::new(Kind::BadInput, message).hint("name the folder that the peer was given with --home DIR")
         );
     }
-    let file = model_files::read(&path)?;
-    let bytes = std::fs::read(&path).or_fail(Kind::BadInput, format!("cannot read {}", path.display()))?;
-    write_file(output, &bytes)?;
-    let round = file.metadata.get("rounds").and_then(|round| round.parse().ok());
-    Ok(Exported { source: path.display().to_string(), round, parameters: file.parameter_count(), is_final: true })
+    let model = model_files::read(&path)?;
+    let file = std::fs::read(&path).or_fail(Kind::BadInput, format!("cannot read {}", path.display()))?;
+    let round = model.metadata.get("rounds").and_then(|round| round.parse().ok());
+    let (source, parameters) = (path.display().to_string(), model.parameter_count());
+    Ok(Exported { file, source, round, parameters, is_final: true })
 }

@@ -17,12 +17,13 @@ use mingle_protocol::sim::Profile;
 
 use crate::cli::{FaultTestArgs, Profiles};
 use crate::failure::{Failure, Kind, Outcome};
-use crate::out;
+use crate::{out, output_file};
 use hunt::Hunt;
 use report::Report;
 
 /// Runs the seeds of every profile asked for. The exit code says whether any failed.
 pub(super) fn execute(arguments: &FaultTestArgs, json: bool) -> Outcome<ExitCode> {
+    output_file::check_folder(&arguments.journals)?;
     let profiles = Profiles::listed(&arguments.profiles);
     if let Some(days) = arguments.days {
         return days::execute(arguments, &profiles, days, json);

@@ -1,6 +1,5 @@
 //! `mingle man`: a manual page for every command, made from the same definitions as `--help`.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -9,17 +8,16 @@ use clap_mangen::Man;
 
 use crate::cli::{EXIT_CODES, ManArgs};
 use crate::failure::{Kind, OrFail, Outcome};
-use crate::{config, home, out};
+use crate::{config, out, output_file};
 
 /// Writes the pages and names each on stdout.
 pub(super) fn execute(arguments: &ManArgs, json: bool) -> Outcome {
     let folder = &arguments.out;
-    let doing = format!("cannot write manual pages to {}", folder.display());
-    fs::create_dir_all(folder).or_fail(Kind::BadInput, &doing)?;
+    output_file::make_folder(folder)?;
     let mut pages = Vec::new();
     let mut command = config::command_line().disable_help_subcommand(true);
     command.build();
-    write_pages(&command, folder, &mut pages).or_fail(Kind::BadInput, doing)?;
+    write_pages(&command, folder, &mut pages)?;
     if json {
         out::line(serde_json::json!({ "schema": "mingle.man/1", "pages": pages }));
     } else {
@@ -30,10 +28,11 @@ pub(super) fn execute(arguments: &ManArgs, json: bool) -> Outcome {
 }
 
 /// The page of a command, then those of its subcommands. There are two levels of them.
-fn write_pages(command: &Command, folder: &Path, pages: &mut Vec<PathBuf>) -> io::Result<()> {
+fn write_pages(command: &Command, folder: &Path, pages: &mut Vec<PathBuf>) -> Outcome {
     let page = Man::new(command.clone()).manual("Mingle").source(concat!("mingle ", env!("CARGO_PKG_VERSION")));
     let path = folder.join(page.get_filename());
-    home::write_atomically(&path, &render(&page, command)?)?;
+    let text = render(&page, command).or_fail(Kind::Unexpected, "cannot make a manual page")?;
+    output_file::write(&path, &text)?;
     pages.push(path);
     for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
         write_pages(subcommand, folder, pages)?;
@@ -69,6 +68,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use std::collections::BTreeSet;
+    use std::fs;
 
     /// The names of the pages there should be.
     fn commands(command: &Command, above: &str, names: &mut BTreeSet<String>) {

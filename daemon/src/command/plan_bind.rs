@@ -5,16 +5,18 @@ use mingle_planner::Plan;
 
 use crate::cli::PlanBindArgs;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::output_file::OutputFile;
 use crate::{out, plan};
 
 /// Binds the named nodes and writes the plan back; nothing is written unless all bindings hold.
 pub(super) fn execute(arguments: &PlanBindArgs, json: bool) -> Outcome {
+    let path = arguments.output.as_ref().unwrap_or(&arguments.plan);
+    let output = OutputFile::at(path)?;
     let mut bound = plan::read(&arguments.plan)?;
     for binding in &arguments.peers {
         bind(&mut bound, binding)?;
     }
-    let path = arguments.output.as_ref().unwrap_or(&arguments.plan);
-    plan::write(&bound, path)?;
+    output.write(bound.to_json().as_bytes())?;
     let free: Vec<&str> = bound.nodes().filter(|(_, peer)| peer.is_none()).map(|(name, _)| name).collect();
     if json {
         out::line(serde_json::json!({

@@ -5,7 +5,8 @@ use mingle_planner::{Plan, Topology};
 
 use crate::cli::{LayoutName, PlanDrawArgs};
 use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::{home, out, plan, topology};
+use crate::output_file::OutputFile;
+use crate::{out, plan, topology};
 
 /// Draws the plan into the output file, whole or not at all.
 pub(super) fn execute(arguments: &PlanDrawArgs, json: bool) -> Outcome {
@@ -14,6 +15,7 @@ pub(super) fn execute(arguments: &PlanDrawArgs, json: bool) -> Outcome {
     if !["svg", "dot", "gv", "graphml"].contains(&format) {
         return Err(topology::unknown_extension(path, "picture", "svg, .dot or .graphml"));
     }
+    let output = OutputFile::at(path)?;
     let plan = plan::read(&arguments.plan)?;
     let places = places(arguments, &plan)?;
     let layout = places.as_deref().map_or(Layout::Circle, Layout::Positions);
@@ -22,8 +24,7 @@ pub(super) fn execute(arguments: &PlanDrawArgs, json: bool) -> Outcome {
         "graphml" => draw::graphml(&plan, &layout),
         _ => draw::svg(&plan, &layout).or_fail(Kind::BadInput, format!("cannot draw {}", arguments.plan.display()))?,
     };
-    home::write_atomically(path, text.as_bytes())
-        .or_fail(Kind::BadInput, format!("cannot write the picture {}", path.display()))?;
+    output.write(text.as_bytes())?;
     if json {
         out::line(serde_json::json!({
             "schema": "mingle.plan-draw/1",

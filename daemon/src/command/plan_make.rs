@@ -7,10 +7,12 @@ use mingle_planner::{ExtraEdges, Method};
 use super::{design_request, plan_show::describe};
 use crate::cli::PlanMakeArgs;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::{out, plan};
+use crate::out;
+use crate::output_file::OutputFile;
 
 /// Designs the plan. It goes to the output file, or to stdout; with `--json`, stdout has the forecast instead.
 pub(super) fn execute(arguments: &PlanMakeArgs, json: bool) -> Outcome {
+    let output = arguments.output.as_deref().map(OutputFile::at).transpose()?;
     let (topology, mut options) = design_request::read(&arguments.design)?;
     options.extra_edges = parse_extra_edges(&arguments.extra_edges)?;
     let method = method(arguments, options.extra_edges)?;
@@ -18,8 +20,8 @@ pub(super) fn execute(arguments: &PlanMakeArgs, json: bool) -> Outcome {
         eprintln!("comparing all designs for {} nodes", topology.node_count());
     }
     let made = mingle_planner::design(&topology, method, &options).or_fail(Kind::BadInput, "cannot design a plan")?;
-    if let Some(path) = &arguments.output {
-        plan::write(&made, path)?;
+    if let Some(output) = &output {
+        output.write(made.to_json().as_bytes())?;
     }
     match (json, &arguments.output) {
         (true, _) => out::line(made.forecast().to_json()),

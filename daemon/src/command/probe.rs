@@ -1,7 +1,6 @@
 //! `mingle probe`: measures the links between all peers that are there, for the planner.
 
 use std::fmt::Write as _;
-use std::path::Path;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -10,9 +9,10 @@ use serde_json::json;
 use crate::api::client::{self, Client};
 use crate::api::{Known, MeasuredLink};
 use crate::cli::ProbeArgs;
-use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::home::{self, Home};
+use crate::failure::{Failure, Kind, Outcome};
+use crate::home::Home;
 use crate::out;
+use crate::output_file::OutputFile;
 
 /// Reaching two peers one after the other and measuring takes no longer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -26,11 +26,12 @@ struct Findings {
 
 /// Measures each ordered pair, and writes what `plan make --links` reads.
 pub(super) fn execute(arguments: &ProbeArgs, json: bool) -> Outcome {
+    let output = arguments.output.as_deref().map(OutputFile::at).transpose()?;
     let home = Home::at(arguments.home.home.as_deref())?;
     let findings = client::block_on(measure_all(&home, arguments.one_at_a_time, json))?;
     let file = links_file(&findings.links);
-    if let Some(path) = &arguments.output {
-        write(path, &file)?;
+    if let Some(output) = &output {
+        output.write(file.as_bytes())?;
     }
     match (json, &arguments.output) {
         (true, _) => out::line(report(&findings)),
@@ -38,7 +39,7 @@ pub(super) fn execute(arguments: &ProbeArgs, json: bool) -> Outcome {
         (false, Some(path)) => out::line(format!("{} -> {}", summary(&findings.links), path.display())),
     }
     for (from, to, failure) in &findings.failures {
-        eprintln!("warning: {from} -> {to} is not measured: {failure}");
+        out::remark(format_args!("warning: {from} -> {to} is not measured: {failure}"));
     }
     Ok(())
 }
@@ -125,11 +126,6 @@ fn links_file(links: &[MeasuredLink]) -> String {
         );
     }
     text
-}
-
-fn write(path: &Path, text: &str) -> Outcome {
-    home::write_atomically(path, text.as_bytes())
-        .or_fail(Kind::BadInput, format!("cannot write the measurements {}", path.display()))
 }
 
 /// One line about all links.

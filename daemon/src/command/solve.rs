@@ -1,20 +1,22 @@
 //! `mingle solve`: all nodes of a plan solve a problem in this process, each with its own part, on virtual time.
 
-use std::fs;
 use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
 use std::time::Instant;
 
 use crate::cli::SolveArgs;
-use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::failure::{Failure, Kind, Outcome};
 use crate::solving::{Conditions, Problem, Solved, Ways, not_solved, print_solutions, solve_here, write_curves};
-use crate::{out, plan, units};
+use crate::{out, output_file, plan, units};
 
 /// Solves the problem.
 pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Outcome {
     let conditions = Conditions { loss: arguments.loss, seed: arguments.seed };
     if !(0.0..=0.9).contains(&conditions.loss) {
         return Err(Failure::new(Kind::BadInput, format!("--loss {}: give a share from 0 to 0.9", conditions.loss)));
+    }
+    if let Some(folder) = &arguments.output {
+        output_file::make_folder(folder)?;
     }
     let began = Instant::now();
     let plan = plan::read(&arguments.plan)?;
@@ -31,7 +33,6 @@ pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Outcome {
         eprintln!();
     }
     if let Some(folder) = &arguments.output {
-        fs::create_dir_all(folder).or_fail(Kind::BadInput, format!("cannot create {}", folder.display()))?;
         write_curves(folder, &problem.title(), &solved.solutions, &solved.residuals)?;
     }
     if json {

@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 
 use crate::chart::{Bar, Group, lane_chart};
 use crate::cli::TimelineArgs;
-use crate::failure::{Failure, Kind, Outcome, cannot_write};
+use crate::failure::{Failure, Kind, Outcome};
 use crate::home::Home;
 use crate::out;
+use crate::output_file::OutputFile;
 use crate::timeline::{self, Deed, PeerTimeline, Shares, Span, Window};
 
 /// What the bars of the picture are called, by their number.
@@ -20,6 +21,7 @@ const DRAWN_ROUNDS: u64 = 4;
 
 /// Reads the timelines, prints a line a peer, and draws them where that is asked for.
 pub(super) fn execute(arguments: &TimelineArgs, json: bool) -> Outcome {
+    let output = arguments.output.as_deref().map(OutputFile::at).transpose()?;
     let mut peers = Vec::new();
     for folder in &arguments.homes {
         peers.push(timeline::read(&Home::at(Some(folder))?.timeline())?);
@@ -28,9 +30,9 @@ pub(super) fn execute(arguments: &TimelineArgs, json: bool) -> Outcome {
     let (first, last) = arguments.rounds.unwrap_or((FIRST_ROUND, u64::MAX));
     let shares = peers.iter().map(|peer| Ok((peer.node, Shares::of(peer, window(peer, first, last)?))));
     let shares = shares.collect::<Outcome<Vec<(u32, Shares)>>>()?;
-    if let Some(path) = &arguments.output {
+    if let Some(output) = &output {
         let svg = draw(&peers, arguments.rounds.unwrap_or_else(|| in_the_middle(&peers)))?;
-        std::fs::write(path, svg).map_err(|error| cannot_write(path, &error))?;
+        output.write(svg.as_bytes())?;
     }
     if json {
         let peers: Vec<Value> = shares.iter().map(|(node, shares)| to_json(*node, shares)).collect();

@@ -6,25 +6,28 @@ use mingle_planner::Topology;
 
 use crate::cli::{TopologyConvertArgs, TopologyGenerateArgs};
 use crate::failure::Outcome;
+use crate::output_file::OutputFile;
 use crate::{out, topology};
 
 /// Reads a topology and writes it in the format that the output's name asks for.
 pub(super) fn convert(arguments: &TopologyConvertArgs, json: bool) -> Outcome {
+    let output = OutputFile::at(&arguments.output)?;
     let read = topology::read(&arguments.topology)?;
-    topology::write(&read, &arguments.output)?;
+    output.write(topology::encode(&read, &arguments.output)?.as_bytes())?;
     tell(&read, &arguments.output, json);
     Ok(())
 }
 
 /// Makes a topology; without an output it goes to stdout as JSON.
 pub(super) fn generate(arguments: &TopologyGenerateArgs, json: bool) -> Outcome {
+    let output = arguments.output.as_deref().map(OutputFile::at).transpose()?;
     let made = topology::generate(&arguments.generator)?;
-    match &arguments.output {
-        Some(path) => {
-            topology::write(&made, path)?;
+    match (&arguments.output, output) {
+        (Some(path), Some(output)) => {
+            output.write(topology::encode(&made, path)?.as_bytes())?;
             tell(&made, path, json);
         }
-        None => out::line(made.to_json().trim_end()),
+        _ => out::line(made.to_json().trim_end()),
     }
     Ok(())
 }

@@ -6,8 +6,7 @@ use super::problem::{Problem, Task};
 use super::solution::{Answer, Coefficient, Paid, Solution};
 use crate::chart::{Horizontal, Panel, Scale, Series, Weight, line_chart};
 use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::home::write_file;
-use crate::out;
+use crate::{out, output_file};
 
 /// A coefficient that is no larger takes no part: the penalty has set it to zero.
 const ZERO: f64 = 1e-12;
@@ -102,11 +101,11 @@ pub(crate) fn write_curves(folder: &Path, title: &str, solutions: &[Solution], r
         all => serde_json::to_string_pretty(all),
     }
     .or_fail(Kind::Unexpected, "cannot encode the solution")?;
-    write_file(&folder.join("solution.json"), format!("{text}\n").as_bytes())?;
+    output_file::write(&folder.join("solution.json"), format!("{text}\n").as_bytes())?;
     let line = |(at, residual): (usize, &f64)| format!("{{\"iteration\":{},\"residual\":{residual:e}}}\n", at + 1);
     let lines: String = residuals.iter().enumerate().map(line).collect();
-    write_file(&folder.join("residuals.jsonl"), lines.as_bytes())?;
-    write_file(&folder.join("residuals.svg"), picture(title, residuals).as_bytes())
+    output_file::write(&folder.join("residuals.jsonl"), lines.as_bytes())?;
+    output_file::write(&folder.join("residuals.svg"), picture(title, residuals).as_bytes())
 }
 
 /// The residuals over the iterations.

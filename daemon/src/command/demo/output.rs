@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::tally::Row;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::output_file;
 
 /// Tells a demo's folder from any other.
 const MARKER: &str = ".mingle-demo";
@@ -23,12 +24,8 @@ impl Output {
     /// Makes the folder new. What an earlier demo left there is removed; a folder of anything else is refused.
     pub(crate) fn create(root: &Path) -> Outcome<Self> {
         let doing = format!("cannot write to {}", root.display());
-        let entries = match fs::read_dir(root) {
-            Ok(entries) => entries.count(),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
-            Err(error) => return Err(Failure::new(Kind::BadInput, format!("{doing}: {error}"))),
-        };
-        if entries > 0 {
+        output_file::make_folder(root)?;
+        if fs::read_dir(root).or_fail(Kind::BadInput, &doing)?.next().is_some() {
             if !root.join(MARKER).exists() {
                 return Err(Failure::new(
                     Kind::BadInput,
@@ -36,7 +33,7 @@ impl Output {
                 )
                 .hint("name another folder with --output DIR"));
             }
-            fs::remove_dir_all(root).or_fail(Kind::BadInput, &doing)?;
+            remove_all_in(root).or_fail(Kind::BadInput, &doing)?;
         }
         fs::create_dir_all(root.join("peers")).or_fail(Kind::BadInput, &doing)?;
         fs::write(root.join(MARKER), "").or_fail(Kind::BadInput, &doing)?;
@@ -79,6 +76,19 @@ impl Output {
     }
 }
 
+/// Empties a folder. It stays itself: it may be reached by a link, or be a disk of its own.
+fn remove_all_in(folder: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(entry.path())?;
+        } else {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -100,5 +110,19 @@ mod tests {
         Output::create(&root).unwrap().write("old.txt", b"old").unwrap();
         Output::create(&root).unwrap();
         assert!(!root.join("old.txt").exists() && root.join("peers").exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_behind_a_link_is_used_and_the_link_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let (link, real) = (folder.path().join("link"), folder.path().join("real"));
+        fs::create_dir(&real).unwrap();
+        std::os::unix::fs::symlink("real", &link).unwrap();
+        for name in ["first", "second"] {
+            Output::create(&link).unwrap().write(name, b"").unwrap();
+            assert!(link.is_symlink() && real.join(name).exists(), "{name}");
+        }
+        assert!(!real.join("first").exists());
     }
 }

@@ -1,6 +1,5 @@
 //! Failing seeds, and their runs made short and written down.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use mingle_protocol::Planted;
@@ -8,7 +7,7 @@ use mingle_protocol::sim::{Journal, Outcome, Profile, shrink};
 use serde::Serialize;
 
 use crate::failure::{self, Kind, OrFail};
-use crate::home;
+use crate::output_file;
 
 /// A seed that failed.
 #[derive(Debug, Serialize)]
@@ -66,9 +65,8 @@ impl FailingSeed {
         let plant = planted.map_or_else(String::new, |bug| format!("-{bug}"));
         let path = folder.join(format!("{profile}-{}{plant}.json", self.seed));
         let text = serde_json::to_string_pretty(&short).or_fail(Kind::Unexpected, "cannot encode the journal")?;
-        fs::create_dir_all(folder).or_fail(Kind::BadInput, format!("cannot make the folder {}", folder.display()))?;
-        home::write_atomically(&path, format!("{text}\n").as_bytes())
-            .or_fail(Kind::BadInput, format!("cannot write the journal {}", path.display()))?;
+        output_file::make_folder(folder)?;
+        output_file::write(&path, format!("{text}\n").as_bytes())?;
         self.replay = format!("mingle replay {} --story", path.display());
         let message = short.failure().unwrap_or_default().to_owned();
         self.shrunk = Some(Shrunk { journal: path, faults_before, faults: short.faults().len(), runs, message });
