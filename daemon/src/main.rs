@@ -17,6 +17,7 @@ mod events;
 mod failure;
 mod home;
 mod identity;
+mod last_run;
 mod links;
 mod membership;
 mod model_files;

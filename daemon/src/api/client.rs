@@ -13,6 +13,7 @@ use tokio::net::UnixStream;
 
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
+use crate::last_run::LastRun;
 
 /// No answer is larger: a thousand neighbours take half of this.
 const MAX_ANSWER_BYTES: usize = 4 << 20;
@@ -102,8 +103,13 @@ impl Client {
             return Failure::new(Kind::Unreachable, format!("the peer in {home} belongs to another user"))
                 .hint("ask as the user that runs it");
         }
-        Failure::new(Kind::Unreachable, format!("no peer runs in {home}"))
-            .hint("mingle run starts one; --home DIR names the home of another")
+        match Home::at(Some(&self.home)).ok().and_then(|home| LastRun::of(&home)) {
+            Some(LastRun { end, hint }) => {
+                Failure::new(Kind::Unreachable, format!("no peer runs in {home}: {end}")).hint(hint)
+            }
+            None => Failure::new(Kind::Unreachable, format!("no peer runs in {home}"))
+                .hint("mingle run starts one; --home DIR names the home of another"),
+        }
     }
 }
 

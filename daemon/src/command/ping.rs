@@ -1,8 +1,10 @@
 //! `mingle ping`: what one link can do, or who answers at an address.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use libp2p::identity::Keypair;
+use libp2p::multiaddr::Protocol;
 use libp2p::{Multiaddr, PeerId};
 use libp2p_metrics::Registry;
 use serde_json::json;
@@ -30,7 +32,7 @@ pub(super) fn execute(arguments: &PingArgs, json: bool) -> Outcome {
     }
     let address: Multiaddr = arguments.whom.parse().map_err(|_| {
         Failure::new(Kind::BadInput, format!("{} is neither a PeerId nor an address", arguments.whom))
-            .hint("an address looks like /ip4/10.0.1.5/tcp/4717, a PeerId like 12D3KooW...")
+            .hint(meant(&arguments.whom))
     })?;
     let answer = client::block_on(dial(&address, arguments.timeout))?;
     let (connect_ms, rtt_ms) = (milliseconds(answer.connected_after), milliseconds(answer.round_trip));
@@ -52,7 +54,12 @@ fn ping_member(arguments: &PingArgs, peer: PeerId, json: bool) -> Outcome {
     let home = Home::at(arguments.home.home.as_deref())?;
     let link = client::block_on(async {
         let client = Client::new(&home);
-        let known: Known = client.get("/v1/known").await?;
+        let known: Known = client.get("/v1/known").await.map_err(|failure| {
+            let needs_a_peer = failure.is(Kind::Unreachable);
+            let hint = "a link to a PeerId is measured by the peer that runs here; an address can be tried without one: \
+                        mingle ping /ip4/10.0.1.5/tcp/4717";
+            if needs_a_peer { failure.hint(hint) } else { failure }
+        })?;
         let local = known.peers.first().cloned().unwrap_or_default();
         if local == peer.to_string() {
             return Err(Failure::new(Kind::BadInput, "that is this peer itself"));
@@ -104,13 +111,79 @@ async fn dial(address: &Multiaddr, patience: Duration) -> Outcome<Answer> {
                 (Err(_), None) => format!("nobody answered in {} s", patience.as_secs_f64()),
                 _ => "it was connected, and did not answer a ping".to_owned(),
             });
-            Err(why).or_fail(Kind::Unreachable, format!("{address} cannot be reached")).map_err(|failure| {
-                failure.hint("does a peer listen there, and does the firewall let this port through (UDP for QUIC)?")
-            })
+            let hint = hint(address, &why, connected.is_some());
+            Err(why).or_fail(Kind::Unreachable, format!("{address} cannot be reached")).map_err(|it| it.hint(hint))
         }
+    }
+}
+
+/// The address that was probably meant.
+fn meant(text: &str) -> String {
+    match text.parse::<SocketAddr>() {
+        Ok(address) => {
+            let (kind, ip, port) = (if address.is_ipv4() { "ip4" } else { "ip6" }, address.ip(), address.port());
+            format!("write it as /{kind}/{ip}/udp/{port}/quic-v1, or /{kind}/{ip}/tcp/{port}")
+        }
+        Err(_) => "an address looks like /ip4/10.0.1.5/tcp/4717, a PeerId like 12D3KooW...".to_owned(),
+    }
+}
+
+/// What to look at when nobody answers at an address, and why that was.
+fn hint(address: &Multiaddr, why: &str, is_connected: bool) -> &'static str {
+    let has = |is_it: fn(&Protocol<'_>) -> bool| address.iter().any(|part| is_it(&part));
+    let is_tcp = has(|part| matches!(part, Protocol::Tcp(_)));
+    let is_quic = has(|part| matches!(part, Protocol::QuicV1)) && has(|part| matches!(part, Protocol::Udp(_)));
+    if is_connected {
+        return "a peer is there, but too busy or too far away to answer in time: give it longer with --timeout";
+    }
+    if !is_tcp && !is_quic {
+        return "an address ends in /tcp/PORT or /udp/PORT/quic-v1; a running peer prints its own at its start";
+    }
+    if has(|part| matches!(part, Protocol::Ws(_) | Protocol::Wss(_) | Protocol::P2pCircuit)) {
+        return "only plain /tcp/PORT and /udp/PORT/quic-v1 are tried here, without relays or web sockets";
+    }
+    if why.contains("another peer") || why.contains("this peer's own") {
+        return "leave /p2p/... away to see who answers there";
+    }
+    if why.contains("refused") {
+        return "that machine is there, but nothing listens on this port: is the peer up, and is this the port that it prints?";
+    }
+    if has(|part| matches!(part, Protocol::Dns(_) | Protocol::Dns4(_) | Protocol::Dns6(_) | Protocol::Dnsaddr(_))) {
+        return "does that name exist, and does it lead to the machine on which the peer listens?";
+    }
+    match is_quic {
+        true => "does a peer listen there, and does the firewall let this UDP port through? the TCP port may work",
+        false => "does a peer listen there, and does the firewall let this TCP port through?",
     }
 }
 
 fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_hint_is_about_what_is_wrong() {
+        for (address, why, connected, words) in [
+            ("/ip4/10.0.1.5/tcp/4717", "Connection refused (os error 111)", false, "nothing listens on this port"),
+            ("/ip4/10.0.1.5/tcp/4717", "nobody answered in 10 s", false, "firewall let this TCP port"),
+            ("/ip4/10.0.1.5/udp/4717/quic-v1", "Handshake with the remote timed out.", false, "this UDP port"),
+            ("/ip4/10.0.1.5", "Multiaddr is not supported", false, "/udp/PORT/quic-v1"),
+            ("/ip4/10.0.1.5/udp/4717", "Multiaddr is not supported", false, "/udp/PORT/quic-v1"),
+            ("/ip4/10.0.1.5/tcp/4717/ws", "Multiaddr is not supported", false, "web sockets"),
+            ("/dns4/ana.example/tcp/4717", "no record found", false, "does that name exist"),
+            ("/ip4/10.0.1.5/tcp/4717", "answered by another peer, 12D3KooW...", false, "leave /p2p/... away"),
+            ("/ip4/10.0.1.5/tcp/4717", "it was connected, and did not answer a ping", true, "--timeout"),
+        ] {
+            let hint = hint(&address.parse().unwrap(), why, connected);
+            assert!(hint.contains(words), "{address}, {why}: {hint}");
+        }
+        assert_eq!(meant("10.0.1.5:4717"), "write it as /ip4/10.0.1.5/udp/4717/quic-v1, or /ip4/10.0.1.5/tcp/4717");
+        assert!(meant("[::1]:4717").contains("/ip6/::1/tcp/4717"));
+        assert!(meant("ana").contains("12D3KooW"));
+    }
 }
