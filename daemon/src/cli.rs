@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use clap::builder::ArgPredicate;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use libp2p::Multiaddr;
-use mingle_protocol::Durability;
+use mingle_protocol::{Codec, Durability};
 
 pub(crate) use bench::{BenchCommand, BenchSolversArgs, BenchWireArgs};
 pub(crate) use care::{BugreportArgs, DoctorArgs};
@@ -250,6 +250,9 @@ pub(crate) struct RunArgs {
     /// Whom to wait for in each round: sync, bounded:STALENESS or async
     #[arg(long, default_value = "bounded:4", value_name = "POLICY")]
     pub(crate) wait: String,
+    /// How this peer encodes the models that it sends: f32, bf16, f16 or int8; each peer reads all of them
+    #[arg(long, default_value_t = Codec::F32, value_name = "CODEC")]
+    pub(crate) codec: Codec,
     /// Go on without a late neighbour after at least so long; the deadline adapts upwards to the pace of the rounds
     #[arg(long, default_value_t = 2000, value_name = "MS")]
     pub(crate) deadline_ms: u64,
@@ -418,6 +421,9 @@ pub(crate) struct DemoArgs {
     /// Whom to wait for in each round: sync, bounded:STALENESS or async
     #[arg(long, default_value = "sync", value_name = "POLICY")]
     pub(crate) wait: String,
+    /// How peers encode the models that they send: f32, bf16, f16 or int8
+    #[arg(long, default_value_t = Codec::F32, value_name = "CODEC")]
+    pub(crate) codec: Codec,
     /// Do not train each peer alone and all data in one place afterwards, to compare with
     #[arg(long)]
     pub(crate) no_comparison: bool,

@@ -1,5 +1,6 @@
 //! The event loop around one node: the only clock, and the only place where the node's effects become deeds.
 
+mod encodings;
 mod ending;
 mod neighbours;
 mod replanning;
@@ -36,6 +37,7 @@ use crate::service_manager::Watchdog;
 use crate::signals::StopRequests;
 use crate::status::StatusBoard;
 use crate::timeline::{Timeline, Waits};
+use crate::traffic::Traffic;
 use crate::trainer::{Answer, TrainingOrder, TrainingOrders, TrainingThread};
 use crate::transport::{Network, NetworkEvent};
 use crate::wiring::Wiring;
@@ -71,8 +73,8 @@ pub(crate) struct Finished {
     pub(crate) evaluation: Evaluation,
     /// Rounds completed.
     pub(crate) rounds: u64,
-    /// Bytes written to all links.
-    pub(crate) sent_bytes: u64,
+    /// What went over all links, of all plans that this process followed.
+    pub(crate) traffic: Traffic,
     /// How the run ended, for a later start; `None` where the records are still needed.
     pub(crate) ending: Option<Ending>,
 }
@@ -130,8 +132,8 @@ pub(crate) struct Driver<'a> {
     last_record: u64,
     /// Rounds that were over when the present plan began.
     first_round: u64,
-    /// Bytes sent while earlier plans were followed.
-    past_bytes: u64,
+    /// What went over the links of earlier plans.
+    past: Traffic,
     watchdog: Watchdog,
 }
 
@@ -164,7 +166,7 @@ impl<'a> Driver<'a> {
             gave_up: false,
             last_record,
             first_round,
-            past_bytes: 0,
+            past: Traffic::default(),
             watchdog: Watchdog::of_environment(),
         })
     }
@@ -189,13 +191,14 @@ impl<'a> Driver<'a> {
         let evaluation = self.evaluate_final(sources).await?;
         self.show_end(&evaluation);
         let ending = self.close_books(sources)?;
-        let sent_bytes = self.past_bytes + self.parts.wiring.end().await;
+        let traffic = self.past + self.parts.wiring.end().await;
         let place = self.parts.wiring.place;
-        Ok(Finished { node: self.node, place, evaluation, rounds: self.rounds, sent_bytes, ending })
+        Ok(Finished { node: self.node, place, evaluation, rounds: self.rounds, traffic, ending })
     }
 
     /// Goes along with the swarm until the node has drained.
     async fn take_part(&mut self, sources: &mut Sources) -> Outcome {
+        self.tell_encodings();
         self.feed(Input::Start)?;
         let mut notice = tokio::time::interval(WAITING_NOTICE);
         notice.tick().await;

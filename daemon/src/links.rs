@@ -2,10 +2,12 @@
 //! between the two peers is open.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Add;
 
 use mingle_protocol::{Message, NodeId};
 
 use crate::edge::{Direction, EdgeHandle};
+use crate::traffic::Traffic;
 
 /// Both directions.
 const BOTH: [Direction; 2] = [Direction::Out, Direction::In];
@@ -33,17 +35,14 @@ struct Link {
     /// The neighbour said that it will send no more parcels: the end of its stream is not a loss.
     sends_no_more: bool,
     up: bool,
-    /// Bytes written to streams that have ended.
-    past_sent: u64,
-    /// Bytes read from them.
-    past_received: u64,
+    /// What went over streams that have ended.
+    past: Traffic,
 }
 
 impl Link {
     /// Keeps the counts of a stream that has ended.
     fn count(&mut self, ended: &EdgeHandle) {
-        self.past_sent += ended.sent_bytes();
-        self.past_received += ended.received_bytes();
+        self.past += ended.traffic();
     }
 
     /// Takes streams in these directions out.
@@ -53,12 +52,8 @@ impl Link {
         taken
     }
 
-    fn sent_bytes(&self) -> u64 {
-        self.past_sent + self.streams.values().map(EdgeHandle::sent_bytes).sum::<u64>()
-    }
-
-    fn received_bytes(&self) -> u64 {
-        self.past_received + self.streams.values().map(EdgeHandle::received_bytes).sum::<u64>()
+    fn traffic(&self) -> Traffic {
+        self.streams.values().map(EdgeHandle::traffic).fold(self.past, Traffic::add)
     }
 }
 
@@ -169,19 +164,14 @@ impl Links {
         self.links.values().any(|link| !link.streams.is_empty())
     }
 
-    /// Bytes written to all streams so far.
-    pub(crate) fn sent_bytes(&self) -> u64 {
-        self.links.values().map(Link::sent_bytes).sum()
+    /// What went over all streams so far.
+    pub(crate) fn traffic(&self) -> Traffic {
+        self.links.values().map(Link::traffic).fold(Traffic::default(), Traffic::add)
     }
 
-    /// Bytes read from all streams so far.
-    pub(crate) fn received_bytes(&self) -> u64 {
-        self.links.values().map(Link::received_bytes).sum()
-    }
-
-    /// Bytes written to and read from the streams with `node` so far.
-    pub(crate) fn bytes(&self, node: NodeId) -> (u64, u64) {
-        self.links.get(&node).map_or((0, 0), |link| (link.sent_bytes(), link.received_bytes()))
+    /// What went over the streams with `node` so far.
+    pub(crate) fn traffic_with(&self, node: NodeId) -> Traffic {
+        self.links.get(&node).map(Link::traffic).unwrap_or_default()
     }
 
     fn take_down(&mut self, node: NodeId) -> LinkChange {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::failure::{Kind, OrFail, Outcome};
 use crate::home::{self, Home};
 use crate::model_files;
+use crate::traffic::Encoding;
 
 /// The version of the summary file.
 const SCHEMA: &str = "mingle.summary/1";
@@ -40,6 +41,12 @@ pub(crate) struct Summary {
     pub(crate) seconds: f64,
     /// Bytes written to all links.
     pub(crate) sent_bytes: u64,
+    /// Bytes read from all links.
+    #[serde(default)]
+    pub(crate) received_bytes: u64,
+    /// How parameters were encoded on them.
+    #[serde(default)]
+    pub(crate) encoding: Encoding,
     /// The largest resident memory of the process, where the system tells.
     pub(crate) peak_resident_bytes: Option<u64>,
     /// BLAKE3 of the model file.

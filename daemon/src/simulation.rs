@@ -21,7 +21,7 @@ pub(crate) use progress::{Goal, Progress, Stop, recent_accuracy};
 use std::sync::Arc;
 
 use mingle_planner::Plan;
-use mingle_protocol::WaitPolicy;
+use mingle_protocol::{Codec, WaitPolicy};
 
 use crate::failure::{Failure, Kind, Outcome};
 use swarm::VirtualSwarm;
@@ -36,6 +36,8 @@ pub(crate) struct Conditions {
     pub(crate) policy: Option<WaitPolicy>,
     /// The share of messages that is lost, 0 to below 1.
     pub(crate) loss: f64,
+    /// How nodes encode what they send.
+    pub(crate) codec: Codec,
     /// Seed of the losses.
     pub(crate) seed: u64,
 }
@@ -55,6 +57,10 @@ pub(crate) fn found(plan: &Plan, initial: &[f32], conditions: Conditions) -> Out
     if plan.local_steps() == 0 {
         return Err(Failure::new(Kind::BadInput, "this plan only averages: its local steps are 0")
             .hint("make one that trains: mingle plan make --local-steps 1"));
+    }
+    if !conditions.ledger && conditions.codec != Codec::F32 {
+        let message = format!("--ledger off sends f32 alone: textbooks know no {}", conditions.codec);
+        return Err(Failure::new(Kind::BadInput, message).hint("leave --codec or --ledger off away"));
     }
     if conditions.ledger {
         Ok(Box::new(VirtualSwarm::new(plan, initial, conditions)?))

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use crate::place::Place;
+use crate::traffic::Encoding;
 use crate::units;
 
 /// The version of the snapshot.
@@ -62,10 +63,13 @@ pub(crate) struct Status {
     pub(crate) disagreement: Option<f64>,
     /// The factor by which disagreement changes in a round.
     pub(crate) contraction: Contraction,
-    /// Bytes written to all links.
+    /// Bytes written to all links since the process began.
     pub(crate) sent_bytes: u64,
-    /// Bytes read from all links.
+    /// Bytes read from all links since then.
     pub(crate) received_bytes: u64,
+    /// How parameters are encoded on them, where a model is trained.
+    #[serde(default)]
+    pub(crate) encoding: Option<Encoding>,
     /// Whether its weight outlives its process.
     pub(crate) durable: bool,
     /// Which life of the peer this is.
@@ -82,6 +86,8 @@ pub(crate) struct Status {
 pub(crate) enum State {
     /// It looks for its plan and reads its data.
     Starting,
+    /// It waits for a plan of its swarm that names it.
+    WaitingForPlan,
     /// It waits until all its neighbours are up.
     Waiting,
     /// It takes local steps.
@@ -168,7 +174,7 @@ pub(crate) struct Neighbour {
     pub(crate) incoming: Option<Incoming>,
     /// Steps of the plan that it is behind this peer, as far as is known.
     pub(crate) steps_behind: u64,
-    /// Bytes written to its streams.
+    /// Bytes written to its streams since this process follows the plan.
     pub(crate) sent_bytes: u64,
     /// Bytes read from them.
     pub(crate) received_bytes: u64,
@@ -191,7 +197,7 @@ pub(crate) enum LinkState {
 /// The link to a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Outgoing {
-    /// Parcels sent.
+    /// Parcels written to its streams, in the time that its bytes are counted over.
     pub(crate) parcels: u64,
     /// Of them, those that it has not acknowledged.
     pub(crate) unacknowledged_parcels: usize,
@@ -202,7 +208,7 @@ pub(crate) struct Outgoing {
 /// The link from a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Incoming {
-    /// Parcels received.
+    /// Parcels read from its streams, in the time that its bytes are counted over.
     pub(crate) parcels: u64,
     /// Of them, those that wait for their step.
     pub(crate) queued_parcels: usize,
@@ -235,6 +241,7 @@ impl Status {
             contraction: Contraction::default(),
             sent_bytes: 0,
             received_bytes: 0,
+            encoding: None,
             durable: false,
             incarnation: 0,
             refusals: BTreeMap::new(),
@@ -250,8 +257,9 @@ impl Status {
 
 impl State {
     /// Every state.
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Starting,
+        Self::WaitingForPlan,
         Self::Waiting,
         Self::Training,
         Self::Solving,
@@ -271,6 +279,7 @@ impl State {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Starting => "starting",
+            Self::WaitingForPlan => "waiting_for_plan",
             Self::Waiting => "waiting",
             Self::Training => "training",
             Self::Solving => "solving",
@@ -287,6 +296,7 @@ impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::WaitingForNeighbours => "waiting for neighbours",
+            Self::WaitingForPlan => "waiting for a plan",
             other => other.name(),
         })
     }

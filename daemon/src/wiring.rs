@@ -9,6 +9,7 @@ use crate::failure::Outcome;
 use crate::links::Links;
 use crate::place::Place;
 use crate::timeline::Timeline;
+use crate::traffic::Traffic;
 
 /// A place in a plan, and the streams to the neighbours there.
 pub(crate) struct Wiring {
@@ -48,9 +49,9 @@ impl Wiring {
         self.place.peers.get(&node).copied()
     }
 
-    /// Ends all streams. Returns the bytes that were written to them.
-    pub(crate) async fn end(&mut self) -> u64 {
+    /// Ends all streams. Returns what went over them.
+    pub(crate) async fn end(&mut self) -> Traffic {
         self.edges.shutdown().await;
-        self.links.sent_bytes()
+        self.links.traffic()
     }
 }

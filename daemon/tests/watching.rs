@@ -284,3 +284,92 @@ fn logs_follow_a_peer_from_its_first_event_to_its_last() {
 fn the_dashboard_needs_a_terminal() {
     assert_fails(&run(&["watch"]), 4, &["terminal", "mingle logs"]);
 }
+
+#[test]
+fn who_asks_for_a_peer_that_runs_no_more_hears_how_its_last_run_ended() {
+    let pair = Pair::new();
+    let (first, second) = (pair.home(0), pair.home(1));
+    assert_fails(&run(&["status", "--home", text(&first)]), 3, &["no peer runs in", "hint: mingle run"]);
+    pair.train();
+    for command in ["status", "peers", "logs"] {
+        let asked = run(&[command, "--home", text(&first)]);
+        assert_fails(&asked, 3, &["no peer runs in", "its last run is over after round 8, accuracy 0.", "mingle eval"]);
+    }
+
+    let pair = Pair::new();
+    pair.train_and_kill();
+    let asked = run(&["status", "--home", text(&pair.home(0))]);
+    assert_fails(&asked, 3, &["its last run was cut off", "start it again with the same command"]);
+
+    let stopped = Pair::new();
+    let mut peers = stopped.start(&ENDLESS);
+    peers[0].wait_for("evaluated");
+    assert!(run(&["stop", "--home", text(&stopped.home(0))]).status.success());
+    let asked = run(&["status", "--home", text(&stopped.home(0))]);
+    assert_fails(&asked, 3, &["its last run was stopped after round", "of 1000000"]);
+    assert!(!second.join("mingle.sock").exists());
+}
+
+/// A swarm of an operator and one who was invited, neither of whom has a plan.
+fn waiting_swarm(folder: &std::path::Path) -> [RunningPeer; 2] {
+    let [operator, member] = ["operator", "member"].map(|name| folder.join(name));
+    assert!(run(&["init", "--home", text(&operator), "--swarm", "ward7"]).status.success());
+    let mut first = RunningPeer::start(&[&["--home", text(&operator)], &ENDLESS[..]].concat());
+    first.address();
+    let alone = object(&run(&["status", "--json", "--home", text(&operator)]));
+    assert_eq!((&alone["state"], &alone["waiting"]), (&"waiting_for_plan".into(), &0.into()), "{alone}");
+    let ticket = stdout(&run(&["invite", "--home", text(&operator)]));
+    let mut second = RunningPeer::join(ticket.trim(), &[&["--home", text(&member)], &ENDLESS[..]].concat());
+    second.wait_for("let_in");
+    assert!(run(&["wait", "--home", text(&operator), "--for", "waiting=1"]).status.success());
+    [first, second]
+}
+
+#[test]
+fn a_founder_waits_for_a_plan_and_counts_what_it_sends_and_receives_over_all_plans() {
+    let folder = tempfile::tempdir().unwrap();
+    let _peers = waiting_swarm(folder.path());
+    let operator = folder.path().join("operator");
+    let shown = stdout(&run(&["status", "--home", text(&operator)]));
+    assert!(shown.starts_with("waiting for a plan  round 0/1000000\n1 peer with an invitation waits"), "{shown}");
+
+    let status = || object(&run(&["status", "--json", "--home", text(&operator)]));
+    let apply = |method: &str| {
+        let plan = folder.path().join(format!("{method}.json"));
+        let made = run(&["plan", "make", "--topology", "complete:n=2", "--method", method, "-o", text(&plan)]);
+        assert!(made.status.success(), "{}", stderr(&made));
+        let applied = run(&["plan", "apply", text(&plan), "--home", text(&operator), "--timeout-s", "10"]);
+        assert!(applied.status.success(), "{}", stderr(&applied));
+    };
+    apply("nguyen-he");
+    assert!(run(&["wait", "--home", text(&operator), "--for", "round=40"]).status.success());
+    let before = status();
+    apply("exact-average");
+    let next = before["round"].as_u64().unwrap() + 20;
+    assert!(run(&["wait", "--home", text(&operator), "--for", &format!("round={next}")]).status.success());
+    let after = status();
+    assert_ne!(before["plan"]["hash"], after["plan"]["hash"]);
+    for count in ["sent_bytes", "received_bytes"] {
+        assert!(after[count].as_u64() > before[count].as_u64(), "{count}: {before} then {after}");
+    }
+    let bytes = |count: &str| after[count].as_f64().unwrap();
+    let ratio = bytes("sent_bytes") / bytes("received_bytes");
+    assert!((0.7..1.4).contains(&ratio), "two peers send each other as much: {after}");
+}
+
+#[test]
+fn names_with_characters_that_cannot_be_seen_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, name) in ["ward\u{202e}7", "ward\u{200b}7", "ward\u{1b}[2J", "\u{feff}"].iter().enumerate() {
+        let home = folder.path().join(number.to_string());
+        let refused = run(&["init", "--home", text(&home), "--swarm", name]);
+        assert_fails(&refused, 4, &["characters, all of which can be seen"]);
+        let said = stderr(&refused);
+        assert!(!said.contains(['\u{202e}', '\u{200b}', '\u{1b}', '\u{feff}']), "{said:?}");
+    }
+    // What is only repeated is written out.
+    let missing = run(&["plan", "show", "no\u{202e}such\u{1b}[2Jplan"]);
+    assert_fails(&missing, 4, &[r"no\u202esuch\u001b[2Jplan"]);
+    let home = folder.path().join("fine");
+    assert!(run(&["init", "--home", text(&home), "--swarm", "Größe 東京 7"]).status.success());
+}

@@ -120,6 +120,20 @@ impl Codec {
         }
     }
 
+    /// The codec of the parcels of a node that asks for this one and keeps this share of its weight, between 0 and 1: this
+    /// one, or a finer one. What rounding leaves behind must be small beside what stays, and where nothing stays there is
+    /// no place for it: such nodes, as exact averaging has them, send [`F32`](Self::F32).
+    ///
+    /// ```
+    /// use mingle_protocol::Codec;
+    /// assert_eq!(Codec::Int8.with_share_kept(0.25), Codec::Int8);
+    /// assert_eq!(Codec::Int8.with_share_kept(0.0), Codec::F32);
+    /// ```
+    #[must_use]
+    pub fn with_share_kept(self, kept: f64) -> Self {
+        self.suited_to(0.0, 1.0 - kept, kept)
+    }
+
     /// This codec, or the next finer one that a parcel needs.
     ///
     /// Two things can make a codec too coarse. `largest` may lie outside its range: `F16` ends at 65504, and gives way

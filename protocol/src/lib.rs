@@ -62,5 +62,7 @@ pub use push_sum::SMALLEST_WORKING_MASS;
 #[doc(hidden)]
 pub use push_sum::bench;
 pub use record::{Books, Chain, InBooks, OutBooks, Owed, Record};
-pub use schedule::{COLUMN_TOLERANCE, MAX_NODES, MAX_PERIOD, NodeId, OutShare, Schedule, ScheduleError, Step};
+pub use schedule::{
+    COLUMN_TOLERANCE, Encodings, MAX_NODES, MAX_PERIOD, NodeId, OutShare, Schedule, ScheduleError, Step,
+};
 pub use time::Time;

@@ -7,6 +7,7 @@
 //! The stationary weights w* at the start of every step, n times the Perron vector of the period's product started
 //! there, are what the guarded step divides by.
 
+mod encodings;
 mod stationary;
 
 use std::fmt;
@@ -15,6 +16,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::mass::Share;
+
+pub use encodings::Encodings;
 
 /// Most nodes in one plan: their total mass stays far below 2^64 units.
 pub const MAX_NODES: usize = 1 << 20;

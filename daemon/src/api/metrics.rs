@@ -105,6 +105,16 @@ impl Sheet<'_> {
             "Bytes on all links",
             [([("dir", "out")], status.sent_bytes), ([("dir", "in")], status.received_bytes)],
         )?;
+        if let Some(encoding) = &status.encoding {
+            self.gauges("mingle_codec_info", "How models are sent", [([("codec", &*encoding.codec)], 1.0)])?;
+            self.counters(
+                "mingle_gossip_saved_bytes",
+                "Bytes that sending all parcels in f32 would have taken besides",
+                [([("dir", "out")], encoding.saved_bytes)],
+            )?;
+            let parcels = encoding.parcels.iter().map(|(codec, count)| ([("codec", codec.as_str())], *count));
+            self.counters("mingle_gossip_encoded_parcels", "Parcels sent, by codec", parcels)?;
+        }
         let sent = status.neighbours.iter().filter_map(|neighbour| neighbour.outgoing).map(|link| link.parcels).sum();
         let received =
             status.neighbours.iter().filter_map(|neighbour| neighbour.incoming).map(|link| link.parcels).sum();
@@ -175,4 +185,90 @@ impl Sheet<'_> {
 #[allow(clippy::cast_precision_loss)] // for people
 fn to_f64(count: u64) -> f64 {
     count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+    use crate::status::{Contraction, Evaluated, Incoming, Neighbour, Outgoing, PlanFacts, Weight};
+    use crate::traffic::Encoding;
+
+    /// Metrics by name as Prometheus knows them: type and labels.
+    type Catalogue = BTreeMap<String, (String, BTreeSet<String>)>;
+
+    /// A peer of which everything is known.
+    fn talkative() -> Status {
+        let known = || Some(0.5);
+        let parcels = BTreeMap::from([("int8".to_owned(), 3)]);
+        let neighbour = Neighbour {
+            node: 1,
+            peer: "12D3KooWOther".to_owned(),
+            state: LinkState::Up,
+            reason: None,
+            round_trip_ms: known(),
+            incarnation: 1,
+            outgoing: Some(Outgoing { parcels: 3, unacknowledged_parcels: 1, unacknowledged_units: 5 }),
+            incoming: Some(Incoming { parcels: 2, queued_parcels: 0 }),
+            steps_behind: 1,
+            sent_bytes: 10,
+            received_bytes: 9,
+        };
+        Status {
+            plan: Some(PlanFacts { hash: "00".to_owned(), method: String::new(), nodes: 2, origin: String::new() }),
+            eta_s: known(),
+            weight: Weight { units: 1, value: 0.5, stationary: known(), share: known() },
+            evaluation: Some(Evaluated { round: 1, accuracy: 0.5, loss: 0.5 }),
+            train_loss: known(),
+            residual: known(),
+            disagreement: known(),
+            contraction: Contraction { observed: known(), forecast: known() },
+            encoding: Some(Encoding { codec: "int8".to_owned(), parcels, saved_bytes: 7 }),
+            refusals: BTreeMap::from([("other_life".to_owned(), 1)]),
+            neighbours: vec![neighbour],
+            ..Status::starting("12D3KooWMine".to_owned())
+        }
+    }
+
+    fn exported() -> Catalogue {
+        let (_sender, receiver) = watch::channel(Arc::new(talkative()));
+        let mut registry = Registry::default();
+        register(&mut registry, receiver);
+        let page = encode(&registry).unwrap();
+        let kinds: BTreeMap<&str, &str> =
+            page.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' ')).collect();
+        let mut catalogue = Catalogue::new();
+        for line in page.lines().filter(|line| !line.starts_with('#')) {
+            let (sample, _) = line.rsplit_once(' ').unwrap();
+            let (name, labels) = sample.trim_end_matches('}').split_once('{').unwrap_or((sample, ""));
+            let family = name.strip_suffix("_total").unwrap_or(name);
+            let labels = labels.split(',').filter_map(|label| label.split_once('=')).map(|(label, _)| label.to_owned());
+            let entry = catalogue.entry(name.to_owned()).or_insert_with(|| (kinds[family].to_owned(), BTreeSet::new()));
+            entry.1.extend(labels);
+        }
+        catalogue
+    }
+
+    /// The rows of the table: names in one cell have the same type and labels.
+    fn documented() -> Catalogue {
+        let page = include_str!("../../../docs/watching.md");
+        let quoted = |cell: &str| -> Vec<String> { cell.split('`').skip(1).step_by(2).map(str::to_owned).collect() };
+        let mut catalogue = Catalogue::new();
+        for row in page.lines().filter(|line| line.starts_with("| `mingle_")) {
+            let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+            for name in quoted(cells[1]) {
+                // Values that a label can have stand behind it in brackets.
+                let label = quoted(cells[3]).into_iter().take(1).collect();
+                catalogue.insert(name, (cells[2].to_owned(), label));
+            }
+        }
+        catalogue
+    }
+
+    #[test]
+    fn the_table_of_metrics_in_the_documentation_is_what_is_exported() {
+        assert_eq!(documented(), exported());
+    }
 }

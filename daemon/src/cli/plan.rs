@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use libp2p::Multiaddr;
+use mingle_protocol::Codec;
 
 use super::HomeArgs;
 
@@ -44,7 +45,7 @@ pub(crate) struct DesignArgs {
     /// Link measurements (TOML), for a forecast in seconds and bytes
     #[arg(long, value_name = "FILE")]
     pub(crate) links: Option<PathBuf>,
-    /// The size of the model on the wire; used with --links
+    /// The size of the model on the wire, in f32; used with --links and --codec
     #[arg(long, default_value_t = 1_000_000, value_name = "BYTES")]
     pub(crate) payload_bytes: u64,
     /// A promise: no node sends more than this in a round; needs --links
@@ -97,6 +98,9 @@ pub(crate) struct PlanCompareArgs {
     /// The designs to compare [default: all]
     #[arg(long, value_delimiter = ',', value_name = "METHOD,...")]
     pub(crate) methods: Vec<String>,
+    /// Also show the bytes of a round in these codecs, over all links, for a model of --payload-bytes in f32
+    #[arg(long, value_delimiter = ',', value_name = "CODEC,...")]
+    pub(crate) codec: Vec<Codec>,
 }
 
 /// A plan file.

@@ -4,6 +4,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::Args;
+use mingle_protocol::Codec;
 
 use super::{Switch, TrainingArgs};
 
@@ -66,6 +67,9 @@ pub(crate) struct SimulateArgs {
     /// Whom to wait for in each round: sync, bounded:STALENESS or async [default: sync, with --loss bounded:4]
     #[arg(long, value_name = "POLICY")]
     pub(crate) wait: Option<String>,
+    /// How nodes encode the models that they send: f32, bf16, f16 or int8
+    #[arg(long, default_value_t = Codec::F32, value_name = "CODEC")]
+    pub(crate) codec: Codec,
     /// Off: push-sum as in textbooks, where what is lost is gone, to compare with
     #[arg(long, value_enum, default_value_t = Switch::On)]
     pub(crate) ledger: Switch,

@@ -7,11 +7,12 @@ use mingle_planner::{
     Forecast, Medium, Method, Objective, Plan,
     design::{Candidate, cost},
 };
+use mingle_protocol::Codec;
 
 use super::design_request;
 use crate::cli::PlanCompareArgs;
 use crate::failure::{Kind, OrFail, Outcome};
-use crate::out;
+use crate::{out, plan};
 
 /// Designs by every method and prints a line for each; refused ones say why below the table.
 pub(super) fn execute(arguments: &PlanCompareArgs, json: bool) -> Outcome {
@@ -26,12 +27,13 @@ pub(super) fn execute(arguments: &PlanCompareArgs, json: bool) -> Outcome {
     }
     progress.finish_and_clear();
     let best = cheapest(&candidates, options.objective);
+    let traffic = Traffic { codecs: &arguments.codec, payload_bytes: arguments.design.payload_bytes };
     if json {
-        out::line(document(&candidates, best));
+        out::line(document(&candidates, best, &traffic));
         return Ok(());
     }
     out::line(format!("{} nodes, {} edges", topology.node_count(), topology.edges().len()));
-    out::line(table(&candidates));
+    out::line(table(&candidates, &traffic));
     for candidate in &candidates {
         if let Err(error) = &candidate.outcome {
             out::line(format!("{}: {error}", candidate.method));
@@ -107,6 +109,42 @@ const COLUMNS: [Column; 15] = [
     ("s/period", |_, forecast| forecast.seconds_per_period.map_or_else(unknown, |value| format!("{value:.3}"))),
 ];
 
+/// The columns that were asked for by `--codec`: the bytes of a round over all links, by codec.
+struct Traffic<'a> {
+    codecs: &'a [Codec],
+    /// The size of the model in f32.
+    payload_bytes: u64,
+}
+
+impl Traffic<'_> {
+    fn headings(&self) -> Vec<String> {
+        self.codecs.iter().map(|codec| format!("{codec} MB")).collect()
+    }
+
+    /// Bytes of parameters that all nodes send in a round of `plan`, by codec.
+    fn bytes_per_round(&self, plan: &Plan) -> Vec<(Codec, Option<f64>)> {
+        let dimension = usize::try_from(self.payload_bytes / 4).unwrap_or(usize::MAX);
+        let rounds = plan.steps().len() as f64 / plan.round_length() as f64;
+        // Nobody asks how many bytes, and then nothing is to be computed.
+        let schedule = if self.codecs.is_empty() { None } else { plan::schedule(plan).ok() };
+        let bytes = |codec: Codec| schedule.as_ref().map(|it| it.encodings(codec).bytes(dimension) as f64 / rounds);
+        self.codecs.iter().map(|codec| (*codec, bytes(*codec))).collect()
+    }
+
+    fn cells(&self, plan: &Plan) -> Vec<String> {
+        let cell = |(_, bytes): (Codec, Option<f64>)| bytes.map_or_else(unknown, |bytes| format!("{:.2}", bytes / 1e6));
+        self.bytes_per_round(plan).into_iter().map(cell).collect()
+    }
+
+    fn to_json(&self, plan: &Plan) -> serde_json::Value {
+        self.bytes_per_round(plan)
+            .into_iter()
+            .map(|(codec, bytes)| (codec.name().to_owned(), bytes.into()))
+            .collect::<serde_json::Map<_, _>>()
+            .into()
+    }
+}
+
 fn unknown() -> String {
     "-".to_owned()
 }
@@ -115,29 +153,37 @@ fn slots(number: f64) -> String {
     if number.fract() == 0.0 { format!("{number:.0}") } else { format!("{number:.1}") }
 }
 
-fn table(candidates: &[Candidate]) -> String {
+fn table(candidates: &[Candidate], traffic: &Traffic<'_>) -> String {
     let plans = candidates.iter().filter_map(|candidate| candidate.outcome.as_ref().ok());
-    let row = |plan: &Plan| COLUMNS.map(|(_, cell)| cell(plan, plan.forecast()));
-    let mut rows = vec![COLUMNS.map(|(heading, _)| heading.to_owned())];
-    rows.extend(plans.map(row));
+    let plans: Vec<&Plan> = plans.collect();
     // Seconds are known of all plans or of none.
-    let used =
-        if rows[1..].iter().all(|row| row[COLUMNS.len() - 1] == "-") { COLUMNS.len() - 1 } else { COLUMNS.len() };
+    let has_seconds = plans.iter().any(|plan| plan.forecast().seconds_per_period.is_some());
+    let used = if has_seconds { &COLUMNS[..] } else { &COLUMNS[..COLUMNS.len() - 1] };
+    let headings = used.iter().map(|(heading, _)| (*heading).to_owned()).chain(traffic.headings()).collect();
+    let row = |plan: &&Plan| -> Vec<String> {
+        used.iter().map(|(_, cell)| cell(plan, plan.forecast())).chain(traffic.cells(plan)).collect()
+    };
+    let rows: Vec<Vec<String>> = std::iter::once(headings).chain(plans.iter().map(row)).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    let line = |row: &[String; COLUMNS.len()]| {
+    let line = |row: &Vec<String>| {
         let first = format!("{:<1$}", row[0], width(0));
-        (1..used).fold(first, |line, column| format!("{line}  {:>1$}", row[column], width(column)))
+        (1..row.len()).fold(first, |line, column| format!("{line}  {:>1$}", row[column], width(column)))
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn document(candidates: &[Candidate], best: Option<(Method, f64, &'static str)>) -> serde_json::Value {
+fn document(
+    candidates: &[Candidate],
+    best: Option<(Method, f64, &'static str)>,
+    traffic: &Traffic<'_>,
+) -> serde_json::Value {
     let entry = |candidate: &Candidate| match &candidate.outcome {
         Ok(plan) => serde_json::json!({
             "method": candidate.method.name(),
             "steps": plan.steps().len(),
             "round_length": plan.round_length(),
             "parameters": plan.parameters().iter().map(|(name, value)| (name.clone(), value.to_string().into())).collect::<serde_json::Map<_, _>>(),
+            "bytes_per_round": traffic.to_json(plan),
             "forecast": serde_json::from_str::<serde_json::Value>(&plan.forecast().to_json()).unwrap_or_default(),
         }),
         Err(error) => serde_json::json!({ "method": candidate.method.name(), "refused": error.to_string() }),

@@ -13,7 +13,7 @@ use libp2p::Multiaddr;
 use libp2p_metrics::Registry;
 use mingle_models::start_threads;
 use mingle_protocol::record::{Recovered, SlotMap};
-use mingle_protocol::{Durability, Identity as NodeIdentity, NodeConfig, Record, TaskCard, WaitPolicy};
+use mingle_protocol::{Codec, Durability, Identity as NodeIdentity, NodeConfig, Record, TaskCard, WaitPolicy};
 use tokio::sync::mpsc;
 
 use crate::api::{self, Exhibits, Interface, Request, Stopping};
@@ -66,6 +66,13 @@ pub(crate) fn check(arguments: &RunArgs) -> Outcome {
     task::check_arguments(&arguments.training)?;
     if arguments.largest_norm.is_some_and(|norm| norm.is_nan() || norm <= 0.0) {
         return Err(Failure::new(Kind::BadInput, "--largest-norm must be a positive number"));
+    }
+    if arguments.problem.is_some() && arguments.codec != Codec::F32 {
+        return Err(Failure::new(
+            Kind::BadInput,
+            "--codec is for models: what peers that solve a problem say is exact",
+        )
+        .hint("leave --codec or --problem away"));
     }
     parse_policy(&arguments.wait).map(drop)
 }
@@ -276,7 +283,9 @@ impl Peer<'_> {
             accuracy: finished.evaluation.accuracy,
             loss: finished.evaluation.loss,
             seconds: self.started.elapsed().as_secs_f64(),
-            sent_bytes: finished.sent_bytes,
+            sent_bytes: finished.traffic.sent_bytes,
+            received_bytes: finished.traffic.received_bytes,
+            encoding: finished.traffic.encoding(self.arguments.codec),
             peak_resident_bytes: results::peak_resident_bytes(),
             model_blake3: None,
             ledger: finished.node.ledger(),
@@ -364,6 +373,7 @@ impl Peer<'_> {
         config.durability = self.arguments.durability.into();
         config.largest_norm = Some(largest_norm);
         config.policy = self.policy;
+        config.codec = self.arguments.codec;
         config.gather_for = Some(Duration::from_secs(self.arguments.gather_s));
         config.deadline_floor = Duration::from_millis(self.arguments.deadline_ms);
         config.time_box = self.arguments.time_box_ms.map(Duration::from_millis);

@@ -4,6 +4,7 @@ use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
 use mingle_planner::{DesignOptions, ExtraEdges, Method, Plan};
+use mingle_protocol::Codec;
 use serde::Serialize;
 
 use super::plan_make::parse_extra_edges;
@@ -11,7 +12,7 @@ use super::run::parse_policy;
 use crate::cli::{MixingArgs, SimulateArgs, Switch};
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::simulation::{self, Conditions, Goal, Learners, Progress, Stop, recent_accuracy};
-use crate::{out, plan, topology, units};
+use crate::{encodings, out, plan, topology, units};
 
 /// Rounds, where nothing says when to stop.
 const USUAL_ROUNDS: u64 = 200;
@@ -26,6 +27,7 @@ struct Report<'a> {
     method: &'a str,
     nodes: usize,
     parameters: usize,
+    codec: Codec,
     stop: Stop,
     #[serde(flatten)]
     end: &'a Progress,
@@ -53,7 +55,7 @@ pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Outcome {
     let initial = learners.initial();
     let mut swarm = simulation::found(&plan, &initial, conditions)?;
     if !json {
-        introduce(&plan, &learners);
+        introduce(&plan, &learners, arguments.codec)?;
     }
     let (curve, stop) =
         goal.pursue(&mut *swarm, &mut learners, arguments.batch_size, |progress| tell(progress, json))?;
@@ -65,6 +67,7 @@ pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Outcome {
         method: plan.method(),
         nodes: plan.node_count(),
         parameters: initial.len(),
+        codec: arguments.codec,
         stop,
         end,
         recent_accuracy: recent_accuracy(&curve),
@@ -90,6 +93,7 @@ fn conditions(arguments: &SimulateArgs) -> Outcome<Conditions> {
         ledger: arguments.ledger == Switch::On,
         policy: arguments.wait.as_deref().map(parse_policy).transpose()?,
         loss: arguments.loss,
+        codec: arguments.codec,
         seed: arguments.seed,
     })
 }
@@ -124,7 +128,7 @@ fn plan_of(arguments: &MixingArgs) -> Outcome<Plan> {
     mingle_planner::design(&topology, method, &options).or_fail(Kind::BadInput, "cannot design a plan")
 }
 
-fn introduce(plan: &Plan, learners: &Learners) {
+fn introduce(plan: &Plan, learners: &Learners, codec: Codec) -> Outcome {
     let task = learners.task();
     out::line(format!(
         "plan     {}, {} nodes, {}  blake3:{}",
@@ -134,6 +138,11 @@ fn introduce(plan: &Plan, learners: &Learners) {
         plan.hash().short()
     ));
     out::line(format!("task     {} for {}, {} parameters", task.model(), task.shape(), task.parameter_count()));
+    if codec != Codec::F32 {
+        let encodings = plan::schedule(plan)?.encodings(codec);
+        out::line(format!("codec    {}", encodings::describe(&encodings, codec, task.parameter_count())));
+    }
+    Ok(())
 }
 
 fn rounds_of(plan: &Plan) -> String {

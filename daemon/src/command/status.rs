@@ -49,6 +49,9 @@ pub(super) fn summary(status: &Status) -> Vec<String> {
     if let Some(node) = status.node {
         head += &format!("  node {node}");
     }
+    if status.state == State::WaitingForPlan {
+        return vec![head, waiting_for_plan(status.waiting)];
+    }
     if is_solving {
         let task = status.task.clone().unwrap_or_default();
         let residual = status.residual.map_or_else(|| "-".to_owned(), |residual| format!("{residual:.1e}"));
@@ -60,6 +63,15 @@ pub(super) fn summary(status: &Status) -> Vec<String> {
         ];
     }
     vec![head, learning(status), mixing(status), ledger(status)]
+}
+
+/// What a peer without a plan waits for.
+fn waiting_for_plan(invited: usize) -> String {
+    match invited {
+        0 => "nobody with an invitation is here yet: the operator lets others in with `mingle invite`".to_owned(),
+        1 => "1 peer with an invitation waits here too, for `mingle plan apply`".to_owned(),
+        _ => format!("{invited} peers with an invitation wait here too, for `mingle plan apply`"),
+    }
 }
 
 /// How well it learns.
@@ -85,9 +97,11 @@ pub(super) fn mixing(status: &Status) -> String {
 }
 
 fn ledger(status: &Status) -> String {
+    let encoding = status.encoding.as_ref().and_then(|encoding| encoding.words(status.sent_bytes));
+    let encoding = encoding.map(|words| format!(" as {words}")).unwrap_or_default();
     let durable = if status.durable { "on disk" } else { "in memory only" };
     let mut line = format!(
-        "{:.1} MB sent  {:.1} MB received  weight {durable}  incarnation {}",
+        "{:.1} MB sent{encoding}  {:.1} MB received  weight {durable}  incarnation {}",
         units::megabytes(status.sent_bytes),
         units::megabytes(status.received_bytes),
         status.incarnation

@@ -81,6 +81,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("device", "MINGLE_DEVICE", Form::Text, r#""cpu""#),
     setting("evaluate_every", "MINGLE_EVALUATE_EVERY", Form::Whole, "10"),
     setting("wait", "MINGLE_WAIT", Form::Text, r#""bounded:4""#),
+    setting("codec", "MINGLE_CODEC", Form::Text, r#""int8""#),
     setting("deadline_ms", "MINGLE_DEADLINE_MS", Form::Whole, "2000"),
     setting("time_box_ms", "MINGLE_TIME_BOX_MS", Form::Whole, "500"),
     setting("threads", "MINGLE_THREADS", Form::Whole, "2"),

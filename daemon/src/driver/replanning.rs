@@ -127,6 +127,7 @@ impl Driver<'_> {
         let waiting = self.parts.hall.waiting();
         self.parts.board.update(|status| status.waiting = waiting);
         self.parts.interface.show_plan(&place.plan.plan);
+        self.tell_encodings();
         self.feed(Input::Enter(Box::new(new)))
     }
 
@@ -134,7 +135,8 @@ impl Driver<'_> {
     async fn rewire(&mut self, place: Place, dimension: usize, sources: &mut Sources) -> Outcome {
         let (out, inward) = place.neighbours();
         self.parts.network.seek(out.into_values().chain(inward.into_values()).collect()).await;
-        self.past_bytes += self.parts.wiring.end().await;
+        let ended = self.parts.wiring.end().await;
+        self.past += ended;
         let boot_nonce = self.parts.config.identity.boot_nonce;
         let (wiring, events) =
             Wiring::open(&self.parts.network.streams, place, boot_nonce, dimension, &self.parts.timeline)?;

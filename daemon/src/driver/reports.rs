@@ -66,6 +66,7 @@ impl Driver<'_> {
 
     pub(super) fn tell_evaluation(&mut self, rounds: u64, report: &RoundReport, evaluation: &Evaluation) {
         self.watching.note_evaluation(rounds, evaluation);
+        let sent_bytes = self.traffic().sent_bytes;
         self.parts.log.tell(Event::Evaluated {
             round: rounds,
             accuracy: evaluation.accuracy,
@@ -73,7 +74,7 @@ impl Driver<'_> {
             train_loss: self.train_loss,
             weight_units: report.mass.units(),
             disagreement: report.disagreement,
-            sent_bytes: self.past_bytes + self.parts.wiring.links.sent_bytes(),
+            sent_bytes,
         });
     }
 }

@@ -11,6 +11,7 @@ use super::Driver;
 use super::words::in_words;
 use crate::links::Links;
 use crate::status::{Evaluated, Incoming, LinkState, Neighbour, Outgoing, State, Weight};
+use crate::traffic::Traffic;
 
 /// Rounds that the pace and the observed contraction are taken over.
 const LAST_ROUNDS: usize = 20;
@@ -95,7 +96,7 @@ impl Watching {
     }
 
     fn neighbour(&self, view: &NeighbourView, own_step: u64, links: &Links) -> Neighbour {
-        let (sent_bytes, received_bytes) = links.bytes(view.id);
+        let traffic = links.traffic_with(view.id);
         let state = match view {
             NeighbourView { has_left: true, .. } => LinkState::Left,
             NeighbourView { is_up: false, .. } => LinkState::Down,
@@ -110,14 +111,16 @@ impl Watching {
             round_trip_ms: self.round_trip_ms(view.id).filter(|_| state == LinkState::Up),
             incarnation: view.incarnation,
             outgoing: view.outgoing.map(|link| Outgoing {
-                parcels: link.parcels,
+                parcels: traffic.sent_parcels(),
                 unacknowledged_parcels: link.unacknowledged_parcels,
                 unacknowledged_units: link.unacknowledged.units(),
             }),
-            incoming: view.incoming.map(|link| Incoming { parcels: link.parcels, queued_parcels: link.queued_parcels }),
+            incoming: view
+                .incoming
+                .map(|link| Incoming { parcels: traffic.received_parcels, queued_parcels: link.queued_parcels }),
             steps_behind: own_step.saturating_sub(view.passed_steps),
-            sent_bytes,
-            received_bytes,
+            sent_bytes: traffic.sent_bytes,
+            received_bytes: traffic.received_bytes,
         }
     }
 }
@@ -131,6 +134,7 @@ impl Driver<'_> {
         }
         (self.watching.is_stale, self.watching.shown_state) = (false, Some(state));
         self.watching.shown_at = Some(Instant::now());
+        let traffic = self.traffic();
         let (node, links, watching) = (&self.node, &self.parts.wiring.links, &self.watching);
         let config = &self.parts.config;
         let settled = || weight(node.mass().units(), config.schedule.stationary_weight(node.id(), node.step()));
@@ -147,7 +151,8 @@ impl Driver<'_> {
             status.train_loss = self.train_loss;
             status.disagreement = watching.disagreements.back().map(|(_, value)| *value);
             status.contraction.observed = contraction(&watching.disagreements);
-            (status.sent_bytes, status.received_bytes) = (self.past_bytes + links.sent_bytes(), links.received_bytes());
+            (status.sent_bytes, status.received_bytes) = (traffic.sent_bytes, traffic.received_bytes);
+            status.encoding = Some(traffic.encoding(config.codec));
             status.incarnation = config.identity.incarnation;
             status.refusals = node.refusals().map(|(fault, count)| (name(fault), count)).collect();
             status.neighbours =
@@ -159,6 +164,11 @@ impl Driver<'_> {
     pub(super) fn show_end(&mut self, evaluation: &Evaluation) {
         self.watching.note_evaluation(self.rounds, evaluation);
         self.show();
+    }
+
+    /// What went over all links since this process began.
+    pub(super) fn traffic(&self) -> Traffic {
+        self.past + self.parts.wiring.links.traffic()
     }
 
     fn state(&self) -> State {

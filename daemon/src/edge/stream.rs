@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::{Direction, EdgeEvent, Shared};
 use crate::timeline::{Deed, Timeline};
+use crate::traffic::{Counters, Traffic};
 
 /// Messages that wait to be written. A node has at most a window of parcels and a few acknowledgements under way; a
 /// peer that lets more pile up is not reading.
@@ -28,8 +29,7 @@ pub(crate) struct EdgeHandle {
     /// Tells the streams of one process apart.
     pub(crate) stream: u64,
     queue: mpsc::Sender<Message>,
-    sent_bytes: Arc<AtomicU64>,
-    received_bytes: Arc<AtomicU64>,
+    counters: Arc<Counters>,
     written: watch::Receiver<()>,
 }
 
@@ -45,14 +45,9 @@ impl EdgeHandle {
         self.queue.capacity() > 0
     }
 
-    /// Bytes written to the stream so far.
-    pub(crate) fn sent_bytes(&self) -> u64 {
-        self.sent_bytes.load(Ordering::Relaxed)
-    }
-
-    /// Bytes read from the stream so far.
-    pub(crate) fn received_bytes(&self) -> u64 {
-        self.received_bytes.load(Ordering::Relaxed)
+    /// What went over the stream so far.
+    pub(crate) fn traffic(&self) -> Traffic {
+        self.counters.read()
     }
 
     /// Lets the stream write what is queued, close its half, and returns then.
@@ -78,21 +73,15 @@ pub(super) async fn carry(
     let number = STREAMS.fetch_add(1, Ordering::Relaxed);
     let (queue, messages) = mpsc::channel(WRITE_QUEUE);
     let (still_writing, written) = watch::channel(());
-    let (sent_bytes, received_bytes) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
-    let handle = EdgeHandle {
-        stream: number,
-        queue,
-        sent_bytes: Arc::clone(&sent_bytes),
-        received_bytes: Arc::clone(&received_bytes),
-        written,
-    };
+    let counters = Arc::<Counters>::default();
+    let handle = EdgeHandle { stream: number, queue, counters: Arc::clone(&counters), written };
     let tell = |event| async { shared.events.send(event).await.map_err(|_| DriverGone) };
     tell(EdgeEvent::Up { node, direction, handle }).await?;
 
     let (reader, writer) = stream.split();
-    let timeline = shared.timeline.clone();
+    let (timeline, written_counters) = (shared.timeline.clone(), Arc::clone(&counters));
     let writing = async move {
-        let result = write_all(writer, node, messages, &sent_bytes, &timeline).await;
+        let result = write_all(writer, node, messages, &written_counters, &timeline).await;
         drop(still_writing);
         match result {
             // The driver has closed the queue: the other side ends the stream when it has read to the end.
@@ -101,7 +90,7 @@ pub(super) async fn carry(
         }
     };
     let ended = tokio::select! {
-        ended = read_all(reader, node, shared, &received_bytes) => ended?,
+        ended = read_all(reader, node, shared, &counters) => ended?,
         error = writing => Some(error.to_string()),
     };
     tell(EdgeEvent::Down { node, direction, stream: number, error: ended }).await
@@ -112,7 +101,7 @@ async fn read_all(
     mut stream: ReadHalf<Stream>,
     node: NodeId,
     shared: &Shared,
-    received_bytes: &AtomicU64,
+    counters: &Counters,
 ) -> Result<Option<String>, DriverGone> {
     let mut reader = MessageReader::new(shared.dimension);
     let mut buffer = vec![0; READ_BYTES];
@@ -122,7 +111,7 @@ async fn read_all(
         let bytes = match stream.read(&mut buffer).await {
             Ok(0) => return Ok(None),
             Ok(count) => {
-                received_bytes.fetch_add(count as u64, Ordering::Relaxed);
+                counters.note_received(count);
                 &buffer[..count]
             }
             Err(error) => return Ok(Some(error.to_string())),
@@ -134,6 +123,7 @@ async fn read_all(
         };
         for message in messages {
             if let Message::Parcel(_) = message {
+                counters.note_received_parcel();
                 shared.timeline.note(Deed::Receive { node: node.0 }, began.take().unwrap_or(came));
             }
             let event = EdgeEvent::Message { node, message };
@@ -148,14 +138,20 @@ async fn write_all(
     mut stream: WriteHalf<Stream>,
     node: NodeId,
     mut messages: mpsc::Receiver<Message>,
-    sent_bytes: &AtomicU64,
+    counters: &Counters,
     timeline: &Timeline,
 ) -> std::io::Result<()> {
     while let Some(message) = messages.recv().await {
         let more = !messages.is_empty();
-        let parcel = matches!(message, Message::Parcel(_)).then(Instant::now);
-        write_message(&mut stream, message, more, sent_bytes).await?;
-        parcel.into_iter().for_each(|began| timeline.note(Deed::Send { node: node.0 }, began));
+        let parcel = match &message {
+            Message::Parcel(parcel) => Some((Instant::now(), parcel.payload.clone())),
+            _ => None,
+        };
+        write_message(&mut stream, message, more, counters).await?;
+        if let Some((began, payload)) = parcel {
+            counters.note_sent_parcel(&payload);
+            timeline.note(Deed::Send { node: node.0 }, began);
+        }
     }
     in_time(stream.close()).await
 }
@@ -165,12 +161,12 @@ async fn write_message(
     stream: &mut WriteHalf<Stream>,
     message: Message,
     more: bool,
-    sent_bytes: &AtomicU64,
+    counters: &Counters,
 ) -> std::io::Result<()> {
     let encoded = wire::encode(message);
     for slice in encoded.slices() {
         in_time(stream.write_all(slice)).await?;
-        sent_bytes.fetch_add(slice.len() as u64, Ordering::Relaxed);
+        counters.note_sent(slice.len());
     }
     if more { Ok(()) } else { in_time(stream.flush()).await }
 }

@@ -4,6 +4,7 @@ use std::num::NonZero;
 use std::sync::{Arc, OnceLock};
 
 use mingle_planner::{DesignError, DesignOptions, Method, Plan, Topology};
+use mingle_protocol::Codec;
 use serde::Serialize;
 
 use super::records::Record;
@@ -115,7 +116,8 @@ impl Run {
         let mut learners = Learners::new(&self.training_arguments(), plan.node_count(), test_samples, 1)?;
         let initial = learners.initial();
         let DesignEntry { ledger, loss, .. } = self.design;
-        let mut swarm = simulation::found(plan, &initial, Conditions { ledger, policy: None, loss, seed: self.seed })?;
+        let conditions = Conditions { ledger, policy: None, loss, codec: Codec::F32, seed: self.seed };
+        let mut swarm = simulation::found(plan, &initial, conditions)?;
         let goal = Goal {
             target_accuracy: Some(self.split.target_accuracy),
             epochs: None,

@@ -266,6 +266,7 @@ fn configure(
     let rounds = u64::MAX >> 24;
     let mut config = NodeConfig::new(id, Arc::clone(schedule), initial.to_vec(), rounds);
     config.policy = conditions.policy();
+    config.codec = conditions.codec;
     config.deadline_floor = PATIENCE_ROUNDS * round;
     config.heartbeat = 2 * round;
     // What is lost goes out again with the next round.

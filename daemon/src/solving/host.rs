@@ -145,8 +145,8 @@ impl Host<'_> {
                 self.write_when_possible(&solution, failure, ears).await?;
             }
             self.attempts.end()?;
-            let sent_bytes = self.parts.wiring.end().await;
-            self.tell_end(&solution, sent_bytes);
+            let traffic = self.parts.wiring.end().await;
+            self.tell_end(&solution, traffic);
             return not_solved(&solution).map_or(Ok(End::Solved), Err);
         }
     }

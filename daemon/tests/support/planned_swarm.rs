@@ -29,6 +29,11 @@ impl PlannedSwarm {
         Self::planned(topology, method, nodes, 10)
     }
 
+    /// One that trains by a design on a topology of its own.
+    pub(crate) fn with_design(topology: &str, method: &str, nodes: usize, rounds: u64) -> Self {
+        Self::planned(topology, method, nodes, rounds)
+    }
+
     fn planned(topology: &str, method: &str, nodes: usize, rounds: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         // All are held until all are known, so that they differ.

@@ -25,7 +25,7 @@ function showStatus(next) {
 }
 
 function stateInWords() {
-  if (snapshot.state === "starting" && !snapshot.plan) return "waiting for a plan";
+  if (snapshot.state === "waiting_for_plan") return "waiting for a plan";
   return snapshot.state.replaceAll("_", " ");
 }
 
@@ -106,6 +106,7 @@ function showFacts(next) {
   const refused = Object.entries(next.refusals).map(([reason, count]) => reason.replaceAll("_", " ") + " " + count);
   const facts = {
     "MB out / in": megabytes(next.sent_bytes) + " / " + megabytes(next.received_bytes),
+    "Sent as": encoded(next),
     "Weight on disk": next.durable ? "yes" : "no",
     "Incarnation": String(next.incarnation),
     "Refused": refused.join(", ") || "nothing",

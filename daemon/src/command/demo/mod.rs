@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use mingle_models::Augmentation;
 use mingle_planner::{DesignOptions, Method, Plan, Topology};
+use mingle_protocol::Codec;
 use tokio::sync::mpsc;
 
 use super::timeline;
@@ -26,9 +27,9 @@ use crate::events::Event;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::identity::Identity;
-use crate::plan;
 use crate::signals::StopRequests;
 use crate::task::{self, Parts};
+use crate::{encodings, plan};
 use baselines::Baselines;
 use kill::Kills;
 use output::Output;
@@ -56,6 +57,10 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Outcome {
         ));
     }
     if let Some(kind) = arguments.problem {
+        if arguments.codec != Codec::F32 {
+            let message = "--codec is for models: what peers that solve a problem say is exact";
+            return Err(Failure::new(Kind::BadInput, message).hint("leave --codec or --problem away"));
+        }
         return problem::execute(arguments, kind, json);
     }
     if arguments.restart && !keeps_records(arguments) {
@@ -126,6 +131,11 @@ impl<'a> Demo<'a> {
         let homes = bind_to_new_homes(&mut plan, output)?;
         plan::write(&plan, &output.plan())?;
         let progress = Progress::start(arguments, &plan, json);
+        if arguments.codec != Codec::F32 {
+            let encodings = plan::schedule(&plan)?.encodings(arguments.codec);
+            let parameters = parts.task(&arguments.model)?.parameter_count();
+            progress.note(&format!("codec    {}", encodings::describe(&encodings, arguments.codec, parameters)));
+        }
         let (processes, events) = PeerProcesses::new()?;
         let mut demo = Self {
             arguments,
@@ -367,6 +377,7 @@ fn peer_arguments(demo: &DemoArgs, home: &Home, way_in: &[String]) -> Vec<String
     option("device", &demo.device);
     option("evaluate-every", &demo.evaluate_every);
     option("wait", &demo.wait);
+    option("codec", &demo.codec);
     // They share this machine: one thread each leaves the others their turn.
     option("threads", &1);
     option("drain-ms", &DRAIN_MS);

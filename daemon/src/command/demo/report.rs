@@ -16,6 +16,7 @@ use crate::command::audit;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::results::Summary;
+use crate::traffic::Encoding;
 use crate::units::{exact_weight as weight, signed_weight};
 use crate::{out, units};
 
@@ -37,6 +38,8 @@ pub(crate) struct Report {
     without_swarm: Option<Baselines>,
     seconds: f64,
     sent_bytes: u64,
+    /// How models were encoded, and what that saved.
+    encoding: Encoding,
     peak_resident_bytes_per_peer: Option<u64>,
     audit: AuditReport,
     /// The audit of the disks, of the dead and the living, where the peers kept records.
@@ -74,10 +77,11 @@ impl Report {
     ) -> Outcome<Self> {
         let survivors: Vec<usize> = (0..homes.len()).filter(|&node| !demo.processes.was_killed(node)).collect();
         let results: Vec<PeerResult> = survivors.iter().filter_map(|&node| demo.results[node]).collect();
-        let books = survivors
-            .iter()
-            .map(|&node| Ok((node_id(node), Summary::read(&homes[node].summary())?.ledger)))
-            .collect::<Outcome<Vec<_>>>()?;
+        let summaries = survivors.iter().map(|&node| Ok((node, Summary::read(&homes[node].summary())?)));
+        let summaries = summaries.collect::<Outcome<Vec<(usize, Summary)>>>()?;
+        let mut encoding = Encoding::of(demo.arguments.codec);
+        summaries.iter().for_each(|(_, summary)| encoding.add(&summary.encoding));
+        let books: Vec<_> = summaries.into_iter().map(|(node, summary)| (node_id(node), summary.ledger)).collect();
         let models = survivors.iter().map(|&node| read_model(&homes[node], task)).collect::<Outcome<Vec<_>>>()?;
         let keeps_records = super::keeps_records(demo.arguments);
         let disks = keeps_records.then(|| audit::examine(&[demo.output.root().join("peers")], None)).transpose()?;
@@ -95,6 +99,7 @@ impl Report {
             without_swarm,
             seconds,
             sent_bytes: results.iter().map(|result| result.sent_bytes).sum(),
+            encoding,
             peak_resident_bytes_per_peer: results.iter().filter_map(|result| result.peak_resident_bytes).max(),
             audit: mingle_protocol::audit(&books, homes.len()),
             disks,
@@ -159,8 +164,9 @@ impl Report {
         if let Some(together) = without_swarm {
             lines.push(format!("{:<24}{:>8.3}", "all data in one place", together.central));
         }
+        let encoding = self.encoding.words(self.sent_bytes).map(|words| format!(" ({words})")).unwrap_or_default();
         lines.push(format!(
-            "\n{:.1} s, {:.1} MB moved{memory}; the final models differ by {:.1e}",
+            "\n{:.1} s, {:.1} MB moved{encoding}{memory}; the final models differ by {:.1e}",
             self.seconds,
             units::megabytes(self.sent_bytes),
             swarm.disagreement

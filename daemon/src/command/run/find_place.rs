@@ -14,6 +14,7 @@ use crate::failure::{Failure, Kind, Outcome};
 use crate::membership::{self, CheckedPlan, Hall, Membership, PlanOffer, Standing, Verdict, Wanted};
 use crate::place::Place;
 use crate::plan;
+use crate::status::State;
 use crate::transport::{Network, NetworkEvent};
 
 /// Between two requests for the plan.
@@ -81,6 +82,7 @@ impl Peer<'_> {
             let offer = PlanOffer::sign(swarm, 1, 0, &plan::read(path)?, self.identity.keypair())?;
             return Ok((offer.check(Some(swarm))?, path.display().to_string()));
         }
+        self.board.update(|status| status.state = State::WaitingForPlan);
         self.log.tell(Event::WaitingForPlan { swarm: swarm.name.clone() });
         self.wait_for_plan(ears, hall, membership).await
     }

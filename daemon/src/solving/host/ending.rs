@@ -12,6 +12,7 @@ use crate::results;
 use crate::solving::report::write_curves;
 use crate::solving::solution::Solution;
 use crate::status::State;
+use crate::traffic::Traffic;
 
 /// A peer that has its solution waits so long at most for neighbours that have not got all it said.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -92,7 +93,7 @@ impl Host<'_> {
         Ok(())
     }
 
-    pub(super) fn tell_end(&mut self, solution: &Solution, sent_bytes: u64) {
+    pub(super) fn tell_end(&mut self, solution: &Solution, traffic: Traffic) {
         self.parts.log.tell(Event::Solved {
             iterations: solution.iterations,
             converged: solution.converged,
@@ -100,12 +101,12 @@ impl Host<'_> {
             kkt: solution.certificate.kkt,
             violation: solution.certificate.violation,
             seconds: self.parts.started.elapsed().as_secs_f64(),
-            sent_bytes,
+            sent_bytes: traffic.sent_bytes,
             peak_resident_bytes: results::peak_resident_bytes(),
         });
         self.parts.board.update(|status| {
             status.state = if solution.converged { State::Done } else { State::Stopped };
-            status.sent_bytes = sent_bytes;
+            (status.sent_bytes, status.received_bytes) = (traffic.sent_bytes, traffic.received_bytes);
         });
     }
 }

@@ -39,7 +39,7 @@ impl Host<'_> {
         let (out, inward) = place.neighbours();
         let (all, up): (BTreeMap<NodeId, PeerId>, _) = (out.into_iter().chain(inward).collect(), links.up());
         let neighbour = |(node, peer): (NodeId, PeerId)| {
-            let (sent_bytes, received_bytes) = links.bytes(node);
+            let traffic = links.traffic_with(node);
             Neighbour {
                 node: node.index(),
                 peer: peer.to_string(),
@@ -50,13 +50,14 @@ impl Host<'_> {
                 outgoing: None,
                 incoming: None,
                 steps_behind: 0,
-                sent_bytes,
-                received_bytes,
+                sent_bytes: traffic.sent_bytes,
+                received_bytes: traffic.received_bytes,
             }
         };
         let neighbours: Vec<Neighbour> = all.into_iter().map(neighbour).collect();
         self.parts.board.update(|status| {
-            (status.sent_bytes, status.received_bytes) = (links.sent_bytes(), links.received_bytes());
+            let traffic = links.traffic();
+            (status.sent_bytes, status.received_bytes) = (traffic.sent_bytes, traffic.received_bytes);
             status.neighbours = neighbours;
         });
     }

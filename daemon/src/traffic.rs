@@ -1,0 +1,176 @@
+//! What went over the streams of this process: bytes both ways, and parcels by the codec that they were sent in.
+
+use std::collections::BTreeMap;
+use std::ops::{Add, AddAssign};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use mingle_protocol::{Codec, Payload};
+use serde::{Deserialize, Serialize};
+
+/// Bytes of a parameter in [`Codec::F32`].
+const F32_BYTES: u64 = 4;
+
+/// Counts since some beginning that is the same for all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Traffic {
+    /// Bytes written, headers and acknowledgements included.
+    pub(crate) sent_bytes: u64,
+    /// Bytes read.
+    pub(crate) received_bytes: u64,
+    /// Bytes that would have been written besides if all parcels had been sent in f32.
+    pub(crate) saved_bytes: u64,
+    /// Parcels written, by the number of their codec; those that were written again count again.
+    sent_parcels: [u64; Codec::ALL.len()],
+    /// Parcels read.
+    pub(crate) received_parcels: u64,
+}
+
+impl Traffic {
+    /// Parcels written.
+    pub(crate) fn sent_parcels(&self) -> u64 {
+        self.sent_parcels.iter().sum()
+    }
+
+    /// What a codec made of it.
+    pub(crate) fn encoding(&self, codec: Codec) -> Encoding {
+        let parcels = Codec::ALL.into_iter().zip(self.sent_parcels).filter(|(_, count)| *count > 0);
+        Encoding {
+            codec: codec.name().to_owned(),
+            parcels: parcels.map(|(codec, count)| (codec.name().to_owned(), count)).collect(),
+            saved_bytes: self.saved_bytes,
+        }
+    }
+}
+
+impl Add for Traffic {
+    type Output = Self;
+
+    fn add(mut self, other: Self) -> Self {
+        self += other;
+        self
+    }
+}
+
+impl AddAssign for Traffic {
+    fn add_assign(&mut self, other: Self) {
+        self.sent_bytes += other.sent_bytes;
+        self.received_bytes += other.received_bytes;
+        self.saved_bytes += other.saved_bytes;
+        self.received_parcels += other.received_parcels;
+        self.sent_parcels.iter_mut().zip(other.sent_parcels).for_each(|(count, more)| *count += more);
+    }
+}
+
+/// How parameters are encoded on the links of a peer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Encoding {
+    /// The codec that was asked for.
+    pub(crate) codec: String,
+    /// Parcels sent, by the codec that they were sent in.
+    pub(crate) parcels: BTreeMap<String, u64>,
+    /// Bytes that would have been sent besides in f32.
+    pub(crate) saved_bytes: u64,
+}
+
+impl Encoding {
+    /// Nothing was sent yet.
+    pub(crate) fn of(codec: Codec) -> Self {
+        Self { codec: codec.name().to_owned(), ..Self::default() }
+    }
+
+    /// What another peer sent besides.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.saved_bytes += other.saved_bytes;
+        for (codec, count) in &other.parcels {
+            *self.parcels.entry(codec.clone()).or_default() += count;
+        }
+    }
+
+    /// What was sent, over what f32 would have sent; `None` before anything was.
+    pub(crate) fn share_of_f32(&self, sent_bytes: u64) -> Option<f64> {
+        let whole = sent_bytes + self.saved_bytes;
+        (whole > 0).then(|| sent_bytes as f64 / whole as f64)
+    }
+
+    /// In a few words; none where there is nothing to say but that f32 was sent.
+    pub(crate) fn words(&self, sent_bytes: u64) -> Option<String> {
+        let is_plain = self.codec == Codec::F32.name() || self.codec.is_empty();
+        let share = self.share_of_f32(sent_bytes).filter(|_| !is_plain)?;
+        let mut words = format!("{}: {:.0} % of f32", self.codec, 100.0 * share);
+        let others = self.parcels.iter().filter(|(codec, _)| **codec != self.codec);
+        let others: Vec<String> = others.map(|(codec, count)| format!("{count} parcels in {codec}")).collect();
+        if !others.is_empty() {
+            words += &format!(" ({})", others.join(", "));
+        }
+        Some(words)
+    }
+}
+
+/// Counts that the two ends of a stream add to.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    sent_bytes: AtomicU64,
+    received_bytes: AtomicU64,
+    saved_bytes: AtomicU64,
+    sent_parcels: [AtomicU64; Codec::ALL.len()],
+    received_parcels: AtomicU64,
+}
+
+impl Counters {
+    /// Bytes were written.
+    pub(crate) fn note_sent(&self, bytes: usize) {
+        self.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Bytes were read.
+    pub(crate) fn note_received(&self, bytes: usize) {
+        self.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// A parcel with this payload was written.
+    pub(crate) fn note_sent_parcel(&self, payload: &Payload) {
+        let whole = F32_BYTES * payload.dimension() as u64;
+        self.saved_bytes.fetch_add(whole.saturating_sub(payload.bytes().len() as u64), Ordering::Relaxed);
+        self.sent_parcels[usize::from(payload.codec().id())].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A parcel was read.
+    pub(crate) fn note_received_parcel(&self) {
+        self.received_parcels.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What they stand at.
+    pub(crate) fn read(&self) -> Traffic {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Traffic {
+            sent_bytes: of(&self.sent_bytes),
+            received_bytes: of(&self.received_bytes),
+            saved_bytes: of(&self.saved_bytes),
+            sent_parcels: std::array::from_fn(|codec| of(&self.sent_parcels[codec])),
+            received_parcels: of(&self.received_parcels),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn what_a_codec_saves_is_what_f32_would_have_taken_besides() {
+        let counters = Counters::default();
+        for codec in [Codec::Int8, Codec::F32] {
+            let payload = Payload::encoded(codec, &[1.0; 512], 0).unwrap();
+            counters.note_sent(payload.bytes().len());
+            counters.note_sent_parcel(&payload);
+        }
+        let traffic = counters.read() + Traffic { received_bytes: 7, received_parcels: 1, ..Traffic::default() };
+        assert_eq!((traffic.sent_bytes, traffic.saved_bytes, traffic.received_bytes), (520 + 2048, 2048 - 520, 7));
+        assert_eq!((traffic.sent_parcels(), traffic.received_parcels), (2, 1));
+        let encoding = traffic.encoding(Codec::Int8);
+        assert_eq!(encoding.words(traffic.sent_bytes).unwrap(), "int8: 63 % of f32 (1 parcels in f32)");
+        assert_eq!(traffic.encoding(Codec::F32).words(traffic.sent_bytes), None);
+        assert_eq!(Traffic::default().encoding(Codec::Int8).words(0), None, "nothing was sent yet");
+    }
+}
