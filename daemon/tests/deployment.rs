@@ -2,11 +2,17 @@
 //! `scripts/check-deploy`.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/pair.rs"]
+mod pair;
 mod support;
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::PathBuf;
 
+use pair::Pair;
 use support::{mingle, run, stderr, stdout, text};
 
 fn deploy(file: &str) -> String {
@@ -66,5 +72,37 @@ fn units_do_not_start_again_what_a_start_cannot_mend() {
         for line in ["Type=notify", "Restart=on-failure", "RestartPreventExitStatus=2 4 6 8", "SuccessExitStatus=130"] {
             assert!(unit.lines().any(|it| it == line), "{file} has no {line}");
         }
+    }
+}
+
+/// Every metric of ours in a text.
+fn metrics(text: &str) -> BTreeSet<&str> {
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    text.split(|letter: char| !is_name(letter)).filter(|word| word.starts_with("mingle_")).collect()
+}
+
+#[test]
+fn every_metric_of_the_dashboard_is_one_that_a_training_peer_exports() {
+    let pair = Pair::new();
+    let endless = ["--model", "softmax", "--rounds", "1000000", "--evaluate-every", "2", "--http", "127.0.0.1:0"];
+    let mut peers = pair.start(&endless);
+    let interface = peers[0].wait_for("interface");
+    let address = interface["page"].as_str().unwrap().trim_start_matches("http://").trim_end_matches('/');
+    peers[0].wait_for("evaluated");
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    let dashboard = deploy("grafana/mingle.json");
+    let asked = metrics(&dashboard);
+    assert!(asked.len() >= 7, "{asked:?}");
+    for metric in asked {
+        // A counter that has counted nothing is described, and has no number.
+        let described = format!("# TYPE {} counter", metric.trim_end_matches("_total"));
+        let exported = page.contains(&format!("\n{metric} ")) || page.contains(&format!("\n{metric}{{"));
+        assert!(
+            exported || page.contains(&described),
+            "the dashboard asks for {metric}, of which there is none: {page}"
+        );
     }
 }
