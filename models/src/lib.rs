@@ -58,7 +58,10 @@ mod trainer;
 
 pub use augmentation::Augmentation;
 pub use checkpoint::{Checkpoint, CheckpointError};
-pub use dataset::{CsvSource, DataError, DataSet, DataSource, LabelColumn, SampleShape, Samples};
+pub use dataset::{
+    CardDifference, CardError, CsvSource, DataCard, DataError, DataSet, DataSource, Decimal, LabelColumn, RawData,
+    SampleShape, Samples, Scaling,
+};
 pub use device::{Adapter, Device, DeviceError, DeviceName};
 pub use evaluation::{Evaluation, Evaluator};
 pub use model::ModelKind;

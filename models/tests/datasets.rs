@@ -55,7 +55,7 @@ fn idx_files_are_read_plain_or_gzipped_into_samples_between_minus_one_and_one() 
     let plain = load_idx(&folder).unwrap();
     assert_eq!(plain.train.shape(), SampleShape::Image { channels: 1, height: 2, width: 3 });
     assert_eq!((plain.train.labels(), plain.test.labels()), (&[2, 0][..], &[1][..]));
-    assert_eq!((plain.train.classes(), plain.class_names.len()), (3, 3));
+    assert_eq!((plain.train.classes(), plain.card.classes().len()), (3, 3));
 
     let pixels: Vec<u8> = (0..12).map(|pixel| pixel * 20).collect();
     gzip(&folder, "train-images-idx3-ubyte", &idx(0x803, &[2, 2, 3], &pixels), usize::MAX);
@@ -119,32 +119,35 @@ const PLAIN: &str = "1,10,cat\n2,20,dog\n3,30,cat\n4,40,eel\n5,50,dog\n6,60,cat\
 fn a_table_is_read_with_or_without_header_and_with_its_label_anywhere() {
     let (expected, _folder) = table(PLAIN, "");
     let expected = expected.unwrap();
-    assert_eq!(expected.class_names, ["cat", "dog", "eel"]);
+    assert_eq!(expected.card.classes(), ["cat", "dog", "eel"]);
+    assert_eq!(expected.card.columns(), ["x1", "x2"]);
     assert_eq!(expected.train.shape(), SampleShape::Flat { features: 2 });
     assert_eq!((expected.train.len(), expected.test.len()), (5, 1));
 
     let header = format!("weight,size,animal\n{PLAIN}");
     let spaced = PLAIN.replace(',', " , ");
     let label_first = "cat,1,10\ndog,2,20\ncat,3,30\neel,4,40\ndog,5,50\ncat,6,60\n";
-    for (text, options) in [
-        (header.as_str(), ""),
-        (header.as_str(), ",label=animal"),
-        (header.as_str(), ",label=3"),
-        (PLAIN, ",label=3"),
-        (spaced.as_str(), ""),
-        (label_first, ",label=1"),
+    for (text, options, columns) in [
+        (header.as_str(), "", ["weight", "size"]),
+        (header.as_str(), ",label=animal", ["weight", "size"]),
+        (header.as_str(), ",label=3", ["weight", "size"]),
+        (PLAIN, ",label=3", ["x1", "x2"]),
+        (spaced.as_str(), "", ["x1", "x2"]),
+        (label_first, ",label=1", ["x1", "x2"]),
     ] {
         let (found, _folder) = table(text, options);
-        assert_eq!(found.as_ref(), Ok(&expected), "{options} of\n{text}");
+        let found = found.unwrap();
+        assert_eq!((&found.train, &found.test), (&expected.train, &expected.test), "{options} of\n{text}");
+        assert_eq!(found.card.columns(), columns, "{options} of\n{text}");
     }
 }
 
 #[test]
 fn numeric_labels_are_ordered_by_value_and_words_by_the_alphabet() {
     let (data, _folder) = table("1,10\n2,9\n3,-1\n4,10\n5,9\n", "");
-    assert_eq!(data.unwrap().class_names, ["-1", "9", "10"]);
-    let (data, _folder) = table("1,10\n2,9\n3,none\n4,10\n5,9\n", "");
-    assert_eq!(data.unwrap().class_names, ["10", "9", "none"]);
+    assert_eq!(data.unwrap().card.classes(), ["-1", "9", "10"]);
+    let (data, _folder) = table("1,10\n2,9\n3,none\n4,10.0\n5,9\n", "");
+    assert_eq!(data.unwrap().card.classes(), ["10", "9", "none"], "10.0 is 10");
 }
 
 #[test]
@@ -159,6 +162,9 @@ fn a_damaged_table_is_named_with_the_line_and_the_column() {
         ("x,y,z\n1,2,3\n", ",label=w", "has no label column named \"w\": its 3 columns are x, y, z"),
         ("1,2,a\n2,3,b\n", "", "holds 2 samples in 2 classes: at least 5 samples and 2 classes"),
         ("1,a\n2,a\n3,a\n4,a\n5,a\n", "", "holds 5 samples in 1 classes"),
+        ("h1,h1,c\n1,2,a\n", "", "line 1: the header has two columns `h1`"),
+        ("h1,,c\n1,2,a\n", "", "line 1: the header has a column without a name"),
+        ("1,2,a\n1,2,\n", "", "line 2: the label is empty"),
         ("", "", "holds 0 samples in 0 classes"),
     ];
     for (text, options, message) in cases {

@@ -20,7 +20,7 @@ const ROW: usize = 1 + PIXELS;
 const MAX_IMAGES: usize = 100_000;
 
 /// From bytes to `[-1, 1]`. Constants, so that peers with different files agree.
-const SCALING: (f32, f32) = (2.0 / 255.0, -1.0);
+pub(super) const SCALING: (f32, f32) = (2.0 / 255.0, -1.0);
 
 /// What the classes are called, in order.
 pub(super) const CLASSES: [&str; 10] =

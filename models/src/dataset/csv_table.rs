@@ -1,9 +1,7 @@
 //! Tables of comma separated values: one sample per line, numbers and one label.
 //!
-//! A first line without a single number outside the label column is a header. Labels may be words
-//! or numbers; classes are numbered in the order of the numbers, or else of the alphabet. Features
-//! are shifted and scaled to mean 0 and variance 1 over the training samples of this file: columns
-//! in grams and in metres then weigh the same.
+//! What is read here are raw values and the words of the labels. What they mean to a model, a [`DataCard`] says: the
+//! table's own, or that of other peers, to whose columns and classes this table is then held by name.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,9 +12,10 @@ use std::path::{Path, PathBuf};
 
 use csv::{ReaderBuilder, StringRecord};
 
-use super::{DataError, SampleShape, Samples};
+use super::csv_header::{Layout, row};
+use super::{DataCard, DataError, Samples, csv_classes, csv_columns};
 
-/// The largest table accepted, in numbers: 1 GiB of them.
+/// The largest table accepted, in numbers: 2 GiB of them.
 const CELLS_MAX: usize = 1 << 28;
 
 /// A table and its label column.
@@ -50,12 +49,17 @@ impl fmt::Display for LabelColumn {
     }
 }
 
-/// A table in memory, before it is split and scaled.
+/// A table in memory as it stands in its file.
+#[derive(Debug)]
 pub(super) struct Table {
-    columns: usize,
-    features: Vec<f32>,
-    labels: Vec<u16>,
-    pub(super) class_names: Vec<String>,
+    path: PathBuf,
+    layout: Layout,
+    /// Row after row, without the label.
+    raw: Vec<f64>,
+    /// By row, an index into `label_names`.
+    labels: Vec<u32>,
+    /// The different labels, in the order in which they came.
+    label_names: Vec<String>,
 }
 
 impl Table {
@@ -65,173 +69,133 @@ impl Table {
         let file = File::open(path).map_err(|error| read_error(path, error))?;
         let mut reader = ReaderBuilder::new().has_headers(false).trim(csv::Trim::All).from_reader(file);
         let mut record = StringRecord::new();
-        let mut rows: Option<Rows<'_>> = None;
-        while read_record(&mut reader, &mut record, path)? {
-            let rows = match &mut rows {
-                Some(rows) => rows,
-                None => {
-                    let (first, is_header) = Rows::starting_with(source, &record)?;
-                    let rows = rows.insert(first);
-                    if is_header {
-                        continue;
-                    }
-                    rows
-                }
-            };
+        if !read_record(&mut reader, &mut record, path)? {
+            return Err(DataError::TooFew { path: path.clone(), samples: 0, classes: 0 });
+        }
+        let layout = Layout::of(source, &record)?;
+        let has_header = layout.header.is_some();
+        let mut rows = Rows {
+            table: Self { path: path.clone(), layout, raw: Vec::new(), labels: Vec::new(), label_names: Vec::new() },
+            numbers: BTreeMap::new(),
+        };
+        if !has_header {
             rows.push(&record)?;
         }
-        match rows {
-            Some(rows) => rows.finish(),
-            None => Err(DataError::TooFew { path: path.clone(), samples: 0, classes: 0 }),
+        while read_record(&mut reader, &mut record, path)? {
+            rows.push(&record)?;
         }
+        rows.finish()
     }
 
+    /// Rows.
     pub(super) fn len(&self) -> usize {
         self.labels.len()
     }
 
-    /// Scales by the samples at `train` and cuts the table into those and the ones at `test`.
-    pub(super) fn split(
-        mut self,
-        classes: usize,
-        train: &[usize],
-        test: &[usize],
-    ) -> Result<(Samples, Samples), DataError> {
-        for column in 0..self.columns {
-            self.standardize(column, train);
-        }
-        let shape = SampleShape::Flat { features: self.columns };
-        let all = Samples::new(shape, classes, self.features, self.labels)?;
-        Ok((all.select(train), all.select(test)))
+    /// Different labels.
+    pub(super) fn label_count(&self) -> usize {
+        self.label_names.len()
     }
 
-    /// Subtracts the mean of a column over `train` and divides by its standard deviation; a column
-    /// that never changes becomes zero.
-    fn standardize(&mut self, column: usize, train: &[usize]) {
-        let cell = |row: usize| f64::from(self.features[row * self.columns + column]);
-        let count = train.len() as f64;
-        let mean = train.iter().map(|&row| cell(row)).sum::<f64>() / count;
-        let variance = train.iter().map(|&row| (cell(row) - mean).powi(2)).sum::<f64>() / count;
-        let scale = if variance > 0.0 { variance.sqrt().recip() } else { 0.0 };
-        for value in self.features.iter_mut().skip(column).step_by(self.columns) {
-            *value = ((f64::from(*value) - mean) * scale) as f32;
-        }
+    /// Where it is from.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the names of its columns are its own, and not made up.
+    pub(super) fn has_header(&self) -> bool {
+        self.layout.header.is_some()
+    }
+
+    /// The names of its columns.
+    pub(super) fn columns(&self) -> &[String] {
+        &self.layout.names
+    }
+
+    /// The card that this table has by itself, scaled by the samples at `train`.
+    pub(super) fn card(&self, train: &[usize]) -> Result<DataCard, DataError> {
+        let classes = csv_classes::in_order(&self.path, &self.label_names, self.len())?;
+        let (means, deviations) = csv_columns::moments(&self.raw, self.columns().len(), train);
+        DataCard::of_table(self.columns().to_vec(), classes, &means, &deviations)
+            .map_err(|reason| DataError::Card { path: self.path.clone(), reason })
+    }
+
+    /// Its samples as the card has them.
+    pub(super) fn samples(self, card: &DataCard) -> Result<Samples, DataError> {
+        let order = csv_columns::match_to(&self, card)?;
+        let classes = csv_classes::match_to(&self.path, &self.label_names, card)?;
+        let labels = self.labels.iter().map(|&label| classes[label as usize]).collect();
+        let width = self.columns().len();
+        let scaled = |row: &[f64], column: usize| card.scale(column, row[order[column]]);
+        let features = self.raw.chunks_exact(width).flat_map(|row| (0..width).map(move |column| scaled(row, column)));
+        Samples::new(card.shape(), card.classes().len(), features.collect(), labels)
     }
 }
 
 /// The lines read so far.
-struct Rows<'a> {
-    path: &'a Path,
-    label: usize,
-    width: usize,
-    header: Option<StringRecord>,
-    features: Vec<f32>,
-    labels: Vec<String>,
+struct Rows {
+    table: Table,
+    /// The different labels, by name.
+    numbers: BTreeMap<String, u32>,
 }
 
-impl<'a> Rows<'a> {
-    /// Finds the label column in the first line, and whether that line is a header.
-    fn starting_with(source: &'a CsvSource, first: &StringRecord) -> Result<(Self, bool), DataError> {
-        let missing = |names| DataError::LabelColumn {
-            path: source.path.clone(),
-            wanted: source.label.to_string(),
-            columns: first.len(),
-            names,
-        };
-        let (label, named) = match &source.label {
-            LabelColumn::Last => (first.len() - 1, false),
-            LabelColumn::Numbered(number) if number.get() <= first.len() => (number.get() - 1, false),
-            LabelColumn::Numbered(_) => return Err(missing("numbered from 1".into())),
-            LabelColumn::Named(name) => match first.iter().position(|cell| cell == name) {
-                Some(label) => (label, true),
-                None => return Err(missing(first.iter().collect::<Vec<_>>().join(", "))),
-            },
-        };
-        let has_numbers = first.iter().enumerate().any(|(column, cell)| column != label && number(cell).is_some());
-        let is_header = named || !has_numbers;
-        let rows = Self {
-            path: &source.path,
-            label,
-            width: first.len(),
-            header: is_header.then(|| first.clone()),
-            features: Vec::new(),
-            labels: Vec::new(),
-        };
-        if rows.width < 2 {
-            return Err(rows.reject(first, "a label and at least one feature are needed".into()));
-        }
-        Ok((rows, is_header))
-    }
-
+impl Rows {
     fn push(&mut self, record: &StringRecord) -> Result<(), DataError> {
-        if record.len() != self.width {
-            let reason = format!("{} cells where the first line has {}", record.len(), self.width);
-            return Err(self.reject(record, reason));
+        let Table { path, layout, raw, .. } = &mut self.table;
+        if record.len() != layout.width {
+            let reason = format!("{} cells where the first line has {}", record.len(), layout.width);
+            return Err(row(path, record, reason));
         }
-        if self.features.len() + self.width > CELLS_MAX {
-            let announced = (self.features.len() + self.width) as u64;
-            return Err(DataError::TooLarge { path: self.path.into(), announced, max: CELLS_MAX });
+        if raw.len() + layout.width > CELLS_MAX {
+            let announced = (raw.len() + layout.width) as u64;
+            return Err(DataError::TooLarge { path: path.clone(), announced, max: CELLS_MAX });
         }
-        for (column, cell) in record.iter().enumerate() {
-            if column == self.label {
-                self.labels.push(cell.to_owned());
-            } else {
-                let value = number(cell).ok_or_else(|| self.bad_cell(record, column, cell))?;
-                self.features.push(value);
-            }
+        for (column, cell) in record.iter().enumerate().filter(|(column, _)| *column != layout.label) {
+            raw.push(number(cell).ok_or_else(|| DataError::Cell {
+                path: path.clone(),
+                line: line(record),
+                column: layout.describe(column),
+                cell: cell.to_owned(),
+            })?);
         }
+        let label = csv_classes::name_of(record.get(layout.label).unwrap_or_default());
+        if label.is_empty() {
+            return Err(row(path, record, "the label is empty".to_owned()));
+        }
+        let label = self.number(label);
+        self.table.labels.push(label);
         Ok(())
     }
 
+    fn number(&mut self, label: String) -> u32 {
+        let names = &mut self.table.label_names;
+        *self.numbers.entry(label).or_insert_with_key(|label| {
+            names.push(label.clone());
+            // A table has fewer rows than that, and no more labels than rows.
+            names.len() as u32 - 1
+        })
+    }
+
     fn finish(self) -> Result<Table, DataError> {
-        let class_names = classes(&self.labels);
-        let numbers: BTreeMap<&str, usize> =
-            class_names.iter().enumerate().map(|(number, name)| (name.as_str(), number)).collect();
-        let labels = self.labels.iter().map(|label| u16::try_from(numbers[label.as_str()]));
-        let Ok(labels) = labels.collect::<Result<Vec<u16>, _>>() else {
-            return Err(DataError::TooLarge {
-                path: self.path.into(),
-                announced: class_names.len() as u64,
-                max: usize::from(u16::MAX) + 1,
-            });
-        };
-        Ok(Table { columns: self.width - 1, features: self.features, labels, class_names })
-    }
-
-    fn bad_cell(&self, record: &StringRecord, column: usize, cell: &str) -> DataError {
-        let name = self.header.as_ref().and_then(|header| header.get(column));
-        DataError::Cell {
-            path: self.path.into(),
-            line: line(record),
-            column: match name {
-                Some(name) => format!("{} ({name})", column + 1),
-                None => (column + 1).to_string(),
-            },
-            cell: cell.to_owned(),
+        let Table { path, layout, .. } = &self.table;
+        if let Some(label) = layout.header.as_ref().filter(|label| self.numbers.contains_key(label.as_str())) {
+            let reason = format!(
+                "it has no numbers, as a header, but its label {label:?} is also that of a sample: give the table a first line \
+                 with the name of every column"
+            );
+            return Err(DataError::Row { path: path.clone(), line: 1, reason });
         }
-    }
-
-    fn reject(&self, record: &StringRecord, reason: String) -> DataError {
-        DataError::Row { path: self.path.into(), line: line(record), reason }
+        Ok(self.table)
     }
 }
 
-/// The different labels, by value if all are numbers and by the alphabet otherwise.
-fn classes(labels: &[String]) -> Vec<String> {
-    let mut names = labels.to_vec();
-    names.sort_unstable();
-    names.dedup();
-    if names.iter().all(|name| number(name).is_some()) {
-        names.sort_by(|a, b| number(a).unwrap_or(0.0).total_cmp(&number(b).unwrap_or(0.0)));
-    }
-    names
+/// A finite number, if the cell holds one.
+pub(super) fn number(cell: &str) -> Option<f64> {
+    cell.parse::<f64>().ok().filter(|number| number.is_finite())
 }
 
-fn number(cell: &str) -> Option<f32> {
-    cell.parse::<f32>().ok().filter(|number| number.is_finite())
-}
-
-fn line(record: &StringRecord) -> u64 {
+/// The line of a record, from 1.
+pub(super) fn line(record: &StringRecord) -> u64 {
     record.position().map_or(0, csv::Position::line)
 }
 

@@ -18,6 +18,9 @@ const SHAPE: SampleShape = SampleShape::Image { channels: 1, height: 8, width: 8
 const PIXELS: usize = 64;
 const INK_MAX: u8 = 16;
 
+/// `pixel / 16 - 0.3`.
+pub(super) const SCALING: (f32, f32) = (1.0 / INK_MAX as f32, -0.3);
+
 /// All digits, in the order of the source.
 pub(super) fn load() -> Result<Samples, DataError> {
     let mut labels = vec![0; COUNT];
@@ -30,9 +33,8 @@ pub(super) fn load() -> Result<Samples, DataError> {
     if pixels.iter().any(|&pixel| pixel > INK_MAX) {
         return Err(DataError::Embedded(format!("a pixel is darker than {INK_MAX}")));
     }
-    let scale = 1.0 / f32::from(INK_MAX);
     let labels = labels.into_iter().map(u16::from).collect();
-    Samples::from_pixels(SHAPE, 10, pixels, (scale, -0.3), labels)
+    Samples::from_pixels(SHAPE, 10, pixels, SCALING, labels)
 }
 
 #[cfg(test)]

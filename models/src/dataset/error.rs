@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::SampleShape;
+use super::{CardDifference, CardError, SampleShape};
 
 /// Why data cannot be used; every variant names the place.
 #[derive(Debug, thiserror::Error)]
@@ -141,6 +141,61 @@ pub enum DataError {
         columns: usize,
         /// Their names, or that they have none.
         names: String,
+    },
+    /// The label column does not hold classes.
+    #[error(
+        "{}: the label column looks like a measurement, not like classes: {reason}. Labels are words or whole numbers, each \
+         for many samples. Is it the right column (label=NAME)? To predict a quantity, put it into ranges and name those, \
+         or solve a regression with a problem file",
+        path.display()
+    )]
+    Continuous {
+        /// The file.
+        path: PathBuf,
+        /// How many different labels there are.
+        classes: usize,
+        /// What gives it away.
+        reason: String,
+    },
+    /// The samples have a class that the task has not.
+    #[error("{} has the class `{class}`, which the task has not: its classes are {known}", path.display())]
+    ForeignClass {
+        /// The file.
+        path: PathBuf,
+        /// The class.
+        class: String,
+        /// Some of the task's.
+        known: String,
+    },
+    /// The columns are not those of the task.
+    #[error(
+        "{} does not have the columns of the task: {difference}{}",
+        path.display(),
+        if *has_header { "" } else { " (it has no first line with names, so its columns are called x1, x2 and so on)" }
+    )]
+    ForeignColumns {
+        /// The file.
+        path: PathBuf,
+        /// The first difference.
+        difference: String,
+        /// Whether its columns have names of their own.
+        has_header: bool,
+    },
+    /// The samples are of another kind than the task's.
+    #[error("{data} does not fit the task: {difference}")]
+    Foreign {
+        /// The data source.
+        data: String,
+        /// The first difference.
+        difference: CardDifference,
+    },
+    /// The file has no meaning by itself that can be told to others.
+    #[error("{} cannot be used: {reason}", path.display())]
+    Card {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: CardError,
     },
     /// There is too little to train on and to test on.
     #[error("{} holds {samples} samples in {classes} classes: at least 5 samples and 2 classes are needed", path.display())]

@@ -16,7 +16,7 @@ const IMAGE_MAGIC: u32 = 0x0000_0803;
 const VALUES_MAX: usize = 1 << 30;
 
 /// From bytes to `[-1, 1]`. Constants, so that peers with different files agree.
-const SCALING: (f32, f32) = (2.0 / 255.0, -1.0);
+pub(super) const SCALING: (f32, f32) = (2.0 / 255.0, -1.0);
 
 /// Training samples and test samples of `directory`.
 pub(super) fn load(directory: &Path) -> Result<(Samples, Samples), DataError> {

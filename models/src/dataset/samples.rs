@@ -113,6 +113,12 @@ impl Samples {
         Ok(Self { shape, classes, features, labels })
     }
 
+    /// The same samples among more classes.
+    pub(super) fn with_classes(mut self, classes: usize) -> Self {
+        self.classes = self.classes.max(classes);
+        self
+    }
+
     /// The number of samples.
     pub fn len(&self) -> usize {
         self.labels.len()
@@ -146,6 +152,15 @@ impl Samples {
             counts[usize::from(label)] += 1;
         }
         counts
+    }
+
+    /// The features of one sample, as a model sees them.
+    ///
+    /// # Panics
+    ///
+    /// When `index` is not below [`Samples::len`].
+    pub fn row(&self, index: usize) -> Vec<f32> {
+        self.gather(std::iter::once(index))
     }
 
     /// A copy of the samples at `indices`, in that order.

@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use super::csv_table::{CsvSource, LabelColumn, Table};
-use super::{DataError, Samples, cifar10, digits, idx};
+use super::{DataCard, DataError, Samples, cifar10, digits, idx};
 
 /// The samples held out of the 1,797 digits, about a fifth.
 const DIGITS_TEST: usize = 360;
@@ -55,12 +55,31 @@ pub struct DataSet {
     pub train: Samples,
     /// What no peer trains on.
     pub test: Samples,
-    /// What the classes are called, in order. Peers with different files compare these.
-    pub class_names: Vec<String>,
+    /// What features and labels mean. Peers with different files compare these.
+    pub card: DataCard,
+}
+
+/// What a source holds, before it is known what it means to the others.
+#[derive(Debug)]
+pub struct RawData {
+    source: DataSource,
+    raw: Raw,
+}
+
+#[derive(Debug)]
+enum Raw {
+    /// A set whose pixels mean the same to everybody, and whose classes are numbers: the training part and, where the
+    /// publisher chose one, the test part.
+    Images {
+        train: Samples,
+        test: Option<Samples>,
+        card: DataCard,
+    },
+    Table(Table),
 }
 
 impl DataSource {
-    /// Reads everything into memory.
+    /// Reads everything into memory, to be used by itself: columns, classes and scaling are this source's own.
     ///
     /// The test part is the one published with IDX data (`t10k-*`) and CIFAR-10; of the digits 360 and of a
     /// table a fifth are set aside, chosen by `seed`.
@@ -69,35 +88,122 @@ impl DataSource {
     ///
     /// A [`DataError`] naming the file and the place in it.
     pub fn load(&self, seed: u64) -> Result<DataSet, DataError> {
-        match self {
+        let raw = self.read()?;
+        let card = raw.card(seed)?;
+        raw.data_set(&card, seed)
+    }
+
+    /// Reads everything into memory.
+    ///
+    /// # Errors
+    ///
+    /// A [`DataError`] naming the file and the place in it.
+    pub fn read(&self) -> Result<RawData, DataError> {
+        let raw = match self {
             Self::Digits => {
-                let digits = digits::load()?;
-                let (train, test) = hold_out(digits.len(), DIGITS_TEST, seed);
-                let (train, test) = (digits.select(&train), digits.select(&test));
-                Ok(DataSet { class_names: numbered(train.classes()), train, test })
+                let train = digits::load()?;
+                Raw::Images { card: image_card(&train, numbered(train.classes()), digits::SCALING), train, test: None }
             }
             Self::Idx(directory) => {
                 let (train, test) = idx::load(directory)?;
-                Ok(DataSet { class_names: numbered(train.classes()), train, test })
+                let card = image_card(&train, numbered(train.classes()), idx::SCALING);
+                Raw::Images { train, test: Some(test), card }
             }
             Self::Cifar10(directory) => {
                 let (train, test) = cifar10::load(directory)?;
-                Ok(DataSet { class_names: cifar10::CLASSES.map(str::to_owned).to_vec(), train, test })
+                let card = image_card(&train, cifar10::CLASSES.map(str::to_owned).to_vec(), cifar10::SCALING);
+                Raw::Images { train, test: Some(test), card }
             }
-            Self::Csv(source) => {
-                let mut table = Table::read(source)?;
-                let class_names = std::mem::take(&mut table.class_names);
-                let samples = table.len();
-                if samples < SAMPLES_MIN || class_names.len() < 2 {
-                    let path = source.path.clone();
-                    return Err(DataError::TooFew { path, samples, classes: class_names.len() });
-                }
-                let (train, test) = hold_out(samples, samples / SAMPLES_MIN, seed);
-                let (train, test) = table.split(class_names.len(), &train, &test)?;
-                Ok(DataSet { train, test, class_names })
+            Self::Csv(source) => Raw::Table(Table::read(source)?),
+        };
+        Ok(RawData { source: self.clone(), raw })
+    }
+
+    /// Whether everybody who names this source has the same columns, classes and scaling, whatever is in the files.
+    pub fn means_the_same_everywhere(&self) -> bool {
+        matches!(self, Self::Digits | Self::Cifar10(_))
+    }
+}
+
+impl RawData {
+    /// Whether everybody who names this source has the same card.
+    pub fn means_the_same_everywhere(&self) -> bool {
+        self.source.means_the_same_everywhere()
+    }
+
+    /// What a person should know of how it was read.
+    pub fn remarks(&self) -> Vec<String> {
+        match &self.raw {
+            Raw::Table(table) if !table.has_header() => vec![format!(
+                "{} has no first line with names: its columns are called x1 to x{}",
+                table.path().display(),
+                table.columns().len()
+            )],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The card that these data have by themselves. A table is scaled by the mean and the deviation of the samples that
+    /// are left to train on when a fifth is set aside by `seed`.
+    ///
+    /// # Errors
+    ///
+    /// [`DataError::TooFew`] and [`DataError::Continuous`] when there are no classes to learn; [`DataError::Card`] for names that cannot be
+    /// used.
+    pub fn card(&self, seed: u64) -> Result<DataCard, DataError> {
+        match &self.raw {
+            Raw::Images { card, .. } => Ok(card.clone()),
+            Raw::Table(table) => {
+                check_size(table)?;
+                let (train, _) = hold_out(table.len(), table.len() / SAMPLES_MIN, seed);
+                table.card(&train)
             }
         }
     }
+
+    /// The samples, in the columns, the classes and the scaling of `card`. Columns of a table are found by their names;
+    /// classes may be missing in it.
+    ///
+    /// # Errors
+    ///
+    /// The data have a column or a class that the card has not, or not all of its columns, or are of another kind.
+    pub fn data_set(self, card: &DataCard, seed: u64) -> Result<DataSet, DataError> {
+        match self.raw {
+            Raw::Images { train, test, card: own } => {
+                let foreign = |difference| DataError::Foreign { data: self.source.to_string(), difference };
+                if let Some(difference) = own.difference_but_for_missing_classes(card) {
+                    return Err(foreign(difference));
+                }
+                let classes = card.classes().len();
+                let train = train.with_classes(classes);
+                let (train, test) = match test {
+                    Some(test) => (train, test.with_classes(classes)),
+                    None => {
+                        let (kept, held_out) = hold_out(train.len(), DIGITS_TEST, seed);
+                        (train.select(&kept), train.select(&held_out))
+                    }
+                };
+                Ok(DataSet { train, test, card: card.clone() })
+            }
+            Raw::Table(table) => {
+                check_size(&table)?;
+                let (train, test) = hold_out(table.len(), table.len() / SAMPLES_MIN, seed);
+                let all = table.samples(card)?;
+                Ok(DataSet { train: all.select(&train), test: all.select(&test), card: card.clone() })
+            }
+        }
+    }
+}
+
+fn image_card(samples: &Samples, classes: Vec<String>, scaling: (f32, f32)) -> DataCard {
+    DataCard::of_images(samples.shape(), classes, scaling)
+}
+
+fn check_size(table: &Table) -> Result<(), DataError> {
+    if table.len() >= SAMPLES_MIN {
+        return Ok(());
+    }
+    Err(DataError::TooFew { path: table.path().into(), samples: table.len(), classes: table.label_count() })
 }
 
 fn numbered(classes: usize) -> Vec<String> {

@@ -1,0 +1,399 @@
+//! What the numbers of a model mean: its columns and classes by name, and how raw values are scaled.
+//!
+//! A parameter vector says nothing about which column its first weight is for. Peers that mix parameters must agree on
+//! that, and whoever uses a model must know it: this is what they compare, and what a model file carries.
+//!
+//! ```text
+//!   table:   x_j = (raw_j - mean_j) / deviation_j     0 where the deviation is 0: a column that never varied
+//!   images:  x   = pixel * scale + offset
+//! ```
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::SampleShape;
+use super::decimal::Decimal;
+
+/// Bytes of the name of a column or a class.
+pub(super) const NAME_MAX: usize = 256;
+
+/// Columns, classes and scaling of a data set.
+///
+/// ```
+/// use mingle_models::DataSource;
+///
+/// let card = "digits".parse::<DataSource>()?.read()?.card(0)?;
+/// assert_eq!(card.classes()[3], "3");
+/// assert_eq!(card.scale(0, 8.0), 0.5 - 0.3);
+/// # Ok::<(), mingle_models::DataError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Unchecked")]
+pub struct DataCard {
+    shape: SampleShape,
+    classes: Vec<String>,
+    columns: Vec<String>,
+    scaling: Scaling,
+}
+
+/// How a raw value becomes a feature.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Scaling {
+    /// `pixel * scale + offset`.
+    Pixels {
+        /// What a pixel is multiplied by.
+        scale: f32,
+        /// What is added then.
+        offset: f32,
+    },
+    /// `(raw - mean) / deviation` in 64-bit numbers, column by column; 0 where the deviation is 0.
+    Columns {
+        /// By column.
+        means: Vec<Decimal>,
+        /// By column, none negative.
+        deviations: Vec<Decimal>,
+    },
+}
+
+/// A card as it is read.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Unchecked {
+    shape: SampleShape,
+    classes: Vec<String>,
+    columns: Vec<String>,
+    scaling: Scaling,
+}
+
+impl DataCard {
+    /// The card of images, whose pixels are all scaled alike.
+    pub(super) fn of_images(shape: SampleShape, classes: Vec<String>, (scale, offset): (f32, f32)) -> Self {
+        Self { shape, classes, columns: Vec::new(), scaling: Scaling::Pixels { scale, offset } }
+    }
+
+    /// The card of a table.
+    ///
+    /// # Errors
+    ///
+    /// A [`CardError`] for names that are empty, too long or not distinct, and for numbers that are not one for each
+    /// column or not finite.
+    pub fn of_table(
+        columns: Vec<String>,
+        classes: Vec<String>,
+        means: &[f64],
+        deviations: &[f64],
+    ) -> Result<Self, CardError> {
+        let scaling = Scaling::Columns {
+            means: means.iter().map(|mean| Decimal::rounded(*mean)).collect(),
+            deviations: deviations.iter().map(|deviation| Decimal::rounded(*deviation)).collect(),
+        };
+        Unchecked { shape: SampleShape::Flat { features: columns.len() }, classes, columns, scaling }.try_into()
+    }
+
+    /// The shape of one sample.
+    pub fn shape(&self) -> SampleShape {
+        self.shape
+    }
+
+    /// The names of the classes, in the order of the labels.
+    pub fn classes(&self) -> &[String] {
+        &self.classes
+    }
+
+    /// The names of the columns, in the order of the features; empty for images.
+    pub fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    /// How raw values become features.
+    pub fn scaling(&self) -> &Scaling {
+        &self.scaling
+    }
+
+    /// Feature `column` of a sample whose raw value there is `raw`.
+    ///
+    /// # Panics
+    ///
+    /// When a table has no such column.
+    pub fn scale(&self, column: usize, raw: f64) -> f32 {
+        match &self.scaling {
+            Scaling::Pixels { scale, offset } => raw as f32 * scale + offset,
+            Scaling::Columns { means, deviations } => {
+                let (mean, deviation) = (means[column].value(), deviations[column].value());
+                if deviation > 0.0 { ((raw - mean) / deviation) as f32 } else { 0.0 }
+            }
+        }
+    }
+
+    /// The columns that are left out of every sample, because they never varied where the scaling was taken.
+    pub fn constant_columns(&self) -> Vec<&str> {
+        let Scaling::Columns { deviations, .. } = &self.scaling else { return Vec::new() };
+        let constant = self.columns.iter().zip(deviations).filter(|(_, deviation)| deviation.value() == 0.0);
+        constant.map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// The first thing in which `there` means something else; `None` if both mean the same.
+    pub fn difference(&self, there: &Self) -> Option<CardDifference> {
+        let columns = first_difference("column", &self.columns, &there.columns);
+        let classes = || first_difference("class", &self.classes, &there.classes);
+        columns
+            .or_else(classes)
+            .or_else(|| self.difference_in_shape(there))
+            .or_else(|| self.difference_in_scaling(there))
+    }
+
+    /// The same, but for classes at the end of the list that only the other side has: files of images number their classes,
+    /// and may lack the last ones.
+    pub(super) fn difference_but_for_missing_classes(&self, there: &Self) -> Option<CardDifference> {
+        self.difference(there).and_then(|difference| match difference {
+            CardDifference::Count { kind: "class", at_here: false, .. } => {
+                self.difference_in_shape(there).or_else(|| self.difference_in_scaling(there))
+            }
+            difference => Some(difference),
+        })
+    }
+
+    fn difference_in_shape(&self, there: &Self) -> Option<CardDifference> {
+        let (here, there) = (self.shape, there.shape);
+        (here != there).then_some(CardDifference::Shape { here, there })
+    }
+
+    fn difference_in_scaling(&self, there: &Self) -> Option<CardDifference> {
+        let differ = |what: String, here: &dyn fmt::Display, there: &dyn fmt::Display| CardDifference::Scaling {
+            what,
+            here: here.to_string(),
+            there: there.to_string(),
+        };
+        match (&self.scaling, &there.scaling) {
+            (here, there) if here == there => None,
+            (Scaling::Columns { means, deviations }, Scaling::Columns { means: means_there, deviations: there }) => {
+                let name = |index: usize| format!("column {} (`{}`)", index + 1, self.columns[index]);
+                let first = |here: &[Decimal], there: &[Decimal], what: &str| {
+                    let index = here.iter().zip(there).position(|(here, there)| here != there)?;
+                    Some(differ(format!("the {what} of {}", name(index)), &here[index], &there[index]))
+                };
+                first(means, means_there, "mean").or_else(|| first(deviations, there, "deviation"))
+            }
+            (here, there) => Some(differ("the scaling".to_owned(), here, there)),
+        }
+    }
+}
+
+impl TryFrom<Unchecked> for DataCard {
+    type Error = CardError;
+
+    fn try_from(card: Unchecked) -> Result<Self, CardError> {
+        let Unchecked { shape, classes, columns, scaling } = card;
+        if classes.len() < 2 {
+            return Err(CardError::Classes { classes: classes.len() });
+        }
+        check_names("class", &classes)?;
+        check_names("column", &columns)?;
+        let is_finite = match (&scaling, shape) {
+            (Scaling::Pixels { scale, offset }, SampleShape::Image { .. }) if columns.is_empty() => {
+                scale.is_finite() && offset.is_finite()
+            }
+            (Scaling::Columns { means, deviations }, SampleShape::Flat { features })
+                if [means.len(), deviations.len(), columns.len()] == [features; 3] =>
+            {
+                means.iter().all(|mean| mean.value().is_finite())
+                    && deviations.iter().all(|it| it.value().is_finite() && it.value() >= 0.0)
+            }
+            _ => return Err(CardError::Lengths { shape, columns: columns.len() }),
+        };
+        if !is_finite {
+            return Err(CardError::NotFinite);
+        }
+        Ok(Self { shape, classes, columns, scaling })
+    }
+}
+
+impl fmt::Display for Scaling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pixels { scale, offset } => write!(f, "pixel * {scale} + {offset}"),
+            Self::Columns { .. } => f.write_str("(raw - mean) / deviation"),
+        }
+    }
+}
+
+/// The first position where two lists of names differ.
+fn first_difference(kind: &'static str, here: &[String], there: &[String]) -> Option<CardDifference> {
+    if let Some(index) = here.iter().zip(there).position(|(here, there)| here != there) {
+        let (here, there) = (here[index].clone(), there[index].clone());
+        return Some(CardDifference::Name { kind, number: index + 1, here, there });
+    }
+    let (number, at_here) = match here.len().cmp(&there.len()) {
+        std::cmp::Ordering::Equal => return None,
+        std::cmp::Ordering::Greater => (there.len(), true),
+        std::cmp::Ordering::Less => (here.len(), false),
+    };
+    let name = if at_here { &here[number] } else { &there[number] };
+    Some(CardDifference::Count { kind, number: number + 1, name: name.clone(), at_here })
+}
+
+fn check_names(kind: &'static str, names: &[String]) -> Result<(), CardError> {
+    let mut seen = BTreeSet::new();
+    for (index, name) in names.iter().enumerate() {
+        let wrong = |why| CardError::Name { kind, number: index + 1, why };
+        if name.is_empty() {
+            return Err(wrong("it is empty"));
+        }
+        if name.len() > NAME_MAX || name.chars().any(char::is_control) {
+            return Err(wrong("it is longer than 256 bytes, or has characters that do not print"));
+        }
+        if !seen.insert(name) {
+            return Err(wrong("another one has the same name"));
+        }
+    }
+    Ok(())
+}
+
+/// In what two cards differ, with the words "here" and "there".
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum CardDifference {
+    /// A column or a class has another name.
+    #[error("{kind} {number} is `{here}` here and `{there}` there")]
+    Name {
+        /// `column` or `class`.
+        kind: &'static str,
+        /// Which, counted from 1.
+        number: usize,
+        /// Its name on this side.
+        here: String,
+        /// Its name on the other.
+        there: String,
+    },
+    /// One side has more columns or classes.
+    #[error("{kind} {number} is `{name}` {}", if *at_here { "here, and there is none there" } else { "there, and there is none here" })]
+    Count {
+        /// `column` or `class`.
+        kind: &'static str,
+        /// The first that only one side has, counted from 1.
+        number: usize,
+        /// Its name.
+        name: String,
+        /// Whether this side has it.
+        at_here: bool,
+    },
+    /// The samples have another shape.
+    #[error("a sample is {here} here and {there} there")]
+    Shape {
+        /// On this side.
+        here: SampleShape,
+        /// On the other.
+        there: SampleShape,
+    },
+    /// Raw values become other features.
+    #[error("{what} is {here} here and {there} there")]
+    Scaling {
+        /// Which number.
+        what: String,
+        /// On this side.
+        here: String,
+        /// On the other.
+        there: String,
+    },
+}
+
+/// Why something is no card.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CardError {
+    /// There is nothing to tell apart.
+    #[error("{classes} classes cannot be learnt: at least 2 are needed")]
+    Classes {
+        /// How many there are.
+        classes: usize,
+    },
+    /// A name that cannot be used.
+    #[error("{kind} {number} has a name that cannot be used: {why}")]
+    Name {
+        /// `column` or `class`.
+        kind: &'static str,
+        /// Which, counted from 1.
+        number: usize,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// Names and numbers do not go together.
+    #[error("{columns} column names do not go with the scaling of samples of shape {shape}")]
+    Lengths {
+        /// The shape of a sample.
+        shape: SampleShape,
+        /// How many names there are.
+        columns: usize,
+    },
+    /// A number is infinite, none, or a negative deviation.
+    #[error("the scaling has a number that is not finite, or a negative deviation")]
+    NotFinite,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn card(columns: &[&str], classes: &[&str], means: &[f64]) -> DataCard {
+        DataCard::of_table(names(columns), names(classes), means, &vec![2.0; means.len()]).unwrap()
+    }
+
+    #[test]
+    fn the_first_difference_is_named_with_both_sides() {
+        let here = card(&["a", "b", "radius"], &["x", "y"], &[0.0, 1.0, 2.0]);
+        let says = |there: DataCard| here.difference(&there).unwrap().to_string();
+        assert_eq!(here.difference(&here.clone()), None);
+        let there = card(&["a", "b", "area"], &["y", "x"], &[0.0, 1.0, 2.0]);
+        assert_eq!(says(there), "column 3 is `radius` here and `area` there");
+        let there = card(&["a", "b", "radius"], &["x", "z"], &[0.0, 1.0, 2.0]);
+        assert_eq!(says(there), "class 2 is `y` here and `z` there");
+        let there = card(&["a", "b"], &["x", "y"], &[0.0, 1.0]);
+        assert_eq!(says(there), "column 3 is `radius` here, and there is none there");
+        let there = card(&["a", "b", "radius"], &["x", "y", "z"], &[0.0, 1.0, 2.0]);
+        assert_eq!(says(there), "class 3 is `z` there, and there is none here");
+        let there = card(&["a", "b", "radius"], &["x", "y"], &[0.0, 1.5, 2.0]);
+        assert_eq!(says(there), "the mean of column 2 (`b`) is 1 here and 1.5 there");
+    }
+
+    #[test]
+    fn a_column_that_never_varied_is_left_out_and_others_are_shifted_and_scaled() {
+        let card = DataCard::of_table(names(&["a", "b"]), names(&["x", "y"]), &[3.0, 3.0], &[2.0, 0.0]).unwrap();
+        assert_eq!((card.scale(0, 7.0), card.scale(1, 7.0)), (2.0, 0.0));
+        assert_eq!(card.constant_columns(), ["b"]);
+    }
+
+    #[test]
+    fn what_is_no_card_is_refused_with_the_name_at_fault() {
+        let of = |columns: &[&str], classes: &[&str], means: &[f64], deviations: &[f64]| {
+            DataCard::of_table(names(columns), names(classes), means, deviations).unwrap_err().to_string()
+        };
+        assert!(of(&["a"], &["x"], &[0.0], &[1.0]).contains("1 classes"));
+        assert!(of(&["a", "a"], &["x", "y"], &[0.0; 2], &[1.0; 2]).contains("column 2 has a name"));
+        assert!(of(&["a"], &["x", ""], &[0.0], &[1.0]).contains("class 2 has a name"));
+        assert!(of(&["a"], &["x", "y"], &[0.0; 2], &[1.0]).contains("do not go with the scaling"));
+        assert!(of(&["a"], &["x", "y"], &[0.0], &[-1.0]).contains("negative"));
+    }
+
+    #[test]
+    fn a_card_survives_json_to_the_bit() {
+        let means = [0.1 + 0.2, 1.0 / 3.0, 1e-200 / 7.0, -12_345.678_901_234_5, 1.6e9 + 1.0 / 7.0];
+        let columns: Vec<String> = (0..means.len()).map(|column| format!("c{column}")).collect();
+        let card = DataCard::of_table(columns, names(&["x", "y"]), &means, &means.map(f64::abs)).unwrap();
+        let text = serde_json::to_string(&card).unwrap();
+        assert_eq!(serde_json::from_str::<DataCard>(&text).unwrap(), card, "{text}");
+        let images = DataCard::of_images(
+            SampleShape::Image { channels: 1, height: 8, width: 8 },
+            names(&["0", "1"]),
+            (2.0 / 255.0, -0.3),
+        );
+        let text = serde_json::to_string(&images).unwrap();
+        assert_eq!(serde_json::from_str::<DataCard>(&text).unwrap(), images, "{text}");
+    }
+}

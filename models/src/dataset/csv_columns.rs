@@ -1,0 +1,59 @@
+//! The columns of a table: their means and deviations, and which of them a card means.
+
+use std::collections::BTreeMap;
+
+use super::csv_table::Table;
+use super::{DataCard, DataError};
+
+/// Mean and standard deviation of every column over the rows at `train`; the deviation of a column that never varies
+/// is 0. `raw` is `[rows, width]`.
+pub(super) fn moments(raw: &[f64], width: usize, train: &[usize]) -> (Vec<f64>, Vec<f64>) {
+    let count = train.len().max(1) as f64;
+    let column = |column: usize| train.iter().map(move |row| raw[row * width + column]);
+    let means: Vec<f64> = (0..width).map(|index| column(index).sum::<f64>() / count).collect();
+    let deviation = |(index, mean): (usize, &f64)| {
+        let first = column(index).next();
+        if column(index).all(|value| Some(value) == first) {
+            return 0.0;
+        }
+        (column(index).map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt()
+    };
+    let deviations = means.iter().enumerate().map(deviation).collect();
+    (means, deviations)
+}
+
+/// For each column of the card, the column of the table that has its name.
+///
+/// # Errors
+///
+/// [`DataError::ForeignColumns`] with the first difference.
+pub(super) fn match_to(table: &Table, card: &DataCard) -> Result<Vec<usize>, DataError> {
+    let here = table.columns();
+    let places: BTreeMap<&str, usize> = here.iter().enumerate().map(|(place, name)| (name.as_str(), place)).collect();
+    let wanted: BTreeMap<&str, usize> =
+        card.columns().iter().enumerate().map(|(place, name)| (name.as_str(), place)).collect();
+    let missing = card.columns().iter().find(|name| !places.contains_key(name.as_str()));
+    let unknown = here.iter().find(|name| !wanted.contains_key(name.as_str()));
+    let difference = match (missing, unknown) {
+        (None, None) => return Ok(card.columns().iter().map(|name| places[name.as_str()]).collect()),
+        (Some(missing), None) => {
+            format!("column {} of the task is `{missing}`, which it has not", 1 + wanted[missing.as_str()])
+        }
+        (None, Some(unknown)) => format!("it has a column `{unknown}`, which the task has not"),
+        (Some(missing), Some(_)) => {
+            let place = wanted[missing.as_str()];
+            match here.get(place).filter(|name| !wanted.contains_key(name.as_str())) {
+                Some(name) => format!("column {} is `{name}` here and `{missing}` there", place + 1),
+                None => {
+                    let unknown = unknown.map(String::as_str).unwrap_or_default();
+                    format!(
+                        "it has a column `{unknown}`, which the task has not, and no `{missing}`, which is column {} there",
+                        place + 1
+                    )
+                }
+            }
+        }
+    };
+    let path = table.path().to_path_buf();
+    Err(DataError::ForeignColumns { path, difference, has_header: table.has_header() })
+}
