@@ -3,6 +3,7 @@
 mod bench;
 mod care;
 mod config;
+mod data;
 mod documents;
 mod fault_test;
 mod model_files;
@@ -12,6 +13,7 @@ mod solving;
 mod topology;
 mod watching;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -20,9 +22,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use libp2p::Multiaddr;
 use mingle_protocol::{Codec, Durability};
 
+use crate::config::Remembered;
+
 pub(crate) use bench::{BenchCommand, BenchSolversArgs, BenchWireArgs};
 pub(crate) use care::{BugreportArgs, DoctorArgs};
 pub(crate) use config::{ConfigCheckArgs, ConfigCommand, ConfigPathArgs, ConfigShowArgs};
+pub(crate) use data::{DataCardArgs, DataCommand};
 pub(crate) use documents::{CompletionsArgs, ManArgs};
 pub(crate) use fault_test::{FaultTestArgs, Profiles, ReplayArgs};
 pub(crate) use model_files::{CkptCommand, CkptInspectArgs, CkptVerifyArgs, EvalArgs, ExportArgs, Samples};
@@ -109,6 +114,9 @@ pub(crate) enum Command {
     /// Make, compare, look at, check, draw and bind plans
     #[command(subcommand)]
     Plan(PlanCommand),
+    /// Say what the columns, classes and scaling of data are
+    #[command(subcommand)]
+    Data(DataCommand),
     /// Look at, convert and generate topologies
     #[command(subcommand)]
     Topology(TopologyCommand),
@@ -242,6 +250,9 @@ pub(crate) struct RunArgs {
     /// With --planning auto: plan out who was silent for so long, if most others were not
     #[arg(long, default_value_t = 24, value_name = "HOURS", value_parser = clap::value_parser!(u32).range(1..=8760))]
     pub(crate) forget_after_h: u32,
+    /// Columns, classes and scaling of the data, as `mingle data card` writes them [default: those of the swarm; of this peer's own data where nobody has any]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) card: Option<PathBuf>,
     /// Solve this problem instead of training a model; all peers need the same file, but for what each node wants
     #[arg(long, value_name = "FILE")]
     pub(crate) problem: Option<PathBuf>,
@@ -289,6 +300,24 @@ pub(crate) struct RunArgs {
     /// Only come to leave.
     #[arg(skip)]
     pub(crate) leaves: bool,
+    /// What of this somebody chose.
+    #[arg(skip)]
+    pub(crate) given: Given,
+}
+
+/// Settings that somebody chose: by a flag, the environment, the configuration file or in the last run of that home.
+#[derive(Clone, Debug)]
+pub(crate) struct Given {
+    /// Their keys.
+    pub(crate) keys: BTreeSet<String>,
+    /// What the next run in the home goes on with.
+    pub(crate) options: Remembered,
+}
+
+impl Default for Given {
+    fn default() -> Self {
+        Self { keys: BTreeSet::new(), options: Remembered::new(BTreeMap::new()) }
+    }
 }
 
 /// Whether a peer keeps records.
@@ -433,9 +462,15 @@ pub(crate) struct DemoArgs {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use clap::CommandFactory;
+    use clap::{CommandFactory, FromArgMatches};
+
+    /// What `run` trains without flags.
+    pub(crate) fn training_defaults() -> TrainingArgs {
+        let matches = TrainingArgs::augment_args(clap::Command::new("run")).get_matches_from(["run"]);
+        TrainingArgs::from_arg_matches(&matches).expect("all of them have defaults")
+    }
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -1,10 +1,11 @@
-//! Where the settings of `mingle run` come from: a flag, else the environment, else the configuration file, else the
-//! default.
+//! Where the settings of `mingle run` come from: a flag, else the environment, else the configuration file, else the last
+//! run in that home, else the task of the swarm, else the default.
 //!
 //! ```text
 //!   cli.rs        what a setting is called, what it means, its default        (clap)
 //!   settings.rs   which options of `run` are settings, and how TOML writes them
 //!   file.rs       config.toml: every entry with its line, every fault with a line and what is possible
+//!   remembered.rs with what options a home was last run
 //!   template.rs   the commented config.toml that `mingle init` writes
 //! ```
 //!
@@ -13,20 +14,23 @@
 
 mod edit_distance;
 mod file;
+mod remembered;
 mod settings;
 mod template;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 
-use crate::cli::{Cli, RunArgs};
+use crate::cli::{Cli, Command as Asked, Given, RunArgs};
 use crate::failure::{Kind, OrFail, Outcome};
 use crate::home::Home;
 
 pub(crate) use file::ConfigFile;
+pub(crate) use remembered::Remembered;
 pub(crate) use settings::{Form, SETTINGS, Setting};
 pub(crate) use template::template;
 
@@ -55,12 +59,47 @@ pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
 /// What the arguments ask for, with the configuration file where the command starts a peer. Prints help and leaves the process
 /// as clap does.
 pub(crate) fn resolve(matches: &ArgMatches, arguments: impl IntoIterator<Item = OsString>) -> Outcome<Cli> {
-    let file = match matches.subcommand() {
-        Some((name, peer)) if PEER_COMMANDS.contains(&name) => find(path_of(peer, "home"), path_of(peer, "config"))?,
-        _ => None,
+    let Some((name, peer)) = matches.subcommand().filter(|(name, _)| PEER_COMMANDS.contains(name)) else {
+        return to_cli(matches);
     };
-    let Some(file) = file else { return to_cli(matches) };
-    to_cli(&with_defaults(command_line(), &file).get_matches_from(arguments))
+    let home = Home::at(path_of(peer, "home"))?;
+    // A ticket is for a task of its own.
+    let last = if name == "join" { Remembered::new(BTreeMap::new()) } else { Remembered::of(&home)? };
+    let named = path_of(peer, "config").map(Path::to_path_buf).or_else(|| last.config());
+    let file = find(path_of(peer, "home"), named.as_deref())?;
+    if file.is_none() && last.is_empty() {
+        return to_cli(matches).map(|cli| with_given(cli, peer, None, &last));
+    }
+    let matches = with_defaults(command_line(), file.as_ref(), &last).get_matches_from(arguments);
+    let cli = to_cli(&matches)?;
+    let peer = matches.subcommand().map_or(peer, |(_, peer)| peer);
+    Ok(with_given(cli, peer, file.as_ref(), &last))
+}
+
+/// Notes which settings somebody chose, and which of them the next run in the home is to go on with.
+fn with_given(mut cli: Cli, peer: &ArgMatches, file: Option<&ConfigFile>, last: &Remembered) -> Cli {
+    let mut options: BTreeMap<String, Vec<String>> =
+        last.entries().map(|(key, values)| (key.to_owned(), values.clone())).collect();
+    let in_file = file.into_iter().flat_map(ConfigFile::entries).map(|(key, _)| key.to_owned());
+    let mut keys: BTreeSet<String> = in_file.chain(options.keys().cloned()).collect();
+    if let Some(config) = path_of(peer, "config").map(Path::to_path_buf).or_else(|| last.config()) {
+        options.insert(remembered::CONFIG.to_owned(), vec![config.display().to_string()]);
+    }
+    for setting in SETTINGS {
+        let is_said =
+            matches!(peer.value_source(setting.key), Some(ValueSource::CommandLine | ValueSource::EnvVariable));
+        if is_said && let Some(values) = peer.get_raw(setting.key) {
+            keys.insert(setting.key.to_owned());
+            options.insert(setting.key.to_owned(), values.map(|value| value.to_string_lossy().into_owned()).collect());
+        }
+    }
+    let given = Given { keys, options: Remembered::new(options) };
+    match &mut cli.command {
+        Asked::Run(run) | Asked::Leave(run) => run.given = given,
+        Asked::Join(join) => join.run.given = given,
+        _ => {}
+    }
+    cli
 }
 
 fn path_of<'a>(matches: &'a ArgMatches, argument: &str) -> Option<&'a Path> {
@@ -94,28 +133,27 @@ pub(crate) enum Origin {
     Default,
     /// The configuration file, in this line.
     File(PathBuf, usize),
+    /// Whoever last ran a peer in this home.
+    LastRun,
     /// A variable of the environment.
     Environment,
 }
 
 /// Every setting as `run` would have it without flags.
-pub(crate) fn effective(file: Option<&ConfigFile>) -> Outcome<Vec<Effective>> {
-    let command = match file {
-        Some(file) => with_defaults(command_line(), file),
-        None => command_line(),
-    };
-    let matches = command
+pub(crate) fn effective(file: Option<&ConfigFile>, last: &Remembered) -> Outcome<Vec<Effective>> {
+    let matches = with_defaults(command_line(), file, last)
         .try_get_matches_from(["mingle", "run"])
         .or_fail(Kind::BadInput, "the environment sets what cannot be used")?;
     let Some(run) = matches.subcommand_matches("run") else { return Ok(Vec::new()) };
-    Ok(SETTINGS.iter().map(|setting| one_effective(*setting, run, file)).collect())
+    Ok(SETTINGS.iter().map(|setting| one_effective(*setting, run, file, last)).collect())
 }
 
-fn one_effective(setting: Setting, run: &ArgMatches, file: Option<&ConfigFile>) -> Effective {
+fn one_effective(setting: Setting, run: &ArgMatches, file: Option<&ConfigFile>, last: &Remembered) -> Effective {
     let values = run.get_raw(setting.key).map(|values| values.map(|value| value.to_string_lossy().into_owned()));
     let origin = match (run.value_source(setting.key), file.and_then(|file| Some((file, file.entry(setting.key)?)))) {
         (Some(ValueSource::EnvVariable), _) => Origin::Environment,
         (_, Some((file, entry))) => Origin::File(file.path().to_path_buf(), entry.line),
+        _ if last.entries().any(|(key, _)| key == setting.key) => Origin::LastRun,
         _ => Origin::Default,
     };
     Effective { setting, values: values.map(Iterator::collect).unwrap_or_default(), origin }
@@ -123,10 +161,8 @@ fn one_effective(setting: Setting, run: &ArgMatches, file: Option<&ConfigFile>) 
 
 /// The arguments that `run` would have with these settings in force and no flags, for commands that look ahead.
 pub(crate) fn run_arguments(home: Option<&Path>, file: Option<&ConfigFile>) -> Outcome<RunArgs> {
-    let command = match file {
-        Some(file) => with_defaults(command_line(), file),
-        None => command_line(),
-    };
+    let last = Remembered::of(&Home::at(home)?)?;
+    let command = with_defaults(command_line(), file, &last);
     let mut arguments = vec![OsString::from("mingle"), OsString::from("run")];
     arguments.extend(home.into_iter().flat_map(|home| [OsString::from("--home"), home.as_os_str().to_owned()]));
     let matches =
@@ -134,12 +170,14 @@ pub(crate) fn run_arguments(home: Option<&Path>, file: Option<&ConfigFile>) -> O
     settings::run_arguments(&matches).or_fail(Kind::Unexpected, "the command line and its definition do not agree")
 }
 
-/// The entries of a file in place of the defaults.
-fn with_defaults(command: Command, file: &ConfigFile) -> Command {
+/// The options of the last run, and over them the entries of a file, in place of the defaults.
+fn with_defaults(command: Command, file: Option<&ConfigFile>, last: &Remembered) -> Command {
+    let mut defaults: BTreeMap<&'static str, &Vec<String>> = last.entries().collect();
+    defaults.extend(file.into_iter().flat_map(ConfigFile::entries).map(|(key, entry)| (key, &entry.values)));
     PEER_COMMANDS.iter().fold(command, |command, name| {
         command.mut_subcommand(name, |peer| {
-            file.entries().fold(peer, |peer, (key, entry)| {
-                peer.mut_arg(key, |argument| argument.default_values(entry.values.iter().map(|value| leak(value))))
+            defaults.iter().fold(peer, |peer, (key, values)| {
+                peer.mut_arg(key, |argument| argument.default_values(values.iter().map(|value| leak(value))))
             })
         })
     })

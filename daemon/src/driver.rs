@@ -1,6 +1,7 @@
 //! The event loop around one node: the only clock, and the only place where the node's effects become deeds.
 
 mod encodings;
+mod divergence;
 mod ending;
 mod neighbours;
 mod replanning;
@@ -41,6 +42,7 @@ use crate::traffic::Traffic;
 use crate::trainer::{Answer, TrainingOrder, TrainingOrders, TrainingThread};
 use crate::transport::{Network, NetworkEvent};
 use crate::wiring::Wiring;
+use divergence::Divergence;
 use ending::FINAL;
 use watching::Watching;
 
@@ -120,6 +122,7 @@ pub(crate) struct Driver<'a> {
     final_evaluation: Option<Evaluation>,
     watching: Watching,
     waits: Waits,
+    divergence: Divergence,
     objections: Objections,
     dial_failures: BTreeSet<String>,
     warnings: u32,
@@ -156,6 +159,7 @@ impl<'a> Driver<'a> {
             training: TrainingOrders::default(),
             evaluating: None,
             waits: Waits::default(),
+            divergence: Divergence::default(),
             final_evaluation: None,
             objections: Objections::default(),
             dial_failures: BTreeSet::new(),
@@ -273,6 +277,7 @@ impl<'a> Driver<'a> {
                 if counts { self.feed(Input::Trained { round, delta, steps }) } else { Ok(()) }
             }
             Answer::Evaluated { round: FINAL, evaluation } => {
+                self.check_divergence(&evaluation, true)?;
                 self.final_evaluation = Some(evaluation);
                 Ok(())
             }
@@ -280,7 +285,7 @@ impl<'a> Driver<'a> {
                 if let Some((rounds, report)) = self.evaluating.take() {
                     self.tell_evaluation(rounds, &report, &evaluation);
                 }
-                Ok(())
+                self.check_divergence(&evaluation, false)
             }
             Answer::Failed(failure) => Err(failure),
         }

@@ -68,6 +68,18 @@ pub(crate) enum Event {
         /// The member.
         peer: String,
     },
+    /// The task is that of another peer.
+    TaskOf {
+        /// The peer.
+        peer: String,
+    },
+    /// Columns, classes and scaling are those of this peer's own data, and the others take them over.
+    OwnCard {
+        /// Columns of a table; 0 for images.
+        columns: usize,
+        /// Classes.
+        classes: usize,
+    },
     /// A peer with an invitation waits here for a plan that names it.
     Knocked {
         /// The peer.

@@ -120,6 +120,14 @@ impl Home {
         self.root.join("records.discarded")
     }
 
+    /// Whether it holds a model, or the records of a run.
+    pub(crate) fn holds_work(&self) -> bool {
+        let is_record = |entry: std::io::Result<fs::DirEntry>| {
+            entry.is_ok_and(|entry| entry.path().extension().is_some_and(|extension| extension == "record"))
+        };
+        self.model().exists() || fs::read_dir(self.records()).is_ok_and(|mut entries| entries.any(is_record))
+    }
+
     /// Takes the home for this process.
     pub(crate) fn lock(&self) -> Outcome<HomeLock> {
         let path = self.root.join("lock");

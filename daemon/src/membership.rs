@@ -14,10 +14,11 @@ mod offer;
 mod probing;
 mod steward;
 mod swarm;
+mod tasks;
 mod ticket;
 mod words;
 
-pub(crate) use exchange::{announce, ask_progress, fetch_model, fetch_plan, knock};
+pub(crate) use exchange::{announce, ask_progress, fetch_model, fetch_plan, fetch_task, knock};
 pub(crate) use hall::{Hall, Standing, Wanted, serve};
 pub(crate) use invite::{Invite, now_unix_s};
 pub(crate) use offer::{CheckedPlan, PlanOffer};

@@ -19,6 +19,8 @@ pub(crate) struct Objection {
     pub(crate) what: String,
     /// What to do about it.
     pub(crate) hint: &'static str,
+    /// It does other work than this peer, rather than having something against it.
+    pub(crate) is_about_the_task: bool,
     patience: Duration,
 }
 
@@ -40,7 +42,7 @@ impl Objection {
                 (Duration::ZERO, "give all peers the same plan file, or let them fetch it with --bootstrap")
             }
         };
-        Self { what: format!("refuses this peer: {refusal}"), hint, patience }
+        Self { what: format!("refuses this peer: {refusal}"), hint, is_about_the_task: false, patience }
     }
 
     /// A neighbour trains a model where this peer solves a problem.
@@ -48,6 +50,7 @@ impl Objection {
         Self {
             what: "trains a model, and this peer solves a problem".to_owned(),
             hint: "start all peers of a swarm with the same --problem, or all without",
+            is_about_the_task: true,
             patience: Duration::ZERO,
         }
     }
@@ -62,6 +65,7 @@ impl Objection {
         Self {
             what: "solves another problem".to_owned(),
             hint: "all peers need the same problem file, but for what each [[node]] wants",
+            is_about_the_task: true,
             patience: Duration::ZERO,
         }
     }
@@ -72,6 +76,18 @@ impl Objection {
             // It repeats how the other describes its task.
             what: format!("does not fit: {}", one_line(&mismatch.to_string())),
             hint: "all peers of a swarm need the same --model, --rounds, --seed, kind of data and plan",
+            is_about_the_task: false,
+            patience: Duration::ZERO,
+        }
+    }
+
+    /// A neighbour trains something else; `difference` is the first, with the words "here" and "there".
+    pub(crate) fn other_task(difference: &str) -> Self {
+        Self {
+            what: format!("trains something else: {difference}"),
+            hint: "all peers of a swarm need the same --model, --rounds and --seed, and the columns, classes and scaling of one \
+                   card: --bootstrap and tickets bring them, --card FILE names them",
+            is_about_the_task: true,
             patience: Duration::ZERO,
         }
     }

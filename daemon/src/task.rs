@@ -1,13 +1,13 @@
-//! What this peer trains: data, model and device from the command line, and the card by which peers recognise that
-//! they train the same thing.
+//! What this peer trains: data, model and device from the command line.
 
 use mingle_models::{
-    Augmentation, DataSource, Device, DeviceName, Evaluator, ModelKind, Samples, SgdOptions, Split, Task, Trainer,
-    TrainerOptions,
+    Augmentation, DataCard, DataError, DataSource, Device, DeviceName, Evaluator, ModelKind, RawData, Samples,
+    SgdOptions, Split, Task, Trainer, TrainerOptions,
 };
 
 use crate::cli::TrainingArgs;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::limits;
 
 /// Everything that local training needs.
 pub(crate) struct LocalTask {
@@ -46,10 +46,16 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Reads `data`; every node has all of it.
+    /// Reads `data`, with the columns, classes and scaling that they have by themselves; every node has all of them.
     pub(crate) fn load(data: &str, seed: u64) -> Outcome<Self> {
-        let source: DataSource = data.parse().or_fail(Kind::BadInput, format!("--data {data}"))?;
-        let set = source.load(seed).or_fail(Kind::BadInput, format!("--data {data}"))?;
+        let raw = read(data)?;
+        let card = raw.card(seed).or_fail(Kind::BadInput, format!("--data {data}"))?;
+        Self::held_to(raw, &card, seed).or_fail(Kind::BadInput, format!("--data {data}"))
+    }
+
+    /// What was read, in the columns, classes and scaling of `card`; every node has all of it.
+    pub(crate) fn held_to(raw: RawData, card: &DataCard, seed: u64) -> Result<Self, DataError> {
+        let set = raw.data_set(card, seed)?;
         Ok(Self { train: set.train, test: set.test, parts: None })
     }
 
@@ -81,6 +87,12 @@ impl Parts {
     pub(crate) fn all(&self) -> Samples {
         self.train.clone()
     }
+}
+
+/// Reads `data`.
+pub(crate) fn read(data: &str) -> Outcome<RawData> {
+    let source: DataSource = data.parse().or_fail(Kind::BadInput, format!("--data {data}"))?;
+    source.read().or_fail(Kind::BadInput, format!("--data {data}"))
 }
 
 /// How `node` trains.
@@ -116,35 +128,13 @@ pub(crate) fn data_seed(seed: u64, node: usize) -> u64 {
     seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(node as u64 + 1)
 }
 
-/// What all peers of a swarm must agree on before they mix, in words: its hash decides, the words explain.
-pub(crate) fn card(task: &Task, rounds: u64, seed: u64) -> String {
-    format!(
-        "{} for {} in {} classes, {} parameters, {rounds} rounds, seed {seed}",
-        task.model(),
-        task.shape(),
-        task.classes(),
-        task.parameter_count()
-    )
-}
-
-/// The hash of a card, by which peers and records compare tasks.
-pub(crate) fn hash(card: &str) -> [u8; 32] {
-    *blake3::hash(card.as_bytes()).as_bytes()
-}
-
 /// Refuses names that mean nothing and numbers that no training can use, before anything is started.
 pub(crate) fn check_arguments(arguments: &TrainingArgs) -> Outcome {
     check_names(arguments)?;
     let wrong = |what: &str| Err(Failure::new(Kind::BadInput, what));
-    if arguments.rounds == 0 {
-        return wrong("--rounds 0 trains nothing: give at least 1");
-    }
-    if arguments.batch_size == 0 {
-        return wrong("--batch-size 0 has no samples: give at least 1");
-    }
-    if arguments.evaluate_every == 0 {
-        return wrong("--evaluate-every 0 never evaluates: give at least 1");
-    }
+    limits::check("rounds", arguments.rounds, 1..=limits::MOST_ROUNDS)?;
+    limits::check("batch-size", arguments.batch_size as u64, 1..=limits::LARGEST_BATCH)?;
+    limits::check("evaluate-every", arguments.evaluate_every, 1..=limits::MOST_ROUNDS)?;
     if !arguments.learning_rate.is_finite() || arguments.learning_rate <= 0.0 {
         return wrong("--learning-rate must be a positive number");
     }

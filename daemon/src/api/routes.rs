@@ -20,7 +20,7 @@ use super::answer::{self, refuse};
 use super::request::{Request, Stopping};
 use super::{Shared, browser, measuring, metrics, page, stream};
 use crate::failure::Kind;
-use crate::status::Neighbour;
+use crate::status::{Neighbour, State as PeerState};
 
 /// Bytes of a request's body.
 const MAX_BODY_BYTES: u64 = 4096;
@@ -147,6 +147,12 @@ async fn stop(State(shared): State<Arc<Shared>>) -> Response {
 async fn leave(State(shared): State<Arc<Shared>>) -> Response {
     match ask_driver(&shared, Request::Leave).await {
         Ok(Some(Some(stopping))) => answer::json(&stopping),
+        Ok(_) if shared.status.borrow().state == PeerState::Solving => refuse(
+            StatusCode::CONFLICT,
+            Kind::Refused,
+            "this peer solves a problem: it holds no weight to hand over, and goes on. `mingle stop` stops it; the others then wait \
+             for it, until it is back or a plan leaves it out",
+        ),
         Ok(_) => refuse(StatusCode::CONFLICT, Kind::Refused, "this peer is ending already, and keeps its weight"),
         Err(busy) => busy,
     }

@@ -11,6 +11,12 @@ use super::ConfigPathArgs;
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub(crate) peer: ConfigPathArgs,
+    /// Look at these data instead of those of the settings: digits, idx:DIR, cifar10:DIR or csv:FILE
+    #[arg(long)]
+    pub(crate) data: Option<String>,
+    /// Fit this model to them: softmax, mlp, mlp:hidden=N, cnn or resnet-lite [default: that of the settings]
+    #[arg(long)]
+    pub(crate) model: Option<String>,
 }
 
 /// Arguments of `bugreport`.

@@ -16,6 +16,7 @@ use crate::failure::{Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::out;
 use crate::output_file::OutputFile;
+use crate::task_file::TaskFile;
 use redaction::Redaction;
 use tar::Archive;
 
@@ -51,9 +52,12 @@ pub(super) fn execute(arguments: &BugreportArgs, json: bool) -> Outcome {
     let records = ckpt::report(&home).unwrap_or_else(|failure| failure.to_json());
     archive.add("records.json", redaction.apply(&text_of(&records)).as_bytes());
     let config = arguments.peer.config.clone().unwrap_or_else(|| home.config());
-    let files = [config, home.plan(), home.task(), home.summary(), home.events()];
-    for (name, path) in ["config.toml", "plan.json", "task.json", "summary.json", "events.jsonl"].into_iter().zip(files)
-    {
+    // Names of columns and classes, and means of columns, are not for strangers.
+    if let Some(card) = TaskFile::last(&home)? {
+        archive.add("task.json", text_of(&serde_json::json!({ "task": card.describe() })).as_bytes());
+    }
+    let files = [config, home.plan(), home.summary(), home.events()];
+    for (name, path) in ["config.toml", "plan.json", "summary.json", "events.jsonl"].into_iter().zip(files) {
         if path.is_file() {
             let text = read_end(&path).or_fail(Kind::BadInput, format!("cannot read {}", path.display()))?;
             archive.add(name, redaction.apply(&text).as_bytes());

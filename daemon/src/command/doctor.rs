@@ -23,7 +23,7 @@ use check::{Check, Verdict};
 
 /// Looks at everything and prints a line each. The exit code is 4 if something has to be changed before a peer can run.
 pub(super) fn execute(arguments: &DoctorArgs, json: bool) -> Outcome<ExitCode> {
-    let checks = examine(&arguments.peer)?;
+    let checks = examine(&arguments.peer, arguments.data.as_deref(), arguments.model.as_deref())?;
     let failed = checks.iter().filter(|check| check.verdict == Verdict::Fail).count();
     if json {
         out::line(to_json(&checks));
@@ -35,7 +35,7 @@ pub(super) fn execute(arguments: &DoctorArgs, json: bool) -> Outcome<ExitCode> {
 
 /// What a bug report says of the machine.
 pub(super) fn report(arguments: &ConfigPathArgs) -> Outcome<Value> {
-    examine(arguments).map(|checks| to_json(&checks))
+    examine(arguments, None, None).map(|checks| to_json(&checks))
 }
 
 fn to_json(checks: &[Check]) -> Value {
@@ -44,7 +44,7 @@ fn to_json(checks: &[Check]) -> Value {
     serde_json::json!({ "schema": "mingle.doctor/1", "failed": failed, "checks": checks })
 }
 
-fn examine(arguments: &ConfigPathArgs) -> Outcome<Vec<Check>> {
+fn examine(arguments: &ConfigPathArgs, data: Option<&str>, model: Option<&str>) -> Outcome<Vec<Check>> {
     let home = Home::at(arguments.home.home.as_deref())?;
     let mut checks = Vec::new();
     let file = match config::find(arguments.home.home.as_deref(), arguments.config.as_deref()) {
@@ -58,7 +58,9 @@ fn examine(arguments: &ConfigPathArgs) -> Outcome<Vec<Check>> {
             None
         }
     };
-    let run = config::run_arguments(Some(home.root()), file.as_ref())?;
+    let mut run = config::run_arguments(Some(home.root()), file.as_ref())?;
+    run.training.data = data.map_or(run.training.data, str::to_owned);
+    run.training.model = model.map_or(run.training.model, str::to_owned);
     checks.push(peer::identity(&home));
     checks.push(machine::device(&run.training.device));
     let (task, data) = peer::data(&run.training);

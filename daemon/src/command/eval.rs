@@ -5,14 +5,14 @@ use mingle_models::{Checkpoint, Evaluation, Evaluator, ModelFile, Task};
 use crate::cli::{EvalArgs, Samples};
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::task::{self, Parts};
-use crate::{model_files, out};
+use crate::{meaning, model_files, out};
 
 /// Loads both, judges the one on the other, and prints accuracy and loss.
 pub(super) fn execute(arguments: &EvalArgs, json: bool) -> Outcome {
     let path = &arguments.file;
     let device = task::open_device(&arguments.device)?;
     let file = model_files::read(path)?;
-    let parts = Parts::load(&arguments.data, arguments.seed)?;
+    let parts = held_to_the_model(&file, arguments)?;
     let task = match_task(&file, &parts, arguments)?;
     let samples = match arguments.on {
         Samples::Test => parts.test,
@@ -32,6 +32,26 @@ pub(super) fn execute(arguments: &EvalArgs, json: bool) -> Outcome {
     let round = file.metadata.get("rounds").map_or_else(String::new, |round| format!(", after round {round}"));
     eprintln!("{} for {}, {} parameters{round}", task.model(), task.shape(), task.parameter_count());
     Ok(())
+}
+
+/// The data in the columns, classes and scaling that the model was trained with.
+fn held_to_the_model(file: &ModelFile, arguments: &EvalArgs) -> Outcome<Parts> {
+    let Some(card) = meaning::read(file) else {
+        eprintln!(
+            "note: {} does not say what its columns, classes and scaling are: those of the data are taken",
+            arguments.file.display()
+        );
+        return Parts::load(&arguments.data, arguments.seed);
+    };
+    let raw = task::read(&arguments.data)?;
+    let path = arguments.file.display();
+    Parts::held_to(raw, &card, arguments.seed)
+        .or_fail(Kind::BadInput, format!("{path} was not trained on such data"))
+        .map_err(|failure| {
+            failure.hint(format!(
+                "name data of the same kind with --data; `mingle ckpt inspect {path}` lists its columns and classes"
+            ))
+        })
 }
 
 /// The model of the file, for samples of these data. They must agree in every tensor.

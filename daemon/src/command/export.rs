@@ -14,7 +14,7 @@ use crate::home::Home;
 use crate::output_file::OutputFile;
 use crate::records::{Ending, RecordStore};
 use crate::task_file::TaskFile;
-use crate::{model_files, out, plan, units};
+use crate::{meaning, model_files, out, plan, units};
 
 /// What was exported.
 struct Exported {
@@ -67,7 +67,8 @@ pub(super) fn execute(arguments: &ExportArgs, json: bool) -> Outcome {
 /// Names and shapes for what the newest record says.
 fn export_record(home: &Home, record: &Record) -> Outcome<Exported> {
     let books = &record.books;
-    let task = TaskFile::find(home, &books.task)?;
+    let card = TaskFile::find(home, &books.task)?;
+    let task = card.task()?;
     check_length(&task, record)?;
     let round = round_of(home, record);
     let mut metadata = BTreeMap::from([
@@ -76,6 +77,7 @@ fn export_record(home: &Home, record: &Record) -> Outcome<Exported> {
         ("step".to_owned(), books.step.to_string()),
         ("weight".to_owned(), units::exact_weight(u128::from(books.mass.units()))),
     ]);
+    metadata.extend(meaning::of(&card));
     metadata.extend(round.map(|round| ("rounds".to_owned(), round.to_string())));
     let checkpoint = Checkpoint { parameters: record.believed_ratio().to_vec(), metadata };
     let file = checkpoint.to_bytes(&task).or_fail(Kind::BadInput, "cannot write the model")?;

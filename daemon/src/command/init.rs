@@ -9,10 +9,20 @@ use crate::failure::{Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::identity::Identity;
 use crate::membership::{Membership, Swarm};
+use crate::provisional::Provisional;
 use crate::{config, out};
 
 /// Creates what is missing, and says so; the PeerId goes to stdout.
+///
+/// # Errors
+/// Nothing is left of what a failed call created.
 pub(super) fn execute(arguments: &InitArgs, json: bool) -> Outcome {
+    let home = Home::at(arguments.home.home.as_deref())?;
+    let before = Provisional::look(&home);
+    create(arguments, json).inspect_err(|_| before.undo())
+}
+
+fn create(arguments: &InitArgs, json: bool) -> Outcome {
     let home = Home::create(arguments.home.home.as_deref())?;
     let path = home.identity();
     let identity = Identity::load_or_create(&path)?;

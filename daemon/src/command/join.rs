@@ -6,21 +6,33 @@ use crate::home::Home;
 use crate::identity::Identity;
 use crate::membership::{Membership, Ticket};
 use crate::out;
+use crate::provisional::Provisional;
 
-/// Remembers the swarm of the ticket in the home, and runs this peer. Later starts need no ticket.
+/// Runs this peer for the swarm of the ticket. Once a member has let it in, the home remembers the swarm, and later starts
+/// need no ticket; of a peer that is not let in, nothing is kept.
 pub(super) fn execute(arguments: &JoinArgs, json: bool) -> Outcome {
     let ticket: Ticket = arguments.ticket.parse()?;
+    super::run::check(&arguments.run)?;
+    let home = Home::at(arguments.run.home.home.as_deref())?;
+    let before = Provisional::look(&home);
+    let joined = join(arguments, ticket, json);
+    // A member has let it in: from then on it is a peer of that swarm, whatever happens.
+    if joined.is_err() && Membership::of(&home)?.is_none() {
+        before.undo();
+    }
+    joined
+}
+
+fn join(arguments: &JoinArgs, ticket: Ticket, json: bool) -> Outcome {
     let home = Home::create(arguments.run.home.home.as_deref())?;
     let identity = Identity::load_or_create(&home.identity())?;
     let Ticket { swarm, invite, bootstrap } = ticket;
+    let is_operator = swarm.operator()? == identity.peer_id();
+    let membership =
+        if is_operator { Membership::founder(swarm) } else { Membership::invited(swarm, invite, bootstrap) };
+    membership.check(&home)?;
     if !json {
-        out::remark(format_args!("swarm      {}, as {}", swarm.name, identity.peer_id()));
+        out::remark(format_args!("swarm      {}, as {}", membership.swarm.name, identity.peer_id()));
     }
-    let membership = if swarm.operator()? == identity.peer_id() {
-        Membership::founder(swarm)
-    } else {
-        Membership::invited(swarm, invite, bootstrap)
-    };
-    membership.write(&home)?;
-    super::run::execute(&arguments.run, json)
+    super::run::execute_in(&arguments.run, Some(membership), json)
 }

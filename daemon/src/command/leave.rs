@@ -7,15 +7,82 @@ use crate::api::client::{self, Client};
 use crate::cli::RunArgs;
 use crate::failure::{Failure, Kind, Outcome};
 use crate::home::Home;
+use crate::records::{Ending, RecordStore};
 use crate::status::Status;
 use crate::{out, units};
 
-/// Asks the peer that runs in this home; where none does, starts it with the options that it was run with, and as soon as
-/// its neighbours are there, it leaves.
+/// Asks the peer that runs in this home. Where none does, and its records hold weight, starts it with the options that it was
+/// run with, and as soon as its neighbours are there, it leaves. Where there is nothing to hand over, nothing is touched.
 pub(super) fn execute(arguments: RunArgs, json: bool) -> Outcome {
     let home = Home::at(arguments.home.home.as_deref())?;
     let is_running = client::block_on(async { Client::new(&home).get::<Status>("/v1/status").await }).is_ok();
-    if is_running { ask(&home, json) } else { super::run::execute(&RunArgs { leaves: true, ..arguments }, json) }
+    if is_running {
+        return ask(&home, json);
+    }
+    match what_is_left(&home, arguments.problem.is_some())? {
+        Left::Weight => super::run::execute(&RunArgs { leaves: true, fresh: false, ..arguments }, json),
+        Left::Nothing { round, why } => {
+            if json {
+                out::line(json!({
+                    "schema": "mingle.leave/1",
+                    "round": round,
+                    "weight_units_before": 0,
+                    "weight_units": 0,
+                    "nothing_to_hand_over": why,
+                }));
+            } else {
+                out::line(format!("{why}: nothing to hand over, and nothing was changed"));
+            }
+            Ok(())
+        }
+    }
+}
+
+/// What a peer that does not run has that others could miss.
+enum Left {
+    /// Records of a run that is not over.
+    Weight,
+    /// Nothing.
+    Nothing {
+        /// Rounds done, where that is known.
+        round: Option<u64>,
+        /// In a few words.
+        why: String,
+    },
+}
+
+/// Looks into a home in which no peer runs.
+///
+/// # Errors
+/// No peer ever ran there, or the records cannot be read.
+fn what_is_left(home: &Home, solves: bool) -> Outcome<Left> {
+    let root = home.root().display();
+    if !home.identity().exists() {
+        return Err(
+            Failure::new(Kind::BadInput, format!("there is no peer in {root}")).hint("name its folder with --home DIR")
+        );
+    }
+    let _still = home.hold_still()?;
+    if let Some(recovered) = RecordStore::look(&home.records())?.load()? {
+        return Ok(match Ending::find(home, recovered.record.books.number)? {
+            None => Left::Weight,
+            Some(Ending { rounds, left: true, .. }) => {
+                let why = format!("this peer left after round {rounds}, and is no member any more");
+                Left::Nothing { round: Some(rounds), why }
+            }
+            Some(Ending { rounds, .. }) => {
+                Left::Nothing { round: Some(rounds), why: format!("this run is over, after {rounds} rounds") }
+            }
+        });
+    }
+    let nothing = |why: &str| Ok(Left::Nothing { round: None, why: why.to_owned() });
+    if solves {
+        return nothing("this peer solves a problem, for which nobody holds weight, and it does not run");
+    }
+    if home.model().exists() {
+        return nothing("this run is over");
+    }
+    nothing("this peer does not run, and has no weight on its disk")
 }
 
 fn ask(home: &Home, json: bool) -> Outcome {

@@ -7,6 +7,7 @@ mod bugreport;
 mod ckpt;
 mod completions;
 mod config;
+mod data;
 mod demo;
 mod design_request;
 mod doctor;
@@ -78,6 +79,7 @@ pub(crate) fn execute(cli: Cli) -> Outcome<ExitCode> {
         Command::Evaluate(arguments) => evaluate::execute(&arguments, json)?,
         Command::Replay(arguments) => replay::execute(&arguments, json)?,
         Command::Plan(command) => return plan(command, json),
+        Command::Data(command) => data::execute(&command, json)?,
         Command::Topology(command) => topology(command, json)?,
         Command::Eval(arguments) => eval::execute(&arguments, json)?,
         Command::Export(arguments) => export::execute(&arguments, json)?,

@@ -1,15 +1,15 @@
 //! `mingle run`: one peer in the foreground, from its key to its trained model.
 
+mod agreement;
 mod find_place;
 mod solve;
-mod work;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use libp2p::Multiaddr;
+use libp2p::{Multiaddr, PeerId};
 use libp2p_metrics::Registry;
 use mingle_models::start_threads;
 use mingle_protocol::record::{Recovered, SlotMap};
@@ -24,6 +24,8 @@ use crate::events::{Event, EventLog};
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::identity::Identity;
+use crate::limits;
+use crate::meaning;
 use crate::membership::{self, Hall, Membership, Steward, Wanted};
 use crate::place::Place;
 use crate::priority;
@@ -33,32 +35,57 @@ use crate::results::{self, Summary};
 use crate::signals::StopRequests;
 use crate::status::{State, Status, StatusBoard};
 use crate::task::{self, LocalTask};
-use crate::task_file::TaskFile;
+use crate::task_card::Card;
 use crate::timeline::Timeline;
 use crate::trainer::{TrainingPosition, TrainingThread};
 use crate::transport::{Network, NetworkEvent, NetworkOptions};
 use crate::wiring::Wiring;
+use agreement::{Agreement, LastRun};
 use find_place::Ears;
-use work::Work;
 
 /// Runs the peer.
 pub(super) fn execute(arguments: &RunArgs, json: bool) -> Outcome {
+    execute_in(arguments, None, json)
+}
+
+/// Runs the peer in the swarm of a ticket, or in the one that its home knows.
+pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: bool) -> Outcome {
     let started = Instant::now();
     check(arguments)?;
     let policy = parse_policy(&arguments.wait)?;
     let priority = arguments.priority;
     let threads = arguments.threads.and_then(|count| NonZeroUsize::new(count.into()));
     start_threads(threads, move || priority::lower(priority)).or_fail(Kind::Unexpected, "this peer cannot train")?;
-    let work = Work::prepare(arguments)?;
-    let home = Home::create(arguments.home.home.as_deref())?;
+    let home = Home::at(arguments.home.home.as_deref())?;
+    let identity = identity_of(&home)?;
+    let agreement = match &arguments.problem {
+        None => Some(Agreement::begin(&arguments.training)?),
+        Some(_) => None,
+    };
     let _lock = home.lock()?;
-    let identity = Identity::load_or_create(&home.identity())?;
-    let membership = Membership::of(&home)?;
+    let last = LastRun::of(&home)?;
+    let membership = match ticket {
+        Some(membership) => Some(membership),
+        None => Membership::of(&home)?,
+    };
     let log = EventLog::create(&home.events(), json, started)?;
     let runtime = event_loop::start()?;
     let board = StatusBoard::new(Status::starting(identity.peer_id().to_string()), started);
-    let peer = Peer { arguments, policy, home, identity, membership, log, board, started };
-    runtime.block_on(peer.run(work))
+    let arguments = arguments.clone();
+    let mut peer =
+        Peer { arguments, policy, home, identity, membership, agreement, plan_giver: None, log, board, started };
+    peer.agree_by_itself(last)?;
+    runtime.block_on(peer.run())
+}
+
+/// The key of this peer. A new one would be in no plan: it is made by `init` and `join`, not here.
+fn identity_of(home: &Home) -> Outcome<Identity> {
+    if home.identity().exists() {
+        return Identity::load(&home.identity());
+    }
+    let root = home.root().display();
+    Err(Failure::new(Kind::BadInput, format!("there is no peer in {root}: it has no key, so no plan names it"))
+        .hint(format!("join a swarm with a ticket: mingle join TICKET --home {root}; or make a key with `mingle init --home {root}`, and bind it: mingle plan bind PLAN --peer NODE=PEERID")))
 }
 
 /// Refuses what can be seen to be wrong before anything is read or started.
@@ -74,6 +101,12 @@ pub(crate) fn check(arguments: &RunArgs) -> Outcome {
         )
         .hint("leave --codec or --problem away"));
     }
+    let RunArgs { bootstrap_timeout_s, gather_s, deadline_ms, time_box_ms, drain_ms, .. } = *arguments;
+    limits::check("bootstrap-timeout-s", bootstrap_timeout_s, 1..=limits::LONGEST_WAIT_S)?;
+    limits::check("gather-s", gather_s, 0..=limits::LONGEST_WAIT_S)?;
+    limits::check("deadline-ms", deadline_ms, 1..=limits::LONGEST_WAIT_MS)?;
+    limits::check("drain-ms", drain_ms, 0..=limits::LONGEST_WAIT_MS)?;
+    time_box_ms.map_or(Ok(()), |time_box_ms| limits::check("time-box-ms", time_box_ms, 1..=limits::LONGEST_WAIT_MS))?;
     parse_policy(&arguments.wait).map(drop)
 }
 
@@ -82,7 +115,11 @@ pub(super) fn parse_policy(text: &str) -> Outcome<WaitPolicy> {
     let parsed = match text.split_once(':') {
         None if text == "sync" => Some(WaitPolicy::Sync),
         None if text == "async" => Some(WaitPolicy::Async),
-        Some(("bounded", staleness)) => staleness.parse().ok().map(|staleness| WaitPolicy::Bounded { staleness }),
+        Some(("bounded", staleness)) => staleness
+            .parse()
+            .ok()
+            .filter(|staleness| *staleness <= limits::LARGEST_STALENESS)
+            .map(|staleness| WaitPolicy::Bounded { staleness }),
         _ => None,
     };
     parsed.ok_or_else(|| {
@@ -94,21 +131,25 @@ pub(super) fn parse_policy(text: &str) -> Outcome<WaitPolicy> {
 }
 
 /// One peer, before it knows its plan.
-struct Peer<'a> {
-    arguments: &'a RunArgs,
+struct Peer {
+    arguments: RunArgs,
     policy: WaitPolicy,
     home: Home,
     identity: Identity,
     /// The swarm with an operator that this home belongs to, if any.
     membership: Option<Membership>,
+    /// What it trains with the others; none if it solves a problem.
+    agreement: Option<Agreement>,
+    /// The peer that gave it the plan, if one did.
+    plan_giver: Option<PeerId>,
     log: EventLog,
     board: StatusBoard,
     started: Instant,
 }
 
-impl Peer<'_> {
+impl Peer {
     /// Runs the peer within reach of whoever watches and steers it.
-    async fn run(mut self, work: Work) -> Outcome {
+    async fn run(mut self) -> Outcome {
         let stop = StopRequests::listen(self.arguments.stop_with_stdin)?;
         let mut registry = Registry::default();
         let options = NetworkOptions { listen: &self.arguments.listen, mdns: self.arguments.mdns == Switch::On };
@@ -118,7 +159,7 @@ impl Peer<'_> {
         let exhibits = Exhibits { status: self.board.look(), events: self.log.feed(), registry, requests };
         let interface = Interface::open(&self.home, self.arguments.http, exhibits).await?;
         self.introduce(&network, &interface);
-        let outcome = self.take_part(work, &network, &interface, Incoming { events, stop, asked }).await;
+        let outcome = self.take_part(&network, &interface, Incoming { events, stop, asked }).await;
         if let Err(failure) = &outcome {
             self.log.tell_failure(failure);
             self.board.update(|status| status.state = State::Failed);
@@ -147,13 +188,7 @@ impl Peer<'_> {
         }
     }
 
-    async fn take_part(
-        &mut self,
-        work: Work,
-        network: &Network,
-        interface: &Interface,
-        mut incoming: Incoming,
-    ) -> Outcome {
+    async fn take_part(&mut self, network: &Network, interface: &Interface, mut incoming: Incoming) -> Outcome {
         let swarm = self.membership.as_ref().map(|membership| membership.swarm.clone());
         let prober = Prober::new(network.streams.clone(), network.reach());
         let (hall, mut wanted) = Hall::open(&self.home, &self.identity, swarm, prober, network.guests.clone())?;
@@ -166,11 +201,14 @@ impl Peer<'_> {
         }
         network.bootstrap(self.bootstrap()).await;
 
-        let training = &self.arguments.training;
-        let stopping = Stopping { round: 0, rounds: training.rounds, weight_units: 0, durable: true };
+        if self.work().is_some() {
+            self.announce_work(&hall);
+            self.remember_work()?;
+        }
+        let stopping = Stopping { round: 0, rounds: self.arguments.training.rounds, weight_units: 0, durable: true };
         let mut ears = Ears { network, events: &mut incoming.events, wanted: &mut wanted };
         let place = tokio::select! {
-            place = self.find_place(&mut ears, &hall) => place?,
+            place = self.settle(&mut ears, &hall) => place?,
             reason = stopped(&mut incoming.stop, &mut incoming.asked, stopping) => {
                 return Err(Failure::new(Kind::Forced, format!("{reason} before there was a plan")));
             }
@@ -180,19 +218,28 @@ impl Peer<'_> {
         let (out, inward) = place.neighbours();
         network.seek(out.into_values().chain(inward.into_values()).collect()).await;
         // Too large futures for the stack of those who wait for them.
-        match work {
-            Work::Solve(problem) => {
-                Box::pin(self.solve(&problem, place, network, Access { hall, wanted, interface }, incoming)).await
-            }
-            Work::Train { mut parts, device } => {
-                if let Some(split) = &training.split {
-                    parts.deal(split, place.peers.len(), training.seed)?;
-                }
-                let task = LocalTask::new(training, &parts, place.node.index(), device)?;
-                drop(parts);
-                Box::pin(self.train(place, task, network, Access { hall, wanted, interface }, incoming)).await
-            }
+        let access = Access { hall, wanted, interface };
+        let (Some(agreement), training) = (self.agreement.take(), self.arguments.training.clone()) else {
+            let problem = self.arguments.problem.clone().unwrap_or_default();
+            return Box::pin(self.solve(&problem, place, network, access, incoming)).await;
+        };
+        let (card, mut parts, device) = agreement.conclude()?;
+        if let Some(split) = &training.split {
+            parts.deal(split, place.peers.len(), training.seed)?;
         }
+        let task = LocalTask::new(&training, &parts, place.node.index(), device)?;
+        drop(parts);
+        Box::pin(self.train(place, task, &card, network, access, incoming)).await
+    }
+
+    /// Finds its place, and agrees with the others on what is trained.
+    async fn settle(&mut self, ears: &mut Ears<'_>, hall: &Hall) -> Outcome<Place> {
+        let place = self.find_place(ears, hall).await?;
+        self.agree_with_others(ears, hall, &place).await?;
+        self.remember_work()?;
+        let rounds = self.arguments.training.rounds;
+        self.board.update(|status| status.rounds = rounds);
+        Ok(place)
     }
 
     /// Whom to ask first: those named, else those of the ticket.
@@ -207,12 +254,13 @@ impl Peer<'_> {
         &mut self,
         place: Place,
         task: LocalTask,
+        card: &Card,
         network: &Network,
         access: Access<'_>,
         mut incoming: Incoming,
     ) -> Outcome {
-        let training = &self.arguments.training;
-        let description = task::card(&task.task, training.rounds, training.seed);
+        let training = self.arguments.training.clone();
+        let description = card.describe();
         self.log.tell(Event::Task {
             description: description.clone(),
             parameters: task.task.parameter_count(),
@@ -224,9 +272,8 @@ impl Peer<'_> {
             status.task = Some(description.clone());
             status.device = Some(task.device.adapter().to_string());
         });
-        let mut config = self.configure(&place, &task, &description)?;
+        let mut config = self.configure(&place, &task, card)?;
         let Some(start) = self.begin(&place, &mut config)? else { return Ok(()) };
-        TaskFile::of(&task.task, training).write(&self.home)?;
         if start.needs_a_model(&place) {
             let stopping = Stopping { round: 0, rounds: training.rounds, weight_units: 0, durable: true };
             let (peer, model) = tokio::select! {
@@ -242,7 +289,7 @@ impl Peer<'_> {
         let (wiring, edge_events) =
             Wiring::open(&network.streams, place, boot_nonce, config.initial.len(), &start.timeline)?;
         let model = task.task;
-        let (mut trainer, evaluator, test) = task.build(training, wiring.place.node.index())?;
+        let (mut trainer, evaluator, test) = task.build(&training, wiring.place.node.index())?;
         trainer.resume_at(start.position().local_steps);
         let (thread, answers) =
             TrainingThread::start(trainer, evaluator, test, self.arguments.priority, start.timeline.clone())?;
@@ -290,7 +337,7 @@ impl Peer<'_> {
             model_blake3: None,
             ledger: finished.node.ledger(),
         };
-        let hash = results::write_model(&self.home, &model, &finished.node.ratio(), metadata(&summary))?;
+        let hash = results::write_model(&self.home, &model, &finished.node.ratio(), metadata(&summary, card))?;
         summary.model_blake3 = Some(hash);
         summary.write(&self.home)?;
         if let Some(ending) = &finished.ending {
@@ -355,7 +402,7 @@ impl Peer<'_> {
     }
 
     /// The node's configuration.
-    fn configure(&mut self, place: &Place, task: &LocalTask, description: &str) -> Outcome<NodeConfig> {
+    fn configure(&mut self, place: &Place, task: &LocalTask, card: &Card) -> Outcome<NodeConfig> {
         let training = &self.arguments.training;
         let boot_nonce = boot_nonce()?;
         if self.arguments.fresh {
@@ -368,7 +415,7 @@ impl Peer<'_> {
         let mut config =
             NodeConfig::new(place.node, Arc::clone(&place.schedule), initial, place.plan.rounds(training.rounds));
         config.generation = place.plan.generation();
-        config.task = TaskCard { hash: task::hash(description), description: description.to_owned() };
+        config.task = TaskCard { hash: card.hash(), description: card.describe() };
         config.identity = NodeIdentity { incarnation, boot_nonce };
         config.durability = self.arguments.durability.into();
         config.largest_norm = Some(largest_norm);
@@ -446,15 +493,18 @@ fn boot_nonce() -> Outcome<u64> {
     getrandom::u64().or_fail(Kind::Unexpected, "the operating system gives no random numbers")
 }
 
-fn metadata(summary: &Summary) -> BTreeMap<String, String> {
-    [
-        ("plan", summary.plan.clone()),
-        ("task", summary.task.clone()),
-        ("rounds", summary.rounds.to_string()),
-        ("accuracy", summary.accuracy.to_string()),
-    ]
-    .map(|(key, value)| (key.to_owned(), value))
-    .into()
+fn metadata(summary: &Summary, card: &Card) -> BTreeMap<String, String> {
+    let mut metadata = meaning::of(card);
+    metadata.extend(
+        [
+            ("plan", summary.plan.clone()),
+            ("task", summary.task.clone()),
+            ("rounds", summary.rounds.to_string()),
+            ("accuracy", summary.accuracy.to_string()),
+        ]
+        .map(|(key, value)| (key.to_owned(), value)),
+    );
+    metadata
 }
 
 fn done(summary: &Summary, finished: &Finished) -> Event {

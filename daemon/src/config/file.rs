@@ -159,7 +159,7 @@ fn read_value(setting: Setting, value: &DeValue<'_>, written: &str) -> Result<Ve
 }
 
 /// Whether `run` would take the values; else why not.
-fn check(setting: Setting, values: &[String]) -> Result<(), String> {
+pub(super) fn check(setting: Setting, values: &[String]) -> Result<(), String> {
     if setting.key == "listen" && values.is_empty() {
         return Err(format!("at least one address is needed, such as {}", setting.example));
     }

@@ -67,6 +67,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("planning", "MINGLE_PLANNING", Form::Text, r#""operator""#),
     setting("forget_after_h", "MINGLE_FORGET_AFTER_H", Form::Whole, "24"),
     setting("plan", "MINGLE_PLAN", Form::Text, r#""plan.json""#),
+    setting("card", "MINGLE_CARD", Form::Text, r#""card.json""#),
     setting("problem", "MINGLE_PROBLEM", Form::Text, r#""problem.toml""#),
     setting("data", "MINGLE_DATA", Form::Text, r#""csv:train.csv""#),
     setting("model", "MINGLE_MODEL", Form::Text, r#""mlp:hidden=128""#),

@@ -97,14 +97,23 @@ impl Driver<'_> {
     pub(super) fn object(&mut self, node: NodeId, objection: Objection) -> Outcome {
         let name = self.parts.wiring.peer(node).map_or_else(|| "unknown".to_owned(), |peer| peer.to_string());
         let sentence = format!("node {node} ({name}) {}", objection.what);
-        let hint = objection.hint;
+        let (hint, is_about_the_task) = (objection.hint, objection.is_about_the_task);
         if self.objections.raise(node, objection) {
             self.warn(sentence.clone());
         }
-        if !self.joined && self.objections.are_final(self.parts.wiring.receivers()) {
+        // What the operator trains is the task of the swarm: whoever does not fit is the odd one, were they all.
+        let decides = is_about_the_task && self.parts.hall.is_operator();
+        if !self.joined && !decides && self.objections.are_final(self.parts.wiring.receivers()) {
             return Err(Failure::new(Kind::Refused, sentence).hint(hint));
         }
         Ok(())
+    }
+
+    /// A neighbour trains something else: it is asked what, and what it says comes back through the hall.
+    pub(super) fn ask_for_the_difference(&self, node: NodeId, otherwise: String) {
+        let Some(peer) = self.parts.wiring.peer(node) else { return };
+        let (hall, streams) = (self.parts.hall.clone(), self.parts.network.streams.clone());
+        tokio::spawn(async move { hall.explain(streams, node, peer, otherwise).await });
     }
 
     fn on_link_change(&mut self, node: NodeId, change: LinkChange) -> Outcome {

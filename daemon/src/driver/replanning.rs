@@ -18,6 +18,7 @@ use super::{Driver, Sources};
 use crate::events::Event;
 use crate::failure::Outcome;
 use crate::membership::{self, CheckedPlan, Hall, Standing, Verdict, Wanted};
+use crate::objections::Objection;
 use crate::place::Place;
 use crate::plan;
 use crate::wiring::Wiring;
@@ -29,6 +30,7 @@ impl Driver<'_> {
             Wanted::Model(answer) => drop(answer.send(self.joined.then(|| self.node.ratio()))),
             Wanted::Standing(answer) => drop(answer.send(self.standing())),
             Wanted::Warning(message) => self.warn(message),
+            Wanted::OtherTask(node, difference) => self.object(node, Objection::other_task(&difference))?,
             Wanted::Knocked(peer) => {
                 let waiting = self.parts.hall.waiting();
                 self.parts.board.update(|status| status.waiting = waiting);

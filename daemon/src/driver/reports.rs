@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use mingle_models::Evaluation;
-use mingle_protocol::{Durability, Event as NodeEvent, Fault, RoundReport};
+use mingle_protocol::{Durability, Event as NodeEvent, Fault, Mismatch, RoundReport, SkippedDelta};
 
 use super::Driver;
 use super::words::{in_words, warning};
@@ -26,6 +26,9 @@ impl Driver<'_> {
                 self.parts.log.tell(Event::Joined { neighbours: self.parts.wiring.links.up().len() });
             }
             NodeEvent::RoundFinished(report) => self.on_round(&report)?,
+            NodeEvent::Refused { peer, mismatch: Mismatch::Task { ours, theirs } } => {
+                self.ask_for_the_difference(peer, Mismatch::Task { ours, theirs }.to_string());
+            }
             NodeEvent::Refused { peer, mismatch } => self.object(peer, Objection::mismatch(&mismatch))?,
             // Neighbours that are done before this peer may leave.
             NodeEvent::NeighbourSuspended { peer, reason } if self.rounds < self.parts.rounds => {
@@ -39,9 +42,13 @@ impl Driver<'_> {
             NodeEvent::Ignored { fault: Fault::UnexpectedTraining, .. } if self.stopping => {}
             other => {
                 self.gave_up |= matches!(other, NodeEvent::DrainGaveUp { .. });
+                let not_finite = matches!(other, NodeEvent::DeltaSkipped { reason: SkippedDelta::NotFinite, .. });
                 match warning(&other) {
                     Some(message) => self.warn(message),
                     None => tracing::debug!(?other, "node"),
+                }
+                if not_finite {
+                    self.on_steps_not_finite()?;
                 }
             }
         }
@@ -51,6 +58,7 @@ impl Driver<'_> {
     fn on_round(&mut self, report: &RoundReport) -> Outcome {
         self.rounds = self.first_round + report.round + 1;
         self.watching.note_round(report);
+        self.note_end_of_round();
         if let Some(began) = Instant::now().checked_sub(report.took) {
             self.parts.timeline.note(Deed::Round { round: self.rounds }, began);
         }

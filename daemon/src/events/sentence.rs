@@ -24,6 +24,16 @@ impl Event {
                 format!("waiting    for a plan of the swarm {swarm} that names this peer")
             }
             Self::LetIn { peer } => format!("let in     by {peer}: waiting for a plan that names this peer"),
+            Self::TaskOf { peer } => {
+                format!("task       as {peer} has it: model, rounds, columns, classes and scaling")
+            }
+            Self::OwnCard { columns: 0, classes } => {
+                format!("card       {classes} classes, those of this peer's data; the others take them over")
+            }
+            Self::OwnCard { columns, classes } => format!(
+                "card       {columns} columns and {classes} classes, and the mean and deviation of each column over this \
+                 peer's data; the others take all that over"
+            ),
             Self::Knocked { peer } => format!("waiting    {peer} has an invitation and waits for a plan that names it"),
             Self::NewPlan { counter, hash, nodes, node, first_round } => format!(
                 "new plan   {counter}, blake3:{hash}: {nodes} peers, this is node {node}, from round {first_round} on"

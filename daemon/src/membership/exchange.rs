@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   Plan      -> the plan of this process            members of the plan
-//!   Knock     -> wait here until a plan names you    whoever brings an invitation
+//!   Task      -> what this swarm is for              members of the plan, and whoever brings an invitation
+//!   Knock     -> wait here until a plan names you    whoever brings an invitation and would do the same
 //!   Model     -> the ratio z of this peer, now       members of the plan
 //!   Announce  -> this peer takes a newer plan up     whoever has one that the operator signed
 //!   Measure   -> this peer's link to another         whoever has the operator's permission
@@ -23,6 +24,7 @@ use super::words::{Answer, MAX_BYTES, PROTOCOL, Progress, Request, Verdict};
 use crate::failure::{Failure, Kind, Outcome};
 use crate::printable::quoted;
 use crate::probe::{Measured, Warrant};
+use crate::task_card::Assignment;
 use crate::transport::{framed, open_stream};
 
 /// A peer that has not answered by then is asked again later.
@@ -55,7 +57,29 @@ pub(crate) async fn fetch_plan(
     }
 }
 
-/// Brings `peer` an invitation. `None`: it went away; ask again.
+/// Asks `peer` what the swarm is for. `None`: it does not know yet, or went away; ask again.
+///
+/// # Errors
+/// It does not tell this peer.
+pub(crate) async fn fetch_task(
+    streams: &mut libp2p_stream::Control,
+    peer: PeerId,
+    invite: Option<&Invite>,
+) -> Outcome<Option<Assignment>> {
+    let request = Request::Task { invite: invite.cloned() };
+    match ask(streams, peer, &request, MAX_BYTES, ANSWER_TIMEOUT).await? {
+        None | Some(Answer::NotYet) => Ok(None),
+        Some(Answer::Task(assignment)) => Ok(Some(assignment)),
+        Some(Answer::NotAMember) => {
+            Err(Failure::new(Kind::Refused, format!("peer {peer} says that this peer is not in its plan")))
+        }
+        Some(Answer::No(why)) => Err(Failure::new(Kind::Refused, format!("peer {peer} does not let us in: {why}"))),
+        Some(_) => Err(nonsense(peer)),
+    }
+}
+
+/// Brings `peer` an invitation, and says what this peer would do. `None`: it went away, or does not know yet what the swarm
+/// is for; ask again.
 ///
 /// # Errors
 /// It does not let this peer in.
@@ -64,10 +88,11 @@ pub(crate) async fn knock(
     peer: PeerId,
     swarm: &Swarm,
     invite: &Invite,
+    work: &Assignment,
 ) -> Outcome<Option<()>> {
-    let request = Request::Knock { swarm: swarm.id(), invite: invite.clone() };
+    let request = Request::Knock { swarm: swarm.id(), invite: invite.clone(), work: work.clone() };
     match ask(streams, peer, &request, MAX_BYTES, ANSWER_TIMEOUT).await? {
-        None => Ok(None),
+        None | Some(Answer::NotYet) => Ok(None),
         Some(Answer::Wait) => Ok(Some(())),
         Some(Answer::No(why)) => {
             Err(Failure::new(Kind::Refused, format!("peer {peer} does not let us in: {}", quoted(&why))))

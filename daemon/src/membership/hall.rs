@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::{AsyncWriteExt, StreamExt};
 use libp2p::identity::Keypair;
 use libp2p::{Multiaddr, PeerId, Stream};
+use mingle_protocol::NodeId;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::exchange::{ANSWER_TIMEOUT, MODEL_TIMEOUT};
@@ -18,6 +19,7 @@ use crate::failure::{Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::identity::Identity;
 use crate::probe::Prober;
+use crate::task_card::Assignment;
 use crate::transport::{Guests, framed};
 
 /// Requests that are answered at the same time.
@@ -43,6 +45,8 @@ pub(crate) enum Wanted {
     Knocked(PeerId),
     /// Something that a person should know.
     Warning(String),
+    /// A neighbour does something else, and in what that differs.
+    OtherTask(NodeId, String),
 }
 
 /// Where this peer stands.
@@ -70,6 +74,8 @@ pub(super) struct State {
     /// The plan, and the keys of its members.
     pub(super) plan: Option<(PlanOffer, BTreeSet<String>)>,
     pub(super) lobby: Lobby,
+    /// What this peer does; none while it has not found out.
+    pub(super) work: Option<Assignment>,
 }
 
 impl State {
@@ -88,7 +94,7 @@ impl Hall {
         guests: Guests,
     ) -> Outcome<(Arc<Self>, mpsc::Receiver<Wanted>)> {
         let (wanted, receiver) = mpsc::channel(WANTED_QUEUE);
-        let state = Mutex::new(State { plan: None, lobby: Lobby::open(home)? });
+        let state = Mutex::new(State { plan: None, lobby: Lobby::open(home)?, work: None });
         let local = identity.peer_id();
         let operates = swarm.as_ref().is_some_and(|swarm| swarm.operator().is_ok_and(|operator| operator == local));
         let operator = operates.then(|| identity.keypair().clone());
@@ -137,6 +143,11 @@ impl Hall {
         self.guests.admit_only(self.known().into_iter().collect());
     }
 
+    /// Whether this peer operates the swarm.
+    pub(crate) fn is_operator(&self) -> bool {
+        self.operator.is_some()
+    }
+
     /// Puts something before the event loop that this process found out itself.
     pub(crate) async fn hand_in(&self, wanted: Wanted) {
         // The loop may be over.
@@ -158,7 +169,8 @@ impl Hall {
                 Some((offer, members)) if members.contains(&peer.to_string()) => Answer::Plan(offer.clone()),
                 Some(_) => Answer::NotAMember,
             },
-            Request::Knock { swarm, invite } => self.admit(peer, swarm, &invite).await,
+            Request::Knock { swarm, invite, work } => self.admit(peer, swarm, &invite, &work).await,
+            Request::Task { invite } => self.tell_task(peer, invite.as_ref()),
             Request::Model if !self.is_member(&peer) => Answer::NotAMember,
             Request::Model => match self.ask(Wanted::Model).await.flatten() {
                 Some(ratio) => Answer::Model(ratio.iter().flat_map(|value| value.to_le_bytes()).collect()),
@@ -196,8 +208,12 @@ impl Hall {
         self.swarm.as_ref().is_some_and(|ours| ours.id() == swarm)
     }
 
-    async fn admit(&self, peer: PeerId, swarm: [u8; 32], invite: &Invite) -> Answer {
+    async fn admit(&self, peer: PeerId, swarm: [u8; 32], invite: &Invite, work: &Assignment) -> Answer {
         let Some(ours) = self.swarm.as_ref().filter(|ours| ours.id() == swarm) else { return other_swarm() };
+        // Before an invitation is used up, and before a plan names who does not fit.
+        if let Some(answer) = self.refuse_work(work) {
+            return answer;
+        }
         if self.is_member(&peer) {
             return Answer::Wait;
         }

@@ -112,12 +112,9 @@ impl Membership {
         Ok(Some(membership))
     }
 
-    /// Remembers the swarm in the home.
-    ///
     /// # Errors
     /// The home belongs to another swarm.
-    pub(crate) fn write(&self, home: &Home) -> Outcome {
-        let path = path(home);
+    pub(crate) fn check(&self, home: &Home) -> Outcome {
         if let Some(other) = Self::of(home)?.filter(|other| other.swarm != self.swarm) {
             return Err(Failure::new(
                 Kind::Refused,
@@ -125,6 +122,16 @@ impl Membership {
             )
             .hint("give this peer a home of its own with --home DIR"));
         }
+        Ok(())
+    }
+
+    /// Remembers the swarm in the home.
+    ///
+    /// # Errors
+    /// The home belongs to another swarm.
+    pub(crate) fn write(&self, home: &Home) -> Outcome {
+        self.check(home)?;
+        let path = path(home);
         let text = serde_json::to_string_pretty(self).or_fail(Kind::Unexpected, "cannot encode the membership")?;
         write_file(&path, format!("{text}\n").as_bytes())
     }

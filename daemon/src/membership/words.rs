@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::invite::Invite;
 use super::offer::{MAX_OFFER_BYTES, PlanOffer};
 use crate::probe::{Measured, Warrant};
+use crate::task_card::Assignment;
 
 pub(super) const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/swarm/1");
 /// The most that a request, or an answer without a model, may be long.
@@ -16,11 +17,26 @@ pub(super) const MAX_BYTES: usize = MAX_OFFER_BYTES + 64;
 #[derive(Serialize, Deserialize)]
 pub(super) enum Request {
     Plan,
-    Knock { swarm: [u8; 32], invite: Invite },
+    /// Whoever asks brings an invitation, and would do this.
+    Knock {
+        swarm: [u8; 32],
+        invite: Invite,
+        work: Assignment,
+    },
+    /// What the swarm is for; who is no member yet brings an invitation.
+    Task {
+        invite: Option<Invite>,
+    },
     Model,
     Announce(PlanOffer),
-    Progress { swarm: [u8; 32] },
-    Measure { to: Vec<u8>, addresses: Vec<String>, warrant: Option<Warrant> },
+    Progress {
+        swarm: [u8; 32],
+    },
+    Measure {
+        to: Vec<u8>,
+        addresses: Vec<String>,
+        warrant: Option<Warrant>,
+    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -29,6 +45,8 @@ pub(super) enum Answer {
     Plan(PlanOffer),
     /// There is none yet.
     NotYet,
+    /// What this process does.
+    Task(Assignment),
     /// The plan does not name the asker.
     NotAMember,
     /// The asker may wait for a plan that names it.

@@ -283,7 +283,7 @@ impl Host<'_> {
             Wanted::Model(answer) => drop(answer.send(None)),
             Wanted::Standing(answer) => drop(answer.send(Standing::default())),
             Wanted::Plan(plan, answer) => drop(answer.send(self.on_plan(plan))),
-            Wanted::PlanWithModel(..) => {}
+            Wanted::PlanWithModel(..) | Wanted::OtherTask(..) => {}
             Wanted::Knocked(peer) => self.parts.log.tell(Event::Knocked { peer: peer.to_string() }),
             Wanted::Warning(message) => self.parts.log.tell(Event::Warning { message }),
         }

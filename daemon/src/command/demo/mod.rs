@@ -27,6 +27,7 @@ use crate::events::Event;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::identity::Identity;
+use crate::limits;
 use crate::signals::StopRequests;
 use crate::task::{self, Parts};
 use crate::{encodings, plan};
@@ -67,6 +68,7 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Outcome {
         return Err(Failure::new(Kind::BadInput, "--restart: without records a killed peer comes back without weight")
             .hint("leave --durability off away"));
     }
+    limits::check("local-steps", arguments.local_steps.into(), 1..=limits::MOST_LOCAL_STEPS)?;
     let kills = Kills::parse(&arguments.kill, arguments.peers, arguments.rounds)?;
     // Reads the data before anything is started: what is wrong with them is said once, not by every peer.
     let mut parts = Parts::load(&arguments.data, arguments.seed)?;
@@ -225,7 +227,7 @@ impl<'a> Demo<'a> {
     fn on_event(&mut self, node: usize, event: PeerEvent) -> Outcome {
         match event {
             PeerEvent::Said(event) => self.on_said(node, &event),
-            PeerEvent::Failed(message) => Err(self.lost(node, &message)),
+            PeerEvent::Failed(kind, message) => Err(self.lost_to(kind, node, &message)),
             PeerEvent::Ended => {
                 self.ended += 1;
                 let rows = self.tally.lose(node, self.started.elapsed().as_secs_f64());
@@ -303,7 +305,11 @@ impl<'a> Demo<'a> {
     }
 
     fn lost(&self, node: usize, what: &str) -> Failure {
-        Failure::new(Kind::Unexpected, format!("peer {node}: {what}"))
+        self.lost_to(Kind::Unexpected, node, what)
+    }
+
+    fn lost_to(&self, kind: Kind, node: usize, what: &str) -> Failure {
+        Failure::new(kind, format!("peer {node}: {what}"))
             .hint(format!("its log is {}", self.output.home(node).join("log.txt").display()))
     }
 

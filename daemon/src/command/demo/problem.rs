@@ -77,7 +77,7 @@ impl Swarm<'_> {
             let Some((node, event)) = self.events.recv().await else { break };
             match event {
                 PeerEvent::Said(event) => self.on_said(node, &event),
-                PeerEvent::Failed(message) => return Err(self.lost(node, &message)),
+                PeerEvent::Failed(_, message) => return Err(self.lost(node, &message)),
                 PeerEvent::Ended => ended += 1,
             }
         }
@@ -108,7 +108,7 @@ impl Swarm<'_> {
                     return Ok(addresses[0].clone());
                 }
                 PeerEvent::Said(_) => {}
-                PeerEvent::Failed(message) => return Err(self.lost(node, &message)),
+                PeerEvent::Failed(_, message) => return Err(self.lost(node, &message)),
                 PeerEvent::Ended => break,
             }
         }

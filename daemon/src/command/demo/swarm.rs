@@ -24,7 +24,7 @@ pub(crate) enum PeerEvent {
     /// It said something.
     Said(Event),
     /// It failed and said why.
-    Failed(String),
+    Failed(Kind, String),
     /// Its output ended: it is gone, or about to be.
     Ended,
 }
@@ -132,7 +132,7 @@ async fn listen(node: usize, stdout: BufReader<tokio::process::ChildStdout>, eve
     while let Ok(Some(line)) = lines.next_line().await {
         let event = match serde_json::from_str::<EventLine>(&line) {
             Ok(line) => PeerEvent::Said(line.event),
-            Err(_) => PeerEvent::Failed(failure_message(&line)),
+            Err(_) => PeerEvent::Failed(failure_kind(&line), failure_message(&line)),
         };
         if events.send((node, event)).await.is_err() {
             return;
@@ -140,6 +140,13 @@ async fn listen(node: usize, stdout: BufReader<tokio::process::ChildStdout>, eve
     }
     // The receiver may be gone when the demo ends early.
     let _ = events.send((node, PeerEvent::Ended)).await;
+}
+
+/// The kind of a failure object.
+fn failure_kind(line: &str) -> Kind {
+    let object: Option<serde_json::Value> = serde_json::from_str(line).ok();
+    let code = object.and_then(|object| object["error"]["code"].as_u64());
+    code.and_then(Kind::of_code).unwrap_or(Kind::Unexpected)
 }
 
 /// The message in a failure object, or the line itself.

@@ -11,10 +11,11 @@ use tokio::sync::mpsc;
 use super::Peer;
 use crate::events::Event;
 use crate::failure::{Failure, Kind, Outcome};
-use crate::membership::{self, CheckedPlan, Hall, Membership, PlanOffer, Standing, Verdict, Wanted};
+use crate::membership::{self, CheckedPlan, Hall, Invite, Membership, PlanOffer, Standing, Swarm, Verdict, Wanted};
 use crate::place::Place;
 use crate::plan;
 use crate::status::State;
+use crate::task_card::Assignment;
 use crate::transport::{Network, NetworkEvent};
 
 /// Between two requests for the plan.
@@ -27,7 +28,7 @@ pub(super) struct Ears<'a> {
     pub(super) wanted: &'a mut mpsc::Receiver<Wanted>,
 }
 
-impl Peer<'_> {
+impl Peer {
     /// Gets the plan and finds this peer in it.
     pub(super) async fn find_place(&mut self, ears: &mut Ears<'_>, hall: &Hall) -> Outcome<Place> {
         let (plan, origin) = match self.membership.clone() {
@@ -39,7 +40,8 @@ impl Peer<'_> {
         };
         let place = Place::of(plan, origin, self.identity.peer_id())?;
         plan::write(&place.plan.plan, &self.home.plan())?;
-        if self.membership.is_some() {
+        if let Some(membership) = &self.membership {
+            membership.write(&self.home)?;
             place.plan.keep(&self.home)?;
         }
         self.log.tell(Event::Plan {
@@ -99,19 +101,33 @@ impl Peer<'_> {
         let mut search = PlanSearch::default();
         let mut streams = ears.network.streams.clone();
         let mut let_in = BTreeSet::new();
+        let mut warned = BTreeSet::new();
         let give_up = tokio::time::Instant::now() + Duration::from_secs(self.arguments.bootstrap_timeout_s);
         let is_operator = swarm.operator()? == local;
         loop {
             for (peer, address) in search.answered.clone() {
                 if let Some(invite) = membership.invite.as_ref().filter(|_| !let_in.contains(&peer)) {
-                    match membership::knock(&mut streams, peer, swarm, invite).await {
+                    match self.knock(&mut streams, hall, peer, swarm, invite).await {
                         Ok(None) => continue,
                         Ok(Some(())) => {
                             let_in.insert(peer);
                             self.log.tell(Event::LetIn { peer: peer.to_string() });
+                            self.remember_work()?;
+                            membership.write(&self.home)?;
                         }
-                        Err(refusal) if search.answered.len() == 1 => return Err(refusal),
-                        Err(refusal) => self.warn(refusal.to_string()),
+                        Err(refusal) if let_in.is_empty() && search.answered.len() == 1 => return Err(refusal),
+                        Err(refusal) => {
+                            if warned.insert(peer) {
+                                self.warn(refusal.to_string());
+                            }
+                            search.refusals.insert(peer, refusal);
+                            let all_refuse = search.answered.keys().all(|peer| search.refusals.contains_key(peer));
+                            if let Some((_, refusal)) =
+                                search.refusals.pop_first().filter(|_| all_refuse && let_in.is_empty())
+                            {
+                                return Err(refusal);
+                            }
+                        }
                     }
                 }
                 // Who does not count this peer as a member yet may do so with the next plan.
@@ -135,6 +151,31 @@ impl Peer<'_> {
         }
     }
 
+    /// Asks a member what the swarm is for, and to be let in, if that is something that this peer can do.
+    async fn knock(
+        &mut self,
+        streams: &mut libp2p_stream::Control,
+        hall: &Hall,
+        peer: PeerId,
+        swarm: &Swarm,
+        invite: &Invite,
+    ) -> Outcome<Option<()>> {
+        if self.work().is_none() {
+            match membership::fetch_task(streams, peer, Some(invite)).await? {
+                None => return Ok(None),
+                Some(Assignment::Train(card)) => self.agree_with(peer, *card)?,
+                Some(Assignment::Solve) => {
+                    let message =
+                        format!("the swarm {} solves a problem, and this peer would train a model", swarm.name);
+                    return Err(Failure::new(Kind::Refused, message).hint("name its problem file with --problem FILE"));
+                }
+            }
+            self.announce_work(hall);
+        }
+        let Some(work) = self.work() else { return Ok(None) };
+        membership::knock(streams, peer, swarm, invite, &work).await
+    }
+
     /// Answers what others want of a peer without a plan. Returns the plan, once it is told one that names it.
     fn on_wanted(&mut self, wanted: Wanted, local: PeerId, hall: &Hall) -> Option<CheckedPlan> {
         match wanted {
@@ -146,8 +187,8 @@ impl Peer<'_> {
                 self.board.update(|status| status.waiting = hall.waiting());
                 self.log.tell(Event::Knocked { peer: peer.to_string() });
             }
-            // Only a peer that runs asks for a model.
-            Wanted::PlanWithModel(..) => {}
+            // Only a peer that runs asks for a model, or meets others that train something else.
+            Wanted::PlanWithModel(..) | Wanted::OtherTask(..) => {}
             Wanted::Plan(plan, answer) => {
                 if plan::node_of(&plan.plan, &local).is_some() {
                     let _ = answer.send(Verdict::Taken);
@@ -212,7 +253,10 @@ impl Peer<'_> {
         loop {
             for (&peer, address) in &search.answered {
                 match membership::fetch_plan(&mut streams, local, peer, None).await {
-                    Ok(Some(plan)) => return Ok((plan.plan, format!("from {peer} at {address}"))),
+                    Ok(Some(plan)) => {
+                        self.plan_giver = Some(peer);
+                        return Ok((plan.plan, format!("from {peer} at {address}")));
+                    }
                     Ok(None) => {}
                     Err(refusal) => {
                         search.refusals.insert(peer, refusal);

@@ -18,7 +18,7 @@ use crate::wiring::Wiring;
 /// A problem's messages are no parcels: those of any size are refused.
 const NO_PARCELS: usize = 0;
 
-impl Peer<'_> {
+impl Peer {
     /// Takes its part in solving the problem, along one plan after the other if the operator wants it.
     pub(super) async fn solve(
         &mut self,

@@ -1,0 +1,26 @@
+//! The words of `mingle data`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// What to do with data.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DataCommand {
+    /// Write down which columns, classes and scaling the data have, for peers that train together with other files
+    Card(DataCardArgs),
+}
+
+/// Arguments of `data card`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct DataCardArgs {
+    /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR or csv:FILE[,label=NAME|INDEX]
+    #[arg(long, default_value = "digits")]
+    pub(crate) data: String,
+    /// The card to write, as JSON; peers take it with `mingle run --card FILE` [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Seed of the run: it decides which samples of a table are held out, and take no part in the scaling
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+}

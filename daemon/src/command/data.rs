@@ -1,0 +1,77 @@
+//! `mingle data card`: what the columns, classes and scaling of data are.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use mingle_models::{DataCard, Scaling};
+use serde_json::Value;
+
+use crate::cli::{DataCardArgs, DataCommand};
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::home::write_file;
+use crate::task_card::MAX_CARD_BYTES;
+use crate::{out, task};
+
+const SCHEMA: &str = "mingle.data-card/1";
+/// Numbers take more room as text.
+const MAX_BYTES: u64 = 8 * MAX_CARD_BYTES as u64;
+
+/// Does what is wanted with data.
+pub(super) fn execute(command: &DataCommand, json: bool) -> Outcome {
+    let DataCommand::Card(arguments) = command;
+    write_card(arguments, json)
+}
+
+fn write_card(arguments: &DataCardArgs, json: bool) -> Outcome {
+    let raw = task::read(&arguments.data)?;
+    let card = raw.card(arguments.seed).or_fail(Kind::BadInput, format!("--data {}", arguments.data))?;
+    for remark in raw.remarks() {
+        eprintln!("note: {remark}");
+    }
+    for column in card.constant_columns() {
+        eprintln!("note: column `{column}` never varies in these data: its feature is 0 for all who take this card");
+    }
+    let mut document = serde_json::to_value(&card).or_fail(Kind::Unexpected, "cannot encode the card")?;
+    document["schema"] = Value::from(SCHEMA);
+    let Some(path) = &arguments.output else {
+        let text = if json { document.to_string() } else { pretty(&document)? };
+        out::line(text);
+        return Ok(());
+    };
+    write_file(path, format!("{}\n", pretty(&document)?).as_bytes())?;
+    let what = match card.scaling() {
+        Scaling::Columns { .. } => "the names, and the mean and deviation of each column over these data",
+        Scaling::Pixels { .. } => "the names of the classes and the scaling of pixels",
+    };
+    let (columns, classes) = (card.columns().len(), card.classes().len());
+    if json {
+        out::line(serde_json::json!({ "schema": SCHEMA, "file": path, "columns": columns, "classes": classes }));
+    } else {
+        out::line(format!("wrote {}: {columns} columns and {classes} classes; it holds {what}", path.display()));
+        eprintln!("next: give it to all peers, and start them with --card {}", path.display());
+    }
+    Ok(())
+}
+
+fn pretty(document: &Value) -> Outcome<String> {
+    serde_json::to_string_pretty(document).or_fail(Kind::Unexpected, "cannot encode the card")
+}
+
+/// Reads a card that [`write_card`] wrote.
+///
+/// # Errors
+/// It cannot be read, or is no card.
+pub(crate) fn read_card(path: &Path) -> Outcome<DataCard> {
+    let doing = format!("--card {}", path.display());
+    let mut text = String::new();
+    let file = File::open(path).or_fail(Kind::BadInput, &doing)?;
+    file.take(MAX_BYTES).read_to_string(&mut text).or_fail(Kind::BadInput, &doing)?;
+    let mut document: Value = serde_json::from_str(&text).or_fail(Kind::BadInput, &doing)?;
+    let schema = document.as_object_mut().and_then(|fields| fields.remove("schema"));
+    if schema != Some(Value::from(SCHEMA)) {
+        return Err(Failure::new(Kind::BadInput, format!("{doing} is no card of data"))
+            .hint("`mingle data card --data DATA -o FILE` writes one"));
+    }
+    serde_json::from_value(document).or_fail(Kind::BadInput, doing)
+}

@@ -1,0 +1,30 @@
+//! The bounds of numbers on the command line: beyond them a number is a slip of the finger, or means nothing.
+
+use std::ops::RangeInclusive;
+
+use crate::failure::{Failure, Kind, Outcome};
+
+/// Rounds of a run: a round a millisecond for thirty years.
+pub(crate) const MOST_ROUNDS: u64 = 1_000_000_000_000;
+/// Samples in a gradient step.
+pub(crate) const LARGEST_BATCH: u64 = 1 << 20;
+/// Gradient steps in a round.
+pub(crate) const MOST_LOCAL_STEPS: u64 = 1_000_000;
+/// The longest wait: an hour.
+pub(crate) const LONGEST_WAIT_MS: u64 = 3_600_000;
+/// The longest wait for others to come: a week.
+pub(crate) const LONGEST_WAIT_S: u64 = 604_800;
+/// Rounds that a neighbour may lag behind.
+pub(crate) const LARGEST_STALENESS: u64 = 1_000_000;
+
+/// Refuses a value of `--option` outside of `bounds`.
+///
+/// # Errors
+/// The value and both bounds, in a sentence.
+pub(crate) fn check(option: &str, value: u64, bounds: RangeInclusive<u64>) -> Outcome {
+    if bounds.contains(&value) {
+        return Ok(());
+    }
+    let message = format!("--{option} {value}: it must be between {} and {}", bounds.start(), bounds.end());
+    Err(Failure::new(Kind::BadInput, message))
+}

@@ -1,0 +1,71 @@
+//! What a command makes in a home before it is known whether it succeeds: kept then, and removed otherwise.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::home::Home;
+
+/// What a peer's first minutes leave in a home that was there before.
+const FIRST_FILES: [&str; 7] =
+    ["identity.key", "config.toml", "swarm.json", "task.json", "options.json", "addresses.json", "events.jsonl"];
+
+/// A home as it was before a command.
+pub(crate) struct Provisional {
+    root: PathBuf,
+    /// Folders that were not there, the outermost first; the last is the home.
+    missing_folders: Vec<PathBuf>,
+    missing_files: Vec<PathBuf>,
+}
+
+impl Provisional {
+    /// Remembers what is there.
+    pub(crate) fn look(home: &Home) -> Self {
+        let root = home.root().to_path_buf();
+        let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+        let mut missing_folders: Vec<PathBuf> =
+            root.ancestors().take_while(is_missing).map(Path::to_path_buf).collect();
+        missing_folders.reverse();
+        let missing_files = FIRST_FILES.map(|name| root.join(name)).into_iter().filter(|path| !path.exists()).collect();
+        Self { root, missing_folders, missing_files }
+    }
+
+    /// Removes what was made since. What cannot be removed stays: there is another failure to tell of.
+    pub(crate) fn undo(self) {
+        if self.missing_folders.is_empty() {
+            for file in &self.missing_files {
+                let _ = fs::remove_file(file);
+            }
+            return;
+        }
+        let _ = fs::remove_dir_all(&self.root);
+        for folder in self.missing_folders.iter().rev() {
+            // Not if somebody else has put something there meanwhile.
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn what_was_made_is_removed_and_what_was_there_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(Some(&folder.path().join("a/b"))).unwrap();
+        let before = Provisional::look(&home);
+        let home = Home::create(Some(home.root())).unwrap();
+        fs::write(home.identity(), "key").unwrap();
+        fs::write(folder.path().join("a/other"), "of somebody else").unwrap();
+        before.undo();
+        assert!(!home.root().exists() && folder.path().join("a/other").exists());
+
+        let home = Home::create(Some(home.root())).unwrap();
+        fs::write(home.identity(), "key").unwrap();
+        let before = Provisional::look(&home);
+        fs::write(home.config(), "").unwrap();
+        before.undo();
+        assert!(home.identity().exists() && !home.config().exists());
+    }
+}

@@ -1,0 +1,171 @@
+//! What all peers of a swarm must agree on before they mix their models, and what they only need to be told.
+//!
+//! Model, rounds, seed, columns, classes and scaling are hashed: a peer with another hash mixes with nobody. The recipe,
+//! how each peer trains by itself, is told to who joins, so that nobody has to repeat it.
+
+use mingle_models::{Augmentation, CardDifference, DataCard, ModelKind, Task};
+use serde::{Deserialize, Serialize};
+
+use crate::cli::TrainingArgs;
+use crate::failure::{Failure, Kind, OrFail, Outcome};
+
+/// The longest card that peers send each other: some 30,000 columns.
+pub(crate) const MAX_CARD_BYTES: usize = 1 << 20;
+
+/// The task of a swarm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Card {
+    /// What is trained.
+    pub(crate) model: ModelKind,
+    /// For how many rounds.
+    pub(crate) rounds: u64,
+    /// Of the initial model, and of what is held out to judge by.
+    pub(crate) seed: u64,
+    /// What features and labels mean.
+    pub(crate) data: DataCard,
+    /// How a peer trains by itself.
+    pub(crate) recipe: Recipe,
+}
+
+/// How a peer trains by itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Recipe {
+    /// Samples in a gradient step.
+    pub(crate) batch_size: usize,
+    /// Step size of SGD.
+    pub(crate) learning_rate: f64,
+    /// Momentum of SGD.
+    pub(crate) momentum: f64,
+    /// Weight decay of SGD.
+    pub(crate) weight_decay: f64,
+    /// How training images are changed.
+    pub(crate) augment: Augmentation,
+}
+
+/// What a swarm is for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Assignment {
+    /// Training a model.
+    Train(Box<Card>),
+    /// Solving a problem, whose file every peer has.
+    Solve,
+}
+
+impl Card {
+    /// The card of a run with these arguments on data that mean this.
+    ///
+    /// # Errors
+    /// A model that means nothing or does not fit the data; too many columns to tell others of.
+    pub(crate) fn new(arguments: &TrainingArgs, data: DataCard) -> Outcome<Self> {
+        let model: ModelKind =
+            arguments.model.parse().or_fail(Kind::BadInput, format!("--model {}", arguments.model))?;
+        let augment = arguments.augment.parse().or_fail(Kind::BadInput, format!("--augment {}", arguments.augment))?;
+        let TrainingArgs { rounds, seed, batch_size, learning_rate, momentum, weight_decay, .. } = *arguments;
+        let recipe = Recipe { batch_size, learning_rate, momentum, weight_decay, augment };
+        let card = Self { model, rounds, seed, data, recipe };
+        card.task()?;
+        let bytes = postcard::to_stdvec(&card).or_fail(Kind::Unexpected, "cannot encode the task")?.len();
+        if bytes > MAX_CARD_BYTES {
+            let message = format!("the names and scales of the columns take {bytes} bytes, more than {MAX_CARD_BYTES}");
+            return Err(Failure::new(Kind::BadInput, message).hint("give the columns shorter names, or leave some out"));
+        }
+        Ok(card)
+    }
+
+    /// The model for samples of this kind.
+    pub(crate) fn task(&self) -> Outcome<Task> {
+        Task::new(self.model, self.data.shape(), self.data.classes().len())
+            .or_fail(Kind::BadInput, format!("--model {} does not fit the data", self.model))
+    }
+
+    /// One line for people.
+    pub(crate) fn describe(&self) -> String {
+        let (shape, classes) = (self.data.shape(), self.data.classes().len());
+        let parameters = self.task().map_or(0, |task| task.parameter_count());
+        format!(
+            "{} for {shape} in {classes} classes, {parameters} parameters, {} rounds, seed {}",
+            self.model, self.rounds, self.seed
+        )
+    }
+
+    /// By which peers and records compare tasks: everything but the recipe.
+    pub(crate) fn hash(&self) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new_derive_key("mingle 2026 task card");
+        // What is in memory has an encoding.
+        let words = postcard::to_stdvec(&(self.model, self.rounds, self.seed, &self.data)).unwrap_or_default();
+        hasher.update(&words);
+        *hasher.finalize().as_bytes()
+    }
+
+    /// The first thing in which the task `there` is another one, with the words "here" and "there".
+    pub(crate) fn difference(&self, there: &Self) -> Option<String> {
+        let differ = |what: &str, here: &dyn std::fmt::Display, there: &dyn std::fmt::Display| {
+            Some(format!("{what} is {here} here and {there} there"))
+        };
+        if self.model != there.model {
+            return differ("the model", &self.model, &there.model);
+        }
+        if self.rounds != there.rounds {
+            return Some(format!("it has {} rounds here and {} rounds there", self.rounds, there.rounds));
+        }
+        if self.seed != there.seed {
+            return differ("the seed", &self.seed, &there.seed);
+        }
+        self.data.difference(&there.data).map(|difference: CardDifference| difference.to_string())
+    }
+}
+
+impl Assignment {
+    /// The first thing in which the work `there` is another one.
+    pub(crate) fn difference(&self, there: &Self) -> Option<String> {
+        match (self, there) {
+            (Self::Train(here), Self::Train(there)) => here.difference(there),
+            (Self::Solve, Self::Solve) => None,
+            (Self::Train(_), Self::Solve) => Some("a model is trained here and a problem solved there".to_owned()),
+            (Self::Solve, Self::Train(_)) => Some("a problem is solved here and a model trained there".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::cli::tests::training_defaults;
+
+    fn card(columns: &[&str]) -> Card {
+        let columns: Vec<String> = columns.iter().map(|name| (*name).to_owned()).collect();
+        let zeros = vec![0.0; columns.len()];
+        let data = DataCard::of_table(columns, vec!["x".into(), "y".into()], &zeros, &zeros).unwrap();
+        Card::new(&training_defaults(), data).unwrap()
+    }
+
+    #[test]
+    fn tasks_differ_in_what_peers_must_agree_on_and_not_in_the_recipe() {
+        let here = card(&["a", "b"]);
+        let changed = |change: &dyn Fn(&mut Card)| {
+            let mut there = here.clone();
+            change(&mut there);
+            assert_eq!(here.hash() == there.hash(), here.difference(&there).is_none());
+            here.difference(&there)
+        };
+        assert_eq!(changed(&|_| {}), None);
+        assert_eq!(changed(&|card| card.recipe.batch_size = 7), None);
+        assert_eq!(changed(&|card| card.rounds = 9).unwrap(), "it has 200 rounds here and 9 rounds there");
+        assert_eq!(changed(&|card| card.seed = 9).unwrap(), "the seed is 0 here and 9 there");
+        let other = card(&["a", "c"]).data;
+        assert_eq!(changed(&|card| card.data = other.clone()).unwrap(), "column 2 is `b` here and `c` there");
+    }
+
+    #[test]
+    fn a_card_survives_the_wire_and_the_file() {
+        let card = card(&["a", "b"]);
+        let bytes = postcard::to_stdvec(&Assignment::Train(Box::new(card.clone()))).unwrap();
+        assert_eq!(postcard::from_bytes::<Assignment>(&bytes).unwrap(), Assignment::Train(Box::new(card.clone())));
+        let text = serde_json::to_string(&card).unwrap();
+        let read: Card = serde_json::from_str(&text).unwrap();
+        assert_eq!((read.hash(), &read), (card.hash(), &card));
+    }
+}
