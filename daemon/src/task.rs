@@ -1,8 +1,8 @@
 //! What this peer trains: data, model and device from the command line.
 
 use mingle_models::{
-    Augmentation, DataCard, DataError, DataSource, Device, DeviceName, Evaluator, ModelKind, RawData, Samples,
-    SgdOptions, Split, Task, Trainer, TrainerOptions,
+    Augmentation, DataCard, DataError, DataSource, Device, DeviceName, Evaluator, ModelKind, RawData, SampleShape,
+    Samples, SgdOptions, Split, Task, Trainer, TrainerOptions,
 };
 
 use crate::cli::TrainingArgs;
@@ -93,6 +93,12 @@ impl Parts {
 pub(crate) fn read(data: &str) -> Outcome<RawData> {
     let source: DataSource = data.parse().or_fail(Kind::BadInput, format!("--data {data}"))?;
     source.read().or_fail(Kind::BadInput, format!("--data {data}"))
+}
+
+/// Refuses a model that takes no samples of this shape, however many classes there are.
+pub(crate) fn check_model(name: &str, shape: SampleShape) -> Outcome {
+    let model: ModelKind = name.parse().or_fail(Kind::BadInput, format!("--model {name}"))?;
+    Task::new(model, shape, 2).or_fail(Kind::BadInput, format!("--model {name} does not fit the data")).map(drop)
 }
 
 /// How `node` trains.

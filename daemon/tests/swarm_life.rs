@@ -323,6 +323,7 @@ fn a_swarm_that_plans_itself_takes_in_who_has_a_ticket_and_lets_go_of_who_leaves
 fn only_an_operator_can_plan_by_itself() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
+    assert!(run(&["init", "--home", text(&home)]).status.success());
     assert_fails(&run(&["run", "--home", text(&home), "--planning", "auto"]), 4, &["for the operator", "mingle init"]);
 }
 

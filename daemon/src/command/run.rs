@@ -57,11 +57,11 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
     let threads = arguments.threads.and_then(|count| NonZeroUsize::new(count.into()));
     start_threads(threads, move || priority::lower(priority)).or_fail(Kind::Unexpected, "this peer cannot train")?;
     let home = Home::at(arguments.home.home.as_deref())?;
-    let identity = identity_of(&home)?;
     let agreement = match &arguments.problem {
         None => Some(Agreement::begin(&arguments.training)?),
         Some(_) => None,
     };
+    let identity = identity_of(&home)?;
     let _lock = home.lock()?;
     let last = LastRun::of(&home)?;
     let membership = match ticket {

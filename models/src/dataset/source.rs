@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use super::csv_table::{CsvSource, LabelColumn, Table};
-use super::{DataCard, DataError, Samples, cifar10, digits, idx};
+use super::{DataCard, DataError, SampleShape, Samples, cifar10, digits, idx};
 
 /// The samples held out of the 1,797 digits, about a fifth.
 const DIGITS_TEST: usize = 360;
@@ -129,6 +129,14 @@ impl RawData {
     /// Whether everybody who names this source has the same card.
     pub fn means_the_same_everywhere(&self) -> bool {
         self.source.means_the_same_everywhere()
+    }
+
+    /// The shape of one sample.
+    pub fn shape(&self) -> SampleShape {
+        match &self.raw {
+            Raw::Images { card, .. } => card.shape(),
+            Raw::Table(table) => SampleShape::Flat { features: table.columns().len() },
+        }
     }
 
     /// What a person should know of how it was read.

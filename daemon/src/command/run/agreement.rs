@@ -48,6 +48,7 @@ impl Agreement {
     /// Reads the data; what they mean is open.
     pub(super) fn begin(training: &TrainingArgs) -> Outcome<Self> {
         let raw = task::read(&training.data)?;
+        task::check_model(&training.model, raw.shape())?;
         let device = task::open_device(&training.device)?;
         Ok(Self { device, raw: Some(raw), agreed: None })
     }
