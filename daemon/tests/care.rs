@@ -84,9 +84,9 @@ fn a_bug_report_has_what_happened_and_neither_key_nor_model_nor_address() {
         "version.json",
         "doctor.json",
         "records.json",
+        "task.json",
         "config.toml",
         "plan.json",
-        "task.json",
         "summary.json",
         "events.jsonl",
     ];

@@ -121,12 +121,14 @@ fn tables_with_other_orders_and_fewer_classes_train_one_model_that_a_stranger_ca
     let first = write(&pair.file("first.csv"), &table(["radius", "area", "size"], &all));
     let second = write(&pair.file("second.csv"), &table(["size", "area", "radius"], &some));
     let mut peers = start(&pair, &first, &second, &["--evaluate-every", "2"]);
-    assert_eq!(peers[0].wait_for("own_card")["columns"], 2);
     assert!(peers[1].wait_for("task_of")["peer"].as_str().unwrap().starts_with("12D3"));
     for peer in &mut peers {
         assert_eq!(peer.wait_for("done")["round"], 8);
         assert_eq!(peer.exit_code(), Some(0));
     }
+    // Whose numbers they are, the first peer says aloud.
+    let said = fs::read_to_string(pair.home(0).join("events.jsonl")).unwrap();
+    assert!(said.contains(r#""event":"own_card","columns":2,"classes":3"#), "{said}");
     let models = [0, 1].map(|node| pair.home(node).join("model.safetensors"));
     let files = models.each_ref().map(|path| ModelFile::read(path));
     for key in ["classes", "columns", "scaling", "shape"] {
@@ -153,7 +155,9 @@ fn tables_with_other_orders_and_fewer_classes_train_one_model_that_a_stranger_ca
 #[test]
 fn a_digits_model_predicts_raw_pixels_by_its_own_words() {
     let pair = Pair::new();
-    pair.train();
+    for mut peer in pair.start(&["--model", "softmax", "--rounds", "300"]) {
+        assert_eq!(peer.wait_for("done")["round"], 300);
+    }
     let path = pair.home(0).join("model.safetensors");
     let file = ModelFile::read(&path);
     let scaling = &file.said("scaling")["pixels"];

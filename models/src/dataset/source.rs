@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use super::csv_table::{CsvSource, LabelColumn, Table};
-use super::{DataCard, DataError, SampleShape, Samples, cifar10, digits, idx};
+use super::{CardDifference, DataCard, DataError, SampleShape, Samples, cifar10, digits, idx};
 
 /// The samples held out of the 1,797 digits, about a fifth.
 const DIGITS_TEST: usize = 360;
@@ -195,6 +195,11 @@ impl RawData {
             }
             Raw::Table(table) => {
                 check_size(&table)?;
+                let here = SampleShape::Flat { features: table.columns().len() };
+                if let there @ SampleShape::Image { .. } = card.shape() {
+                    let difference = CardDifference::Shape { here, there };
+                    return Err(DataError::Foreign { data: self.source.to_string(), difference });
+                }
                 let (train, test) = hold_out(table.len(), table.len() / SAMPLES_MIN, seed);
                 let all = table.samples(card)?;
                 Ok(DataSet { train: all.select(&train), test: all.select(&test), card: card.clone() })
