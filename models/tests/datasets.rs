@@ -228,7 +228,7 @@ mod published {
     fn the_breast_cancer_table_splits_into_two_classes() {
         let file = path("tables/wdbc.data");
         let data = load(&format!("csv:{},label=2", file.display())).unwrap();
-        assert_eq!(data.class_names, ["B", "M"]);
+        assert_eq!(data.card.classes(), ["B", "M"]);
         assert_eq!((data.train.len(), data.test.len()), (456, 113));
         let benign = data.train.class_counts()[0] + data.test.class_counts()[0];
         assert_eq!(benign, 357);
