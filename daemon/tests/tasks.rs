@@ -407,7 +407,7 @@ fn numbers_that_mean_nothing_are_refused_by_name() {
         assert!(!out.exists());
     }
     let simulate = ["simulate", "--topology", "ring:n=4"];
-    for (option, value) in [("--batch-size", huge.as_str()), ("--local-steps", "0"), ("--max-slots", "0")] {
+    for (option, value) in [("--batch-size", huge.as_str()), ("--local-steps", "4294967295"), ("--max-slots", "0")] {
         assert_fails(&run(&[&simulate[..], &[option, value]].concat()), 4, &[&format!("{option} {value}")]);
     }
 }

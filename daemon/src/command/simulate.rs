@@ -87,7 +87,7 @@ pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Outcome {
 }
 
 fn conditions(arguments: &SimulateArgs) -> Outcome<Conditions> {
-    limits::check("local-steps", arguments.mixing.local_steps.into(), 1..=limits::MOST_LOCAL_STEPS)?;
+    limits::check("local-steps", arguments.mixing.local_steps.into(), 0..=limits::MOST_LOCAL_STEPS)?;
     limits::check("max-slots", arguments.max_slots.unwrap_or(1), 1..=u64::MAX)?;
     if !(0.0..1.0).contains(&arguments.loss) {
         return Err(Failure::new(Kind::BadInput, format!("--loss {}: give a share from 0 to below 1", arguments.loss)));
