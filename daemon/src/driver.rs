@@ -1,7 +1,7 @@
 //! The event loop around one node: the only clock, and the only place where the node's effects become deeds.
 
-mod encodings;
 mod divergence;
+mod encodings;
 mod ending;
 mod neighbours;
 mod replanning;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::cli::{DataCardArgs, DataCommand};
 use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::home::write_file;
+use crate::output_file::OutputFile;
 use crate::task_card::MAX_CARD_BYTES;
 use crate::{out, task};
 
@@ -24,22 +24,25 @@ pub(super) fn execute(command: &DataCommand, json: bool) -> Outcome {
 }
 
 fn write_card(arguments: &DataCardArgs, json: bool) -> Outcome {
+    let output = arguments.output.as_deref().map(OutputFile::at).transpose()?;
     let raw = task::read(&arguments.data)?;
     let card = raw.card(arguments.seed).or_fail(Kind::BadInput, format!("--data {}", arguments.data))?;
     for remark in raw.remarks() {
-        eprintln!("note: {remark}");
+        out::remark(format_args!("note: {remark}"));
     }
     for column in card.constant_columns() {
-        eprintln!("note: column `{column}` never varies in these data: its feature is 0 for all who take this card");
+        out::remark(format_args!(
+            "note: column `{column}` never varies in these data: its feature is 0 for all who take this card"
+        ));
     }
     let mut document = serde_json::to_value(&card).or_fail(Kind::Unexpected, "cannot encode the card")?;
     document["schema"] = Value::from(SCHEMA);
-    let Some(path) = &arguments.output else {
+    let (Some(output), Some(path)) = (output, &arguments.output) else {
         let text = if json { document.to_string() } else { pretty(&document)? };
         out::line(text);
         return Ok(());
     };
-    write_file(path, format!("{}\n", pretty(&document)?).as_bytes())?;
+    output.write(format!("{}\n", pretty(&document)?).as_bytes())?;
     let what = match card.scaling() {
         Scaling::Columns { .. } => "the names, and the mean and deviation of each column over these data",
         Scaling::Pixels { .. } => "the names of the classes and the scaling of pixels",
@@ -49,7 +52,7 @@ fn write_card(arguments: &DataCardArgs, json: bool) -> Outcome {
         out::line(serde_json::json!({ "schema": SCHEMA, "file": path, "columns": columns, "classes": classes }));
     } else {
         out::line(format!("wrote {}: {columns} columns and {classes} classes; it holds {what}", path.display()));
-        eprintln!("next: give it to all peers, and start them with --card {}", path.display());
+        out::remark(format_args!("next: give it to all peers, and start them with --card {}", path.display()));
     }
     Ok(())
 }

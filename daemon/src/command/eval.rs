@@ -37,10 +37,10 @@ pub(super) fn execute(arguments: &EvalArgs, json: bool) -> Outcome {
 /// The data in the columns, classes and scaling that the model was trained with.
 fn held_to_the_model(file: &ModelFile, arguments: &EvalArgs) -> Outcome<Parts> {
     let Some(card) = meaning::read(file) else {
-        eprintln!(
+        out::remark(format_args!(
             "note: {} does not say what its columns, classes and scaling are: those of the data are taken",
             arguments.file.display()
-        );
+        ));
         return Parts::load(&arguments.data, arguments.seed);
     };
     let raw = task::read(&arguments.data)?;

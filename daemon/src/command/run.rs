@@ -40,7 +40,7 @@ use crate::timeline::Timeline;
 use crate::trainer::{TrainingPosition, TrainingThread};
 use crate::transport::{Network, NetworkEvent, NetworkOptions};
 use crate::wiring::Wiring;
-use agreement::{Agreement, LastRun};
+use agreement::{Agreement, HomeTask};
 use find_place::Ears;
 
 /// Runs the peer.
@@ -63,7 +63,7 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
     };
     let identity = identity_of(&home)?;
     let _lock = home.lock()?;
-    let last = LastRun::of(&home)?;
+    let last = HomeTask::of(&home)?;
     let membership = match ticket {
         Some(membership) => Some(membership),
         None => Membership::of(&home)?,

@@ -92,13 +92,13 @@ impl Agreement {
 }
 
 /// What stands in a home of earlier runs.
-pub(super) struct LastRun {
+pub(super) struct HomeTask {
     card: Option<Card>,
     /// It left a model, or the weight of a run that is not over.
     holds_work: bool,
 }
 
-impl LastRun {
+impl HomeTask {
     pub(super) fn of(home: &Home) -> Outcome<Self> {
         Ok(Self { card: TaskFile::last(home)?, holds_work: home.holds_work() })
     }
@@ -109,7 +109,7 @@ impl Peer {
     ///
     /// # Errors
     /// What the command line wants is not what the home holds the model of.
-    pub(super) fn agree_by_itself(&mut self, last: LastRun) -> Outcome {
+    pub(super) fn agree_by_itself(&mut self, last: HomeTask) -> Outcome {
         let Some(agreement) = &self.agreement else { return Ok(()) };
         let is_invited = self.membership.as_ref().is_some_and(|membership| membership.invite.is_some());
         let can_ask = is_invited || !self.arguments.bootstrap.is_empty();
@@ -201,7 +201,7 @@ impl Peer {
             let message = format!("--card {} is not the card of the swarm: {difference}", path.display());
             return Err(Failure::new(Kind::Refused, message).hint("leave --card away: the swarm says what it is"));
         }
-        let last = LastRun::of(&self.home)?;
+        let last = HomeTask::of(&self.home)?;
         if let Some(difference) =
             last.card.filter(|_| last.holds_work && !self.arguments.fresh).and_then(|last| card.difference(&last))
         {
