@@ -311,6 +311,7 @@ fn a_killed_peer_goes_on_and_leaves_with_what_it_was_run_with() {
     assert_eq!(first.wait_for("recovered")["event"], "recovered");
     let mut second = RunningPeer::leave(&["--home", text(&homes[1]), "--bootstrap", &address]);
     assert_eq!(second.wait_for("left")["event"], "left");
+    assert_eq!(second.wait_for("done")["weight_units"], 0);
     assert_eq!(second.exit_code(), Some(0));
 }
 
