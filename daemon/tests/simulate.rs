@@ -69,6 +69,31 @@ fn a_round_takes_the_slots_of_its_plan() {
 }
 
 #[test]
+fn the_seed_of_a_simulation_is_that_of_its_plan_unless_the_plan_has_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let request = ["--topology", "rg:n=12,r=0.5,seed=3", "--method", "nguyen-he"];
+    let made = |seed: &str| {
+        let file = folder.path().join(format!("plan-{seed}.json"));
+        let made = run(&[&["plan", "make"], &request[..], &["--seed", seed, "-o", text(&file)]].concat());
+        assert!(made.status.success(), "{}", stderr(&made));
+        file
+    };
+    let report = |arguments: &[&str]| simulate(&[arguments, &TASK].concat()).pop().unwrap();
+    let hash_of = |file: &Path| report(&["--plan", text(file)])["plan"].clone();
+    let [zero, seven] = ["0", "7"].map(|seed| hash_of(&made(seed)));
+    assert_ne!(zero, seven);
+    let with = |seeds: &[&str]| report(&[&request[..], seeds].concat());
+    assert_eq!(with(&[])["plan"], zero);
+    assert_eq!(with(&["--seed", "7"])["plan"], seven);
+    // The same plan on other data, and another plan on the same data.
+    let (same_plan, other_plan) = (with(&["--seed", "7", "--plan-seed", "0"]), with(&["--plan-seed", "7"]));
+    assert_eq!((&same_plan["plan"], &other_plan["plan"]), (&zero, &seven));
+    assert_ne!(same_plan["loss"], other_plan["loss"]);
+    let both = run(&["simulate", "--plan", text(&made("7")), "--plan-seed", "7"]);
+    assert_fails(&both, 2, &["--plan", "--plan-seed"]);
+}
+
+#[test]
 fn what_is_lost_is_sent_again_by_the_ledger_and_gone_in_the_textbook() {
     let losses = ["--topology", "rg:n=12,r=0.5,seed=3", "--method", "sgp-uniform", "--loss", "0.2"];
     let arguments = [&losses[..], &["--split", "label-sorted"], &TASK].concat();

@@ -37,7 +37,7 @@ pub(crate) struct SimulateArgs {
     /// Weight decay (L2) of SGD
     #[arg(long, default_value_t = 0.0)]
     pub(crate) weight_decay: f64,
-    /// Seed of the initial model, the split, the minibatches and the losses
+    /// Seed of the initial model, the split, the minibatches, the losses and the plan that is made
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
     /// Where to compute: cpu, ndarray or wgpu
@@ -113,6 +113,9 @@ pub(crate) struct MixingArgs {
     /// Gradient steps that each peer takes per round
     #[arg(long, default_value_t = 1, value_name = "H", conflicts_with = "plan")]
     pub(crate) local_steps: u32,
+    /// Seed of the plan, to have the same one whatever --seed says [default: that of --seed]
+    #[arg(long, value_name = "SEED", conflicts_with = "plan")]
+    pub(crate) plan_seed: Option<u64>,
 }
 
 impl SimulateArgs {

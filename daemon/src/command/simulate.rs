@@ -48,7 +48,7 @@ pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Outcome {
     let began = Instant::now();
     let conditions = conditions(arguments)?;
     let goal = goal(arguments)?;
-    let plan = plan_of(&arguments.mixing)?;
+    let plan = plan_of(&arguments.mixing, arguments.seed)?;
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let threads = arguments.threads.map_or_else(cores, std::num::NonZero::get);
     let test_samples = arguments.test_samples.map(std::num::NonZero::get);
@@ -114,8 +114,8 @@ fn goal(arguments: &SimulateArgs) -> Outcome<Goal> {
     Ok(Goal { target_accuracy, epochs, max_slots, rounds, evaluate_every: arguments.evaluate_every })
 }
 
-/// The plan of a file, or one that is made here.
-fn plan_of(arguments: &MixingArgs) -> Outcome<Plan> {
+/// The plan of a file, or one that is made here, by default from the seed of all else.
+fn plan_of(arguments: &MixingArgs, seed: u64) -> Outcome<Plan> {
     if let Some(path) = &arguments.plan {
         return plan::read(path);
     }
@@ -127,7 +127,8 @@ fn plan_of(arguments: &MixingArgs) -> Outcome<Plan> {
     let extra_edges = parse_extra_edges(&arguments.extra_edges)?;
     let method: Method = arguments.method.parse().or_fail(Kind::BadInput, format!("--method {}", arguments.method))?;
     let method = if method == Method::Auto && extra_edges != ExtraEdges::Auto { Method::NguyenHe } else { method };
-    let options = DesignOptions { extra_edges, local_steps: arguments.local_steps, ..DesignOptions::default() };
+    let seed = arguments.plan_seed.unwrap_or(seed);
+    let options = DesignOptions { extra_edges, seed, local_steps: arguments.local_steps, ..DesignOptions::default() };
     mingle_planner::design(&topology, method, &options).or_fail(Kind::BadInput, "cannot design a plan")
 }
 
