@@ -73,18 +73,23 @@ impl Distances {
 
     /// Updates all distances for one more link: a shortest path that uses it goes to its transmitter, over it, and on
     /// from its receiver. Exact. O(n^2), less the sources that gain nothing.
-    pub fn insert_link(&mut self, link: Link) {
+    ///
+    /// Returns from how many sources the way to some node got shorter.
+    pub fn insert_link(&mut self, link: Link) -> usize {
+        let mut gaining = 0;
         let onward = self.row(link.to).to_vec();
         let rows = self.hops.chunks_exact_mut(self.node_count);
         for (row, eccentricity) in rows.zip(&mut self.eccentricities) {
             let reach = row[link.from].saturating_add(1);
             if reach < row[link.to] {
+                gaining += 1;
                 for (hops, &rest) in row.iter_mut().zip(&onward) {
                     *hops = (*hops).min(reach.saturating_add(rest));
                 }
                 *eccentricity = largest(row);
             }
         }
+        gaining
     }
 
     /// The diameter there would be with one more link. O(n) for the sources that gain nothing, O(n) more for each that
@@ -105,6 +110,34 @@ impl Distances {
         }
         diameter
     }
+}
+
+/// The node farthest from another one along the links, the one that a search meets last, and its distance. O(n + links).
+pub(crate) fn farthest_from(graph: &Digraph, node: usize) -> (usize, usize) {
+    farthest(graph.node_count(), node, |node| graph.successors(node))
+}
+
+/// The node from which the way to another one is the longest, and its distance. O(n + links).
+pub(crate) fn farthest_to(graph: &Digraph, node: usize) -> (usize, usize) {
+    farthest(graph.node_count(), node, |node| graph.predecessors(node))
+}
+
+fn farthest<'g>(node_count: usize, start: usize, next: impl Fn(usize) -> &'g [usize]) -> (usize, usize) {
+    let mut hops = vec![usize::MAX; node_count];
+    hops[start] = 0;
+    let mut order = vec![start];
+    let mut at = 0;
+    while let Some(&node) = order.get(at) {
+        at += 1;
+        for &other in next(node) {
+            if hops[other] == usize::MAX {
+                hops[other] = hops[node] + 1;
+                order.push(other);
+            }
+        }
+    }
+    let last = order[order.len() - 1];
+    (hops[last], last)
 }
 
 fn largest(hops: &[u16]) -> u16 {

@@ -23,6 +23,7 @@ use crate::{
 pub struct FarthestEdges {
     candidates: Vec<(usize, usize)>,
     distances: Distances,
+    visits: usize,
 }
 
 impl FarthestEdges {
@@ -35,7 +36,13 @@ impl FarthestEdges {
         Self {
             candidates: topology.edges().iter().copied().filter(outside).collect(),
             distances: Distances::of(&graph),
+            visits: 0,
         }
+    }
+
+    /// What the edges so far have cost: candidates, sources and distances that were looked at.
+    pub(crate) const fn visits(&self) -> usize {
+        self.visits
     }
 }
 
@@ -52,8 +59,9 @@ impl Iterator for FarthestEdges {
             }
         }
         let (u, v) = self.candidates.remove(farthest?.0);
-        self.distances.insert_link(Link::new(u, v));
-        self.distances.insert_link(Link::new(v, u));
+        let nodes = self.distances.node_count();
+        let gaining = self.distances.insert_link(Link::new(u, v)) + self.distances.insert_link(Link::new(v, u));
+        self.visits += self.candidates.len() + nodes * (2 + gaining);
         Some((u, v))
     }
 }

@@ -7,13 +7,13 @@
 //!
 //! The product is never formed. In the graph of pairs (step, node), with an arc wherever a step moves or keeps mass,
 //! every cycle is a multiple of the `B` steps long; the recurrent classes are the same, and an aperiodic class of the
-//! product has period `B` here. Two searches settle both questions exactly, however small the weights.
+//! product has period `B` here. Mass that no link moves waits: what is searched are the pairs in which a node *sends*, with
+//! arcs as long as the way to the next such pair, so that a period of many steps that move little takes no more memory than
+//! its links. A few searches settle both questions exactly, however small the weights.
 
-use petgraph::{
-    algo::kosaraju_scc,
-    graph::{DiGraph, NodeIndex},
-};
+mod sendings;
 
+use self::sendings::Sendings;
 use crate::plan::Step;
 
 /// Why repeating a period does not bring all nodes to one value.
@@ -43,77 +43,21 @@ pub enum RecurrenceError {
 ///
 /// The product of the steps has more than one eigenvalue of modulus 1.
 ///
-/// O(B n + links).
+/// O(n + links), and memory of 24 bytes for each link.
 pub fn recurrent_nodes(node_count: usize, steps: &[Step]) -> Result<Vec<usize>, RecurrenceError> {
-    let graph = unrolled(node_count, steps);
-    let components = kosaraju_scc(&graph);
-    let mut component_of = vec![0; graph.node_count()];
-    for (number, component) in components.iter().enumerate() {
-        component.iter().for_each(|pair| component_of[pair.index()] = number);
-    }
-    let is_closed = |component: &Vec<NodeIndex<usize>>| {
-        component
-            .iter()
-            .all(|&pair| graph.neighbors(pair).all(|next| component_of[next.index()] == component_of[pair.index()]))
+    let sendings = Sendings::new(node_count, steps);
+    let classes = sendings.closed_classes();
+    let [class] = &classes[..] else {
+        let node = |at: usize| classes.get(at).map_or(0, |class| sendings.held_by(class)[0]);
+        return Err(RecurrenceError::SeveralClasses { first: node(0), second: node(1) });
     };
-    // Every pair leads on to the next step, so each closed component holds pairs of step 0, which are numbered first.
-    let mut classes: Vec<Vec<usize>> = Vec::new();
-    for component in components.iter().filter(|component| is_closed(component)) {
-        let mut nodes: Vec<usize> =
-            component.iter().map(|pair| pair.index()).filter(|&pair| pair < node_count).collect();
-        nodes.sort_unstable();
-        classes.push(nodes);
-    }
-    classes.sort_unstable();
-    if let [first, second, ..] = &classes[..] {
-        return Err(RecurrenceError::SeveralClasses { first: first[0], second: second[0] });
-    }
-    let class = classes.pop().unwrap_or_default();
-    let phases = class.first().map_or(1, |&node| cycle_divisor(&graph, node) / steps.len().max(1));
+    let nodes = sendings.held_by(class);
+    let phases = sendings.cycle_divisor(class) / steps.len().max(1);
     if phases > 1 {
-        return Err(RecurrenceError::Periodic { node: class[0], phases });
+        return Err(RecurrenceError::Periodic { node: nodes[0], phases });
     }
-    Ok(class)
+    Ok(nodes)
 }
-
-/// Pair `(step, node)` has number `step * n + node`; arcs go to the next step, from the last one to step 0.
-fn unrolled(node_count: usize, steps: &[Step]) -> DiGraph<(), (), usize> {
-    let mut graph = DiGraph::with_capacity(steps.len() * node_count, steps.len() * node_count);
-    for _ in 0..steps.len() * node_count {
-        graph.add_node(());
-    }
-    for (number, step) in steps.iter().enumerate() {
-        let (here, next) = (number * node_count, (number + 1) % steps.len() * node_count);
-        for node in (0..node_count).filter(|&node| step.keep()[node] > 0.0) {
-            graph.add_edge((here + node).into(), (next + node).into(), ());
-        }
-        for link in step.links() {
-            graph.add_edge((here + link.from).into(), (next + link.to).into(), ());
-        }
-    }
-    graph
-}
-
-/// The greatest common divisor of the lengths of all cycles in the closed component of a pair.
-fn cycle_divisor(graph: &DiGraph<(), (), usize>, root: usize) -> usize {
-    let mut level = vec![usize::MAX; graph.node_count()];
-    level[root] = 0;
-    let mut queue = vec![root];
-    let mut divisor = 0;
-    let mut at = 0;
-    while let Some(&pair) = queue.get(at) {
-        at += 1;
-        for next in graph.neighbors(pair.into()).map(NodeIndex::index) {
-            if level[next] == usize::MAX {
-                level[next] = level[pair] + 1;
-                queue.push(next);
-            }
-            divisor = greatest_common_divisor(divisor, (level[pair] + 1).abs_diff(level[next]));
-        }
-    }
-    divisor
-}
-
 fn greatest_common_divisor(mut a: usize, mut b: usize) -> usize {
     while b > 0 {
         (a, b) = (b, a % b);

@@ -7,6 +7,9 @@
 //! mix fifty times faster. So a ring is taken only if it needs no more slots per neper than the finished design of the
 //! best `K` without one; on a topology that is itself a ring, it does.
 
+mod trials;
+
+use self::trials::Trials;
 use super::{Design, DesignError, ExtraEdges, Request};
 use crate::{
     augmentation::augment,
@@ -18,7 +21,7 @@ use crate::{
     forecast::slots_per_neper,
     minimum_degree_spanning_tree::minimum_degree_spanning_tree,
     mixing_matrix::MixingMatrix,
-    objective::{ln_objective_16, ln_objective_19},
+    objective::ln_objective_16,
     orientation::orient,
     plan::{Medium, Parameter, Step, StepDraft},
     spectrum,
@@ -53,16 +56,8 @@ pub struct SweepPoint {
     pub max_out_degree: usize,
 }
 
-impl Sweep {
-    /// The `K` with the least eq. 19 among those `accept` takes, the lowest among equals.
-    fn best(&self, accept: impl Fn(&SweepPoint) -> bool) -> Option<&SweepPoint> {
-        let accepted = self.points.iter().filter(|point| accept(point));
-        accepted.min_by(|a, b| a.ln_objective_19.total_cmp(&b.ln_objective_19))
-    }
-}
-
 /// Tries every `K` from 0 to the number of edges outside the spanning tree, at most `2 n` or 256, whichever is more:
-/// steps 1 to 3 of Algorithm 1 and eq. 19. O(n (n + m)) for each `K`.
+/// steps 1 to 3 of Algorithm 1 and eq. 19. O(n (n + m)) for each `K`; designs compute it only where it may be the least.
 ///
 /// ```
 /// use mingle_planner::{Topology, design::sweep};
@@ -73,67 +68,72 @@ impl Sweep {
 /// ```
 #[must_use]
 pub fn sweep(topology: &Topology) -> Sweep {
-    let nodes = topology.node_count();
-    let mut edges = minimum_degree_spanning_tree(topology);
-    let mut farthest = FarthestEdges::new(topology, &edges);
-    let mut points = Vec::new();
-    let limit = SWEEP_AT_LEAST.max(SWEEP_EDGES_PER_NODE * nodes);
-    loop {
-        let graph = Digraph::new(nodes, orient(nodes, &edges));
-        let diameter = distance::diameter(&graph).unwrap_or(usize::MAX);
-        let (max_out_degree, max_in_degree) = (graph.max_out_degree(), graph.max_in_degree());
-        let ln_objective_19 = ln_objective_19(max_out_degree, max_in_degree, diameter);
-        points.push(SweepPoint { extra_edges: points.len(), ln_objective_19, max_out_degree });
-        match farthest.next() {
-            Some(edge) if points.len() <= limit => edges.push(edge),
-            _ => return Sweep { points },
-        }
-    }
+    let mut trials = Trials::new(topology, sweep_limit(topology));
+    Sweep { points: (0..trials.len()).map(|extra_edges| trials.point(extra_edges)).collect() }
+}
+
+/// The largest `K` of a sweep.
+fn sweep_limit(topology: &Topology) -> usize {
+    SWEEP_AT_LEAST.max(SWEEP_EDGES_PER_NODE * topology.node_count())
 }
 
 /// Algorithm 1 with the given `K`, or with `K*`.
 pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
     let topology = request.topology;
-    let (extra_edges, mut step) = match request.options.extra_edges {
+    let mut choice = match request.options.extra_edges {
         ExtraEdges::Exactly(asked) => {
             let available = topology.edges().len() + 1 - topology.node_count();
             if asked > available {
                 return Err(DesignError::TooManyExtraEdges { asked, available });
             }
-            (asked, algorithm_1(topology, asked))
+            let step = algorithm_1(topology, oriented(topology, asked));
+            Choice { extra_edges: asked, step, searched_below: None }
         }
         ExtraEdges::Auto => best(topology),
     };
     if request.options.medium == Medium::PointToPoint {
-        step.slots.clear();
+        choice.step.slots.clear();
     }
-    let parameters = vec![("extra_edges", Parameter::Whole(extra_edges as u64))];
+    let mut parameters = vec![("extra_edges", Parameter::Whole(choice.extra_edges as u64))];
+    parameters.extend(choice.searched_below.map(|bound| ("extra_edges_tried_below", Parameter::Whole(bound as u64))));
+    let step = choice.step;
     Ok(Design { parameters, ..Design::fixed(step) })
 }
 
+/// A `K` and its design.
+pub(super) struct Choice {
+    extra_edges: usize,
+    pub(super) step: StepDraft,
+    /// Where the sweep was cut short because the topology is large, the first `K` that was not tried.
+    searched_below: Option<usize>,
+}
+
 /// `K*` and its design, see the top of the file.
-pub(super) fn best(topology: &Topology) -> (usize, StepDraft) {
-    let sweep = sweep(topology);
-    let finish = |point: &SweepPoint| (point.extra_edges, algorithm_1(topology, point.extra_edges));
-    let ring = sweep.best(|_| true).filter(|point| point.max_out_degree == 1).map(finish);
+pub(super) fn best(topology: &Topology) -> Choice {
+    let mut trials = Trials::new(topology, sweep_limit(topology));
+    let finish = |trials: &Trials<'_>, extra_edges| (extra_edges, algorithm_1(topology, trials.oriented(extra_edges)));
+    let ring = trials.best(|_| true).filter(|&extra_edges| trials.point(extra_edges).max_out_degree == 1);
+    let ring = ring.map(|extra_edges| finish(&trials, extra_edges));
     // K = 0 orients a tree, where some node of three or more has two neighbours; two nodes have no other K.
-    let other = sweep.best(|point| point.max_out_degree > 1).map(finish).map(|other| better_tree(topology, other));
-    match (ring, other) {
+    let other = trials.best(|max_out_degree| max_out_degree > 1);
+    let other = other.map(|extra_edges| better_tree(topology, &trials, finish(&trials, extra_edges)));
+    let (extra_edges, step) = match (ring, other) {
         (None, Some(other)) => other,
         (Some(ring), Some(other)) if speed(topology, &other.1) < speed(topology, &ring.1) => other,
         (Some(ring), _) => ring,
-        (None, None) => (0, algorithm_1(topology, 0)),
-    }
+        (None, None) => finish(&trials, 0),
+    };
+    Choice { extra_edges, step, searched_below: trials.is_bounded().then(|| trials.len()) }
 }
 
 /// The design of the tree alone (`K = 0`), if it takes fewer slots and is no worse by eq. 16 at the end; else the given
 /// one. On dense topologies with a hub, step 4 fills up both to the same degrees and diameter, and extra edges only cost
 /// slots; eq. 19 after step 3 does not see that.
-fn better_tree(topology: &Topology, other: (usize, StepDraft)) -> (usize, StepDraft) {
+fn better_tree(topology: &Topology, trials: &Trials<'_>, other: (usize, StepDraft)) -> (usize, StepDraft) {
     if other.0 == 0 {
         return other;
     }
-    let tree = algorithm_1(topology, 0);
+    let tree = algorithm_1(topology, trials.oriented(0));
     let fewer_slots = tree.slots.len() < other.1.slots.len();
     let is_better = fewer_slots && ln_objective_16_of(topology, &tree) <= ln_objective_16_of(topology, &other.1);
     if is_better { (0, tree) } else { other }
@@ -153,10 +153,10 @@ pub(super) fn oriented(topology: &Topology, extra_edges: usize) -> Vec<Link> {
     orient(topology.node_count(), &edges)
 }
 
-/// All four steps.
-fn algorithm_1(topology: &Topology, extra_edges: usize) -> StepDraft {
+/// Slots for the links after step 3, and step 4.
+fn algorithm_1(topology: &Topology, oriented: Vec<Link>) -> StepDraft {
     let nodes = topology.node_count();
-    let conflicts = ConflictGraph::new(topology, oriented(topology, extra_edges));
+    let conflicts = ConflictGraph::new(topology, oriented);
     let slots = coloring::slots(conflicts.links(), &coloring::best(&conflicts, COLORING_EFFORT, 0).colors);
     let slots = augment(topology, slots);
     let graph = Digraph::new(nodes, slots.iter().flatten().copied());

@@ -154,9 +154,9 @@ impl<'r> Search<'r> {
 
     /// What `nguyen-he` finds with its own choice of `K`, so that this design is never slower.
     fn paper_start(&mut self) -> Option<Candidate> {
-        let (_, step) = nguyen_he::best(self.request.topology);
+        let paper = nguyen_he::best(self.request.topology);
         self.starts += 1;
-        self.evaluate(step.slots, None, START_STEPS)
+        self.evaluate(paper.step.slots, None, START_STEPS)
     }
 
     /// Algorithm 1 up to its step 3 on shuffled nodes, with slots filled. None if a node has too many receivers, or the

@@ -74,6 +74,16 @@ impl Step {
         &self.slots
     }
 
+    /// `W_ii` of one node.
+    pub(crate) fn keep_of(&self, node: usize) -> f64 {
+        self.keep[node]
+    }
+
+    /// The links of each transmitter, in ascending order of these.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = &[WeightedLink]> {
+        self.links.chunk_by(|a, b| a.from == b.from)
+    }
+
     /// The links out of a node.
     #[must_use]
     pub fn links_from(&self, node: usize) -> &[WeightedLink] {
