@@ -63,6 +63,9 @@ pub fn design(topology: &Topology, method: Method, options: &DesignOptions) -> R
     if method != Method::NguyenHe && options.extra_edges != ExtraEdges::Auto {
         return Err(DesignError::NoExtraEdges { method });
     }
+    if !(0.0..=1.0).contains(&options.heterogeneity) {
+        return Err(DesignError::Heterogeneity { heterogeneity: options.heterogeneity });
+    }
     if options.medium == Medium::PointToPoint && options.budget_slots.is_some() {
         return Err(DesignError::NoSlots);
     }

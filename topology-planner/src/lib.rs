@@ -39,6 +39,7 @@ pub mod design;
 pub mod digraph;
 pub mod distance;
 pub mod draw;
+pub mod drift;
 pub mod edge_coloring;
 pub mod extra_edges;
 pub mod forecast;

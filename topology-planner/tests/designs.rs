@@ -285,8 +285,8 @@ fn auto_takes_the_cheapest_and_says_why() {
         let chosen = design(&topology, Method::Auto, &options).unwrap();
         let methods: Vec<Method> = Method::ALL.into_iter().filter(|&method| method != Method::Auto).collect();
         let candidates = compare(&topology, &methods, &options);
-        let costs = candidates.iter().filter_map(|candidate| cost(candidate.outcome.as_ref().ok()?, objective));
-        assert_eq!(cost(&chosen, objective), costs.reduce(f64::min));
+        let costs = candidates.iter().filter_map(|candidate| cost(candidate.outcome.as_ref().ok()?, objective, 1.0));
+        assert_eq!(cost(&chosen, objective, 1.0), costs.reduce(f64::min));
         assert!(chosen.parameters().contains_key("reason"));
         let again = design(&topology, chosen.method().parse().unwrap(), &options).unwrap();
         assert_eq!(again.steps(), chosen.steps());
@@ -339,7 +339,7 @@ fn auto_says_what_was_too_slow_to_try_and_names_every_refusal() {
     assert_eq!(plan.method(), "exact-average");
     let text = |name: &str| plan.parameters()[name].to_string();
     assert_eq!(text("too_slow_to_try"), "nguyen-he tuned bass-heuristic bass-optimised matcha");
-    assert!(text("reason").contains(" slots for a round and a neper, next best "), "{}", text("reason"));
+    assert!(text("reason").contains(" slots for a gradient step, next best "), "{}", text("reason"));
     let impossible = DesignOptions { budget_slots: Some(1), ..quick() };
     let refused = design(&large, Method::Auto, &impossible).unwrap_err().to_string();
     for method in Method::ALL.into_iter().filter(|method| method.is_tried_by_auto()) {

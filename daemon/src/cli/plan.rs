@@ -60,7 +60,7 @@ pub(crate) struct DesignArgs {
     /// How long to search, in units that do not depend on the machine
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) effort: u32,
-    /// What auto chooses by: training (a round and a neper) or agreement (averaging to 1e-2)
+    /// What auto chooses by: training (gradient steps, and drift between them) or agreement (averaging to 1e-2)
     #[arg(long, default_value = "training")]
     pub(crate) objective: String,
     /// What the plan stays strongly connected without: none, any one link, or any one node
@@ -72,6 +72,9 @@ pub(crate) struct DesignArgs {
     /// Gradient steps that each peer takes per round
     #[arg(long, default_value_t = 1, value_name = "H")]
     pub(crate) local_steps: u32,
+    /// How different the data of the peers are, for auto: 0 if all look alike, 1 if each has a class or two
+    #[arg(long, default_value_t = 1.0, value_name = "0..1")]
+    pub(crate) heterogeneity: f64,
 }
 
 /// Arguments of `plan make`.

@@ -113,6 +113,9 @@ pub(crate) struct MixingArgs {
     /// Gradient steps that each peer takes per round
     #[arg(long, default_value_t = 1, value_name = "H", conflicts_with = "plan")]
     pub(crate) local_steps: u32,
+    /// How different the data of the peers are, for --method auto, from 0 to 1 [default: as --split says]
+    #[arg(long, value_name = "0..1", conflicts_with = "plan")]
+    pub(crate) heterogeneity: Option<f64>,
     /// Seed of the plan, to have the same one whatever --seed says [default: that of --seed]
     #[arg(long, value_name = "SEED", conflicts_with = "plan")]
     pub(crate) plan_seed: Option<u64>,

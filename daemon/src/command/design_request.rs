@@ -29,6 +29,7 @@ pub(super) fn read(arguments: &DesignArgs) -> Outcome<(Topology, DesignOptions)>
     let options = DesignOptions {
         seed: arguments.seed,
         local_steps: arguments.local_steps,
+        heterogeneity: arguments.heterogeneity,
         effort: arguments.effort,
         budget_slots: arguments.budget_slots,
         max_out_degree: arguments.max_out_degree,

@@ -26,7 +26,7 @@ pub(super) fn execute(arguments: &PlanCompareArgs, json: bool) -> Outcome {
         progress.inc(1);
     }
     progress.finish_and_clear();
-    let best = cheapest(&candidates, options.objective);
+    let best = cheapest(&candidates, options.objective, options.heterogeneity);
     let traffic = Traffic { codecs: &arguments.codec, payload_bytes: arguments.design.payload_bytes };
     if json {
         out::line(document(&candidates, best, &traffic));
@@ -53,16 +53,16 @@ fn methods(words: &[String]) -> Outcome<Vec<Method>> {
 }
 
 /// The design that auto would take among these, its cost, and what that is counted in.
-fn cheapest(candidates: &[Candidate], objective: Objective) -> Option<(Method, f64, &'static str)> {
+fn cheapest(candidates: &[Candidate], objective: Objective, heterogeneity: f64) -> Option<(Method, f64, &'static str)> {
     let priced = candidates.iter().filter_map(|candidate| {
         let plan = candidate.outcome.as_ref().ok()?;
         let unit = match (plan.medium(), objective) {
             (Medium::Broadcast, Objective::Agreement) => "slots until all agree to 1e-2",
-            (Medium::Broadcast, _) => "slots for a round and a neper",
+            (Medium::Broadcast, _) => "slots for a gradient step",
             (Medium::PointToPoint, Objective::Agreement) => "payloads a node until all agree to 1e-2",
-            (Medium::PointToPoint, _) => "payloads a node for a round and a neper",
+            (Medium::PointToPoint, _) => "payloads a node for a gradient step",
         };
-        Some((candidate.method, cost(plan, objective)?, unit))
+        Some((candidate.method, cost(plan, objective, heterogeneity)?, unit))
     });
     // The first among equals, as auto does.
     priced.min_by(|a, b| a.1.total_cmp(&b.1))

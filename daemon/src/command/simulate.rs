@@ -3,13 +3,14 @@
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
+use mingle_models::Split;
 use mingle_planner::{DesignOptions, ExtraEdges, Method, Plan};
 use mingle_protocol::Codec;
 use serde::Serialize;
 
 use super::plan_make::parse_extra_edges;
 use super::run::parse_policy;
-use crate::cli::{MixingArgs, SimulateArgs, Switch};
+use crate::cli::{SimulateArgs, Switch};
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::limits;
 use crate::simulation::{self, Conditions, Goal, Learners, Progress, Stop, recent_accuracy};
@@ -48,7 +49,7 @@ pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Outcome {
     let began = Instant::now();
     let conditions = conditions(arguments)?;
     let goal = goal(arguments)?;
-    let plan = plan_of(&arguments.mixing, arguments.seed)?;
+    let plan = plan_of(arguments)?;
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let threads = arguments.threads.map_or_else(cores, std::num::NonZero::get);
     let test_samples = arguments.test_samples.map(std::num::NonZero::get);
@@ -115,7 +116,8 @@ fn goal(arguments: &SimulateArgs) -> Outcome<Goal> {
 }
 
 /// The plan of a file, or one that is made here, by default from the seed of all else.
-fn plan_of(arguments: &MixingArgs, seed: u64) -> Outcome<Plan> {
+fn plan_of(simulation: &SimulateArgs) -> Outcome<Plan> {
+    let arguments = &simulation.mixing;
     if let Some(path) = &arguments.plan {
         return plan::read(path);
     }
@@ -127,9 +129,23 @@ fn plan_of(arguments: &MixingArgs, seed: u64) -> Outcome<Plan> {
     let extra_edges = parse_extra_edges(&arguments.extra_edges)?;
     let method: Method = arguments.method.parse().or_fail(Kind::BadInput, format!("--method {}", arguments.method))?;
     let method = if method == Method::Auto && extra_edges != ExtraEdges::Auto { Method::NguyenHe } else { method };
-    let seed = arguments.plan_seed.unwrap_or(seed);
-    let options = DesignOptions { extra_edges, seed, local_steps: arguments.local_steps, ..DesignOptions::default() };
+    let options = DesignOptions {
+        extra_edges,
+        seed: arguments.plan_seed.unwrap_or(simulation.seed),
+        local_steps: arguments.local_steps,
+        heterogeneity: match arguments.heterogeneity {
+            Some(heterogeneity) => heterogeneity,
+            None => heterogeneity_of(&simulation.split)?,
+        },
+        ..DesignOptions::default()
+    };
     mingle_planner::design(&topology, method, &options).or_fail(Kind::BadInput, "cannot design a plan")
+}
+
+/// What `auto` is told about data that are dealt out like this.
+fn heterogeneity_of(split: &str) -> Outcome<f64> {
+    let split: Split = split.parse().or_fail(Kind::BadInput, format!("--split {split}"))?;
+    Ok(simulation::heterogeneity(split))
 }
 
 fn introduce(plan: &Plan, learners: &Learners, codec: Codec) -> Outcome {

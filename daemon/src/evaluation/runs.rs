@@ -15,7 +15,7 @@ use crate::simulation::{self, Conditions, Goal, Learners, Progress, Stop};
 use crate::topology;
 
 /// A result of another version of this is run again.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// One simulation of a suite.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ struct Identity<'a> {
 }
 
 /// The runs of a suite: all seeds of a design before the next, so that a row of the report is complete early. Each plan is
-/// designed once for all of them.
+/// designed once for all of them, that of `auto` once for each split.
 ///
 /// # Errors
 /// A topology that cannot be read.
@@ -61,6 +61,8 @@ pub(crate) fn all_runs(suite: &Suite) -> Outcome<Vec<Run>> {
         let plans: Vec<Arc<OnceLock<_>>> = suite.design.iter().map(|_| Arc::default()).collect();
         for split in &suite.split {
             for (design, plan) in suite.design.iter().zip(&plans) {
+                // What auto takes depends on the data.
+                let plan = if design.method == Method::Auto.name() { &Arc::default() } else { plan };
                 if !design.topologies.is_empty() && !design.topologies.contains(&entry.name) {
                     continue;
                 }
@@ -139,7 +141,9 @@ impl Run {
             // Both were checked with the suite.
             let method = design.method.parse().unwrap_or(Method::Auto);
             let extra_edges = design.extra_edges().unwrap_or_default();
-            let options = DesignOptions { extra_edges, local_steps: design.local_steps, ..DesignOptions::default() };
+            let heterogeneity = self.split.split.parse().map_or(1.0, simulation::heterogeneity);
+            let local_steps = design.local_steps;
+            let options = DesignOptions { extra_edges, local_steps, heterogeneity, ..DesignOptions::default() };
             mingle_planner::design(&self.graph, method, &options)
         });
         let doing = || format!("{} for {}", self.design.name, self.topology);

@@ -15,6 +15,9 @@ pub struct DesignOptions {
     pub seed: u64,
     /// Gradient steps per round.
     pub local_steps: u32,
+    /// How different the data of the nodes are, from 0, where all look alike, to 1, where each node has one class or two:
+    /// what [`Method::Auto`](super::Method::Auto) has to assume to know what disagreement costs.
+    pub heterogeneity: f64,
     /// How long to search, as a number of iterations that each design scales to its own: a plan does not depend on the
     /// machine. 10 by default; twice the effort takes about twice the time.
     pub effort: u32,
@@ -38,8 +41,8 @@ pub struct DesignOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Objective {
-    /// The slots of a round, for its gradient steps to be mixed once, plus slots per neper, for what they differ in to
-    /// vanish.
+    /// The slots of a gradient step, and what it costs that nodes with different data drift apart; see
+    /// [`cost`](super::cost).
     #[default]
     Training,
     /// Slots until all agree to 1e-2: averaging alone.
@@ -102,6 +105,7 @@ impl Default for DesignOptions {
             extra_edges: ExtraEdges::Auto,
             seed: 0,
             local_steps: 1,
+            heterogeneity: 1.0,
             effort: 10,
             budget_slots: None,
             max_out_degree: None,

@@ -132,6 +132,12 @@ pub enum DesignError {
         /// What each method says.
         refusals: String,
     },
+    /// A heterogeneity that is no share.
+    #[error("a heterogeneity of {heterogeneity} is none: give a number from 0 (data alike) to 1 (a class or two each)")]
+    Heterogeneity {
+        /// What was asked for.
+        heterogeneity: f64,
+    },
     /// A spectrum that the design is optimised by could not be computed.
     #[error("{0}")]
     Spectrum(Unresolved),
