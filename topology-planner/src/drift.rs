@@ -81,8 +81,7 @@ pub fn response(node_count: usize, steps: &[Step], round_length: usize) -> f64 {
 fn changes(node_count: usize, draws: usize) -> Vec<Vec<f64>> {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let draw = |rng: &mut ChaCha8Rng| {
-        let signs: Vec<f64> =
-            (0..node_count).map(|_| if rng.next_u64() & 1 == 0 { 1.0 } else { -1.0 }).collect();
+        let signs: Vec<f64> = (0..node_count).map(|_| if rng.next_u64() & 1 == 0 { 1.0 } else { -1.0 }).collect();
         let mean = signs.iter().sum::<f64>() / node_count as f64;
         signs.into_iter().map(|sign| sign - mean).collect::<Vec<f64>>()
     };

@@ -90,7 +90,9 @@ pub(super) fn choose(topology: &Topology, options: &DesignOptions) -> Result<Pla
             skipped.push(method.name());
             continue;
         }
-        match design(topology, method, options).map(|plan| (cost(&plan, options.objective, options.heterogeneity), plan)) {
+        match design(topology, method, options)
+            .map(|plan| (cost(&plan, options.objective, options.heterogeneity), plan))
+        {
             Ok((Some(cost), plan)) => priced.push((cost, plan)),
             Ok((None, _)) => refusals.push(format!("{method}: its speed is not known")),
             Err(error) => refusals.push(format!("{method}: {error}")),

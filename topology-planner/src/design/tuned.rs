@@ -38,6 +38,10 @@ const START_STEPS: usize = 40;
 const NEIGHBOR_STEPS: usize = 24;
 const FINAL_STEPS: usize = 400;
 
+/// The most products for the steps at the end, half a minute or so: enough for all of them up to 1,000 nodes of degree 20.
+/// On larger graphs there are fewer steps, in the same proportions, and the plan's parameters say how many.
+const MAX_FINAL_PRODUCTS: usize = 60_000_000_000;
+
 /// How often the floor is raised at the end where mass settles slowly.
 const FLOOR_TRIES: usize = 6;
 
@@ -55,12 +59,15 @@ pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
         Medium::Broadcast => search.broadcast()?,
         Medium::PointToPoint => search.point_to_point()?,
     };
-    let parameters = vec![
+    let mut parameters = vec![
         ("effort", Parameter::Whole(request.options.effort.into())),
         ("perron_floor", Parameter::Real(PERRON_FLOOR)),
         ("starts", Parameter::Whole(search.starts as u64)),
         ("neighbors", Parameter::Whole(search.neighbors as u64)),
     ];
+    if search.final_steps < FINAL_STEPS {
+        parameters.push(("final_steps", Parameter::Whole(search.final_steps as u64)));
+    }
     Ok(Design { parameters, ..Design::fixed(best.into_step()) })
 }
 
@@ -101,6 +108,8 @@ struct Search<'r> {
     rng: ChaCha8Rng,
     budget_slots: usize,
     products_left: usize,
+    /// Steps of weight optimisation at the end: [`FINAL_STEPS`], or what is bounded.
+    final_steps: usize,
     starts: usize,
     neighbors: usize,
 }
@@ -114,6 +123,7 @@ impl<'r> Search<'r> {
             rng: ChaCha8Rng::seed_from_u64(options.seed),
             budget_slots: options.budget_slots.unwrap_or(usize::MAX),
             products_left: PRODUCTS_PER_EFFORT * options.effort as usize,
+            final_steps: FINAL_STEPS,
             starts: 0,
             neighbors: 0,
         }
@@ -238,9 +248,12 @@ impl<'r> Search<'r> {
     fn polish(&mut self, best: Candidate) -> Candidate {
         let graph = Digraph::new(self.request.topology.node_count(), best.slots.iter().flatten().copied());
         let mut weights = ColumnWeights::similar_to(&graph, PERRON_FLOOR, &best.weights);
-        weights.improve(FINAL_STEPS);
+        // Half as many steps over twice as many periods cost as much again.
+        let affordable = MAX_FINAL_PRODUCTS / (2 * weights.products_per_step()).max(1);
+        self.final_steps = FINAL_STEPS.min(affordable.max(1));
+        weights.improve(self.final_steps);
         weights.measure_over(5);
-        weights.improve(FINAL_STEPS / 2);
+        weights.improve(self.final_steps / 2);
         for attempt in 0..FLOOR_TRIES {
             let least = self.least_mass(&weights.best());
             if least >= PERRON_FLOOR {
@@ -248,7 +261,7 @@ impl<'r> Search<'r> {
             }
             // At first only let the mass settle.
             weights.raise_floor(if attempt == 0 { 1.0 } else { (PERRON_FLOOR / least).clamp(1.01, 1.2) });
-            weights.improve(FINAL_STEPS / 4);
+            weights.improve(self.final_steps / 4);
         }
         if weights.contraction() < 1.0 { Candidate { weights: weights.best(), ..best } } else { best }
     }

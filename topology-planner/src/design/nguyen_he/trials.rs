@@ -19,8 +19,7 @@ use crate::{
 /// How many searches look for nodes that are far apart.
 const RIM_SEARCHES: usize = 4;
 
-/// Visits of a pair of nodes or of a link that all `K` together may take: some seconds. Topologies of 1,500 nodes need a
-/// tenth of it.
+/// Visits of a pair of nodes or of a candidate that all `K` together may take: some seconds.
 const MAX_VISITS: usize = 12_000_000_000;
 
 /// What is known of the graph after step 3 for each `K`.
