@@ -16,12 +16,40 @@ type Case = (&'static str, f64, u32, &'static [(Method, f64)]);
 const SORTED: f64 = 1.0;
 const EVEN: f64 = 0.02;
 
-use Method::{DPsgd, ExactAverage, NguyenHe, Tuned};
+use Method::{BassOptimised, DPsgd, ExactAverage, NguyenHe, Tuned};
 
 const MEASURED: &[Case] = &[
-    ("ring:n=6", SORTED, 1, &[(ExactAverage, 1260.0), (Tuned, 684.0), (NguyenHe, 618.0), (DPsgd, 618.0)]),
-    ("ring:n=6", SORTED, 2, &[(ExactAverage, 660.0), (Tuned, 456.0), (NguyenHe, 372.0), (DPsgd, 372.0)]),
-    ("ring:n=6", SORTED, 8, &[(ExactAverage, 192.0), (Tuned, 312.0), (NguyenHe, 210.0), (DPsgd, 210.0)]),
+    (
+        "ring:n=6",
+        SORTED,
+        1,
+        &[(ExactAverage, 1260.0), (Tuned, 684.0), (BassOptimised, 502.0), (NguyenHe, 618.0), (DPsgd, 618.0)],
+    ),
+    (
+        "ring:n=6",
+        SORTED,
+        2,
+        &[(ExactAverage, 660.0), (Tuned, 456.0), (BassOptimised, 318.0), (NguyenHe, 372.0), (DPsgd, 372.0)],
+    ),
+    (
+        "ring:n=6",
+        SORTED,
+        8,
+        &[(ExactAverage, 192.0), (Tuned, 312.0), (BassOptimised, 197.0), (NguyenHe, 210.0), (DPsgd, 210.0)],
+    ),
+    (
+        "ring:n=12",
+        SORTED,
+        1,
+        &[(ExactAverage, 2544.0), (Tuned, 810.0), (BassOptimised, 731.0), (NguyenHe, 948.0), (DPsgd, 948.0)],
+    ),
+    (
+        "ring:n=12",
+        SORTED,
+        2,
+        &[(ExactAverage, 1344.0), (Tuned, 618.0), (BassOptimised, 578.0), (NguyenHe, 738.0), (DPsgd, 738.0)],
+    ),
+    ("ring:n=12", SORTED, 8, &[(ExactAverage, 432.0), (Tuned, 438.0)]),
     ("ring:n=20", SORTED, 1, &[(ExactAverage, 4000.0), (Tuned, 1468.0), (NguyenHe, 1076.0), (DPsgd, 2112.0)]),
     ("ring:n=20", SORTED, 2, &[(ExactAverage, 2160.0), (Tuned, 1232.0), (NguyenHe, 792.0), (DPsgd, 1912.0)]),
     ("ring:n=20", SORTED, 8, &[(ExactAverage, 740.0), (Tuned, 1216.0), (NguyenHe, 776.0)]),
