@@ -135,6 +135,15 @@ mod tests {
     }
 
     #[test]
+    fn what_a_neighbour_says_of_its_task_cannot_steer_a_terminal() {
+        let theirs = "x\u{1b}]52;c;Zm9v\u{7}\nwarning    all is lost\u{202e}".to_owned();
+        let mismatch = Mismatch::Task { ours: "mlp".to_owned(), theirs };
+        let what = Objection::mismatch(&mismatch).what;
+        assert!(!what.chars().any(crate::printable::is_unseen), "{what:?}");
+        assert!(what.contains(r"x\u001b]52;c;Zm9v\u0007 warning all is lost\u202e"), "{what}");
+    }
+
+    #[test]
     fn an_identity_in_use_may_be_a_ghost_and_is_given_time() {
         let mut objections = Objections::default();
         assert!(!objections.raise(NodeId(1), Objection::refusal(&Refusal::IdentityInUse)));
