@@ -33,7 +33,7 @@ use crate::links::LinkChange;
 use crate::membership::{Hall, Swarm, Wanted};
 use crate::objections::Objections;
 use crate::place::Place;
-use crate::records::{Ending, RecordWriter, Written};
+use crate::records::{Ending, RecordWriter, Room, Written};
 use crate::service_manager::Watchdog;
 use crate::signals::StopRequests;
 use crate::status::StatusBoard;
@@ -137,6 +137,8 @@ pub(crate) struct Driver<'a> {
     first_round: u64,
     /// What went over the links of earlier plans.
     past: Traffic,
+    /// Rounds that this peer never did, since its neighbours were too far ahead.
+    skipped_rounds: u64,
     watchdog: Watchdog,
 }
 
@@ -171,6 +173,7 @@ impl<'a> Driver<'a> {
             last_record,
             first_round,
             past: Traffic::default(),
+            skipped_rounds: 0,
             watchdog: Watchdog::of_environment(),
         })
     }
@@ -255,6 +258,14 @@ impl<'a> Driver<'a> {
                     records.write(record)?;
                 }
             }
+            Effect::Renew { peer } => {
+                tracing::debug!(%peer, "the streams carry no understanding: they are opened anew");
+                return Ok(link_input(peer, self.parts.wiring.links.drop_streams(peer)));
+            }
+            Effect::Reserve(links) => {
+                let room = Room::new(self.parts.config.initial.len(), links)?;
+                self.parts.records.iter().for_each(|records| records.reserve(room));
+            }
             Effect::Report(event) => {
                 let has_started = matches!(event, NodeEvent::Started { .. });
                 self.on_node_event(event)?;
@@ -294,6 +305,7 @@ impl<'a> Driver<'a> {
     fn on_written(&mut self, written: Written) -> Outcome {
         match written {
             Written::Record { number } => self.feed(Input::Persisted { number })?,
+            Written::Reserved { slots } => self.feed(Input::Reserved { slots })?,
             Written::DiskFull { message } => self.parts.log.tell(Event::Warning {
                 message: format!("the disk is full: {message}; this peer goes on when there is room"),
             }),

@@ -165,6 +165,17 @@ pub(crate) enum Event {
         /// Push-sum weight after it, in units of 2^-40.
         weight_units: u64,
     },
+    /// This peer had fallen so far behind that it went on where its neighbours are: it never trained these rounds.
+    Skipped {
+        /// How many they are.
+        rounds: u64,
+        /// The first of them, from 0.
+        from: u64,
+        /// The round it goes on with.
+        to: u64,
+        /// How many this process has skipped in all.
+        total: u64,
+    },
     /// An evaluation on the held-out test set.
     Evaluated {
         /// The round after which it was made.

@@ -19,5 +19,5 @@ mod writer;
 pub(crate) use ending::Ending;
 pub(crate) use folder::{Contents, RecordFolder, read_outline};
 pub(crate) use past::{Past, discard};
-pub(crate) use store::RecordStore;
+pub(crate) use store::{RecordStore, Room};
 pub(crate) use writer::{RecordWriter, Written};

@@ -10,6 +10,8 @@ use futures::{AsyncReadExt, AsyncWriteExt, StreamExt};
 use libp2p::identity::Keypair;
 use libp2p::swarm::{NetworkBehaviour, SwarmEvent};
 use libp2p::{Multiaddr, PeerId, Stream, StreamProtocol, SwarmBuilder, noise, ping, tcp, yamux};
+use mingle_protocol::wire::{MessageReader, encode};
+use mingle_protocol::{Ack, Hello, Identity, LinkState, Message, PROTOCOL_VERSION};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
@@ -236,4 +238,133 @@ fn a_stranger_gets_nothing_and_disturbs_nobody() {
         assert_eq!(crowd.len(), 40);
     });
     swarm.check(peers);
+}
+
+/// Parameters of the softmax model for digits.
+const DIMENSION: usize = 650;
+
+/// The third member, who keeps to the protocol until it has been greeted, and then says what it likes.
+struct Liar {
+    /// Where it sends, and is answered.
+    stream: Stream,
+    /// Where the sound peer would send its parcels.
+    _incoming: Stream,
+    greeting: Hello,
+}
+
+impl Liar {
+    const ME: Identity = Identity { incarnation: 1, boot_nonce: 7 };
+
+    async fn meet(swarm: &Swarm, address: Multiaddr) -> Self {
+        let mut connection = Connection::open(swarm.member.clone(), address).await;
+        let mut coming = connection.control.accept(EDGE).unwrap();
+        let mut stream = connection.stream(&EDGE).await.unwrap();
+        stream.write_all(&framed(&greeting(swarm.plan_hash))).await.unwrap();
+        stream.flush().await.unwrap();
+        let mut answer = [0; 5];
+        stream.read_exact(&mut answer).await.unwrap();
+        assert_eq!(answer, [1, 0, 0, 0, 0], "no objection");
+        let (_, mut incoming) = tokio::time::timeout(PATIENCE, coming.next()).await.unwrap().unwrap();
+        let mut length = [0; 4];
+        incoming.read_exact(&mut length).await.unwrap();
+        let mut theirs = vec![0; u32::from_le_bytes(length) as usize];
+        incoming.read_exact(&mut theirs).await.unwrap();
+        incoming.write_all(&framed(&[0])).await.unwrap();
+        incoming.flush().await.unwrap();
+        let mut reader = MessageReader::new(DIMENSION);
+        let mut buffer = [0; 4096];
+        let greeting = loop {
+            let read = tokio::time::timeout(PATIENCE, stream.read(&mut buffer)).await.unwrap().unwrap();
+            assert!(read > 0, "it closed the stream");
+            let hello = reader.feed(&buffer[..read]).unwrap().into_iter().find_map(|message| match message {
+                Message::Hello(hello) => Some(*hello),
+                _ => None,
+            });
+            if let Some(hello) = hello {
+                break hello;
+            }
+        };
+        Self { stream, _incoming: incoming, greeting }
+    }
+
+    fn hello(&self, passed: u64) -> Message {
+        Message::Hello(Box::new(Hello {
+            version: PROTOCOL_VERSION,
+            generation: self.greeting.generation,
+            plan_version: 0,
+            task: self.greeting.task.clone(),
+            identity: Self::ME,
+            seen: Some(self.greeting.identity),
+            resumed: false,
+            link: LinkState { next_seq: 1, passed, ..LinkState::default() },
+        }))
+    }
+
+    fn ack(&self, later_lives: u64, passed: u64) -> Message {
+        let Identity { incarnation, boot_nonce } = self.greeting.identity;
+        let seen = Identity { incarnation: incarnation + later_lives, boot_nonce };
+        let link = LinkState { next_seq: 1, passed, ..LinkState::default() };
+        Message::Ack(Ack { generation: self.greeting.generation, plan_version: 0, identity: Self::ME, seen, link })
+    }
+
+    /// Says all of this in one write. Whether the other side still listens is its own business.
+    async fn say(&mut self, messages: impl IntoIterator<Item = Message>) {
+        let mut bytes = Vec::new();
+        for message in messages {
+            encode(message).slices().for_each(|slice| bytes.extend_from_slice(slice));
+        }
+        let _ = tokio::time::timeout(PATIENCE, self.stream.write_all(&bytes)).await.expect("it takes or closes");
+        let _ = self.stream.flush().await;
+    }
+}
+
+#[test]
+fn a_member_that_names_later_lives_of_its_neighbour_ends_nobody() {
+    let swarm = Swarm::new();
+    let (peers, address) = swarm.start();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let mut liar = Liar::meet(&swarm, address).await;
+        let lies: Vec<Message> = (1..=64).map(|k| liar.ack(1_000 * k, 0)).collect();
+        // First as a stranger, then as one that has greeted.
+        liar.say(lies.clone()).await;
+        let hello = liar.hello(0);
+        liar.say(std::iter::once(hello).chain(lies)).await;
+    });
+    swarm.check(peers);
+    let events = std::fs::read_to_string(swarm.home(0).join("events.jsonl")).unwrap();
+    let set_backs = events.lines().filter(|line| line.contains("\"event\":\"set_back\"")).count();
+    assert!(set_backs <= 1, "{set_backs} times it gave up what it held");
+}
+
+#[test]
+fn a_member_that_claims_to_be_at_the_end_ends_nobody_and_is_named() {
+    let swarm = Swarm::new();
+    let (mut peers, address) = swarm.start();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let liar = runtime.block_on(Liar::meet(&swarm, address));
+    let claims = runtime.spawn(async move {
+        let mut liar = liar;
+        let hello = liar.hello(u64::MAX);
+        liar.say([hello]).await;
+        let mut buffer = [0; 4096];
+        // It says so again whenever it hears anything.
+        while matches!(liar.stream.read(&mut buffer).await, Ok(read) if read > 0) {
+            let claim = liar.ack(0, u64::MAX);
+            liar.say([claim]).await;
+        }
+    });
+    loop {
+        let warning = peers[0].wait_for("warning");
+        let message = warning["message"].as_str().unwrap_or_else(|| panic!("it ended: {warning}"));
+        if message.starts_with("node 2 says that it has done") {
+            break;
+        }
+    }
+    // Who stops waits for neighbours that answer; this one would answer for ever.
+    claims.abort();
+    swarm.check(peers);
+    for node in 0..2 {
+        assert!(!swarm.home(node).join("records/ending.json").exists(), "the run is not over");
+    }
 }

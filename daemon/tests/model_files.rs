@@ -121,6 +121,37 @@ fn damage_is_found_and_told_with_exit_code_8() {
     assert_eq!(told["verdicts"][0]["holds"], false, "{told:#}");
     assert!(told["verdicts"][0]["fault"].as_str().unwrap().contains("summary"), "{told:#}");
 
+    // A copy that is alone is judged by the checksum inside, and one with other tensors by the task of the home.
+    damage(&model, length - 3);
+    let alone = pair.file("alone.safetensors");
+    fs::copy(&model, &alone).unwrap();
+    assert!(run(&["ckpt", "verify", text(&alone)]).status.success());
+    let mut bytes = fs::read(&alone).unwrap();
+    // Forty numbers that are finite all the same.
+    for at in length - 200..length - 160 {
+        bytes[at] = if at % 4 == 3 { 0x3f } else { bytes[at].wrapping_mul(31).wrapping_add(17) };
+    }
+    fs::write(&alone, &bytes).unwrap();
+    let verified = run(&["ckpt", "verify", text(&alone)]);
+    assert_eq!(verified.status.code(), Some(8), "{}", stdout(&verified));
+    assert!(stdout(&verified).contains("the checksum in it is another"), "{}", stdout(&verified));
+    let task = home.join("task.json");
+    let own = fs::read_to_string(&task).unwrap();
+    fs::write(&task, own.replace("softmax", "mlp:hidden=8")).unwrap();
+    assert!(stdout(&run(&["ckpt", "verify", text(&home)])).contains("no model of the task"));
+    fs::write(&task, own).unwrap();
+
+    // The newest record: what is left is told, and that it is not all.
+    let listed = json(&["ckpt", "list", "--json", "--home", text(&home)]);
+    let files = listed["files"].as_array().unwrap();
+    let newest = files.iter().find(|file| file["state"] == "newest").unwrap();
+    let newest = home.join(newest["file"].as_str().unwrap());
+    damage(&newest, 200);
+    let verified = run(&["ckpt", "verify", text(&home)]);
+    assert_eq!(verified.status.code(), Some(8), "{}", stdout(&verified));
+    assert!(stdout(&verified).contains("The newest good record is"), "{}", stdout(&verified));
+    damage(&newest, 200);
+
     let record = home.join("records/0000.record");
     damage(&record, 200);
     assert_fails(&run(&["ckpt", "verify", text(&record)]), 8, &[]);

@@ -69,6 +69,10 @@ pub struct NodeConfig {
     pub codec: Codec,
     /// Whether the host keeps records.
     pub durability: Durability,
+    /// How many slots the host has for records ([`SlotMap`](crate::record::SlotMap)); the node asks for more when its links
+    /// need more ([`Effect::Reserve`](crate::Effect::Reserve)), and does not split while too few are free. `None`: there is
+    /// always another one.
+    pub record_slots: Option<usize>,
     /// The largest norm of a ratio that this node takes from others; parcels beyond it go back to their senders. `None`
     /// takes whatever is finite.
     pub largest_norm: Option<f64>,
@@ -111,6 +115,7 @@ impl NodeConfig {
             identity: Identity { incarnation: 1, boot_nonce: 0 },
             codec: Codec::default(),
             durability: Durability::default(),
+            record_slots: None,
             largest_norm: None,
             policy: WaitPolicy::default(),
             clip: Some(10.0),

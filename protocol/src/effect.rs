@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::mass::Mass;
 use crate::message::{Generation, Message};
-use crate::record::Record;
-use crate::schedule::NodeId;
+use crate::record::{Record, SlotMap};
+use crate::schedule::{NodeId, Schedule};
 
 /// Something the host has to do, in the order given.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,10 +37,43 @@ pub enum Effect {
     /// power. A host that cannot find out whether it would must end: it can never know again. Of earlier records only
     /// the newest and those whose payloads it [owes](crate::Books::owed_records) need to be kept.
     Persist(Arc<Record>),
+    /// From here on records need so many slots ([`SlotMap`](crate::record::SlotMap)): make those that are missing, and
+    /// answer with [`Input::Reserved`](crate::Input::Reserved) once they are there, however long that takes. Until then the
+    /// node keeps to the slots it knows of. Slots beyond those needed may be removed once nothing in them is owed. Asked for
+    /// only where the host said how many slots there are ([`NodeConfig::record_slots`](crate::NodeConfig::record_slots)).
+    Reserve(RecordRoom),
+    /// Give up the streams to a neighbour and open new ones: what they carry does not come to an understanding.
+    Renew {
+        /// The neighbour.
+        peer: NodeId,
+    },
     /// Something worth telling people or metrics.
     Report(Event),
     /// All mass this node owed has arrived. The host may drop it now; until then it goes on answering others.
     Drained,
+}
+
+/// What the records of a node can grow to, by the links it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordRoom {
+    /// Slots that are enough whatever is owed: [`SlotMap::worst_case`](crate::record::SlotMap::worst_case).
+    pub slots: usize,
+    /// Links from others, for [`Record::largest_bytes`](crate::Record::largest_bytes).
+    pub senders: usize,
+    /// Links to others.
+    pub receivers: usize,
+}
+
+impl RecordRoom {
+    /// For a node that has no links but those of its plan.
+    pub fn of(schedule: &Schedule, id: NodeId) -> Self {
+        Self::for_links(schedule.all_in_neighbours(id).len(), schedule.all_out_neighbours(id).len())
+    }
+
+    /// For so many links from others and to others.
+    pub fn for_links(senders: usize, receivers: usize) -> Self {
+        Self { slots: SlotMap::worst_case(receivers), senders, receivers }
+    }
 }
 
 /// Something that happened in a node.
@@ -60,6 +93,15 @@ pub enum Event {
         from: u64,
         /// The step it goes on with.
         to: u64,
+    },
+    /// A neighbour says that it is much further than anything else suggests: the node goes on at its own pace.
+    ProgressDoubted {
+        /// The neighbour.
+        peer: NodeId,
+        /// Rounds that it claims to be through with.
+        claimed: u64,
+        /// Rounds that are believed.
+        credible: u64,
     },
     /// A round is complete.
     RoundFinished(RoundReport),
@@ -383,6 +425,10 @@ pub enum Fault {
     ImpossibleCertificate,
     /// An answer to a question that was not asked.
     UnexpectedTraining,
+    /// A life of this node that it cannot have had.
+    ImpossibleLife,
+    /// A neighbour that was believed once that this node is set back says so again.
+    RepeatedSetBack,
     /// A parcel that was here before. Only counted: networks repeat, and senders whose acknowledgement was lost.
     Repeated,
     /// A parcel that came before the one that precedes it. Only counted: networks reorder.

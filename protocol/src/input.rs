@@ -42,6 +42,11 @@ pub enum Input {
         /// Its number.
         number: u64,
     },
+    /// Record slots that [`Effect::Reserve`](crate::Effect::Reserve) asked for are there.
+    Reserved {
+        /// How many there are.
+        slots: usize,
+    },
     /// The deadline last returned by [`Node::next_deadline`](crate::Node::next_deadline) has come. Ticking early or
     /// often is harmless.
     Tick,

@@ -45,7 +45,7 @@ pub mod wire;
 pub use audit::{AbsentPeer, AuditReport, EdgeDispute, audit};
 pub use codec::{Codec, UnknownCodec};
 pub use config::{Durability, NodeConfig, NodeError, WaitPolicy};
-pub use effect::{Effect, Event, Fault, Mismatch, RoundReport, SkippedDelta, Suspension};
+pub use effect::{Effect, Event, Fault, Mismatch, RecordRoom, RoundReport, SkippedDelta, Suspension};
 pub use input::{Input, NewGeneration, Rewiring};
 pub use ledger::{InLinkLedger, LedgerSummary, OutLinkLedger};
 pub use link::{Rejections, WINDOW};

@@ -9,7 +9,7 @@
 //!
 //! [`Node::handle`] dispatches an input to its handler, then lets the node advance as far as it can. The handlers live
 //! beside this file: `round` (what a step consists of), `step_guard` (what of a local step is taken), `pace` (whom it
-//! waits for), `exchange` (messages), `parcels`, `liveness` (links and timers), `membership` (plans), `departure`, `drain`, `commit`
+//! waits for), `progress` (how far others are), `patience` (who is waited for again), `exchange` (messages), `parcels`, `liveness` (links and timers), `membership` (plans), `departure`, `drain`, `commit`
 //! (records).
 
 mod appetite;
@@ -23,6 +23,8 @@ mod membership;
 mod neighbour_view;
 mod pace;
 mod parcels;
+mod patience;
+mod progress;
 mod refusals;
 mod round;
 mod step_guard;
@@ -50,6 +52,8 @@ use mass_watch::MassWatch;
 use membership::Asked;
 pub use membership::STALEST_ROUNDS;
 pub use neighbour_view::{IncomingView, NeighbourView, OutgoingView};
+pub(crate) use patience::{Patience, Renewal};
+pub(crate) use progress::Belief;
 use refusals::Refusals;
 use round::RoundTally;
 use step_guard::UsualSteps;
@@ -188,7 +192,7 @@ impl Node {
             refusals: Refusals::default(),
             brought,
             resumed: false,
-            commits: Commits::default(),
+            commits: Commits::with_slots(config.record_slots),
             plan_version: 0,
             asked: None,
             quitting: false,
@@ -211,6 +215,7 @@ impl Node {
             Input::Received { from, message } => self.on_message(from, message),
             Input::Trained { round, delta, steps } => self.on_trained(round, &delta, steps),
             Input::Persisted { number } => self.on_persisted(number),
+            Input::Reserved { slots } => self.on_reserved(slots),
             Input::Tick => self.on_tick(),
             Input::Enter(new) => self.on_enter(*new),
             Input::Rewire(rewiring) => self.on_rewire(rewiring),

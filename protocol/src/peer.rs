@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::effect::{Mismatch, Suspension};
 use crate::link::{InLink, OutLink};
 use crate::message::{Identity, LinkState};
+use crate::node::{Belief, Patience, Renewal};
 use crate::schedule::NodeId;
 use crate::time::Time;
 
@@ -31,6 +32,14 @@ pub(crate) struct Peer {
     pub(crate) told: bool,
     /// Steps it is through with, by its own word.
     pub(crate) passed: u64,
+    /// How much of that is believed.
+    pub(crate) belief: Belief,
+    /// Whether, and from when on, it is waited for.
+    pub(crate) patience: Patience,
+    /// Greetings and parcels in vain on the streams that there are.
+    pub(crate) renewal: Renewal,
+    /// This process has dealt with it.
+    pub(crate) was_met: bool,
     /// It has stopped taking part.
     pub(crate) leaving: bool,
     /// It has left the generation for good, by its certificate.
@@ -41,6 +50,8 @@ pub(crate) struct Peer {
     pub(crate) told_left_at: Option<Time>,
     /// Parcels of this life of it that were refused.
     pub(crate) refusals: u32,
+    /// It has said once that this node is set back, and was believed.
+    pub(crate) was_believed: bool,
     /// When the present count of greetings began, and how many there were.
     pub(crate) greetings: (Time, u32),
     pub(crate) ack_owed: bool,
@@ -63,11 +74,16 @@ impl Peer {
             mutual: false,
             told: false,
             passed: 0,
+            belief: Belief::default(),
+            patience: Patience::default(),
+            renewal: Renewal::default(),
+            was_met: false,
             leaving: false,
             left: false,
             known_left: None,
             told_left_at: None,
             refusals: 0,
+            was_believed: false,
             greetings: (Time::default(), 0),
             ack_owed: false,
             refused: None,

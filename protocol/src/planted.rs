@@ -50,13 +50,19 @@ pub enum Planted {
     HearsParcelsOnly,
     /// Messages of an older generation are not answered.
     LeavesOldGenerationsAlone,
+    /// A node asks for no more record slots when a plan gives it more receivers, and splits all the same.
+    NeverReserves,
+    /// Whatever a neighbour says of this node's lives, or of how far it is itself, is taken for true.
+    BelievesAnyone,
+    /// A node that is cut off from others goes on as fast as it can.
+    NeverPaces,
     /// It sends no mass. No ledger is wrong by it: the others only notice that they have less and less.
     KeepsAll,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 21] = [
         Self::SendsBeforeWriting,
         Self::ConfirmsBeforeWriting,
         Self::AppliesTwice,
@@ -74,6 +80,9 @@ impl Planted {
         Self::LeavesUnheard,
         Self::HearsParcelsOnly,
         Self::LeavesOldGenerationsAlone,
+        Self::NeverReserves,
+        Self::BelievesAnyone,
+        Self::NeverPaces,
         Self::KeepsAll,
     ];
 
@@ -97,6 +106,9 @@ impl Planted {
             Self::LeavesUnheard => "leaves-unheard",
             Self::HearsParcelsOnly => "hears-parcels-only",
             Self::LeavesOldGenerationsAlone => "leaves-old-generations-alone",
+            Self::NeverReserves => "never-reserves",
+            Self::BelievesAnyone => "believes-anyone",
+            Self::NeverPaces => "never-paces",
             Self::KeepsAll => "keeps-all",
         }
     }

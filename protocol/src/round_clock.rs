@@ -8,6 +8,16 @@ use crate::time::Time;
 const LONGEST_DEADLINE: Duration = Duration::from_secs(600);
 /// Weight of the newest round in the moving average: 1 / 4.
 const NEWEST: u32 = 4;
+/// The first rounds include what is done only once: they say nothing about the pace.
+const ROUNDS_TO_WARM_UP: u32 = 4;
+/// So many rounds tell what the pace is.
+const ROUNDS_TO_MEASURE: u32 = 16;
+/// Weight of the newest round in the pace: 1 / 64. Where neighbours may lag, some short rounds are followed by a long one.
+const NEWEST_IN_PACE: u32 = 64;
+/// A round counts as at most this many in the pace.
+const OUTLIER_IN_PACE: u32 = 16;
+/// Rounds that a paced node may make up for when it was held up.
+const PACED_LAG: u32 = 8;
 /// A round counts as at most this many usual ones, so that a single hiccup does not stretch every later wait.
 const OUTLIER: u32 = 2;
 
@@ -20,17 +30,61 @@ pub(crate) struct RoundClock {
     usual: Option<Duration>,
     started: Time,
     in_vain: Duration,
+    /// How long a round takes while everybody is there and nobody has to catch up, and of how many rounds that is the mean.
+    pace: Duration,
+    measured: u32,
+    /// When the present round may end, where the pace is kept.
+    paced_end: Option<Time>,
 }
 
 impl RoundClock {
     pub(crate) fn new(floor: Duration) -> Self {
-        Self { floor, usual: None, started: Time::default(), in_vain: Duration::ZERO }
+        Self {
+            floor,
+            usual: None,
+            started: Time::default(),
+            in_vain: Duration::ZERO,
+            pace: Duration::ZERO,
+            measured: 0,
+            paced_end: None,
+        }
     }
 
-    /// A round begins.
-    pub(crate) fn start(&mut self, now: Time) {
+    /// A round begins. One that `is_paced` may not end before a round of the usual length is over, counted from the end of
+    /// the one before, so that many together take as long as they did before.
+    pub(crate) fn start(&mut self, now: Time, is_paced: bool) {
         self.started = now;
         self.in_vain = Duration::ZERO;
+        let round = self.swarm_pace().filter(|_| is_paced);
+        self.paced_end = round.map(|round| {
+            let lag = u64::try_from((round * PACED_LAG).as_micros()).unwrap_or(u64::MAX);
+            let earliest = Time(now.micros().saturating_sub(lag));
+            self.paced_end.map_or(now, |end| end.max(earliest)) + round
+        });
+    }
+
+    /// How long a round of the whole swarm takes, once enough of them were seen.
+    fn swarm_pace(&self) -> Option<Duration> {
+        (self.measured >= ROUNDS_TO_WARM_UP + ROUNDS_TO_MEASURE).then_some(self.pace)
+    }
+
+    /// Takes the round that ends now for one of the whole swarm: everybody was there, and this node kept up.
+    pub(crate) fn measure_pace(&mut self, now: Time) {
+        let took = self.useful(now);
+        self.measured = self.measured.saturating_add(1);
+        match self.measured.checked_sub(ROUNDS_TO_WARM_UP) {
+            None | Some(0) => {}
+            Some(1) => self.pace = took,
+            Some(rounds) => {
+                let weight = rounds.min(NEWEST_IN_PACE);
+                self.pace = (self.pace * (weight - 1) + took.min(self.pace * OUTLIER_IN_PACE)) / weight;
+            }
+        }
+    }
+
+    /// How long a round usually takes; `None` before the first is over.
+    pub(crate) fn usual(&self) -> Option<Duration> {
+        self.usual
     }
 
     /// Part of this round was spent waiting in vain: it says nothing about how long rounds take, and counting it would
@@ -61,8 +115,12 @@ impl RoundClock {
         now.since(self.started).saturating_sub(self.in_vain)
     }
 
-    /// When this round will have taken as long as rounds usually do, or the shortest deadline: what is gone for good must not
-    /// hold a node up for long.
+    /// When the present round may end where somebody is missing; `None` as long as the pace of the swarm is not known.
+    pub(crate) fn paced_end(&self) -> Option<Time> {
+        self.paced_end.or_else(|| Some(self.started + self.swarm_pace()?))
+    }
+
+    /// When this round will have taken as long as rounds usually do, or the shortest deadline.
     pub(crate) fn usual_end(&self) -> Time {
         self.started + self.usual.unwrap_or_default().min(self.floor)
     }
@@ -83,21 +141,21 @@ mod tests {
     fn the_deadline_follows_the_round_time_both_ways_and_respects_its_bounds() {
         let mut clock = RoundClock::new(Duration::from_secs(2));
         let mut now = Time::from_millis(1_000);
-        clock.start(now);
+        clock.start(now, false);
         assert_eq!(clock.deadline(now).since(now), Duration::from_secs(2));
         let later = now + Duration::from_secs(5);
         assert_eq!(clock.deadline(later).since(later), Duration::from_secs(10));
         for (took, rounds) in [(30, 40), (3, 40)] {
             for _ in 0..rounds {
-                clock.start(now);
+                clock.start(now, false);
                 now = now + Duration::from_secs(took);
                 clock.finish(now);
             }
-            clock.start(now);
+            clock.start(now, false);
             let deadline = clock.deadline(now).since(now).as_secs_f64();
             assert!((deadline - 2.0 * took as f64).abs() < 0.01, "{deadline}");
         }
-        clock.start(now);
+        clock.start(now, false);
         let hours_later = now + Duration::from_secs(36_000);
         assert_eq!(clock.deadline(hours_later).since(hours_later), LONGEST_DEADLINE);
     }

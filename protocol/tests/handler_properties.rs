@@ -48,7 +48,7 @@ fn messages_of_a_run(durability: Durability, policy: WaitPolicy) -> Vec<(NodeId,
                     inputs.push_back((id, Input::Trained { round, delta: vec![1.0; DIMENSION], steps: 1 }));
                 }
                 Effect::Persist(record) => inputs.push_back((id, Input::Persisted { number: record.books.number })),
-                Effect::Report(_) | Effect::Drained => {}
+                Effect::Reserve(_) | Effect::Renew { .. } | Effect::Report(_) | Effect::Drained => {}
             }
         }
     }

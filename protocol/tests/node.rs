@@ -556,3 +556,73 @@ fn a_process_that_is_gone_is_not_kept_alive_by_parcels_that_the_next_one_sends_a
     let seen = answers.iter().find_map(|message| if let Message::Hello(hello) = message { hello.seen } else { None });
     assert_eq!(seen, Some(Identity { incarnation: 1, boot_nonce: 102 }), "{answers:?}");
 }
+
+fn renewals(effects: &[Effect]) -> usize {
+    effects.iter().filter(|effect| matches!(effect, Effect::Renew { peer: PEER })).count()
+}
+
+#[test]
+fn parcels_that_no_greeting_makes_acceptable_lead_to_new_streams_and_ever_more_seldom() {
+    let (mut node, _) = greeted(0);
+    let mut parcel = parcel_from_peer(1, 0, 1.0);
+    parcel.header.sender_incarnation = 2;
+    let mut refuse = |now: Time| {
+        let effects = node.handle(now, from_peer(Message::Parcel(parcel.clone())));
+        assert!(!effects.iter().any(|effect| matches!(effect, Effect::Report(Event::ParcelRefused { .. }))));
+        renewals(&effects)
+    };
+    assert_eq!((0..15).map(|_| refuse(AT)).sum::<usize>(), 0, "restarts and broken streams cause a few");
+    assert_eq!(refuse(AT), 1);
+    assert_eq!((0..1_000).map(|_| refuse(AT)).sum::<usize>(), 0, "at most one in a heartbeat");
+    let hour = (0..3_600).map(|second| refuse(AT + Duration::from_secs(second))).sum::<usize>();
+    assert!((8..=18).contains(&hour), "{hour} times");
+}
+
+#[test]
+fn a_neighbour_that_greets_again_and_again_does_not_hear_the_answers_and_gets_new_streams() {
+    let (mut node, _) = greeted(0);
+    let hello = || from_peer(hello_from_peer(1, 101));
+    let greet = |node: &mut Node| renewals(&node.handle(AT, hello()));
+    assert_eq!((0..16).map(|_| greet(&mut node)).sum::<usize>(), 1);
+    // On new streams it begins anew.
+    node.handle(AT, Input::LinkDown { peer: PEER });
+    node.handle(AT, Input::LinkUp { peer: PEER });
+    assert_eq!((0..15).map(|_| greet(&mut node)).sum::<usize>(), 0);
+}
+
+#[test]
+fn a_neighbour_is_believed_once_that_this_node_is_set_back_and_never_beyond_reason() {
+    let mut config = config(ME, 0);
+    config.durability = Durability::On;
+    let mut node = Node::new(config).unwrap();
+    node.handle(AT, Input::Start);
+    node.handle(AT, Input::LinkUp { peer: PEER });
+    node.handle(AT, from_peer(hello_from_peer(1, 101)));
+    let mut say = |incarnation: u64| {
+        let me = node.config().identity;
+        let generation = node.config().generation;
+        let ack = Ack {
+            generation,
+            plan_version: 0,
+            identity: Identity { incarnation: 1, boot_nonce: 101 },
+            seen: Identity { incarnation, ..me },
+            link: LinkState { next_seq: 1, ..LinkState::default() },
+        };
+        let effects = node.handle(AT, from_peer(Message::Ack(ack)));
+        let records = effects.iter().filter(|effect| matches!(effect, Effect::Persist(_))).count();
+        (reports(&effects), records)
+    };
+    let ignored = |fault| vec![Event::Ignored { peer: PEER, fault }];
+    assert_eq!(say(u64::MAX), (ignored(Fault::ImpossibleLife), 0));
+    let (told, records) = say(1_000);
+    assert!(matches!(told[..], [Event::SetBack { incarnation: 1_001, .. }]) && records == 1, "{told:?}");
+    // Its process has greeted again by then; without that nothing of it counts at all.
+    for k in 2..64 {
+        let (told, records) = say(1_000 * k);
+        assert!(
+            told.iter().all(|event| *event == Event::Ignored { peer: PEER, fault: Fault::RepeatedSetBack }),
+            "{told:?}"
+        );
+        assert_eq!(records, 0);
+    }
+}

@@ -68,7 +68,7 @@ impl Swarm {
                         let number = record.books.number;
                         self.inputs.push_back((id, Input::Persisted { number }));
                     }
-                    Effect::Report(_) | Effect::Drained => {}
+                    Effect::Reserve(_) | Effect::Renew { .. } | Effect::Report(_) | Effect::Drained => {}
                 }
             }
         }

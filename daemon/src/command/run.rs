@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use libp2p::{Multiaddr, PeerId};
 use libp2p_metrics::Registry;
 use mingle_models::start_threads;
-use mingle_protocol::record::{Recovered, SlotMap};
-use mingle_protocol::{Codec, Durability, Identity as NodeIdentity, NodeConfig, Record, TaskCard, WaitPolicy};
+use mingle_protocol::record::Recovered;
+use mingle_protocol::{Codec, Durability, Identity as NodeIdentity, NodeConfig, RecordRoom, TaskCard, WaitPolicy};
 use tokio::sync::mpsc;
 
 use crate::api::{self, Exhibits, Interface, Request, Stopping};
@@ -30,7 +30,7 @@ use crate::membership::{self, Hall, Membership, Steward, Wanted};
 use crate::place::Place;
 use crate::priority;
 use crate::probe::{self, Prober};
-use crate::records::{self, Past, RecordWriter, Written};
+use crate::records::{self, Past, RecordWriter, Room, Written};
 use crate::results::{self, Summary};
 use crate::signals::StopRequests;
 use crate::status::{State, Status, StatusBoard};
@@ -389,14 +389,8 @@ impl Peer {
         if config.durability == Durability::Off {
             return Ok(Some(Start { records: None, written: None, recovered, begins_with_belief, timeline }));
         }
-        let (out, inward) = place.neighbours();
-        let dimension = config.initial.len();
-        let slot_bytes = Record::largest_bytes(dimension, inward.len(), out.len()).ok_or_else(|| {
-            let links = inward.len() + out.len();
-            Failure::new(Kind::BadInput, format!("no record holds {dimension} parameters and {links} links"))
-                .hint("--durability off trains without records")
-        })?;
-        store.make_room(SlotMap::worst_case(out.len()), slot_bytes)?;
+        store.make_room(Room::new(config.initial.len(), RecordRoom::of(&place.schedule, place.node))?)?;
+        config.record_slots = Some(store.slots());
         let (records, written) = RecordWriter::start(store, timeline.clone())?;
         Ok(Some(Start { records: Some(records), written: Some(written), recovered, begins_with_belief, timeline }))
     }

@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 
 use libp2p::PeerId;
-use mingle_protocol::{Durability, Input, NewGeneration, NodeId};
+use mingle_protocol::{Durability, Input, NewGeneration, NodeId, RecordRoom};
 
 use super::{Driver, Sources};
 use crate::events::Event;
@@ -21,6 +21,7 @@ use crate::membership::{self, CheckedPlan, Hall, Standing, Verdict, Wanted};
 use crate::objections::Objection;
 use crate::place::Place;
 use crate::plan;
+use crate::records::Room;
 use crate::wiring::Wiring;
 
 impl Driver<'_> {
@@ -71,8 +72,15 @@ impl Driver<'_> {
             self.drained = true;
             return Ok(Verdict::Taken);
         }
-        if let Err(failure) = Place::of(plan.clone(), String::new(), self.parts.local) {
-            return Ok(Verdict::Refused(failure.to_string()));
+        match Place::of(plan.clone(), String::new(), self.parts.local) {
+            Err(failure) => return Ok(Verdict::Refused(failure.to_string())),
+            Ok(place) if self.parts.records.is_some() => {
+                let links = RecordRoom::of(&place.schedule, place.node);
+                if let Err(error) = Room::new(self.parts.config.initial.len(), links) {
+                    return Ok(Verdict::Refused(error.to_string()));
+                }
+            }
+            Ok(_) => {}
         }
         if self.node.is_fresh() {
             self.cut_over(plan, None, sources).await?;

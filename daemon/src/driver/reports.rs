@@ -25,6 +25,14 @@ impl Driver<'_> {
                 self.joined = true;
                 self.parts.log.tell(Event::Joined { neighbours: self.parts.wiring.links.up().len() });
             }
+            NodeEvent::CaughtUp { from, to } => self.on_skipped(from, to),
+            NodeEvent::ProgressDoubted { peer, claimed, credible } => {
+                let [claimed, credible] = [claimed, credible].map(|round| self.first_round.saturating_add(round));
+                self.warn(format!(
+                    "node {peer} says that it has done {claimed} rounds; neither another neighbour nor the time it had bears \
+                     out more than {credible}, so this peer goes on at its own pace"
+                ));
+            }
             NodeEvent::RoundFinished(report) => self.on_round(&report)?,
             NodeEvent::Refused { peer, mismatch: Mismatch::Task { ours, theirs } } => {
                 self.ask_for_the_difference(peer, Mismatch::Task { ours, theirs }.to_string());
@@ -53,6 +61,16 @@ impl Driver<'_> {
             }
         }
         Ok(())
+    }
+
+    fn on_skipped(&mut self, from: u64, to: u64) {
+        let round_length = self.parts.config.schedule.round_length();
+        let [from, to] = [from, to].map(|step| self.first_round.saturating_add(step / round_length));
+        let rounds = to.saturating_sub(from);
+        if rounds > 0 {
+            self.skipped_rounds += rounds;
+            self.parts.log.tell(Event::Skipped { rounds, from, to, total: self.skipped_rounds });
+        }
     }
 
     fn on_round(&mut self, report: &RoundReport) -> Outcome {

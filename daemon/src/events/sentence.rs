@@ -52,6 +52,10 @@ impl Event {
             Self::Waiting { missing } => format!("waiting    for nodes {}", list(missing)),
             Self::Joined { neighbours } => format!("joined     {neighbours} neighbours are up, training starts"),
             Self::Round { round, .. } => format!("round      {round}"),
+            Self::Skipped { rounds, from, to, total } => format!(
+                "SKIPPED    {rounds} rounds, from {from} to {to}, where its neighbours are: this peer was too far behind \
+                 ({total} rounds in all)"
+            ),
             Self::Evaluated { round, accuracy, loss, weight_units, disagreement, .. } => {
                 let disagreement = disagreement.map_or_else(|| "-".to_owned(), |value| format!("{value:.1e}"));
                 let weight = crate::units::weight(*weight_units);

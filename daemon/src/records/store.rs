@@ -4,6 +4,7 @@
 //!   look      read what an earlier process left
 //!   load      the newest record that is whole, and the payloads it owes
 //!   make_room make every slot as long as the longest record, filled with zeros, and wait until that is on the disk
+//!   reserve   the same in a running process, when a plan gives the node more receivers; slots too many are removed later
 //!   write     into a free slot, wait until it is on the disk; only then may anything of it leave the process
 //! ```
 //!
@@ -21,8 +22,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use mingle_protocol::Record;
 use mingle_protocol::record::{RecordError, Recovered, RecoveryError, SlotContent, SlotError, SlotMap, Survey, survey};
+use mingle_protocol::{Record, RecordRoom};
 
 use super::folder::{Contents, MAX_SLOTS, RecordFolder};
 use crate::failure::{self, Failure, Kind};
@@ -35,6 +36,8 @@ pub(crate) struct RecordStore {
     contents: Contents,
     found: Result<Option<Survey>, RecoveryError>,
     map: SlotMap,
+    /// Slots that are needed; the others are removed once nothing in them is owed.
+    wanted_slots: usize,
     /// Whether a sync has failed.
     is_spoiled: bool,
 }
@@ -54,29 +57,62 @@ impl RecordStore {
         };
         let found = survey(&contents.slots);
         let map = SlotMap::found(&contents.slots, found.as_ref().ok().and_then(Option::as_ref));
-        Ok(Self { folder, contents, found, map, is_spoiled: false })
+        Ok(Self { folder, contents, found, map, wanted_slots: usize::MAX, is_spoiled: false })
     }
 
-    /// Makes and lengthens slots where needed: at least `slots` of at least `slot_bytes`. Before this nothing can be
-    /// written.
+    /// Makes and lengthens slots where needed. Before this nothing can be written.
     ///
-    /// `slots` is [`SlotMap::worst_case`] of the node's receivers, `slot_bytes` is [`Record::largest_bytes`]. Slots that
-    /// are there beyond that stay, since they may hold payloads that are owed.
+    /// Slots that are there beyond that stay as long as they may hold payloads that are owed.
     ///
     /// # Errors
     /// [`StoreError::NoSpace`] if the disk is too full for the slots that are missing, others if the folder cannot be
     /// used.
-    pub(crate) fn make_room(&mut self, slots: usize, slot_bytes: u64) -> Result<(), StoreError> {
-        if slots > MAX_SLOTS {
-            return Err(StoreError::TooManySlots { slots });
-        }
+    pub(crate) fn make_room(&mut self, room: Room) -> Result<(), StoreError> {
         let path = self.folder.path();
         create_private(path).map_err(|error| in_folder("cannot create", path, error))?;
         remove_unfinished(path).map_err(|error| in_folder("cannot clear", path, error))?;
-        self.contents.slots.resize(self.contents.slots.len().max(slots), SlotContent::Empty);
-        fill_slots(&self.folder, self.contents.slots.len(), slot_bytes)?;
+        self.contents.slots.resize(self.contents.slots.len().max(room.slots), SlotContent::Empty);
+        fill_slots(&self.folder, self.contents.slots.len(), room.slot_bytes)?;
         self.map = SlotMap::found(&self.contents.slots, self.found.as_ref().ok().and_then(Option::as_ref));
+        self.wanted_slots = room.slots;
         Ok(())
+    }
+
+    /// Makes and lengthens slots for a node whose links have changed, between two records. Whatever happens meanwhile, what
+    /// is in the slots stays as it is, and slots that were made before an error can be used.
+    ///
+    /// # Errors
+    /// As [`make_room`](Self::make_room). After [`StoreError::Sync`] the process has to end.
+    pub(crate) fn reserve(&mut self, room: Room) -> Result<(), StoreError> {
+        if self.is_spoiled {
+            return Err(StoreError::Spoiled);
+        }
+        self.wanted_slots = room.slots;
+        let path = self.folder.path();
+        remove_unfinished(path).map_err(|error| in_folder("cannot clear", path, error))?;
+        let filled = fill_slots(&self.folder, self.map.len().max(room.slots), room.slot_bytes);
+        self.is_spoiled |= matches!(filled, Err(StoreError::Sync { .. }));
+        let made = (self.map.len()..room.slots).take_while(|slot| self.folder.file(*slot).exists()).count();
+        self.map.grow(self.map.len() + made);
+        filled
+    }
+
+    /// How many slots there are.
+    pub(crate) fn slots(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Removes slots that are not needed any more, from the last one down. Each is gone for good before the next one goes:
+    /// a gap among the slots would look like one that cannot be read.
+    fn trim(&mut self) {
+        while let Some(slot) = self.map.superfluous(self.wanted_slots) {
+            let path = self.folder.file(slot);
+            if let Err(error) = fs::remove_file(&path).and_then(|()| sync_folder(self.folder.path())) {
+                tracing::warn!(%error, path = %path.display(), "a record slot that is not needed stays");
+                break;
+            }
+            self.map.remove_last();
+        }
     }
 
     /// The newest record and the payloads it owes; `None` when no record was ever completed.
@@ -114,7 +150,7 @@ impl RecordStore {
         }
         let number = record.books.number;
         let encoded = record.encoded().map_err(|error| StoreError::Record { number, error })?;
-        let slot = self.map.claim(&record.books).map_err(StoreError::Refused)?;
+        let slot = self.claim(record)?;
         let path = self.folder.file(slot);
         let written = open_slot(&path).and_then(|mut file| {
             encoded.slices().try_for_each(|part| file.write_all(part))?;
@@ -128,7 +164,23 @@ impl RecordStore {
             return Err(StoreError::Sync { path, error });
         }
         self.map.complete(slot, &record.books);
+        self.trim();
         Ok(())
+    }
+
+    /// The slot for a record. Where every one holds what is still owed another one is made: nothing that a plan or a
+    /// neighbour does may end the process for want of a slot.
+    fn claim(&mut self, record: &Record) -> Result<usize, StoreError> {
+        match self.map.claim(&record.books) {
+            Err(SlotError::NoneFree { slots }) if slots < MAX_SLOTS => {
+                let longest =
+                    (0..slots).filter_map(|slot| fs::metadata(self.folder.file(slot)).ok()).map(|file| file.len());
+                fill_slots(&self.folder, slots + 1, longest.max().unwrap_or(0))?;
+                self.map.grow(slots + 1);
+                self.map.claim(&record.books).map_err(StoreError::Refused)
+            }
+            claimed => claimed.map_err(StoreError::Refused),
+        }
     }
 
     fn decode(&self, slot: usize, bytes: &mut Vec<u8>) -> Result<Record, StoreError> {
@@ -141,6 +193,36 @@ impl RecordStore {
         let faults = self.contents.faults.iter().map(|(slot, fault)| format!("slot {slot}: {fault}")).collect();
         StoreError::Recovery { folder: self.folder.path().to_path_buf(), error, faults }
     }
+}
+
+/// The number and the length of the slots that a node needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// How many slots: [`SlotMap::worst_case`] of the node's receivers.
+    slots: usize,
+    /// How long each is: [`Record::largest_bytes`].
+    slot_bytes: u64,
+}
+
+impl Room {
+    /// For records of so many parameters and links.
+    ///
+    /// # Errors
+    /// No record is so long, or there are more slots than a peer may have.
+    pub(crate) fn new(dimension: usize, links: RecordRoom) -> Result<Self, StoreError> {
+        let RecordRoom { slots, senders, receivers } = links;
+        let slot_bytes = Record::largest_bytes(dimension, senders, receivers)
+            .ok_or(StoreError::TooLong { dimension, links: senders + receivers })?;
+        if slots > MAX_SLOTS {
+            return Err(StoreError::TooManySlots { slots });
+        }
+        Ok(Self { slots, slot_bytes })
+    }
+}
+
+/// Waits until what was added to a folder, or removed from it, is on the disk.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
 }
 
 fn in_folder(doing: &str, path: &Path, error: io::Error) -> StoreError {
@@ -170,7 +252,7 @@ fn fill_slots(folder: &RecordFolder, slots: usize, slot_bytes: u64) -> Result<()
     let mut missing_bytes: u64 = short.iter().map(|(_, length)| lacks(*length)).sum();
     for (path, length) in short {
         let made = match length {
-            None => make_slot(&path, slot_bytes),
+            None => make_slot(&path, slot_bytes).and_then(|()| sync_folder(folder.path())),
             Some(_) => lengthen_slot(&path, lacks(length)),
         };
         made.map_err(|error| {
@@ -182,7 +264,7 @@ fn fill_slots(folder: &RecordFolder, slots: usize, slot_bytes: u64) -> Result<()
         })?;
         missing_bytes -= lacks(length);
     }
-    let synced = File::open(folder.path()).and_then(|folder| folder.sync_all());
+    let synced = sync_folder(folder.path());
     let above = folder.path().parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let synced = synced.and_then(|()| File::open(above)?.sync_all());
     synced.map_err(|error| StoreError::Sync { path: folder.path().to_path_buf(), error })
@@ -246,6 +328,8 @@ pub(crate) enum StoreError {
     Folder { doing: String, error: io::Error },
     /// More slots than a peer may have.
     TooManySlots { slots: usize },
+    /// More parameters or links than a record can hold.
+    TooLong { dimension: usize, links: usize },
     /// The disk is too full for the slots.
     NoSpace { path: PathBuf, slots: usize, slot_bytes: u64, missing_bytes: u64 },
     /// Going on from what is in the slots could lose or double mass.
@@ -269,6 +353,9 @@ impl fmt::Display for StoreError {
         match self {
             Self::Folder { doing, error } => write!(f, "{doing}: {error}"),
             Self::TooManySlots { slots } => write!(f, "{slots} slots are more than the {MAX_SLOTS} a peer may have"),
+            Self::TooLong { dimension, links } => {
+                write!(f, "no record holds {dimension} parameters and {links} links")
+            }
             Self::NoSpace { path, slots, slot_bytes, missing_bytes } => write!(
                 f,
                 "the disk is too full for the records in {}: {slots} slots of {slot_bytes} bytes, of which \
@@ -294,7 +381,11 @@ impl fmt::Display for StoreError {
 impl StoreError {
     /// Whether the same write may succeed once something else on the disk is deleted.
     pub(crate) fn is_full_disk(&self) -> bool {
-        matches!(self, Self::Write { error, .. } if failure::is_full_disk(error))
+        match self {
+            Self::Write { error, .. } => failure::is_full_disk(error),
+            Self::NoSpace { .. } => true,
+            _ => false,
+        }
     }
 }
 
@@ -305,6 +396,7 @@ impl From<StoreError> for Failure {
             StoreError::NoSpace { missing_bytes, .. } => failure(Kind::BadInput).hint(format!(
                 "free {missing_bytes} bytes there, or give this peer a home on another disk with --home DIR"
             )),
+            StoreError::TooLong { .. } => failure(Kind::BadInput).hint("--durability off trains without records"),
             StoreError::Folder { .. } | StoreError::TooManySlots { .. } => failure(Kind::BadInput),
             StoreError::Recovery { folder, .. } => failure(Kind::Integrity).hint(format!(
                 "look at them with `mingle audit {}` and keep a copy. --fresh gives up what this peer held: its \

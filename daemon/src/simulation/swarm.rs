@@ -204,7 +204,7 @@ impl VirtualSwarm {
                 self.arrange(ends, Happening::TrainingEnds(id));
             }
             // There are no records, and nobody to tell.
-            Effect::Persist(_) | Effect::Report(_) | Effect::Drained => {}
+            Effect::Persist(_) | Effect::Reserve(_) | Effect::Renew { .. } | Effect::Report(_) | Effect::Drained => {}
         }
     }
 

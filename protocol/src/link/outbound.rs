@@ -131,6 +131,11 @@ impl OutLink {
         self.outbox.len()
     }
 
+    /// The records that hold their payloads.
+    pub(crate) fn owed_records(&self) -> impl Iterator<Item = u64> {
+        self.outbox.iter().map(|parcel| parcel.record)
+    }
+
     /// Mass that may or may not have arrived.
     pub(crate) fn undelivered(&self) -> Mass {
         Mass::from_units(self.outbox.iter().map(|parcel| parcel.mass.units()).sum())

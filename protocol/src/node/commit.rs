@@ -6,13 +6,17 @@
 //!
 //! One record is under way at a time; the next split waits for it. A disk that is slow or full therefore stops a node,
 //! and nothing else: its neighbours suspend it at a full window and go on.
+//!
+//! A record that still owes payloads keeps their slots from being written over, so that how many slots there must be
+//! follows from the number of receivers. When a plan adds receivers the node asks for more slots
+//! ([`Effect::Reserve`]), and splits only as far as the slots allow that are there already.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Node, Phase};
 use crate::config::{Durability, NodeConfig, NodeError};
-use crate::effect::{Effect, Event};
+use crate::effect::{Effect, Event, RecordRoom};
 use crate::link::{InLink, OutLink};
 use crate::mass::Mass;
 use crate::message::Identity;
@@ -34,9 +38,18 @@ pub(super) struct Commits {
     dirty: bool,
     /// Kept in every record for the host.
     host: Vec<u8>,
+    /// Slots that the host has; `None` where it always has another one.
+    slots: Option<usize>,
+    /// What was last asked for.
+    reserved: Option<RecordRoom>,
 }
 
 impl Commits {
+    /// Nothing is written yet, to so many slots.
+    pub(super) fn with_slots(slots: Option<usize>) -> Self {
+        Self { slots, ..Self::default() }
+    }
+
     pub(super) fn is_pending(&self) -> bool {
         self.pending.is_some()
     }
@@ -99,7 +112,8 @@ impl Node {
         (node.step, node.split_done) = (books.step, books.split_done);
         node.plan_version = books.plan_version;
         node.resumed = true;
-        node.commits = Commits { last: books.number, durable: books.number, host: books.host, ..Commits::default() };
+        (node.commits.last, node.commits.durable) = (books.number, books.number);
+        node.commits.host = books.host;
         Ok(node)
     }
 
@@ -215,6 +229,48 @@ impl Node {
         if self.commits.dirty && !self.commits.is_pending() {
             self.commit(None);
         }
+    }
+
+    /// What records can grow to with the present links.
+    pub fn record_room(&self) -> RecordRoom {
+        let receivers = self.peers.values().filter(|peer| peer.outgoing.is_some()).count();
+        let senders = self.peers.values().filter(|peer| peer.incoming.is_some()).count();
+        RecordRoom::for_links(senders, receivers)
+    }
+
+    /// Asks the host for the slots that the present links need, where they are others than before.
+    pub(super) fn reserve(&mut self) {
+        let Some(slots) = self.commits.slots.filter(|_| self.is_durable() && !self.has(Planted::NeverReserves)) else {
+            return;
+        };
+        let room = self.record_room();
+        if self.commits.reserved.replace(room) == Some(room) {
+            return;
+        }
+        // Those that are not needed any more may be removed from now on.
+        self.commits.slots = Some(slots.min(room.slots));
+        self.effects.push(Effect::Reserve(room));
+    }
+
+    /// There are so many slots now.
+    pub(super) fn on_reserved(&mut self, slots: usize) {
+        let needed = self.commits.reserved.map_or(slots, |room| room.slots);
+        self.commits.slots = self.commits.slots.map(|_| slots.min(needed));
+    }
+
+    /// Whether another split would leave a slot to write the records after it. With fewer slots than the links can need in
+    /// the worst case the node waits, with its mass, until what it owes is acknowledged.
+    pub(super) fn has_record_room(&self) -> bool {
+        let Some(slots) = self.commits.slots.filter(|_| self.is_durable() && !self.has(Planted::NeverReserves)) else {
+            return true;
+        };
+        if slots >= self.record_room().slots {
+            return true;
+        }
+        let links = self.peers.values().filter_map(|peer| peer.outgoing.as_ref());
+        let owed: BTreeSet<u64> = links.flat_map(OutLink::owed_records).collect();
+        // The payload split off now, a record after it that has none, and a slot to write the one after that.
+        owed.len() + 3 <= slots
     }
 
     fn is_between_splits(&self) -> bool {

@@ -106,7 +106,9 @@ impl Node {
             return false;
         }
         if !self.mass().is_zero() && !self.has(Planted::LeavesWithMass) {
-            if let Some((heir, step)) = self.heir() {
+            if !self.has_record_room() {
+                // It goes on when something of what it owes is acknowledged.
+            } else if let Some((heir, step)) = self.heir() {
                 self.hand_over(heir, step);
             } else if !self.peers.values().any(|peer| peer.identity.is_some() && !peer.left && !peer.leaving) {
                 return self.stay();
@@ -170,7 +172,7 @@ impl Node {
     }
 
     /// Somebody has left, says a neighbour, who need not be the one.
-    pub(super) fn on_certificate(&mut self, certificate: LeaveCertificate) -> Result<(), Fault> {
+    pub(super) fn on_certificate(&mut self, from: NodeId, certificate: LeaveCertificate) -> Result<(), Fault> {
         let LeaveCertificate { leaver, incarnation, .. } = certificate;
         let nodes = self.config.schedule.nodes();
         let is_sound = certificate.generation == self.config.generation
@@ -185,9 +187,9 @@ impl Node {
             return Ok(());
         }
         if leaver == self.config.id && incarnation >= self.config.identity.incarnation {
-            return self.on_set_back();
+            return self.on_set_back(from, self.config.identity.incarnation);
         }
-        self.settle_with(&certificate)?;
+        self.settle_with(from, &certificate)?;
         self.departures.insert(certificate);
         self.commits.soil();
         let peers: Vec<NodeId> = self.peers.values().filter(|peer| peer.is_active()).map(|peer| peer.id).collect();
@@ -196,7 +198,7 @@ impl Node {
     }
 
     /// Ends the links with a node that left, and takes back what it did not apply.
-    fn settle_with(&mut self, certificate: &LeaveCertificate) -> Result<(), Fault> {
+    fn settle_with(&mut self, from: NodeId, certificate: &LeaveCertificate) -> Result<(), Fault> {
         let (me, leaver, incarnation) = (self.config.identity, certificate.leaver, certificate.incarnation);
         let Some(peer) = self.peers.get(&leaver).filter(|peer| peer.incarnation() <= incarnation) else {
             return Ok(());
@@ -206,7 +208,7 @@ impl Node {
         }
         let end = certificate.ends.iter().find(|end| end.from == self.config.id);
         if end.is_some_and(|end| end.sender_incarnation > me.incarnation) {
-            return self.on_set_back();
+            return self.on_set_back(from, me.incarnation);
         }
         let end = end.filter(|end| end.sender_incarnation == me.incarnation);
         self.absorb_from(leaver, u64::MAX);
@@ -214,7 +216,7 @@ impl Node {
             return Ok(());
         };
         let Ok(returned) = peer.outgoing.as_mut().map(|link| link.on_left(end)).transpose() else {
-            return self.on_set_back();
+            return self.on_set_back(from, me.incarnation);
         };
         peer.left = true;
         peer.incoming.iter_mut().for_each(|link| link.on_left());

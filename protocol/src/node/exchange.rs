@@ -9,6 +9,10 @@ use crate::peer::Peer;
 use crate::planted::Planted;
 use crate::schedule::NodeId;
 
+/// Lives begin one after the other, each with a process of its own: no node has come to so many, and whoever names a later
+/// one lies. Beyond it there is always room for another.
+const MOST_LIVES: u64 = 1 << 32;
+
 impl Node {
     pub(super) fn on_message(&mut self, from: NodeId, message: Message) {
         let is_parcel = matches!(message, Message::Parcel(_));
@@ -28,7 +32,7 @@ impl Node {
             Message::Hello(hello) => self.on_hello(from, &hello),
             Message::Ack(ack) => self.on_ack(from, &ack),
             Message::Parcel(parcel) => self.on_parcel(from, parcel),
-            Message::Left(certificate) => self.on_certificate(certificate),
+            Message::Left(certificate) => self.on_certificate(from, certificate),
             Message::PlanGet { .. } | Message::PlanData(_) | Message::Collective(_) => Ok(()),
         };
         if let Err(fault) = outcome {
@@ -48,8 +52,10 @@ impl Node {
             return Ok(());
         }
         if let Some(seen) = hello.seen.filter(|seen| self.has_been_set_back(*seen, &hello.link)) {
-            self.discard(seen.incarnation);
+            self.on_set_back(from, seen.incarnation)?;
         }
+        let is_understood =
+            self.peers.get(&from).is_some_and(|peer| peer.mutual && peer.told && peer.identity == Some(hello.identity));
         self.recognise(from, hello.identity);
         self.on_vouched(from);
         self.on_plan_version(from, hello.plan_version);
@@ -57,6 +63,10 @@ impl Node {
             self.on_link_state(from, &hello.link)?;
         }
         let me = self.config.identity;
+        // One that greets again and again, and by what it says is answered, does not hear the answers.
+        if is_understood && hello.seen == Some(me) {
+            self.note_in_vain(from);
+        }
         if let Some(peer) = self.peers.get_mut(&from) {
             peer.ack_owed = true;
             if !peer.told || hello.seen != Some(me) {
@@ -109,12 +119,25 @@ impl Node {
         self.config.durability == Durability::On && (seen.incarnation > me.incarnation || is_forgotten)
     }
 
-    /// What a [`SetBack`] leads to: where there are records the node has an old one, elsewhere the neighbour errs.
-    pub(super) fn on_set_back(&mut self) -> Result<(), Fault> {
+    /// A neighbour remembers a later state of this node than the one it is in. Where there are records the node has an old
+    /// one, elsewhere the neighbour errs.
+    ///
+    /// All that a node holds is given up by that, on a bare word. Sound neighbours have reason for it once in a process:
+    /// when it has started from an old copy. So each is believed once, and from then on deals with the new life; one that
+    /// says it again is not.
+    pub(super) fn on_set_back(&mut self, says: NodeId, seen_incarnation: u64) -> Result<(), Fault> {
         if self.config.durability == Durability::Off {
             return Err(Fault::ImpossibleAck);
         }
-        self.discard(self.config.identity.incarnation);
+        if seen_incarnation > MOST_LIVES {
+            return Err(Fault::ImpossibleLife);
+        }
+        let believes_all = self.has(Planted::BelievesAnyone);
+        let believed = self.peers.get_mut(&says).map(|peer| std::mem::replace(&mut peer.was_believed, true));
+        if believed != Some(false) && !believes_all {
+            return Err(Fault::RepeatedSetBack);
+        }
+        self.discard(seen_incarnation);
         Ok(())
     }
 
@@ -191,17 +214,17 @@ impl Node {
             self.send_hello(from);
             return Ok(());
         }
-        if self.has_been_set_back(ack.seen, &ack.link) {
-            self.discard(ack.seen.incarnation);
-            return Ok(());
+        let is_known = peer.identity == Some(ack.identity);
+        if is_known && self.has_been_set_back(ack.seen, &ack.link) {
+            return self.on_set_back(from, ack.seen.incarnation);
         }
-        if self.peers.get(&from).and_then(|peer| peer.identity) != Some(ack.identity)
-            || ack.seen != self.config.identity
-        {
+        if !is_known || ack.seen != self.config.identity {
             self.note_refusal(Fault::OtherLife);
             self.send_hello(from);
+            self.note_in_vain(from);
             return Ok(());
         }
+        self.peers.entry(from).and_modify(|peer| peer.renewal.succeed());
         self.on_vouched(from);
         self.on_plan_version(from, ack.plan_version);
         self.on_link_state(from, &ack.link)
@@ -229,7 +252,7 @@ impl Node {
         }
         let contradicts = |link: &InLink| link.check_mark(state.base, state.acked).is_err();
         if !ignores_marks && peer.incoming.as_ref().is_some_and(contradicts) {
-            return self.on_set_back();
+            return self.on_set_back(from, self.config.identity.incarnation);
         }
         peer.mutual = true;
         let mut returned = Returned::default();
@@ -237,6 +260,7 @@ impl Node {
         let passed = state.passed.min(self.last_step);
         let mut progress = passed > peer.passed;
         peer.passed = peer.passed.max(passed);
+        peer.was_met = true;
         if let Some(link) = &mut peer.incoming
             && link.on_state(state)?
         {
@@ -247,7 +271,7 @@ impl Node {
             // A neighbour that has not heard from this link yet states zeros.
             if state.received >= link.base() {
                 let Ok((moved, back)) = link.on_ack(state, !ignores_chains) else {
-                    return self.on_set_back();
+                    return self.on_set_back(from, self.config.identity.incarnation);
                 };
                 progress |= moved;
                 link.arm(now, after);
@@ -262,6 +286,7 @@ impl Node {
             self.appetite.excuse();
         }
         self.take_back(from, &returned);
+        self.weigh_claim(from);
         if progress {
             self.on_progress(from);
         }

@@ -27,6 +27,7 @@ impl Node {
         if let Phase::Gathering { .. } = self.phase {
             self.phase = Phase::Gathering { give_up_at };
         }
+        self.reserve();
         if !self.resumed {
             self.commit(None);
         }
@@ -40,6 +41,7 @@ impl Node {
             peer.heard_since_up = false;
             peer.told = false;
             peer.greetings = (now, 0);
+            peer.renewal.begin();
         }
         self.send_hello(peer);
         // Its Hello may have come before the host said that the link is up: then nothing else sends the parcels again.

@@ -108,6 +108,7 @@ impl Node {
     /// Whether the node's ratio is good enough to begin a generation with. It is not once the node has no mass to form it
     /// from, or is more than [`STALEST_ROUNDS`] behind a neighbour: then the host fetches one from an up-to-date member.
     pub fn is_fresh(&self) -> bool {
+        // Word of one neighbour is enough to ask for a ratio: that does no harm if it lies.
         let ahead = self.peers.values().map(|peer| peer.passed).max().unwrap_or(0);
         let behind = ahead.saturating_sub(self.passed()) / self.config.schedule.round_length();
         self.push_sum.has_working_mass() && behind <= STALEST_ROUNDS
@@ -143,6 +144,7 @@ impl Node {
         self.mass_watch = super::MassWatch::default();
         self.phase = Phase::Gathering { give_up_at: Some(self.patience_from_now()) };
         self.report(Event::Entered { generation });
+        self.reserve();
         self.commit_anew();
     }
 
@@ -184,6 +186,7 @@ impl Node {
         self.mark_departed();
         self.close_needless_links();
         self.appetite.excuse();
+        self.reserve();
         // Parcels that came before their link did are sent again after a greeting.
         let peers: Vec<NodeId> = self.peers.keys().copied().collect();
         peers.into_iter().for_each(|peer| self.send_hello(peer));

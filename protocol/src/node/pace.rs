@@ -2,8 +2,10 @@
 
 use super::Node;
 use crate::config::WaitPolicy;
+use crate::effect::Suspension;
 use crate::link::{InLink, WINDOW};
 use crate::peer::Peer;
+use crate::planted::Planted;
 use crate::schedule::NodeId;
 use crate::time::Time;
 
@@ -14,13 +16,18 @@ const WITHIN_REACH: u64 = 28;
 const MOST_STEPS_AT_ONCE: u32 = 4_096;
 
 impl Node {
+    /// Whether a neighbour that keeps up is waited for. A synchronous swarm waits for everybody, again and again.
+    fn is_waited_for(&self, peer: &Peer) -> bool {
+        peer.is_active() && (self.config.policy == WaitPolicy::Sync || peer.patience.is_over(self.now))
+    }
+
     /// Receivers of this step whose window is full. Only a synchronous swarm waits for them.
     pub(super) fn full_out_neighbours(&self) -> Vec<NodeId> {
         if self.config.policy != WaitPolicy::Sync {
             return Vec::new();
         }
         let is_full = |peer: &Peer| {
-            peer.is_active() && peer.outgoing.as_ref().is_some_and(|link| link.is_open() && !link.has_room())
+            self.is_waited_for(peer) && peer.outgoing.as_ref().is_some_and(|link| link.is_open() && !link.has_room())
         };
         let links = self.config.schedule.out_links(self.config.id, self.step);
         links.iter().map(|link| link.to).filter(|to| self.peers.get(to).is_some_and(is_full)).collect()
@@ -43,7 +50,7 @@ impl Node {
             let Some(step) = schedule.last_use(peer.id, self.config.id, horizon) else {
                 return false;
             };
-            peer.is_active() && peer.incoming.as_ref().is_some_and(|link| !link.is_settled_for(step))
+            self.is_waited_for(peer) && peer.incoming.as_ref().is_some_and(|link| !link.is_settled_for(step))
         };
         candidates.iter().copied().filter(|from| self.peers.get(from).is_some_and(is_behind)).collect()
     }
@@ -68,7 +75,9 @@ impl Node {
             return all.iter().all(is_complete) && !self.appetite.gave_in_step && !self.is_left_alone();
         }
         let due = || due.iter().filter_map(|from| self.peers.get(from));
-        if !due().any(Peer::is_active) && self.peers.values().any(|peer| peer.is_active() && peer.passed > self.step) {
+        let claims = self.claims();
+        let is_ahead = |peer: &Peer| peer.is_active() && self.credible(peer, &claims) > self.step;
+        if !due().any(Peer::is_active) && self.peers.values().any(is_ahead) {
             // Nothing can come, and the others are getting ahead.
             return false;
         }
@@ -79,24 +88,56 @@ impl Node {
         }
     }
 
-    /// When the others, as far as this node knows, end the round that it could end now: it keeps to their pace while
-    /// neighbours that it would wait for are late.
+    /// When the others, as far as this node knows, end the round that it could end now: it keeps to the pace of the swarm as
+    /// long as it misses somebody whom it heard before.
     ///
-    /// One that let a deadline pass is no longer waited for, and nothing else may hold a node back. Left to itself it would
-    /// run through rounds as fast as it can train, without anything to mix in; those whom it leaves behind would have to
-    /// jump after it, and what they skip is training that the swarm never does.
+    /// A round is one round of the whole swarm, not of the fastest part of it. A node that is cut off with a few others would
+    /// run through rounds as fast as it can train, with next to nothing to mix in; those whom it leaves behind would have to
+    /// jump after it, and what they skip is training that the swarm never does. Every part of a strongly connected plan that
+    /// falls off has a node that misses an in-neighbour, and the rest of it waits for that one.
     pub(super) fn pace_of_the_others(&self) -> Time {
-        let schedule = &self.config.schedule;
-        let ends_round = (self.step + 1).is_multiple_of(schedule.round_length());
-        if self.config.policy == WaitPolicy::Async || !ends_round {
+        let ends_round = (self.step + 1).is_multiple_of(self.config.schedule.round_length());
+        if self.config.policy == WaitPolicy::Async || !ends_round || self.has(Planted::NeverPaces) {
             return self.now;
         }
-        let is_late = |from: &NodeId| {
-            let late = self.peers.get(from).filter(|peer| peer.suspended.is_some() && peer.link_up && !peer.leaving);
-            late.and_then(|peer| peer.incoming.as_ref()).is_some_and(|link| !link.is_settled_for(self.step))
+        // Those who are only late are given the time of a usual round.
+        let is_late = |peer: &Peer| {
+            let is_there = !self.is_waited_for(peer) && peer.link_up && !peer.leaving;
+            is_there && peer.incoming.as_ref().is_some_and(|link| !link.is_settled_for(self.step))
         };
-        let is_paced = schedule.all_in_neighbours(self.config.id).iter().any(is_late);
-        if is_paced { self.clock.usual_end() } else { self.now }
+        let senders = self.config.schedule.all_in_neighbours(self.config.id);
+        let is_any_late = senders.iter().any(|from| self.peers.get(from).is_some_and(is_late));
+        let usual = is_any_late.then(|| self.clock.usual_end());
+        let paced = self.clock.paced_end().filter(|_| self.misses_someone());
+        usual.max(paced).unwrap_or(self.now)
+    }
+
+    /// Whether an in-neighbour that this process has dealt with, and that has not ended its part, is out of reach or not waited
+    /// for at present. One that just let a deadline pass is not missed yet.
+    pub(super) fn misses_someone(&self) -> bool {
+        let is_missed = |peer: &Peer| {
+            let is_out_of_reach = !peer.link_up || peer.suspended >= Some(Suspension::Silent);
+            let has_no_credit = peer.suspended.is_none() && !self.is_waited_for(peer);
+            let incoming = peer.incoming.as_ref().filter(|link| !link.is_complete());
+            (is_out_of_reach || has_no_credit) && peer.was_met && !peer.left && !peer.leaving && incoming.is_some()
+        };
+        let senders = self.config.schedule.all_in_neighbours(self.config.id);
+        self.config.policy != WaitPolicy::Async
+            && senders.iter().any(|from| self.peers.get(from).is_some_and(is_missed))
+    }
+
+    /// Whether the round that ends now says how fast the swarm is: nobody is missing, and this node has not fallen behind.
+    pub(super) fn is_pace_setting(&self) -> bool {
+        let lag = match self.config.policy {
+            WaitPolicy::Sync => 1,
+            WaitPolicy::Bounded { staleness } => staleness,
+            WaitPolicy::Async => return false,
+        };
+        let lag = lag.saturating_add(2).saturating_mul(self.config.schedule.round_length());
+        let senders = self.config.schedule.all_in_neighbours(self.config.id);
+        let is_late = |peer: &Peer| peer.was_met && peer.suspended.is_some() && !peer.leaving && !peer.left;
+        let is_any_late = senders.iter().any(|from| self.peers.get(from).is_some_and(is_late));
+        !is_any_late && !self.misses_someone() && self.furthest() <= self.passed().saturating_add(lag)
     }
 
     /// Whether a parcel of this step or an earlier one is queued.
@@ -105,9 +146,9 @@ impl Node {
         self.peers.values().filter_map(oldest).any(|step| step <= self.step)
     }
 
-    /// The start of the first round that no neighbour has entered yet.
+    /// The start of the first round that no neighbour has entered yet, as far as their word is credible.
     pub(super) fn catch_up_step(&self) -> u64 {
-        let ahead = self.peers.values().map(|peer| peer.passed).max().unwrap_or(0);
+        let ahead = self.furthest();
         let round_length = self.config.schedule.round_length();
         ahead.div_ceil(round_length).saturating_mul(round_length).min(self.last_step)
     }
@@ -126,7 +167,9 @@ impl Node {
         };
         let slack = allowed.saturating_add(WITHIN_REACH).saturating_mul(self.config.schedule.period());
         let horizon = self.step.saturating_add(slack);
-        let left_behind = self.peers.values().any(|peer| is_bound_to_us(peer) && peer.passed > horizon);
+        let claims = self.claims();
+        let is_beyond = |peer: &Peer| is_bound_to_us(peer) && self.credible(peer, &claims) > horizon;
+        let left_behind = self.peers.values().any(is_beyond);
         (left_behind || self.everyone_is_done()).then(|| self.catch_up_step()).filter(|step| *step > self.step)
     }
 
@@ -142,7 +185,8 @@ impl Node {
                 staleness.saturating_mul(schedule.round_length()).saturating_add(schedule.period())
             }
         };
-        let is_done = |peer: &&Peer| peer.passed >= self.last_step;
+        let claims = self.claims();
+        let is_done = |peer: &&Peer| self.credible(peer, &claims) >= self.last_step;
         self.step.saturating_add(lead) < self.last_step
             && self.peers.values().any(|peer| is_done(&peer))
             && !self.peers.values().any(|peer| peer.is_active() && !is_done(&peer))

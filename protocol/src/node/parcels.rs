@@ -21,9 +21,9 @@ impl Node {
         let (ignores_marks, applies_twice) = (self.has(Planted::IgnoresMarks), self.has(Planted::AppliesTwice));
         let (ignores_chains, ignores_lives) = (self.has(Planted::IgnoresChains), self.has(Planted::IgnoresLives));
         let me = self.config.identity.incarnation;
-        if header.receiver_incarnation > me && self.config.durability == Durability::On {
-            self.discard(header.receiver_incarnation);
-            return Ok(());
+        let is_known = self.peers.get(&from).is_some_and(|peer| peer.incarnation() == header.sender_incarnation);
+        if is_known && header.receiver_incarnation > me && self.config.durability == Durability::On {
+            return self.on_set_back(from, header.receiver_incarnation);
         }
         // A sender that follows another plan of the generation may use a link that this one never had.
         let is_replanned = self.plan_version > 0;
@@ -42,15 +42,17 @@ impl Node {
         if peer.incarnation() != header.sender_incarnation || !is_for_me {
             self.note_refusal(Fault::OtherLife);
             self.send_hello(from);
+            self.note_in_vain(from);
             return Ok(());
         }
+        peer.renewal.succeed();
         let link = match &mut peer.incoming {
             incoming if is_replanned => incoming.get_or_insert_with(InLink::default),
             Some(link) => link,
             None => return Err(Fault::NoSuchLink),
         };
         if link.check_mark(header.base, header.acked).is_err() && !ignores_marks {
-            return self.on_set_back();
+            return self.on_set_back(from, me);
         }
         if ignores_chains {
             header.previous = link.received_chain();

@@ -51,12 +51,13 @@ impl Node {
         if greeted < self.peers.len() && !waited_enough {
             return false;
         }
+        self.anchor_beliefs();
         if self.config.identity.incarnation > 1 && !self.resumed {
             self.step = self.catch_up_step();
         }
         self.report(Event::Started { step: self.step });
         self.peers.values_mut().for_each(|peer| peer.ack_owed = true);
-        self.clock.start(self.now);
+        self.clock.start(self.now, false);
         // A record that holds the sends of its step is of a node that was waiting for others.
         self.phase = if self.split_done { Phase::AwaitingParcels(self.new_wait()) } else { Phase::BeforeStep };
         self.absorb_on_arrival();
@@ -75,7 +76,7 @@ impl Node {
         self.split_done = false;
         self.appetite.next_step();
         if self.step.is_multiple_of(self.config.schedule.round_length()) {
-            self.clock.start(self.now);
+            self.clock.start(self.now, self.misses_someone());
             self.tally = RoundTally::default();
             if self.begin_training() {
                 self.phase = Phase::Training;
@@ -156,7 +157,8 @@ impl Node {
             return;
         }
         let fasts = (keeps && self.appetite.is_hungry()) || self.has(Planted::KeepsAll);
-        let cuts = if fasts { Vec::new() } else { self.cut(links, keeps) };
+        // Where records have no room a share is kept, as where a window is full.
+        let cuts = if fasts || !self.has_record_room() { Vec::new() } else { self.cut(links, keeps) };
         let outgoing = Mass::from_units(cuts.iter().map(|(_, mass)| mass.units()).sum());
         let mut dither = Dither::of(self.config.id, self.step);
         if cuts.is_empty() {
@@ -256,6 +258,7 @@ impl Node {
             return;
         }
         for &peer in &missing {
+            self.lose_patience(peer, waited);
             self.suspend(peer, Suspension::Late);
         }
         self.report(Event::DeadlineMissed { step: self.step, missing, waited });
@@ -312,6 +315,9 @@ impl Node {
 
     fn finish_round(&mut self) {
         let fraction = self.clock.fraction_of_usual(self.now);
+        if self.is_pace_setting() {
+            self.clock.measure_pace(self.now);
+        }
         let took = self.clock.finish(self.now);
         let RoundTally { waited, absorbed, apart, own, held, .. } = self.tally;
         let disagreement = (apart / own).sqrt();

@@ -29,7 +29,7 @@ use crate::link::WINDOW;
 /// assert_ne!(slots.claim(&books(2))?, slot);
 /// # Ok::<(), mingle_protocol::record::SlotError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SlotMap {
     slots: Vec<Held>,
     newest: Option<Newest>,
@@ -82,6 +82,25 @@ impl SlotMap {
             _ => None,
         });
         Self { slots, newest }
+    }
+
+    /// Adds empty slots, up to this many in all.
+    pub fn grow(&mut self, slots: usize) {
+        self.slots.resize(self.slots.len().max(slots), Held::Empty);
+    }
+
+    /// The last slot, if there are more than `slots`, it holds nothing that is needed, and another one is free for the next
+    /// record: the host may remove it, and then calls [`remove_last`](Self::remove_last). Always the last, so that no gap is
+    /// left among those that remain.
+    pub fn superfluous(&self, slots: usize) -> Option<usize> {
+        let last = self.slots.len().checked_sub(1)?;
+        let is_another_free = self.slots[..last].iter().any(|held| self.is_free(*held));
+        (last >= slots && is_another_free && self.is_free(self.slots[last])).then_some(last)
+    }
+
+    /// The last slot is there no more.
+    pub fn remove_last(&mut self) {
+        self.slots.pop();
     }
 
     /// How many slots there are.

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::config::NodeError;
 use crate::mass::Mass;
-use crate::record::RecordError;
+use crate::record::{RecordError, SlotError};
 use crate::schedule::NodeId;
 use crate::time::Time;
 use crate::wire::WireError;
@@ -86,6 +86,36 @@ pub enum SimError {
         /// The rule.
         error: RecordError,
     },
+    /// A record has nowhere to go.
+    #[error("at {now} a record of node {id} cannot be written: {error}")]
+    Slots {
+        /// When.
+        now: Time,
+        /// The node.
+        id: NodeId,
+        /// Why not.
+        error: SlotError,
+    },
+    /// A node hands in records faster than any disk takes them.
+    #[error("at {now} node {id} has handed in {records} records, and none of them is on disk yet")]
+    RecordsPileUp {
+        /// When.
+        now: Time,
+        /// The node.
+        id: NodeId,
+        /// How many.
+        records: u32,
+    },
+    /// A node believed a neighbour that is further than anybody can be.
+    #[error("at {now} node {id} goes on at step {to}, to which nobody can have come")]
+    Misled {
+        /// When.
+        now: Time,
+        /// The node.
+        id: NodeId,
+        /// The step.
+        to: u64,
+    },
     /// A node left for good with mass that it should have handed over.
     #[error("at {now} node {id} left with weight {mass}")]
     LeftWithMass {
@@ -153,6 +183,9 @@ impl SimError {
             | Self::UnknownParcel { now, .. }
             | Self::Wire { now, .. }
             | Self::Record { now, .. }
+            | Self::Slots { now, .. }
+            | Self::Misled { now, .. }
+            | Self::RecordsPileUp { now, .. }
             | Self::LeftWithMass { now, .. }
             | Self::Livelock { now, .. }
             | Self::NotDrained { now, .. }

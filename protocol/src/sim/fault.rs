@@ -32,6 +32,8 @@ pub enum Fault {
     WipeDisk(NodeId),
     /// The planner makes a plan for a new generation, with members and links drawn from a seed, and tells one member.
     Replan(u64),
+    /// The planner makes a plan for a new generation of so many members, the first of all nodes, with links drawn from a seed.
+    Resize(u32, u64),
     /// The planner makes other links for the present members, drawn from a seed, and tells one member.
     Rewire(u64),
     /// Those who are not members any more and have not heard of it are told so.
@@ -58,7 +60,7 @@ impl Fault {
     /// The nodes it concerns.
     pub fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
         let (first, second) = match *self {
-            Self::Replan(_) | Self::Rewire(_) | Self::DismissRemoved => (None, None),
+            Self::Replan(_) | Self::Resize(..) | Self::Rewire(_) | Self::DismissRemoved => (None, None),
             Self::LinkDown(a, b) | Self::LinkUp(a, b) | Self::Mute(a, b) => (Some(a), Some(b)),
             Self::Crash(id)
             | Self::Restart(id)
@@ -100,6 +102,7 @@ impl fmt::Display for Fault {
             Self::RestoreDisk(id) => write!(f, "the disk of node {id} becomes the copy"),
             Self::WipeDisk(id) => write!(f, "the disk of node {id} is wiped"),
             Self::Replan(_) => f.write_str("a plan with other members begins a new generation"),
+            Self::Resize(members, _) => write!(f, "a plan of {members} members begins a new generation"),
             Self::Rewire(_) => f.write_str("a plan with other links replaces the present one"),
             Self::DismissRemoved => f.write_str("those who are not members any more are told so"),
             Self::Leave(id) => write!(f, "node {id} is asked to leave"),

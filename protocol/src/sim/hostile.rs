@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::link::Rejections;
 use crate::mass::{Mass, UNITS_PER_ONE};
-use crate::message::{Generation, Identity, LeaveCertificate, LinkEnd, LinkState, Message, Parcel};
+use crate::message::{Ack, Generation, Identity, LeaveCertificate, LinkEnd, LinkState, Message, Parcel};
 use crate::payload::{MAX_MAGNITUDE, Payload};
 use crate::schedule::NodeId;
 
@@ -46,6 +46,22 @@ pub(super) fn tampered(message: Message, nodes: u32, rng: &mut ChaCha8Rng) -> Me
         Message::Left(certificate) => Message::Left(forged(certificate.generation, nodes, rng)),
         Message::PlanGet { .. } | Message::PlanData(_) | Message::Collective(_) => message,
     }
+}
+
+/// What a hostile member says all at once instead of `message`, now and then: that its neighbour is ever later lives of itself
+/// than it is, or that it is itself at the very end of training.
+pub(super) fn burst(message: &Message, rng: &mut ChaCha8Rng) -> Vec<Message> {
+    let Message::Ack(ack) = message else { return Vec::new() };
+    if !rng.random_bool(0.02) {
+        return Vec::new();
+    }
+    if rng.random() {
+        let passed = [u64::MAX, rng.random::<u64>() >> rng.random_range(0..64)][rng.random_range(0..2)];
+        let link = LinkState { passed, ..ack.link };
+        return vec![Message::Ack(Ack { link, ..ack.clone() })];
+    }
+    let later = |lives| Identity { incarnation: ack.seen.incarnation.saturating_add(lives), boot_nonce: 1 };
+    (1..=64).map(|lives| Message::Ack(Ack { seen: later(10 * lives), ..ack.clone() })).collect()
 }
 
 /// One in fifty messages has a byte that is another.

@@ -18,6 +18,15 @@ pub(super) struct Plan {
     pub(super) members: Vec<NodeId>,
 }
 
+/// Who is a member from the next generation on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// About four fifths of all nodes, drawn from a seed.
+    Draw { seed: u64, without: Option<NodeId> },
+    /// The first so many of all nodes, at least one; the seed is of their links.
+    Resize { members: u32, seed: u64 },
+}
+
 /// All plans so far.
 #[derive(Debug)]
 pub(super) struct Plans {
@@ -45,19 +54,27 @@ impl Plans {
     }
 
     /// A new generation with other members and links.
-    pub(super) fn replan(&mut self, seed: u64, without: Option<NodeId>) -> Result<(), ScheduleError> {
-        let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+    pub(super) fn replan(&mut self, change: Change) -> Result<(), ScheduleError> {
         let newest = self.newest();
-        let everyone = (0..newest.schedule.nodes() as u32).map(NodeId);
-        let mut members: Vec<NodeId> = everyone.filter(|_| rng.random_bool(0.8)).collect();
-        if members.len() < 3 {
-            members.clone_from(&newest.members);
-        }
-        members.retain(|member| Some(*member) != without);
+        let nodes = newest.schedule.nodes();
+        let everyone = (0..nodes as u32).map(NodeId);
+        let (Change::Draw { seed, .. } | Change::Resize { seed, .. }) = change;
+        let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+        let members = match change {
+            Change::Resize { members, .. } => everyone.take(members.max(1) as usize).collect(),
+            Change::Draw { without, .. } => {
+                let mut members: Vec<NodeId> = everyone.filter(|_| rng.random_bool(0.8)).collect();
+                if members.len() < 3 {
+                    members.clone_from(&newest.members);
+                }
+                members.retain(|member| Some(*member) != without);
+                members
+            }
+        };
         let mut plan_hash = [0; 32];
         rng.fill(&mut plan_hash);
         let generation = Generation { counter: newest.generation.counter + 1, plan_hash };
-        let schedule = links(newest.schedule.nodes(), &members, newest.schedule.local_steps(), rng)?;
+        let schedule = links(nodes, &members, newest.schedule.local_steps(), rng)?;
         self.plans.push(Plan { generation, version: 0, schedule, members });
         Ok(())
     }
@@ -85,7 +102,8 @@ fn links(
 /// A ring of the members with up to two chords each, uniform column weights: strongly connected by construction.
 pub(super) fn random_step(nodes: usize, members: &[NodeId], rng: &mut ChaCha8Rng) -> Step {
     let mut out: Vec<Vec<NodeId>> = vec![Vec::new(); nodes];
-    for (at, &member) in members.iter().enumerate() {
+    // One alone has nobody to send to.
+    for (at, &member) in members.iter().enumerate().filter(|_| members.len() > 1) {
         out[member.index()].push(members[(at + 1) % members.len()]);
     }
     for _ in 0..rng.random_range(0..=2 * members.len()) {

@@ -86,7 +86,9 @@ impl Profile {
             Self::Kill => Mix { kills: 55, breaks: 15, ..Mix::default() },
             Self::Loss => Mix { kills: 30, mutes: 10, ..Mix::default() },
             Self::Partition => Mix { kills: 40, partitions: 7, ..Mix::default() },
-            Self::Churn => Mix { kills: 10, breaks: 5, replans: 4, rewirings: 6, leaves: 3, ..Mix::default() },
+            Self::Churn => {
+                Mix { kills: 10, breaks: 5, replans: 2, resizes: 5, rewirings: 6, leaves: 3, ..Mix::default() }
+            }
             Self::Mixed => Mix {
                 kills: 30,
                 breaks: 15,
@@ -95,6 +97,7 @@ impl Profile {
                 full_disks: 5,
                 slow_disks: 5,
                 replans: 2,
+                resizes: 2,
                 rewirings: 3,
                 leaves: 1,
                 mutes: 5,
@@ -139,6 +142,7 @@ struct Mix {
     rollbacks: u32,
     wipes: u32,
     replans: u32,
+    resizes: u32,
     rewirings: u32,
     leaves: u32,
     mutes: u32,
@@ -292,6 +296,11 @@ impl Weather {
         for _ in 0..mix.replans {
             let (at, seed) = (self.time(), self.rng.random());
             self.add(at, Fault::Replan(seed));
+        }
+        for _ in 0..mix.resizes {
+            let (at, seed) = (self.time(), self.rng.random());
+            let members = self.rng.random_range(1..=self.nodes);
+            self.add(at, Fault::Resize(members, seed));
         }
         for _ in 0..mix.rewirings {
             let (at, seed) = (self.time(), self.rng.random());

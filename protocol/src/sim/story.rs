@@ -32,6 +32,9 @@ fn tell(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match event {
         Event::Started { step } => write!(f, "takes part from step {step} on"),
         Event::CaughtUp { from, to } => write!(f, "skips from step {from} to {to}, where the others are"),
+        Event::ProgressDoubted { peer, claimed, credible } => {
+            write!(f, "hears from node {peer} that it is in round {claimed}, and believes it up to {credible}")
+        }
         Event::RoundFinished(report) => write!(f, "finished round {}, with weight {}", report.round, report.mass),
         Event::NeighbourSuspended { peer, reason } => {
             let reason = match reason {

@@ -15,15 +15,16 @@ use super::disk::Disk;
 use super::durable_ledger::DurableLedger;
 use super::error::SimError;
 use super::fault::Fault;
-use super::hostile::{garbled, tampered};
+use super::hostile::{burst, garbled, tampered};
 use super::network::{Agenda, Alarms, Network};
-use super::plans::Plans;
+use super::plans::{Change, Plans};
 use super::trace::{Entry, Trace};
 use crate::config::{Durability, NodeConfig};
 use crate::effect::{Effect, Event};
 use crate::input::Input;
 use crate::message::{Generation, Identity, Message, ParcelHeader};
 use crate::node::Node;
+use crate::record::SlotMap;
 use crate::schedule::NodeId;
 use crate::time::Time;
 use crate::wire::{MessageReader, encode};
@@ -36,6 +37,7 @@ enum Happening {
     Trained { id: NodeId, process: u64, round: u64, delta: Vec<f32>, steps: u32 },
     Written { id: NodeId, process: u64 },
     Persisted { id: NodeId, process: u64, number: u64 },
+    Reserved { id: NodeId, process: u64 },
     PlanFetched { id: NodeId, process: u64, generation: Generation },
     Fault(Fault),
 }
@@ -211,6 +213,12 @@ impl Swarm {
                 }
                 self.input(id, Input::Persisted { number }, Entry::Persisted, &number.to_le_bytes())
             }
+            Happening::Reserved { id, process } => {
+                if !self.is_alive(id, process) {
+                    return Ok(());
+                }
+                self.grow_slots(id)
+            }
             Happening::PlanFetched { id, process, generation } => {
                 if !self.is_alive(id, process) {
                     return Ok(());
@@ -226,7 +234,7 @@ impl Swarm {
         let id = match what {
             Happening::Delivery { to, .. } => to,
             Happening::Trained { id, .. } | Happening::Persisted { id, .. } | Happening::PlanFetched { id, .. } => id,
-            Happening::Written { .. } | Happening::Fault(_) => return None,
+            Happening::Written { .. } | Happening::Reserved { .. } | Happening::Fault(_) => return None,
         };
         self.paused_until.get(id).copied().filter(|awake| *awake > self.now)
     }
@@ -258,7 +266,8 @@ impl Swarm {
                 self.harm_disk(fault);
                 Ok(())
             }
-            Fault::Replan(seed) => self.replan(seed, None),
+            Fault::Replan(seed) => self.replan(Change::Draw { seed, without: None }),
+            Fault::Resize(members, seed) => self.replan(Change::Resize { members, seed }),
             Fault::Rewire(seed) => self.rewire(seed),
             Fault::Leave(id) => self.leave(id),
             Fault::DismissRemoved => self.dismiss_removed(),
@@ -277,7 +286,7 @@ impl Swarm {
                 self.disks_are_whole = false;
                 Ok(())
             }
-            Fault::Expel(id, seed) => self.replan(seed, Some(id)),
+            Fault::Expel(id, seed) => self.replan(Change::Draw { seed, without: Some(id) }),
             Fault::Mute(from, to) => {
                 self.network.mute(from, to);
                 Ok(())
@@ -339,6 +348,11 @@ impl Swarm {
         node_config.retransmit_after = config.retransmit_after;
         node_config.heartbeat = config.heartbeat;
         node_config.drain_deadline = config.drain_deadline;
+        let disk = self.disks.entry(id).or_default();
+        // Like the daemon, which makes room for the links of the plan before it starts a node.
+        let receivers = plan.schedule.all_out_neighbours(id).len();
+        disk.reserve(SlotMap::worst_case(receivers).max(disk.wanted_slots()));
+        node_config.record_slots = Some(disk.slots());
         let node = match recovered {
             Some((record, payloads)) => Node::resume(node_config, record, &payloads)?,
             None => Node::new(node_config)?,
@@ -397,7 +411,7 @@ impl Swarm {
         let has_left = node.has_left();
         self.set_alarm(id);
         let mut sent: Vec<(NodeId, ParcelHeader)> = Vec::new();
-        let mut ended = false;
+        let (mut ended, mut renewed) = (false, Vec::new());
         for effect in effects {
             match effect {
                 Effect::Send { to, message } => {
@@ -409,10 +423,14 @@ impl Swarm {
                 Effect::Train { round, from, local_steps, time_box } => {
                     self.train(id, round, &from, local_steps, time_box);
                 }
-                Effect::Persist(record) => self.begin_write(id, record),
+                Effect::Persist(record) => self.begin_write(id, record)?,
+                Effect::Renew { peer } => renewed.push(peer),
+                Effect::Reserve(room) => self.reserve(id, room.slots),
                 Effect::Report(event) => {
-                    if let Event::NewerPlan { generation, .. } = event {
-                        self.fetch_plan(id, generation);
+                    match event {
+                        Event::NewerPlan { generation, .. } => self.fetch_plan(id, generation),
+                        Event::CaughtUp { to, .. } => self.check_jump(id, to)?,
+                        _ => {}
                     }
                     self.trace.record(self.now, id, Entry::Reported, format!("{event:?}").as_bytes());
                     self.events.push((self.now, id, event));
@@ -425,10 +443,11 @@ impl Swarm {
             }
         }
         match books {
-            Some(books) => self.conservation.check(self.now, id, &books, &sent),
-            None if ended => self.end(id),
-            None => Ok(()),
+            Some(books) => self.conservation.check(self.now, id, &books, &sent)?,
+            None if ended => self.end(id)?,
+            None => {}
         }
+        renewed.into_iter().try_for_each(|peer| self.break_stream(id, peer))
     }
 
     /// Notes when a node wants to be woken next.
@@ -439,14 +458,20 @@ impl Swarm {
     }
 
     fn transmit(&mut self, from: NodeId, to: NodeId, message: Message) {
-        let is_hostile = self.hostile.contains(&from);
-        let nodes = self.config.schedule.nodes() as u32;
-        let encoded = encode(if is_hostile { tampered(message, nodes, self.network.rng()) } else { message });
-        let mut bytes = Vec::with_capacity(encoded.total_bytes());
-        encoded.slices().for_each(|slice| bytes.extend_from_slice(slice));
-        if is_hostile {
-            garbled(&mut bytes, self.network.rng());
+        if !self.hostile.contains(&from) {
+            let bytes = flattened(message);
+            return self.put_on_the_way(from, to, bytes);
         }
+        let nodes = self.config.schedule.nodes() as u32;
+        for lie in burst(&message, self.network.rng()) {
+            self.put_on_the_way(from, to, flattened(lie));
+        }
+        let mut bytes = flattened(tampered(message, nodes, self.network.rng()));
+        garbled(&mut bytes, self.network.rng());
+        self.put_on_the_way(from, to, bytes);
+    }
+
+    fn put_on_the_way(&mut self, from: NodeId, to: NodeId, bytes: Vec<u8>) {
         let bytes: Arc<[u8]> = bytes.into();
         self.sendings += 1;
         let sending = self.sendings;
@@ -469,4 +494,12 @@ impl Swarm {
         self.agenda
             .add(self.now + whole * steps / local_steps, Happening::Trained { id, process, round, delta, steps });
     }
+}
+
+/// A message as it is on the wire.
+fn flattened(message: Message) -> Vec<u8> {
+    let encoded = encode(message);
+    let mut bytes = Vec::with_capacity(encoded.total_bytes());
+    encoded.slices().for_each(|slice| bytes.extend_from_slice(slice));
+    bytes
 }

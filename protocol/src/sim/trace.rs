@@ -28,6 +28,7 @@ pub(super) enum Entry {
     Written = 7,
     Persisted = 8,
     Replanned = 9,
+    Reserved = 10,
 }
 
 impl Trace {

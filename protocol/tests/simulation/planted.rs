@@ -27,7 +27,7 @@ enum Ground {
 }
 
 /// Every bug with the ground it is found on and a seed that is likely to show it, which is tried first.
-const HUNTS: [(Planted, Ground, u64, Harm); 15] = [
+const HUNTS: [(Planted, Ground, u64, Harm); 17] = [
     (Planted::SendsBeforeWriting, Ground::Of(Profile::Kill), 5, Harm::Ledger),
     (Planted::ConfirmsBeforeWriting, Ground::Of(Profile::Kill), 0, Harm::Ledger),
     (Planted::AppliesTwice, Ground::Of(Profile::Kill), 0, Harm::Ledger),
@@ -42,6 +42,8 @@ const HUNTS: [(Planted, Ground, u64, Harm); 15] = [
     (Planted::IgnoresWindow, Ground::Of(Profile::Kill), 0, Harm::Ledger),
     (Planted::LeavesWithMass, Ground::Of(Profile::Churn), 0, Harm::Ledger),
     (Planted::LeavesUnheard, Ground::Of(Profile::Churn), 12, Harm::Standstill),
+    (Planted::NeverReserves, Ground::Of(Profile::Churn), 0, Harm::Ledger),
+    (Planted::BelievesAnyone, Ground::Of(Profile::Hostile), 0, Harm::Ledger),
     (Planted::HearsParcelsOnly, Ground::Of(Profile::LossyDisk), 0, Harm::Standstill),
 ];
 
@@ -70,8 +72,9 @@ fn shows(ground: Ground, seed: u64, bug: Planted, harm: Harm) -> bool {
 #[test]
 fn every_bug_is_found_within_fifty_seeds_by_what_it_does() {
     // That parcels are told apart by more than their numbers is tested where they are told apart, in `link`; that old
-    // generations are answered, below; that keeping all mass, which spoils no ledger, is noticed, in `guards`.
-    let directed = [Planted::IgnoresChains, Planted::LeavesOldGenerationsAlone, Planted::KeepsAll];
+    // generations are answered, below; that keeping all mass, which spoils no ledger, is noticed, in `guards`; that those who
+    // are cut off keep the pace, in `pace`.
+    let directed = [Planted::IgnoresChains, Planted::LeavesOldGenerationsAlone, Planted::KeepsAll, Planted::NeverPaces];
     for bug in Planted::ALL.into_iter().filter(|bug| !directed.contains(bug)) {
         let hunt = HUNTS.iter().find(|(hunted, ..)| *hunted == bug).unwrap_or_else(|| panic!("nobody hunts {bug}"));
         let &(_, ground, first, harm) = hunt;

@@ -65,7 +65,8 @@ struct Row {
 struct Missing {
     node: NodeId,
     name: Option<String>,
-    held_units: i128,
+    /// `null` where the neighbours' books, after nodes were set back, come to what no node can hold.
+    held_units: Option<i128>,
     in_doubt_units: u128,
 }
 
@@ -184,7 +185,7 @@ impl Report {
             parts.push(format!("{} in doubt", exact_weight(audit.in_doubt)));
         }
         for AbsentPeer { id, held, .. } in &audit.absent {
-            parts.push(format!("{} with node {id}", signed_weight(*held)));
+            parts.push(format!("{} with node {id}", weight_or_unknown(*held, self.nodes)));
         }
         if audit.written_off > 0 {
             parts.push(format!("{} written off", exact_weight(audit.written_off)));
@@ -201,10 +202,12 @@ impl Report {
                 self.nodes
             ),
             Verdict::Broken => format!(
-                "sum of weights: NOT {} = {parts}  ({} units of 2^-40 instead of {expected}, or books that contradict each \
-                 other)",
+                "sum of weights: NOT {} = {parts}  ({}, or books that contradict each other)",
                 self.nodes,
-                audit.total()
+                match possible(audit.total(), self.nodes) {
+                    Some(total) => format!("{total} units of 2^-40 instead of {expected}"),
+                    None => format!("an unknown number of units of 2^-40 instead of {expected}"),
+                }
             ),
         }
     }
@@ -238,10 +241,21 @@ fn missing(ledger: &Ledger) -> Vec<Missing> {
         .map(|&AbsentPeer { id, held, .. }| Missing {
             node: id,
             name: name(ledger, id),
-            held_units: held,
+            held_units: possible(held, ledger.nodes),
             in_doubt_units: ledger.in_doubt_to(id),
         })
         .collect()
+}
+
+/// What a node, or all of them, can hold. Books of neighbours say nothing about the weight of one that was set back again and
+/// again: what it gave away twice they have applied twice, and each of them counts from another of its lives.
+fn possible(units: i128, nodes: usize) -> Option<i128> {
+    let all = i128::try_from(nodes as u128 * (1 << 40)).unwrap_or(i128::MAX);
+    (0..=all).contains(&units).then_some(units)
+}
+
+fn weight_or_unknown(units: i128, nodes: usize) -> String {
+    possible(units, nodes).map_or_else(|| "an unknown weight".to_owned(), signed_weight)
 }
 
 fn name(ledger: &Ledger, id: NodeId) -> Option<String> {
@@ -264,7 +278,7 @@ fn remarks(peers: &[PeerRecords], ledger: &Ledger) -> Vec<String> {
         }
     }
     for &AbsentPeer { id, held, .. } in &ledger.audit.absent {
-        let (name, held) = (ledger.name(id), signed_weight(held));
+        let (name, held) = (ledger.name(id), weight_or_unknown(held, ledger.nodes));
         if ledger.books.contains_key(&id) {
             remarks.push(format!("{name} lost its state once: by its neighbours' books it held {held} then"));
             continue;
@@ -284,4 +298,19 @@ fn remarks(peers: &[PeerRecords], ledger: &Ledger) -> Vec<String> {
         remarks.push(String::new());
     }
     remarks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_node_can_hold_is_unknown_and_not_a_number() {
+        let one = 1_i128 << 40;
+        assert_eq!(weight_or_unknown(one / 2, 4), "0.500000000");
+        assert_eq!(weight_or_unknown(4 * one, 4), "4");
+        for impossible in [4 * one + 1, 495 * one + one / 2, -1, -1328 * one, i128::MAX, i128::MIN] {
+            assert_eq!(weight_or_unknown(impossible, 4), "an unknown weight", "{impossible}");
+        }
+    }
 }

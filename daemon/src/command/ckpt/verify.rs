@@ -3,12 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use mingle_models::Task;
+
 use super::inspect;
 use crate::cli::CkptVerifyArgs;
 use crate::failure::{Failure, Kind, Outcome};
 use crate::home::Home;
 use crate::records::RecordStore;
 use crate::results::Summary;
+use crate::task_file::TaskFile;
 use crate::{model_files, out};
 
 /// Something that was looked at, and what came of it: what was found to hold, or what does not.
@@ -24,7 +27,7 @@ pub(super) fn execute(arguments: &CkptVerifyArgs, json: bool) -> Outcome<ExitCod
         if path.is_dir() {
             verify_home(&Home::at(Some(path))?, &mut verdicts)?;
         } else {
-            let result = if inspect::is_record(path) { verify_record(path) } else { verify_model(path, None) };
+            let result = if inspect::is_record(path) { verify_record(path) } else { verify_model(path, None, None) };
             verdicts.push(Verdict { path: path.clone(), result: judged(result)? });
         }
     }
@@ -43,7 +46,9 @@ fn verify_home(home: &Home, verdicts: &mut Vec<Verdict>) -> Outcome {
     let before = verdicts.len();
     if home.model().exists() {
         let summary = home.summary().exists().then(|| Summary::read(&home.summary())).transpose();
-        let result = summary.and_then(|summary| verify_model(&home.model(), summary.and_then(|it| it.model_blake3)));
+        let task = TaskFile::of_home(home)?;
+        let written = summary.map(|summary| summary.and_then(|it| it.model_blake3));
+        let result = written.and_then(|written| verify_model(&home.model(), written, task.as_ref()));
         verdicts.push(Verdict { path: home.model(), result: judged(result)? });
     }
     if home.records().is_dir() {
@@ -56,19 +61,29 @@ fn verify_home(home: &Home, verdicts: &mut Vec<Verdict>) -> Outcome {
     Ok(())
 }
 
-/// A model file is a whole safetensors file of finite numbers, and the one that its summary says was written.
-fn verify_model(path: &Path, written: Option<String>) -> Outcome<String> {
+/// A model file is a whole safetensors file of finite numbers, has the tensors of its task, and is the one that was written
+/// by what it says itself and by the summary beside it.
+fn verify_model(path: &Path, written: Option<String>, task: Option<&Task>) -> Outcome<String> {
     let file = model_files::read(path)?;
     let hash = model_files::hash(path)?;
-    let parameters = file.parameter_count();
-    match written {
-        Some(written) if written != hash => Err(Failure::new(
-            Kind::Integrity,
-            format!("it is blake3:{hash}, and the summary beside it says that blake3:{written} was written"),
-        )),
-        Some(_) => Ok(format!("model, {parameters} finite parameters, as it was written: blake3:{}", &hash[..8])),
-        None => Ok(format!("model, {parameters} finite parameters, blake3:{}", &hash[..8])),
+    let damaged = |message: String| Err(Failure::new(Kind::Integrity, message));
+    if let Some(difference) = task.and_then(|task| file.difference(task)) {
+        return damaged(format!("it is no model of the task in this home: {difference}"));
     }
+    if let Some(written) = written.as_ref().filter(|written| **written != hash) {
+        return damaged(format!(
+            "it is blake3:{hash}, and the summary beside it says that blake3:{written} was written"
+        ));
+    }
+    let is_as_written = model_files::is_as_written(&file, path)?;
+    if is_as_written == Some(false) {
+        return damaged("its numbers are not those that were written: the checksum in it is another".to_owned());
+    }
+    let how = match (is_as_written, written) {
+        (None, None) => "of which nobody says what they were when they were written",
+        _ => "as they were written",
+    };
+    Ok(format!("model, {} finite parameters {how}: blake3:{}", file.parameter_count(), &hash[..8]))
 }
 
 fn verify_record(path: &Path) -> Outcome<String> {
@@ -76,15 +91,22 @@ fn verify_record(path: &Path) -> Outcome<String> {
     Ok(format!("record {}, {} parameters, checksum right", outline.books.number, outline.dimension))
 }
 
-/// The records of a home hold together: the newest is whole, and so is all it owes.
+/// The records of a home hold together: every slot can be read, the newest is whole, and so is all it owes.
 fn verify_records(home: &Home) -> Outcome<String> {
-    Ok(match RecordStore::look(&home.records())?.load()? {
-        None => "records, none was ever written".to_owned(),
-        Some(recovered) => {
-            let (number, owed) = (recovered.record.books.number, recovered.payloads.len());
-            format!("records, the newest is {number}, with all {owed} payloads that it owes")
-        }
-    })
+    let Some(recovered) = RecordStore::look(&home.records())?.load()? else {
+        return Ok("records, none was ever written".to_owned());
+    };
+    let (number, owed) = (recovered.record.books.number, recovered.payloads.len());
+    match recovered.torn {
+        None => Ok(format!("records, the newest is {number}, with all {owed} payloads that it owes")),
+        Some(slot) => Err(Failure::new(
+            Kind::Integrity,
+            format!(
+                "slot {slot} cannot be read. The newest good record is {number}, with all {owed} payloads that it owes: if \
+                 the peer was killed or lost its power while it wrote, nothing is missing and it goes on from there"
+            ),
+        )),
+    }
 }
 
 /// What does not hold is a verdict; what cannot be read at all is a failure of the command.

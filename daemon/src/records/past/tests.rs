@@ -1,10 +1,10 @@
 #![allow(clippy::unwrap_used)]
 use std::sync::Arc;
 
-use mingle_protocol::record::SlotMap;
-use mingle_protocol::{Effect, Input, Node, NodeId, Schedule, Step, Time};
+use mingle_protocol::{Effect, Input, Node, NodeId, RecordRoom, Schedule, Step, Time};
 
 use super::*;
+use crate::records::Room;
 
 const DIMENSION: usize = 3;
 
@@ -25,7 +25,7 @@ fn home_with_record() -> (tempfile::TempDir, Home) {
     let home = Home::create(Some(folder.path())).unwrap();
     let (past, mut store) = Past::find(&home, &config(1)).unwrap();
     assert!(matches!(past, Past::None));
-    store.make_room(SlotMap::worst_case(1), Record::largest_bytes(DIMENSION, 1, 1).unwrap()).unwrap();
+    store.make_room(Room::new(DIMENSION, RecordRoom::for_links(1, 1)).unwrap()).unwrap();
     let effects = Node::new(config(1)).unwrap().handle(Time::default(), Input::Start);
     let Some(Effect::Persist(record)) = effects.into_iter().find(|effect| matches!(effect, Effect::Persist(_))) else {
         panic!("a node that starts writes a record");

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
-use mingle_protocol::{Books, Chain, Codec, Generation, Mass, NodeId, OutBooks, Owed, Payload};
+use mingle_protocol::{
+    Books, Chain, Codec, Generation, MAX_DIMENSION, Mass, NodeId, OutBooks, Owed, Payload, RecordRoom,
+};
 
 use super::*;
 
@@ -36,17 +38,22 @@ fn payload(number: u64) -> Payload {
 
 /// A store of a node with one receiver.
 fn open(folder: &Path) -> RecordStore {
-    try_open(folder, SlotMap::worst_case(1), slot_bytes()).unwrap()
+    open_for(folder, room(DIMENSION, 1))
+}
+
+/// Room for the records of a node with so many receivers, and one sender.
+fn room(dimension: usize, receivers: usize) -> Room {
+    Room::new(dimension, RecordRoom::for_links(1, receivers)).unwrap()
 }
 
 fn slot_bytes() -> u64 {
     Record::largest_bytes(DIMENSION, 1, 1).unwrap()
 }
 
-fn try_open(folder: &Path, slots: usize, slot_bytes: u64) -> Result<RecordStore, StoreError> {
-    let mut store = RecordStore::look(folder)?;
-    store.make_room(slots, slot_bytes)?;
-    Ok(store)
+fn open_for(folder: &Path, room: Room) -> RecordStore {
+    let mut store = RecordStore::look(folder).unwrap();
+    store.make_room(room).unwrap();
+    store
 }
 
 /// The number of the newest record, and those whose payloads are there for it.
@@ -146,17 +153,74 @@ fn a_missing_file_is_damage_and_is_made_again() {
 }
 
 #[test]
-fn slots_grow_in_number_and_length_around_what_they_hold_and_never_shrink() {
+fn slots_grow_in_number_and_length_around_what_they_hold() {
     let folder = tempfile::tempdir().unwrap();
     open(folder.path()).write(&record(1, &[1])).unwrap();
     let long = Record::largest_bytes(2 * DIMENSION, 1, 3).unwrap();
-    let store = try_open(folder.path(), 14, long).unwrap();
+    let store = open_for(folder.path(), room(2 * DIMENSION, 3));
     assert_eq!(loaded(&store), (1, vec![1]));
     let lengths = || (0..14).map(|slot| fs::metadata(store.folder.file(slot)).unwrap().len()).collect::<Vec<_>>();
     assert_eq!(lengths(), [long; 14]);
     let store = open(folder.path());
     assert_eq!((store.map.len(), lengths()), (14, vec![long; 14]));
     assert_eq!(loaded(&store), (1, vec![1]));
+}
+
+/// The numbers of the slots in a folder, ascending.
+fn files(folder: &Path) -> Vec<String> {
+    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_store_in_use_grows_for_more_receivers_and_shrinks_again_around_what_is_owed() {
+    let folder = tempfile::tempdir().unwrap();
+    // A founder that is alone has no receiver, so two slots.
+    let mut store = open_for(folder.path(), room(DIMENSION, 0));
+    store.write(&record(1, &[])).unwrap();
+    assert_eq!(files(folder.path()), ["0000.record", "0001.record"]);
+    let mut number = 1;
+    for receivers in [1, 2, 3, 4, 5, 6, 7, 8] {
+        store.reserve(room(DIMENSION, receivers)).unwrap();
+        assert_eq!((store.slots(), files(folder.path()).len()), (4 * receivers + 2, 4 * receivers + 2));
+        // All that can be owed is, by as many records as there can be, and one more can still be written.
+        let mut owed = Vec::new();
+        for _ in 0..4 * receivers {
+            number += 1;
+            owed.push(number);
+            store.write(&record(number, &owed)).unwrap();
+        }
+        number += 1;
+        store.write(&record(number, &owed)).unwrap();
+        assert_eq!(loaded(&RecordStore::look(folder.path()).unwrap()), (number, owed), "{receivers} receivers");
+    }
+    // With fewer receivers slots go, but never one of which anything is owed.
+    let owed: Vec<u64> = (number - 32..number).collect();
+    store.reserve(room(DIMENSION, 1)).unwrap();
+    number += 1;
+    store.write(&record(number, &owed)).unwrap();
+    assert_eq!(loaded(&RecordStore::look(folder.path()).unwrap()), (number, owed));
+    for _ in 0..40 {
+        number += 1;
+        store.write(&record(number, &[])).unwrap();
+        assert_eq!(loaded(&RecordStore::look(folder.path()).unwrap()).0, number);
+    }
+    assert_eq!((store.slots(), files(folder.path()).len()), (6, 6));
+}
+
+#[test]
+fn a_home_with_fewer_slots_than_its_records_need_gets_more_instead_of_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = open(folder.path());
+    let mut owed = Vec::new();
+    for number in 1..=40 {
+        owed.push(number);
+        store.write(&record(number, &owed)).unwrap();
+    }
+    assert_eq!(loaded(&open(folder.path())), (40, owed));
+    assert_eq!(store.slots(), 40);
 }
 
 #[test]
@@ -176,7 +240,10 @@ fn a_record_that_breaks_the_rules_changes_nothing() {
     store.write(&record(1, &[])).unwrap();
     let infinite = Record { numerator: vec![f32::INFINITY; DIMENSION].into(), ..record(2, &[]) };
     assert!(matches!(store.write(&infinite), Err(StoreError::Record { number: 2, .. })));
-    assert!(matches!(try_open(folder.path(), MAX_SLOTS + 1, 0), Err(StoreError::TooManySlots { .. })));
+    let too_many = Room::new(1, RecordRoom::for_links(0, MAX_SLOTS / 4 + 1));
+    assert!(matches!(too_many, Err(StoreError::TooManySlots { .. })), "{too_many:?}");
+    let too_long = Room::new(MAX_DIMENSION + 1, RecordRoom::for_links(0, 1));
+    assert!(matches!(too_long, Err(StoreError::TooLong { .. })), "{too_long:?}");
     assert_eq!(loaded(&open(folder.path())), (1, vec![]));
 }
 

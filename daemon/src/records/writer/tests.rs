@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 use mingle_protocol::record::SlotMap;
-use mingle_protocol::{Durability, Effect, Input, Node, NodeConfig, NodeId, Schedule, Step, Time};
+use mingle_protocol::{Durability, Effect, Input, Node, NodeConfig, NodeId, RecordRoom, Schedule, Step, Time};
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn records(count: u64) -> Vec<Arc<Record>> {
 
 fn store(folder: &std::path::Path) -> RecordStore {
     let mut store = RecordStore::look(folder).unwrap();
-    store.make_room(SlotMap::worst_case(1), Record::largest_bytes(1, 1, 1).unwrap()).unwrap();
+    store.make_room(Room::new(1, RecordRoom::for_links(1, 1)).unwrap()).unwrap();
     store
 }
 
@@ -39,16 +39,42 @@ fn newest(folder: &std::path::Path) -> u64 {
 fn records_are_written_in_order_and_those_handed_in_before_the_end_too() {
     let folder = tempfile::tempdir().unwrap();
     let (writer, mut written) = RecordWriter::start(store(folder.path()), Timeline::default()).unwrap();
-    for record in records(5) {
+    for record in records(4) {
+        let handed_in = record.books.number;
+        writer.write(record).unwrap();
+        assert!(matches!(written.blocking_recv(), Some(Written::Record { number }) if number == handed_in));
+    }
+    writer.write(records(5).remove(4)).unwrap();
+    drop(writer);
+    assert!(matches!(written.blocking_recv(), Some(Written::Record { number: 5 })));
+    assert!(written.blocking_recv().is_none());
+    assert_eq!(newest(folder.path()), 5);
+}
+
+#[test]
+fn of_a_thousand_records_that_come_at_once_the_newest_is_on_the_disk_in_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let (writer, mut written) = RecordWriter::start(store(folder.path()), Timeline::default()).unwrap();
+    for record in records(1000) {
         writer.write(record).unwrap();
     }
-    drop(writer);
-    let mut numbers = Vec::new();
-    while let Some(Written::Record { number }) = written.blocking_recv() {
-        numbers.push(number);
+    let mut last = 0;
+    while last < 1000 {
+        let Some(Written::Record { number }) = written.blocking_recv() else { panic!("records are written") };
+        assert!(number > last, "{number} after {last}");
+        last = number;
     }
-    assert_eq!(numbers, [1, 2, 3, 4, 5]);
-    assert_eq!(newest(folder.path()), 5);
+    assert_eq!(newest(folder.path()), 1000);
+}
+
+#[test]
+fn room_is_made_before_the_record_that_needs_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (writer, mut written) = RecordWriter::start(store(folder.path()), Timeline::default()).unwrap();
+    writer.reserve(Room::new(1, RecordRoom::for_links(3, 3)).unwrap());
+    writer.write(records(1).remove(0)).unwrap();
+    assert!(matches!(written.blocking_recv(), Some(Written::Reserved { slots: 14 })));
+    assert!(matches!(written.blocking_recv(), Some(Written::Record { number: 1 })));
 }
 
 /// The kernel's own devices stand in for a disk that is full and for one that cannot be synced.
@@ -107,9 +133,7 @@ mod failing_disks {
         let store = store(folder.path());
         replace_slots(folder.path(), "/dev/null");
         let (writer, mut written) = RecordWriter::start(store, Timeline::default()).unwrap();
-        for record in records(3) {
-            writer.write(record).unwrap();
-        }
+        writer.write(records(3).remove(0)).unwrap();
         let Some(Written::Failed(failure)) = written.blocking_recv() else { panic!("a sync of /dev/null fails") };
         assert!(failure.is(Kind::Unexpected) && failure.to_string().contains("is on the disk"), "{failure}");
         assert!(written.blocking_recv().is_none());

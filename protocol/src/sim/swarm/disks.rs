@@ -3,20 +3,45 @@
 use std::sync::Arc;
 
 use super::{Happening, Swarm};
+use crate::input::Input;
 use crate::record::Record;
 use crate::schedule::NodeId;
+use crate::sim::disk::HandedIn;
 use crate::sim::error::SimError;
 use crate::sim::fault::Fault;
 use crate::sim::trace::Entry;
 
 impl Swarm {
-    pub(super) fn begin_write(&mut self, id: NodeId, record: Arc<Record>) {
+    pub(super) fn begin_write(&mut self, id: NodeId, record: Arc<Record>) -> Result<(), SimError> {
         let time = self.network.draw_between(self.config.write_time);
         let process = self.processes.get(&id).copied().unwrap_or(0);
         let disk = self.disks.entry(id).or_default();
-        disk.begin(record);
-        if !disk.is_full {
-            self.agenda.add(self.now + time * disk.slowness.max(1), Happening::Written { id, process });
+        let now = self.now;
+        let handed_in = disk.begin(record).map_err(|records| SimError::RecordsPileUp { now, id, records })?;
+        if !disk.is_full && handed_in == HandedIn::Queued {
+            self.agenda.add(now + time * disk.slowness.max(1), Happening::Written { id, process });
+        }
+        Ok(())
+    }
+
+    /// A node needs another number of record slots, which takes a moment to make.
+    pub(super) fn reserve(&mut self, id: NodeId, slots: usize) {
+        let time = self.network.draw_between(self.config.write_time);
+        let process = self.processes.get(&id).copied().unwrap_or(0);
+        let disk = self.disks.entry(id).or_default();
+        disk.want(slots);
+        self.agenda.add(self.now + time * disk.slowness.max(1), Happening::Reserved { id, process });
+    }
+
+    /// Makes the slots that a node asked for last, unless its disk is full: then when it has room again.
+    pub(super) fn grow_slots(&mut self, id: NodeId) -> Result<(), SimError> {
+        let disk = self.disks.entry(id).or_default();
+        match disk.reserve(disk.wanted_slots()) {
+            Some(slots) => {
+                let entry = (slots as u64).to_le_bytes();
+                self.input(id, Input::Reserved { slots }, Entry::Reserved, &entry)
+            }
+            None => Ok(()),
         }
     }
 
@@ -26,7 +51,9 @@ impl Swarm {
             // What became of it is found out by the next process.
             return self.crash(id);
         }
-        let Some(record) = self.disks.entry(id).or_default().complete() else {
+        let now = self.now;
+        let completed = self.disks.entry(id).or_default().complete();
+        let Some(record) = completed.map_err(|error| SimError::Slots { now, id, error })? else {
             return Ok(());
         };
         let number = record.books.number;
@@ -69,7 +96,8 @@ impl Swarm {
     pub(super) fn end_writes(&mut self, id: NodeId) -> Result<(), SimError> {
         let disk = self.disks.entry(id).or_default();
         while disk.writing() > 0 && !disk.is_full && self.network.toss() {
-            if let Some(record) = disk.complete() {
+            let completed = disk.complete().map_err(|error| SimError::Slots { now: self.now, id, error })?;
+            if let Some(record) = completed {
                 self.durable_ledger.update(id, Some(&record));
             }
         }
@@ -99,6 +127,9 @@ impl Swarm {
                 (disk.is_full, disk.fails_sync) = (false, false);
                 for _ in 0..disk.writing() {
                     self.agenda.add(self.now, Happening::Written { id, process });
+                }
+                if disk.lacks_slots() {
+                    self.agenda.add(self.now, Happening::Reserved { id, process });
                 }
             }
             Fault::FreeDisk(_) => disk.fails_sync = false,

@@ -8,13 +8,17 @@ use crate::message::Generation;
 use crate::node::Node;
 use crate::schedule::NodeId;
 use crate::sim::error::SimError;
+use crate::sim::plans::Change;
 use crate::sim::trace::Entry;
 
+/// Nodes that have nothing to train and nobody to wait for are so fast at most.
+const MOST_STEPS_PER_MICROSECOND: u64 = 4_096;
+
 impl Swarm {
-    pub(super) fn replan(&mut self, seed: u64, without: Option<NodeId>) -> Result<(), SimError> {
+    pub(super) fn replan(&mut self, change: Change) -> Result<(), SimError> {
         self.replanned = true;
         // A planner that made a plan nobody can follow is not what is tested here.
-        if self.plans.replan(seed, without).is_err() {
+        if self.plans.replan(change).is_err() {
             return Ok(());
         }
         let members = self.plans.newest().members.clone();
@@ -105,6 +109,15 @@ impl Swarm {
         let removed: Vec<NodeId> = self.nodes.keys().filter(|id| !plan.members.contains(id)).copied().collect();
         removed.into_iter().try_for_each(|id| self.end(id))?;
         self.tell_someone()
+    }
+
+    /// A node skips steps to be where others are: not to where nobody can have come to.
+    pub(super) fn check_jump(&self, id: NodeId, to: u64) -> Result<(), SimError> {
+        let (now, hostile) = (self.now, !self.hostile.is_empty());
+        if hostile && to > MOST_STEPS_PER_MICROSECOND * (now.micros() + 1) {
+            return Err(SimError::Misled { now, id, to });
+        }
+        Ok(())
     }
 
     /// A node that leaves takes nothing along.

@@ -27,6 +27,11 @@ impl Swarm {
         (held, owed, self.durable_ledger.check().1)
     }
 
+    /// How many slots for records there are on a node's disk.
+    pub fn slots(&self, id: NodeId) -> usize {
+        self.disks.get(&id).map_or(0, crate::sim::disk::Disk::slots)
+    }
+
     /// Whether the ledger was begun anew, or members came or went.
     pub fn was_replanned(&self) -> bool {
         self.replanned

@@ -1,0 +1,163 @@
+//! Neighbours that are late again and again, and streams that carry only half of what they should.
+//!
+//! A neighbour that lets a deadline pass is taken back as soon as it makes progress, and waited for again. One whose link is
+//! bad would cost everybody a deadline each time. So it is still sent parcels and heard, but not waited for, and that for
+//! twice as long after each further miss; one that keeps up for as long begins anew.
+//!
+//! A parcel is refused when its sender and the receiver do not know each other's present lives, and the greeting that answers
+//! it puts that right. Where it does not, a stream is half dead: parcels pass and greetings do not, and the link would stay so
+//! for ever. After so many in vain the host is asked for new streams.
+
+use std::time::Duration;
+
+use super::Node;
+use crate::effect::Effect;
+use crate::schedule::NodeId;
+use crate::time::Time;
+
+/// After the second miss a neighbour is not waited for this many times as long as the wait was.
+const FIRST_PENALTY: u32 = 4;
+/// The longest time that a neighbour which is there is not waited for.
+const LONGEST_PENALTY: Duration = Duration::from_secs(600);
+/// A miss counts as another one in a row within so many times the wait, beyond twice the last penalty.
+const ROW: u32 = 4;
+/// Refused parcels, or greetings, in vain before the streams are opened anew.
+const MOST_IN_VAIN: u32 = 16;
+/// Heartbeats between two renewals double up to this power of two.
+const MAX_BACKOFF: u32 = 6;
+
+/// How often a neighbour was late in a row, and from when on it is waited for again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Patience {
+    misses: u32,
+    missed_at: Time,
+    penalty: Duration,
+    until: Time,
+}
+
+impl Patience {
+    /// It was waited for in vain for so long.
+    pub(super) fn lose(&mut self, now: Time, waited: Duration) {
+        let is_in_a_row = self.misses > 0 && now.since(self.missed_at) <= self.penalty * 2 + waited * ROW;
+        self.misses = if is_in_a_row { self.misses.saturating_add(1) } else { 1 };
+        let doublings = self.misses.checked_sub(2).map(|misses| misses.min(16));
+        let penalty = doublings.map_or(Duration::ZERO, |doublings| waited * FIRST_PENALTY * (1 << doublings));
+        (self.penalty, self.missed_at) = (penalty.min(LONGEST_PENALTY), now);
+        self.until = now + self.penalty;
+    }
+
+    /// Whether it is waited for.
+    pub(super) fn is_over(&self, now: Time) -> bool {
+        now >= self.until
+    }
+}
+
+/// What was said in vain on the present streams to a neighbour.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Renewal {
+    in_vain: u32,
+    renewals: u32,
+    not_before: Time,
+}
+
+impl Renewal {
+    /// The streams are new.
+    pub(super) fn begin(&mut self) {
+        self.in_vain = 0;
+    }
+
+    /// Both ends know each other.
+    pub(super) fn succeed(&mut self) {
+        (self.in_vain, self.renewals) = (0, 0);
+    }
+
+    /// Something was said in vain. Whether new streams are wanted now.
+    fn fail(&mut self, now: Time, heartbeat: Duration) -> bool {
+        self.in_vain = self.in_vain.saturating_add(1);
+        if self.in_vain < MOST_IN_VAIN || now < self.not_before {
+            return false;
+        }
+        self.not_before = now + heartbeat * (1 << self.renewals.min(MAX_BACKOFF));
+        (self.in_vain, self.renewals) = (0, self.renewals.saturating_add(1));
+        true
+    }
+}
+
+impl Node {
+    /// A neighbour let a wait run out. Where messages are lost, rather than links, everybody does now and then.
+    pub(super) fn lose_patience(&mut self, with: NodeId, waited: Duration) {
+        if self.config.retransmit_after.is_some() {
+            return;
+        }
+        let now = self.now;
+        self.peers.entry(with).and_modify(|peer| peer.patience.lose(now, waited));
+    }
+
+    /// A message that the streams should have made needless: on streams that lose nothing that cannot go on for long.
+    pub(super) fn note_in_vain(&mut self, with: NodeId) {
+        if self.config.retransmit_after.is_some() {
+            return;
+        }
+        let (now, heartbeat) = (self.now, self.config.heartbeat);
+        if self.peers.get_mut(&with).is_some_and(|peer| peer.renewal.fail(now, heartbeat)) {
+            self.effects.push(Effect::Renew { peer: with });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How often a neighbour that is never in time is waited for within an hour, and for how long in all.
+    fn misses_in_an_hour(wait: Duration) -> (u32, Duration) {
+        let (mut patience, mut now, mut waited) = (Patience::default(), Time::default(), Duration::ZERO);
+        let mut misses = 0;
+        while now < Time::default() + Duration::from_secs(3_600) {
+            now = now.max(patience.until) + wait;
+            patience.lose(now, wait);
+            (misses, waited) = (misses + 1, waited + wait);
+        }
+        (misses, waited)
+    }
+
+    #[test]
+    fn a_neighbour_that_is_always_late_is_waited_for_ever_more_seldom() {
+        let (misses, waited) = misses_in_an_hour(Duration::from_secs(2));
+        // Penalties of 0, 8, 16, ... 512 s, then 600 s.
+        assert!(misses <= 14 && waited <= Duration::from_secs(28), "{misses} misses, {waited:?}");
+        let (misses, _) = misses_in_an_hour(Duration::from_secs(20));
+        assert!(misses <= 12, "{misses}");
+    }
+
+    #[test]
+    fn one_miss_costs_nothing_and_who_keeps_up_begins_anew() {
+        let wait = Duration::from_secs(2);
+        let (mut patience, mut now) = (Patience::default(), Time::from_millis(5_000));
+        patience.lose(now, wait);
+        assert!(patience.is_over(now), "one hiccup is forgiven");
+        now = now + Duration::from_secs(3);
+        patience.lose(now, wait);
+        assert!(!patience.is_over(now) && patience.is_over(now + Duration::from_secs(8)));
+        now = now + Duration::from_secs(100);
+        patience.lose(now, wait);
+        assert!(patience.is_over(now), "the last one was long ago");
+    }
+
+    #[test]
+    fn streams_are_opened_anew_after_sixteen_messages_in_vain_and_ever_more_seldom() {
+        let (mut renewal, heartbeat) = (Renewal::default(), Duration::from_secs(5));
+        let mut at = Vec::new();
+        for second in 0..3_600 {
+            for _ in 0..4 {
+                if renewal.fail(Time::from_millis(1_000 * second), heartbeat) {
+                    at.push(second);
+                }
+            }
+        }
+        assert_eq!(at[..5], [3, 8, 18, 38, 78], "{at:?}");
+        assert!(at.len() <= 18, "{at:?}");
+        renewal.succeed();
+        assert!((0..16).any(|_| renewal.fail(Time::from_millis(4_000_000), heartbeat)));
+    }
+}

@@ -1,0 +1,135 @@
+//! How far neighbours are, and how much of that a node believes.
+//!
+//! Every message says how many steps its sender is through with. A node that has fallen far behind goes on where its
+//! neighbours are (`pace`), so that one false number would take a node, and by what it then says itself the whole swarm, to
+//! the end of training. A neighbour's word therefore counts only as far as
+//!
+//! - another neighbour claims as much, or this node is there itself, or
+//! - time can have carried it there: [`FASTER`] times as fast as the rounds of this node usually are, from the step that was
+//!   last believed, and [`LEAD`] rounds.
+//!
+//! A single liar can thus make others skip about as many rounds as they do, not all of them. A node that has only one
+//! neighbour in its plan has nobody else to ask: when it starts it believes that one, but not that training is over.
+
+use std::time::Duration;
+
+use super::Node;
+use crate::effect::Event;
+use crate::peer::Peer;
+use crate::planted::Planted;
+use crate::schedule::NodeId;
+use crate::time::Time;
+
+/// A neighbour may be this many times as fast as this node for its word alone to be taken.
+const FASTER: u32 = 2;
+
+/// Rounds that a neighbour may be ahead of what time explains: what the waits allow, and what a node makes up for at once.
+const LEAD: u64 = 36;
+
+/// The shortest usual round that a claim is measured by.
+const SHORTEST_ROUND: Duration = Duration::from_micros(1);
+
+/// What is believed of a neighbour's word on how far it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Belief {
+    /// The step last believed, and when it was said.
+    anchor: Option<(u64, Time)>,
+    doubted_since: Option<Time>,
+    doubt_is_told: bool,
+}
+
+/// The two largest claims of all neighbours, and whose the larger one is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Claims {
+    first: (u64, Option<NodeId>),
+    second: u64,
+}
+
+impl Claims {
+    /// The largest claim of anyone but `peer`.
+    fn of_others(&self, peer: NodeId) -> u64 {
+        if self.first.1 == Some(peer) { self.second } else { self.first.0 }
+    }
+}
+
+impl Node {
+    pub(super) fn claims(&self) -> Claims {
+        let mut claims = Claims::default();
+        for peer in self.peers.values() {
+            if peer.passed > claims.first.0 {
+                claims = Claims { first: (peer.passed, Some(peer.id)), second: claims.first.0 };
+            } else {
+                claims.second = claims.second.max(peer.passed);
+            }
+        }
+        claims
+    }
+
+    /// How many steps a neighbour is through with, as far as its word counts.
+    pub(super) fn credible(&self, peer: &Peer, claims: &Claims) -> u64 {
+        if self.has(Planted::BelievesAnyone) {
+            return peer.passed;
+        }
+        let witnessed = claims.of_others(peer.id).max(self.passed());
+        peer.passed.min(witnessed.max(self.reach(peer)))
+    }
+
+    /// How many steps the neighbour that is furthest is through with, as far as that is credible.
+    pub(super) fn furthest(&self) -> u64 {
+        let claims = self.claims();
+        self.peers.values().map(|peer| self.credible(peer, &claims)).max().unwrap_or(0)
+    }
+
+    /// The furthest step that time can have carried a neighbour to.
+    fn reach(&self, peer: &Peer) -> u64 {
+        let Some((step, at)) = peer.belief.anchor else {
+            return 0;
+        };
+        let usual = self.clock.usual().map(|usual| usual.max(SHORTEST_ROUND).as_micros());
+        let rounds = usual.map_or(0, |usual| u128::from(FASTER) * self.now.since(at).as_micros() / usual);
+        let rounds = u64::try_from(rounds).unwrap_or(u64::MAX).saturating_add(LEAD);
+        step.saturating_add(rounds.saturating_mul(self.config.schedule.round_length()))
+    }
+
+    /// The node begins: from here on time tells how far others can be. Returns the step to begin with.
+    pub(super) fn anchor_beliefs(&mut self) -> u64 {
+        let (now, own) = (self.now, self.passed());
+        let last_round = self.last_step.saturating_sub(self.config.schedule.round_length());
+        let is_only_one = self.peers.values().filter(|peer| !peer.left).count() == 1;
+        for peer in self.peers.values_mut() {
+            let step = if is_only_one { peer.passed.min(last_round).max(own) } else { own };
+            peer.belief.anchor = Some((step, now));
+        }
+        self.furthest()
+    }
+
+    /// A neighbour has said how far it is.
+    pub(super) fn weigh_claim(&mut self, from: NodeId) {
+        let (now, own, heartbeat) = (self.now, self.passed(), self.config.heartbeat);
+        let lead = LEAD.saturating_mul(self.config.schedule.round_length());
+        let claims = self.claims();
+        let Some(peer) = self.peers.get(&from) else {
+            return;
+        };
+        let (claimed, credible) = (peer.passed, self.credible(peer, &claims));
+        let (reach, witnessed) = (self.reach(peer), claimed.min(claims.of_others(from).max(own)));
+        let Some(peer) = self.peers.get_mut(&from) else {
+            return;
+        };
+        let belief = &mut peer.belief;
+        if claimed <= reach {
+            belief.anchor = belief.anchor.map(|_| (claimed, now));
+        } else if witnessed.saturating_add(lead) > reach {
+            belief.anchor = Some((witnessed, now));
+        }
+        if claimed <= credible.saturating_add(lead) {
+            (belief.doubted_since, belief.doubt_is_told) = (None, false);
+            return;
+        }
+        let since = *belief.doubted_since.get_or_insert(now);
+        if now >= since + heartbeat && !std::mem::replace(&mut belief.doubt_is_told, true) {
+            let round = |step: u64| step / self.config.schedule.round_length();
+            self.report(Event::ProgressDoubted { peer: from, claimed: round(claimed), credible: round(credible) });
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What a round is: one of the whole swarm. Those who are cut off keep to its pace, and nobody is left behind by them.
+
+use std::time::Duration;
+
+use mingle_protocol::sim::{Fault, NetworkModel, Swarm, SwarmConfig};
+use mingle_protocol::{Event, NodeId, Planted, WaitPolicy};
+
+use crate::support::*;
+use crate::training::least_squares;
+
+/// Eight nodes that are far from each other: a round of the swarm takes far longer than training.
+fn swarm(policy: WaitPolicy, seed: u64, planted: Option<Planted>) -> Swarm {
+    let config = SwarmConfig {
+        policy,
+        seed,
+        planted,
+        network: NetworkModel {
+            delay: (Duration::from_millis(50), Duration::from_millis(400)),
+            ..NetworkModel::streams()
+        },
+        training_time: (Duration::from_millis(1), Duration::from_millis(5)),
+        ..least_squares(8, 3_000, 0.01)
+    };
+    Swarm::new(config).unwrap()
+}
+
+/// Cuts nodes 0 and 1 off, each alone, for so many seconds; returns the rounds of all nodes at the end of that, and the rounds
+/// that were skipped by each until the swarm ended.
+fn cut_two_off(mut swarm: Swarm, span: u64) -> (Vec<u64>, Vec<u64>) {
+    let from = 60;
+    for (a, b) in [0, 1].into_iter().flat_map(|a| (a + 1..8).map(move |b| (NodeId(a), NodeId(b)))) {
+        swarm.at(seconds(from), Fault::LinkDown(a, b));
+        swarm.at(seconds(from + span), Fault::LinkUp(a, b));
+    }
+    swarm.run_until(seconds(from + span)).unwrap();
+    let rounds = ids(8).map(|id| swarm.node(id).unwrap().round()).collect();
+    swarm.run_until_drained(HOUR + Duration::from_secs(36_000)).unwrap();
+    let skipped = |id| {
+        let by = |(_, at, event): &(_, NodeId, Event)| match event {
+            Event::CaughtUp { from, to } if *at == id => to - from,
+            _ => 0,
+        };
+        swarm.events().iter().map(by).sum()
+    };
+    (rounds, ids(8).map(skipped).collect())
+}
+
+#[test]
+fn nodes_that_are_cut_off_keep_the_pace_and_nobody_skips_rounds_when_they_are_back() {
+    for policy in [WaitPolicy::Sync, WaitPolicy::Bounded { staleness: 4 }] {
+        for seed in 1..4 {
+            let (rounds, skipped) = cut_two_off(swarm(policy, seed, None), 8);
+            println!("{policy:?}, seed {seed}: {rounds:?}, skipped {skipped:?}");
+            let (slowest, fastest) = (rounds.iter().min().unwrap(), rounds.iter().max().unwrap());
+            assert!(fastest - slowest <= 40, "{policy:?}, seed {seed}: {rounds:?}");
+            assert_eq!(skipped, [0; 8], "{policy:?}, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn without_a_pace_they_race_ahead_and_the_others_skip_most_of_their_training() {
+    let policy = WaitPolicy::Bounded { staleness: 4 };
+    let (paced, few) = cut_two_off(swarm(policy, 2, None), 60);
+    let (rounds, many) = cut_two_off(swarm(policy, 2, Some(Planted::NeverPaces)), 60);
+    println!("with a pace {paced:?}, skipped {few:?}; without {rounds:?}, skipped {many:?}");
+    assert_eq!(rounds[0], 3_000, "it is through with all of them");
+    assert!(paced[0] < 2_500, "{paced:?}");
+    let sum = |skipped: &[u64]| skipped.iter().sum::<u64>();
+    assert!(sum(&many) > 5_000 && 2 * sum(&few) < sum(&many), "{few:?}, without a pace {many:?}");
+}
