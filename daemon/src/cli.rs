@@ -361,8 +361,9 @@ pub(crate) struct TrainingArgs {
     /// Train on this node's part of the data: iid, label-sorted or dirichlet:ALPHA [default: all of it]
     #[arg(long, value_name = "SPLIT")]
     pub(crate) split: Option<String>,
-    /// Rounds to train; all peers must agree
-    #[arg(long, default_value_t = 200)]
+    /// Rounds to train; all peers must agree. The default takes some minutes with a small model, and `mingle stop` ends it
+    /// at any time
+    #[arg(long, default_value_t = 20_000)]
     pub(crate) rounds: u64,
     /// Samples in a gradient step
     #[arg(long, default_value_t = 32)]
@@ -386,7 +387,7 @@ pub(crate) struct TrainingArgs {
     #[arg(long, default_value = "cpu")]
     pub(crate) device: String,
     /// Evaluate on the held-out test set each N rounds
-    #[arg(long, default_value_t = 10, value_name = "N")]
+    #[arg(long, default_value_t = 200, value_name = "N")]
     pub(crate) evaluate_every: u64,
 }
 

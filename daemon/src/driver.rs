@@ -120,6 +120,8 @@ pub(crate) struct Driver<'a> {
     /// The evaluation under way: the rounds that were over, and the report of the last.
     evaluating: Option<(u64, RoundReport)>,
     final_evaluation: Option<Evaluation>,
+    /// The last one before, and after how many rounds.
+    last_evaluation: Option<(u64, Evaluation)>,
     watching: Watching,
     waits: Waits,
     divergence: Divergence,
@@ -163,6 +165,7 @@ impl<'a> Driver<'a> {
             waits: Waits::default(),
             divergence: Divergence::default(),
             final_evaluation: None,
+            last_evaluation: None,
             objections: Objections::default(),
             dial_failures: BTreeSet::new(),
             warnings: 0,
@@ -287,14 +290,15 @@ impl<'a> Driver<'a> {
                 self.node.set_host_state(position.encode());
                 if counts { self.feed(Input::Trained { round, delta, steps }) } else { Ok(()) }
             }
-            Answer::Evaluated { round: FINAL, evaluation } => {
+            Answer::Evaluated { round: FINAL, evaluation, is_whole } => {
                 self.check_divergence(&evaluation, true)?;
-                self.final_evaluation = Some(evaluation);
+                self.final_evaluation = Some(if is_whole { evaluation } else { self.best_known(evaluation) });
                 Ok(())
             }
-            Answer::Evaluated { evaluation, .. } => {
-                if let Some((rounds, report)) = self.evaluating.take() {
+            Answer::Evaluated { evaluation, is_whole, .. } => {
+                if let Some((rounds, report)) = self.evaluating.take().filter(|_| is_whole) {
                     self.tell_evaluation(rounds, &report, &evaluation);
+                    self.last_evaluation = Some((rounds, evaluation));
                 }
                 self.check_divergence(&evaluation, false)
             }
@@ -331,6 +335,7 @@ impl<'a> Driver<'a> {
             return Err(Failure::new(Kind::Forced, format!("stopped at once, after round {rounds}: {consequence}")));
         }
         self.stopping = true;
+        self.parts.training.interrupt();
         self.watching.note();
         self.parts.log.tell(Event::Stopping { round: self.rounds, reason: reason.to_owned() });
         self.feed(Input::Stop)

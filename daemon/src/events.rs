@@ -15,6 +15,7 @@ use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::out;
 use crate::printable::printable;
 use crate::service_manager::ServiceManager;
+use crate::transport::NetworkCounts;
 use bus::EventBus;
 pub(crate) use bus::{EventFeed, EventReader, Read};
 
@@ -157,6 +158,9 @@ pub(crate) enum Event {
     Joined {
         /// Neighbours that this peer sends to or hears from.
         neighbours: usize,
+        /// What it took to find them.
+        #[serde(default)]
+        network: NetworkCounts,
     },
     /// A round is over. Told to programs on stdout only: too many to keep.
     Round {

@@ -8,6 +8,7 @@
 mod census;
 mod exchange;
 mod hall;
+mod introductions;
 mod invite;
 mod lobby;
 mod offer;
@@ -20,6 +21,7 @@ mod words;
 
 pub(crate) use exchange::{announce, ask_progress, fetch_model, fetch_plan, fetch_task, knock};
 pub(crate) use hall::{Hall, Standing, Wanted, serve};
+pub(crate) use introductions::Introductions;
 pub(crate) use invite::{Invite, now_unix_s};
 pub(crate) use offer::{CheckedPlan, PlanOffer};
 pub(crate) use steward::Steward;

@@ -70,7 +70,7 @@ fn state_after(event: &Event) -> Option<String> {
     match event {
         Event::Listening { .. } => Some("STATUS=listening, looking for the plan".to_owned()),
         Event::Waiting { missing } => Some(format!("STATUS=waiting for {} neighbours", missing.len())),
-        Event::Joined { neighbours } => Some(format!("READY=1\nSTATUS=training with {neighbours} neighbours")),
+        Event::Joined { neighbours, .. } => Some(format!("READY=1\nSTATUS=training with {neighbours} neighbours")),
         // A service that ends well without having been ready would count as failed.
         Event::Finished { round, .. } => Some(format!("READY=1\nSTATUS=this run ended before, after {round} rounds")),
         // A peer that is started again while a neighbour is gone trains, and never hears that all are up. Being told twice
@@ -130,6 +130,7 @@ fn period(microseconds: Option<&str>, process: Option<&str>) -> Option<Duration>
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::transport::NetworkCounts;
 
     #[test]
     #[cfg(target_os = "linux")]
@@ -149,7 +150,7 @@ mod tests {
         for (socket, name) in sockets {
             let manager = ServiceManager { socket: connect(&name) };
             manager.tell(&Event::Round { round: 3, weight_units: 1 });
-            manager.tell(&Event::Joined { neighbours: 4 });
+            manager.tell(&Event::Joined { neighbours: 4, network: NetworkCounts::default() });
             let mut buffer = [0; 256];
             let length = socket.recv(&mut buffer).unwrap();
             assert_eq!(&buffer[..length], b"READY=1\nSTATUS=training with 4 neighbours", "{name:?}");
@@ -160,7 +161,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn a_socket_that_is_not_there_is_no_failure() {
         let manager = ServiceManager { socket: connect("/no/such/socket".as_ref()) };
-        manager.tell(&Event::Joined { neighbours: 4 });
+        manager.tell(&Event::Joined { neighbours: 4, network: NetworkCounts::default() });
         assert!(connect("".as_ref()).is_none());
     }
 

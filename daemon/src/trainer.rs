@@ -4,6 +4,7 @@
 //! change that the node adds to its numerator.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -90,7 +91,16 @@ impl TrainingOrders {
 /// Work for the training thread.
 enum Job {
     Train(TrainingOrder),
-    Evaluate { round: u64, parameters: Arc<[f32]> },
+    Evaluate { round: u64, parameters: Arc<[f32]>, haste: Haste },
+}
+
+/// How long an evaluation may take once the peer is to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Haste {
+    /// It ends with the rows under way.
+    GiveUp,
+    /// It still has a moment: this model is the last.
+    Last,
 }
 
 impl Job {
@@ -124,14 +134,20 @@ pub(crate) enum Answer {
         round: u64,
         /// How well it does on the held-out samples.
         evaluation: Evaluation,
+        /// On all of them; where the peer was asked to stop it may be some.
+        is_whole: bool,
     },
     /// The thread cannot go on.
     Failed(Failure),
 }
 
+/// How long the last evaluation of a peer that was asked to stop may take.
+const LAST_EVALUATION: Duration = Duration::from_millis(500);
+
 /// A handle on the training thread; the thread ends when the handle is dropped and its last job is done.
 pub(crate) struct TrainingThread {
     jobs: SyncSender<Job>,
+    is_interrupted: Arc<AtomicBool>,
 }
 
 impl TrainingThread {
@@ -145,11 +161,13 @@ impl TrainingThread {
     ) -> Outcome<(Self, mpsc::Receiver<Answer>)> {
         let (jobs, job_receiver) = sync_channel::<Job>(JOB_QUEUE);
         let (answer_sender, answers) = mpsc::channel(JOB_QUEUE);
+        let is_interrupted = Arc::<AtomicBool>::default();
+        let interrupted = Arc::clone(&is_interrupted);
         std::thread::Builder::new()
             .name("training".to_owned())
             .spawn(move || {
                 priority::lower(priority);
-                let mut worker = Worker { trainer, evaluator, test };
+                let mut worker = Worker { trainer, evaluator, test, is_interrupted: interrupted };
                 while let Ok(job) = job_receiver.recv() {
                     let (deed, began) = (job.deed(), Instant::now());
                     let answer = worker.run(job);
@@ -160,12 +178,18 @@ impl TrainingThread {
                 }
             })
             .or_fail(Kind::Unexpected, "cannot start the training thread")?;
-        Ok((Self { jobs }, answers))
+        Ok((Self { jobs, is_interrupted }, answers))
+    }
+
+    /// The peer is to stop: no further step of the round under way begins, and no evaluation goes on for long. Each is
+    /// answered with what there is.
+    pub(crate) fn interrupt(&self) {
+        self.is_interrupted.store(true, Ordering::Relaxed);
     }
 
     /// Orders an evaluation on the held-out samples; it is made before any training that is ordered later.
-    pub(crate) fn evaluate(&self, round: u64, parameters: Arc<[f32]>) -> Outcome {
-        self.order(Job::Evaluate { round, parameters })
+    pub(crate) fn evaluate(&self, round: u64, parameters: Arc<[f32]>, haste: Haste) -> Outcome {
+        self.order(Job::Evaluate { round, parameters, haste })
     }
 
     fn order(&self, job: Job) -> Outcome {
@@ -178,13 +202,14 @@ struct Worker {
     trainer: Trainer,
     evaluator: Evaluator,
     test: Samples,
+    is_interrupted: Arc<AtomicBool>,
 }
 
 impl Worker {
     fn run(&mut self, job: Job) -> Answer {
         let result = match job {
             Job::Train(order) => self.train(&order),
-            Job::Evaluate { round, parameters } => self.evaluate(round, &parameters),
+            Job::Evaluate { round, parameters, haste } => self.evaluate(round, &parameters, haste),
         };
         result.unwrap_or_else(Answer::Failed)
     }
@@ -194,7 +219,9 @@ impl Worker {
         let until = time_box.and_then(|time_box| Instant::now().checked_add(time_box));
         let outcome = self
             .trainer
-            .train_while(from, local_steps, || until.is_none_or(|until| Instant::now() < until))
+            .train_while(from, local_steps, || {
+                !self.is_interrupted.load(Ordering::Relaxed) && until.is_none_or(|until| Instant::now() < until)
+            })
             .or_fail(Kind::Training, format!("training in round {round} failed"))?;
         let position = TrainingPosition { local_steps: self.trainer.step() };
         Ok(Answer::Trained {
@@ -206,12 +233,15 @@ impl Worker {
         })
     }
 
-    fn evaluate(&mut self, round: u64, parameters: &[f32]) -> Outcome<Answer> {
+    fn evaluate(&mut self, round: u64, parameters: &[f32], haste: Haste) -> Outcome<Answer> {
+        let began = Instant::now();
+        let has_time = || haste == Haste::Last && began.elapsed() < LAST_EVALUATION;
         let evaluation = self
             .evaluator
-            .evaluate(parameters, &self.test)
+            .evaluate_while(parameters, &self.test, || !self.is_interrupted.load(Ordering::Relaxed) || has_time())
             .or_fail(Kind::Training, format!("evaluation after round {round} failed"))?;
-        Ok(Answer::Evaluated { round, evaluation })
+        let is_whole = evaluation.samples == self.test.len();
+        Ok(Answer::Evaluated { round, evaluation, is_whole })
     }
 }
 

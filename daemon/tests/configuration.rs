@@ -19,7 +19,7 @@ fn init_writes_a_file_that_explains_itself_and_never_replaces_one() {
     assert!(first.status.success() && stderr(&first).contains("wrote the settings"), "{}", stderr(&first));
     let file = home.join("config.toml");
     let written = fs::read_to_string(&file).unwrap();
-    assert!(written.contains("# rounds = 200\n"), "{written}");
+    assert!(written.contains("# rounds = 20000\n"), "{written}");
     assert!(run(&["config", "check", text(&file)]).status.success());
 
     fs::write(&file, "rounds = 3\n").unwrap();

@@ -153,6 +153,22 @@ fn a_demo_that_cannot_run_says_why_and_writes_nothing() {
     fails(&["--method", "best"], &["best"]);
 }
 
+#[test]
+fn sixty_four_peers_come_together_with_one_dial_a_link() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("demo");
+    let report = demo(&root, &["--peers", "64", "--rounds", "3", "--evaluate-every", "3", "--no-comparison"]);
+    let joined = &report["joined"];
+    let count = |name: &str| joined[name].as_u64().unwrap();
+    assert_eq!(count("missing_neighbours"), 0, "{joined}");
+    // A link costs one dial, and so does the way in. Where both ends learn of each other at once, both dial.
+    assert!(count("dials") <= count("pairs") * 5 / 4 + 64, "{joined}");
+    assert!(count("failed_dials") <= 6, "{joined}");
+    assert_eq!(count("table_queries"), 0, "{joined}");
+    assert!(count("most_dials") <= count("most_neighbours") + 8, "{joined}");
+    assert_eq!(report["audit"]["held"], 64 * ONE);
+}
+
 /// The processes whose command line names `folder`.
 fn processes_of(folder: &Path) -> BTreeSet<u32> {
     let name = text(folder).as_bytes();
@@ -213,4 +229,34 @@ fn wait_until_gone(folder: &Path) {
         assert!(started.elapsed().as_secs() < 60, "still running: {:?}", processes_of(folder));
         std::thread::yield_now();
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupted_demo_does_not_wait_for_peers_that_cannot_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("demo");
+    let endless = ["demo", "--json", "--model", "softmax", "--peers", "3", "--rounds", "1000000"];
+    let mut running = mingle()
+        .args(endless)
+        .args(["--output", text(&root)])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(running.stdout.take().unwrap()));
+    assert!(lines.next().unwrap().unwrap().contains("mean_accuracy"));
+    let frozen = processes_of(&root.join("peers/1"));
+    assert_eq!(frozen.len(), 1);
+    let signal = |name: &str, id: u32| {
+        assert!(Command::new("kill").args(["-s", name, &id.to_string()]).status().unwrap().success());
+    };
+    frozen.iter().for_each(|&id| signal("STOP", id));
+    let asked = std::time::Instant::now();
+    signal("INT", running.id());
+    assert_eq!(running.wait().unwrap().code(), Some(130));
+    // A second for the peers to stop, and time for a busy machine.
+    assert!(asked.elapsed().as_secs() < 5, "{:?}", asked.elapsed());
+    wait_until_gone(&root);
 }

@@ -165,10 +165,8 @@ fn peers_on_two_networks_that_only_a_third_can_reach_train_through_it() {
     assert!(exact.contains("exactly 3"), "{exact}");
 }
 
-#[test]
-#[ignore = "needs network namespaces: root, iproute2, nftables, socat and /dev/net/tun"]
-fn peers_behind_two_routers_that_hide_them_train_with_each_other() {
-    let networks = Networks::new();
+/// One machine that can be dialled, and two behind a router each.
+fn behind_two_routers(networks: &Networks) -> (Machine, Machine, Machine) {
     for network in ["wan", "east", "west"] {
         networks.add_network(network);
     }
@@ -179,6 +177,14 @@ fn peers_behind_two_routers_that_hide_them_train_with_each_other() {
     networks.add_nat("hub", ("west", "192.168.1.1/24"), ("wan", "10.81.0.12/24"));
     ben.set_gateway("192.168.1.1");
     cho.set_gateway("192.168.1.1");
+    (ana, ben, cho)
+}
+
+#[test]
+#[ignore = "needs network namespaces: root, iproute2, nftables, socat and /dev/net/tun"]
+fn peers_behind_two_routers_that_hide_them_train_with_each_other() {
+    let networks = Networks::new();
+    let (ana, ben, cho) = behind_two_routers(&networks);
     let machines = [&ana, &ben, &cho];
     let mut peers = swarm(&machines, &ENDLESS);
     apply(&networks, &ana, &["--topology", "complete:n=3", "--method", "d-psgd"], Herald::ReachesSome);
@@ -188,6 +194,36 @@ fn peers_behind_two_routers_that_hide_them_train_with_each_other() {
     all_go_on(&machines);
     let exact = audit(&machines, &mut peers);
     assert!(exact.contains("exactly 3"), "{exact}");
+}
+
+#[test]
+#[ignore = "needs network namespaces: root, iproute2, nftables, socat and /dev/net/tun"]
+fn members_that_restart_on_another_port_get_back_every_link_to_peers_behind_routers() {
+    let networks = Networks::new();
+    let (ana, ben, cho) = behind_two_routers(&networks);
+    let dan = networks.add_machine("dan", &[("wan", "10.81.0.6/24")]);
+    let machines = [&ana, &dan, &ben, &cho];
+    let mut peers = swarm(&machines, &ENDLESS);
+    apply(&networks, &ana, &["--topology", "complete:n=4", "--method", "d-psgd"], Herald::ReachesSome);
+    for machine in machines {
+        succeed(machine, &["wait", "--for", "peers=3", "--timeout", "60s"]);
+    }
+    // Ana founded the swarm: nobody told it of a member, and all know it at its old port.
+    for (victim, port) in [(0, "5818"), (1, "5819"), (0, "5820")] {
+        all_go_on(&machines);
+        peers[victim].kill();
+        let listen = [format!("/ip4/0.0.0.0/udp/{port}/quic-v1"), format!("/ip4/0.0.0.0/tcp/{port}")];
+        let listen = ["--listen", &listen[0], "--listen", &listen[1]];
+        peers[victim] = machines[victim].start(&[&["run"], &listen[..], &TASK, &ENDLESS].concat());
+        peers[victim].wait_for("recovered");
+        succeed(machines[victim], &["wait", "--for", "peers=3", "--timeout", "45s"]);
+        for machine in machines {
+            succeed(machine, &["wait", "--for", "peers=3", "--timeout", "45s"]);
+        }
+    }
+    all_go_on(&machines);
+    let exact = audit(&machines, &mut peers);
+    assert!(exact.contains("exactly 4"), "{exact}");
 }
 
 #[test]

@@ -48,18 +48,38 @@ impl Evaluator {
     /// [`TrainError::Task`] when the parameters have the wrong length, [`TrainError::Mismatch`]
     /// when the samples are not the task's, [`TrainError::Device`] when the device fails.
     pub fn evaluate(&self, parameters: &[f32], samples: &Samples) -> Result<Evaluation, TrainError> {
+        self.evaluate_while(parameters, samples, || true)
+    }
+
+    /// The same, but stops before some rows if `goes_on` says no; the first rows are always judged. The evaluation says how
+    /// many samples it is of.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Evaluator::evaluate`].
+    pub fn evaluate_while(
+        &self,
+        parameters: &[f32],
+        samples: &Samples,
+        mut goes_on: impl FnMut() -> bool,
+    ) -> Result<Evaluation, TrainError> {
         self.task.check(parameters)?;
         check_samples(&self.task, samples)?;
         let network = unflatten(self.blank.clone(), parameters, &self.device.inference());
         let mut tally = Tally::default();
+        let mut judged = 0;
         for start in (0..samples.len()).step_by(ROWS) {
+            if start > 0 && !goes_on() {
+                break;
+            }
             let end = (start + ROWS).min(samples.len());
+            judged = end;
             let logits = self.logits(&network, samples, start..end)?;
             for (row, &label) in logits.chunks_exact(self.task.classes()).zip(&samples.labels()[start..end]) {
                 tally.add(row, usize::from(label));
             }
         }
-        Ok(tally.evaluation(samples.len()))
+        Ok(tally.evaluation(judged))
     }
 
     fn logits(

@@ -26,7 +26,7 @@ use crate::home::Home;
 use crate::identity::Identity;
 use crate::limits;
 use crate::meaning;
-use crate::membership::{self, Hall, Membership, Steward, Wanted};
+use crate::membership::{self, Hall, Introductions, Membership, Steward, Wanted};
 use crate::place::Place;
 use crate::priority;
 use crate::probe::{self, Prober};
@@ -152,7 +152,10 @@ impl Peer {
     async fn run(mut self) -> Outcome {
         let stop = StopRequests::listen(self.arguments.stop_with_stdin)?;
         let mut registry = Registry::default();
-        let options = NetworkOptions { listen: &self.arguments.listen, mdns: self.arguments.mdns == Switch::On };
+        // Only a preference: what cannot be read is overwritten below.
+        let before = self.home.addresses().unwrap_or_default();
+        let mdns = self.arguments.mdns == Switch::On;
+        let options = NetworkOptions { listen: &self.arguments.listen, before: &before, mdns };
         let (network, events) = Network::start(self.identity.keypair(), &options, &mut registry).await?;
         self.home.keep_addresses(&network.addresses)?;
         let (requests, asked) = api::requests();
@@ -199,6 +202,7 @@ impl Peer {
             let hours = u64::from(self.arguments.forget_after_h);
             Steward::start(&hall, network.streams.clone(), Duration::from_secs(3600 * hours))?;
         }
+        Introductions::start(network, &self.home).await;
         network.bootstrap(self.bootstrap()).await;
 
         if self.work().is_some() {

@@ -8,6 +8,7 @@ use super::{Driver, Sources, alive, next_written, sleep_until};
 use crate::edge::EdgeHandle;
 use crate::failure::{Failure, Kind, Outcome};
 use crate::records::{Ending, Written};
+use crate::trainer::Haste;
 use mingle_protocol::Input;
 
 /// A peer that goes answers its neighbours for so long at most.
@@ -62,13 +63,23 @@ impl Driver<'_> {
         while self.evaluating.is_some() {
             self.next_answer(sources).await?;
         }
-        self.parts.training.evaluate(FINAL, model)?;
+        self.parts.training.evaluate(FINAL, model, Haste::Last)?;
         loop {
             if let Some(evaluation) = self.final_evaluation {
                 return Ok(evaluation);
             }
             self.next_answer(sources).await?;
         }
+    }
+
+    /// There was no time to judge the last model on all samples: what is known of it, or of the one before.
+    pub(super) fn best_known(&mut self, partial: Evaluation) -> Evaluation {
+        let Some((rounds, evaluation)) = self.last_evaluation else {
+            self.warn(format!("the model was judged on {} samples only, for this peer was to stop", partial.samples));
+            return partial;
+        };
+        self.warn(format!("the accuracy is that after round {rounds}: there was no time to judge the last model"));
+        evaluation
     }
 
     async fn next_answer(&mut self, sources: &mut Sources) -> Outcome {

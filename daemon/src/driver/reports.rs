@@ -11,6 +11,7 @@ use crate::events::Event;
 use crate::failure::Outcome;
 use crate::objections::Objection;
 use crate::timeline::Deed;
+use crate::trainer::Haste;
 
 impl Driver<'_> {
     pub(super) fn on_node_event(&mut self, event: NodeEvent) -> Outcome {
@@ -23,7 +24,8 @@ impl Driver<'_> {
                     self.parts.home.spend_incarnation(&self.parts.wiring.place.hash, incarnation)?;
                 }
                 self.joined = true;
-                self.parts.log.tell(Event::Joined { neighbours: self.parts.wiring.links.up().len() });
+                let neighbours = self.parts.wiring.links.up().len();
+                self.parts.log.tell(Event::Joined { neighbours, network: self.parts.network.counts() });
             }
             NodeEvent::CaughtUp { from, to } => self.on_skipped(from, to),
             NodeEvent::ProgressDoubted { peer, claimed, credible } => {
@@ -85,7 +87,7 @@ impl Driver<'_> {
         // Rounds without training can outrun the evaluation; one at a time is enough.
         if due && self.evaluating.is_none() {
             self.evaluating = Some((self.rounds, *report));
-            self.parts.training.evaluate(report.round, self.node.ratio())?;
+            self.parts.training.evaluate(report.round, self.node.ratio(), Haste::GiveUp)?;
         }
         Ok(())
     }

@@ -50,7 +50,7 @@ impl Event {
                 "task       {description}: {parameters} parameters, {train_samples} samples here, {test_samples} held out, on {device}"
             ),
             Self::Waiting { missing } => format!("waiting    for nodes {}", list(missing)),
-            Self::Joined { neighbours } => format!("joined     {neighbours} neighbours are up, training starts"),
+            Self::Joined { neighbours, .. } => format!("joined     {neighbours} neighbours are up, training starts"),
             Self::Round { round, .. } => format!("round      {round}"),
             Self::Skipped { rounds, from, to, total } => format!(
                 "SKIPPED    {rounds} rounds, from {from} to {to}, where its neighbours are: this peer was too far behind \

@@ -8,6 +8,7 @@
 //!   Announce  -> this peer takes a newer plan up     whoever has one that the operator signed
 //!   Measure   -> this peer's link to another         whoever has the operator's permission
 //!   Progress  -> rounds done, and who waits          whoever knows the id of the swarm
+//!   Meet      -> where some members listen           members of the plan, and those that wait
 //! ```
 //!
 //! One stream carries one request and one answer, both length-prefixed postcard. What a stranger can cause is bounded: a
@@ -140,6 +141,24 @@ pub(crate) async fn ask_progress(
         Some(Answer::Progress(progress)) => Ok(Some(progress)),
         Some(Answer::No(why)) => Err(Failure::new(Kind::Refused, format!("peer {peer}: {}", quoted(&why)))),
         Some(_) => Err(nonsense(peer)),
+    }
+}
+
+/// Tells `peer` where this one listens, and asks where others do. `None`: it went away, or does not know this peer.
+pub(super) async fn meet(
+    streams: &mut libp2p_stream::Control,
+    peer: PeerId,
+    addresses: &[Multiaddr],
+    wanted: &[PeerId],
+) -> Option<Vec<(PeerId, Vec<Multiaddr>)>> {
+    let wanted = wanted.iter().map(|peer| peer.to_bytes()).collect();
+    let request = Request::Meet { addresses: addresses.to_vec(), wanted };
+    match ask(streams, peer, &request, MAX_BYTES, ANSWER_TIMEOUT).await {
+        Ok(Some(Answer::Met(found))) => {
+            let named = found.into_iter().map(|(peer, addresses)| Some((PeerId::from_bytes(&peer).ok()?, addresses)));
+            Some(named.flatten().collect())
+        }
+        _ => None,
     }
 }
 

@@ -177,6 +177,7 @@ impl Hall {
                 None => Answer::NotYet,
             },
             Request::Measure { to, addresses, warrant } => self.measure_for(peer, &to, &addresses, warrant).await,
+            Request::Meet { addresses, wanted } => self.introduce(peer, addresses, &wanted).await,
             Request::Announce(offer) => Answer::Verdict(self.judge(offer).await),
             Request::Progress { swarm } if !self.is_ours(swarm) => other_swarm(),
             Request::Progress { .. } => {
@@ -189,6 +190,18 @@ impl Hall {
                 Answer::Progress(Progress { counter, round: standing.round, waiting, left, addresses })
             }
         }
+    }
+
+    /// Tells a member where other members listen, and remembers where it does.
+    async fn introduce(&self, peer: PeerId, addresses: Vec<Multiaddr>, wanted: &[Vec<u8>]) -> Answer {
+        let known: BTreeSet<PeerId> = self.known().into_iter().collect();
+        if !known.contains(&peer) {
+            return Answer::NotAMember;
+        }
+        let wanted = wanted.iter().filter_map(|peer| PeerId::from_bytes(peer).ok());
+        let wanted = wanted.filter(|peer| known.contains(peer)).take(MAX_PEERS_TOLD).collect();
+        let found = self.prober.introduce(peer, addresses, wanted).await;
+        Answer::Met(found.into_iter().map(|(peer, addresses)| (peer.to_bytes(), addresses)).collect())
     }
 
     /// Where those that this peer knows can be reached, so that whoever asks need not look for them.

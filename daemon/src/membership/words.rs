@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use libp2p::StreamProtocol;
+use libp2p::{Multiaddr, StreamProtocol};
 use serde::{Deserialize, Serialize};
 
 use super::invite::Invite;
@@ -37,6 +37,11 @@ pub(super) enum Request {
         addresses: Vec<String>,
         warrant: Option<Warrant>,
     },
+    /// Where the asker listens, and whose addresses it wants to know.
+    Meet {
+        addresses: Vec<Multiaddr>,
+        wanted: Vec<Vec<u8>>,
+    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -58,6 +63,8 @@ pub(super) enum Answer {
     /// No, and why.
     No(String),
     Measured(Measured),
+    /// Where those listen that the asker wants to know of, as far as it is known here.
+    Met(Vec<(Vec<u8>, Vec<Multiaddr>)>),
 }
 
 /// What became of a plan that a peer was told of.

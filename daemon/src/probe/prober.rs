@@ -90,6 +90,16 @@ impl Prober {
         self.reach.addresses(peer).await
     }
 
+    /// Remembers where a member says that it listens, and returns where others do.
+    pub(crate) async fn introduce(
+        &self,
+        peer: PeerId,
+        addresses: Vec<Multiaddr>,
+        wanted: Vec<PeerId>,
+    ) -> Vec<(PeerId, Vec<Multiaddr>)> {
+        self.reach.introduce(peer, addresses, wanted).await
+    }
+
     /// Sees to it that a peer is connected; streams to it can then be opened.
     ///
     /// # Errors

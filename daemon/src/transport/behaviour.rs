@@ -9,6 +9,7 @@ use libp2p::swarm::NetworkBehaviour;
 use libp2p::swarm::behaviour::toggle::Toggle;
 use libp2p::{StreamProtocol, dcutr, identify, mdns, ping, relay};
 
+use super::last_resort::LastResort;
 use super::relaying::{self, Guests};
 
 /// Spoken by every Mingle peer; peers of other libp2p networks are not put into the address table.
@@ -16,21 +17,22 @@ pub(super) const IDENTIFY_PROTOCOL: &str = "/mingle/1";
 /// A table of addresses of our own: this swarm never mixes with public ones.
 const KADEMLIA_PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/kad/1");
 
-/// Two connections to a peer arise when both sides dial at once; more have no use.
-const MAX_CONNECTIONS_PER_PEER: u32 = 4;
+/// When both sides dial at once, each over QUIC and TCP, four connections to a peer arise for a moment; a relayed one and
+/// those of a process that has just ended may be there still. More have no use.
+const MAX_CONNECTIONS_PER_PEER: u32 = 8;
 const MAX_CONNECTIONS: u32 = 1024;
 const MAX_PENDING_CONNECTIONS: u32 = 128;
 /// A peer that does not answer a ping in time is gone, whatever the transport believes.
 const PING_INTERVAL: Duration = Duration::from_secs(3);
 const PING_TIMEOUT: Duration = Duration::from_secs(6);
 
-/// Identify tells addresses, Kademlia finds peers, ping finds dead connections, streams carry the work. Relays and hole
+/// Identify tells addresses, Kademlia finds peers whom no member knows, ping finds dead connections, streams carry the work. Relays and hole
 /// punching reach those that cannot be dialled, mDNS finds those on the same network where that is asked for.
 #[derive(NetworkBehaviour)]
 pub(super) struct Behaviour {
     pub(super) limits: connection_limits::Behaviour,
     pub(super) identify: identify::Behaviour,
-    pub(super) kademlia: kad::Behaviour<MemoryStore>,
+    pub(super) kademlia: LastResort,
     pub(super) ping: ping::Behaviour,
     pub(super) streams: libp2p_stream::Behaviour,
     pub(super) relay: relay::Behaviour,
@@ -64,7 +66,7 @@ impl Behaviour {
         Ok(Self {
             limits: connection_limits::Behaviour::new(limits),
             identify: identify::Behaviour::new(identify),
-            kademlia,
+            kademlia: LastResort::new(kademlia),
             ping: ping::Behaviour::new(ping::Config::new().with_interval(PING_INTERVAL).with_timeout(PING_TIMEOUT)),
             streams: libp2p_stream::Behaviour::new(),
             relay: relay::Behaviour::new(local, relaying::config(guests)),
@@ -79,5 +81,7 @@ impl Behaviour {
 fn kademlia_config() -> kad::Config {
     let mut config = kad::Config::new(KADEMLIA_PROTOCOL);
     config.set_record_filtering(kad::StoreInserts::FilterBoth);
+    // Its table is filled by those that are connected; nobody is dialled to fill it further.
+    config.set_periodic_bootstrap_interval(None);
     config
 }

@@ -86,7 +86,7 @@ mod tests {
 
     async fn start(listen: &[Multiaddr]) -> Peer {
         let keypair = Keypair::generate_ed25519();
-        let options = NetworkOptions { listen, mdns: false };
+        let options = NetworkOptions { listen, ..NetworkOptions::default() };
         let (network, events) = Network::start(&keypair, &options, &mut Registry::default()).await.unwrap();
         Peer { id: keypair.public().to_peer_id(), network, events }
     }

@@ -1,95 +1,96 @@
-//! Finding peers: dial the bootstrap addresses, learn addresses from identify, ask Kademlia for the rest.
+//! Finding peers: dial the bootstrap addresses, learn addresses from identify and from what members tell, and ask Kademlia
+//! where nobody knows.
+//!
+//! Of two peers that need each other, one asks a member after the other was there, learns where it listens, and dials it:
+//! one dial a link. Whoever came first only waits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use libp2p::core::ConnectedPoint;
 use libp2p::kad::{self, GetClosestPeersError, GetClosestPeersOk, QueryId, QueryResult};
-use libp2p::multiaddr::Protocol;
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
-use libp2p::swarm::{ConnectionId, SwarmEvent};
+use libp2p::swarm::{ConnectionId, DialError, SwarmEvent};
 use libp2p::{Multiaddr, PeerId, Swarm, dcutr, identify, mdns, ping};
-
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use super::NetworkEvent;
+use super::address_book::{AddressBook, MAX_ADDRESSES_PER_PEER, is_quic};
 use super::behaviour::{Behaviour, BehaviourEvent, IDENTIFY_PROTOCOL};
+use super::bootstraps::Bootstraps;
+use super::counts::Counter;
 use super::dial_error::{self, DialAttempt};
+use super::outlook::Outlook;
 use super::relays::Relays;
+use super::searches::{Attempt, Searches};
+use super::{Guests, NetworkEvent};
 
-/// The first pause between attempts; it doubles up to [`LONGEST_PAUSE`] while nothing changes.
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Who is looked for beside the neighbours is looked for so long.
 const ORDER_LIFETIME: Duration = Duration::from_secs(30);
 const MAX_ORDERS: usize = 1024;
 /// Addresses taken from one round of mDNS.
 const MAX_MDNS_ADDRESSES: usize = 256;
-/// Addresses taken from one peer's description of itself.
-const MAX_ADDRESSES_PER_PEER: usize = 16;
+/// Questions to the Kademlia table at a time.
+const MAX_QUERIES: usize = 4;
 
 /// What is still looked for, and when to look again.
 pub(super) struct Discovery {
     local: PeerId,
-    bootstrap: Vec<Bootstrap>,
+    guests: Guests,
+    counter: Counter,
+    bootstraps: Bootstraps,
     sought: BTreeSet<PeerId>,
     /// Who is looked for as well.
     orders: Vec<Order>,
-    /// What connected peers said of where they listen.
-    addresses: BTreeMap<PeerId, Vec<Multiaddr>>,
+    book: AddressBook,
+    searches: Searches,
     /// Why those that are missing could not be reached.
     attempts: BTreeMap<PeerId, Vec<DialAttempt>>,
     connected: BTreeSet<PeerId>,
-    queries: BTreeMap<PeerId, QueryId>,
-    pause: Duration,
-    retry_at: Instant,
+    queries: Vec<QueryId>,
     relays: Relays,
-}
-
-/// A bootstrap address and the dial under way to it.
-struct Bootstrap {
-    address: Multiaddr,
-    dialling: Option<ConnectionId>,
-    /// Who answered there.
-    peer: Option<PeerId>,
+    /// What the daemon has not heard yet.
+    news: Vec<NetworkEvent>,
+    outlook: watch::Sender<Outlook>,
 }
 
 /// A peer that somebody wants connected, until then.
 struct Order {
     peer: PeerId,
-    /// Where it may be, by the word of somebody who is connected to it.
-    addresses: Vec<Multiaddr>,
     until: Instant,
     connected: oneshot::Sender<()>,
 }
 
 impl Discovery {
-    pub(super) fn new(local: PeerId) -> Self {
+    /// Knows nobody yet. What it lacks can be seen through the outlook.
+    pub(super) fn new(local: PeerId, guests: Guests, counter: Counter, outlook: watch::Sender<Outlook>) -> Self {
         Self {
             local,
-            bootstrap: Vec::new(),
+            guests,
+            counter,
+            bootstraps: Bootstraps::new(),
             sought: BTreeSet::new(),
             orders: Vec::new(),
-            addresses: BTreeMap::new(),
+            book: AddressBook::default(),
+            searches: Searches::new(Instant::now()),
             attempts: BTreeMap::new(),
             connected: BTreeSet::new(),
-            queries: BTreeMap::new(),
-            pause: FIRST_PAUSE,
-            retry_at: Instant::now(),
+            queries: Vec::new(),
             relays: Relays::default(),
+            news: Vec::new(),
+            outlook,
         }
     }
 
     pub(super) fn bootstrap(&mut self, swarm: &mut Swarm<Behaviour>, addresses: Vec<Multiaddr>) {
-        let new = addresses.into_iter().map(|address| Bootstrap { address, dialling: None, peer: None });
-        self.bootstrap.extend(new);
-        self.start_over(swarm);
+        self.bootstraps.add(addresses);
+        self.retry(swarm);
     }
 
     pub(super) fn seek(&mut self, swarm: &mut Swarm<Behaviour>, mut peers: BTreeSet<PeerId>) {
         peers.remove(&self.local);
         self.sought = peers;
-        self.start_over(swarm);
+        self.retry(swarm);
     }
 
     /// Looks for one peer more, for a while, and tells when it is connected.
@@ -97,22 +98,69 @@ impl Discovery {
         &mut self,
         swarm: &mut Swarm<Behaviour>,
         peer: PeerId,
-        mut addresses: Vec<Multiaddr>,
+        addresses: &[Multiaddr],
         connected: oneshot::Sender<()>,
     ) {
         if self.connected.contains(&peer) {
             // Whoever asked may have gone.
             let _ = connected.send(());
         } else if peer != self.local && self.orders.len() < MAX_ORDERS {
-            addresses.truncate(MAX_ADDRESSES_PER_PEER);
-            self.orders.push(Order { peer, addresses, until: Instant::now() + ORDER_LIFETIME, connected });
-            self.start_over(swarm);
+            self.book.note_told(peer, addresses);
+            self.orders.push(Order { peer, until: Instant::now() + ORDER_LIFETIME, connected });
+            self.searches.follow(Instant::now(), &self.missing());
+            self.searches.press(Instant::now(), &peer);
+            self.retry(swarm);
         }
+    }
+
+    /// Where peers were at some other time.
+    pub(super) fn remember(&mut self, known: &[(PeerId, Vec<Multiaddr>)]) {
+        for (peer, addresses) in known {
+            self.book.note_told(*peer, addresses);
+        }
+    }
+
+    /// Somebody said where others listen; whoever of them is looked for is dialled.
+    pub(super) fn learn(&mut self, swarm: &mut Swarm<Behaviour>, found: &[(PeerId, Vec<Multiaddr>)]) {
+        self.searches.note_told(Instant::now());
+        for (peer, addresses) in found {
+            let is_of_use = self.guests.has(peer) || self.searches.includes(peer);
+            if is_of_use && *peer != self.local && self.book.note_told(*peer, addresses) {
+                self.searches.hurry(Instant::now(), peer);
+            }
+        }
+        self.retry(swarm);
+    }
+
+    /// A member says where it listens, and asks where others do. Of two that ask for each other, the later one learns of
+    /// the earlier one.
+    pub(super) fn introduce(
+        &mut self,
+        swarm: &mut Swarm<Behaviour>,
+        peer: PeerId,
+        addresses: &[Multiaddr],
+        wanted: &[PeerId],
+    ) -> Vec<(PeerId, Vec<Multiaddr>)> {
+        if self.book.note_own(peer, addresses) && self.searches.includes(&peer) {
+            self.searches.hurry(Instant::now(), &peer);
+            self.retry(swarm);
+        }
+        self.whereabouts(wanted.iter())
+    }
+
+    /// Where the neighbours listen, as far as it is known.
+    pub(super) fn neighbours(&self) -> Vec<(PeerId, Vec<Multiaddr>)> {
+        self.whereabouts(self.sought.iter())
+    }
+
+    fn whereabouts<'a>(&self, peers: impl Iterator<Item = &'a PeerId>) -> Vec<(PeerId, Vec<Multiaddr>)> {
+        let known = peers.map(|peer| (*peer, self.book.best(peer).to_vec()));
+        known.filter(|(_, addresses)| !addresses.is_empty()).collect()
     }
 
     /// Where a connected peer can be reached by others.
     pub(super) fn addresses(&self, peer: &PeerId) -> Vec<Multiaddr> {
-        self.addresses.get(peer).cloned().unwrap_or_default()
+        if self.connected.contains(peer) { self.book.own(peer).to_vec() } else { Vec::new() }
     }
 
     /// The addresses that the last failed dial of a missing peer tried.
@@ -120,118 +168,193 @@ impl Discovery {
         self.attempts.get(peer).cloned().unwrap_or_default()
     }
 
-    /// Returns when it is time to look again; never, while nothing is missing.
-    pub(super) async fn wait(&self) {
-        if self.complete() {
-            std::future::pending::<()>().await;
-        }
-        tokio::time::sleep_until(self.retry_at).await;
+    /// Takes what the daemon should hear.
+    pub(super) fn take_news(&mut self) -> Vec<NetworkEvent> {
+        std::mem::take(&mut self.news)
     }
 
-    /// Dials what is known and asks Kademlia for what is not, then waits longer than the last time.
+    /// Returns when it is time to look again; never, while nothing is missing.
+    pub(super) async fn wait(&self) {
+        match self.searches.next().into_iter().chain(self.bootstraps.next()).min() {
+            Some(next) => tokio::time::sleep_until(next).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Dials what is known and due, and asks Kademlia for what nobody else knows.
     pub(super) fn retry(&mut self, swarm: &mut Swarm<Behaviour>) {
         let now = Instant::now();
         self.orders.retain(|order| order.until > now);
-        self.retry_at = now + self.pause;
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
-        self.dial_bootstrap(swarm);
-        let missing = self.missing();
-        self.relays.reserve_if_needed(swarm, !missing.is_empty());
-        for peer in missing {
-            let orders = self.orders.iter().filter(|order| order.peer == peer);
-            let told = orders.flat_map(|order| order.addresses.iter().cloned());
-            let dial = DialOpts::peer_id(peer)
-                .condition(PeerCondition::DisconnectedAndNotDialing)
-                .addresses(told.chain(self.relays.ways_to(swarm, peer)).collect())
-                .extend_addresses_through_behaviour()
-                .build();
-            // No address yet, or a dial under way: the query below, or that dial, goes on.
-            let _ = swarm.dial(dial);
-            self.queries.entry(peer).or_insert_with(|| swarm.behaviour_mut().kademlia.get_closest_peers(peer));
+        self.searches.follow(Instant::now(), &self.missing());
+        let answered = self.bootstraps.dial(swarm, &self.counter);
+        self.news.extend(answered.into_iter().map(|(peer, address)| NetworkEvent::Bootstrapped { peer, address }));
+        for peer in self.searches.due(Instant::now()) {
+            self.dial(swarm, peer);
+        }
+        self.relays.reserve_if_needed(swarm, self.searches.any_unreachable(Instant::now()));
+        self.ask_table(swarm);
+        self.show(swarm);
+    }
+
+    fn dial(&mut self, swarm: &mut Swarm<Behaviour>, peer: PeerId) {
+        // A way through a relay is soon found, and would be taken although a direct one is there.
+        let known = self.book.all(&peer, self.searches.is_unreachable(Instant::now(), &peer));
+        let mut attempt = self.searches.attempt(&peer);
+        let wanted = |attempt| -> Vec<Multiaddr> {
+            let is_wanted = |address: &&Multiaddr| match attempt {
+                Attempt::Quic => is_quic(address),
+                Attempt::Others => !is_quic(address),
+                Attempt::All => true,
+            };
+            known.iter().filter(is_wanted).cloned().collect()
+        };
+        let mut addresses = wanted(attempt);
+        if addresses.is_empty() {
+            (attempt, addresses) = (Attempt::All, wanted(Attempt::All));
+        }
+        let condition = match attempt {
+            Attempt::Others => PeerCondition::Disconnected,
+            Attempt::Quic | Attempt::All => PeerCondition::DisconnectedAndNotDialing,
+        };
+        let dial = DialOpts::peer_id(peer).condition(condition).addresses(addresses);
+        let dial = if attempt == Attempt::All { dial.extend_addresses_through_behaviour() } else { dial };
+        match swarm.dial(dial.build()) {
+            Ok(()) => {
+                self.counter.count_dial();
+                self.searches.note_dial(Instant::now(), &peer, attempt);
+            }
+            // A dial under way goes on.
+            Err(DialError::DialPeerConditionFalse(_)) => self.searches.note_dial(Instant::now(), &peer, attempt),
+            Err(_) => {}
         }
     }
 
-    /// Takes in what happened below; returns what the daemon should know.
-    pub(super) fn on_swarm_event(
-        &mut self,
-        swarm: &mut Swarm<Behaviour>,
-        event: SwarmEvent<BehaviourEvent>,
-    ) -> Option<NetworkEvent> {
+    fn ask_table(&mut self, swarm: &mut Swarm<Behaviour>) {
+        if self.searches.is_empty() {
+            swarm.behaviour_mut().kademlia.rest();
+        }
+        let room = MAX_QUERIES.saturating_sub(self.queries.len());
+        for peer in self.searches.for_the_table(Instant::now(), room, !self.guests.is_empty()) {
+            self.counter.count_table_query();
+            self.queries.push(swarm.behaviour_mut().kademlia.look_for(peer));
+        }
+    }
+
+    /// Shows what is missing, if that has changed.
+    fn show(&self, swarm: &Swarm<Behaviour>) {
+        self.outlook.send_if_modified(|outlook| {
+            let missing: BTreeSet<PeerId> = self.sought.difference(&self.connected).copied().collect();
+            // Most of the time nobody is missing, and nobody wants to know the rest.
+            let now = if missing.is_empty() {
+                Outlook::default()
+            } else {
+                let members = self.connected.iter().filter(|peer| self.guests.has(peer)).copied().collect();
+                Outlook { missing, members, listening: swarm.listeners().cloned().collect() }
+            };
+            let is_news = *outlook != now;
+            *outlook = now;
+            is_news
+        });
+    }
+
+    /// Takes in what happened below.
+    pub(super) fn on_swarm_event(&mut self, swarm: &mut Swarm<Behaviour>, event: SwarmEvent<BehaviourEvent>) {
+        self.counter.note(&event);
         match event {
             SwarmEvent::ConnectionEstablished { peer_id, endpoint, connection_id, .. } => {
-                self.connected.insert(peer_id);
-                self.relays.note_connection(peer_id, connection_id, &endpoint);
-                self.attempts.remove(&peer_id);
-                self.carry_out_orders(peer_id);
-                self.retry_soon();
-                let address = endpoint.get_remote_address().clone();
-                let is_bootstrap = self.note_bootstrap_answer(connection_id, peer_id);
-                is_bootstrap.then_some(NetworkEvent::Bootstrapped { peer: peer_id, address })
+                self.on_connection(swarm, peer_id, connection_id, &endpoint);
             }
-            SwarmEvent::ListenerClosed { listener_id, .. } => {
-                self.relays.note_end(listener_id);
-                None
+            SwarmEvent::ConnectionClosed { peer_id, connection_id, num_established, .. } => {
+                self.relays.note_disconnection(peer_id, connection_id);
+                if num_established == 0 {
+                    self.on_disconnection(peer_id);
+                }
             }
-            SwarmEvent::Behaviour(BehaviourEvent::HolePunching(dcutr::Event {
-                remote_peer_id,
-                result: Ok(direct),
-            })) => {
+            SwarmEvent::ListenerClosed { listener_id, .. } => self.relays.note_end(listener_id),
+            SwarmEvent::OutgoingConnectionError { peer_id, error, connection_id } => {
+                self.on_failed_dial(peer_id, connection_id, &dial_error::attempts(&error));
+            }
+            SwarmEvent::Behaviour(event) => self.on_behaviour_event(swarm, event),
+            _ => {}
+        }
+        self.searches.follow(Instant::now(), &self.missing());
+        self.show(swarm);
+    }
+
+    fn on_connection(
+        &mut self,
+        swarm: &mut Swarm<Behaviour>,
+        peer: PeerId,
+        connection: ConnectionId,
+        endpoint: &ConnectedPoint,
+    ) {
+        self.connected.insert(peer);
+        self.relays.note_connection(peer, connection, endpoint);
+        if !endpoint.is_relayed() {
+            self.relays.prefer(swarm, peer, connection);
+        }
+        self.attempts.remove(&peer);
+        for order in self.orders.extract_if(.., |order| order.peer == peer) {
+            let _ = order.connected.send(());
+        }
+        for _ in 0..self.bootstraps.note_connection(connection, peer) {
+            let address = endpoint.get_remote_address().clone();
+            self.news.push(NetworkEvent::Bootstrapped { peer, address });
+        }
+    }
+
+    fn on_disconnection(&mut self, peer: PeerId) {
+        self.connected.remove(&peer);
+        self.bootstraps.note_disconnection(peer);
+        if !self.guests.has(&peer) && !self.sought.contains(&peer) {
+            self.book.forget(&peer);
+        }
+    }
+
+    fn on_failed_dial(&mut self, peer: Option<PeerId>, connection: ConnectionId, attempts: &[DialAttempt]) {
+        self.bootstraps.note_failure(connection);
+        peer.iter().for_each(|peer| self.searches.note_failure(Instant::now(), peer));
+        if attempts.is_empty() {
+            return;
+        }
+        let missing = self.missing();
+        self.attempts.retain(|peer, _| missing.contains(peer));
+        if let Some(peer) = peer.filter(|peer| missing.contains(peer)) {
+            self.attempts.insert(peer, attempts.to_vec());
+        }
+        self.news.push(NetworkEvent::DialFailed { peer, attempts: attempts.to_vec() });
+    }
+
+    fn on_behaviour_event(&mut self, swarm: &mut Swarm<Behaviour>, event: BehaviourEvent) {
+        match event {
+            BehaviourEvent::HolePunching(dcutr::Event { remote_peer_id, result: Ok(direct) }) => {
                 self.relays.prefer(swarm, remote_peer_id, direct);
-                None
             }
-            SwarmEvent::Behaviour(BehaviourEvent::Mdns(mdns::Event::Discovered(found))) => {
+            BehaviourEvent::Mdns(mdns::Event::Discovered(found)) => {
                 for (peer, address) in found.into_iter().take(MAX_MDNS_ADDRESSES) {
                     swarm.behaviour_mut().kademlia.add_address(&peer, address);
+                    self.searches.hurry(Instant::now(), &peer);
                 }
-                self.retry_soon();
-                None
+                self.bootstraps.retry_soon();
             }
-            SwarmEvent::ConnectionClosed { peer_id, connection_id, num_established, .. } if num_established > 0 => {
-                self.relays.note_disconnection(peer_id, connection_id);
-                None
-            }
-            SwarmEvent::ConnectionClosed { peer_id, connection_id, .. } => {
-                self.relays.note_disconnection(peer_id, connection_id);
-                self.connected.remove(&peer_id);
-                self.addresses.remove(&peer_id);
-                self.retry_soon();
-                for bootstrap in &mut self.bootstrap {
-                    if bootstrap.peer == Some(peer_id) {
-                        bootstrap.peer = None;
-                    }
-                }
-                None
-            }
-            SwarmEvent::Behaviour(BehaviourEvent::Ping(ping::Event { connection, result: Err(_), .. })) => {
-                // A host that lost its power says nothing; TCP alone would believe in it for a quarter of an hour.
+            // A host that lost its power says nothing; TCP alone would believe in it for a quarter of an hour.
+            BehaviourEvent::Ping(ping::Event { connection, result: Err(_), .. }) => {
                 swarm.close_connection(connection);
-                None
             }
-            SwarmEvent::Behaviour(BehaviourEvent::Ping(ping::Event { peer, result: Ok(time), .. })) => {
-                Some(NetworkEvent::RoundTrip { peer, time })
+            BehaviourEvent::Ping(ping::Event { peer, result: Ok(time), .. }) => {
+                self.news.push(NetworkEvent::RoundTrip { peer, time });
             }
-            SwarmEvent::OutgoingConnectionError { peer_id, error, connection_id } => {
-                self.note_bootstrap_failure(connection_id);
-                let attempts = dial_error::attempts(&error);
-                self.note_attempts(peer_id, &attempts);
-                (!attempts.is_empty()).then_some(NetworkEvent::DialFailed { peer: peer_id, attempts })
-            }
-            SwarmEvent::Behaviour(BehaviourEvent::Identify(identify::Event::Received { peer_id, info, .. })) => {
-                self.learn_addresses(swarm, peer_id, &info);
+            BehaviourEvent::Identify(identify::Event::Received { peer_id, info, .. }) => {
+                self.learn_own_addresses(swarm, peer_id, &info);
                 self.relays.note_offer(peer_id, &info);
-                self.retry_soon();
-                None
             }
-            SwarmEvent::Behaviour(BehaviourEvent::Kademlia(kad::Event::OutboundQueryProgressed {
+            BehaviourEvent::Kademlia(kad::Event::OutboundQueryProgressed {
                 id,
                 result: QueryResult::GetClosestPeers(result),
                 step,
                 ..
-            })) => {
-                self.on_closest_peers(swarm, id, result, step.last);
-                None
-            }
-            _ => None,
+            }) => self.on_closest_peers(swarm, id, result, step.last),
+            _ => {}
         }
     }
 
@@ -245,111 +368,29 @@ impl Discovery {
         let found = match result {
             Ok(GetClosestPeersOk { peers, .. }) | Err(GetClosestPeersError::Timeout { peers, .. }) => peers,
         };
-        let missing = self.missing();
-        for info in found.into_iter().filter(|info| missing.contains(&info.peer_id)) {
-            let dial = DialOpts::peer_id(info.peer_id)
-                .condition(PeerCondition::DisconnectedAndNotDialing)
-                .addresses(info.addrs)
-                .extend_addresses_through_behaviour()
-                .build();
-            let _ = swarm.dial(dial);
+        for info in found {
+            if self.searches.includes(&info.peer_id) && self.book.note_told(info.peer_id, &info.addrs) {
+                self.dial(swarm, info.peer_id);
+            }
         }
         if last {
-            self.queries.retain(|_, under_way| *under_way != query);
-        }
-    }
-
-    fn dial_bootstrap(&mut self, swarm: &mut Swarm<Behaviour>) {
-        for bootstrap in &mut self.bootstrap {
-            if bootstrap.peer.is_some() || bootstrap.dialling.is_some() {
-                continue;
-            }
-            let address = bootstrap.address.clone();
-            let dial = match named_peer(&address) {
-                // Also when that peer is connected already: it is to be known as a bootstrap peer.
-                Some(peer) => DialOpts::peer_id(peer).condition(PeerCondition::Always).addresses(vec![address]).build(),
-                None => DialOpts::unknown_peer_id().address(address).build(),
-            };
-            bootstrap.dialling = Some(dial.connection_id());
-            if swarm.dial(dial).is_err() {
-                bootstrap.dialling = None;
-            }
-        }
-    }
-
-    /// Whether the new connection is the answer of a bootstrap address.
-    fn note_bootstrap_answer(&mut self, connection: ConnectionId, peer: PeerId) -> bool {
-        let answered = self.bootstrap.iter_mut().find(|bootstrap| bootstrap.dialling == Some(connection));
-        let is_bootstrap = answered.is_some();
-        if let Some(bootstrap) = answered {
-            bootstrap.dialling = None;
-            bootstrap.peer = Some(peer);
-        }
-        is_bootstrap
-    }
-
-    fn note_bootstrap_failure(&mut self, connection: ConnectionId) {
-        for bootstrap in &mut self.bootstrap {
-            if bootstrap.dialling == Some(connection) {
-                bootstrap.dialling = None;
-            }
+            self.queries.retain(|under_way| *under_way != query);
         }
     }
 
     /// Keeps a Mingle peer's own addresses, and puts them into the table, so that others can ask for them.
-    fn learn_addresses(&mut self, swarm: &mut Swarm<Behaviour>, peer: PeerId, info: &identify::Info) {
-        if info.protocol_version != IDENTIFY_PROTOCOL {
+    fn learn_own_addresses(&mut self, swarm: &mut Swarm<Behaviour>, peer: PeerId, info: &identify::Info) {
+        if info.protocol_version != IDENTIFY_PROTOCOL || !self.connected.contains(&peer) {
             return;
         }
-        let addresses: Vec<Multiaddr> = info.listen_addrs.iter().take(MAX_ADDRESSES_PER_PEER).cloned().collect();
-        for address in &addresses {
+        self.book.note_own(peer, &info.listen_addrs);
+        for address in info.listen_addrs.iter().take(MAX_ADDRESSES_PER_PEER) {
             swarm.behaviour_mut().kademlia.add_address(&peer, address.clone());
         }
-        if self.connected.contains(&peer) {
-            self.addresses.insert(peer, addresses);
-        }
-    }
-
-    fn carry_out_orders(&mut self, peer: PeerId) {
-        for order in self.orders.extract_if(.., |order| order.peer == peer) {
-            let _ = order.connected.send(());
-        }
-    }
-
-    /// Keeps why a missing peer could not be reached.
-    fn note_attempts(&mut self, peer: Option<PeerId>, attempts: &[DialAttempt]) {
-        let missing = self.missing();
-        self.attempts.retain(|peer, _| missing.contains(peer));
-        if let Some(peer) = peer.filter(|peer| !attempts.is_empty() && missing.contains(peer)) {
-            self.attempts.insert(peer, attempts.to_vec());
-        }
-    }
-
-    fn start_over(&mut self, swarm: &mut Swarm<Behaviour>) {
-        self.pause = FIRST_PAUSE;
-        self.retry(swarm);
-    }
-
-    /// Something changed: what failed before may work now.
-    fn retry_soon(&mut self) {
-        self.pause = FIRST_PAUSE;
-        self.retry_at = self.retry_at.min(Instant::now() + FIRST_PAUSE);
-    }
-
-    fn complete(&self) -> bool {
-        self.bootstrap.iter().all(|bootstrap| bootstrap.peer.is_some()) && self.missing().is_empty()
     }
 
     fn missing(&self) -> BTreeSet<PeerId> {
         let sought = self.sought.iter().chain(self.orders.iter().map(|order| &order.peer));
         sought.filter(|peer| !self.connected.contains(*peer)).copied().collect()
     }
-}
-
-/// The PeerId at the end of an address.
-fn named_peer(address: &Multiaddr) -> Option<PeerId> {
-    address.iter().find_map(|part| match part {
-        Protocol::P2p(peer) => Some(peer),
-        _ => None,
-    })
 }

@@ -1,37 +1,47 @@
 //! The network below the streams: libp2p over QUIC and TCP, who is connected, and finding those who are not.
 //!
-//! One task owns the libp2p swarm. It keeps trying the bootstrap addresses until they answer, and looks for sought
-//! peers in the Kademlia table until they are connected. Everything else in the daemon speaks to it through
+//! One task owns the libp2p swarm. It keeps trying the bootstrap addresses until they answer, and dials sought peers where
+//! members say that they are until they are connected; Kademlia is asked where no member knows. Everything else in the daemon speaks to it through
 //! [`Network`] and hears from it through [`NetworkEvent`]s.
 
+mod address_book;
 mod batching;
 mod behaviour;
+mod bootstraps;
+mod counts;
 mod dial_error;
 mod direct;
 mod discovery;
 pub(crate) mod framed;
+mod last_resort;
+mod listening;
 mod open_stream;
+mod outlook;
 mod reach;
 mod relaying;
 mod relays;
+mod searches;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::StreamExt;
 use libp2p::identity::Keypair;
-use libp2p::multiaddr::Protocol;
 use libp2p::swarm::SwarmEvent;
 use libp2p::{Multiaddr, PeerId, Swarm, SwarmBuilder, noise, yamux};
 use libp2p_metrics::{Metrics, Recorder, Registry};
 use tokio::sync::mpsc::{self, error::TrySendError};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
-use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::failure::{Kind, OrFail, Outcome};
 use behaviour::{Behaviour, BehaviourEvent};
+use counts::Counter;
+pub(crate) use counts::NetworkCounts;
 pub(crate) use dial_error::DialAttempt;
 use discovery::Discovery;
+use listening::is_loopback;
 pub(crate) use open_stream::open_stream;
+pub(crate) use outlook::Outlook;
 pub(crate) use reach::Reach;
 pub(crate) use relaying::Guests;
 
@@ -41,10 +51,6 @@ const QUIC_IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 const QUIC_KEEP_ALIVE: Duration = Duration::from_millis(1500);
 /// Connections that carry no stream are closed after this long.
 const UNUSED_CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
-/// Time for the operating system to give us our listening addresses.
-const LISTEN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Without a further address for so long, all are known.
-const LISTEN_SETTLES: Duration = Duration::from_millis(30);
 /// Events that wait for the daemon; more are dropped.
 const EVENT_QUEUE: usize = 256;
 /// Orders that wait for the network task.
@@ -82,6 +88,15 @@ enum Command {
     Bootstrap(Vec<Multiaddr>),
     Seek(BTreeSet<PeerId>),
     Connect(PeerId, Vec<Multiaddr>, oneshot::Sender<()>),
+    Learn(Vec<(PeerId, Vec<Multiaddr>)>),
+    Introduce {
+        peer: PeerId,
+        addresses: Vec<Multiaddr>,
+        wanted: Vec<PeerId>,
+        answer: oneshot::Sender<Vec<(PeerId, Vec<Multiaddr>)>>,
+    },
+    Remember(Vec<(PeerId, Vec<Multiaddr>)>),
+    Neighbours(oneshot::Sender<Vec<(PeerId, Vec<Multiaddr>)>>),
     Addresses(PeerId, oneshot::Sender<Vec<Multiaddr>>),
     Attempts(PeerId, oneshot::Sender<Vec<DialAttempt>>),
 }
@@ -91,6 +106,8 @@ enum Command {
 pub(crate) struct NetworkOptions<'a> {
     /// Where it listens.
     pub(crate) listen: &'a [Multiaddr],
+    /// Where it listened before: where any port will do, it takes the one that others remember, if that is free.
+    pub(crate) before: &'a [Multiaddr],
     /// Whether it tells its addresses to the local network, and listens to those of others.
     pub(crate) mdns: bool,
 }
@@ -103,6 +120,9 @@ pub(crate) struct Network {
     pub(crate) addresses: Vec<Multiaddr>,
     /// For whom this peer relays.
     pub(crate) guests: Guests,
+    /// Which neighbours are missing.
+    pub(crate) outlook: watch::Receiver<Outlook>,
+    counter: Counter,
     commands: mpsc::Sender<Command>,
     task: tokio::task::JoinHandle<()>,
 }
@@ -119,7 +139,7 @@ impl Network {
     ) -> Outcome<(Self, mpsc::Receiver<NetworkEvent>)> {
         let guests = Guests::default();
         let mut swarm = build_swarm(keypair, &guests, options.mdns)?;
-        let addresses = listen_on_all(&mut swarm, options.listen).await?;
+        let addresses = listening::listen_on_all(&mut swarm, options).await?;
         // Whoever has a place with this peer as its relay tells others these addresses.
         let only_loopback = addresses.iter().all(is_loopback);
         for address in addresses.iter().filter(|address| only_loopback || !is_loopback(address)) {
@@ -128,8 +148,11 @@ impl Network {
         let streams = swarm.behaviour().streams.new_control();
         let (command_sender, command_receiver) = mpsc::channel(COMMAND_QUEUE);
         let (event_sender, event_receiver) = mpsc::channel(EVENT_QUEUE);
-        let task = tokio::spawn(run(swarm, Metrics::new(registry), command_receiver, event_sender));
-        let network = Self { streams, addresses, guests, commands: command_sender, task };
+        let (show, outlook) = watch::channel(Outlook::default());
+        let counter = Counter::default();
+        let discovery = Discovery::new(*swarm.local_peer_id(), guests.clone(), counter.clone(), show);
+        let task = tokio::spawn(run(swarm, discovery, Metrics::new(registry), command_receiver, event_sender));
+        let network = Self { streams, addresses, guests, outlook, counter, commands: command_sender, task };
         Ok((network, event_receiver))
     }
 
@@ -138,10 +161,20 @@ impl Network {
         Reach::new(self.commands.clone())
     }
 
+    /// How much work it was so far to find the others.
+    pub(crate) fn counts(&self) -> NetworkCounts {
+        self.counter.read()
+    }
+
     /// Keeps dialling these addresses until each has answered once.
     pub(crate) async fn bootstrap(&self, addresses: Vec<Multiaddr>) {
         // The task outlives every sender but at shutdown, when nobody needs the answer.
         let _ = self.commands.send(Command::Bootstrap(addresses)).await;
+    }
+
+    /// These peers were there once; they are looked for there too, when they are sought.
+    pub(crate) async fn remember(&self, known: Vec<(PeerId, Vec<Multiaddr>)>) {
+        let _ = self.commands.send(Command::Remember(known)).await;
     }
 
     /// Looks for these peers, now and whenever one of them is lost.
@@ -175,96 +208,49 @@ fn build_swarm(keypair: &Keypair, guests: &Guests, with_mdns: bool) -> Outcome<S
     Ok(swarm)
 }
 
-/// Listens on each address and waits until the operating system has said what each became.
-async fn listen_on_all(swarm: &mut Swarm<Behaviour>, listen: &[Multiaddr]) -> Outcome<Vec<Multiaddr>> {
-    let mut waiting = Vec::new();
-    for address in listen {
-        let listener = swarm.listen_on(address.clone()).map_err(|error| cannot_listen(address, &error))?;
-        waiting.push(listener);
-    }
-    let local = *swarm.local_peer_id();
-    let mut addresses = Vec::new();
-    let bound = tokio::time::timeout(LISTEN_TIMEOUT, async {
-        while !waiting.is_empty() {
-            match swarm.select_next_some().await {
-                SwarmEvent::NewListenAddr { listener_id, address } => {
-                    waiting.retain(|listener| *listener != listener_id);
-                    addresses.push(address.with_p2p(local).unwrap_or_else(|address| address));
-                }
-                SwarmEvent::ListenerClosed { addresses, reason: Err(error), .. } => {
-                    let address = addresses.first().cloned().unwrap_or_else(Multiaddr::empty);
-                    return Err(cannot_listen(&address, &error));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    });
-    match bound.await {
-        Ok(result) => result?,
-        Err(_) => return Err(Failure::new(Kind::Unreachable, "the operating system gave no listening address")),
-    }
-    collect_more(swarm, &mut addresses).await;
-    // What other machines can use comes first.
-    addresses.sort_by_key(is_loopback);
-    Ok(addresses)
-}
-
-/// A listener on all interfaces has an address on each; they come one by one, at once.
-async fn collect_more(swarm: &mut Swarm<Behaviour>, addresses: &mut Vec<Multiaddr>) {
-    let local = *swarm.local_peer_id();
-    while let Ok(event) = tokio::time::timeout(LISTEN_SETTLES, swarm.select_next_some()).await {
-        if let SwarmEvent::NewListenAddr { address, .. } = event {
-            addresses.push(address.with_p2p(local).unwrap_or_else(|address| address));
-        }
-    }
-}
-
-fn is_loopback(address: &Multiaddr) -> bool {
-    address.iter().any(|part| match part {
-        Protocol::Ip4(ip) => ip.is_loopback(),
-        Protocol::Ip6(ip) => ip.is_loopback(),
-        _ => false,
-    })
-}
-
-fn cannot_listen(address: &Multiaddr, error: &dyn std::error::Error) -> Failure {
-    Failure::new(Kind::Unreachable, format!("cannot listen on {address}: {}", dial_error::root_cause(error)))
-        .hint("another process may use this port: choose one with --listen, port 0 takes any that is free")
-}
-
 /// The network task: serves libp2p until the daemon lets go of it.
 async fn run(
     mut swarm: Swarm<Behaviour>,
+    mut discovery: Discovery,
     metrics: Metrics,
     mut commands: mpsc::Receiver<Command>,
     events: mpsc::Sender<NetworkEvent>,
 ) {
-    let mut discovery = Discovery::new(*swarm.local_peer_id());
     loop {
         tokio::select! {
             command = commands.recv() => match command {
-                Some(Command::Bootstrap(addresses)) => discovery.bootstrap(&mut swarm, addresses),
-                Some(Command::Seek(peers)) => discovery.seek(&mut swarm, peers),
-                Some(Command::Connect(peer, addresses, connected)) => {
-                    discovery.connect(&mut swarm, peer, addresses, connected);
-                }
-                Some(Command::Addresses(peer, answer)) => drop(answer.send(discovery.addresses(&peer))),
-                // Whoever asked may have gone.
-                Some(Command::Attempts(peer, answer)) => drop(answer.send(discovery.attempts(&peer))),
+                Some(command) => carry_out(command, &mut discovery, &mut swarm),
                 None => return,
             },
             () = discovery.wait() => discovery.retry(&mut swarm),
             event = swarm.select_next_some() => {
                 record(&metrics, &event);
-                // The daemon may be busy: an event that it has no room for is news for people, not state.
-                if let Some(event) = discovery.on_swarm_event(&mut swarm, event)
-                    && let Err(TrySendError::Closed(_)) = events.try_send(event)
-                {
-                    return;
-                }
+                discovery.on_swarm_event(&mut swarm, event);
             }
         }
+        for event in discovery.take_news() {
+            // The daemon may be busy: an event that it has no room for is news for people, not state.
+            if let Err(TrySendError::Closed(_)) = events.try_send(event) {
+                return;
+            }
+        }
+    }
+}
+
+/// Does what the daemon asks. Whoever wants an answer may have gone.
+fn carry_out(command: Command, discovery: &mut Discovery, swarm: &mut Swarm<Behaviour>) {
+    match command {
+        Command::Bootstrap(addresses) => discovery.bootstrap(swarm, addresses),
+        Command::Seek(peers) => discovery.seek(swarm, peers),
+        Command::Connect(peer, addresses, connected) => discovery.connect(swarm, peer, &addresses, connected),
+        Command::Learn(found) => discovery.learn(swarm, &found),
+        Command::Introduce { peer, addresses, wanted, answer } => {
+            drop(answer.send(discovery.introduce(swarm, peer, &addresses, &wanted)));
+        }
+        Command::Remember(known) => discovery.remember(&known),
+        Command::Neighbours(answer) => drop(answer.send(discovery.neighbours())),
+        Command::Addresses(peer, answer) => drop(answer.send(discovery.addresses(&peer))),
+        Command::Attempts(peer, answer) => drop(answer.send(discovery.attempts(&peer))),
     }
 }
 

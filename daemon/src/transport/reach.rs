@@ -32,6 +32,31 @@ impl Reach {
         answered.await.unwrap_or_default()
     }
 
+    /// Takes in what somebody said of where peers listen, and dials those that are looked for.
+    pub(crate) async fn learn(&self, found: Vec<(PeerId, Vec<Multiaddr>)>) {
+        let _ = self.commands.send(Command::Learn(found)).await;
+    }
+
+    /// Remembers where a member says that it listens, and returns where those listen that it wants to know of, as far as
+    /// this peer knows.
+    pub(crate) async fn introduce(
+        &self,
+        peer: PeerId,
+        addresses: Vec<Multiaddr>,
+        wanted: Vec<PeerId>,
+    ) -> Vec<(PeerId, Vec<Multiaddr>)> {
+        let (answer, answered) = oneshot::channel();
+        let _ = self.commands.send(Command::Introduce { peer, addresses, wanted, answer }).await;
+        answered.await.unwrap_or_default()
+    }
+
+    /// Where the neighbours listen, as far as it is known; none when the network is gone.
+    pub(crate) async fn neighbours(&self) -> Option<Vec<(PeerId, Vec<Multiaddr>)>> {
+        let (answer, answered) = oneshot::channel();
+        let _ = self.commands.send(Command::Neighbours(answer)).await;
+        answered.await.ok()
+    }
+
     /// The addresses that the last failed dial of this peer tried, and why none worked.
     pub(crate) async fn attempts(&self, peer: PeerId) -> Vec<DialAttempt> {
         let (answer, answered) = oneshot::channel();

@@ -30,7 +30,13 @@ impl Guests {
         *self.peers.lock().unwrap_or_else(PoisonError::into_inner) = peers;
     }
 
-    fn has(&self, peer: &PeerId) -> bool {
+    /// Whether this peer knows no member.
+    pub(super) fn is_empty(&self) -> bool {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// Whether this peer is relayed.
+    pub(super) fn has(&self, peer: &PeerId) -> bool {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner).contains(peer)
     }
 }

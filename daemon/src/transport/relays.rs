@@ -1,19 +1,15 @@
 //! Which peers relay for this one, and which connections go through them.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use libp2p::core::ConnectedPoint;
 use libp2p::core::transport::ListenerId;
 use libp2p::multiaddr::Protocol;
 use libp2p::swarm::ConnectionId;
 use libp2p::{Multiaddr, PeerId, Swarm, identify, relay};
-use tokio::time::Instant;
 
 use super::behaviour::Behaviour;
 
-/// A direct way to a peer is looked for so long before a relay is asked.
-const DIRECT_FIRST: Duration = Duration::from_secs(2);
 /// Relays at a time: one may go.
 const MAX_RELAYS: usize = 2;
 /// Peers whose offers are remembered.
@@ -28,7 +24,6 @@ pub(super) struct Relays {
     reserved: BTreeMap<PeerId, ListenerId>,
     /// Connections that go through a relay.
     relayed: BTreeMap<PeerId, Vec<ConnectionId>>,
-    missing_since: Option<Instant>,
 }
 
 struct Offer {
@@ -48,10 +43,12 @@ impl Relays {
         if endpoint.is_relayed() {
             self.relayed.entry(peer).or_default().push(connection);
         } else if let ConnectedPoint::Dialer { address, .. } = endpoint
-            && self.offers.len() < MAX_OFFERS
+            && (self.offers.len() < MAX_OFFERS || self.offers.contains_key(&peer))
         {
             let address = address.iter().filter(|part| !matches!(part, Protocol::P2p(_))).collect();
-            self.offers.entry(peer).or_insert(Offer { address, relays: false });
+            // A peer that was started again may listen elsewhere.
+            let relays = self.offers.get(&peer).is_some_and(|offer| offer.relays);
+            self.offers.insert(peer, Offer { address, relays });
         }
     }
 
@@ -73,24 +70,11 @@ impl Relays {
         self.reserved.retain(|_, reserved| *reserved != listener);
     }
 
-    /// Asks relays for a place once somebody has been missing for a while: through one of them that peer can reach us.
-    pub(super) fn reserve_if_needed(&mut self, swarm: &mut Swarm<Behaviour>, somebody_is_missing: bool) {
-        let since = self.missing_since.get_or_insert_with(Instant::now);
-        if !somebody_is_missing {
-            self.missing_since = None;
-        } else if since.elapsed() >= DIRECT_FIRST {
+    /// Asks relays for a place once somebody could not be reached for a while: through one of them that peer can reach us.
+    pub(super) fn reserve_if_needed(&mut self, swarm: &mut Swarm<Behaviour>, somebody_is_unreachable: bool) {
+        if somebody_is_unreachable && self.reserved.len() < MAX_RELAYS {
             self.reserve(swarm);
         }
-    }
-
-    /// Addresses of a peer that has a place with one of the relays that this peer is connected to, if it has.
-    pub(super) fn ways_to(&self, swarm: &Swarm<Behaviour>, peer: PeerId) -> Vec<Multiaddr> {
-        let is_needed = self.missing_since.is_some_and(|since| since.elapsed() >= DIRECT_FIRST);
-        let relays = self
-            .offers
-            .iter()
-            .filter(|(relay, offer)| is_needed && offer.relays && **relay != peer && swarm.is_connected(relay));
-        relays.take(MAX_RELAYS).map(|(relay, offer)| offer.circuit(*relay).with(Protocol::P2p(peer))).collect()
     }
 
     fn reserve(&mut self, swarm: &mut Swarm<Behaviour>) {

@@ -82,7 +82,7 @@ impl EdgePair {
 impl End {
     async fn start(transport: Transport) -> Outcome<Self> {
         let keypair = Keypair::generate_ed25519();
-        let options = NetworkOptions { listen: &[transport.address()], mdns: false };
+        let options = NetworkOptions { listen: &[transport.address()], ..NetworkOptions::default() };
         let (network, news) = Network::start(&keypair, &options, &mut Registry::default()).await?;
         Ok(Self { network, peer: keypair.public().to_peer_id(), _news: news })
     }

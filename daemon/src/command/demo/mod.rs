@@ -5,6 +5,7 @@
 //! without a swarm, audits the peers' books, and draws what happened.
 
 mod baselines;
+mod joining;
 mod kill;
 mod output;
 mod problem;
@@ -32,6 +33,7 @@ use crate::signals::StopRequests;
 use crate::task::{self, Parts};
 use crate::{encodings, plan};
 use baselines::Baselines;
+use joining::Joining;
 use kill::Kills;
 use output::Output;
 use progress::Progress;
@@ -40,14 +42,17 @@ use swarm::{PeerEvent, PeerProcesses};
 use tally::Tally;
 
 /// More processes than this on one machine would measure the machine.
-const MAX_PEERS: usize = 128;
+const MAX_PEERS: usize = 256;
 /// On loopback a living neighbour answers at once: longer waits would be for the killed.
 const DRAIN_MS: u64 = 2000;
 /// A killed peer's links break at once. Only a frozen one is waited for, and a busy machine must not look like one:
 /// without a missed deadline, the same seed gives the same models.
 const DEADLINE_MS: u64 = 20_000;
-/// After the demo is interrupted, peers that have not stopped by then are killed.
-const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Whoever is missing while the peers come together is still to be started.
+const START_S: u64 = 600;
+/// After the demo is interrupted, peers that have not stopped by then are killed: nobody waits for what they would still
+/// evaluate and write, and what they keep for a later start is on disk at any moment.
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs the demo.
 pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Outcome {
@@ -115,6 +120,7 @@ struct Demo<'a> {
     killed_at: Vec<(usize, u64)>,
     /// Where each peer listens, by the word of its present process.
     addresses: Vec<Option<String>>,
+    joining: Joining,
     progress: Progress,
     results: Vec<Option<PeerResult>>,
     ended: usize,
@@ -132,6 +138,7 @@ impl<'a> Demo<'a> {
         let mut stop = StopRequests::listen(false)?;
         let homes = bind_to_new_homes(&mut plan, output)?;
         plan::write(&plan, &output.plan())?;
+        let joining = Joining::new(&plan)?;
         let progress = Progress::start(arguments, &plan, json);
         if arguments.codec != Codec::F32 {
             let encodings = plan::schedule(&plan)?.encodings(arguments.codec);
@@ -149,6 +156,7 @@ impl<'a> Demo<'a> {
             kills,
             killed_at: Vec::new(),
             addresses: vec![None; arguments.peers],
+            joining,
             progress,
             results: vec![None; arguments.peers],
             ended: 0,
@@ -230,6 +238,7 @@ impl<'a> Demo<'a> {
             PeerEvent::Failed(kind, message) => Err(self.lost_to(kind, node, &message)),
             PeerEvent::Ended => {
                 self.ended += 1;
+                self.processes.note_started(node)?;
                 let rows = self.tally.lose(node, self.started.elapsed().as_secs_f64());
                 self.show(&rows)?;
                 if self.results[node].is_none() && !self.processes.was_killed(node) {
@@ -242,14 +251,23 @@ impl<'a> Demo<'a> {
 
     fn on_said(&mut self, node: usize, event: &Event) -> Outcome {
         match event {
-            Event::Listening { addresses, .. } => self.addresses[node] = addresses.first().cloned(),
+            Event::Listening { addresses, .. } => {
+                let quic = addresses.iter().find(|address| address.contains("/quic-v1"));
+                self.addresses[node] = quic.or(addresses.first()).cloned();
+            }
             Event::Recovered { round, weight_units, .. } => {
                 let weight = crate::units::weight(*weight_units);
                 self.progress.note(&format!(
                     "round {round:>4}   peer {node} started again, with weight {weight:.6} from its disk"
                 ));
             }
-            Event::Joined { .. } => self.progress.joined(node, self.started.elapsed()),
+            Event::Plan { .. } => self.processes.note_started(node)?,
+            Event::Joined { neighbours, network } => {
+                let elapsed = self.started.elapsed();
+                if self.joining.note(node, *neighbours, *network, elapsed) {
+                    self.progress.all_joined(elapsed);
+                }
+            }
             Event::Round { round, .. } => {
                 self.progress.round(*round);
                 if self.kills.due(node, *round) {
@@ -301,7 +319,7 @@ impl<'a> Demo<'a> {
 
     fn start_peer(&mut self, home: &Home, way_in: &[String]) -> Outcome {
         let arguments = peer_arguments(self.arguments, home, way_in);
-        self.processes.start(&arguments, &home.root().join("log.txt"))
+        self.processes.start(arguments, home.root().join("log.txt"))
     }
 
     fn lost(&self, node: usize, what: &str) -> Failure {
@@ -388,6 +406,8 @@ fn peer_arguments(demo: &DemoArgs, home: &Home, way_in: &[String]) -> Vec<String
     option("threads", &1);
     option("drain-ms", &DRAIN_MS);
     option("deadline-ms", &DEADLINE_MS);
+    option("gather-s", &START_S);
+    option("bootstrap-timeout-s", &START_S);
     option("timeline", &if demo.timeline == Switch::On { "on" } else { "off" });
     option("durability", &if keeps_records(demo) { "on" } else { "off" });
     arguments.extend_from_slice(way_in);

@@ -3,7 +3,7 @@
 mod given;
 mod report;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::sync::mpsc;
 
@@ -76,9 +76,17 @@ impl Swarm<'_> {
         while ended < homes.len() {
             let Some((node, event)) = self.events.recv().await else { break };
             match event {
-                PeerEvent::Said(event) => self.on_said(node, &event),
+                PeerEvent::Said(event) => {
+                    if matches!(event, Event::Plan { .. }) {
+                        self.processes.note_started(node)?;
+                    }
+                    self.on_said(node, &event);
+                }
                 PeerEvent::Failed(_, message) => return Err(self.lost(node, &message)),
-                PeerEvent::Ended => ended += 1,
+                PeerEvent::Ended => {
+                    self.processes.note_started(node)?;
+                    ended += 1;
+                }
             }
         }
         for (node, status) in self.processes.wait().await?.into_iter().enumerate() {
@@ -97,7 +105,7 @@ impl Swarm<'_> {
         }
         arguments.extend(["--problem".to_owned(), given::file(self.output).display().to_string()]);
         arguments.extend(way_in);
-        self.processes.start(&arguments, &home.root().join("log.txt"))
+        self.processes.start(arguments, home.root().join("log.txt"))
     }
 
     /// Where the first peer listens.
@@ -135,7 +143,7 @@ impl Swarm<'_> {
     async fn stop_all(&mut self) {
         self.processes.ask_to_stop();
         self.events.close();
-        let _ = tokio::time::timeout(STOP_TIMEOUT.min(Duration::from_secs(5)), self.processes.wait()).await;
+        let _ = tokio::time::timeout(STOP_TIMEOUT, self.processes.wait()).await;
         self.processes.kill_all().await;
     }
 }

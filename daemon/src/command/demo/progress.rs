@@ -1,6 +1,5 @@
 //! What the demo shows while it runs: one moving line on a terminal, one line per evaluated round anywhere.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -18,7 +17,6 @@ pub(crate) struct Progress {
     bar: ProgressBar,
     json: bool,
     peers: usize,
-    joined: BTreeSet<usize>,
 }
 
 impl Progress {
@@ -29,7 +27,7 @@ impl Progress {
         let bar = ProgressBar::with_draw_target(Some(arguments.rounds), target);
         let style = ProgressStyle::with_template("{spinner} {bar:30} {pos}/{len} rounds  {elapsed}  {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        let progress = Self { bar, json, peers: arguments.peers, joined: BTreeSet::new() };
+        let progress = Self { bar, json, peers: arguments.peers };
         progress.note(&format!(
             "swarm    {} peer processes on this machine, data {} split {}, model {}, seed {}",
             arguments.peers, arguments.data, arguments.split, arguments.model, arguments.seed
@@ -39,16 +37,10 @@ impl Progress {
         progress
     }
 
-    /// One more peer has all its neighbours.
-    pub(crate) fn joined(&mut self, node: usize, elapsed: Duration) {
-        // A peer that is started again joins again.
-        if self.joined.insert(node) && self.joined.len() == self.peers {
-            self.note(&format!(
-                "joined   all {} peers, {:.2} s after the first was started",
-                self.peers,
-                elapsed.as_secs_f64()
-            ));
-        }
+    /// Every peer has its neighbours.
+    pub(crate) fn all_joined(&self, elapsed: Duration) {
+        let seconds = elapsed.as_secs_f64();
+        self.note(&format!("joined   all {} peers, {seconds:.2} s after the first was started", self.peers));
     }
 
     /// Some peer has done this many rounds.

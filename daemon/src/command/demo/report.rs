@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::Demo;
 use super::baselines::Baselines;
+use super::joining::Joined;
 use super::output::Output;
 use super::tally::Row;
 use crate::chart::{self, Horizontal, Mark, Panel, Reference, Scale, Series, Weight};
@@ -37,6 +38,8 @@ pub(crate) struct Report {
     swarm: SwarmResult,
     without_swarm: Option<Baselines>,
     seconds: f64,
+    /// How the peers came together.
+    joined: Option<Joined>,
     sent_bytes: u64,
     /// How models were encoded, and what that saved.
     encoding: Encoding,
@@ -98,6 +101,7 @@ impl Report {
             },
             without_swarm,
             seconds,
+            joined: demo.joining.summary(),
             sent_bytes: results.iter().map(|result| result.sent_bytes).sum(),
             encoding,
             peak_resident_bytes_per_peer: results.iter().filter_map(|result| result.peak_resident_bytes).max(),

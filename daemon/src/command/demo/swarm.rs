@@ -3,7 +3,9 @@
 //! A peer ends when the demo does, however it ends: a dropped handle kills its process, and a peer whose standard
 //! input closes, because the demo was killed outright, stops by itself.
 
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::OpenOptions;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 
@@ -17,6 +19,10 @@ use crate::failure::{Failure, Kind, OrFail, Outcome};
 
 /// Events that wait for the demo.
 const EVENT_QUEUE: usize = 1024;
+
+/// Processes that start at the same time, for each core: reading data and looking for the plan is work, and all at once
+/// would take turns until none of them answers in time.
+const STARTING_PER_CORE: usize = 1;
 
 /// What a peer process did.
 #[derive(Debug)]
@@ -33,6 +39,11 @@ pub(crate) enum PeerEvent {
 pub(crate) struct PeerProcesses {
     program: PathBuf,
     peers: Vec<PeerProcess>,
+    /// Those that wait for their turn, in the order of the nodes: arguments and log.
+    waiting: VecDeque<(Vec<String>, PathBuf)>,
+    /// Those that have not got so far that another one may start.
+    starting: BTreeSet<usize>,
+    most_starting: usize,
     events: mpsc::Sender<(usize, PeerEvent)>,
 }
 
@@ -48,13 +59,40 @@ impl PeerProcesses {
     pub(crate) fn new() -> Outcome<(Self, mpsc::Receiver<(usize, PeerEvent)>)> {
         let program = std::env::current_exe().or_fail(Kind::Unexpected, "cannot find this program's own file")?;
         let (events, receiver) = mpsc::channel(EVENT_QUEUE);
-        Ok((Self { program, peers: Vec::new(), events }, receiver))
+        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let processes = Self {
+            program,
+            peers: Vec::new(),
+            waiting: VecDeque::new(),
+            starting: BTreeSet::new(),
+            most_starting: STARTING_PER_CORE * cores,
+            events,
+        };
+        Ok((processes, receiver))
     }
 
-    /// Starts the next node's process with these arguments; what it logs goes to `log`.
-    pub(crate) fn start(&mut self, arguments: &[String], log: &Path) -> Outcome {
-        let process = self.spawn(self.peers.len(), arguments, log)?;
-        self.peers.push(process);
+    /// Starts the next node's process with these arguments, as soon as few enough others are starting; what it logs goes to
+    /// `log`.
+    pub(crate) fn start(&mut self, arguments: Vec<String>, log: PathBuf) -> Outcome {
+        self.waiting.push_back((arguments, log));
+        self.start_waiting()
+    }
+
+    /// This node's process has done what takes it long to start; or it is gone, and the next one may start.
+    pub(crate) fn note_started(&mut self, node: usize) -> Outcome {
+        self.starting.remove(&node);
+        self.start_waiting()
+    }
+
+    fn start_waiting(&mut self) -> Outcome {
+        while self.starting.len() < self.most_starting
+            && let Some((arguments, log)) = self.waiting.pop_front()
+        {
+            let node = self.peers.len();
+            let process = self.spawn(node, &arguments, &log)?;
+            self.peers.push(process);
+            self.starting.insert(node);
+        }
         Ok(())
     }
 
@@ -100,8 +138,9 @@ impl PeerProcesses {
         self.peers[node].killed
     }
 
-    /// Closes every peer's standard input, upon which they stop.
+    /// Closes every peer's standard input, upon which they stop; those that wait for their turn do not start.
     pub(crate) fn ask_to_stop(&mut self) {
+        self.waiting.clear();
         for peer in &mut self.peers {
             peer.stdin = None;
         }
@@ -111,7 +150,10 @@ impl PeerProcesses {
     pub(crate) async fn kill_all(&mut self) {
         for peer in &mut self.peers {
             // An error says that it has ended already.
-            let _ = peer.child.kill().await;
+            let _ = peer.child.start_kill();
+        }
+        for peer in &mut self.peers {
+            let _ = peer.child.wait().await;
         }
     }
 

@@ -30,7 +30,7 @@ pub(super) fn examine(home: &Home, listen: &[Multiaddr]) -> Outcome<Vec<Check>> 
         // A key of its own: nobody shall take this for the peer.
         let key = Keypair::generate_ed25519();
         let mut uncounted = Registry::default();
-        let options = NetworkOptions { listen: std::slice::from_ref(address), mdns: false };
+        let options = NetworkOptions { listen: std::slice::from_ref(address), ..NetworkOptions::default() };
         let started = runtime.block_on(Network::start(&key, &options, &mut uncounted));
         checks.push(match started {
             Ok((network, _)) => {

@@ -1,0 +1,75 @@
+//! How much work it was to find the others.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use libp2p::core::ConnectedPoint;
+use libp2p::swarm::SwarmEvent;
+use serde::{Deserialize, Serialize};
+
+use super::behaviour::BehaviourEvent;
+use super::dial_error;
+
+/// What a process has done so far to find its neighbours and to be found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct NetworkCounts {
+    /// Attempts to connect to a peer, each at all its addresses at once.
+    pub(crate) dials: u64,
+    /// Those of them in which no address worked.
+    pub(crate) failed_dials: u64,
+    /// Connections that others opened.
+    pub(crate) accepted: u64,
+    /// Connections that others began to open and that did not come about; refused ones among them.
+    pub(crate) failed_accepts: u64,
+    /// Questions to the Kademlia table.
+    pub(crate) table_queries: u64,
+}
+
+/// Counts as it goes; may be read from anywhere.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counter(Arc<Counters>);
+
+#[derive(Debug, Default)]
+struct Counters {
+    dials: AtomicU64,
+    failed_dials: AtomicU64,
+    accepted: AtomicU64,
+    failed_accepts: AtomicU64,
+    table_queries: AtomicU64,
+}
+
+impl Counter {
+    /// The counts up to now.
+    pub(crate) fn read(&self) -> NetworkCounts {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        NetworkCounts {
+            dials: read(&self.0.dials),
+            failed_dials: read(&self.0.failed_dials),
+            accepted: read(&self.0.accepted),
+            failed_accepts: read(&self.0.failed_accepts),
+            table_queries: read(&self.0.table_queries),
+        }
+    }
+
+    /// The swarm tells only of dials that it makes by itself.
+    pub(super) fn count_dial(&self) {
+        self.0.dials.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_table_query(&self) {
+        self.0.table_queries.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn note(&self, event: &SwarmEvent<BehaviourEvent>) {
+        let counter = match event {
+            SwarmEvent::Dialing { .. } => &self.0.dials,
+            SwarmEvent::OutgoingConnectionError { error, .. } if !dial_error::attempts(error).is_empty() => {
+                &self.0.failed_dials
+            }
+            SwarmEvent::IncomingConnectionError { .. } => &self.0.failed_accepts,
+            SwarmEvent::ConnectionEstablished { endpoint: ConnectedPoint::Listener { .. }, .. } => &self.0.accepted,
+            _ => return,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}

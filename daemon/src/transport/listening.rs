@@ -1,0 +1,199 @@
+//! The addresses that a peer listens on.
+
+use std::error::Error;
+use std::io;
+use std::time::Duration;
+
+use futures::StreamExt;
+use libp2p::core::transport::ListenerId;
+use libp2p::multiaddr::Protocol;
+use libp2p::swarm::SwarmEvent;
+use libp2p::{Multiaddr, Swarm};
+
+use super::behaviour::Behaviour;
+use super::{NetworkOptions, dial_error};
+use crate::failure::{Failure, Kind, Outcome};
+
+/// Time for the operating system to give us our listening addresses.
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Without a further address for so long, all are known.
+const LISTEN_SETTLES: Duration = Duration::from_millis(30);
+
+/// Listens on each address and waits until the operating system has said what each became.
+pub(super) async fn listen_on_all(
+    swarm: &mut Swarm<Behaviour>,
+    options: &NetworkOptions<'_>,
+) -> Outcome<Vec<Multiaddr>> {
+    let mut waiting = Vec::new();
+    for address in options.listen {
+        let listener = listen_where_before(swarm, address, options.before)
+            .map_or_else(|| swarm.listen_on(address.clone()).map_err(|error| cannot_listen(address, &error)), Ok)?;
+        waiting.push(listener);
+    }
+    let local = *swarm.local_peer_id();
+    let mut addresses = Vec::new();
+    let bound = tokio::time::timeout(LISTEN_TIMEOUT, async {
+        while !waiting.is_empty() {
+            match swarm.select_next_some().await {
+                SwarmEvent::NewListenAddr { listener_id, address } => {
+                    waiting.retain(|listener| *listener != listener_id);
+                    addresses.push(address.with_p2p(local).unwrap_or_else(|address| address));
+                }
+                SwarmEvent::ListenerClosed { addresses, reason: Err(error), .. } => {
+                    let address = addresses.first().cloned().unwrap_or_else(Multiaddr::empty);
+                    return Err(cannot_listen(&address, &error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    });
+    match bound.await {
+        Ok(result) => result?,
+        Err(_) => return Err(Failure::new(Kind::Unreachable, "the operating system gave no listening address")),
+    }
+    collect_more(swarm, &mut addresses).await;
+    // What other machines can use comes first.
+    addresses.sort_by_key(is_loopback);
+    Ok(addresses)
+}
+
+/// Listens on the port that this peer had before, where any would do: neighbours that have lost it look for it there.
+fn listen_where_before(swarm: &mut Swarm<Behaviour>, address: &Multiaddr, before: &[Multiaddr]) -> Option<ListenerId> {
+    let same = with_port_of(address, before)?;
+    // Another process may have it now.
+    swarm.listen_on(same).ok()
+}
+
+/// An address for any port with the port of an earlier one that is reached in the same way.
+fn with_port_of(address: &Multiaddr, before: &[Multiaddr]) -> Option<Multiaddr> {
+    let port = |wanted: &Protocol<'_>| {
+        before.iter().flat_map(Multiaddr::iter).find_map(|part| match (wanted, part) {
+            (Protocol::Tcp(0), Protocol::Tcp(port)) if port != 0 => Some(Protocol::Tcp(port)),
+            (Protocol::Udp(0), Protocol::Udp(port)) if port != 0 => Some(Protocol::Udp(port)),
+            _ => None,
+        })
+    };
+    let mut any = false;
+    let same = address.iter().map(|part| match port(&part) {
+        Some(known) => {
+            any = true;
+            known
+        }
+        None => part,
+    });
+    let same: Multiaddr = same.collect();
+    any.then_some(same)
+}
+
+/// A listener on all interfaces has an address on each; they come one by one, at once.
+async fn collect_more(swarm: &mut Swarm<Behaviour>, addresses: &mut Vec<Multiaddr>) {
+    let local = *swarm.local_peer_id();
+    while let Ok(event) = tokio::time::timeout(LISTEN_SETTLES, swarm.select_next_some()).await {
+        if let SwarmEvent::NewListenAddr { address, .. } = event {
+            addresses.push(address.with_p2p(local).unwrap_or_else(|address| address));
+        }
+    }
+}
+
+pub(super) fn is_loopback(address: &Multiaddr) -> bool {
+    address.iter().any(|part| match part {
+        Protocol::Ip4(ip) => ip.is_loopback(),
+        Protocol::Ip6(ip) => ip.is_loopback(),
+        _ => false,
+    })
+}
+
+fn cannot_listen(address: &Multiaddr, error: &(dyn Error + 'static)) -> Failure {
+    let hint = match system_error(error).map(io::Error::kind) {
+        Some(io::ErrorKind::AddrInUse) => {
+            "another process uses this port: choose one with --listen, port 0 takes any that is free"
+        }
+        Some(io::ErrorKind::AddrNotAvailable) => {
+            "this machine has no such address: --listen takes one of its own, or 0.0.0.0 (:: for IPv6) for all of them"
+        }
+        Some(io::ErrorKind::PermissionDenied) => {
+            "this user may not use this port: choose one of 1024 or above with --listen, port 0 takes any that is free"
+        }
+        _ => "--listen takes addresses such as /ip4/0.0.0.0/udp/4717/quic-v1 and /ip4/0.0.0.0/tcp/4717",
+    };
+    Failure::new(Kind::Unreachable, format!("cannot listen on {address}: {}", dial_error::root_cause(error))).hint(hint)
+}
+
+/// What the operating system said, where it did.
+fn system_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
+    let mut next = Some(error);
+    let mut found = None;
+    while let Some(error) = next {
+        // The innermost: others pass on its words only.
+        found = error.downcast_ref::<io::Error>().filter(|error| error.raw_os_error().is_some()).or(found);
+        let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        next = wrapped.map(|error| error as &(dyn Error + 'static)).or_else(|| error.source());
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::transport::Network;
+    use libp2p::identity::Keypair;
+    use libp2p_metrics::Registry;
+
+    fn address(text: &str) -> Multiaddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn any_port_becomes_the_port_that_was_used_before_over_the_same_protocol() {
+        let before = [address("/ip4/10.0.0.1/udp/4000/quic-v1"), address("/ip4/127.0.0.1/tcp/4001")];
+        let now = |text: &str| with_port_of(&address(text), &before);
+        assert_eq!(now("/ip4/0.0.0.0/udp/0/quic-v1"), Some(address("/ip4/0.0.0.0/udp/4000/quic-v1")));
+        assert_eq!(now("/ip4/0.0.0.0/tcp/0"), Some(address("/ip4/0.0.0.0/tcp/4001")));
+        assert_eq!(now("/ip4/0.0.0.0/tcp/7"), None, "a port that somebody chose");
+        assert_eq!(with_port_of(&address("/ip4/0.0.0.0/tcp/0"), &before[..1]), None);
+    }
+
+    async fn listen(listen: &str, before: &[Multiaddr]) -> Outcome<Network> {
+        let (listen, keypair) = ([address(listen)], Keypair::generate_ed25519());
+        let options = NetworkOptions { listen: &listen, before, mdns: false };
+        Network::start(&keypair, &options, &mut Registry::default()).await.map(|(network, _)| network)
+    }
+
+    fn port(network: &Network) -> u16 {
+        let parts = network.addresses[0].iter();
+        parts.filter_map(|part| if let Protocol::Tcp(port) = part { Some(port) } else { None }).next().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_starts_again_takes_the_port_it_had_and_another_one_where_it_is_taken() {
+        let first = listen("/ip4/127.0.0.1/tcp/0", &[]).await.unwrap();
+        let (addresses, had) = (first.addresses.clone(), port(&first));
+        let beside = listen("/ip4/127.0.0.1/tcp/0", &addresses).await.unwrap();
+        assert_ne!(port(&beside), had);
+        drop(first);
+        // Its task lets go of the port in its own time.
+        for _ in 0..100 {
+            if port(&listen("/ip4/127.0.0.1/tcp/0", &addresses).await.unwrap()) == had {
+                return;
+            }
+        }
+        panic!("never took port {had} again");
+    }
+
+    #[tokio::test]
+    async fn who_cannot_listen_is_told_why_and_what_to_do() {
+        let taken = listen("/ip4/127.0.0.1/tcp/0", &[]).await.unwrap();
+        for (address, words) in [
+            (format!("/ip4/127.0.0.1/tcp/{}", port(&taken)), "another process uses this port"),
+            ("/ip4/192.0.2.7/tcp/0".to_owned(), "this machine has no such address"),
+            ("/ip4/192.0.2.7/udp/0/quic-v1".to_owned(), "this machine has no such address"),
+            ("/ip4/127.0.0.1/udp/0".to_owned(), "--listen takes addresses such as"),
+        ] {
+            let failure = listen(&address, &[]).await.err().unwrap();
+            assert!(failure.to_string().contains(&address), "{failure}");
+            assert!(failure.to_json()["hint"].as_str().unwrap().contains(words), "{address}: {failure:?}");
+        }
+    }
+}
