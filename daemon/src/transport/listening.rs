@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io;
+use std::net::{IpAddr, TcpListener};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -26,6 +27,9 @@ pub(super) async fn listen_on_all(
 ) -> Outcome<Vec<Multiaddr>> {
     let mut waiting = Vec::new();
     for address in options.listen {
+        if let Err(error) = is_free(address) {
+            return Err(cannot_listen(address, &error));
+        }
         let listener = listen_where_before(swarm, address, options.before)
             .map_or_else(|| swarm.listen_on(address.clone()).map_err(|error| cannot_listen(address, &error)), Ok)?;
         waiting.push(listener);
@@ -60,9 +64,25 @@ pub(super) async fn listen_on_all(
 
 /// Listens on the port that this peer had before, where any would do: neighbours that have lost it look for it there.
 fn listen_where_before(swarm: &mut Swarm<Behaviour>, address: &Multiaddr, before: &[Multiaddr]) -> Option<ListenerId> {
-    let same = with_port_of(address, before)?;
+    let same = with_port_of(address, before).filter(|same| is_free(same).is_ok())?;
     // Another process may have it now.
     swarm.listen_on(same).ok()
+}
+
+/// Whether a TCP port is taken. The transport lets several sockets of a user share one, and the system would deal out who
+/// comes among them.
+fn is_free(address: &Multiaddr) -> io::Result<()> {
+    let mut parts = address.iter();
+    let ip = match parts.next() {
+        Some(Protocol::Ip4(ip)) => IpAddr::V4(ip),
+        // All IPv6 addresses would be those of IPv4 as well here, as they are not to the transport.
+        Some(Protocol::Ip6(ip)) if !ip.is_unspecified() => IpAddr::V6(ip),
+        _ => return Ok(()),
+    };
+    match parts.next() {
+        Some(Protocol::Tcp(port)) => TcpListener::bind((ip, port)).map(drop),
+        _ => Ok(()),
+    }
 }
 
 /// An address for any port with the port of an earlier one that is reached in the same way.
