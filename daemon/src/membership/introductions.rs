@@ -70,14 +70,10 @@ impl Introductions {
             if is_worse(&before, &outlook) {
                 pause = FIRST_PAUSE;
             }
-            let answered = self.ask(&outlook).await;
+            self.ask(&outlook).await;
             before = outlook;
-            if answered {
-                self.rest(&before, pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
-            } else {
-                self.rest(&before, FIRST_PAUSE).await;
-            }
+            self.rest(&before, pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
@@ -87,8 +83,8 @@ impl Introductions {
         outlook.ok().map(|outlook| outlook.clone())
     }
 
-    /// Asks those members that were not asked for longest. Returns whether any answered.
-    async fn ask(&mut self, outlook: &Outlook) -> bool {
+    /// Asks those members that were not asked for longest.
+    async fn ask(&mut self, outlook: &Outlook) {
         self.turn += 1;
         let mut members: Vec<PeerId> = outlook.members.iter().copied().collect();
         members.sort_by_key(|member| self.asked.get(member).copied().unwrap_or(0));
@@ -101,15 +97,12 @@ impl Introductions {
             async move { meet(&mut streams, member, listening, wanted).await }
         });
         let answers = futures::future::join_all(questions).await;
-        let mut any_answered = false;
         for (member, answer) in members.into_iter().zip(answers) {
             self.asked.insert(member, self.turn);
             if let Some(found) = answer {
-                any_answered = true;
                 self.reach.learn(found).await;
             }
         }
-        any_answered
     }
 
     /// Waits for so long, or until somebody more is missing or can be asked.
