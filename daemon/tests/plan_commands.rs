@@ -114,6 +114,33 @@ fn plans_edited_by_hand_are_refused_with_the_place() {
 }
 
 #[test]
+fn a_plan_under_the_name_of_another_method_or_bound_to_no_peer_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.json");
+    let make = |method: &str| {
+        let made = run(&["plan", "make", "--topology", "rg:n=6,r=0.6,seed=1", "--method", method, "-o", text(&plan)]);
+        assert!(made.status.success(), "{}", stderr(&made));
+    };
+    make("d-psgd");
+    let forged = edited(&plan, &|plan| plan["method"] = "clique-phi".into());
+    assert_fails(&run(&["plan", "check", text(&forged)]), 8, &["clique-phi plan, and is none", "step 0", "plan make"]);
+    let problem = folder.path().join("problem.toml");
+    fs::write(folder.path().join("t.csv"), "a,y\n1,2\n2,3\n3,5\n4,4\n5,7\n6,6\n").unwrap();
+    fs::write(&problem, "kind = \"sparse-regression\"\ndata = \"t.csv\"\ndeal = true\ntarget = \"y\"\nlambda = 0.1\n")
+        .unwrap();
+    let solved = run(&["solve", "--problem", text(&problem), "--plan", text(&forged)]);
+    assert_fails(&solved, 8, &["none of method clique-phi", "step 0"]);
+    let unbound = edited(&plan, &|plan| plan["nodes"][2]["peer"] = "nobody".into());
+    assert_fails(&run(&["plan", "check", text(&unbound)]), 8, &["node-2", "nobody", "not a PeerId", "plan bind"]);
+    let honest = run(&["plan", "check", text(&plan)]);
+    assert!(stdout(&honest).contains("every weight is the one that the method gives"), "{}", stderr(&honest));
+    make("tuned");
+    assert!(stdout(&run(&["plan", "check", text(&plan)])).contains("not checked, method tuned"));
+    let by_hand = edited(&plan, &|plan| plan["method"] = "by-hand".into());
+    assert!(stdout(&run(&["plan", "check", text(&by_hand)])).contains("not checked, method by-hand"));
+}
+
+#[test]
 fn nodes_are_bound_to_peers_by_name_or_index() {
     let folder = tempfile::tempdir().unwrap();
     let plan = made(folder.path());

@@ -200,6 +200,26 @@ fn peers_that_do_not_fit_are_told_so() {
     assert!(messages.iter().any(|message| words.iter().all(|word| message.contains(word))), "{messages:?}");
 }
 
+#[test]
+fn a_node_that_the_file_does_not_mention_wants_what_the_documentation_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let (topology, shared) = budgets(folder.path());
+    let plan = folder.path().join("plan.json");
+    let made = run(&["plan", "make", "--topology", text(&topology), "--method", "clique-phi", "-o", text(&plan)]);
+    assert!(made.status.success(), "{}", stderr(&made));
+    let whole = fs::read_to_string(&shared).unwrap();
+    let without = &whole[..whole.find("[[node]]\nnode = 4").unwrap()];
+    let spelled_out = format!("{without}[[node]]\nnode = 4\nwish = 0\nweight = 1\nprice = 0\nlower = 0\nupper = inf\n");
+    let [short, long] = [("short", without), ("long", &spelled_out)].map(|(name, problem)| {
+        let path = folder.path().join(format!("{name}.toml"));
+        fs::write(&path, problem).unwrap();
+        path
+    });
+    assert_eq!(solve(&short, &plan, &[]), solve(&long, &plan, &[]));
+    let said = stdout(&run(&["solve", "--problem", text(&short), "--plan", text(&plan)]));
+    assert!(said.contains("no [[node]] for 4: wish 0"), "{said}");
+}
+
 /// Asserts that a problem file is refused with these words.
 #[track_caller]
 fn assert_refused(folder: &Path, plan: &Path, problem: &str, words: &[&str]) {
@@ -251,8 +271,7 @@ fn what_cannot_be_solved_is_named_before_anything_runs() {
             .replace("wish = 2\nupper = 4", "weight = 0\nprice = 0"),
         &["no least value"],
     );
-    let last = shared.find("[[node]]\nnode = 4").unwrap();
-    refused(&shared[..last], &["no [[node]] for"]);
+    refused(&shared.replace("node = 4", "node = 5"), &["no node 5", "0 to 4"]);
 }
 
 #[test]

@@ -14,7 +14,11 @@
 //!
 //! The copies stay equal to the bit, because all members compute the same from the same numbers in the same order.
 
+mod optimality;
+
 use std::collections::BTreeMap;
+
+pub use optimality::CliqueOptimality;
 
 use crate::{ConsensusTerms, Local, SolverNode};
 
@@ -154,17 +158,6 @@ pub struct CliqueMessage {
     pub gradient: Vec<f64>,
 }
 
-/// How far a node of a problem over cliques is from the optimum.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CliqueOptimality {
-    /// How far from the stationary points of the Lagrangian, in the units of a gradient.
-    pub stationarity: f64,
-    /// By how much a constraint of its cliques is violated.
-    pub violation: f64,
-    /// For each of its cliques: by how much the least cost of all would grow for each unit that the clique had more.
-    pub prices: Vec<f64>,
-}
-
 /// One node.
 pub struct CliqueNode {
     id: usize,
@@ -203,32 +196,6 @@ impl CliqueNode {
             copy.z = copy.term.members.iter().map(|&member| start(member)).collect();
         }
         self
-    }
-
-    /// How far this node is from the optimum, where all members of its cliques are where they last said.
-    ///
-    /// # Errors
-    ///
-    /// As [`absorb`](Self::absorb).
-    pub fn optimality(&self, messages: &BTreeMap<usize, CliqueMessage>) -> Result<CliqueOptimality, usize> {
-        self.check(messages)?;
-        let mut gradient = self.local.gradient(self.local.x());
-        let mut result = CliqueOptimality { stationarity: 0.0, violation: 0.0, prices: Vec::new() };
-        for copy in &self.cliques {
-            let said = copy.said(messages);
-            let Ok(own) = copy.term.members.binary_search(&self.id) else { continue };
-            let multipliers = copy.multipliers(self.step, self.metric, &said);
-            for (at, gradient) in gradient.iter_mut().enumerate() {
-                let x = || said.iter().map(|said| said.x[at]);
-                *gradient += copy.term.slope(x()) + multipliers[own][at];
-                result.violation = result.violation.max(copy.term.violation(x()));
-            }
-            let members = multipliers.len() as f64;
-            result.prices.push(-multipliers.iter().flatten().sum::<f64>() / members);
-        }
-        // In the units of a gradient, whatever the step.
-        result.stationarity = self.local.optimality(&gradient, 1.0);
-        Ok(result)
     }
 
     /// Takes a step, and returns what the members of its cliques have to know.
@@ -308,18 +275,6 @@ impl CliqueCopy {
 
     fn said<'a>(&self, messages: &'a BTreeMap<usize, CliqueMessage>) -> Vec<&'a CliqueMessage> {
         self.term.members.iter().filter_map(|member| messages.get(member)).collect()
-    }
-
-    /// The subgradient of the constraint that the copy stands for, for each member and component: at the optimum it is that of
-    /// the members' variables. `(v - x) / (alpha weight)`, where `v` is what the proximal operator was applied to.
-    fn multipliers(&self, step: f64, metric: Metric, said: &[&CliqueMessage]) -> Vec<Vec<f64>> {
-        let (weights, divisors) = self.scales(metric);
-        let of = |member: usize, at: usize| {
-            let slope = self.term.slope(said.iter().map(|said| said.x[at]));
-            let push = (said[member].x[at] - self.z[member][at]) / step;
-            (push - weights[member] * slope - said[member].gradient[at] / divisors[member]) / weights[member]
-        };
-        (0..said.len()).map(|member| (0..said[member].x.len()).map(|at| of(member, at)).collect()).collect()
     }
 
     /// Returns how far the copy moved.

@@ -116,7 +116,16 @@ impl SharedModel {
         self.objective(&x)
     }
 
-    /// How far the objective is off at the worst node's model, relative to the least.
+    /// `| F(x) - F* | / F*` as \[WS\] measure it (figure 5): each node's own terms at its own model, so what the models differ by
+    /// counts to first order. The models are by node.
+    pub fn own_error<'a>(&self, least: f64, models: impl Iterator<Item = &'a [f64]>) -> f64 {
+        let penalty = L1 { weight: self.weight };
+        let own = self.parts.iter().zip(models).map(|(part, model)| part.value(model) + penalty.value(model));
+        ((own.sum::<f64>() - least) / least).abs()
+    }
+
+    /// How far the objective of all is off at the worst node's model, relative to the least: what a user of that model loses. It
+    /// falls with the square of the distance from the solution.
     pub fn error<'a>(&self, least: f64, models: impl Iterator<Item = &'a [f64]>) -> f64 {
         models.map(|model| ((self.objective(model) - least) / least).abs()).fold(0.0, f64::max)
     }

@@ -53,6 +53,7 @@ mod projected;
 mod regression;
 mod smooth;
 pub mod solve;
+mod spectral_bound;
 mod table;
 mod vector;
 

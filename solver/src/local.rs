@@ -90,9 +90,9 @@ impl Local {
     }
 
     /// The largest violation of `0 in g + subdifferential gh(x)`, where `g` is the gradient of all that is smooth: how far a
-    /// proximal step from here leads, per unit of its size.
-    pub(crate) fn optimality(&self, gradient: &[f64], step: f64) -> f64 {
-        optimality(&*self.nonsmooth, &self.x, gradient, step)
+    /// proximal step from `x` leads, per unit of its size.
+    pub(crate) fn optimality(&self, x: &[f64], gradient: &[f64], step: f64) -> f64 {
+        optimality(&*self.nonsmooth, x, gradient, step)
     }
 
     /// A point, less so many times the gradient there.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    CliqueMessage, CliqueNode, CliqueTerm, ConsensusTerms, Descent, Metric, MixedNode, Mixing, NidsNode, Nonsmooth,
-    ProjectedNode, Smooth, SolverNode, optimality,
+    CliqueMessage, CliqueNode, CliqueOptimality, CliqueTerm, ConsensusTerms, Descent, Metric, MixedNode, Mixing,
+    NidsNode, Nonsmooth, ProjectedNode, Smooth, SolverNode, optimality,
 };
 
 /// A problem in one place: the least of `smooth + nonsmooth`, by proximal gradient descent with momentum (Beck and Teboulle,
@@ -74,6 +74,33 @@ pub fn clique_iteration(nodes: &mut [CliqueNode]) -> Result<(), usize> {
     let messages: BTreeMap<usize, CliqueMessage> =
         nodes.iter_mut().enumerate().map(|(node, state)| (node, state.message())).collect();
     nodes.iter_mut().try_for_each(|node| node.absorb(&messages))
+}
+
+/// How far each node of CD-DYS is from the optimum, at these variables with their gradients. `cliques` are those that the nodes
+/// were made with.
+///
+/// # Errors
+///
+/// A node that is named by a clique and is not there.
+pub fn clique_optimality(
+    nodes: &[CliqueNode],
+    cliques: &[CliqueTerm],
+    messages: &BTreeMap<usize, CliqueMessage>,
+) -> Result<Vec<CliqueOptimality>, usize> {
+    let taken = nodes.iter().map(|node| node.multipliers(messages)).collect::<Result<Vec<_>, usize>>()?;
+    let is_in = |node: usize| move |clique: &&CliqueTerm| clique.members.contains(&node);
+    let of_node = |node: usize| {
+        let mine = cliques.iter().enumerate().filter(|(_, clique)| clique.members.contains(&node));
+        let of_clique = |(at, clique): (usize, &CliqueTerm)| {
+            let of_member = |&member: &usize| {
+                let place = cliques[..at].iter().filter(is_in(member)).count();
+                taken.get(member).and_then(|taken| taken.get(place)).cloned().unwrap_or_default()
+            };
+            clique.members.iter().map(of_member).collect::<Vec<_>>()
+        };
+        nodes[node].optimality(messages, &mine.map(of_clique).collect::<Vec<_>>())
+    };
+    (0..nodes.len()).map(of_node).collect()
 }
 
 /// The nodes of a problem of projections onto the constraints of cliques, for [`projected_iteration`].

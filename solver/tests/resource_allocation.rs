@@ -1,8 +1,12 @@
 //! The first experiment of Watanabe and Sakurama: twenty nodes share four budgets, over cliques that overlap.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+use std::collections::BTreeMap;
+
 use mingle_solver::experiments::{BUDGETS, SharedBudgets};
-use mingle_solver::{CliqueCost, Constraint, Descent, Metric, Quadratic, Smooth, SolverNode, solve};
+use mingle_solver::{
+    CliqueCost, CliqueMessage, CliqueNode, Constraint, Descent, Metric, Quadratic, Smooth, SolverNode, solve,
+};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -53,11 +57,11 @@ impl Instance {
     fn found_prices(&self, metric: Metric) -> [f64; 4] {
         let mut nodes = solve::clique_nodes(self.0.terms(), &self.0.cliques, 0.6, metric);
         (0..400).for_each(|_| solve::clique_iteration(&mut nodes).unwrap());
-        let messages = nodes.iter_mut().enumerate().map(|(node, state)| (node, state.message())).collect();
+        let messages = said(&mut nodes);
         let mut prices = [f64::NAN; 4];
         let mut cost = 0.0;
-        for (node, state) in nodes.iter().enumerate() {
-            let found = state.optimality(&messages).unwrap();
+        let optimality = solve::clique_optimality(&nodes, &self.0.cliques, &messages).unwrap();
+        for ((node, state), found) in nodes.iter().enumerate().zip(optimality) {
             assert!(found.stationarity < 1e-10 && found.violation < 1e-10, "{found:?}");
             let cliques = (0..4).filter(|&clique| self.0.cliques[clique].members.contains(&node));
             for (clique, price) in cliques.zip(found.prices) {
@@ -87,6 +91,11 @@ impl Instance {
         }
         (reached.unwrap(), off)
     }
+}
+
+/// What all nodes say.
+fn said(nodes: &mut [CliqueNode]) -> BTreeMap<usize, CliqueMessage> {
+    nodes.iter_mut().enumerate().map(|(node, state)| (node, state.message())).collect()
 }
 
 /// In `[0, 1)`.
@@ -176,6 +185,110 @@ fn the_prices_of_budgets_are_those_of_the_dual() {
             let found = instance.found_prices(metric);
             let off = found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
             assert!(off < 1e-8, "seed {seed}, {metric:?}: {found:?} {expected:?}");
+        }
+    }
+}
+
+impl Instance {
+    /// The largest violation of the optimality conditions of any node at `x` with these prices, in one place: how far a projected
+    /// gradient step of size 1 along the Lagrangian leads.
+    fn violation_at(&self, x: &[f64], prices: &[f64]) -> f64 {
+        let mut gradient: Vec<f64> = x.iter().zip(&self.0.wishes).map(|(x, wish)| x - wish).collect();
+        for (clique, price) in self.0.cliques.iter().zip(prices) {
+            let slope = clique.slope(clique.members.iter().map(|&node| x[node]));
+            clique.members.iter().for_each(|&node| gradient[node] += slope - price);
+        }
+        x.iter().zip(&gradient).map(|(x, gradient)| (x - (x - gradient).max(0.0)).abs()).fold(0.0, f64::max)
+    }
+
+    /// By how much a budget is missed.
+    fn missed(&self, x: &[f64]) -> f64 {
+        let sums = self.0.cliques.iter().map(|clique| clique.members.iter().map(|&node| x[node]).sum::<f64>());
+        sums.zip(BUDGETS).map(|(sum, budget)| (sum - budget).abs()).fold(0.0, f64::max)
+    }
+
+    /// The same with the prices for which it is least, found without any solver: prices go up or down by steps that shrink, from
+    /// several starts.
+    fn true_residual(&self, x: &[f64]) -> f64 {
+        let mut dice = ChaCha8Rng::seed_from_u64(3);
+        let search = |_| {
+            let mut prices: Vec<f64> = (0..4).map(|_| 20.0 * uniform(&mut dice) - 10.0).collect();
+            let (mut least, mut step) = (self.violation_at(x, &prices), 4.0);
+            while step > 1e-9 {
+                let tries: Vec<Vec<f64>> = (0..81)
+                    .map(|code| {
+                        (0..4).map(|at| prices[at] + step * f64::from(code / 3_i32.pow(at as u32) % 3 - 1)).collect()
+                    })
+                    .collect();
+                let best = tries
+                    .into_iter()
+                    .map(|tried| (self.violation_at(x, &tried), tried))
+                    .min_by(|a, b| a.0.total_cmp(&b.0));
+                match best {
+                    Some((value, tried)) if value < least => (least, prices) = (value, tried),
+                    _ => step /= 2.0,
+                }
+            }
+            least
+        };
+        (0..6).map(search).fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// The largest stationarity of any node.
+fn certified(nodes: &[CliqueNode], instance: &Instance, said: &BTreeMap<usize, CliqueMessage>) -> f64 {
+    let found = solve::clique_optimality(nodes, &instance.0.cliques, said).unwrap();
+    found.iter().map(|node| node.stationarity).fold(0.0, f64::max)
+}
+
+#[test]
+fn the_certificate_is_within_a_factor_of_the_true_residual_at_every_iteration() {
+    const FACTOR: f64 = 4.0;
+    for seed in 0..4 {
+        let instance = Instance::random(seed);
+        for (metric, step) in [(Metric::Identity, 1.0 / 1.2), (Metric::Memberships, 0.625)] {
+            let mut nodes = solve::clique_nodes(instance.0.terms(), &instance.0.cliques, step, metric);
+            for iteration in 1..=20 {
+                solve::clique_iteration(&mut nodes).unwrap();
+                if ![1, 5, 20].contains(&iteration) {
+                    continue;
+                }
+                let said = said(&mut nodes);
+                let x: Vec<f64> = said.values().map(|said| said.x[0]).collect();
+                let (certified, truth) = (certified(&nodes, &instance, &said), instance.true_residual(&x));
+                let missed = instance.missed(&x);
+                println!(
+                    "seed {seed}, {metric:?}, {iteration}: {certified:.1e} certified, {truth:.1e} true, {missed:.1e} missed"
+                );
+                // Both say how far the Lagrangian is from stationary, with prices of their own; the search for the best is coarse.
+                assert!(certified >= truth / FACTOR, "{certified} {truth}");
+                // What is left altogether: of the conditions, and of the budgets.
+                let (certified, truth) = (certified.max(missed), truth.max(missed));
+                assert!(certified <= FACTOR * truth, "{certified} {truth}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_solution_that_was_tampered_with_is_caught_though_it_keeps_the_budgets() {
+    let instance = Instance::random(1);
+    for metric in [Metric::Identity, Metric::Memberships] {
+        let mut nodes = solve::clique_nodes(instance.0.terms(), &instance.0.cliques, 0.6, metric);
+        (0..400).for_each(|_| solve::clique_iteration(&mut nodes).unwrap());
+        let honest = said(&mut nodes);
+        assert!(certified(&nodes, &instance, &honest) < 1e-9);
+        // Two nodes that are in the last clique and in no other: one gives the other some of what it has.
+        for by in [0.5, 0.01, 1e-4] {
+            let mut tampered = honest.clone();
+            for (node, by) in [(15, by), (16, -by)] {
+                let x = honest[&node].x[0] + by;
+                tampered.insert(node, CliqueMessage { x: vec![x], gradient: vec![x - instance.0.wishes[node]] });
+            }
+            let x: Vec<f64> = tampered.values().map(|said| said.x[0]).collect();
+            let (certified, truth) = (certified(&nodes, &instance, &tampered), instance.true_residual(&x));
+            assert!(truth > by / 4.0, "{metric:?}: {truth}");
+            assert!(certified > truth - 1e-6 && certified < 4.0 * truth, "{metric:?}, {by}: {certified} {truth}");
         }
     }
 }

@@ -28,6 +28,10 @@ pub use self::{
     options::{DesignOptions, ExtraEdges, FaultTolerance, Objective, UnknownChoice},
     problem::DesignError,
 };
+pub(crate) use self::{
+    exponential::{offsets as exponential_offsets, step as exponential_step},
+    semidefinite::{laplacian_weight, scaled_laplacian_weight},
+};
 use crate::{
     coloring,
     conflict_graph::ConflictGraph,

@@ -54,6 +54,7 @@ pub mod recurrence;
 pub mod resilience;
 pub mod spectrum;
 pub mod topology;
+pub mod transient;
 
 pub use design::{DesignError, DesignOptions, ExtraEdges, FaultTolerance, Method, Objective, design};
 pub use digraph::Link;

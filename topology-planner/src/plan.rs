@@ -8,6 +8,7 @@ mod check;
 mod difference;
 mod hash;
 mod json;
+mod method_check;
 mod problem;
 mod step;
 mod wire;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use self::{
     difference::{Change, NamedLink, PlanDifference, Rekept, Reweighted, Sets, StepDifference},
     hash::{ParseHashError, PlanHash},
+    method_check::{MethodCheck, MethodMismatch},
     problem::PlanError,
     step::{Step, StepDraft, WeightedLink},
 };

@@ -28,7 +28,24 @@ const TARGETS: (f64, f64) = (1e-8, 1e-10);
 const FLOOR: f64 = 1e-14;
 
 /// A method, and the relative distance of its objective from the least after each iteration.
-type Curve = (String, Vec<f64>);
+struct Curve {
+    name: String,
+    /// As the paper measures it: `| F(x) - F* | / F*`, each node's terms at what that node has.
+    own: Vec<f64>,
+    /// The objective of all at the model of the worst node; none where nodes have no model in common.
+    worst: Option<Vec<f64>>,
+}
+
+impl Curve {
+    fn of_budgets(name: impl Into<String>, own: Vec<f64>) -> Self {
+        Self { name: name.into(), own, worst: None }
+    }
+
+    /// The curve that is drawn.
+    fn drawn(&self) -> &[f64] {
+        self.worst.as_ref().unwrap_or(&self.own)
+    }
+}
 
 /// Runs both experiments.
 pub(super) fn execute(arguments: &BenchSolversArgs, json: bool) -> Outcome {
@@ -55,12 +72,13 @@ fn shared_budgets(seed: u64) -> Vec<Curve> {
         curve
     };
     let mut curves = vec![
-        ("weighted splitting, step 0.625".to_owned(), splitting(0.625, Metric::Memberships)),
-        ("splitting, step 0.83".to_owned(), splitting(1.0 / 1.2, Metric::Identity)),
-        ("splitting, step 0.5 (the paper's)".to_owned(), splitting(0.5, Metric::Identity)),
+        Curve::of_budgets("weighted splitting, step 0.625", splitting(0.625, Metric::Memberships)),
+        Curve::of_budgets("splitting, step 0.83", splitting(1.0 / 1.2, Metric::Identity)),
+        Curve::of_budgets("splitting, step 0.5 (the paper's)", splitting(0.5, Metric::Identity)),
     ];
     for step in [0.09, 0.1] {
-        curves.push((format!("primal-dual gradient, step {step}"), primal_dual(&problem, step, least)));
+        curves
+            .push(Curve::of_budgets(format!("primal-dual gradient, step {step}"), primal_dual(&problem, step, least)));
     }
     curves
 }
@@ -117,12 +135,15 @@ fn shared_model(topology: &str, seed: u64) -> Outcome<Vec<Curve>> {
         let rows = symmetric_rows(&plan).unwrap_or_default();
         let mixing = Mixing::new(rows).or_fail(Kind::Unexpected, method)?;
         let mut nodes: Vec<NidsNode> = problem.terms().map(|terms| NidsNode::new(terms, problem.step())).collect();
-        let mut errors = Vec::new();
-        while errors.len() < DRAWN || (errors.len() < MOST_ITERATIONS && errors.last() > Some(&TARGETS.1)) {
+        let (mut own, mut worst) = (Vec::new(), Vec::new());
+        let is_above = |errors: &[f64]| errors.last() > Some(&TARGETS.1);
+        while own.len() < DRAWN || (own.len() < MOST_ITERATIONS && (is_above(&own) || is_above(&worst))) {
             solve::mixed_iteration(&mut nodes, &mixing);
-            errors.push(problem.error(least, nodes.iter().map(SolverNode::solution)).max(FLOOR));
+            let models = || nodes.iter().map(SolverNode::solution);
+            own.push(problem.own_error(least, models()).max(FLOOR));
+            worst.push(problem.error(least, models()).max(FLOOR));
         }
-        Ok((method.to_string(), errors))
+        Ok(Curve { name: method.to_string(), own, worst: Some(worst) })
     };
     METHODS.into_iter().map(curve).collect()
 }
@@ -137,39 +158,64 @@ fn iterations(errors: &[f64], target: f64) -> Option<usize> {
     (above < errors.len()).then_some(above + 1)
 }
 
-/// The median over the seeds of the iterations of one method; none if that method is not through.
-fn median(runs: &[Vec<Curve>], method: usize, target: f64) -> Option<usize> {
-    let count = |curves: &Vec<Curve>| iterations(&curves[method].1, target).unwrap_or(usize::MAX);
-    let mut counts: Vec<usize> = runs.iter().map(count).collect();
-    counts.sort_unstable();
-    counts.get((counts.len() - 1) / 2).copied().filter(|count| *count < usize::MAX)
+/// The median over the seeds of the iterations of one method, by the measure that `errors` picks; none if that method is not
+/// through.
+fn median(runs: &[Vec<Curve>], method: usize, target: f64, errors: impl Fn(&Curve) -> Option<&[f64]>) -> Option<f64> {
+    let count = |curves: &Vec<Curve>| errors(&curves[method]).and_then(|errors| iterations(errors, target));
+    let mut counts: Vec<f64> = runs.iter().map(|run| count(run).map_or(f64::INFINITY, |count| count as f64)).collect();
+    counts.sort_unstable_by(f64::total_cmp);
+    let (lower, upper) = (counts.get((counts.len() - 1) / 2)?, counts.get(counts.len() / 2)?);
+    Some(f64::midpoint(*lower, *upper)).filter(|median| median.is_finite())
 }
 
 fn names(runs: &[Vec<Curve>]) -> impl Iterator<Item = (usize, &str)> {
-    runs.iter().take(1).flatten().map(|curve| curve.0.as_str()).enumerate()
+    runs.iter().take(1).flatten().map(|curve| curve.name.as_str()).enumerate()
+}
+
+/// The medians of a method by both measures.
+struct Medians<'a> {
+    name: &'a str,
+    own: Option<f64>,
+    worst: Option<f64>,
+    has_worst: bool,
+}
+
+fn medians<'a>(target: f64, runs: &'a [Vec<Curve>]) -> impl Iterator<Item = Medians<'a>> {
+    names(runs).map(move |(method, name)| Medians {
+        name,
+        own: median(runs, method, target, |curve| Some(&curve.own)),
+        worst: median(runs, method, target, |curve| curve.worst.as_deref()),
+        has_worst: runs.iter().all(|curves| curves[method].worst.is_some()),
+    })
 }
 
 fn tell(title: &str, target: f64, runs: &[Vec<Curve>], json: bool) {
-    let medians = names(runs).map(|(method, name)| (name, median(runs, method, target)));
     if json {
-        let methods = medians.map(|(name, count)| serde_json::json!({ "method": name, "iterations": count }));
+        let method = |medians: Medians<'_>| {
+            let Medians { name, own, worst, .. } = medians;
+            serde_json::json!({ "method": name, "iterations": own, "iterations_worst_model": worst })
+        };
         out::line(serde_json::json!({
-            "schema": "mingle.bench-solvers/1", "experiment": title, "target": target,
-            "methods": methods.collect::<Vec<_>>(),
+            "schema": "mingle.bench-solvers/2", "experiment": title, "target": target,
+            "methods": medians(target, runs).map(method).collect::<Vec<_>>(),
         }));
         return;
     }
     out::line(format!("{title}: iterations until the objective is within {target:e} of the least, medians"));
-    for (name, count) in medians {
-        let count = count.map_or_else(|| format!("more than {DRAWN}"), |count| count.to_string());
-        out::line(format!("  {name:<40} {count:>14}"));
+    let has_worst = medians(target, runs).any(|medians| medians.has_worst);
+    let second = if has_worst { format!(" {:>16}", "at the worst") } else { String::new() };
+    out::line(format!("  {:<40} {:>14}{second}", "", "|F - F*| / F*"));
+    let count = |count: Option<f64>| count.map_or_else(|| format!("more than {DRAWN}"), |count| count.to_string());
+    for Medians { name, own, worst, has_worst } in medians(target, runs) {
+        let second = if has_worst { format!(" {:>16}", count(worst)) } else { String::new() };
+        out::line(format!("  {name:<40} {:>14}{second}", count(own)));
     }
 }
 
 /// The geometric means over the seeds.
 fn draw(path: &Path, title: &str, runs: &[Vec<Curve>]) -> Outcome {
     let mean = |method: usize, at: usize| {
-        let logarithms: f64 = runs.iter().map(|curves| curves[method].1[at].ln()).sum();
+        let logarithms: f64 = runs.iter().map(|curves| curves[method].drawn()[at].ln()).sum();
         (logarithms / runs.len() as f64).exp()
     };
     let line = |(method, name): (usize, &str)| Series {
@@ -202,10 +248,23 @@ mod tests {
     #[test]
     fn the_splitting_is_faster_than_the_primal_dual_gradient_and_phi_than_the_other_matrices() {
         let budgets: Vec<Vec<Curve>> = (0..3).map(shared_budgets).collect();
-        let counts: Vec<Option<usize>> = (0..5).map(|method| median(&budgets, method, 1e-8)).collect();
+        let counts: Vec<Option<f64>> = medians(1e-8, &budgets).map(|medians| medians.own).collect();
         assert!(counts[0] < counts[2] && counts[2].is_some() && counts[3..] == [None, None], "{counts:?}");
         let models: Vec<Vec<Curve>> = (0..2).filter_map(|seed| shared_model("rg:n=50,r=0.5", seed).ok()).collect();
-        let counts: Vec<Option<usize>> = (0..5).map(|method| median(&models, method, 1e-10)).collect();
-        assert!(counts[0].is_some() && counts[1..].iter().all(|count| count > &counts[0]), "{counts:?}");
+        let both: Vec<[Option<f64>; 2]> = medians(1e-10, &models).map(|medians| [medians.own, medians.worst]).collect();
+        for measure in [0, 1] {
+            let counts: Vec<Option<f64>> = both.iter().map(|counts| counts[measure]).collect();
+            assert!(counts[0].is_some() && counts[1..].iter().all(|count| count > &counts[0]), "{both:?}");
+        }
+        // What a node's model is worth falls with the square of what the models differ by.
+        assert!(both.iter().all(|[own, worst]| own > worst), "{both:?}");
+    }
+
+    #[test]
+    fn a_median_of_two_is_between_them_and_none_where_one_is_not_through() {
+        let run = |errors: &[f64]| vec![Curve::of_budgets("a", errors.to_vec())];
+        let own = |runs: &[Vec<Curve>]| median(runs, 0, 0.1, |curve| Some(&curve.own));
+        assert_eq!(own(&[run(&[0.01]), run(&[1.0, 0.5, 0.5, 0.01])]), Some(2.5));
+        assert_eq!(own(&[run(&[0.01]), run(&[1.0])]), None);
     }
 }

@@ -1,33 +1,74 @@
-//! `mingle plan check`: everything a plan claims, its forecast included, computed again.
+//! `mingle plan check`: everything a plan claims: its structure, its forecast computed again, the matrices that its method's name
+//! promises, and that its nodes are bound to peers.
+
+use libp2p::PeerId;
+use mingle_planner::Plan;
+use mingle_planner::plan::MethodCheck;
 
 use crate::cli::PlanFileArgs;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::{out, plan};
 
-/// Reads the plan, which checks its structure, and compares its forecast with a new one.
+const MADE_AGAIN: &str = "the file was edited, or made by another version: make it again with `mingle plan make`";
+
+/// Reads the plan, which checks its structure, and checks the rest.
 pub(super) fn execute(arguments: &PlanFileArgs, json: bool) -> Outcome {
     let path = &arguments.plan;
+    let name = path.display().to_string();
     let plan = plan::read(path)?;
-    let differences = plan
-        .forecast_differences()
-        .or_fail(Kind::Unexpected, format!("the forecast of {} cannot be computed", path.display()))?;
-    if !differences.is_empty() {
-        let list: Vec<String> = differences.iter().map(ToString::to_string).collect();
-        return Err(Failure::new(
-            Kind::Integrity,
-            format!("the forecast in {} is not what the plan does: {}", path.display(), list.join("; ")),
-        )
-        .hint("the file was edited, or made by another version: make it again with `mingle plan make`"));
-    }
+    check_peers(&plan, &name)?;
+    check_forecast(&plan, &name)?;
+    let method = plan
+        .check_method()
+        .or_fail(Kind::Integrity, format!("{name} says that it is a {} plan, and is none", plan.method()))
+        .map_err(|failure| failure.hint(MADE_AGAIN))?;
     if json {
         out::line(serde_json::json!({
             "schema": "mingle.plan-check/1",
             "hash": plan.hash().to_string(),
             "nodes": plan.node_count(),
             "ok": true,
+            "method": {
+                "name": plan.method(), "verified": method.verified, "not_verified": method.not_verified,
+            },
         }));
     } else {
-        out::line(format!("{}: the plan holds, and its forecast too  blake3:{}", path.display(), plan.hash()));
+        out::line(format!("{name}: the plan holds, and its forecast too  blake3:{}", plan.hash()));
+        tell_method(plan.method(), method);
     }
     Ok(())
+}
+
+/// Whoever is bound to a node has to be one that can be dialled.
+fn check_peers(plan: &Plan, name: &str) -> Outcome {
+    for (node, bound) in plan.nodes() {
+        let Some(peer) = bound else { continue };
+        let doing = format!("{name}: node {node} is bound to `{peer}`, which is not a PeerId");
+        peer.parse::<PeerId>().or_fail(Kind::Integrity, doing).map_err(|failure| {
+            failure.hint(format!(
+                "mingle plan bind PLAN --peer {node}=PEERID, with the PEERID that `mingle id` prints there"
+            ))
+        })?;
+    }
+    Ok(())
+}
+
+fn check_forecast(plan: &Plan, name: &str) -> Outcome {
+    let differences =
+        plan.forecast_differences().or_fail(Kind::Unexpected, format!("the forecast of {name} cannot be computed"))?;
+    if differences.is_empty() {
+        return Ok(());
+    }
+    let list: Vec<String> = differences.iter().map(ToString::to_string).collect();
+    let message = format!("the forecast in {name} is not what the plan does: {}", list.join("; "));
+    Err(Failure::new(Kind::Integrity, message).hint(MADE_AGAIN))
+}
+
+fn tell_method(method: &str, check: MethodCheck) {
+    if let Some(verified) = check.verified {
+        out::line(format!("method {method}: {verified}"));
+    }
+    if let Some(not_verified) = check.not_verified {
+        out::line(format!("not checked, method {method}: {not_verified}"));
+    }
 }

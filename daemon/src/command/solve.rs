@@ -26,7 +26,11 @@ pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Outcome {
     if !json {
         out::line(format!("plan     {}, {} nodes, blake3:{}", plan.method(), plan.node_count(), plan.hash().short()));
         out::line(format!("problem  {}, blake3:{}", problem.describe(), hex::encode(&problem.hash[..6])));
-        out::line(format!("way      {}\n", problem.way(&ways)));
+        out::line(format!("way      {}", problem.way(&ways)));
+        if let Some(defaults) = defaults(&problem) {
+            out::line(format!("defaults {defaults}"));
+        }
+        out::line("");
     }
     let solved = solve_here(&problem, &ways, conditions, |iteration, worst| tell(iteration, worst, json))?;
     if stderr().is_terminal() && !json {
@@ -42,6 +46,18 @@ pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Outcome {
         conclude(&solved, began.elapsed().as_secs_f64());
     }
     solved.solutions.iter().find_map(not_solved).map_or(Ok(()), Err)
+}
+
+/// Names that are listed, at most.
+const MOST_NAMES: usize = 8;
+
+/// Who wants nothing in particular: a file that holds the wishes of one peer only is one that most are missing in.
+fn defaults(problem: &Problem) -> Option<String> {
+    let names = problem.defaulted();
+    let more = names.len().saturating_sub(MOST_NAMES);
+    let listed = names.iter().take(MOST_NAMES).copied().collect::<Vec<_>>().join(", ");
+    let others = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!names.is_empty()).then(|| format!("no [[node]] for {listed}{others}: wish 0, weight 1, price 0, at least 0"))
 }
 
 fn tell(iteration: u64, worst: f64, json: bool) {

@@ -17,6 +17,9 @@ use crate::failure::{Failure, Kind, Outcome};
 /// Stands for an infinite bound on the wire, where every number is finite.
 const FAR: f64 = 1e290;
 
+/// What helps when the iteration diverges.
+const REMEDY: &str = "numbers of very different size do that: budgets and weights want other units";
+
 /// One node's work, from what it wants to what it gets. It begins at `start`, else at zero.
 pub(super) async fn solve(
     task: Arc<AllocationTask>,
@@ -33,14 +36,15 @@ pub(super) async fn solve(
     let begins: BTreeMap<usize, Vec<f64>> = mine.exchange(&talk, &[own]).await?;
     let mut state = CliqueNode::new(talk.me, preference.terms(), mine.terms.clone(), step, task.metric)
         .starting_at(|member| begins.get(&member).cloned().unwrap_or_else(|| vec![0.0]));
-    let mut pace = Pace::new(&talk, limits);
+    let mut pace = Pace::new(&talk, limits, REMEDY);
     while pace.goes_on() {
         let messages = mine.messages(&talk, &state.message()).await?;
         state.absorb(&messages).map_err(unheard)?;
         pace.note(&journal, &talk, state.residual(), state.solution()).await?;
     }
     let messages = mine.messages(&talk, &state.message()).await?;
-    let optimality = state.optimality(&messages).map_err(unheard)?;
+    let multipliers = mine.multipliers(&talk, &state.multipliers(&messages).map_err(unheard)?).await?;
+    let optimality = state.optimality(&messages, &multipliers).map_err(unheard)?;
     let cost = talk.total(&[state.cost(&messages).map_err(unheard)?]).await?;
     let worst = talk.most(&[optimality.stationarity, optimality.violation]).await?;
     let cliques = mine.cliques.iter().zip(&optimality.prices).map(|(&clique, &price)| {
@@ -71,6 +75,10 @@ struct Mine {
     cliques: Vec<usize>,
     terms: Vec<CliqueTerm>,
     partners: Vec<NodeId>,
+    /// For each of its cliques and each member: which of the member's cliques it is.
+    places: Vec<Vec<usize>>,
+    /// The most cliques that any node is in.
+    most_memberships: usize,
 }
 
 impl Mine {
@@ -80,7 +88,18 @@ impl Mine {
         let terms: Vec<CliqueTerm> = cliques.iter().map(|&clique| all[clique].clone()).collect();
         let others: BTreeSet<usize> =
             terms.iter().flat_map(|term| &term.members).copied().filter(|&other| other != me).collect();
-        Self { me, cliques, terms, partners: others.into_iter().map(node).collect() }
+        let place = |clique: usize, member: usize| {
+            all[..clique].iter().filter(|earlier| earlier.members.contains(&member)).count()
+        };
+        let of_clique = |&clique: &usize| all[clique].members.iter().map(|&member| place(clique, member)).collect();
+        Self {
+            me,
+            places: cliques.iter().map(of_clique).collect(),
+            most_memberships: task.most_memberships(),
+            cliques,
+            terms,
+            partners: others.into_iter().map(node).collect(),
+        }
     }
 
     /// What each member of its cliques says, itself included.
@@ -90,6 +109,19 @@ impl Mine {
             said.into_iter().map(|(from, values)| (from.index(), values.to_vec())).collect();
         all.insert(self.me, values.to_vec());
         Ok(all)
+    }
+
+    /// The multipliers of all members of its cliques, `[clique][member][component]`, from what each says of its own.
+    async fn multipliers(&self, talk: &Talk, own: &[Vec<f64>]) -> Outcome<Vec<Vec<Vec<f64>>>> {
+        // All say equally much: those in fewer cliques fill up.
+        let mut values = own.concat();
+        values.resize(self.most_memberships, 0.0);
+        let said = self.exchange(talk, &values).await?;
+        let of_member = |(member, place): (&usize, &usize)| {
+            said.get(member).and_then(|values| values.get(*place)).map(|value| vec![*value]).unwrap_or_default()
+        };
+        let cliques = self.terms.iter().zip(&self.places);
+        Ok(cliques.map(|(term, places)| term.members.iter().zip(places).map(of_member).collect()).collect())
     }
 
     async fn messages(&self, talk: &Talk, own: &CliqueMessage) -> Outcome<BTreeMap<usize, CliqueMessage>> {

@@ -71,6 +71,18 @@ pub(crate) struct AllocationTask {
     preferences: BTreeMap<usize, Preference>,
 }
 
+impl AllocationTask {
+    /// The most cliques that any node is in.
+    pub(crate) fn most_memberships(&self) -> usize {
+        self.budgets.terms().iter().flat_map(|term| term.memberships.iter().copied()).max().unwrap_or(1)
+    }
+
+    /// What a node wants: as the file says, else the defaults.
+    fn preference(&self, node: usize) -> Preference {
+        self.preferences.get(&node).copied().unwrap_or_default()
+    }
+}
+
 /// What one node brings.
 #[derive(Clone, Debug)]
 pub(crate) enum Part {
@@ -81,11 +93,12 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// The most numbers in any message about it: bounds of all coefficients, or a variable, its gradient and its bounds.
+    /// The most numbers in any message about it: bounds of all coefficients, or a variable, its gradient and its bounds, or
+    /// multipliers of all cliques of a node.
     pub(crate) fn longest_message(&self) -> usize {
         match self {
             Self::Regression { table, .. } => 2 * table.columns().len() + 2,
-            Self::Allocation { .. } => 4,
+            Self::Allocation { task, .. } => task.most_memberships().max(4),
         }
     }
 }
@@ -140,6 +153,13 @@ impl Problem {
         }
     }
 
+    /// The nodes of shared budgets that the file has no `[[node]]` for, by name: they want what is wanted by default.
+    pub(crate) fn defaulted(&self) -> Vec<&str> {
+        let Task::Allocation(task) = &self.task else { return Vec::new() };
+        let names = self.names.iter().enumerate();
+        names.filter(|(node, _)| !task.preferences.contains_key(node)).map(|(_, name)| name.as_str()).collect()
+    }
+
     /// How its nodes come to the solution, in words.
     pub(crate) fn way(&self, ways: &Ways) -> String {
         match &self.task {
@@ -187,7 +207,7 @@ impl Problem {
             }
             Task::Allocation(task) => {
                 let parts = (0..self.names.len()).map(|node| self.part(node)).collect::<Outcome<Vec<Part>>>()?;
-                let preferences: Vec<Preference> = task.preferences.values().copied().collect();
+                let preferences: Vec<Preference> = (0..self.names.len()).map(|node| task.preference(node)).collect();
                 task.budgets
                     .check_all(&preferences)
                     .or_fail(Kind::BadInput, format!("the problem {} cannot be solved", self.file.display()))?;
@@ -199,7 +219,7 @@ impl Problem {
     /// What one node brings.
     ///
     /// # Errors
-    /// Its table cannot be used, or the file says nothing of it.
+    /// Its table cannot be used, or what it wants is not convex or within no bounds.
     pub(crate) fn part(&self, node: usize) -> Outcome<Part> {
         match &self.task {
             Task::Regression(task) => {
@@ -210,14 +230,7 @@ impl Problem {
                 Ok(Part::Regression { task: Arc::clone(task), table })
             }
             Task::Allocation(task) => {
-                let Some(&preference) = task.preferences.get(&node) else {
-                    let name = &self.names[node];
-                    return Err(Failure::new(
-                        Kind::BadInput,
-                        format!("{} has no [[node]] for {name}", self.file.display()),
-                    )
-                    .hint("a peer needs its own; what others want they may keep to themselves"));
-                };
+                let preference = task.preference(node);
                 let doing = format!("the problem {} does not hold", self.file.display());
                 task.budgets.check_one(node, &preference).or_fail(Kind::BadInput, doing)?;
                 Ok(Part::Allocation { task: Arc::clone(task), preference })

@@ -33,7 +33,7 @@ pub(super) async fn solve(
         Agreement::Mixing(_) => Box::new(NidsNode::starting_at(terms(), step, x)),
         Agreement::Tracking { .. } => Box::new(AverageNode::starting_at(terms(), step, x)),
     };
-    let mut pace = Pace::new(&talk, limits);
+    let mut pace = Pace::new(&talk, limits, talk.ways.agreement.remedy());
     while pace.goes_on() {
         let mixed = talk.mix(&node.message()).await?;
         node.absorb(&mixed);
@@ -41,7 +41,7 @@ pub(super) async fn solve(
     }
     let x = node.solution();
     let (objective, kkt) = judge(&talk, &*own.smooth, &*own.nonsmooth, step, x).await?;
-    let (kkt, violation) = worst(&talk, kkt, x).await?;
+    let violation = apart(&talk, x).await?;
     let (coefficients, intercept) = scaling.back(x);
     let named = table.columns().iter().zip(coefficients.iter().zip(x));
     let coefficients =
@@ -106,7 +106,8 @@ async fn agree_on_step(talk: &Talk, smoothness: f64) -> Outcome<f64> {
     Ok(if largest > 0.0 { 1.0 / largest } else { 1.0 })
 }
 
-/// The objective of all, and how far the optimality conditions are from holding, at a node's solution.
+/// The objective of all, and how far the optimality conditions are from holding, at the mean of all nodes' solutions: gradients
+/// that each node took at a solution of its own would be those of no one point, and could cancel where no node is right.
 async fn judge(
     talk: &Talk,
     smooth: &dyn Smooth,
@@ -114,21 +115,21 @@ async fn judge(
     step: f64,
     x: &[f64],
 ) -> Outcome<(f64, f64)> {
-    let mut gradient = vec![0.0; x.len() + 1];
-    smooth.gradient(x, &mut gradient[..x.len()]);
-    gradient[x.len()] = smooth.value(x);
     let nodes = talk.ways.schedule.nodes() as f64;
-    let mean: Vec<f64> = talk.total(&gradient).await?.iter().map(|total| total / nodes).collect();
-    let kkt = mingle_solver::optimality(nonsmooth, x, &mean[..x.len()], step);
-    Ok((mean[x.len()] + nonsmooth.value(x), kkt))
+    let mean_of = |totals: Vec<f64>| totals.into_iter().map(|total| total / nodes).collect::<Vec<f64>>();
+    let center = mean_of(talk.total(x).await?);
+    let mut gradient = vec![0.0; x.len() + 1];
+    smooth.gradient(&center, &mut gradient[..x.len()]);
+    gradient[x.len()] = smooth.value(&center);
+    let mean = mean_of(talk.total(&gradient).await?);
+    let kkt = mingle_solver::optimality(nonsmooth, &center, &mean[..x.len()], step);
+    Ok((mean[x.len()] + nonsmooth.value(&center), kkt))
 }
 
-/// The largest violation of the conditions at any node, and the largest difference of two nodes' coefficients.
-async fn worst(talk: &Talk, kkt: f64, x: &[f64]) -> Outcome<(f64, f64)> {
-    let both = x.iter().copied().chain(x.iter().map(|x| -x));
-    let values: Vec<f64> = std::iter::once(kkt).chain(both).collect();
-    let largest = talk.most(&values).await?;
-    let (most, negated_least) = largest[1..].split_at(x.len());
-    let apart = most.iter().zip(negated_least).map(|(most, negated)| most + negated).fold(0.0, f64::max);
-    Ok((largest[0], apart))
+/// The largest difference of two nodes' coefficients.
+async fn apart(talk: &Talk, x: &[f64]) -> Outcome<f64> {
+    let both: Vec<f64> = x.iter().copied().chain(x.iter().map(|x| -x)).collect();
+    let largest = talk.most(&both).await?;
+    let (most, negated_least) = largest.split_at(x.len());
+    Ok(most.iter().zip(negated_least).map(|(most, negated)| most + negated).fold(0.0, f64::max))
 }

@@ -35,7 +35,7 @@ pub(crate) struct Certificate {
     pub(crate) kkt: f64,
     /// By how much a constraint is violated: two nodes' coefficients differ, or a budget is missed.
     pub(crate) violation: f64,
-    /// How far the last iteration moved the node that moved most.
+    /// How far the last iteration moved the node that moved most, as a share of its solution where that is larger than 1.
     pub(crate) residual: f64,
 }
 

@@ -18,8 +18,7 @@ use crate::{
 /// All offsets at once, or one per step. O(n log^2 n) on a point-to-point medium.
 pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
     let nodes = request.topology.node_count();
-    let offsets: Vec<usize> =
-        std::iter::successors(Some(1), |offset| Some(2 * offset)).take_while(|&offset| offset < nodes).collect();
+    let offsets = offsets(nodes);
     let circle = Circle::new(request);
     if let Some(link) = offsets.iter().flat_map(|&offset| circle.links(offset)).find(|link| !request.has_edge(*link)) {
         return Err(request.missing_link(link));
@@ -41,6 +40,17 @@ pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
     };
     request.check_slots(&design.steps)?;
     Ok(design)
+}
+
+/// The powers of two below the number of nodes.
+pub(crate) fn offsets(nodes: usize) -> Vec<usize> {
+    std::iter::successors(Some(1), |offset| Some(2 * offset)).take_while(|&offset| offset < nodes).collect()
+}
+
+/// The matrix of these offsets together, on nodes in their own order: uniform columns.
+pub(crate) fn step(nodes: usize, offsets: &[usize]) -> MixingMatrix {
+    let links = |&offset: &usize| (0..nodes).map(move |node| Link::new(node, (node + offset) % nodes));
+    MixingMatrix::uniform_columns(&Digraph::new(nodes, offsets.iter().flat_map(links)))
 }
 
 /// The nodes in the order of the topology that was given.

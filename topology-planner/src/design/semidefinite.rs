@@ -22,11 +22,8 @@ pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
     let matrix = match request.method {
         Method::EdgePhi => MixingMatrix::phi(&Cliques::edges(topology)),
         Method::LazyMetropolis => MixingMatrix::metropolis_hastings(topology).lazy(),
-        Method::LazyLaplacian => {
-            let degrees = (0..topology.node_count()).map(|node| topology.neighbors(node).len());
-            MixingMatrix::laplacian(topology, MARGIN / degrees.max().unwrap_or(1) as f64).lazy()
-        }
-        Method::ScaledLaplacian => MixingMatrix::laplacian(topology, 1.0 / largest_eigenvalue(topology)?),
+        Method::LazyLaplacian => MixingMatrix::laplacian(topology, laplacian_weight(topology)).lazy(),
+        Method::ScaledLaplacian => MixingMatrix::laplacian(topology, scaled_laplacian_weight(topology)?),
         _ => {
             let (cliques, kind) = Cliques::maximal_or_edges(topology);
             let kind = if kind == CliqueKind::Maximal { "maximal cliques" } else { "edges: too many maximal cliques" };
@@ -35,6 +32,17 @@ pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
         }
     };
     Ok(Design { parameters, ..Design::fixed(request.scheduled_step(matrix)) })
+}
+
+/// The weight of every edge in `lazy-laplacian`, before half of each node's mass is kept back.
+pub(crate) fn laplacian_weight(topology: &Topology) -> f64 {
+    let degrees = (0..topology.node_count()).map(|node| topology.neighbors(node).len());
+    MARGIN / degrees.max().unwrap_or(1) as f64
+}
+
+/// The weight of every edge in `scaled-laplacian`. O(n^3).
+pub(crate) fn scaled_laplacian_weight(topology: &Topology) -> Result<f64, DesignError> {
+    largest_eigenvalue(topology).map(|largest| 1.0 / largest)
 }
 
 /// That of the Laplacian. O(n^3).

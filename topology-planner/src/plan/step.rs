@@ -112,4 +112,15 @@ impl Step {
         }
         x.copy_from_slice(&scratch[..x.len()]);
     }
+
+    /// The transpose of [`Step::mix`]: `x <- W' x`. O(n + links).
+    pub(crate) fn mix_transposed(&self, x: &mut [f64], scratch: &mut [f64]) {
+        for ((kept, share), &value) in scratch.iter_mut().zip(&self.keep).zip(x.iter()) {
+            *kept = share * value;
+        }
+        for link in &self.links {
+            scratch[link.from] += link.weight * x[link.to];
+        }
+        x.copy_from_slice(&scratch[..x.len()]);
+    }
 }

@@ -191,10 +191,13 @@ fn failure_kind(line: &str) -> Kind {
     code.and_then(Kind::of_code).unwrap_or(Kind::Unexpected)
 }
 
-/// The message in a failure object, or the line itself.
+/// The message in a failure object, with its hint, or the line itself.
 fn failure_message(line: &str) -> String {
-    serde_json::from_str::<serde_json::Value>(line)
-        .ok()
-        .and_then(|object| object["error"]["message"].as_str().map(str::to_owned))
-        .unwrap_or_else(|| line.to_owned())
+    let object = serde_json::from_str::<serde_json::Value>(line).unwrap_or_default();
+    let text = |key: &str| object["error"][key].as_str().map(str::to_owned);
+    match (text("message"), text("hint")) {
+        (Some(message), Some(hint)) => format!("{message} ({hint})"),
+        (Some(message), None) => message,
+        (None, _) => line.to_owned(),
+    }
 }

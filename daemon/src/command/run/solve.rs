@@ -34,7 +34,7 @@ impl Peer {
             let problem = Problem::read(path, &place.plan.plan)?;
             let ways = Arc::new(Ways::of(&place.plan.plan, Arc::clone(&place.schedule))?);
             problem.check_links(&ways)?;
-            self.introduce_problem(&problem, &ways);
+            self.introduce_problem(&problem, &ways, place.node.index());
             let (wiring, edges) =
                 Wiring::open(&network.streams, place, boot_nonce()?, NO_PARCELS, &Timeline::default())?;
             let parts = HostParts {
@@ -60,9 +60,16 @@ impl Peer {
         }
     }
 
-    fn introduce_problem(&mut self, problem: &Problem, ways: &Ways) {
+    fn introduce_problem(&mut self, problem: &Problem, ways: &Ways, node: usize) {
         let description = problem.describe();
         self.log.tell(Event::Problem { description: description.clone(), way: problem.way(ways) });
+        let name = problem.names.get(node).map_or("", String::as_str);
+        if problem.defaulted().contains(&name) {
+            let message = format!(
+                "the problem file has no [[node]] for {name}, this peer: it takes the defaults, wish 0, weight 1, price 0, at least 0"
+            );
+            self.log.tell(Event::Warning { message });
+        }
         self.board.update(|status| {
             status.task = Some(description);
             status.rounds = problem.limits.iterations;

@@ -173,7 +173,9 @@ impl AllocationFile {
         let limits = Limits { tolerance: self.tolerance, iterations: self.iterations };
         let find = |name: &NodeName| match name {
             NodeName::Number(number) if *number < names.len() => Ok(*number),
-            NodeName::Number(number) => Err(format!("there is no node {number}: the plan has 0..{}", names.len())),
+            NodeName::Number(number) => {
+                Err(format!("there is no node {number}: those of the plan are 0 to {}", names.len() - 1))
+            }
             NodeName::Name(name) => {
                 plan.node_named(name).ok_or_else(|| format!("the plan has no node called `{name}`"))
             }

@@ -117,12 +117,14 @@ impl Given {
             ProblemKind::SparseRegression => {
                 let rows = self.tables.iter().map(Table::row_count).sum::<usize>();
                 format!(
-                    "{peers} hospitals have {rows} patients between them, and show them to nobody.\n\
+                    "{peers} hospitals have {rows} patients between them. No row leaves its hospital; sums of columns go to the next\n\
+                     peer on the way to the root of a tree, iterates and gradients to neighbours.\n\
                      Which findings tell of a heart disease? Least squares with few coefficients (lambda {LAMBDA}), plan {method}\n"
                 )
             }
             ProblemKind::ResourceAllocation => format!(
-                "{peers} wards share out beds: each knows what it wants, each group of {GROUP} has {BEDS_PER_WARD} a ward. Plan {method}\n"
+                "{peers} wards share out beds: each group of {GROUP} has {BEDS_PER_WARD} a ward. What a ward wants stays in its file;\n\
+                 its group sees its number and gradient in every iteration. Plan {method}\n"
             ),
         }
     }

@@ -1,0 +1,110 @@
+//! What shows that a point solves a problem over cliques: the conditions of Karush, Kuhn and Tucker, with one multiplier for each
+//! constraint.
+//!
+//! A node's variable is a proximal point, so its own subgradients, whatever they are, balance at every iteration: that says
+//! nothing of the point. The point is optimal when the subgradients that the members of a clique take for its constraint are
+//! those of *one* element of the constraint's normal cone: all the same for a budget, summing to zero where all are to be equal.
+//! So each member says which it takes, all take what of these is in the normal cone, and measure what is left with that.
+
+use std::collections::BTreeMap;
+
+use super::{CliqueCopy, CliqueMessage, CliqueNode, Constraint};
+
+/// How far a node of a problem over cliques is from the optimum.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CliqueOptimality {
+    /// How far from the stationary points of the Lagrangian, in the units of a gradient: the length of a projected gradient step
+    /// of size 1, with the multipliers that the members of its cliques agree on.
+    pub stationarity: f64,
+    /// By how much a constraint of its cliques is violated.
+    pub violation: f64,
+    /// For each of its cliques: by how much the least cost of all would grow for each unit that the clique had more; zero
+    /// without a budget.
+    pub prices: Vec<f64>,
+}
+
+impl CliqueNode {
+    /// Which subgradient of its constraint this node takes for each of its cliques, `[clique][component]`: what its members have
+    /// to know for [`optimality`](Self::optimality).
+    ///
+    /// # Errors
+    ///
+    /// As [`absorb`](Self::absorb).
+    pub fn multipliers(&self, messages: &BTreeMap<usize, CliqueMessage>) -> Result<Vec<Vec<f64>>, usize> {
+        self.check(messages)?;
+        Ok(self.cliques.iter().map(|copy| self.multiplier(copy, messages)).collect())
+    }
+
+    /// `(v - x) / (alpha weight)`, where `v` is what the proximal operator of the constraint is applied to.
+    fn multiplier(&self, copy: &CliqueCopy, messages: &BTreeMap<usize, CliqueMessage>) -> Vec<f64> {
+        let (weights, divisors) = copy.scales(self.metric);
+        let said = copy.said(messages);
+        let Ok(own) = copy.term.members.binary_search(&self.id) else { return Vec::new() };
+        let of = |at: usize| {
+            let slope = copy.term.slope(said.iter().map(|said| said.x[at]));
+            let push = (said[own].x[at] - copy.z[own][at]) / self.step;
+            (push - weights[own] * slope - said[own].gradient[at] / divisors[own]) / weights[own]
+        };
+        (0..said[own].x.len()).map(of).collect()
+    }
+
+    /// How far this node is from the optimum, where all members of its cliques are where they last said.
+    ///
+    /// `multipliers` are what the members of each of its cliques take, `[clique][member][component]`, in the order of its cliques and
+    /// of their members.
+    ///
+    /// # Errors
+    ///
+    /// As [`absorb`](Self::absorb), and a member whose multiplier is missing.
+    pub fn optimality(
+        &self,
+        messages: &BTreeMap<usize, CliqueMessage>,
+        multipliers: &[Vec<Vec<f64>>],
+    ) -> Result<CliqueOptimality, usize> {
+        self.check(messages)?;
+        let x = messages.get(&self.id).map_or(self.local.x(), |said| &said.x);
+        let mut gradient = self.local.gradient(x);
+        let mut result = CliqueOptimality { stationarity: 0.0, violation: 0.0, prices: Vec::new() };
+        for (at, copy) in self.cliques.iter().enumerate() {
+            let taken = multipliers.get(at).map_or(&[][..], Vec::as_slice);
+            let missing = copy.term.members.iter().enumerate();
+            let is_missing = |(at, _): &(usize, &usize)| taken.get(*at).is_none_or(|taken| taken.len() != x.len());
+            if let Some((_, member)) = missing.clone().find(is_missing) {
+                return Err(*member);
+            }
+            self.add_clique(copy, messages, taken, &mut gradient, &mut result);
+        }
+        // In the units of a gradient, whatever the step.
+        result.stationarity = self.local.optimality(x, &gradient, 1.0);
+        Ok(result)
+    }
+
+    /// Adds a clique's part of the Lagrangian's gradient, and what it violates.
+    fn add_clique(
+        &self,
+        copy: &CliqueCopy,
+        messages: &BTreeMap<usize, CliqueMessage>,
+        taken: &[Vec<f64>],
+        gradient: &mut [f64],
+        result: &mut CliqueOptimality,
+    ) {
+        let said = copy.said(messages);
+        let own = copy.term.members.binary_search(&self.id).unwrap_or(0);
+        let mut price = 0.0;
+        for (at, gradient) in gradient.iter_mut().enumerate() {
+            let mean = taken.iter().map(|taken| taken[at]).sum::<f64>() / taken.len() as f64;
+            let normal = match copy.term.constraint {
+                Constraint::None => 0.0,
+                Constraint::Equal => taken[own][at] - mean,
+                Constraint::Sum(_) => {
+                    price -= mean;
+                    mean
+                }
+            };
+            let x = || said.iter().map(|said| said.x[at]);
+            *gradient += copy.term.slope(x()) + normal;
+            result.violation = result.violation.max(copy.term.violation(x()));
+        }
+        result.prices.push(price);
+    }
+}
