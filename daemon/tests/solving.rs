@@ -90,6 +90,54 @@ fn peers_on_a_directed_plan_find_the_bits_of_one_process() {
     assert_peers_find_the_same(&swarm, &regression(folder.path(), 1.0, "lambda = 0.02\nridge = 0.01"));
 }
 
+/// Its second eigenvalue promises that one step an iteration is enough, and with one the residual grows for ever.
+#[test]
+fn peers_on_a_tuned_plan_that_is_far_from_normal_find_the_bits_of_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let swarm = PlannedSwarm::for_a_problem("rg:n=8,r=0.5,seed=1", "tuned", 8);
+    assert_peers_find_the_same(&swarm, &regression(folder.path(), 1.0, "lambda = 0.02\nridge = 0.01"));
+}
+
+#[test]
+fn the_shipped_problem_is_solved_over_a_tuned_plan_that_is_far_from_normal() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.json");
+    let make = ["plan", "make", "--topology", "rg:n=20,r=0.5,seed=2", "--method", "tuned", "-o", text(&plan)];
+    let made = run(&make);
+    assert!(made.status.success(), "{}", stderr(&made));
+    let problem = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/problems/heart.toml");
+    let found = solve(&problem, &plan, &[]);
+    assert_eq!(found.len(), 20);
+    for solution in found {
+        // That of all rows in one place.
+        let off = (solution["objective"].as_f64().unwrap() - 0.084_898_134_051).abs();
+        assert!(solution["converged"] == true && off < 1e-11, "{solution}");
+    }
+}
+
+/// After a single iteration the numbers are far from the best ones, and the certificate says so.
+#[test]
+fn the_certificate_of_budgets_is_not_zero_before_they_are_shared_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let (topology, problem) = budgets(folder.path());
+    let plan = folder.path().join("plan.json");
+    let made = run(&["plan", "make", "--topology", text(&topology), "--method", "clique-phi", "-o", text(&plan)]);
+    assert!(made.status.success(), "{}", stderr(&made));
+    let kkt = |iterations: u32| {
+        let short = folder.path().join("short.toml");
+        let problem = fs::read_to_string(&problem).unwrap().replace("wish = 1\n", "wish = 1\nweight = 5\n");
+        fs::write(&short, problem.replacen("[[clique]]", &format!("iterations = {iterations}\n[[clique]]"), 1))
+            .unwrap();
+        let output = run(&["solve", "--json", "--problem", text(&short), "--plan", text(&plan)]);
+        let found = stdout(&output);
+        let end = found.lines().find(|line| line.contains("mingle.solved")).unwrap();
+        let end: Value = serde_json::from_str(end).unwrap();
+        end["solutions"][0]["certificate"]["kkt"].as_f64().unwrap()
+    };
+    let (one, many) = (kkt(1), kkt(2_000));
+    assert!(one > 0.1 && many < 1e-8, "{one} {many}");
+}
+
 #[test]
 fn peers_that_share_budgets_find_the_bits_of_one_process() {
     let folder = tempfile::tempdir().unwrap();
