@@ -122,7 +122,7 @@ fn a_plan_under_the_name_of_another_method_or_bound_to_no_peer_is_refused() {
         assert!(made.status.success(), "{}", stderr(&made));
     };
     make("d-psgd");
-    let forged = edited(&plan, &|plan| plan["method"] = "clique-phi".into());
+    let forged = edited(&plan, |plan| plan["method"] = "clique-phi".into());
     assert_fails(&run(&["plan", "check", text(&forged)]), 8, &["clique-phi plan, and is none", "step 0", "plan make"]);
     let problem = folder.path().join("problem.toml");
     fs::write(folder.path().join("t.csv"), "a,y\n1,2\n2,3\n3,5\n4,4\n5,7\n6,6\n").unwrap();
@@ -130,13 +130,13 @@ fn a_plan_under_the_name_of_another_method_or_bound_to_no_peer_is_refused() {
         .unwrap();
     let solved = run(&["solve", "--problem", text(&problem), "--plan", text(&forged)]);
     assert_fails(&solved, 8, &["none of method clique-phi", "step 0"]);
-    let unbound = edited(&plan, &|plan| plan["nodes"][2]["peer"] = "nobody".into());
+    let unbound = edited(&plan, |plan| plan["nodes"][2]["peer"] = "nobody".into());
     assert_fails(&run(&["plan", "check", text(&unbound)]), 8, &["node-2", "nobody", "not a PeerId", "plan bind"]);
     let honest = run(&["plan", "check", text(&plan)]);
     assert!(stdout(&honest).contains("every weight is the one that the method gives"), "{}", stderr(&honest));
     make("tuned");
     assert!(stdout(&run(&["plan", "check", text(&plan)])).contains("not checked, method tuned"));
-    let by_hand = edited(&plan, &|plan| plan["method"] = "by-hand".into());
+    let by_hand = edited(&plan, |plan| plan["method"] = "by-hand".into());
     assert!(stdout(&run(&["plan", "check", text(&by_hand)])).contains("not checked, method by-hand"));
 }
 
