@@ -49,21 +49,6 @@ impl TaskFile {
         Ok(serde_json::from_str(&text).ok().filter(|file: &Self| file.schema == SCHEMA).map(|file| file.card))
     }
 
-    /// The task of the run that the home was used for last; `None` where no file says which that was.
-    ///
-    /// # Errors
-    /// There is a file that holds no task.
-    pub(crate) fn of_home(home: &Home) -> Outcome<Option<Task>> {
-        let path = home.task();
-        if !path.exists() {
-            return Ok(None);
-        }
-        let doing = format!("{} does not hold a task", path.display());
-        let text = std::fs::read_to_string(&path).or_fail(Kind::Integrity, &doing)?;
-        let file: Self = serde_json::from_str(&text).or_fail(Kind::Integrity, &doing)?;
-        Task::new(file.model, file.shape, file.classes).or_fail(Kind::Integrity, doing).map(Some)
-    }
-
     /// The task whose hash is `hash`, from the file in the home.
     ///
     /// # Errors

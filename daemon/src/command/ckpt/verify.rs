@@ -46,7 +46,7 @@ fn verify_home(home: &Home, verdicts: &mut Vec<Verdict>) -> Outcome {
     let before = verdicts.len();
     if home.model().exists() {
         let summary = home.summary().exists().then(|| Summary::read(&home.summary())).transpose();
-        let task = TaskFile::of_home(home)?;
+        let task = TaskFile::last(home)?.map(|card| card.task()).transpose()?;
         let written = summary.map(|summary| summary.and_then(|it| it.model_blake3));
         let result = written.and_then(|written| verify_model(&home.model(), written, task.as_ref()));
         verdicts.push(Verdict { path: home.model(), result: judged(result)? });
