@@ -12,7 +12,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Nobody is asked for a peer whose addresses are tried, until they have been tried for so long.
 const DIRECT_FIRST: Duration = Duration::from_secs(4);
 /// Where members can be asked, they know before the table does: it is asked after so long in which nobody was found.
-const MEMBERS_FIRST: Duration = Duration::from_secs(20);
+const MEMBERS_FIRST: Duration = Duration::from_secs(60);
 /// Where they have not said anything yet.
 const MEMBERS_SILENT: Duration = Duration::from_secs(10);
 /// Where there are none, or somebody waits for this one peer.
