@@ -86,6 +86,7 @@ impl Fixture {
             Writer::new("mingle-topology-convert.1", "ring.json", &["topology", "convert", "ring:n=4"]),
             Writer::new("mingle-topology-generate.1", "ring.graphml", &["topology", "generate", "ring:n=4"]),
             Writer::new("mingle-timeline.1", "timeline.svg", &["timeline", text(&home)]),
+            Writer::new("mingle-data-card.1", "card.json", &["data", "card"]),
             Writer::new("mingle-export.1", "model.safetensors", &["export", "--home", text(&home)]),
             Writer::new("mingle-probe.1", "links.toml", &["probe", "--home", text(&self.operator)]),
             bugreport,
