@@ -241,7 +241,8 @@ fn peers_that_do_not_fit_are_told_so() {
     let mut peers = [swarm.solve(0, &problem), swarm.solve(1, &other)];
     let messages = peers.each_mut().map(|peer| peer.wait_for("failed")["error"]["message"].to_string());
     assert!(messages.iter().any(|message| message.contains("solves another problem")), "{messages:?}");
-    // A trainer and a solver, on the same plan.
+    // A trainer and a solver, on the same plan. In other homes: these go on with the problem that they remember.
+    let swarm = PlannedSwarm::for_a_problem("complete:n=2", "clique-phi", 2);
     let mut peers = [swarm.solve(0, &problem), swarm.start(1)];
     let messages = peers.each_mut().map(|peer| peer.wait_for("failed")["error"]["message"].to_string());
     let words = ["trains a model", "solves a problem"];
