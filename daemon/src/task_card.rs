@@ -153,7 +153,7 @@ mod tests {
         };
         assert_eq!(changed(&|_| {}), None);
         assert_eq!(changed(&|card| card.recipe.batch_size = 7), None);
-        assert_eq!(changed(&|card| card.rounds = 9).unwrap(), "it has 200 rounds here and 9 rounds there");
+        assert_eq!(changed(&|card| card.rounds = 9).unwrap(), "it has 20000 rounds here and 9 rounds there");
         assert_eq!(changed(&|card| card.seed = 9).unwrap(), "the seed is 0 here and 9 there");
         let other = card(&["a", "c"]).data;
         assert_eq!(changed(&|card| card.data = other.clone()).unwrap(), "column 2 is `b` here and `c` there");

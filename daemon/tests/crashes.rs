@@ -82,7 +82,7 @@ fn weight_on_disk_is_not_forgotten_unasked_and_is_given_up_when_asked() {
         assert!(words.iter().all(|word| said.contains(word)), "{said}");
     };
     refused(&["--durability", "off"], &["not over", "--durability on", "--fresh"]);
-    refused(&["--seed", "1"], &["not over", "trains something else", "--fresh"]);
+    refused(&["--seed", "1"], &["holds the work of another run", "the seed is 1 here and 0 there", "--fresh"]);
     // Its neighbours remember it: it does not get a second starting weight, and is told so.
     peers[0] = swarm.start_with(0, &["--fresh"]);
     let set_back = peers[0].wait_for("set_back");

@@ -23,10 +23,6 @@ pub(super) enum Request {
         invite: Invite,
         work: Assignment,
     },
-    /// What the swarm is for; who is no member yet brings an invitation.
-    Task {
-        invite: Option<Invite>,
-    },
     Model,
     Announce(PlanOffer),
     Progress {
@@ -42,6 +38,10 @@ pub(super) enum Request {
         addresses: Vec<Multiaddr>,
         wanted: Vec<Vec<u8>>,
     },
+    /// What the swarm is for; who is no member yet brings an invitation.
+    Task {
+        invite: Option<Invite>,
+    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -50,8 +50,6 @@ pub(super) enum Answer {
     Plan(PlanOffer),
     /// There is none yet.
     NotYet,
-    /// What this process does.
-    Task(Assignment),
     /// The plan does not name the asker.
     NotAMember,
     /// The asker may wait for a plan that names it.
@@ -65,6 +63,8 @@ pub(super) enum Answer {
     Measured(Measured),
     /// Where those listen that the asker wants to know of, as far as it is known here.
     Met(Vec<(Vec<u8>, Vec<Multiaddr>)>),
+    /// What this process does.
+    Task(Assignment),
 }
 
 /// What became of a plan that a peer was told of.

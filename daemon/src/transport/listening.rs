@@ -125,7 +125,7 @@ pub(super) fn is_loopback(address: &Multiaddr) -> bool {
 }
 
 fn cannot_listen(address: &Multiaddr, error: &(dyn Error + 'static)) -> Failure {
-    let hint = match system_error(error).map(io::Error::kind) {
+    let hint = match system_error(error) {
         Some(io::ErrorKind::AddrInUse) => {
             "another process uses this port: choose one with --listen, port 0 takes any that is free"
         }
@@ -140,8 +140,17 @@ fn cannot_listen(address: &Multiaddr, error: &(dyn Error + 'static)) -> Failure 
     Failure::new(Kind::Unreachable, format!("cannot listen on {address}: {}", dial_error::root_cause(error))).hint(hint)
 }
 
-/// What the operating system said, where it did.
-fn system_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
+/// What the operating system said, where it did. Transports that hide its error tell the number of it in words alone.
+fn system_error(error: &(dyn Error + 'static)) -> Option<io::ErrorKind> {
+    if let Some(found) = innermost_system_error(error) {
+        return Some(found.kind());
+    }
+    let words = dial_error::root_cause(error).to_string();
+    let number = words.rsplit_once("(os error ")?.1.split_once(')')?.0.parse().ok()?;
+    Some(io::Error::from_raw_os_error(number).kind())
+}
+
+fn innermost_system_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a io::Error> {
     let mut next = Some(error);
     let mut found = None;
     while let Some(error) = next {

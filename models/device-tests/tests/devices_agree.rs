@@ -89,7 +89,7 @@ fn training_agrees(model: &str, device: &Device) {
     let expected_evaluation = evaluated(task, &cpu(), &parameters, &test);
     // Agreement on nothing learnt would be worth nothing.
     assert!(expected_evaluation.accuracy > 0.5, "{expected_evaluation:?}");
-    let outcome = trained(task, device, train.clone(), STEPS);
+    let outcome = trained(task, device, train, STEPS);
     assert_outcomes_agree(device, &outcome, &expected);
     let evaluation = evaluated(task, device, &parameters, &test);
     assert_evaluations_agree(device, &evaluation, &expected_evaluation);

@@ -115,8 +115,11 @@ impl Node {
     /// Whether an in-neighbour that this process has dealt with, and that has not ended its part, is out of reach or not waited
     /// for at present. One that just let a deadline pass is not missed yet.
     pub(super) fn misses_someone(&self) -> bool {
+        // Where messages are lost a neighbour falls silent often, and comes back by itself.
+        let loses_messages = self.config.retransmit_after.is_some();
         let is_missed = |peer: &Peer| {
-            let is_out_of_reach = !peer.link_up || peer.suspended >= Some(Suspension::Silent);
+            let is_silent = peer.suspended >= Some(Suspension::Silent) && !loses_messages;
+            let is_out_of_reach = !peer.link_up || is_silent;
             let has_no_credit = peer.suspended.is_none() && !self.is_waited_for(peer);
             let incoming = peer.incoming.as_ref().filter(|link| !link.is_complete());
             (is_out_of_reach || has_no_credit) && peer.was_met && !peer.left && !peer.leaving && incoming.is_some()

@@ -1,17 +1,21 @@
 #![allow(clippy::unwrap_used)]
 use mingle_protocol::{
-    Books, Chain, Codec, Generation, MAX_DIMENSION, Mass, NodeId, OutBooks, Owed, Payload, RecordRoom,
+    Books, Chain, Codec, Generation, MAX_DIMENSION, Mass, NodeId, OutBooks, Owed, Payload, RecordRoom, WINDOW,
 };
 
 use super::*;
 
 const DIMENSION: usize = 1000;
 
-/// Record `number` of node 0, which owes node 1 the payloads of these records.
+/// Record `number` of node 0, which owes the payloads of these records, to as many receivers as have windows for them.
 fn record(number: u64, owed: &[u64]) -> Record {
     let parcel = |(seq, &record)| Owed { seq, step: record, mass: Mass::ONE, chain: Chain::default(), record };
-    let outbox: Vec<Owed> = (1..).zip(owed).map(parcel).collect();
-    let link = OutBooks { next_seq: outbox.len() as u64 + 1, outbox, ..OutBooks::default() };
+    let link = |owed: &[u64]| {
+        let outbox: Vec<Owed> = (1..).zip(owed).map(parcel).collect();
+        OutBooks { next_seq: outbox.len() as u64 + 1, outbox, ..OutBooks::default() }
+    };
+    let receivers = (1..).map(NodeId);
+    let outgoing: BTreeMap<NodeId, OutBooks> = receivers.zip(owed.chunks(WINDOW).map(link)).collect();
     let books = Books {
         number,
         generation: Generation { counter: 0, plan_hash: [1; 32] },
@@ -25,7 +29,7 @@ fn record(number: u64, owed: &[u64]) -> Record {
         split_done: true,
         neighbours: BTreeMap::new(),
         incoming: BTreeMap::new(),
-        outgoing: [(NodeId(1), link)].into(),
+        outgoing,
         left: Vec::new(),
         host: Vec::new(),
     };
