@@ -128,8 +128,8 @@ fn damage_is_found_and_told_with_exit_code_8() {
     assert!(run(&["ckpt", "verify", text(&alone)]).status.success());
     let mut bytes = fs::read(&alone).unwrap();
     // Forty numbers that are finite all the same.
-    for at in length - 200..length - 160 {
-        bytes[at] = if at % 4 == 3 { 0x3f } else { bytes[at].wrapping_mul(31).wrapping_add(17) };
+    for (at, byte) in bytes.iter_mut().enumerate().take(length - 160).skip(length - 200) {
+        *byte = if at % 4 == 3 { 0x3f } else { byte.wrapping_mul(31).wrapping_add(17) };
     }
     fs::write(&alone, &bytes).unwrap();
     let verified = run(&["ckpt", "verify", text(&alone)]);

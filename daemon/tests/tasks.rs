@@ -35,7 +35,7 @@ fn table(header: [&str; 3], rows: &[(f64, f64, &str)]) -> String {
             "size" => (*class).to_owned(),
             _ => area.to_string(),
         };
-        lines.push(header.iter().map(|name| cell(name)).collect::<Vec<_>>().join(","));
+        lines.push(header.iter().map(cell).collect::<Vec<_>>().join(","));
     }
     lines.join("\n") + "\n"
 }

@@ -145,7 +145,7 @@ fn system_error(error: &(dyn Error + 'static)) -> Option<io::ErrorKind> {
     if let Some(found) = innermost_system_error(error) {
         return Some(found.kind());
     }
-    let words = dial_error::root_cause(error).to_string();
+    let words = dial_error::root_cause(error);
     let number = words.rsplit_once("(os error ")?.1.split_once(')')?.0.parse().ok()?;
     Some(io::Error::from_raw_os_error(number).kind())
 }

@@ -9,9 +9,9 @@ const DIMENSION: usize = 1000;
 
 /// Record `number` of node 0, which owes the payloads of these records, to as many receivers as have windows for them.
 fn record(number: u64, owed: &[u64]) -> Record {
-    let parcel = |(seq, &record)| Owed { seq, step: record, mass: Mass::ONE, chain: Chain::default(), record };
+    let parcel = |(seq, record)| Owed { seq, step: record, mass: Mass::ONE, chain: Chain::default(), record };
     let link = |owed: &[u64]| {
-        let outbox: Vec<Owed> = (1..).zip(owed).map(parcel).collect();
+        let outbox: Vec<Owed> = (1..).zip(owed.iter().copied()).map(parcel).collect();
         OutBooks { next_seq: outbox.len() as u64 + 1, outbox, ..OutBooks::default() }
     };
     let receivers = (1..).map(NodeId);
