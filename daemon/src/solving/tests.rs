@@ -206,7 +206,7 @@ fn the_certificate_of_budgets_says_how_far_numbers_are_from_the_best() {
              [[clique]]\nname = \"b\"\nmembers = [2, 3, 4]\nbudget = 3\n"
         );
         (0..5).for_each(|node| {
-            text += &format!("[[node]]\nnode = {node}\nwish = {}\nweight = {}\nlower = -inf\n", node * node, node + 1)
+            text += &format!("[[node]]\nnode = {node}\nwish = {}\nweight = {}\nlower = -inf\n", node * node, node + 1);
         });
         let path = folder.path().join("budgets.toml");
         fs::write(&path, text).unwrap();
