@@ -207,7 +207,7 @@ impl Peer {
 
         if self.work().is_some() {
             self.announce_work(&hall);
-            self.remember_work()?;
+            self.remember_new_work()?;
         }
         let stopping = Stopping { round: 0, rounds: self.arguments.training.rounds, weight_units: 0, durable: true };
         let mut ears = Ears { network, events: &mut incoming.events, wanted: &mut wanted };
@@ -240,7 +240,7 @@ impl Peer {
     async fn settle(&mut self, ears: &mut Ears<'_>, hall: &Hall) -> Outcome<Place> {
         let place = self.find_place(ears, hall).await?;
         self.agree_with_others(ears, hall, &place).await?;
-        self.remember_work()?;
+        self.remember_new_work()?;
         let rounds = self.arguments.training.rounds;
         self.board.update(|status| status.rounds = rounds);
         Ok(place)
@@ -278,6 +278,7 @@ impl Peer {
         });
         let mut config = self.configure(&place, &task, card)?;
         let Some(start) = self.begin(&place, &mut config)? else { return Ok(()) };
+        self.remember_work()?;
         if start.needs_a_model(&place) {
             let stopping = Stopping { round: 0, rounds: training.rounds, weight_units: 0, durable: true };
             let (peer, model) = tokio::select! {

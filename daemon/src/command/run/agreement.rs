@@ -240,6 +240,15 @@ impl Peer {
         }
     }
 
+    /// [`remember_work`](Self::remember_work), unless the home has records that may refuse this start.
+    pub(super) fn remember_new_work(&self) -> Outcome {
+        let trains = matches!(self.work(), Some(Assignment::Train(_)));
+        if trains && self.home.records().is_dir() && !self.arguments.fresh {
+            return Ok(());
+        }
+        self.remember_work()
+    }
+
     /// Writes down what is trained, and with what options, for the next start.
     pub(super) fn remember_work(&self) -> Outcome {
         if self.arguments.leaves {
