@@ -46,6 +46,22 @@ fn a_machine_that_can_run_a_peer_is_found_well_with_numbers_that_were_measured()
 }
 
 #[test]
+fn data_and_a_model_can_be_looked_at_before_a_peer_is_set_up_for_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("wards.csv");
+    let rows = (0..20).map(|row| format!("{row},{},{}\n", row * 7 % 5, ["ill", "well"][row % 2]));
+    fs::write(&table, format!("age,dose,class\n{}", rows.collect::<String>())).unwrap();
+    let data = format!("csv:{}", text(&table));
+    let home = text(folder.path());
+    let (code, report) = doctor(&["--home", home, "--data", &data, "--model", "softmax"]);
+    assert_eq!(code, Some(0), "{report:#}");
+    let finding = findings(&report, "data")[0]["finding"].as_str().unwrap();
+    assert!(finding.starts_with(&data) && finding.contains("in 2 classes; softmax has 6 parameters"), "{finding}");
+    let (code, report) = doctor(&["--home", home, "--data", &data, "--model", "cnn"]);
+    assert_eq!((code, &findings(&report, "data")[0]["verdict"]), (Some(4), &Value::from("fail")), "{report:#}");
+}
+
+#[test]
 fn what_keeps_a_peer_from_running_fails_with_what_to_do_and_exit_code_4() {
     let folder = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -232,6 +232,26 @@ fn a_peer_that_is_stopped_goes_at_once_and_all_begin_again_with_it() {
 }
 
 #[test]
+fn a_peer_that_solves_holds_no_weight_to_hand_over_and_says_so_running_or_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let problem = regression(folder.path(), 0.2, "lambda = 0.0001");
+    let swarm = PlannedSwarm::for_a_problem("complete:n=2", "clique-phi", 2);
+    let mut peers = [swarm.solve(0, &problem), swarm.solve(1, &problem)];
+    peers[0].wait_for("iterated");
+    let home = swarm.home(0);
+    assert_fails(&run(&["leave", "--home", text(&home)]), 6, &["solves a problem", "no weight to hand over"]);
+    for peer in &mut peers {
+        assert_eq!(peer.wait_for("solved")["converged"], true);
+        assert_eq!(peer.exit_code(), Some(0));
+    }
+    let before = solution(&home);
+    let output = run(&["leave", "--home", text(&home), "--problem", text(&problem)]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stdout(&output).contains("nothing was changed"), "{}", stdout(&output));
+    assert_eq!(solution(&home), before);
+}
+
+#[test]
 fn peers_that_do_not_fit_are_told_so() {
     let folder = tempfile::tempdir().unwrap();
     let problem = regression(folder.path(), 1.0, "lambda = 0.02");

@@ -17,7 +17,7 @@ use crate::failure::{Kind, Outcome};
 use crate::plan;
 use ledger::Ledger;
 use peers::PeerRecords;
-pub(super) use report::Report;
+pub(super) use report::{Report, weight_or_unknown};
 
 /// Reads the records, adds them up and prints what comes out. The exit code says whether the books hold.
 pub(super) fn execute(arguments: &AuditArgs, json: bool) -> Outcome<ExitCode> {

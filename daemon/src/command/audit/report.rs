@@ -254,7 +254,7 @@ fn possible(units: i128, nodes: usize) -> Option<i128> {
     (0..=all).contains(&units).then_some(units)
 }
 
-fn weight_or_unknown(units: i128, nodes: usize) -> String {
+pub(in crate::command) fn weight_or_unknown(units: i128, nodes: usize) -> String {
     possible(units, nodes).map_or_else(|| "an unknown weight".to_owned(), signed_weight)
 }
 

@@ -18,7 +18,7 @@ use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::results::Summary;
 use crate::traffic::Encoding;
-use crate::units::{exact_weight as weight, signed_weight};
+use crate::units::exact_weight as weight;
 use crate::{out, units};
 
 /// How one peer ended.
@@ -189,7 +189,7 @@ impl Report {
             parts.push(format!("{} on its way to the dead", weight(audit.in_doubt)));
         }
         for peer in &audit.absent {
-            parts.push(format!("{} gone with peer {}", signed_weight(peer.held), peer.id));
+            parts.push(format!("{} gone with peer {}", audit::weight_or_unknown(peer.held, self.peers), peer.id));
         }
         if audit.written_off > 0 {
             parts.push(format!("{} written off", weight(audit.written_off)));
