@@ -112,17 +112,24 @@ impl Node {
         usual.max(paced).unwrap_or(self.now)
     }
 
-    /// Whether an in-neighbour that this process has dealt with, and that has not ended its part, is out of reach or not waited
-    /// for at present. One that just let a deadline pass is not missed yet.
+    /// Whether an in-neighbour that this process has dealt with, and that is not through with all rounds, is out of reach, has
+    /// stopped for now, or is not waited for at present. One that just let a deadline pass is not missed yet.
     pub(super) fn misses_someone(&self) -> bool {
         // Where messages are lost a neighbour falls silent often, and comes back by itself.
         let loses_messages = self.config.retransmit_after.is_some();
         let is_missed = |peer: &Peer| {
+            if peer.left || !peer.was_met {
+                return false;
+            }
+            if peer.leaving {
+                // Who stops in good order before the end goes on when it is started again.
+                return peer.passed < self.last_step;
+            }
             let is_silent = peer.suspended >= Some(Suspension::Silent) && !loses_messages;
             let is_out_of_reach = !peer.link_up || is_silent;
             let has_no_credit = peer.suspended.is_none() && !self.is_waited_for(peer);
-            let incoming = peer.incoming.as_ref().filter(|link| !link.is_complete());
-            (is_out_of_reach || has_no_credit) && peer.was_met && !peer.left && !peer.leaving && incoming.is_some()
+            let has_more_to_send = peer.incoming.as_ref().is_some_and(|link| !link.is_complete());
+            has_more_to_send && (is_out_of_reach || has_no_credit)
         };
         let senders = self.config.schedule.all_in_neighbours(self.config.id);
         self.config.policy != WaitPolicy::Async

@@ -58,6 +58,28 @@ fn nodes_that_are_cut_off_keep_the_pace_and_nobody_skips_rounds_when_they_are_ba
     }
 }
 
+/// A peer that is stopped for an hour must not find that those who stayed have used up its rounds.
+#[test]
+fn those_who_stay_keep_the_pace_when_the_others_stop_in_good_order() {
+    for policy in [WaitPolicy::Sync, WaitPolicy::Bounded { staleness: 4 }] {
+        let rounds = |planted| {
+            let mut swarm = swarm(policy, 5, planted);
+            for node in (0..8).filter(|node| *node != 3) {
+                swarm.at(seconds(60), Fault::Stop(NodeId(node)));
+            }
+            swarm.run_until(seconds(60)).unwrap();
+            let before = swarm.node(NodeId(3)).unwrap().round();
+            swarm.run_until(seconds(90)).unwrap();
+            (before, swarm.node(NodeId(3)).unwrap().round())
+        };
+        let (before, after) = rounds(None);
+        println!("{policy:?}: {before} rounds in 60 s, {after} in 90 s");
+        assert!(before > 50 && after > before && after < 2 * before, "{policy:?}: {before}, {after}");
+        let (before, after) = rounds(Some(Planted::NeverPaces));
+        assert!(after > 2 * before, "{policy:?}, without a pace: {before}, {after}");
+    }
+}
+
 #[test]
 fn without_a_pace_they_race_ahead_and_the_others_skip_most_of_their_training() {
     let policy = WaitPolicy::Bounded { staleness: 4 };
