@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use mingle_models::{Checkpoint, Task};
+use mingle_net::traffic::Encoding;
 use mingle_protocol::{AuditReport, NodeId};
 use serde::Serialize;
 
@@ -17,7 +18,6 @@ use crate::command::audit;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::results::Summary;
-use crate::traffic::Encoding;
 use crate::units::exact_weight as weight;
 use crate::{out, units};
 
