@@ -5,7 +5,6 @@
 //! step in `trainer.rs`, and `driver.rs` runs the event loop around one node.
 
 mod api;
-mod chart;
 mod cli;
 mod command;
 mod config;
