@@ -18,6 +18,10 @@ use std::time::{Duration, Instant};
 
 use libp2p::PeerId;
 use mingle_models::Evaluation;
+use mingle_net::edge::EdgeEvent;
+use mingle_net::neighbour_table::LinkChange;
+use mingle_net::traffic::Traffic;
+use mingle_net::transport::{Network, NetworkEvent};
 use mingle_protocol::record::Recovered;
 use mingle_protocol::{
     Durability, Effect, Event as NodeEvent, Input, Node, NodeConfig, NodeId, RoundReport, State as NodeState, Time,
@@ -25,11 +29,9 @@ use mingle_protocol::{
 use tokio::sync::mpsc;
 
 use crate::api::{Interface, Request};
-use crate::edge::EdgeEvent;
 use crate::events::{Event, EventLog};
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
-use crate::links::LinkChange;
 use crate::membership::{Hall, Swarm, Wanted};
 use crate::objections::Objections;
 use crate::place::Place;
@@ -38,9 +40,7 @@ use crate::service_manager::Watchdog;
 use crate::signals::StopRequests;
 use crate::status::StatusBoard;
 use crate::timeline::{Timeline, Waits};
-use crate::traffic::Traffic;
 use crate::trainer::{Answer, TrainingOrder, TrainingOrders, TrainingThread};
-use crate::transport::{Network, NetworkEvent};
 use crate::wiring::Wiring;
 use divergence::Divergence;
 use ending::FINAL;

@@ -9,13 +9,13 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
 
+use mingle_net::printable::printable;
+use mingle_net::transport::NetworkCounts;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::out;
-use crate::printable::printable;
 use crate::service_manager::ServiceManager;
-use crate::transport::NetworkCounts;
 use bus::EventBus;
 pub(crate) use bus::{EventFeed, EventReader, Read};
 

@@ -1,5 +1,7 @@
 //! What went wrong, as the exit code, the sentence and the hint that a user or a supervisor acts on.
 
+mod network;
+
 use std::fmt;
 use std::io;
 use std::path::Path;

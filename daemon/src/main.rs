@@ -5,12 +5,10 @@
 //! step in `trainer.rs`, and `driver.rs` runs the event loop around one node.
 
 mod api;
-mod chart;
 mod cli;
 mod command;
 mod config;
 mod driver;
-mod edge;
 mod encodings;
 mod evaluation;
 mod event_loop;
@@ -20,7 +18,6 @@ mod home;
 mod identity;
 mod last_run;
 mod limits;
-mod links;
 mod meaning;
 mod membership;
 mod model_files;
@@ -29,9 +26,7 @@ mod out;
 mod output_file;
 mod place;
 mod plan;
-mod printable;
 mod priority;
-mod probe;
 mod provisional;
 mod records;
 mod results;
@@ -45,9 +40,7 @@ mod task_card;
 mod task_file;
 mod timeline;
 mod topology;
-mod traffic;
 mod trainer;
-mod transport;
 mod units;
 mod wiring;
 

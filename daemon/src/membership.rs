@@ -22,7 +22,7 @@ mod words;
 pub(crate) use exchange::{announce, ask_progress, fetch_model, fetch_plan, fetch_task, knock};
 pub(crate) use hall::{Hall, Standing, Wanted, serve};
 pub(crate) use introductions::Introductions;
-pub(crate) use invite::{Invite, now_unix_s};
+pub(crate) use invite::Invite;
 pub(crate) use offer::{CheckedPlan, PlanOffer};
 pub(crate) use steward::Steward;
 pub(crate) use swarm::{Membership, Swarm};

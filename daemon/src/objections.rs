@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use mingle_net::edge::Refusal;
+use mingle_net::printable::one_line;
 use mingle_protocol::{Mismatch, NodeId};
-
-use crate::edge::Refusal;
-use crate::printable::one_line;
 
 /// How long a neighbour may refuse this peer's identity before it counts: a crashed process of this peer is noticed
 /// within this time, and its place is free again.
@@ -139,7 +138,7 @@ mod tests {
         let theirs = "x\u{1b}]52;c;Zm9v\u{7}\nwarning    all is lost\u{202e}".to_owned();
         let mismatch = Mismatch::Task { ours: "mlp".to_owned(), theirs };
         let what = Objection::mismatch(&mismatch).what;
-        assert!(!what.chars().any(crate::printable::is_unseen), "{what:?}");
+        assert!(!what.chars().any(mingle_net::printable::is_unseen), "{what:?}");
         assert!(what.contains(r"x\u001b]52;c;Zm9v\u0007 warning all is lost\u202e"), "{what}");
     }
 

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::io::Write;
 
-use crate::printable::printable;
+use mingle_net::printable::printable;
 
 /// Writes one line to standard output.
 pub(crate) fn line(text: impl fmt::Display) {

@@ -5,13 +5,13 @@ use std::fs;
 use std::path::Path;
 
 use mingle_models::{Checkpoint, Task};
+use mingle_net::traffic::Encoding;
 use mingle_protocol::LedgerSummary;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Kind, OrFail, Outcome};
 use crate::home::{self, Home};
 use crate::model_files;
-use crate::traffic::Encoding;
 
 /// The version of the summary file.
 const SCHEMA: &str = "mingle.summary/1";

@@ -130,7 +130,7 @@ fn period(microseconds: Option<&str>, process: Option<&str>) -> Option<Duration>
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::transport::NetworkCounts;
+    use mingle_net::transport::NetworkCounts;
 
     #[test]
     #[cfg(target_os = "linux")]

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use mingle_net::traffic::Encoding;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use crate::place::Place;
-use crate::traffic::Encoding;
 use crate::units;
 
 /// The version of the snapshot.

@@ -12,6 +12,8 @@ use std::io::{BufWriter, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use mingle_net::edge::ParcelObserver;
+use mingle_protocol::NodeId;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Outcome, cannot_write};
@@ -125,6 +127,16 @@ impl Timeline {
                 pages.left = 0;
             }
         }
+    }
+}
+
+impl ParcelObserver for Timeline {
+    fn sent(&self, node: NodeId, began: Instant) {
+        self.note(Deed::Send { node: node.0 }, began);
+    }
+
+    fn received(&self, node: NodeId, began: Instant) {
+        self.note(Deed::Receive { node: node.0 }, began);
     }
 }
 

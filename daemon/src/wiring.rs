@@ -1,22 +1,24 @@
 //! The streams of one plan: opened when a peer takes its place in it, closed when another plan takes over.
 
+use std::sync::Arc;
+
 use libp2p::PeerId;
+use mingle_net::edge::{EdgeEvent, Edges, Greeting};
+use mingle_net::neighbour_table::NeighbourTable;
+use mingle_net::traffic::Traffic;
 use mingle_protocol::NodeId;
 use tokio::sync::mpsc;
 
-use crate::edge::{EdgeEvent, Edges, Greeting};
 use crate::failure::Outcome;
-use crate::links::Links;
 use crate::place::Place;
 use crate::timeline::Timeline;
-use crate::traffic::Traffic;
 
 /// A place in a plan, and the streams to the neighbours there.
 pub(crate) struct Wiring {
     /// The place.
     pub(crate) place: Place,
     /// What is up.
-    pub(crate) links: Links,
+    pub(crate) links: NeighbourTable,
     edges: Edges,
 }
 
@@ -34,8 +36,8 @@ impl Wiring {
     ) -> Outcome<(Self, mpsc::Receiver<EdgeEvent>)> {
         let (out, inward) = place.neighbours();
         let greeting = Greeting { plan_hash: place.plan.generation().plan_hash, boot_nonce };
-        let (edges, events) = Edges::start(streams, greeting, dimension, &out, &inward, timeline.clone())?;
-        let links = Links::new(out.keys().copied(), inward.keys().copied());
+        let (edges, events) = Edges::start(streams, greeting, dimension, &out, &inward, Arc::new(timeline.clone()))?;
+        let links = NeighbourTable::new(out.keys().copied(), inward.keys().copied());
         Ok((Self { place, links, edges }, events))
     }
 

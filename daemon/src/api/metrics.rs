@@ -194,7 +194,7 @@ mod tests {
 
     use super::*;
     use crate::status::{Contraction, Evaluated, Incoming, Neighbour, Outgoing, PlanFacts, Weight};
-    use crate::traffic::Encoding;
+    use mingle_net::traffic::Encoding;
 
     /// Metrics by name as Prometheus knows them: type and labels.
     type Catalogue = BTreeMap<String, (String, BTreeSet<String>)>;

@@ -5,10 +5,10 @@
 use std::path::Path;
 
 use mingle_planner::{DesignOptions, Medium, Method, Topology};
+use mingle_plot::{Horizontal, Panel, Scale, Series, Weight, line_chart};
 use mingle_solver::experiments::{SharedBudgets, SharedModel};
 use mingle_solver::{Constraint, Metric, Mixing, NidsNode, SolverNode, solve};
 
-use crate::chart::{Horizontal, Panel, Scale, Series, Weight, line_chart};
 use crate::cli::BenchSolversArgs;
 use crate::failure::{Kind, OrFail, Outcome};
 use crate::solving::symmetric_rows;

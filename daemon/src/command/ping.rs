@@ -7,6 +7,7 @@ use libp2p::identity::Keypair;
 use libp2p::multiaddr::Protocol;
 use libp2p::{Multiaddr, PeerId};
 use libp2p_metrics::Registry;
+use mingle_net::transport::{Network, NetworkEvent, NetworkOptions};
 use serde_json::json;
 
 use super::probe::measure;
@@ -16,7 +17,6 @@ use crate::cli::PingArgs;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::out;
-use crate::transport::{Network, NetworkEvent, NetworkOptions};
 
 /// Who answered at an address.
 struct Answer {

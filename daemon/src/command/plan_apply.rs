@@ -6,6 +6,8 @@ use std::time::Duration;
 use libp2p::PeerId;
 use libp2p::identity::Keypair;
 use libp2p_metrics::Registry;
+use mingle_net::printable::quoted;
+use mingle_net::transport::{Network, NetworkEvent, NetworkOptions};
 use mingle_planner::Plan;
 use tokio::sync::mpsc;
 
@@ -14,8 +16,6 @@ use crate::cli::PlanApplyArgs;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::membership::{self, CheckedPlan, PlanOffer, Progress, Swarm, Verdict};
-use crate::printable::quoted;
-use crate::transport::{Network, NetworkEvent, NetworkOptions};
 use crate::{out, plan};
 
 /// Between two attempts to reach members.

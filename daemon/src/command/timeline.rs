@@ -1,8 +1,8 @@
 //! `mingle timeline`: what peers did when, and how much of it was waiting.
 
+use mingle_plot::{Bar, Group, lane_chart};
 use serde_json::{Value, json};
 
-use crate::chart::{Bar, Group, lane_chart};
 use crate::cli::TimelineArgs;
 use crate::failure::{Failure, Kind, Outcome};
 use crate::home::Home;

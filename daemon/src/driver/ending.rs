@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use mingle_models::Evaluation;
+use mingle_net::edge::EdgeHandle;
 
 use super::{Driver, Sources, alive, next_written, sleep_until};
-use crate::edge::EdgeHandle;
 use crate::failure::{Failure, Kind, Outcome};
 use crate::records::{Ending, Written};
 use crate::trainer::Haste;

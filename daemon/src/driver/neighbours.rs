@@ -1,15 +1,15 @@
 //! What comes from neighbours: streams, messages and objections.
 
 use libp2p::PeerId;
+use mingle_net::edge::{EdgeEvent, Refusal};
+use mingle_net::neighbour_table::LinkChange;
+use mingle_net::transport::{DialAttempt, NetworkEvent};
 use mingle_protocol::{Durability, Hello, Identity, Input, LinkState, Message, NodeId};
 
 use super::{Driver, build, link_input};
-use crate::edge::{EdgeEvent, Refusal};
 use crate::events::Event;
 use crate::failure::{Failure, Kind, Outcome};
-use crate::links::LinkChange;
 use crate::objections::Objection;
-use crate::transport::{DialAttempt, NetworkEvent};
 
 impl Driver<'_> {
     pub(super) fn on_edge(&mut self, event: EdgeEvent) -> Outcome {

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use libp2p::PeerId;
 use mingle_models::Evaluation;
+use mingle_net::neighbour_table::NeighbourTable;
+use mingle_net::traffic::Traffic;
 use mingle_protocol::{Fault, NeighbourView, Node, NodeId, RoundReport, State as NodeState};
 
 use super::Driver;
 use super::words::in_words;
-use crate::links::Links;
 use crate::status::{Evaluated, Incoming, LinkState, Neighbour, Outgoing, State, Weight};
-use crate::traffic::Traffic;
 
 /// Rounds that the pace and the observed contraction are taken over.
 const LAST_ROUNDS: usize = 20;
@@ -95,7 +95,7 @@ impl Watching {
         Some(time.as_secs_f64() * 1e3)
     }
 
-    fn neighbour(&self, view: &NeighbourView, own_step: u64, links: &Links) -> Neighbour {
+    fn neighbour(&self, view: &NeighbourView, own_step: u64, links: &NeighbourTable) -> Neighbour {
         let traffic = links.traffic_with(view.id);
         let state = match view {
             NeighbourView { has_left: true, .. } => LinkState::Left,

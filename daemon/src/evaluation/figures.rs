@@ -1,7 +1,8 @@
 //! The curves of a comparison, as SVG.
 
+use mingle_plot::{Band, Horizontal, Panel, Reference, Scale, Series, Weight, line_chart};
+
 use super::summary::{Comparison, Outcomes};
-use crate::chart::{Band, Horizontal, Panel, Reference, Scale, Series, Weight, line_chart};
 use crate::simulation::Progress;
 
 /// Test error and loss against slots: a line is the mean over seeds, as far as all of them go; the area behind it reaches

@@ -17,16 +17,17 @@
 use std::time::Duration;
 
 use libp2p::{Multiaddr, PeerId};
+use mingle_net::framed;
+use mingle_net::printable::quoted;
+use mingle_net::probe::{Measured, ProbeToken};
+use mingle_net::transport::open_stream;
 
 use super::invite::Invite;
 use super::offer::{CheckedPlan, PlanOffer};
 use super::swarm::Swarm;
 use super::words::{Answer, MAX_BYTES, PROTOCOL, Progress, Request, Verdict};
 use crate::failure::{Failure, Kind, Outcome};
-use crate::printable::quoted;
-use crate::probe::{Measured, Warrant};
 use crate::task_card::Assignment;
-use crate::transport::{framed, open_stream};
 
 /// A peer that has not answered by then is asked again later.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -168,10 +169,10 @@ pub(super) async fn order_measurement(
     from: PeerId,
     to: PeerId,
     addresses: &[Multiaddr],
-    warrant: Option<Warrant>,
+    token: Option<ProbeToken>,
 ) -> Outcome<Measured> {
     let addresses = addresses.iter().map(Multiaddr::to_string).collect();
-    let request = Request::Measure { to: to.to_bytes(), addresses, warrant };
+    let request = Request::Measure { to: to.to_bytes(), addresses, token };
     match ask(streams, from, &request, MAX_BYTES, MEASURE_TIMEOUT).await? {
         Some(Answer::Measured(measured)) if measured.is_sound() => Ok(measured),
         Some(Answer::No(why)) => Err(Failure::new(Kind::Refused, format!("{from} says: {}", quoted(&why)))),

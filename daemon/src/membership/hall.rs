@@ -6,6 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::{AsyncWriteExt, StreamExt};
 use libp2p::identity::Keypair;
 use libp2p::{Multiaddr, PeerId, Stream};
+use mingle_net::framed;
+use mingle_net::probe::Prober;
+use mingle_net::transport::Guests;
 use mingle_protocol::NodeId;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
@@ -18,9 +21,7 @@ use super::words::{Answer, MAX_BYTES, PROTOCOL, Progress, Request, Verdict};
 use crate::failure::{Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::identity::Identity;
-use crate::probe::Prober;
 use crate::task_card::Assignment;
-use crate::transport::{Guests, framed};
 
 /// Requests that are answered at the same time.
 const MAX_ANSWERS_AT_ONCE: usize = 32;
@@ -176,7 +177,7 @@ impl Hall {
                 Some(ratio) => Answer::Model(ratio.iter().flat_map(|value| value.to_le_bytes()).collect()),
                 None => Answer::NotYet,
             },
-            Request::Measure { to, addresses, warrant } => self.measure_for(peer, &to, &addresses, warrant).await,
+            Request::Measure { to, addresses, token } => self.measure_for(peer, &to, &addresses, token).await,
             Request::Meet { addresses, wanted } => self.introduce(peer, addresses, &wanted).await,
             Request::Announce(offer) => Answer::Verdict(self.judge(offer).await),
             Request::Progress { swarm } if !self.is_ours(swarm) => other_swarm(),

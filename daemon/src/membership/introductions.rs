@@ -17,12 +17,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use libp2p::{Multiaddr, PeerId};
+use mingle_net::transport::{Network, Outlook, Reach};
 use tokio::sync::watch;
 
 use super::exchange::meet;
 use crate::failure::{Kind, OrFail, Outcome};
 use crate::home::{Home, write_file};
-use crate::transport::{Network, Outlook, Reach};
 
 /// The first pause between questions; it doubles up to [`LONGEST_PAUSE`] while nothing changes.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 
 use libp2p::identity::PublicKey;
 use libp2p::{Multiaddr, PeerId};
+use mingle_net::printable::is_unseen;
 use serde::{Deserialize, Serialize};
 
 use super::invite::Invite;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::{Home, write_file};
-use crate::printable::is_unseen;
 
 const SCHEMA: &str = "mingle.swarm/1";
 /// Characters of a name.
@@ -75,12 +75,17 @@ impl Swarm {
 
     /// Who signs its plans.
     pub(crate) fn operator(&self) -> Outcome<PeerId> {
-        Ok(public_key(&self.operator)?.to_peer_id())
+        Ok(self.key()?.to_peer_id())
+    }
+
+    /// The public key of the operator.
+    pub(crate) fn key(&self) -> Outcome<PublicKey> {
+        public_key(&self.operator)
     }
 
     /// Whether the operator signed these words.
     pub(crate) fn is_signed(&self, words: &[u8], signature: &[u8]) -> bool {
-        public_key(&self.operator).is_ok_and(|key| key.verify(words, signature))
+        self.key().is_ok_and(|key| key.verify(words, signature))
     }
 }
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use libp2p::{Multiaddr, StreamProtocol};
+use mingle_net::probe::{Measured, ProbeToken};
 use serde::{Deserialize, Serialize};
 
 use super::invite::Invite;
 use super::offer::{MAX_OFFER_BYTES, PlanOffer};
-use crate::probe::{Measured, Warrant};
 use crate::task_card::Assignment;
 
 pub(super) const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/swarm/1");
@@ -31,7 +31,7 @@ pub(super) enum Request {
     Measure {
         to: Vec<u8>,
         addresses: Vec<String>,
-        warrant: Option<Warrant>,
+        token: Option<ProbeToken>,
     },
     /// Where the asker listens, and whose addresses it wants to know.
     Meet {

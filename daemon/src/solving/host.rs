@@ -7,6 +7,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use mingle_net::edge::{EdgeEvent, Refusal};
+use mingle_net::neighbour_table::LinkChange;
+use mingle_net::transport::NetworkEvent;
 use mingle_protocol::{Envelope, Message, NodeId};
 use tokio::sync::mpsc;
 
@@ -17,16 +20,13 @@ use super::report::not_solved;
 use super::solution::Solution;
 use super::ways::Ways;
 use crate::api::{Request, Stopping};
-use crate::edge::{EdgeEvent, Refusal};
 use crate::events::{Event, EventLog};
 use crate::failure::{Failure, Kind, Outcome};
 use crate::home::Home;
-use crate::links::LinkChange;
 use crate::membership::{CheckedPlan, Standing, Verdict, Wanted};
 use crate::objections::{Objection, Objections};
 use crate::signals::StopRequests;
 use crate::status::StatusBoard;
-use crate::transport::NetworkEvent;
 use crate::wiring::Wiring;
 
 /// A node that has got nowhere for so long says again what may be lost.

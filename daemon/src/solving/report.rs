@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use mingle_plot::{Horizontal, Panel, Scale, Series, Weight, line_chart};
+
 use super::problem::{Problem, Task};
 use super::solution::{Answer, Coefficient, Paid, Solution};
-use crate::chart::{Horizontal, Panel, Scale, Series, Weight, line_chart};
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::{out, output_file};
 

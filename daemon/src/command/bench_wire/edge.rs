@@ -1,19 +1,20 @@
 //! Parcels over an edge, between two networks as peers of a swarm have them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use libp2p::PeerId;
 use libp2p::identity::Keypair;
 use libp2p_metrics::Registry;
+use mingle_net::edge::{Direction, EdgeEvent, EdgeHandle, Edges, Greeting};
+use mingle_net::transport::{Network, NetworkEvent, NetworkOptions};
 use mingle_protocol::{Chain, Generation, Mass, Message, NodeId, Parcel, ParcelHeader, Payload};
 use tokio::sync::mpsc;
 
 use super::Transport;
-use crate::edge::{Direction, EdgeEvent, EdgeHandle, Edges, Greeting};
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::timeline::Timeline;
-use crate::transport::{Network, NetworkEvent, NetworkOptions};
 
 const NEAR: NodeId = NodeId(0);
 const FAR: NodeId = NodeId(1);
@@ -48,7 +49,7 @@ impl EdgePair {
         let (to_far, to_near) = (BTreeMap::from([(FAR, far.peer)]), BTreeMap::from([(NEAR, near.peer)]));
         let greeting = |boot_nonce| Greeting { plan_hash: [0; 32], boot_nonce };
         let start = |end: &End, greeting, out, inward| {
-            Edges::start(&end.network.streams, greeting, parameters, out, inward, Timeline::default())
+            Edges::start(&end.network.streams, greeting, parameters, out, inward, Arc::new(Timeline::default()))
         };
         let (far_edges, far_events) = start(&far, greeting(2), &nobody, &to_near)?;
         tokio::spawn(answer_each(far_events));

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use mingle_net::transport::NetworkCounts;
 use mingle_planner::Plan;
 use mingle_protocol::NodeId;
 use serde::Serialize;
 
 use crate::failure::Outcome;
 use crate::plan;
-use crate::transport::NetworkCounts;
 
 /// Who has joined, and how.
 #[derive(Debug)]

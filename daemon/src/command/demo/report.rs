@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use mingle_models::{Checkpoint, Task};
+use mingle_net::traffic::Encoding;
+use mingle_plot::{Horizontal, Mark, Panel, Reference, Scale, Series, Weight};
 use mingle_protocol::{AuditReport, NodeId};
 use serde::Serialize;
 
@@ -12,12 +14,10 @@ use super::baselines::Baselines;
 use super::joining::Joined;
 use super::output::Output;
 use super::tally::Row;
-use crate::chart::{self, Horizontal, Mark, Panel, Reference, Scale, Series, Weight};
 use crate::command::audit;
 use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::home::Home;
 use crate::results::Summary;
-use crate::traffic::Encoding;
 use crate::units::exact_weight as weight;
 use crate::{out, units};
 
@@ -227,7 +227,7 @@ impl Report {
             .collect();
         let title = format!("{} peers, one model, no server", self.peers);
         let x = Horizontal { label: "round", scale: Scale::Linear };
-        chart::line_chart(&title, x, &[accuracy, disagreement], &marks)
+        mingle_plot::line_chart(&title, x, &[accuracy, disagreement], &marks)
     }
 }
 

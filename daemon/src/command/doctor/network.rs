@@ -6,12 +6,12 @@ use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
 use libp2p::multiaddr::Protocol;
 use libp2p_metrics::Registry;
+use mingle_net::transport::{Network, NetworkOptions};
 
 use super::check::Check;
 use super::interfaces::{Interfaces, Reach};
 use crate::failure::{Kind, OrFail, Outcome};
 use crate::home::Home;
-use crate::transport::{Network, NetworkOptions};
 
 /// Binds each address to listen on, one after the other, and lets go of it.
 pub(super) fn examine(home: &Home, listen: &[Multiaddr]) -> Outcome<Vec<Check>> {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use libp2p::PeerId;
+use mingle_net::transport::{Network, NetworkEvent};
 use mingle_planner::Plan;
 use tokio::sync::mpsc;
 
@@ -16,7 +17,6 @@ use crate::place::Place;
 use crate::plan;
 use crate::status::State;
 use crate::task_card::Assignment;
-use crate::transport::{Network, NetworkEvent};
 
 /// Between two requests for the plan.
 const FETCH_PAUSE: Duration = Duration::from_millis(200);

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use mingle_net::transport::Network;
+
 use super::{Access, Incoming, Peer, boot_nonce};
 use crate::events::Event;
 use crate::failure::{Failure, Kind, Outcome};
@@ -12,7 +14,6 @@ use crate::plan;
 use crate::solving::host::{self, Ears, End, HostParts};
 use crate::solving::{Problem, Ways};
 use crate::timeline::Timeline;
-use crate::transport::Network;
 use crate::wiring::Wiring;
 
 /// A problem's messages are no parcels: those of any size are refused.

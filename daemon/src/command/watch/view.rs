@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
+use mingle_net::printable::one_line;
+
 use crate::events::{Event, EventLine};
-use crate::printable::one_line;
 use crate::status::Status;
 
 /// Events that are shown at most.

@@ -3,16 +3,16 @@
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
+use mingle_net::edge::EdgeHandle;
+use mingle_net::traffic::Traffic;
 
 use super::{Ears, Host, PATIENCE, ROOM_PAUSE};
-use crate::edge::EdgeHandle;
 use crate::events::Event;
 use crate::failure::{Failure, Outcome};
 use crate::results;
 use crate::solving::report::write_curves;
 use crate::solving::solution::Solution;
 use crate::status::State;
-use crate::traffic::Traffic;
 
 /// A peer that has its solution waits so long at most for neighbours that have not got all it said.
 const DRAIN: Duration = Duration::from_secs(10);

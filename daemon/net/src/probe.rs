@@ -2,12 +2,12 @@
 //!
 //! A planner that knows the links makes a better plan, so links are measured before there is one. Measuring costs traffic,
 //! and somebody could make peers flood each other with it; so a peer measures, and lets itself be measured, only among
-//! members of its plan, or with a [`Warrant`] that the operator of the swarm signed for just these two.
+//! members of its plan, or with a [`ProbeToken`] that the operator of the swarm signed for just these two.
 
 mod conversation;
 mod prober;
-mod warrant;
+mod token;
 
-pub(crate) use conversation::Measured;
-pub(crate) use prober::{Prober, serve};
-pub(crate) use warrant::Warrant;
+pub use conversation::Measured;
+pub use prober::{Prober, serve};
+pub use token::ProbeToken;

@@ -6,23 +6,23 @@ use std::fmt;
 use futures::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use serde::{Deserialize, Serialize};
 
-use crate::transport::framed;
+use crate::framed;
 
 /// No greeting and no answer is longer.
 const MAX_PREAMBLE_BYTES: usize = 256;
 
 /// What the opener of a stream says about itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Greeting {
+pub struct Greeting {
     /// The plan it runs.
-    pub(crate) plan_hash: [u8; 32],
+    pub plan_hash: [u8; 32],
     /// Drawn at random when the process started: tells two processes with one identity apart.
-    pub(crate) boot_nonce: u64,
+    pub boot_nonce: u64,
 }
 
 /// Why a stream is not taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Refusal {
+pub enum Refusal {
     /// The plan has no edge from the opener to this peer.
     NotANeighbour,
     /// This peer runs another plan.

@@ -12,22 +12,22 @@ use super::dial_error;
 
 /// What a process has done so far to find its neighbours and to be found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct NetworkCounts {
+pub struct NetworkCounts {
     /// Attempts to connect to a peer, each at all its addresses at once.
-    pub(crate) dials: u64,
+    pub dials: u64,
     /// Those of them in which no address worked.
-    pub(crate) failed_dials: u64,
+    pub failed_dials: u64,
     /// Connections that others opened.
-    pub(crate) accepted: u64,
+    pub accepted: u64,
     /// Connections that others began to open and that did not come about; refused ones among them.
-    pub(crate) failed_accepts: u64,
+    pub failed_accepts: u64,
     /// Questions to the Kademlia table.
-    pub(crate) table_queries: u64,
+    pub table_queries: u64,
 }
 
 /// Counts as it goes; may be read from anywhere.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Counter(Arc<Counters>);
+pub(super) struct Counter(Arc<Counters>);
 
 #[derive(Debug, Default)]
 struct Counters {
@@ -40,7 +40,7 @@ struct Counters {
 
 impl Counter {
     /// The counts up to now.
-    pub(crate) fn read(&self) -> NetworkCounts {
+    pub(super) fn read(&self) -> NetworkCounts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         NetworkCounts {
             dials: read(&self.0.dials),

@@ -32,16 +32,16 @@ const CHUNK_BYTES: usize = 64 << 10;
 
 /// What a measurement says of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Measured {
+pub struct Measured {
     /// Median of the round trips.
-    pub(crate) round_trip: Duration,
+    pub round_trip: Duration,
     /// Bits per second that arrived at the other end.
-    pub(crate) bits_per_s: f64,
+    pub bits_per_s: f64,
 }
 
 impl Measured {
     /// Whether it can be a measurement, and not only what somebody sent.
-    pub(crate) fn is_sound(&self) -> bool {
+    pub fn is_sound(&self) -> bool {
         self.bits_per_s.is_finite() && self.bits_per_s > 0.0 && self.round_trip > Duration::ZERO
     }
 }

@@ -27,28 +27,30 @@ const COLOURS: [&str; 8] = ["#14304f", "#8a96a6", "#c77700", "#1b6e53", "#6b2fa0
 
 /// Lanes with a common name.
 #[derive(Clone, Debug)]
-pub(crate) struct Group {
+pub struct Group {
     /// Written to the left.
-    pub(crate) name: String,
+    pub name: String,
     /// From top to bottom.
-    pub(crate) lanes: Vec<Vec<Bar>>,
+    pub lanes: Vec<Vec<Bar>>,
     /// Where lines stand through all of its lanes.
-    pub(crate) ticks: Vec<f64>,
+    pub ticks: Vec<f64>,
 }
 
 /// A stretch of a lane.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bar {
+pub struct Bar {
     /// What it is: an index into the kinds of the chart.
-    pub(crate) kind: usize,
-    pub(crate) from: f64,
-    pub(crate) to: f64,
+    pub kind: usize,
+    /// Where it begins, in units of the horizontal axis.
+    pub from: f64,
+    /// Where it ends.
+    pub to: f64,
 }
 
 /// Draws `groups` under each other and returns the SVG document. `kinds` name the bars; there are eight at most.
 ///
 /// Bars beyond `range` are cut. The same input gives the same text; size and time are linear in the bars.
-pub(crate) fn lane_chart(title: &str, x_label: &str, range: (f64, f64), kinds: &[&str], groups: &[Group]) -> String {
+pub fn lane_chart(title: &str, x_label: &str, range: (f64, f64), kinds: &[&str], groups: &[Group]) -> String {
     let axis = Axis::covering(Scale::Linear, Ends::AtData, [range.0, range.1].into_iter());
     let heights: Vec<f64> = groups.iter().map(height_of).collect();
     let top = TITLE_HEIGHT + LEGEND_ROW + 8.0;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Writes one value, and flushes.
-pub(crate) async fn write<S: AsyncWrite + Unpin>(stream: &mut S, value: &impl Serialize) -> io::Result<()> {
+pub async fn write<S: AsyncWrite + Unpin>(stream: &mut S, value: &impl Serialize) -> io::Result<()> {
     let bytes = postcard::to_stdvec(value).map_err(io::Error::other)?;
     let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
     stream.write_all(&length.to_le_bytes()).await?;
@@ -19,10 +19,7 @@ pub(crate) async fn write<S: AsyncWrite + Unpin>(stream: &mut S, value: &impl Se
 ///
 /// # Errors
 /// [`io::ErrorKind::InvalidData`] where the other side sent something else than such a value.
-pub(crate) async fn read<T: DeserializeOwned, S: AsyncRead + Unpin>(
-    stream: &mut S,
-    most_bytes: usize,
-) -> io::Result<T> {
+pub async fn read<T: DeserializeOwned, S: AsyncRead + Unpin>(stream: &mut S, most_bytes: usize) -> io::Result<T> {
     let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
     let mut length = [0; 4];
     stream.read_exact(&mut length).await?;

@@ -1,9 +1,12 @@
-//! Opening a stream to a peer, within a time.
+//! Opening a stream to a peer, within a time, and accepting those that others open.
 
 use std::io;
 use std::time::Duration;
 
 use libp2p::{PeerId, Stream, StreamProtocol};
+use libp2p_stream::IncomingStreams;
+
+use crate::error::NetworkError;
 
 /// An order for a stream that is not carried out by then is given up; the dial that it waits for goes on.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -12,12 +15,20 @@ const PATIENCE: Duration = Duration::from_secs(3);
 ///
 /// An order that meets the moment in which the connection comes up waits for a dial that the swarm has just found
 /// needless, and nobody ever answers it. So no order may wait for ever: the next one finds the connection.
-pub(crate) async fn open_stream(
+pub async fn open_stream(
     control: &mut libp2p_stream::Control,
     peer: PeerId,
     protocol: StreamProtocol,
 ) -> io::Result<Stream> {
     open_within(PATIENCE, control, peer, protocol).await
+}
+
+/// Accepts the streams of a protocol that others open from now on.
+///
+/// # Errors
+/// They are accepted already, by another part of this process.
+pub fn accept(control: &mut libp2p_stream::Control, protocol: StreamProtocol) -> Result<IncomingStreams, NetworkError> {
+    control.accept(protocol.clone()).map_err(|_| NetworkError::AlreadyAccepted { protocol })
 }
 
 async fn open_within(

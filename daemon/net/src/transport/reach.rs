@@ -7,7 +7,7 @@ use super::{Command, DialAttempt};
 
 /// Asks the network task for a peer.
 #[derive(Clone)]
-pub(crate) struct Reach {
+pub struct Reach {
     commands: mpsc::Sender<Command>,
 }
 
@@ -18,7 +18,7 @@ impl Reach {
 
     /// Looks for this peer for a while, at these addresses and wherever else it is known to be. Returns when it is
     /// connected, or `false` when that did not come about.
-    pub(crate) async fn connect(&self, peer: PeerId, addresses: Vec<Multiaddr>) -> bool {
+    pub async fn connect(&self, peer: PeerId, addresses: Vec<Multiaddr>) -> bool {
         let (connected, connects) = oneshot::channel();
         // The task ends with the process.
         let _ = self.commands.send(Command::Connect(peer, addresses, connected)).await;
@@ -26,20 +26,20 @@ impl Reach {
     }
 
     /// Where a connected peer says that it listens; none while it has not said.
-    pub(crate) async fn addresses(&self, peer: PeerId) -> Vec<Multiaddr> {
+    pub async fn addresses(&self, peer: PeerId) -> Vec<Multiaddr> {
         let (answer, answered) = oneshot::channel();
         let _ = self.commands.send(Command::Addresses(peer, answer)).await;
         answered.await.unwrap_or_default()
     }
 
     /// Takes in what somebody said of where peers listen, and dials those that are looked for.
-    pub(crate) async fn learn(&self, found: Vec<(PeerId, Vec<Multiaddr>)>) {
+    pub async fn learn(&self, found: Vec<(PeerId, Vec<Multiaddr>)>) {
         let _ = self.commands.send(Command::Learn(found)).await;
     }
 
     /// Remembers where a member says that it listens, and returns where those listen that it wants to know of, as far as
     /// this peer knows.
-    pub(crate) async fn introduce(
+    pub async fn introduce(
         &self,
         peer: PeerId,
         addresses: Vec<Multiaddr>,
@@ -51,14 +51,14 @@ impl Reach {
     }
 
     /// Where the neighbours listen, as far as it is known; none when the network is gone.
-    pub(crate) async fn neighbours(&self) -> Option<Vec<(PeerId, Vec<Multiaddr>)>> {
+    pub async fn neighbours(&self) -> Option<Vec<(PeerId, Vec<Multiaddr>)>> {
         let (answer, answered) = oneshot::channel();
         let _ = self.commands.send(Command::Neighbours(answer)).await;
         answered.await.ok()
     }
 
     /// The addresses that the last failed dial of this peer tried, and why none worked.
-    pub(crate) async fn attempts(&self, peer: PeerId) -> Vec<DialAttempt> {
+    pub async fn attempts(&self, peer: PeerId) -> Vec<DialAttempt> {
         let (answer, answered) = oneshot::channel();
         let _ = self.commands.send(Command::Attempts(peer, answer)).await;
         answered.await.unwrap_or_default()

@@ -6,11 +6,11 @@ use libp2p::{Multiaddr, PeerId};
 
 /// Empty while every neighbour is connected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Outlook {
+pub struct Outlook {
     /// Neighbours that are not connected.
-    pub(crate) missing: BTreeSet<PeerId>,
+    pub missing: BTreeSet<PeerId>,
     /// Members that are.
-    pub(crate) members: BTreeSet<PeerId>,
+    pub members: BTreeSet<PeerId>,
     /// Where this peer listens now, through relays too.
-    pub(crate) listening: Vec<Multiaddr>,
+    pub listening: Vec<Multiaddr>,
 }

@@ -11,8 +11,7 @@ use mingle_protocol::wire::{self, MessageReader};
 use mingle_protocol::{Message, NodeId};
 use tokio::sync::{mpsc, watch};
 
-use super::{Direction, EdgeEvent, Shared};
-use crate::timeline::{Deed, Timeline};
+use super::{Direction, EdgeEvent, ParcelObserver, Shared};
 use crate::traffic::{Counters, Traffic};
 
 /// Messages that wait to be written. A node has at most a window of parcels and a few acknowledgements under way; a
@@ -25,9 +24,9 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The driver's end of a stream.
 #[derive(Clone, Debug)]
-pub(crate) struct EdgeHandle {
+pub struct EdgeHandle {
     /// Tells the streams of one process apart.
-    pub(crate) stream: u64,
+    pub stream: u64,
     queue: mpsc::Sender<Message>,
     counters: Arc<Counters>,
     written: watch::Receiver<()>,
@@ -36,22 +35,22 @@ pub(crate) struct EdgeHandle {
 impl EdgeHandle {
     /// Queues a message; `false` when the queue is full: the peer does not keep up. A stream that has ended takes it
     /// and loses it, as the link below would: the driver is about to hear of the end.
-    pub(crate) fn send(&self, message: Message) -> bool {
+    pub fn send(&self, message: Message) -> bool {
         !matches!(self.queue.try_send(message), Err(mpsc::error::TrySendError::Full(_)))
     }
 
     /// Whether the queue takes another message.
-    pub(crate) fn has_room(&self) -> bool {
+    pub fn has_room(&self) -> bool {
         self.queue.capacity() > 0
     }
 
     /// What went over the stream so far.
-    pub(crate) fn traffic(&self) -> Traffic {
+    pub fn traffic(&self) -> Traffic {
         self.counters.read()
     }
 
     /// Lets the stream write what is queued, close its half, and returns then.
-    pub(crate) async fn finish(self) {
+    pub async fn finish(self) {
         let Self { queue, mut written, .. } = self;
         drop(queue);
         // The writer never sends a value: an error says that it is done.
@@ -79,9 +78,9 @@ pub(super) async fn carry(
     tell(EdgeEvent::Up { node, direction, handle }).await?;
 
     let (reader, writer) = stream.split();
-    let (timeline, written_counters) = (shared.timeline.clone(), Arc::clone(&counters));
+    let (observer, written_counters) = (Arc::clone(&shared.observer), Arc::clone(&counters));
     let writing = async move {
-        let result = write_all(writer, node, messages, &written_counters, &timeline).await;
+        let result = write_all(writer, node, messages, &written_counters, observer.as_ref()).await;
         drop(still_writing);
         match result {
             // The driver has closed the queue: the other side ends the stream when it has read to the end.
@@ -124,7 +123,7 @@ async fn read_all(
         for message in messages {
             if let Message::Parcel(_) = message {
                 counters.note_received_parcel();
-                shared.timeline.note(Deed::Receive { node: node.0 }, began.take().unwrap_or(came));
+                shared.observer.received(node, began.take().unwrap_or(came));
             }
             let event = EdgeEvent::Message { node, message };
             shared.events.send(event).await.map_err(|_| DriverGone)?;
@@ -139,7 +138,7 @@ async fn write_all(
     node: NodeId,
     mut messages: mpsc::Receiver<Message>,
     counters: &Counters,
-    timeline: &Timeline,
+    observer: &dyn ParcelObserver,
 ) -> std::io::Result<()> {
     while let Some(message) = messages.recv().await {
         let more = !messages.is_empty();
@@ -150,7 +149,7 @@ async fn write_all(
         write_message(&mut stream, message, more, counters).await?;
         if let Some((began, payload)) = parcel {
             counters.note_sent_parcel(&payload);
-            timeline.note(Deed::Send { node: node.0 }, began);
+            observer.sent(node, began);
         }
     }
     in_time(stream.close()).await

@@ -33,48 +33,48 @@ use marks::PlacedMark;
 use runs::runs;
 use svg::{Anchor, Svg, text_width};
 
-pub(crate) use axis::Scale;
-pub(crate) use lanes::{Bar, Group, lane_chart};
+pub use axis::Scale;
+pub use lanes::{Bar, Group, lane_chart};
 
 /// One diagram of a chart.
 #[derive(Clone, Debug)]
-pub(crate) struct Panel {
+pub struct Panel {
     /// Written along the vertical axis.
-    pub(crate) y_label: String,
+    pub y_label: String,
     /// The spread of the vertical axis; its range follows from the data and the references.
-    pub(crate) scale: Scale,
+    pub scale: Scale,
     /// Areas behind the lines.
-    pub(crate) bands: Vec<Band>,
+    pub bands: Vec<Band>,
     /// The lines, thin ones behind.
-    pub(crate) series: Vec<Series>,
+    pub series: Vec<Series>,
     /// Horizontal lines to compare with.
-    pub(crate) references: Vec<Reference>,
+    pub references: Vec<Reference>,
 }
 
 /// One line of a panel. The same name has the same colour in every panel of the chart.
 #[derive(Clone, Debug)]
-pub(crate) struct Series {
+pub struct Series {
     /// Shown in the legend.
-    pub(crate) name: String,
+    pub name: String,
     /// `(x, y)` in the order they are joined. A point that has no place (not finite, or not above zero on a
     /// logarithmic scale) leaves a gap.
-    pub(crate) points: Vec<(f64, f64)>,
+    pub points: Vec<(f64, f64)>,
     /// How much the line stands out.
-    pub(crate) weight: Weight,
+    pub weight: Weight,
 }
 
 /// The area between two lines, in the colour of the series of its name.
 #[derive(Clone, Debug)]
-pub(crate) struct Band {
+pub struct Band {
     /// Of which series it is the spread.
-    pub(crate) name: String,
+    pub name: String,
     /// `(x, lowest, highest)` in the order they are joined. Where one of them has no place, the area ends.
-    pub(crate) points: Vec<(f64, f64, f64)>,
+    pub points: Vec<(f64, f64, f64)>,
 }
 
 /// How much a line stands out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Weight {
+pub enum Weight {
     /// What the chart is about: a mean, a total.
     Bold,
     /// One of many: a peer.
@@ -83,36 +83,36 @@ pub(crate) enum Weight {
 
 /// A horizontal line with a label in the right margin.
 #[derive(Clone, Debug)]
-pub(crate) struct Reference {
+pub struct Reference {
     /// Where it stands on the vertical axis.
-    pub(crate) value: f64,
+    pub value: f64,
     /// Written next to it, so it should hold the value where that matters.
-    pub(crate) label: String,
+    pub label: String,
 }
 
 /// An event at one place of the horizontal axis.
 #[derive(Clone, Debug)]
-pub(crate) struct Mark {
+pub struct Mark {
     /// Where it stands on the horizontal axis.
-    pub(crate) x: f64,
+    pub x: f64,
     /// Written above the first panel.
-    pub(crate) label: String,
+    pub label: String,
 }
 
 /// What all panels of a chart have in common.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Horizontal<'a> {
+pub struct Horizontal<'a> {
     /// Written below the last panel.
-    pub(crate) label: &'a str,
+    pub label: &'a str,
     /// The spread of the axis; its range follows from the data and the marks.
-    pub(crate) scale: Scale,
+    pub scale: Scale,
 }
 
 /// Draws `panels` under each other and returns the SVG document.
 ///
 /// All lengths are in SVG user units (CSS pixels at natural size). The same input gives the same text. Time and size
 /// are linear in the number of points up to a few per horizontal pixel, then only what can be seen is written.
-pub(crate) fn line_chart(title: &str, x: Horizontal<'_>, panels: &[Panel], marks: &[Mark]) -> String {
+pub fn line_chart(title: &str, x: Horizontal<'_>, panels: &[Panel], marks: &[Mark]) -> String {
     let chart = Chart::new(x.scale, panels, marks);
     let mut svg = Svg::page(WIDTH, chart.bottom() + BOTTOM, title, STYLE);
     svg.text("title", (LEFT, 28.0), Anchor::Start, title);

@@ -12,27 +12,27 @@ const F32_BYTES: u64 = 4;
 
 /// Counts since some beginning that is the same for all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Traffic {
+pub struct Traffic {
     /// Bytes written, headers and acknowledgements included.
-    pub(crate) sent_bytes: u64,
+    pub sent_bytes: u64,
     /// Bytes read.
-    pub(crate) received_bytes: u64,
+    pub received_bytes: u64,
     /// Bytes that would have been written besides if all parcels had been sent in f32.
-    pub(crate) saved_bytes: u64,
+    pub saved_bytes: u64,
     /// Parcels written, by the number of their codec; those that were written again count again.
     sent_parcels: [u64; Codec::ALL.len()],
     /// Parcels read.
-    pub(crate) received_parcels: u64,
+    pub received_parcels: u64,
 }
 
 impl Traffic {
     /// Parcels written.
-    pub(crate) fn sent_parcels(&self) -> u64 {
+    pub fn sent_parcels(&self) -> u64 {
         self.sent_parcels.iter().sum()
     }
 
     /// What a codec made of it.
-    pub(crate) fn encoding(&self, codec: Codec) -> Encoding {
+    pub fn encoding(&self, codec: Codec) -> Encoding {
         let parcels = Codec::ALL.into_iter().zip(self.sent_parcels).filter(|(_, count)| *count > 0);
         Encoding {
             codec: codec.name().to_owned(),
@@ -63,23 +63,23 @@ impl AddAssign for Traffic {
 
 /// How parameters are encoded on the links of a peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Encoding {
+pub struct Encoding {
     /// The codec that was asked for.
-    pub(crate) codec: String,
+    pub codec: String,
     /// Parcels sent, by the codec that they were sent in.
-    pub(crate) parcels: BTreeMap<String, u64>,
+    pub parcels: BTreeMap<String, u64>,
     /// Bytes that would have been sent besides in f32.
-    pub(crate) saved_bytes: u64,
+    pub saved_bytes: u64,
 }
 
 impl Encoding {
     /// Nothing was sent yet.
-    pub(crate) fn of(codec: Codec) -> Self {
+    pub fn of(codec: Codec) -> Self {
         Self { codec: codec.name().to_owned(), ..Self::default() }
     }
 
     /// What another peer sent besides.
-    pub(crate) fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         self.saved_bytes += other.saved_bytes;
         for (codec, count) in &other.parcels {
             *self.parcels.entry(codec.clone()).or_default() += count;
@@ -87,13 +87,13 @@ impl Encoding {
     }
 
     /// What was sent, over what f32 would have sent; `None` before anything was.
-    pub(crate) fn share_of_f32(&self, sent_bytes: u64) -> Option<f64> {
+    pub fn share_of_f32(&self, sent_bytes: u64) -> Option<f64> {
         let whole = sent_bytes + self.saved_bytes;
         (whole > 0).then(|| sent_bytes as f64 / whole as f64)
     }
 
     /// In a few words; none where there is nothing to say but that f32 was sent.
-    pub(crate) fn words(&self, sent_bytes: u64) -> Option<String> {
+    pub fn words(&self, sent_bytes: u64) -> Option<String> {
         let is_plain = self.codec == Codec::F32.name() || self.codec.is_empty();
         let share = self.share_of_f32(sent_bytes).filter(|_| !is_plain)?;
         let mut words = format!("{}: {:.0} % of f32", self.codec, 100.0 * share);
@@ -108,7 +108,7 @@ impl Encoding {
 
 /// Counts that the two ends of a stream add to.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
+pub struct Counters {
     sent_bytes: AtomicU64,
     received_bytes: AtomicU64,
     saved_bytes: AtomicU64,
@@ -118,29 +118,29 @@ pub(crate) struct Counters {
 
 impl Counters {
     /// Bytes were written.
-    pub(crate) fn note_sent(&self, bytes: usize) {
+    pub fn note_sent(&self, bytes: usize) {
         self.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// Bytes were read.
-    pub(crate) fn note_received(&self, bytes: usize) {
+    pub fn note_received(&self, bytes: usize) {
         self.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// A parcel with this payload was written.
-    pub(crate) fn note_sent_parcel(&self, payload: &Payload) {
+    pub fn note_sent_parcel(&self, payload: &Payload) {
         let whole = F32_BYTES * payload.dimension() as u64;
         self.saved_bytes.fetch_add(whole.saturating_sub(payload.bytes().len() as u64), Ordering::Relaxed);
         self.sent_parcels[usize::from(payload.codec().id())].fetch_add(1, Ordering::Relaxed);
     }
 
     /// A parcel was read.
-    pub(crate) fn note_received_parcel(&self) {
+    pub fn note_received_parcel(&self) {
         self.received_parcels.fetch_add(1, Ordering::Relaxed);
     }
 
     /// What they stand at.
-    pub(crate) fn read(&self) -> Traffic {
+    pub fn read(&self) -> Traffic {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Traffic {
             sent_bytes: of(&self.sent_bytes),

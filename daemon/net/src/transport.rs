@@ -12,7 +12,6 @@ mod counts;
 mod dial_error;
 mod direct;
 mod discovery;
-pub(crate) mod framed;
 mod last_resort;
 mod listening;
 mod open_stream;
@@ -23,6 +22,7 @@ mod relays;
 mod searches;
 
 use std::collections::BTreeSet;
+use std::error::Error;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -33,17 +33,17 @@ use libp2p_metrics::{Metrics, Recorder, Registry};
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::sync::{oneshot, watch};
 
-use crate::failure::{Kind, OrFail, Outcome};
+use crate::error::NetworkError;
 use behaviour::{Behaviour, BehaviourEvent};
 use counts::Counter;
-pub(crate) use counts::NetworkCounts;
-pub(crate) use dial_error::DialAttempt;
+pub use counts::NetworkCounts;
+pub use dial_error::DialAttempt;
 use discovery::Discovery;
 use listening::is_loopback;
-pub(crate) use open_stream::open_stream;
-pub(crate) use outlook::Outlook;
-pub(crate) use reach::Reach;
-pub(crate) use relaying::Guests;
+pub use open_stream::{accept, open_stream};
+pub use outlook::Outlook;
+pub use reach::Reach;
+pub use relaying::Guests;
 
 /// A QUIC connection that says nothing for so long is dead. A killed process is noticed within this time.
 const QUIC_IDLE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -58,7 +58,7 @@ const COMMAND_QUEUE: usize = 16;
 
 /// What the network tells the daemon.
 #[derive(Debug)]
-pub(crate) enum NetworkEvent {
+pub enum NetworkEvent {
     /// A bootstrap address answered, and who it is.
     Bootstrapped {
         /// The peer.
@@ -103,25 +103,25 @@ enum Command {
 
 /// How a peer can be found.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct NetworkOptions<'a> {
+pub struct NetworkOptions<'a> {
     /// Where it listens.
-    pub(crate) listen: &'a [Multiaddr],
+    pub listen: &'a [Multiaddr],
     /// Where it listened before: where any port will do, it takes the one that others remember, if that is free.
-    pub(crate) before: &'a [Multiaddr],
+    pub before: &'a [Multiaddr],
     /// Whether it tells its addresses to the local network, and listens to those of others.
-    pub(crate) mdns: bool,
+    pub mdns: bool,
 }
 
 /// A handle on the network task; the task ends when the handle is dropped.
-pub(crate) struct Network {
+pub struct Network {
     /// Opens and accepts streams.
-    pub(crate) streams: libp2p_stream::Control,
+    pub streams: libp2p_stream::Control,
     /// Where this peer can be reached, each ending in its PeerId.
-    pub(crate) addresses: Vec<Multiaddr>,
+    pub addresses: Vec<Multiaddr>,
     /// For whom this peer relays.
-    pub(crate) guests: Guests,
+    pub guests: Guests,
     /// Which neighbours are missing.
-    pub(crate) outlook: watch::Receiver<Outlook>,
+    pub outlook: watch::Receiver<Outlook>,
     counter: Counter,
     commands: mpsc::Sender<Command>,
     task: tokio::task::JoinHandle<()>,
@@ -132,11 +132,11 @@ impl Network {
     ///
     /// # Errors
     /// An address that cannot be listened on is named, with the reason of the operating system.
-    pub(crate) async fn start(
+    pub async fn start(
         keypair: &Keypair,
         options: &NetworkOptions<'_>,
         registry: &mut Registry,
-    ) -> Outcome<(Self, mpsc::Receiver<NetworkEvent>)> {
+    ) -> Result<(Self, mpsc::Receiver<NetworkEvent>), NetworkError> {
         let guests = Guests::default();
         let mut swarm = build_swarm(keypair, &guests, options.mdns)?;
         let addresses = listening::listen_on_all(&mut swarm, options).await?;
@@ -157,28 +157,28 @@ impl Network {
     }
 
     /// A handle for those who look for single peers.
-    pub(crate) fn reach(&self) -> Reach {
+    pub fn reach(&self) -> Reach {
         Reach::new(self.commands.clone())
     }
 
     /// How much work it was so far to find the others.
-    pub(crate) fn counts(&self) -> NetworkCounts {
+    pub fn counts(&self) -> NetworkCounts {
         self.counter.read()
     }
 
     /// Keeps dialling these addresses until each has answered once.
-    pub(crate) async fn bootstrap(&self, addresses: Vec<Multiaddr>) {
+    pub async fn bootstrap(&self, addresses: Vec<Multiaddr>) {
         // The task outlives every sender but at shutdown, when nobody needs the answer.
         let _ = self.commands.send(Command::Bootstrap(addresses)).await;
     }
 
     /// These peers were there once; they are looked for there too, when they are sought.
-    pub(crate) async fn remember(&self, known: Vec<(PeerId, Vec<Multiaddr>)>) {
+    pub async fn remember(&self, known: Vec<(PeerId, Vec<Multiaddr>)>) {
         let _ = self.commands.send(Command::Remember(known)).await;
     }
 
     /// Looks for these peers, now and whenever one of them is lost.
-    pub(crate) async fn seek(&self, peers: BTreeSet<PeerId>) {
+    pub async fn seek(&self, peers: BTreeSet<PeerId>) {
         let _ = self.commands.send(Command::Seek(peers)).await;
     }
 }
@@ -189,23 +189,26 @@ impl Drop for Network {
     }
 }
 
-fn build_swarm(keypair: &Keypair, guests: &Guests, with_mdns: bool) -> Outcome<Swarm<Behaviour>> {
-    let doing = "cannot set up the network";
+fn build_swarm(keypair: &Keypair, guests: &Guests, with_mdns: bool) -> Result<Swarm<Behaviour>, NetworkError> {
     let swarm = SwarmBuilder::with_existing_identity(keypair.clone())
         .with_tokio()
         .with_other_transport(|keypair| Ok(direct::over_tcp(keypair)?))
-        .or_fail(Kind::Unexpected, doing)?
+        .map_err(setup)?
         .with_other_transport(direct::over_quic)
-        .or_fail(Kind::Unexpected, doing)?
+        .map_err(setup)?
         .with_dns()
-        .or_fail(Kind::Unexpected, "cannot read this machine's DNS settings")?
+        .map_err(NetworkError::Dns)?
         .with_relay_client(noise::Config::new, yamux::Config::default)
-        .or_fail(Kind::Unexpected, doing)?
+        .map_err(setup)?
         .with_behaviour(|keypair, relayed| Ok(Behaviour::new(keypair, relayed, guests, with_mdns)?))
-        .or_fail(Kind::Unexpected, doing)?
+        .map_err(setup)?
         .with_swarm_config(|config| config.with_idle_connection_timeout(UNUSED_CONNECTION_TIMEOUT))
         .build();
     Ok(swarm)
+}
+
+fn setup(error: impl Error + Send + Sync + 'static) -> NetworkError {
+    NetworkError::Setup(Box::new(error))
 }
 
 /// The network task: serves libp2p until the daemon lets go of it.

@@ -9,7 +9,7 @@ mod stream;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use libp2p::{PeerId, Stream, StreamProtocol};
@@ -17,11 +17,10 @@ use mingle_protocol::{Message, NodeId};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
-use crate::failure::{Kind, OrFail, Outcome};
-use crate::timeline::Timeline;
-use crate::transport::open_stream;
-pub(crate) use preamble::{Greeting, Refusal};
-pub(crate) use stream::EdgeHandle;
+use crate::error::NetworkError;
+use crate::transport::{accept, open_stream};
+pub use preamble::{Greeting, Refusal};
+pub use stream::EdgeHandle;
 
 const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/edge/1");
 /// A peer that opens a stream says who it is within this time.
@@ -35,7 +34,7 @@ const MAX_INCOMING_STREAMS: usize = 1024;
 
 /// Which way the plan's edge points, seen from this peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Direction {
+pub enum Direction {
     /// This peer sends parcels, acknowledgements come back.
     Out,
     /// This peer receives parcels and acknowledges them.
@@ -44,19 +43,53 @@ pub(crate) enum Direction {
 
 /// What happens on the streams.
 #[derive(Debug)]
-pub(crate) enum EdgeEvent {
+pub enum EdgeEvent {
     /// A stream is ready to carry messages.
-    Up { node: NodeId, direction: Direction, handle: EdgeHandle },
+    Up {
+        /// The neighbour.
+        node: NodeId,
+        /// Which way its parcels go.
+        direction: Direction,
+        /// Takes the messages that are to be written to it.
+        handle: EdgeHandle,
+    },
     /// A message arrived.
-    Message { node: NodeId, message: Message },
-    /// A stream ended; `error` is none where the other side closed it in good order.
-    Down { node: NodeId, direction: Direction, stream: u64, error: Option<String> },
+    Message {
+        /// From whom.
+        node: NodeId,
+        /// The message, within the bounds of the format.
+        message: Message,
+    },
+    /// A stream ended.
+    Down {
+        /// The neighbour.
+        node: NodeId,
+        /// Which way its parcels went.
+        direction: Direction,
+        /// The number of the stream, as in its handle.
+        stream: u64,
+        /// Why; none where the other side closed it in good order.
+        error: Option<String>,
+    },
     /// The other side will not have this stream.
-    Refused { node: NodeId, refusal: Refusal },
+    Refused {
+        /// The neighbour.
+        node: NodeId,
+        /// Why not.
+        refusal: Refusal,
+    },
+}
+
+/// Is told of each parcel when the last of its bytes is through.
+pub trait ParcelObserver: Send + Sync {
+    /// A parcel was handed to the stream to `node`, from `began` until now.
+    fn sent(&self, node: NodeId, began: Instant);
+    /// A parcel came from `node`: its first byte at `began`, its last one now.
+    fn received(&self, node: NodeId, began: Instant);
 }
 
 /// The streams of this peer. Dropping it ends them all.
-pub(crate) struct Edges {
+pub struct Edges {
     tasks: JoinSet<()>,
 }
 
@@ -67,7 +100,7 @@ struct Shared {
     /// Parameters in a parcel; no other size is accepted.
     dimension: usize,
     events: mpsc::Sender<EdgeEvent>,
-    timeline: Timeline,
+    observer: Arc<dyn ParcelObserver>,
 }
 
 /// The stream that each in-neighbour holds open now.
@@ -84,28 +117,31 @@ impl Edges {
     /// Starts opening streams to `out` and accepting streams from `inward`.
     ///
     /// `dimension` is the number of parameters that a parcel carries: no other size is accepted.
-    pub(crate) fn start(
+    ///
+    /// # Errors
+    /// The streams of another plan are still accepted in this process.
+    pub fn start(
         control: &libp2p_stream::Control,
         greeting: Greeting,
         dimension: usize,
         out: &BTreeMap<NodeId, PeerId>,
         inward: &BTreeMap<NodeId, PeerId>,
-        timeline: Timeline,
-    ) -> Outcome<(Self, mpsc::Receiver<EdgeEvent>)> {
+        observer: Arc<dyn ParcelObserver>,
+    ) -> Result<(Self, mpsc::Receiver<EdgeEvent>), NetworkError> {
         let (events, receiver) = mpsc::channel(EVENT_QUEUE);
-        let shared = Shared { greeting, dimension, events, timeline };
+        let shared = Shared { greeting, dimension, events, observer };
         let mut tasks = JoinSet::new();
         for (&node, &peer) in out {
             tasks.spawn(keep_open(control.clone(), shared.clone(), node, peer));
         }
-        let incoming = control.clone().accept(PROTOCOL).or_fail(Kind::Unexpected, "cannot accept streams")?;
+        let incoming = accept(&mut control.clone(), PROTOCOL)?;
         let nodes = inward.iter().map(|(&node, &peer)| (peer, node)).collect();
         tasks.spawn(accept_all(incoming, shared, nodes));
         Ok((Self { tasks }, receiver))
     }
 
     /// Ends every stream task. What must still be written is waited for on the handles, before.
-    pub(crate) async fn shutdown(&mut self) {
+    pub async fn shutdown(&mut self) {
         self.tasks.shutdown().await;
     }
 }

@@ -1,4 +1,4 @@
-//! Who measures whom: opens the stream, shows the warrant, and lets only those in that may measure.
+//! Who measures whom: opens the stream, shows the token, and lets only those in that may measure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use super::conversation::{self, Measured};
-use super::warrant::Warrant;
-use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::membership::Hall;
+use super::token::ProbeToken;
+use crate::error::{NetworkError, ProbeError};
+use crate::framed;
 use crate::printable::quoted;
-use crate::transport::{Reach, framed, open_stream};
+use crate::transport::{Reach, accept, open_stream};
 
 const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/probe/1");
 /// The first words of either side.
@@ -28,7 +28,7 @@ const MEASURE_TIMEOUT: Duration = Duration::from_secs(20);
 /// What who wants to measure shows.
 #[derive(Debug, Serialize, Deserialize)]
 struct Greeting {
-    warrant: Option<Warrant>,
+    token: Option<ProbeToken>,
 }
 
 /// Why it may not; none: it may.
@@ -39,7 +39,7 @@ struct Verdict {
 
 /// Measures this peer's links.
 #[derive(Clone)]
-pub(crate) struct Prober {
+pub struct Prober {
     streams: libp2p_stream::Control,
     reach: Reach,
     places: Arc<Semaphore>,
@@ -47,7 +47,7 @@ pub(crate) struct Prober {
 
 impl Prober {
     /// A prober on this network.
-    pub(crate) fn new(streams: libp2p_stream::Control, reach: Reach) -> Self {
+    pub fn new(streams: libp2p_stream::Control, reach: Reach) -> Self {
         Self { streams, reach, places: Arc::new(Semaphore::new(MAX_AT_ONCE)) }
     }
 
@@ -55,43 +55,37 @@ impl Prober {
     ///
     /// # Errors
     /// It cannot be reached (every address that was tried, and why not), it refuses, or the measurement broke off.
-    pub(crate) async fn measure(
+    pub async fn measure(
         &self,
         to: PeerId,
         addresses: Vec<Multiaddr>,
-        warrant: Option<Warrant>,
-    ) -> Outcome<Measured> {
+        token: Option<ProbeToken>,
+    ) -> Result<Measured, ProbeError> {
         let mut streams = self.reach(to, addresses).await?;
-        let _place = self.places.acquire().await.or_fail(Kind::Unexpected, "this peer measures no more")?;
+        let _place = self.places.acquire().await.map_err(|_| ProbeError::Closed)?;
         let measuring = async {
             let mut stream = open_stream(&mut streams, to, PROTOCOL).await?;
-            framed::write(&mut stream, &Greeting { warrant }).await?;
+            framed::write(&mut stream, &Greeting { token }).await?;
             let verdict: Verdict = framed::read(&mut stream, MAX_GREETING_BYTES).await?;
             if let Some(refusal) = verdict.refusal {
-                return Ok(Err(Failure::new(
-                    Kind::Refused,
-                    format!("peer {to} is not to be measured: {}", quoted(&refusal)),
-                )));
+                return Ok(Err(ProbeError::Refused { peer: to, reason: quoted(&refusal) }));
             }
             conversation::measure(&mut stream).await.map(Ok)
         };
         match tokio::time::timeout(MEASURE_TIMEOUT, measuring).await {
             Ok(Ok(measured)) => measured,
-            Ok(Err(error)) => Err(error).or_fail(Kind::Unreachable, format!("the measurement with {to} broke off")),
-            Err(_) => Err(Failure::new(
-                Kind::Unreachable,
-                format!("the measurement with {to} was not over in {} s", MEASURE_TIMEOUT.as_secs()),
-            )),
+            Ok(Err(source)) => Err(ProbeError::BrokeOff { peer: to, source }),
+            Err(_) => Err(ProbeError::TimedOut { peer: to, limit: MEASURE_TIMEOUT }),
         }
     }
 
     /// Where a connected peer says that it listens.
-    pub(crate) async fn addresses(&self, peer: PeerId) -> Vec<Multiaddr> {
+    pub async fn addresses(&self, peer: PeerId) -> Vec<Multiaddr> {
         self.reach.addresses(peer).await
     }
 
     /// Remembers where a member says that it listens, and returns where others do.
-    pub(crate) async fn introduce(
+    pub async fn introduce(
         &self,
         peer: PeerId,
         addresses: Vec<Multiaddr>,
@@ -104,39 +98,35 @@ impl Prober {
     ///
     /// # Errors
     /// It cannot be reached: every address that was tried, and why not.
-    pub(crate) async fn reach(&self, peer: PeerId, addresses: Vec<Multiaddr>) -> Outcome<libp2p_stream::Control> {
+    pub async fn reach(&self, peer: PeerId, addresses: Vec<Multiaddr>) -> Result<libp2p_stream::Control, ProbeError> {
         match tokio::time::timeout(REACH_TIMEOUT, self.reach.connect(peer, addresses)).await {
             Ok(true) => Ok(self.streams.clone()),
-            _ => Err(self.unreachable(peer).await),
+            _ => Err(ProbeError::Unreachable { peer, attempts: self.reach.attempts(peer).await }),
         }
-    }
-
-    async fn unreachable(&self, to: PeerId) -> Failure {
-        let attempts: Vec<String> = self.reach.attempts(to).await.iter().map(ToString::to_string).collect();
-        let why = if attempts.is_empty() {
-            "no address of it is known".to_owned()
-        } else {
-            format!("tried\n  {}", attempts.join("\n  "))
-        };
-        Failure::new(Kind::Unreachable, format!("peer {to} cannot be reached; {why}"))
-            .hint("test an address from there with: mingle ping ADDR")
     }
 }
 
-/// Lets peers that may measure their links to this one, for as long as the process runs.
-pub(crate) fn serve(mut streams: libp2p_stream::Control, hall: Arc<Hall>) -> Outcome {
-    let mut incoming = streams.accept(PROTOCOL).or_fail(Kind::Unexpected, "cannot let links be measured")?;
+/// Lets peers measure their links to this one for as long as the process runs, unless `object` says why one may not.
+///
+/// # Errors
+/// This process does so already.
+pub fn serve(
+    mut streams: libp2p_stream::Control,
+    object: impl Fn(PeerId, Option<&ProbeToken>) -> Option<String> + Send + Sync + 'static,
+) -> Result<(), NetworkError> {
+    let mut incoming = accept(&mut streams, PROTOCOL)?;
+    let object = Arc::new(object);
     tokio::spawn(async move {
         let places = Arc::new(Semaphore::new(MAX_AT_ONCE));
         while let Some((peer, mut stream)) = incoming.next().await {
             let place = Arc::clone(&places).try_acquire_owned();
-            let hall = Arc::clone(&hall);
+            let object = Arc::clone(&object);
             tokio::spawn(async move {
                 let answering = async {
                     let greeting: Greeting = framed::read(&mut stream, MAX_GREETING_BYTES).await?;
                     let refusal = match place {
                         Err(_) => Some("too many measurements are under way".to_owned()),
-                        Ok(_) => hall.objection_to_probe(peer, greeting.warrant.as_ref()),
+                        Ok(_) => object(peer, greeting.token.as_ref()),
                     };
                     let refused = refusal.is_some();
                     framed::write(&mut stream, &Verdict { refusal }).await?;

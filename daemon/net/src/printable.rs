@@ -12,7 +12,7 @@ const MOST_QUOTED: usize = 200;
 
 /// Whether a character cannot be seen as itself: controls, marks of direction, separators of lines and paragraphs, and what
 /// has no width (the property `Default_Ignorable_Code_Point` of Unicode 17).
-pub(crate) fn is_unseen(character: char) -> bool {
+pub fn is_unseen(character: char) -> bool {
     character.is_control()
         || matches!(character,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
@@ -23,17 +23,17 @@ pub(crate) fn is_unseen(character: char) -> bool {
 
 /// The text with every character that cannot be seen written as `\u202e`; lines and tabs stay. JSON and TOML read such a
 /// text as what it was.
-pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |character| is_unseen(character) && !matches!(character, '\n' | '\t'))
 }
 
 /// The same on one line.
-pub(crate) fn one_line(text: &str) -> String {
+pub fn one_line(text: &str) -> String {
     escaped(&text.split_whitespace().collect::<Vec<_>>().join(" "), is_unseen).into_owned()
 }
 
 /// What another peer said, to be put into a sentence: on one line, and not long.
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let line = one_line(text);
     let end = line.char_indices().nth(MOST_QUOTED).map_or(line.len(), |(end, _)| end);
     let ellipsis = if end < line.len() { "..." } else { "" };

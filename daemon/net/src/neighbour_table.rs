@@ -14,7 +14,7 @@ const BOTH: [Direction; 2] = [Direction::Out, Direction::In];
 
 /// What a change of streams means for the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LinkChange {
+pub enum LinkChange {
     /// Nothing.
     None,
     /// All streams to the neighbour are open now.
@@ -24,7 +24,7 @@ pub(crate) enum LinkChange {
 }
 
 /// The streams to all neighbours.
-pub(crate) struct Links {
+pub struct NeighbourTable {
     links: BTreeMap<NodeId, Link>,
 }
 
@@ -57,9 +57,9 @@ impl Link {
     }
 }
 
-impl Links {
+impl NeighbourTable {
     /// No stream yet; the plan has these out- and in-neighbours.
-    pub(crate) fn new(out: impl Iterator<Item = NodeId>, inward: impl Iterator<Item = NodeId>) -> Self {
+    pub fn new(out: impl Iterator<Item = NodeId>, inward: impl Iterator<Item = NodeId>) -> Self {
         let mut links: BTreeMap<NodeId, Link> = BTreeMap::new();
         for (node, direction) in out.map(|node| (node, Direction::Out)).chain(inward.map(|node| (node, Direction::In)))
         {
@@ -69,12 +69,12 @@ impl Links {
     }
 
     /// The neighbours whose link is up, by node.
-    pub(crate) fn up(&self) -> Vec<NodeId> {
+    pub fn up(&self) -> Vec<NodeId> {
         self.links.iter().filter(|(_, link)| link.up).map(|(&node, _)| node).collect()
     }
 
     /// A stream is open. It takes the place of an older one in the same direction.
-    pub(crate) fn attach(&mut self, node: NodeId, direction: Direction, handle: EdgeHandle) -> LinkChange {
+    pub fn attach(&mut self, node: NodeId, direction: Direction, handle: EdgeHandle) -> LinkChange {
         let Some(link) = self.links.get_mut(&node) else { return LinkChange::None };
         if direction == Direction::In {
             link.wants.insert(direction);
@@ -90,7 +90,7 @@ impl Links {
     }
 
     /// A stream has ended, `in_order` or broken. An older stream, replaced before, changes nothing.
-    pub(crate) fn detach(&mut self, node: NodeId, direction: Direction, stream: u64, in_order: bool) -> LinkChange {
+    pub fn detach(&mut self, node: NodeId, direction: Direction, stream: u64, in_order: bool) -> LinkChange {
         let Some(link) = self.links.get_mut(&node) else { return LinkChange::None };
         if link.streams.get(&direction).is_none_or(|handle| handle.stream != stream) {
             return LinkChange::None;
@@ -107,14 +107,14 @@ impl Links {
     }
 
     /// Gives up the streams to a neighbour that does not keep up; they are opened anew.
-    pub(crate) fn drop_streams(&mut self, node: NodeId) -> LinkChange {
+    pub fn drop_streams(&mut self, node: NodeId) -> LinkChange {
         let Some(link) = self.links.get_mut(&node) else { return LinkChange::None };
         link.take(&BOTH);
         self.take_down(node)
     }
 
     /// Remembers that `node` has announced its last parcel.
-    pub(crate) fn note_last_parcel(&mut self, node: NodeId) {
+    pub fn note_last_parcel(&mut self, node: NodeId) {
         if let Some(link) = self.links.get_mut(&node) {
             link.sends_no_more = true;
         }
@@ -122,7 +122,7 @@ impl Links {
 
     /// Queues a message: parcels on the stream that this peer opened, the rest on whichever is open. `false` when the
     /// neighbour does not keep up.
-    pub(crate) fn send(&self, node: NodeId, message: Message) -> bool {
+    pub fn send(&self, node: NodeId, message: Message) -> bool {
         let Some(link) = self.links.get(&node) else { return true };
         let order = match message {
             Message::Parcel(_) => [Direction::Out, Direction::Out],
@@ -134,14 +134,14 @@ impl Links {
     }
 
     /// Whether another message finds room, or none is needed: without a stream it would be lost anyway.
-    pub(crate) fn has_room(&self, node: NodeId) -> bool {
+    pub fn has_room(&self, node: NodeId) -> bool {
         let Some(link) = self.links.get(&node) else { return true };
         let order = [Direction::In, Direction::Out];
         order.iter().find_map(|direction| link.streams.get(direction)).is_none_or(EdgeHandle::has_room)
     }
 
     /// Takes the streams on which this peer sends parcels, to finish them.
-    pub(crate) fn take_outgoing(&mut self) -> Vec<EdgeHandle> {
+    pub fn take_outgoing(&mut self) -> Vec<EdgeHandle> {
         let take = |link: &mut Link| {
             link.wants.remove(&Direction::Out);
             link.take(&[Direction::Out])
@@ -150,27 +150,27 @@ impl Links {
     }
 
     /// Takes every stream, to finish them.
-    pub(crate) fn take_all(&mut self) -> Vec<EdgeHandle> {
+    pub fn take_all(&mut self) -> Vec<EdgeHandle> {
         self.links.values_mut().flat_map(|link| link.take(&BOTH)).collect()
     }
 
     /// Whether some neighbour still holds the stream open on which it sends parcels.
-    pub(crate) fn any_incoming(&self) -> bool {
+    pub fn any_incoming(&self) -> bool {
         self.links.values().any(|link| link.streams.contains_key(&Direction::In))
     }
 
     /// Whether any stream is open.
-    pub(crate) fn any_open(&self) -> bool {
+    pub fn any_open(&self) -> bool {
         self.links.values().any(|link| !link.streams.is_empty())
     }
 
     /// What went over all streams so far.
-    pub(crate) fn traffic(&self) -> Traffic {
+    pub fn traffic(&self) -> Traffic {
         self.links.values().map(Link::traffic).fold(Traffic::default(), Traffic::add)
     }
 
     /// What went over the streams with `node` so far.
-    pub(crate) fn traffic_with(&self, node: NodeId) -> Traffic {
+    pub fn traffic_with(&self, node: NodeId) -> Traffic {
         self.links.get(&node).map(Link::traffic).unwrap_or_default()
     }
 

@@ -7,11 +7,11 @@ use libp2p::{Multiaddr, PeerId};
 
 /// One address that was tried and the reason it did not work.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DialAttempt {
+pub struct DialAttempt {
     /// The address.
-    pub(crate) address: Option<Multiaddr>,
+    pub address: Option<Multiaddr>,
     /// The innermost cause.
-    pub(crate) reason: String,
+    pub reason: String,
 }
 
 impl fmt::Display for DialAttempt {

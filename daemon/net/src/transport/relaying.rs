@@ -20,13 +20,13 @@ const MAX_CIRCUIT_BYTES: u64 = 1 << 40;
 
 /// The peers that may be relayed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Guests {
+pub struct Guests {
     peers: Arc<Mutex<BTreeSet<PeerId>>>,
 }
 
 impl Guests {
     /// Relays for these peers from now on, and no others.
-    pub(crate) fn admit_only(&self, peers: BTreeSet<PeerId>) {
+    pub fn admit_only(&self, peers: BTreeSet<PeerId>) {
         *self.peers.lock().unwrap_or_else(PoisonError::into_inner) = peers;
     }
 

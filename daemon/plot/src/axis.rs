@@ -4,7 +4,7 @@
 
 /// How values are spread over an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scale {
+pub enum Scale {
     /// Equal differences, equal distances.
     Linear,
     /// Equal ratios, equal distances. Values that are not above zero have no place.

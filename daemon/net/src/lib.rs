@@ -1,0 +1,21 @@
+//! The network of a peer: libp2p transports, finding the other members, streams along the links of the plan, measuring links.
+//!
+//! - [`transport`] owns the libp2p swarm: it listens, dials, relays and finds peers, over QUIC and TCP.
+//! - [`edge`] keeps one stream for each directed link of the plan, and carries the messages of the protocol on it.
+//! - [`neighbour_table`] knows which streams there are to each neighbour, and which links are up.
+//! - [`probe`] measures round-trip times and throughput between two members.
+//! - [`framed`] reads and writes single values on a stream, each with a limit of its size.
+//! - [`printable`] makes text that others wrote safe to print.
+//!
+//! Nothing here knows what is trained, who may join, or where files lie: who is let in is decided by callers.
+
+pub mod edge;
+mod error;
+pub mod framed;
+pub mod neighbour_table;
+pub mod printable;
+pub mod probe;
+pub mod traffic;
+pub mod transport;
+
+pub use error::{NetworkError, ProbeError};
