@@ -16,7 +16,6 @@
 //! beforehand, so a full disk does that only where files are copied on write (btrfs, ZFS); the record may be written
 //! again.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -121,18 +120,8 @@ impl RecordStore {
     /// [`StoreError::Recovery`] when going on could lose or double mass.
     pub(crate) fn load(&self) -> Result<Option<Recovered>, StoreError> {
         let found = self.found.clone().map_err(|error| self.not_recovered(error))?;
-        let Some(Survey { newest, payloads, torn }) = found else {
-            return Ok(None);
-        };
         let mut bytes = Vec::new();
-        let record = self.decode(newest, &mut bytes)?;
-        let mut owed = BTreeMap::new();
-        for (number, slot) in payloads {
-            let payload = if slot == newest { record.payload.clone() } else { self.decode(slot, &mut bytes)?.payload };
-            // A survey names slots whose records have payloads.
-            owed.extend(payload.map(|payload| (number, payload)));
-        }
-        Ok(Some(Recovered { record, payloads: owed, torn }))
+        found.map(|survey| survey.read(|slot| self.decode(slot, &mut bytes))).transpose()
     }
 
     /// Writes a record into a free slot. When this returns without an error it is on the disk, and what is in it may
