@@ -14,7 +14,7 @@ mod recovery;
 mod rules;
 mod slots;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
