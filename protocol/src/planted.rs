@@ -58,11 +58,17 @@ pub enum Planted {
     NeverPaces,
     /// It sends no mass. No ledger is wrong by it: the others only notice that they have less and less.
     KeepsAll,
+    /// A node that starts takes a record for whole whatever its checksum says.
+    BelievesTornRecords,
+    /// A node that starts does not see its newest record.
+    OverlooksNewestRecord,
+    /// A node that starts goes on from a record that it could read, without making sure that it is on the disk.
+    TrustsUnsyncedRecords,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 24] = [
         Self::SendsBeforeWriting,
         Self::ConfirmsBeforeWriting,
         Self::AppliesTwice,
@@ -84,6 +90,9 @@ impl Planted {
         Self::BelievesAnyone,
         Self::NeverPaces,
         Self::KeepsAll,
+        Self::BelievesTornRecords,
+        Self::OverlooksNewestRecord,
+        Self::TrustsUnsyncedRecords,
     ];
 
     /// Its name on a command line.
@@ -110,6 +119,9 @@ impl Planted {
             Self::BelievesAnyone => "believes-anyone",
             Self::NeverPaces => "never-paces",
             Self::KeepsAll => "keeps-all",
+            Self::BelievesTornRecords => "believes-torn-records",
+            Self::OverlooksNewestRecord => "overlooks-newest-record",
+            Self::TrustsUnsyncedRecords => "trusts-unsynced-records",
         }
     }
 }

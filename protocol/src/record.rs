@@ -14,7 +14,7 @@ mod recovery;
 mod rules;
 mod slots;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,6 +31,8 @@ use crate::schedule::NodeId;
 
 pub use chains::{LinkBreak, compare_links};
 pub use error::RecordError;
+#[cfg(feature = "sim")]
+pub(crate) use format::forge_checksum;
 pub use format::{EncodedRecord, FORMAT_VERSION, MAX_BOOKS_BYTES, MAX_HOST_BYTES, Outline};
 pub use recovery::{LostParcel, Recovered, RecoveryError, SlotContent, Survey, recover, survey};
 pub use slots::{SlotError, SlotMap};

@@ -69,7 +69,7 @@ fn print(journal: &Journal, outcome: &RunOutcome, story: &[(Time, Told)]) {
     }
     out::line(format!(
         "happened   {} kills, {} cuts, {} disk faults; the ledger was added up {} times",
-        outcome.kills, outcome.link_cuts, outcome.disk_faults, outcome.checks
+        outcome.kills, outcome.link_cuts, outcome.disk_faults, outcome.checks()
     ));
     out::line(format!("ended      at {}, blake3:{}", outcome.ended, &hex::encode(outcome.digest)[..8]));
     match &outcome.failure {
@@ -95,7 +95,7 @@ fn document(journal: &Journal, outcome: &RunOutcome, story: &[(Time, Told)], agr
         "ended_us": outcome.ended,
         "events": outcome.events,
         "kills": outcome.kills,
-        "checks": outcome.checks,
+        "checks": outcome.checks(),
         "failure": outcome.failure.as_ref().map(ToString::to_string),
         "recorded_failure": journal.failure(),
         "story": story.iter().map(told).collect::<Vec<_>>(),

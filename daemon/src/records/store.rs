@@ -3,7 +3,8 @@
 //! ```text
 //!   look      read what an earlier process left
 //!   load      the newest record that is whole, and the payloads it owes
-//!   make_room make every slot as long as the longest record, filled with zeros, and wait until that is on the disk
+//!   make_room make every slot as long as the longest record, filled with zeros, and wait until that is on the disk,
+//!             as well as what was found there
 //!   reserve   the same in a running process, when a plan gives the node more receivers; slots too many are removed later
 //!   write     into a free slot, wait until it is on the disk; only then may anything of it leave the process
 //! ```
@@ -16,7 +17,6 @@
 //! beforehand, so a full disk does that only where files are copied on write (btrfs, ZFS); the record may be written
 //! again.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -73,8 +73,22 @@ impl RecordStore {
         remove_unfinished(path).map_err(|error| in_folder("cannot clear", path, error))?;
         self.contents.slots.resize(self.contents.slots.len().max(room.slots), SlotContent::Empty);
         fill_slots(&self.folder, self.contents.slots.len(), room.slot_bytes)?;
+        self.sync_records()?;
         self.map = SlotMap::found(&self.contents.slots, self.found.as_ref().ok().and_then(Option::as_ref));
         self.wanted_slots = room.slots;
+        Ok(())
+    }
+
+    /// Waits until the records that were found are on the disk. A process that was killed before its sync leaves one that can
+    /// be read and that a loss of power undoes: nothing may leave this process that relies on it.
+    fn sync_records(&self) -> Result<(), StoreError> {
+        for (slot, content) in self.contents.slots.iter().enumerate() {
+            if let SlotContent::Holds(_) = content {
+                let path = self.folder.file(slot);
+                let synced = open_slot(&path).and_then(|file| file.sync_data());
+                synced.map_err(|error| StoreError::Sync { path, error })?;
+            }
+        }
         Ok(())
     }
 
@@ -121,18 +135,8 @@ impl RecordStore {
     /// [`StoreError::Recovery`] when going on could lose or double mass.
     pub(crate) fn load(&self) -> Result<Option<Recovered>, StoreError> {
         let found = self.found.clone().map_err(|error| self.not_recovered(error))?;
-        let Some(Survey { newest, payloads, torn }) = found else {
-            return Ok(None);
-        };
         let mut bytes = Vec::new();
-        let record = self.decode(newest, &mut bytes)?;
-        let mut owed = BTreeMap::new();
-        for (number, slot) in payloads {
-            let payload = if slot == newest { record.payload.clone() } else { self.decode(slot, &mut bytes)?.payload };
-            // A survey names slots whose records have payloads.
-            owed.extend(payload.map(|payload| (number, payload)));
-        }
-        Ok(Some(Recovered { record, payloads: owed, torn }))
+        found.map(|survey| survey.read(|slot| self.decode(slot, &mut bytes))).transpose()
     }
 
     /// Writes a record into a free slot. When this returns without an error it is on the disk, and what is in it may

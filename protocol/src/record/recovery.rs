@@ -70,6 +70,23 @@ pub struct Recovered {
     pub torn: Option<usize>,
 }
 
+impl Survey {
+    /// Reads the durable state from the slots that it is in: each of them once, and no other.
+    ///
+    /// # Errors
+    /// Those of `read`: a slot that was whole when it was surveyed is not any more.
+    pub fn read<E>(&self, mut read: impl FnMut(usize) -> Result<Record, E>) -> Result<Recovered, E> {
+        let record = read(self.newest)?;
+        let mut payloads = BTreeMap::new();
+        for (&number, &slot) in &self.payloads {
+            let payload = if slot == self.newest { record.payload.clone() } else { read(slot)?.payload };
+            // A survey names slots whose records have payloads.
+            payloads.extend(payload.map(|payload| (number, payload)));
+        }
+        Ok(Recovered { record, payloads, torn: self.torn })
+    }
+}
+
 /// Finds the durable state of a node in its slots: for hosts that do not want all of them in memory.
 ///
 /// `None` when no record was ever completed.
@@ -173,13 +190,8 @@ fn can_hold(holder: &Outline, newest: &Outline) -> bool {
 pub fn recover(slots: Vec<Result<Record, RecordError>>) -> Result<Option<Recovered>, RecoveryError> {
     let contents: Vec<SlotContent> =
         slots.iter().map(|read| read.as_ref().map(Record::outline).map_err(Clone::clone).into()).collect();
-    let Some(Survey { newest, payloads, torn }) = survey(&contents)? else {
-        return Ok(None);
-    };
-    let mut records: Vec<Option<Record>> = slots.into_iter().map(Result::ok).collect();
-    let payload_in = |slot: usize| records[slot].as_ref().and_then(|record| record.payload.clone());
-    let payloads = payloads.iter().filter_map(|(number, slot)| Some((*number, payload_in(*slot)?))).collect();
-    Ok(records[newest].take().map(|record| Recovered { record, payloads, torn }))
+    // A survey names slots that could be read.
+    Ok(survey(&contents)?.and_then(|survey| survey.read(|slot| slots[slot].clone()).ok()))
 }
 
 /// A parcel whose payload is gone.

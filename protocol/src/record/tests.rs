@@ -6,7 +6,7 @@ use crate::codec::Codec;
 use crate::link::Rejections;
 
 /// Books of node 0 without links.
-pub(super) fn books(number: u64) -> Books {
+pub(crate) fn books(number: u64) -> Books {
     Books {
         number,
         generation: Generation { counter: 3, plan_hash: [7; 32] },
@@ -32,7 +32,7 @@ pub(super) fn chain(seq: u64) -> Chain {
 }
 
 /// A link on which the parcels after `acked` are owed by these records, one after the other.
-pub(super) fn owing(acked: u64, records: &[u64]) -> OutBooks {
+pub(crate) fn owing(acked: u64, records: &[u64]) -> OutBooks {
     let parcel = |(seq, &record): (u64, &u64)| Owed {
         seq,
         step: 10 + seq,
@@ -53,7 +53,7 @@ pub(super) fn owing(acked: u64, records: &[u64]) -> OutBooks {
 }
 
 /// A record of node 0 with a payload, that owes nothing.
-pub(super) fn record(number: u64) -> Record {
+pub(crate) fn record(number: u64) -> Record {
     let payload = Payload::encoded(Codec::F16, &[number as f32, -0.5, 7.0], 0).unwrap();
     Record { books: books(number), numerator: [1.0, -0.0, 1e-40].into(), ratio: None, payload: Some(payload) }
 }

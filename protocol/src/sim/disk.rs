@@ -1,28 +1,51 @@
-//! A node's simulated disk: records that are written whole, torn, late or not at all, and old copies that come back.
+//! A node's simulated disk: slots of bytes, in which records are whole, cut off, spoiled, out of date or not there.
+//!
+//! What is in the slots was written by [`Record::encode`] and is read as a production host reads it: [`Outline::read`] of
+//! every slot, [`survey`], then [`Record::decode`] of the slots that the survey names. Beside the bytes the disk keeps the
+//! records as they were handed in. Nothing that starts ever sees those: they are what the simulator compares with.
+//!
+//! A write changes whole sectors of 512 bytes, in any order; a process that dies leaves any part of them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::payload::Payload;
-use crate::record::{Record, SlotError, SlotMap};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::planted::Planted;
+use crate::record::{
+    Outline, Record, RecordError, Recovered, RecoveryError, SlotContent, SlotError, SlotMap, forge_checksum, survey,
+};
 
 /// Records that a node may hand in before any of them is on its disk: one is being written, and another replaces one that
 /// waits when the node begins a new life or a new generation meanwhile.
 pub(super) const MOST_UNWRITTEN: u32 = 8;
 
+const SECTOR_BYTES: usize = 512;
+
 /// The record files of one node, and what is being written to them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Disk {
-    records: BTreeMap<u64, Arc<Record>>,
+    files: Vec<Vec<u8>>,
     /// Which record is in which of the slots that there are: as many as a production host would have.
     slots: SlotMap,
     /// As many as the node asked for last.
     wanted_slots: usize,
+    /// How long a new one is.
+    slot_bytes: usize,
     /// The record being written, and one that waits for it.
     writing: VecDeque<Arc<Record>>,
     /// Records handed in since one was last complete.
     unwritten: u32,
-    backup: Option<(BTreeMap<u64, Arc<Record>>, SlotMap)>,
+    /// The last write that is complete: its slot and its length, and what was in the slot before.
+    last_write: Option<(usize, usize, Vec<u8>)>,
+    /// It can be read, but a loss of power would undo it.
+    is_unsynced: bool,
+    /// The newest record that is complete, and those whose payloads it owes: what should be found here.
+    complete: BTreeMap<u64, Arc<Record>>,
+    backup: Option<Vec<Vec<u8>>>,
+    /// It may hold something else than what was written to it.
+    pub(super) is_harmed: bool,
     /// Nothing can be written.
     pub(super) is_full: bool,
     /// The next write fails in such a way that nobody knows whether it is there.
@@ -38,6 +61,26 @@ pub(super) enum HandedIn {
     Queued,
     /// It takes the place of one that waited.
     Merged,
+}
+
+/// Why a record cannot be written.
+#[derive(Debug)]
+pub(super) enum Unwritable {
+    /// No slot can take it.
+    Slot(SlotError),
+    /// Nobody could read it.
+    Record(RecordError),
+}
+
+/// What a disk does to a node whose process is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Damage {
+    /// One bit of a slot is another one.
+    FlippedBit,
+    /// A file is shorter than it was.
+    Truncated,
+    /// Some sectors of the last write were never written, though the disk said so.
+    LostSectors,
 }
 
 impl Disk {
@@ -62,38 +105,63 @@ impl Disk {
     }
 
     /// The oldest write is complete; returns the record, which is the newest on this disk from now on.
-    ///
-    /// # Errors
-    /// No slot can take it.
-    pub(super) fn complete(&mut self) -> Result<Option<Arc<Record>>, SlotError> {
+    pub(super) fn complete(&mut self) -> Result<Option<Arc<Record>>, Unwritable> {
         let Some(record) = self.writing.pop_front() else {
             return Ok(None);
         };
-        self.unwritten = 0;
-        let slot = self.slots.claim(&record.books)?;
-        self.slots.complete(slot, &record.books);
-        let owed = record.books.owed_records();
-        self.records.retain(|number, _| owed.contains(number));
-        self.records.insert(record.books.number, Arc::clone(&record));
-        self.trim();
+        let (slot, bytes) = self.claim(&record)?;
+        self.write(slot, &bytes, |_| true);
+        self.note_complete(slot, &record);
+        self.is_unsynced = false;
         Ok(Some(record))
     }
 
-    /// Makes room for the records of a node that needs so many slots. Returns how many there are; `None` while the disk
-    /// is full.
-    pub(super) fn reserve(&mut self, slots: usize) -> Option<usize> {
-        self.wanted_slots = slots;
+    /// The slot for a record, and its bytes.
+    fn claim(&mut self, record: &Record) -> Result<(usize, Vec<u8>), Unwritable> {
+        let mut bytes = Vec::new();
+        record.encode(&mut bytes).map_err(Unwritable::Record)?;
+        let slot = self.slots.claim(&record.books).map_err(Unwritable::Slot)?;
+        Ok((slot, bytes))
+    }
+
+    /// Writes to a slot, at its beginning: those bytes of which `arrives` says so.
+    fn write(&mut self, slot: usize, bytes: &[u8], arrives: impl Fn(usize) -> bool) {
+        let file = &mut self.files[slot];
+        let before = std::mem::take(file);
+        file.extend_from_slice(&before);
+        file.resize(before.len().max(bytes.len()), 0);
+        let arriving = bytes.iter().enumerate().filter(|(at, _)| arrives(*at));
+        arriving.for_each(|(at, byte)| file[at] = *byte);
+        self.last_write = Some((slot, bytes.len(), before));
+    }
+
+    fn note_complete(&mut self, slot: usize, record: &Arc<Record>) {
+        self.unwritten = 0;
+        self.slots.complete(slot, &record.books);
+        let owed = record.books.owed_records();
+        self.complete.retain(|number, _| owed.contains(number));
+        self.complete.insert(record.books.number, Arc::clone(record));
         self.trim();
+    }
+
+    /// Makes room for the records of a node that needs so many slots of such a length. Returns how many there are; `None`
+    /// while the disk is full.
+    pub(super) fn make_room(&mut self, slots: usize, slot_bytes: usize) -> Option<usize> {
+        self.slot_bytes = self.slot_bytes.max(slot_bytes);
+        self.wanted_slots = slots;
         if self.is_full && self.slots.len() < slots {
             return None;
         }
         self.slots.grow(slots);
+        self.files.resize(self.slots.len(), Vec::new());
+        let length = self.slot_bytes;
+        self.files.iter_mut().for_each(|file| file.resize(file.len().max(length), 0));
         Some(self.slots.len())
     }
 
-    /// Notes how many slots its node needs from now on.
-    pub(super) fn want(&mut self, slots: usize) {
-        self.wanted_slots = slots;
+    /// Notes how many slots its node needs from now on, and how long a record can be.
+    pub(super) fn want(&mut self, slots: usize, slot_bytes: usize) {
+        (self.wanted_slots, self.slot_bytes) = (slots, self.slot_bytes.max(slot_bytes));
     }
 
     /// How many slots there are.
@@ -110,9 +178,11 @@ impl Disk {
         self.wanted_slots
     }
 
+    /// Slots that are too many go when a record is written, as in production: one that is under way may need them.
     fn trim(&mut self) {
         while self.slots.superfluous(self.wanted_slots).is_some() {
             self.slots.remove_last();
+            self.files.pop();
         }
     }
 
@@ -121,45 +191,275 @@ impl Disk {
         self.writing.len()
     }
 
-    /// The process that writes is gone: what is not complete never will be, and one slot may be torn.
-    pub(super) fn tear(&mut self) {
-        if let Some(torn) = self.writing.pop_front() {
-            // Claimed and never completed: whatever it held is gone.
-            let _ = self.slots.claim(&torn.books);
+    /// The process that writes is gone, in the middle of a write. Returns its record if all of that arrived all the same.
+    pub(super) fn tear(&mut self, rng: &mut ChaCha8Rng) -> Result<Option<Arc<Record>>, Unwritable> {
+        if std::mem::take(&mut self.is_unsynced) {
+            self.undo_last_write();
         }
+        let record = self.writing.pop_front().filter(|_| !self.is_full);
         self.writing.clear();
         self.unwritten = 0;
+        let Some(record) = record else {
+            return Ok(None);
+        };
+        let (slot, bytes) = self.claim(&record)?;
+        match rng.random_range(0..4) {
+            // Where the system has the whole of it, and the disk nothing yet.
+            0 => {
+                self.write(slot, &bytes, |_| true);
+                self.is_unsynced = true;
+            }
+            1 => {
+                let arrived: Vec<bool> = bytes.chunks(SECTOR_BYTES).map(|_| rng.random_bool(0.5)).collect();
+                self.write(slot, &bytes, |at| arrived[at / SECTOR_BYTES]);
+            }
+            2 => {
+                let end = rng.random_range(0..=bytes.len());
+                self.write(slot, &bytes, |at| at < end);
+            }
+            // The parts of a record are written one after the other.
+            _ => {
+                let parts: Vec<usize> =
+                    record.encoded().map_err(Unwritable::Record)?.slices().map(<[u8]>::len).collect();
+                let end: usize = parts[..rng.random_range(0..parts.len())].iter().sum();
+                self.write(slot, &bytes, |at| at < end);
+            }
+        }
+        if !self.files[slot].starts_with(&bytes) {
+            return Ok(None);
+        }
+        self.note_complete(slot, &record);
+        Ok(Some(record))
+    }
+
+    /// The power was out before the last write was on the disk.
+    fn undo_last_write(&mut self) {
+        if let Some((slot, _, before)) = self.last_write.take()
+            && let Some(file) = self.files.get_mut(slot)
+        {
+            *file = before;
+        }
     }
 
     /// Remembers the present contents.
     pub(super) fn back_up(&mut self) {
-        self.backup = Some((self.records.clone(), self.slots.clone()));
+        self.backup = Some(self.files.clone());
     }
 
-    /// Brings the remembered contents back. Returns whether there were any.
-    pub(super) fn restore(&mut self) -> bool {
-        if let Some((records, slots)) = &self.backup {
-            self.records.clone_from(records);
-            self.slots.clone_from(slots);
+    /// Brings the remembered contents back, if there are any.
+    pub(super) fn restore(&mut self) {
+        if let Some(files) = &self.backup {
+            self.files.clone_from(files);
+            self.is_harmed = true;
         }
-        self.backup.is_some()
     }
 
+    /// Nothing is left on it but empty slots.
     pub(super) fn wipe(&mut self) {
-        self.records.clear();
-        self.slots = SlotMap::new(self.slots.len());
+        self.files.iter_mut().for_each(|file| file.fill(0));
+        self.slots = SlotMap::new(self.files.len());
+        self.last_write = None;
+        self.is_harmed = true;
     }
 
-    /// The newest record.
+    /// What is on it is given up on purpose, as with `--fresh`.
+    pub(super) fn give_up(&mut self) {
+        self.wipe();
+        self.take_for_true(None);
+    }
+
+    /// Does some damage, drawn from a seed: every other time to the record written last.
+    pub(super) fn damage(&mut self, damage: Damage, seed: u64) {
+        let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+        if self.files.is_empty() {
+            return;
+        }
+        let any = rng.random_range(0..self.files.len());
+        let hits_newest = rng.random_bool(0.5) || damage == Damage::LostSectors;
+        let newest = self.last_write.as_ref().filter(|(slot, ..)| hits_newest && *slot < self.files.len());
+        let (slot, length) = newest.map_or_else(|| (any, self.files[any].len()), |(slot, length, _)| (*slot, *length));
+        if length == 0 || (damage == Damage::LostSectors && newest.is_none()) {
+            return;
+        }
+        let at = rng.random_range(0..length);
+        let file = &mut self.files[slot];
+        match damage {
+            Damage::FlippedBit => file[at] ^= 1 << rng.random_range(0..8),
+            Damage::Truncated => file.truncate(at),
+            Damage::LostSectors => {
+                let before = self.last_write.as_ref().map_or(&[][..], |(.., before)| before);
+                for (new, old) in file.chunks_mut(SECTOR_BYTES).zip(before.chunks(SECTOR_BYTES)) {
+                    if rng.random_bool(0.7) && new.len() == old.len() {
+                        new.copy_from_slice(old);
+                    }
+                }
+            }
+        }
+        self.is_harmed = true;
+    }
+
+    /// The newest record that is complete: what a sound node finds.
     pub(super) fn newest(&self) -> Option<&Arc<Record>> {
-        self.records.last_key_value().map(|(_, record)| record)
+        self.complete.last_key_value().map(|(_, record)| record)
     }
 
-    /// What a new process finds: the newest record, and the payloads that its outboxes name.
-    pub(super) fn recover(&self) -> Option<(Record, BTreeMap<u64, Payload>)> {
-        let newest = self.newest()?;
-        let payload = |number: u64| Some((number, self.records.get(&number)?.payload.clone()?));
-        let payloads = newest.books.owed_records().into_iter().filter_map(payload).collect();
-        Some((Record::clone(newest), payloads))
+    /// What a new process finds, as a production host finds it: the newest record, and the payloads that its outboxes
+    /// name.
+    ///
+    /// # Errors
+    /// What is in the slots cannot be relied on.
+    pub(super) fn recover(&mut self, planted: Option<Planted>) -> Result<Option<Recovered>, RecoveryError> {
+        // Whatever can be read is made sure of before anything is built on it.
+        self.is_unsynced &= planted == Some(Planted::TrustsUnsyncedRecords);
+        let forged = (planted == Some(Planted::BelievesTornRecords)).then(|| {
+            let mut files = self.files.clone();
+            files.iter_mut().for_each(|file| forge_checksum(file));
+            files
+        });
+        let files = forged.as_ref().unwrap_or(&self.files);
+        let mut contents: Vec<SlotContent> = files.iter().map(|bytes| Outline::read(bytes).into()).collect();
+        if planted == Some(Planted::OverlooksNewestRecord) {
+            hide_newest(&mut contents);
+        }
+        let found = survey(&contents);
+        self.slots = SlotMap::found(&contents, found.as_ref().ok().and_then(Option::as_ref));
+        // What was read a moment ago can be read again.
+        Ok(found?.and_then(|survey| survey.read(|slot| Record::decode(&files[slot])).ok()))
+    }
+
+    /// Whether something else was found than what was written: another record, or other payloads.
+    pub(super) fn differs_from(&self, found: &Option<Recovered>) -> bool {
+        let (Some(found), Some(newest)) = (found, self.newest()) else {
+            return found.is_some() || self.newest().is_some();
+        };
+        let payload = |number: u64| Some((number, self.complete.get(&number)?.payload.clone()?));
+        let payloads: BTreeMap<_, _> = newest.books.owed_records().into_iter().filter_map(payload).collect();
+        found.record != **newest || found.payloads != payloads
+    }
+
+    /// From now on this is what was written.
+    pub(super) fn take_for_true(&mut self, found: Option<&Recovered>) {
+        self.is_harmed = false;
+        self.last_write = None;
+        self.complete.clear();
+        if let Some(Recovered { record, payloads, .. }) = found {
+            let holders = payloads.iter().map(|(&number, payload)| {
+                let mut holder = Record { payload: Some(payload.clone()), ..record.clone() };
+                holder.books.number = number;
+                (number, Arc::new(holder))
+            });
+            self.complete = holders.collect();
+            self.complete.insert(record.books.number, Arc::new(record.clone()));
+        }
+    }
+}
+
+fn hide_newest(contents: &mut [SlotContent]) {
+    let number = |content: &SlotContent| match content {
+        SlotContent::Holds(outline) => Some(outline.books.number),
+        _ => None,
+    };
+    if let Some(newest) = contents.iter_mut().filter(|content| number(content).is_some()).max_by_key(|it| number(it)) {
+        *newest = SlotContent::Empty;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::record::tests::{owing, record};
+    use crate::schedule::NodeId;
+
+    /// Records 1 to 6, of which the last owes the payloads of 4 and 6, and no slot more than that takes.
+    fn written() -> Disk {
+        let mut disk = Disk::default();
+        disk.make_room(SlotMap::worst_case(1), 700).unwrap();
+        (1..=6).for_each(|number| write(&mut disk, number));
+        disk
+    }
+
+    fn numbered(number: u64) -> Arc<Record> {
+        let mut record = record(number);
+        let owed: &[u64] = match number {
+            ..4 => &[],
+            4..6 => &[4],
+            _ => &[4, 6],
+        };
+        record.books.outgoing = [(NodeId(1), owing(3, owed))].into();
+        Arc::new(record)
+    }
+
+    fn write(disk: &mut Disk, number: u64) {
+        disk.begin(numbered(number)).unwrap();
+        assert_eq!(disk.complete().unwrap(), Some(numbered(number)));
+    }
+
+    #[test]
+    fn a_write_that_was_cut_off_leaves_the_record_before_it_or_is_whole() {
+        let (mut whole, mut torn, mut untouched) = (0, 0, 0);
+        for seed in 0..200 {
+            let mut disk = written();
+            disk.begin(numbered(7)).unwrap();
+            let arrived = disk.tear(&mut ChaCha8Rng::seed_from_u64(seed)).unwrap().is_some();
+            let found = disk.recover(None).unwrap();
+            assert!(!disk.differs_from(&found), "seed {seed}");
+            let found = found.unwrap();
+            assert_eq!(found.record, *numbered(if arrived { 7 } else { 6 }), "seed {seed}");
+            assert_eq!(found.payloads.len(), 2, "seed {seed}");
+            match (arrived, found.torn) {
+                (true, _) => whole += 1,
+                (false, Some(_)) => torn += 1,
+                (false, None) => untouched += 1,
+            }
+            // Whatever is there, the next record has a slot.
+            write(&mut disk, 8);
+        }
+        assert!(whole > 20 && torn > 20 && untouched > 5, "{whole} whole, {torn} torn, {untouched} untouched");
+    }
+
+    #[test]
+    fn damage_is_noticed_or_leaves_what_was_written() {
+        for damage in [Damage::FlippedBit, Damage::Truncated, Damage::LostSectors] {
+            let (mut same, mut older, mut refused) = (0, 0, 0);
+            for seed in 0..200 {
+                let mut disk = written();
+                disk.damage(damage, seed);
+                match disk.recover(None) {
+                    Ok(found) if !disk.differs_from(&found) => same += 1,
+                    Ok(found) => {
+                        older += 1;
+                        assert_eq!(found.unwrap().record, *numbered(5), "{damage:?}, seed {seed}");
+                    }
+                    Err(error) => {
+                        refused += 1;
+                        assert!(matches!(error, RecoveryError::PayloadsLost { .. }), "{damage:?}: {error}");
+                    }
+                }
+            }
+            println!("{damage:?}: {same} the same, {older} older, {refused} refused");
+            assert!(older > 20 && same > 0, "{damage:?}: {same} the same, {older} older, {refused} refused");
+            assert!(refused > 0 || damage == Damage::LostSectors, "{damage:?}: no payload was hit");
+        }
+    }
+
+    #[test]
+    fn a_write_that_nobody_made_sure_of_is_gone_at_the_next_kill() {
+        let rng = &mut ChaCha8Rng::seed_from_u64(0);
+        for (planted, expected) in [(None, 7), (Some(Planted::TrustsUnsyncedRecords), 6)] {
+            let mut disk = loop {
+                let mut disk = written();
+                disk.begin(numbered(7)).unwrap();
+                disk.tear(rng).unwrap();
+                if disk.is_unsynced {
+                    break disk;
+                }
+            };
+            assert_eq!(disk.recover(planted).unwrap().unwrap().record, *numbered(7));
+            disk.tear(rng).unwrap();
+            let found = disk.recover(planted).unwrap();
+            assert_eq!(found.as_ref().unwrap().record, *numbered(expected));
+            assert_eq!(disk.differs_from(&found), planted.is_some());
+        }
     }
 }

@@ -24,7 +24,6 @@ pub(super) struct DurableLedger {
     held: u128,
     owed: BTreeMap<(NodeId, NodeId), u128>,
     owed_in_all: u128,
-    checks: u64,
 }
 
 impl DurableLedger {
@@ -49,7 +48,7 @@ impl DurableLedger {
     /// Takes note of a generation; the first record of a new one opens its ledger.
     fn is_of_newest_generation(&mut self, generation: Generation) -> bool {
         if self.generation.is_none_or(|known| generation.replaces(&known)) {
-            *self = Self { generation: Some(generation), checks: self.checks, ..Self::default() };
+            *self = Self { generation: Some(generation), ..Self::default() };
         }
         self.generation == Some(generation)
     }
@@ -64,13 +63,8 @@ impl DurableLedger {
     }
 
     /// What there is now, and what the nodes that have a record brought.
-    pub(super) fn check(&mut self) -> (u128, u128) {
-        self.checks += 1;
+    pub(super) fn total_and_brought(&self) -> (u128, u128) {
         (self.held + self.owed_in_all, self.newest.len() as u128 * u128::from(UNITS_PER_ONE))
-    }
-
-    pub(super) fn checks(&self) -> u64 {
-        self.checks
     }
 
     fn add_up(&mut self, (from, to): (NodeId, NodeId)) {

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::config::NodeError;
 use crate::mass::Mass;
-use crate::record::{RecordError, SlotError};
+use crate::record::{RecordError, RecoveryError, SlotError};
 use crate::schedule::NodeId;
 use crate::time::Time;
 use crate::wire::WireError;
@@ -75,6 +75,30 @@ pub enum SimError {
         to: NodeId,
         /// The parcel's number.
         seq: u64,
+    },
+    /// A node sent a parcel that is in no record it has handed in, or another one under the same number.
+    #[error("at {now} node {from} sends node {to} parcel {seq}, which is not the one it has recorded")]
+    UnrecordedParcel {
+        /// When.
+        now: Time,
+        /// The sender.
+        from: NodeId,
+        /// The receiver.
+        to: NodeId,
+        /// The parcel's number.
+        seq: u64,
+    },
+    /// A node that starts again finds something else on its disk than what was last written to it.
+    #[error("at {now} node {id} finds {}, and what it wrote last is {}", found_on_disk(found), recorded(*written))]
+    NotRecovered {
+        /// When.
+        now: Time,
+        /// The node.
+        id: NodeId,
+        /// The number of the record it finds, if any, or why it finds none.
+        found: Result<Option<u64>, RecoveryError>,
+        /// The number of the last record that is complete.
+        written: Option<u64>,
     },
     /// A record breaks a rule of its format.
     #[error("at {now} node {id} wrote a record that nobody may read: {error}")]
@@ -181,6 +205,8 @@ impl SimError {
             | Self::DurableMass { now, .. }
             | Self::Numerators { now, .. }
             | Self::UnknownParcel { now, .. }
+            | Self::UnrecordedParcel { now, .. }
+            | Self::NotRecovered { now, .. }
             | Self::Wire { now, .. }
             | Self::Record { now, .. }
             | Self::Slots { now, .. }
@@ -196,4 +222,15 @@ impl SimError {
 
 fn listed(nodes: &[NodeId]) -> String {
     nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn found_on_disk(found: &Result<Option<u64>, RecoveryError>) -> String {
+    match found {
+        Ok(number) => recorded(*number),
+        Err(error) => format!("records that cannot be relied on ({error})"),
+    }
+}
+
+fn recorded(number: Option<u64>) -> String {
+    number.map_or_else(|| "no record".to_owned(), |number| format!("record {number}"))
 }

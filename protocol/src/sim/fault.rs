@@ -30,6 +30,12 @@ pub enum Fault {
     RestoreDisk(NodeId),
     /// A disk loses all it holds; only a crashed node notices.
     WipeDisk(NodeId),
+    /// A bit on a disk is another one, drawn from a seed; only a crashed node notices.
+    FlipBit(NodeId, u64),
+    /// A file on a disk is cut off where a seed says; only a crashed node notices.
+    TruncateSlot(NodeId, u64),
+    /// Sectors of the last write to a disk were never written, though the disk said so; only a crashed node notices.
+    LoseSectors(NodeId, u64),
     /// The planner makes a plan for a new generation, with members and links drawn from a seed, and tells one member.
     Replan(u64),
     /// The planner makes a plan for a new generation of so many members, the first of all nodes, with links drawn from a seed.
@@ -71,6 +77,9 @@ impl Fault {
             | Self::BackUpDisk(id)
             | Self::RestoreDisk(id)
             | Self::WipeDisk(id)
+            | Self::FlipBit(id, _)
+            | Self::TruncateSlot(id, _)
+            | Self::LoseSectors(id, _)
             | Self::Leave(id)
             | Self::FailSync(id)
             | Self::Corrupt(id)
@@ -80,11 +89,18 @@ impl Fault {
         first.into_iter().chain(second)
     }
 
-    /// Whether a disk is full, slow, empty or old from here on.
+    /// Whether a disk is full, slow, empty, old or spoiled from here on.
     pub fn harms_disk(&self) -> bool {
         matches!(
             self,
-            Self::FillDisk(_) | Self::SlowDisk(..) | Self::RestoreDisk(_) | Self::WipeDisk(_) | Self::FailSync(_)
+            Self::FillDisk(_)
+                | Self::SlowDisk(..)
+                | Self::RestoreDisk(_)
+                | Self::WipeDisk(_)
+                | Self::FlipBit(..)
+                | Self::TruncateSlot(..)
+                | Self::LoseSectors(..)
+                | Self::FailSync(_)
         )
     }
 }
@@ -101,6 +117,9 @@ impl fmt::Display for Fault {
             Self::BackUpDisk(id) => write!(f, "the disk of node {id} is copied"),
             Self::RestoreDisk(id) => write!(f, "the disk of node {id} becomes the copy"),
             Self::WipeDisk(id) => write!(f, "the disk of node {id} is wiped"),
+            Self::FlipBit(id, _) => write!(f, "a bit on the disk of node {id} flips"),
+            Self::TruncateSlot(id, _) => write!(f, "a record file of node {id} is cut off"),
+            Self::LoseSectors(id, _) => write!(f, "sectors of the last record of node {id} were never written"),
             Self::Replan(_) => f.write_str("a plan with other members begins a new generation"),
             Self::Resize(members, _) => write!(f, "a plan of {members} members begins a new generation"),
             Self::Rewire(_) => f.write_str("a plan with other links replaces the present one"),

@@ -164,7 +164,8 @@ impl Marathon {
         Outcome {
             ended: self.swarm.now(),
             kills: self.swarm.crashes(),
-            checks: self.swarm.checks(),
+            wire_checks: self.swarm.wire_checks(),
+            disk_checks: self.swarm.disk_checks(),
             events: self.swarm.trace_length(),
             digest: self.swarm.digest(),
             ..self.happened.clone()

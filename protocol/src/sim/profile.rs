@@ -34,7 +34,7 @@ pub enum Profile {
     Mixed,
     /// Disks come back as an older copy of themselves.
     Rollback,
-    /// Disks come back empty, or as an older copy.
+    /// Disks come back empty, as an older copy, or with flipped bits, files cut off and sectors that were never written.
     LossyDisk,
     /// A member sends whatever it likes, until a plan without it begins a new generation.
     Hostile,
@@ -105,7 +105,9 @@ impl Profile {
                 ..Mix::default()
             },
             Self::Rollback => Mix { kills: 5, breaks: 5, rollbacks: 1, ..Mix::default() },
-            Self::LossyDisk => Mix { kills: 15, breaks: 5, rollbacks: 4, wipes: 4, replans: 2, ..Mix::default() },
+            Self::LossyDisk => {
+                Mix { kills: 15, breaks: 5, rollbacks: 4, wipes: 4, damages: 6, replans: 4, ..Mix::default() }
+            }
             Self::Hostile => Mix { kills: 10, breaks: 5, mutes: 3, hostile: 1, ..Mix::default() },
         }
     }
@@ -141,6 +143,8 @@ struct Mix {
     slow_disks: u32,
     rollbacks: u32,
     wipes: u32,
+    /// Flipped bits, files cut off, lost sectors.
+    damages: u32,
     replans: u32,
     resizes: u32,
     rewirings: u32,
@@ -207,6 +211,15 @@ fn pace(profile: Profile) -> u32 {
     if profile == Profile::Partition { 300 } else { 1 }
 }
 
+/// Shortest and longest: with every other seed disks take their time, so that kills find them writing.
+fn write_time(seed: u64, pace: u32) -> (Duration, Duration) {
+    if seed.is_multiple_of(2) {
+        (Duration::from_micros(200), Duration::from_millis(5))
+    } else {
+        (Duration::from_millis(5) * pace, Duration::from_millis(300) * pace)
+    }
+}
+
 fn swarm(profile: Profile, nodes: u32, seed: u64, rng: &mut ChaCha8Rng) -> Result<SwarmConfig, ScheduleError> {
     let members: Vec<NodeId> = (0..nodes).map(NodeId).collect();
     let steps: Vec<Step> = (0..rng.random_range(1..=2)).map(|_| random_step(nodes as usize, &members, rng)).collect();
@@ -221,6 +234,7 @@ fn swarm(profile: Profile, nodes: u32, seed: u64, rng: &mut ChaCha8Rng) -> Resul
         policy: policies[rng.random_range(0..3)],
         seed,
         training_time: (Duration::from_millis(100) * pace, Duration::from_millis(1_000) * pace),
+        write_time: write_time(seed, pace),
         heartbeat: Duration::from_secs(2) * pace,
         drain_deadline: Duration::from_secs(3_600) * pace,
         ..SwarmConfig::averaging(schedule, initial, u64::MAX / 8)
@@ -336,6 +350,14 @@ impl Weather {
         for _ in 0..mix.wipes {
             self.disk_fault(Fault::WipeDisk);
         }
+        for _ in 0..mix.damages {
+            let (damage, seed) = (self.rng.random_range(0..3), self.rng.random());
+            self.disk_fault(|id| match damage {
+                0 => Fault::FlipBit(id, seed),
+                1 => Fault::TruncateSlot(id, seed),
+                _ => Fault::LoseSectors(id, seed),
+            });
+        }
     }
 
     /// Cuts every link between two halves, for 12 s at pace 1: an hour at that of partitions.
@@ -354,7 +376,7 @@ impl Weather {
     }
 
     /// A copy is made, the node is killed some time later, and its disk is not what it was.
-    fn disk_fault(&mut self, fault: fn(NodeId) -> Fault) {
+    fn disk_fault(&mut self, fault: impl Fn(NodeId) -> Fault) {
         let (node, copied) = (self.node(), self.time());
         self.add(copied, Fault::BackUpDisk(node));
         let killed = copied + self.span(0, 20_000);

@@ -4,6 +4,8 @@ mod disks;
 mod membership;
 mod views;
 
+use disks::slot_bytes;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -20,11 +22,11 @@ use super::network::{Agenda, Alarms, Network};
 use super::plans::{Change, Plans};
 use super::trace::{Entry, Trace};
 use crate::config::{Durability, NodeConfig};
-use crate::effect::{Effect, Event};
+use crate::effect::{Effect, Event, RecordRoom};
 use crate::input::Input;
 use crate::message::{Generation, Identity, Message, ParcelHeader};
 use crate::node::Node;
-use crate::record::SlotMap;
+use crate::record::Recovered;
 use crate::schedule::NodeId;
 use crate::time::Time;
 use crate::wire::{MessageReader, encode};
@@ -55,8 +57,12 @@ pub struct Swarm {
     sendings: u64,
     disks: BTreeMap<NodeId, Disk>,
     durable_ledger: DurableLedger,
-    /// No disk has lost anything: what is on all of them adds up.
-    disks_are_whole: bool,
+    disk_checks: u64,
+    /// In this generation, and in those before it, a disk has lost something or a member lies: nothing adds up.
+    void: Option<Generation>,
+    /// The generations in which nodes found out that they had been set back.
+    set_back_in: BTreeSet<u64>,
+    unreadable: u64,
     /// Members that send whatever they like.
     hostile: BTreeSet<NodeId>,
     plans: Plans,
@@ -96,7 +102,10 @@ impl Swarm {
             sendings: 0,
             disks: BTreeMap::new(),
             durable_ledger: DurableLedger::default(),
-            disks_are_whole: true,
+            disk_checks: 0,
+            void: None,
+            set_back_in: BTreeSet::new(),
+            unreadable: 0,
             hostile: BTreeSet::new(),
             plans: Plans::new(Arc::clone(&config.schedule)),
             leavers: BTreeSet::new(),
@@ -105,7 +114,7 @@ impl Swarm {
             drained: BTreeMap::new(),
             agenda: Agenda::new(),
             network: Network::new(config.network.clone(), config.seed),
-            conservation: Conservation::new(),
+            conservation: Conservation::new(config.durability == Durability::On),
             trace: Trace::default(),
             events: Vec::new(),
             events_now: 0,
@@ -262,7 +271,10 @@ impl Swarm {
             | Fault::SlowDisk(..)
             | Fault::BackUpDisk(_)
             | Fault::RestoreDisk(_)
-            | Fault::WipeDisk(_) => {
+            | Fault::WipeDisk(_)
+            | Fault::FlipBit(..)
+            | Fault::TruncateSlot(..)
+            | Fault::LoseSectors(..) => {
                 self.harm_disk(fault);
                 Ok(())
             }
@@ -283,7 +295,7 @@ impl Swarm {
             }
             Fault::Corrupt(id) => {
                 self.hostile.insert(id);
-                self.disks_are_whole = false;
+                self.give_up(self.plans.newest().generation);
                 Ok(())
             }
             Fault::Expel(id, seed) => self.replan(Change::Draw { seed, without: Some(id) }),
@@ -330,9 +342,11 @@ impl Swarm {
         let config = &self.config;
         let initial = config.initial.get(id.index()).cloned().unwrap_or_default();
         let initial = donated.unwrap_or(initial);
-        let recovered = self.disks.entry(id).or_default().recover();
+        let planted = config.planted_in.get(&id).copied().or(config.planted);
+        let recovered = self.recover(id, planted)?;
+        let config = &self.config;
         let newest = self.plans.newest();
-        let recorded = recovered.as_ref().map(|(record, _)| (record.books.generation, record.books.plan_version));
+        let recorded = recovered.as_ref().map(|found| (found.record.books.generation, found.record.books.plan_version));
         let plan = recorded.and_then(|(generation, version)| self.plans.find(generation, version)).unwrap_or(newest);
         let mut node_config = NodeConfig::new(id, Arc::clone(&plan.schedule), initial, config.rounds);
         let incarnation = if config.durability == Durability::Off { process } else { 1 };
@@ -341,25 +355,34 @@ impl Swarm {
         node_config.codec = config.codec;
         node_config.largest_norm = config.largest_norm;
         node_config.durability = config.durability;
-        node_config.planted = config.planted_in.get(&id).copied().or(config.planted);
+        node_config.planted = planted;
         node_config.clip = config.clip;
         node_config.time_box = config.time_box;
         node_config.policy = config.policy;
         node_config.retransmit_after = config.retransmit_after;
         node_config.heartbeat = config.heartbeat;
         node_config.drain_deadline = config.drain_deadline;
-        let disk = self.disks.entry(id).or_default();
-        // Like the daemon, which makes room for the links of the plan before it starts a node.
-        let receivers = plan.schedule.all_out_neighbours(id).len();
-        disk.reserve(SlotMap::worst_case(receivers).max(disk.wanted_slots()));
-        node_config.record_slots = Some(disk.slots());
-        let node = match recovered {
-            Some((record, payloads)) => Node::resume(node_config, record, &payloads)?,
-            None => Node::new(node_config)?,
-        };
-        if config.durability == Durability::Off {
-            self.conservation.born(id, node.ledger());
+        if config.durability == Durability::On {
+            // Like the daemon, which makes room for the links of the plan before it starts a node.
+            let disk = self.disks.entry(id).or_default();
+            let room = RecordRoom::of(&plan.schedule, id);
+            disk.make_room(room.slots.max(disk.wanted_slots()), slot_bytes(node_config.initial.len(), room));
+            node_config.record_slots = Some(disk.slots());
         }
+        let generation = node_config.generation;
+        let node = match recovered {
+            Some(Recovered { record, payloads, .. }) => {
+                let books = record.books.clone();
+                let node = Node::resume(node_config, record, &payloads)?;
+                self.conservation.resumed(self.now, id, &books, node.ledger())?;
+                node
+            }
+            None => {
+                let node = Node::new(node_config)?;
+                self.conservation.born(id, generation, node.ledger());
+                node
+            }
+        };
         self.nodes.insert(id, node);
         self.drained.insert(id, false);
         self.input(id, Input::Start, Entry::Faulted, &[])?;
@@ -407,7 +430,7 @@ impl Swarm {
             return Ok(());
         };
         let effects = node.handle(self.now, input);
-        let books = (self.config.durability == Durability::Off).then(|| node.ledger());
+        let (generation, books) = (node.config().generation, node.ledger());
         let has_left = node.has_left();
         self.set_alarm(id);
         let mut sent: Vec<(NodeId, ParcelHeader)> = Vec::new();
@@ -423,13 +446,19 @@ impl Swarm {
                 Effect::Train { round, from, local_steps, time_box } => {
                     self.train(id, round, &from, local_steps, time_box);
                 }
-                Effect::Persist(record) => self.begin_write(id, record)?,
+                Effect::Persist(record) => {
+                    self.conservation.check_record(self.now, id, &record.books)?;
+                    self.begin_write(id, record)?;
+                }
                 Effect::Renew { peer } => renewed.push(peer),
-                Effect::Reserve(room) => self.reserve(id, room.slots),
+                Effect::Reserve(room) => self.reserve(id, room),
                 Effect::Report(event) => {
                     match event {
                         Event::NewerPlan { generation, .. } => self.fetch_plan(id, generation),
                         Event::CaughtUp { to, .. } => self.check_jump(id, to)?,
+                        Event::SetBack { .. } => {
+                            self.set_back_in.insert(generation.counter);
+                        }
                         _ => {}
                     }
                     self.trace.record(self.now, id, Entry::Reported, format!("{event:?}").as_bytes());
@@ -442,10 +471,9 @@ impl Swarm {
                 }
             }
         }
-        match books {
-            Some(books) => self.conservation.check(self.now, id, &books, &sent)?,
-            None if ended => self.end(id)?,
-            None => {}
+        self.conservation.check(self.now, id, generation, books, &sent)?;
+        if ended && self.config.durability == Durability::On {
+            self.end(id)?;
         }
         renewed.into_iter().try_for_each(|peer| self.break_stream(id, peer))
     }

@@ -1,6 +1,11 @@
 //! Nodes with records: killed, cut off and set back, and no mass is lost while disks survive.
 
-use mingle_protocol::sim::{Outcome, Profile, Scenario, run_scenario};
+use std::time::Duration;
+
+use mingle_protocol::sim::{Fault, Outcome, Profile, Scenario, Swarm, SwarmConfig, run_scenario};
+use mingle_protocol::{Durability, NodeId, Time};
+
+use crate::support::*;
 
 fn run(profile: Profile, seed: u64) -> Outcome {
     run_scenario(profile, seed, Scenario::new(profile, seed))
@@ -19,15 +24,20 @@ fn sum(outcomes: &[Outcome], count: fn(&Outcome) -> u64) -> u64 {
 #[test]
 fn mass_survives_kill_dash_nine() {
     let outcomes = survive(Profile::Kill, 40);
-    let (kills, checks) = (sum(&outcomes, |outcome| outcome.kills), sum(&outcomes, |outcome| outcome.checks));
+    let (kills, checks) = (sum(&outcomes, |outcome| outcome.kills), sum(&outcomes, |outcome| outcome.disk_checks));
     assert!(kills > 1_000 && checks > 10_000, "{kills} kills, {checks} checks");
+    assert!(
+        sum(&outcomes, |outcome| outcome.wire_checks) > 10 * checks,
+        "every event is checked, not only every record"
+    );
     assert_eq!(sum(&outcomes, |outcome| outcome.set_backs), 0, "no disk was set back");
+    assert_eq!(sum(&outcomes, |outcome| outcome.unreadable), 0, "a crash leaves nothing that cannot be relied on");
 }
 
 #[test]
 fn mass_survives_the_loss_of_most_messages() {
     let outcomes = survive(Profile::Loss, 4);
-    assert!(sum(&outcomes, |outcome| outcome.checks) > 1_000);
+    assert!(sum(&outcomes, Outcome::checks) > 1_000);
 }
 
 #[test]
@@ -56,6 +66,78 @@ fn nodes_on_disks_that_were_set_back_find_out_or_add_up() {
         set_backs += sum(&outcomes, |outcome| outcome.set_backs);
     }
     assert!(set_backs > 10, "{set_backs} set-backs");
+}
+
+/// Five nodes on records, one of which dies; what `harms` is done to its disk, and it starts again.
+fn harmed(harms: &[Fault], seed: u64) -> Swarm {
+    let config = SwarmConfig {
+        durability: Durability::On,
+        seed,
+        drain_deadline: Duration::from_secs(3_600),
+        ..averaging(random_plan(5, 6, 0), 5, u64::MAX / 8)
+    };
+    let mut swarm = Swarm::new(config).unwrap();
+    swarm.at(Time::from_millis(3_000), Fault::Crash(NodeId(0)));
+    harms.iter().for_each(|harm| swarm.at(Time::from_millis(3_100), *harm));
+    swarm.at(Time::from_millis(4_000), Fault::Restart(NodeId(0)));
+    swarm
+}
+
+fn finish(swarm: &mut Swarm) {
+    let nodes: Vec<NodeId> = swarm.nodes().collect();
+    nodes.into_iter().for_each(|id| swarm.at(Time::from_millis(20_000), Fault::Stop(id)));
+    swarm.run_until(Time::from_millis(20_000)).unwrap();
+    swarm.run_until_drained(HOUR).unwrap();
+}
+
+#[test]
+fn a_disk_on_which_nothing_needed_is_spoiled_costs_nothing_and_is_still_checked() {
+    let (mut exact, mut noticed) = (0, 0);
+    for seed in 0..40 {
+        let mut swarm = harmed(&[Fault::FlipBit(NodeId(0), seed)], seed);
+        swarm.run_until(Time::from_millis(4_000)).unwrap();
+        let before = swarm.disk_checks();
+        finish(&mut swarm);
+        let (held, owed, brought) = swarm.on_disk();
+        if swarm.is_exact() {
+            exact += 1;
+            assert!(swarm.disk_checks() > before, "seed {seed}");
+            assert_eq!((held, owed, swarm.was_set_back()), (brought, 0, false), "seed {seed}");
+        } else {
+            noticed += u64::from(swarm.was_set_back());
+            assert!(swarm.was_set_back() || held == brought, "seed {seed}");
+            assert_eq!(swarm.disk_checks(), before, "seed {seed}: nothing is promised, so nothing was checked");
+        }
+    }
+    assert!(exact > 5 && noticed > 5, "{exact} exact, {noticed} noticed: both must occur");
+}
+
+#[test]
+fn two_record_files_that_are_cut_off_are_reported_and_not_gone_on_from() {
+    let cut = |swarm: &mut Swarm| {
+        finish(swarm);
+        swarm.unreadable()
+    };
+    let harms = |seed: u64| [Fault::TruncateSlot(NodeId(0), seed), Fault::TruncateSlot(NodeId(0), seed + 1_000)];
+    let reported: u64 = (0..20).map(|seed| cut(&mut harmed(&harms(seed), seed))).sum();
+    assert!(reported > 2, "{reported} of 20");
+}
+
+#[test]
+fn a_generation_after_a_lost_disk_is_exact_again_and_checked_to_its_end() {
+    for seed in 0..10 {
+        let mut swarm = harmed(&[Fault::WipeDisk(NodeId(0))], seed);
+        swarm.run_until(Time::from_millis(8_000)).unwrap();
+        assert!(swarm.was_set_back() && !swarm.is_exact(), "seed {seed}");
+        let before = (swarm.disk_checks(), swarm.wire_checks());
+        swarm.at(Time::from_millis(8_000), Fault::Replan(seed));
+        swarm.at(Time::from_millis(19_000), Fault::DismissRemoved);
+        finish(&mut swarm);
+        assert!(swarm.is_exact() && !swarm.was_set_back(), "seed {seed}");
+        assert!(swarm.disk_checks() > before.0 && swarm.wire_checks() > before.1, "seed {seed}");
+        let (held, owed, brought) = swarm.on_disk();
+        assert_eq!((held, owed), (brought, 0), "seed {seed}");
+    }
 }
 
 #[test]

@@ -27,7 +27,7 @@ enum Ground {
 }
 
 /// Every bug with the ground it is found on and a seed that is likely to show it, which is tried first.
-const HUNTS: [(Planted, Ground, u64, Harm); 17] = [
+const HUNTS: [(Planted, Ground, u64, Harm); 20] = [
     (Planted::SendsBeforeWriting, Ground::Of(Profile::Kill), 5, Harm::Ledger),
     (Planted::ConfirmsBeforeWriting, Ground::Of(Profile::Kill), 0, Harm::Ledger),
     (Planted::AppliesTwice, Ground::Of(Profile::Kill), 0, Harm::Ledger),
@@ -45,6 +45,9 @@ const HUNTS: [(Planted, Ground, u64, Harm); 17] = [
     (Planted::NeverReserves, Ground::Of(Profile::Churn), 0, Harm::Ledger),
     (Planted::BelievesAnyone, Ground::Of(Profile::Hostile), 0, Harm::Ledger),
     (Planted::HearsParcelsOnly, Ground::Of(Profile::LossyDisk), 0, Harm::Standstill),
+    (Planted::BelievesTornRecords, Ground::Of(Profile::Kill), 0, Harm::Ledger),
+    (Planted::OverlooksNewestRecord, Ground::Of(Profile::Kill), 0, Harm::Ledger),
+    (Planted::TrustsUnsyncedRecords, Ground::Of(Profile::Kill), 0, Harm::Ledger),
 ];
 
 fn failure_of(ground: Ground, seed: u64, planted: Option<Planted>) -> Option<SimError> {

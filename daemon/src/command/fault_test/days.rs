@@ -53,14 +53,14 @@ pub(super) fn execute(
 }
 
 fn line(day: &Day, began: Instant) -> String {
-    let Outcome { kills, partitions, checks, .. } = &day.so_far;
+    let Outcome { kills, partitions, .. } = &day.so_far;
     format!(
         "day {:>5}  {:>11} rounds  {:>11} kills  {:>7} partitions  {:>13} checks  {:>6.1} MB  {:>7.1} s",
         day.day,
         grouped(day.rounds),
         grouped(*kills),
         grouped(*partitions),
-        grouped(*checks),
+        grouped(day.so_far.checks()),
         results::peak_resident_bytes().map_or(0.0, units::megabytes),
         began.elapsed().as_secs_f64(),
     )
@@ -92,7 +92,9 @@ fn counts(profile: Profile, outcome: &Outcome, began: Instant) -> serde_json::Va
         "partitions": outcome.partitions,
         "link_cuts": outcome.link_cuts,
         "set_backs": outcome.set_backs,
-        "checks": outcome.checks,
+        "checks": outcome.checks(),
+        "wire_checks": outcome.wire_checks,
+        "disk_checks": outcome.disk_checks,
         "events": outcome.events,
         "digest": hex::encode(outcome.digest),
         "wall_s": began.elapsed().as_secs_f64(),

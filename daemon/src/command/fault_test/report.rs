@@ -33,7 +33,10 @@ pub(super) struct Report {
     link_cuts: u64,
     disk_faults: u64,
     set_backs: u64,
+    unreadable: u64,
     checks: u64,
+    wire_checks: u64,
+    disk_checks: u64,
     events: u64,
     /// BLAKE3 over the digests of all seeds: equal wherever the same release runs the same seeds.
     digest: String,
@@ -65,7 +68,10 @@ impl Report {
             link_cuts: 0,
             disk_faults: 0,
             set_backs: 0,
+            unreadable: 0,
             checks: 0,
+            wire_checks: 0,
+            disk_checks: 0,
             events: 0,
             digest: String::new(),
             wall_s: 0.0,
@@ -87,7 +93,10 @@ impl Report {
         self.link_cuts += outcome.link_cuts;
         self.disk_faults += outcome.disk_faults;
         self.set_backs += outcome.set_backs;
-        self.checks += outcome.checks;
+        self.unreadable += outcome.unreadable;
+        self.checks += outcome.checks();
+        self.wire_checks += outcome.wire_checks;
+        self.disk_checks += outcome.disk_checks;
         self.events += outcome.events;
         self.hasher.update(&outcome.digest);
         if let Some(failing) = FailingSeed::of(outcome, self.profile, self.planted) {

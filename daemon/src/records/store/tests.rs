@@ -1,4 +1,6 @@
 #![allow(clippy::unwrap_used)]
+use std::collections::BTreeMap;
+
 use mingle_protocol::{
     Books, Chain, Codec, Generation, MAX_DIMENSION, Mass, NodeId, OutBooks, Owed, Payload, RecordRoom, WINDOW,
 };

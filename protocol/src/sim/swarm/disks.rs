@@ -3,13 +3,17 @@
 use std::sync::Arc;
 
 use super::{Happening, Swarm};
+use crate::effect::RecordRoom;
 use crate::input::Input;
-use crate::record::Record;
+use crate::message::Generation;
+use crate::planted::Planted;
+use crate::record::{MAX_HOST_BYTES, Record, Recovered};
 use crate::schedule::NodeId;
-use crate::sim::disk::HandedIn;
+use crate::sim::disk::{Damage, HandedIn, Unwritable};
 use crate::sim::error::SimError;
 use crate::sim::fault::Fault;
 use crate::sim::trace::Entry;
+use crate::time::Time;
 
 impl Swarm {
     pub(super) fn begin_write(&mut self, id: NodeId, record: Arc<Record>) -> Result<(), SimError> {
@@ -25,24 +29,66 @@ impl Swarm {
     }
 
     /// A node needs another number of record slots, which takes a moment to make.
-    pub(super) fn reserve(&mut self, id: NodeId, slots: usize) {
+    pub(super) fn reserve(&mut self, id: NodeId, room: RecordRoom) {
         let time = self.network.draw_between(self.config.write_time);
         let process = self.processes.get(&id).copied().unwrap_or(0);
+        let slot_bytes = slot_bytes(self.config.initial.get(id.index()).map_or(0, Vec::len), room);
         let disk = self.disks.entry(id).or_default();
-        disk.want(slots);
+        disk.want(room.slots, slot_bytes);
         self.agenda.add(self.now + time * disk.slowness.max(1), Happening::Reserved { id, process });
     }
 
     /// Makes the slots that a node asked for last, unless its disk is full: then when it has room again.
     pub(super) fn grow_slots(&mut self, id: NodeId) -> Result<(), SimError> {
         let disk = self.disks.entry(id).or_default();
-        match disk.reserve(disk.wanted_slots()) {
+        match disk.make_room(disk.wanted_slots(), 0) {
             Some(slots) => {
                 let entry = (slots as u64).to_le_bytes();
                 self.input(id, Input::Reserved { slots }, Entry::Reserved, &entry)
             }
             None => Ok(()),
         }
+    }
+
+    /// What a node that starts finds on its disk. Where that cannot be relied on somebody looks at it, gives it up and
+    /// starts the node without.
+    pub(super) fn recover(&mut self, id: NodeId, planted: Option<Planted>) -> Result<Option<Recovered>, SimError> {
+        let disk = self.disks.entry(id).or_default();
+        let found = disk.recover(planted);
+        if found.as_ref().is_ok_and(|found| !disk.differs_from(found)) {
+            disk.is_harmed = false;
+            return Ok(found.unwrap_or_default());
+        }
+        let written = disk.newest().map(|newest| (newest.books.number, newest.books.generation));
+        if !disk.is_harmed {
+            let found = found.map(|found| found.map(|found| found.record.books.number));
+            let written = written.map(|(number, _)| number);
+            return Err(SimError::NotRecovered { now: self.now, id, found, written });
+        }
+        let found = found.unwrap_or_else(|_| {
+            self.unreadable += 1;
+            disk.wipe();
+            None
+        });
+        disk.take_for_true(found.as_ref());
+        self.durable_ledger.update(id, disk.newest());
+        if let Some((_, generation)) = written {
+            self.give_up(generation);
+        }
+        Ok(found)
+    }
+
+    /// From here on nothing adds up in this generation, nor in those before it.
+    pub(super) fn give_up(&mut self, generation: Generation) {
+        self.conservation.give_up(generation);
+        if self.adds_up(generation) {
+            self.void = Some(generation);
+        }
+    }
+
+    /// Whether the sum of weights is promised in a generation.
+    pub(super) fn adds_up(&self, generation: Generation) -> bool {
+        self.void.is_none_or(|void| generation.replaces(&void))
     }
 
     /// The oldest write of a node is on its disk; that the node hears of it takes another moment.
@@ -53,7 +99,7 @@ impl Swarm {
         }
         let now = self.now;
         let completed = self.disks.entry(id).or_default().complete();
-        let Some(record) = completed.map_err(|error| SimError::Slots { now, id, error })? else {
+        let Some(record) = completed.map_err(|error| unwritable(now, id, error))? else {
             return Ok(());
         };
         let number = record.books.number;
@@ -64,10 +110,9 @@ impl Swarm {
         self.check_disks(id, &record)
     }
 
-    /// A record keeps to the rules of its format, and adds up by itself.
+    /// A record adds up by itself.
     pub(super) fn check_record(&self, id: NodeId, record: &Record) -> Result<(), SimError> {
         let now = self.now;
-        record.check().map_err(|error| SimError::Record { now, id, error })?;
         let books = &record.books;
         let received = books.incoming.values().map(|link| link.applied_total + link.applied_from_earlier_lives);
         let returned = books.outgoing.values().map(|link| link.returned);
@@ -78,44 +123,33 @@ impl Swarm {
         if holds as i128 == should_hold { Ok(()) } else { Err(SimError::NodeMass { now, id, holds, should_hold }) }
     }
 
+    /// A record is on a disk: all of them together still add up.
     pub(super) fn check_disks(&mut self, id: NodeId, record: &Arc<Record>) -> Result<(), SimError> {
-        let before = self.durable_ledger.generation();
+        self.conservation.written(id, record.books.number);
         self.durable_ledger.update(id, Some(record));
-        if self.durable_ledger.generation() != before {
-            // Whatever disks lost before, a new ledger begins.
-            self.disks_are_whole = true;
-        }
-        let (total, expected) = self.durable_ledger.check();
-        if !self.disks_are_whole || total == expected {
+        if !self.is_exact() {
             return Ok(());
         }
-        Err(SimError::DurableMass { now: self.now, id, total, expected })
+        self.disk_checks += 1;
+        let (total, expected) = self.durable_ledger.total_and_brought();
+        if total == expected { Ok(()) } else { Err(SimError::DurableMass { now: self.now, id, total, expected }) }
     }
 
-    /// A process died while its disk was writing: each write, in order, was complete or it was not.
+    /// A process died while its disk was writing: each write, in order, was complete or it was not, and of the first that
+    /// was not there is some part or nothing.
     pub(super) fn end_writes(&mut self, id: NodeId) -> Result<(), SimError> {
+        let now = self.now;
+        let mut completed = Vec::new();
         let disk = self.disks.entry(id).or_default();
         while disk.writing() > 0 && !disk.is_full && self.network.toss() {
-            let completed = disk.complete().map_err(|error| SimError::Slots { now: self.now, id, error })?;
-            if let Some(record) = completed {
-                self.durable_ledger.update(id, Some(&record));
-            }
+            completed.extend(disk.complete().map_err(|error| unwritable(now, id, error))?);
         }
-        disk.tear();
-        match disk.newest().cloned() {
-            Some(newest) => self.check_disks(id, &newest),
-            None => Ok(()),
-        }
+        completed.extend(disk.tear(self.network.rng()).map_err(|error| unwritable(now, id, error))?);
+        completed.into_iter().try_for_each(|record| self.check_disks(id, &record))
     }
 
     pub(super) fn harm_disk(&mut self, fault: Fault) {
-        let (Fault::FillDisk(id)
-        | Fault::FreeDisk(id)
-        | Fault::SlowDisk(id, _)
-        | Fault::BackUpDisk(id)
-        | Fault::RestoreDisk(id)
-        | Fault::WipeDisk(id)) = fault
-        else {
+        let Some(id) = fault.nodes().next() else {
             return;
         };
         let is_dead = !self.nodes.contains_key(&id);
@@ -135,14 +169,25 @@ impl Swarm {
             Fault::FreeDisk(_) => disk.fails_sync = false,
             Fault::SlowDisk(_, slowness) => disk.slowness = slowness,
             Fault::BackUpDisk(_) => disk.back_up(),
-            Fault::RestoreDisk(_) if is_dead && disk.restore() => self.disks_are_whole = false,
-            Fault::WipeDisk(_) if is_dead => {
-                disk.wipe();
-                self.disks_are_whole = false;
-            }
+            Fault::RestoreDisk(_) if is_dead => disk.restore(),
+            Fault::WipeDisk(_) if is_dead => disk.wipe(),
+            Fault::FlipBit(_, seed) if is_dead => disk.damage(Damage::FlippedBit, seed),
+            Fault::TruncateSlot(_, seed) if is_dead => disk.damage(Damage::Truncated, seed),
+            Fault::LoseSectors(_, seed) if is_dead => disk.damage(Damage::LostSectors, seed),
             _ => {}
         }
-        let newest = disk.newest().cloned();
-        self.durable_ledger.update(id, newest.as_ref());
+    }
+}
+
+/// How long the slots of a node are: as in production, but for what hosts may keep in records, of which there is nothing.
+pub(super) fn slot_bytes(dimension: usize, room: RecordRoom) -> usize {
+    let longest = Record::largest_bytes(dimension, room.senders, room.receivers).unwrap_or(0);
+    usize::try_from(longest).unwrap_or(0).saturating_sub(MAX_HOST_BYTES)
+}
+
+fn unwritable(now: Time, id: NodeId, why: Unwritable) -> SimError {
+    match why {
+        Unwritable::Slot(error) => SimError::Slots { now, id, error },
+        Unwritable::Record(error) => SimError::Record { now, id, error },
     }
 }

@@ -26,7 +26,8 @@ impl Swarm {
             if self.gone.remove(&id) && !self.nodes.contains_key(&id) {
                 self.leavers.remove(&id);
                 // It comes back as a stranger, with nothing.
-                self.disks.entry(id).or_default().wipe();
+                self.conservation.died(id);
+                self.disks.entry(id).or_default().give_up();
                 let donated = self.donated(id);
                 self.make(id, donated)?;
                 self.connect(id)?;

@@ -22,9 +22,25 @@ impl Swarm {
     }
 
     /// What all nodes hold by their disks, what parcels under way hold, and what was brought into the generation.
-    pub fn on_disk(&mut self) -> (u128, u128, u128) {
+    pub fn on_disk(&self) -> (u128, u128, u128) {
         let (held, owed) = self.durable_ledger.held_and_owed();
-        (held, owed, self.durable_ledger.check().1)
+        (held, owed, self.durable_ledger.total_and_brought().1)
+    }
+
+    /// Whether the sum of weights is promised: no disk has lost a record of the newest generation that is on disk, and
+    /// no member lies in it.
+    pub fn is_exact(&self) -> bool {
+        self.durable_ledger.generation().is_none_or(|generation| self.adds_up(generation))
+    }
+
+    /// Whether a node found out, in the newest generation that is on disk, that it had been set back.
+    pub fn was_set_back(&self) -> bool {
+        self.durable_ledger.generation().is_some_and(|generation| self.set_back_in.contains(&generation.counter))
+    }
+
+    /// How many times a node could not rely on what was on its disk, and began without it.
+    pub fn unreadable(&self) -> u64 {
+        self.unreadable
     }
 
     /// How many slots for records there are on a node's disk.
@@ -91,9 +107,14 @@ impl Swarm {
         std::mem::take(&mut self.events)
     }
 
-    /// How often conservation was checked.
-    pub fn checks(&self) -> u64 {
-        self.conservation.checks() + self.durable_ledger.checks()
+    /// How often the mass was checked by what nodes gave and took: after every event, and for every record handed in.
+    pub fn wire_checks(&self) -> u64 {
+        self.conservation.checks()
+    }
+
+    /// How often what is on all disks was added up.
+    pub fn disk_checks(&self) -> u64 {
+        self.disk_checks
     }
 
     /// Mass that crashed nodes held when they died, in units; the simulator knows, the survivors must find out.
