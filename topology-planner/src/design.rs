@@ -35,9 +35,8 @@ pub(crate) use self::{
 use crate::{
     coloring,
     conflict_graph::ConflictGraph,
-    digraph::Link,
     mixing_matrix::MixingMatrix,
-    plan::{Medium, Parameter, Plan, PlanDraft, StepDraft},
+    plan::{Medium, Parameter, Plan, PlanDraft, Step, StepDraft},
     topology::Topology,
 };
 
@@ -74,7 +73,8 @@ pub fn design(topology: &Topology, method: Method, options: &DesignOptions) -> R
         return Err(DesignError::NoSlots);
     }
     let order = shuffled(nodes, options.seed);
-    let request = Request { topology: &topology.renumbered(&order)?, order: &order, method, options };
+    let renumbered = if options.seed == 0 { None } else { Some(topology.renumbered(&order)?) };
+    let request = Request { topology: renumbered.as_ref().unwrap_or(topology), order: &order, method, options };
     let mut design = match method {
         Method::Auto => return auto::choose(topology, options),
         Method::NguyenHe => nguyen_he::design(&request)?,
@@ -91,18 +91,22 @@ pub fn design(topology: &Topology, method: Method, options: &DesignOptions) -> R
         | Method::LazyLaplacian
         | Method::ScaledLaplacian => semidefinite::design(&request)?,
     };
-    design.steps.iter_mut().for_each(|step| step.renumber(&order));
+    if options.seed != 0 {
+        design.steps = design.steps.into_iter().map(|step| step.renumbered(&order)).collect();
+    }
     design.parameters.push(("seed", Parameter::Whole(options.seed)));
-    let plan = Plan::new(PlanDraft {
+    drop(renumbered);
+    let draft = PlanDraft {
         base: topology.clone(),
         method: method.name().to_owned(),
         parameters: design.parameters.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         medium: options.medium,
         network: options.network.clone(),
-        steps: design.steps,
+        steps: Vec::new(),
         local_steps: options.local_steps,
         round_length: design.round_length,
-    })?;
+    };
+    let plan = Plan::checked(draft, design.steps, None)?;
     check_limits(&plan, method, options)?;
     Ok(plan)
 }
@@ -147,7 +151,7 @@ struct Request<'r> {
 
 /// What a design file returns: a period, and the parameters that chose it.
 struct Design {
-    steps: Vec<StepDraft>,
+    steps: Vec<Step>,
     /// Mixing steps from one training to the next, if that is not the whole period.
     round_length: Option<usize>,
     parameters: Vec<(&'static str, Parameter)>,
@@ -156,7 +160,7 @@ struct Design {
 impl Design {
     /// A period of one step.
     fn fixed(step: StepDraft) -> Self {
-        Self { steps: vec![step], round_length: None, parameters: Vec::new() }
+        Self { steps: vec![Step::sorted(step)], round_length: None, parameters: Vec::new() }
     }
 }
 
@@ -196,21 +200,4 @@ fn shuffled(nodes: usize, seed: u64) -> Vec<usize> {
         }
     }
     order
-}
-
-impl StepDraft {
-    /// Turns numbers of the shuffled topology back into those of the original one.
-    fn renumber(&mut self, order: &[usize]) {
-        let mut keep = vec![0.0; self.keep.len()];
-        for (share, &node) in self.keep.iter().zip(order) {
-            keep[node] = *share;
-        }
-        self.keep = keep;
-        for link in &mut self.links {
-            (link.from, link.to) = (order[link.from], order[link.to]);
-        }
-        for link in self.slots.iter_mut().flatten() {
-            *link = Link::new(order[link.from], order[link.to]);
-        }
-    }
 }

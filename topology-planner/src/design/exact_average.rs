@@ -25,7 +25,7 @@ use rand_chacha::ChaCha8Rng;
 
 use self::{channel::Channel, schedule::Schedule, spanning_tree::SpanningTree};
 use super::{Design, DesignError, Request};
-use crate::plan::{Medium, Parameter};
+use crate::plan::{Medium, Parameter, Step};
 
 /// Gathers and scatters in as few slots as the effort finds, or on a point-to-point medium in as few steps.
 pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
@@ -65,8 +65,8 @@ fn point_to_point(request: &Request<'_>) -> Result<Design, DesignError> {
     let limit = request.options.max_out_degree.unwrap_or(usize::MAX);
     let tree = SpanningTree::within(topology, limit).map_err(|needed| too_few_receivers(request, limit, needed))?;
     let parameters = vec![("root", Parameter::Whole(request.original(tree.root) as u64))];
-    let mut steps = tree.schedule().steps(topology.node_count());
-    steps.iter_mut().for_each(|step| step.slots.clear());
+    let steps = tree.schedule().steps(topology.node_count());
+    let steps = steps.into_iter().map(Step::without_slots).collect();
     Ok(Design { steps, round_length: None, parameters })
 }
 

@@ -277,7 +277,7 @@ impl NamedStep {
         }
         Self {
             links,
-            keep: names.iter().cloned().zip(step.keep().iter().copied()).collect(),
+            keep: names.iter().cloned().zip(step.keep()).collect(),
             slots: step.slots().len(),
         }
     }
