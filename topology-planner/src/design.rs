@@ -44,6 +44,10 @@ use crate::{
 /// memory linear in links.
 pub const MAX_ALGORITHM_1_NODES: usize = 4_096;
 
+/// Up to this many nodes a seed shuffles them for exact averages; above, it chooses where the search begins whose order they
+/// take.
+const MAX_SHUFFLED_NODES: usize = 16_384;
+
 /// Designs a plan. The same arguments give the same plan, bit for bit.
 ///
 /// # Errors
@@ -72,8 +76,9 @@ pub fn design(topology: &Topology, method: Method, options: &DesignOptions) -> R
     if options.medium == Medium::PointToPoint && options.budget_slots.is_some() {
         return Err(DesignError::NoSlots);
     }
-    let order = shuffled(nodes, options.seed);
-    let renumbered = if options.seed == 0 { None } else { Some(topology.renumbered(&order)?) };
+    let is_large = nodes > MAX_SHUFFLED_NODES && method == Method::ExactAverage;
+    let order = if is_large { breadth_first(topology, options.seed) } else { shuffled(nodes, options.seed) };
+    let renumbered = if options.seed == 0 && !is_large { None } else { Some(topology.renumbered(&order)?) };
     let request = Request { topology: renumbered.as_ref().unwrap_or(topology), order: &order, method, options };
     let mut design = match method {
         Method::Auto => return auto::choose(topology, options),
@@ -91,7 +96,7 @@ pub fn design(topology: &Topology, method: Method, options: &DesignOptions) -> R
         | Method::LazyLaplacian
         | Method::ScaledLaplacian => semidefinite::design(&request)?,
     };
-    if options.seed != 0 {
+    if renumbered.is_some() {
         design.steps = design.steps.into_iter().map(|step| step.renumbered(&order)).collect();
     }
     design.parameters.push(("seed", Parameter::Whole(options.seed)));
@@ -187,6 +192,26 @@ impl Request<'_> {
         };
         StepDraft { keep, links, slots }
     }
+}
+
+/// The nodes in the order of a search from one that the seed chooses: neighbours stand together in memory.
+fn breadth_first(topology: &Topology, seed: u64) -> Vec<usize> {
+    let nodes = topology.node_count();
+    let root = if seed == 0 { 0 } else { (ChaCha8Rng::seed_from_u64(seed).next_u64() % nodes as u64) as usize };
+    let mut is_met = vec![false; nodes];
+    is_met[root] = true;
+    let mut order = Vec::with_capacity(nodes);
+    order.push(root);
+    let mut at = 0;
+    while let Some(&node) = order.get(at) {
+        at += 1;
+        for &next in topology.neighbors(node) {
+            if !std::mem::replace(&mut is_met[next], true) {
+                order.push(next);
+            }
+        }
+    }
+    order
 }
 
 /// The nodes in the order a seed puts them (Fisher and Yates); seed 0 leaves them as they are.

@@ -50,7 +50,8 @@ impl Digraph {
     #[must_use]
     pub fn new(node_count: usize, links: impl IntoIterator<Item = Link>) -> Self {
         let mut links: Vec<Link> = links.into_iter().collect();
-        links.sort_unstable();
+        // Stable, because it is fast where the links of several steps follow each other, each in order.
+        links.sort();
         links.dedup();
         let mut graph = Self {
             successors: vec![Vec::new(); node_count],

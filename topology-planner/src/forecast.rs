@@ -128,7 +128,9 @@ impl Forecast {
         let node_count = base.node_count();
         let graph = Digraph::new(node_count, steps.iter().flat_map(Step::links).map(|link| link.link()));
         let modulus = spectrum::second_modulus(node_count, steps);
-        let perron = spectrum::perron_weights(node_count, steps, &recurrent_nodes(node_count, steps)?).ok();
+        let is_dense = node_count <= spectrum::MAX_DENSE_NODES;
+        let recurrent = if is_dense { recurrent_nodes(node_count, steps)? } else { Vec::new() };
+        let perron = spectrum::perron_weights(node_count, steps, &recurrent).ok();
         let slots_of = |steps: &[Step]| steps.iter().map(|step| step.slots().len()).sum::<usize>();
         let slots = slots_of(steps);
         let has_slots = medium == Medium::Broadcast;

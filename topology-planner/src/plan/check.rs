@@ -43,7 +43,12 @@ pub(super) fn check(draft: &PlanDraft, steps: &[Step]) -> Result<(), PlanError> 
     if let Some(node) = union.first_cut_off() {
         return Err(PlanError::NotStronglyConnected { node });
     }
-    recurrent_nodes(node_count, steps)?;
+    // Where every node always keeps something, mass can wait at will: it gets from any node to any other, in any number of
+    // periods from some number on.
+    let keeps_all_alive = steps.iter().flat_map(Step::kept).all(|&(_, keep)| keep > 0.0);
+    if !keeps_all_alive {
+        recurrent_nodes(node_count, steps)?;
+    }
     Ok(())
 }
 
