@@ -95,8 +95,7 @@ impl<'g> Dominators<'g> {
             let mut waiting = std::mem::replace(&mut first[parent as usize], NONE);
             while waiting != NONE {
                 let least = forest.least(waiting, &semi);
-                above[waiting as usize] =
-                    if semi[least as usize] < semi[waiting as usize] { least } else { parent };
+                above[waiting as usize] = if semi[least as usize] < semi[waiting as usize] { least } else { parent };
                 waiting = after[waiting as usize];
             }
         }

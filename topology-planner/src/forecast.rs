@@ -167,8 +167,7 @@ impl Forecast {
             perron_min: extreme(f64::min),
             perron_max: extreme(f64::max),
             payloads_per_period: steps.iter().map(|step| payloads(step, medium)).sum(),
-            slots_lower_bound: has_slots
-                .then(|| steps.iter().map(|step| least_slots(base, step, affordable)).sum()),
+            slots_lower_bound: has_slots.then(|| steps.iter().map(|step| least_slots(base, step, affordable)).sum()),
             critical_nodes: resilience.critical_nodes.len(),
             critical_links: resilience.critical_links.len(),
             seconds_per_period: seconds.map(rounded),

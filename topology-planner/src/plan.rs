@@ -41,8 +41,9 @@ pub const MAX_STEPS: usize = 65_536;
 /// 20 million.
 pub const MAX_LINKS: usize = 1 << 25;
 
-/// Up to this many nodes a plan lists for each step what all of them keep; above, for those only that do not keep all.
-pub const MAX_LISTED_NODES: usize = 65_536;
+/// A plan lists for each step what every node keeps, as long as nodes times steps are no more than this; above, it lists the nodes
+/// that do not keep all.
+pub const MAX_LISTED_SHARES: usize = 1 << 22;
 
 /// The most bytes a plan may have on the wire.
 pub const MAX_WIRE_BYTES: usize = 1 << 20;
@@ -238,6 +239,9 @@ impl Plan {
     ///
     /// [`PlanError::TooLarge`] when no peer would accept them.
     pub fn to_postcard(&self) -> Result<Vec<u8>, PlanError> {
+        if !self.lists_all_shares() {
+            return Err(PlanError::TooLarge { bytes: size_of::<f64>() * self.node_count() * self.steps.len() });
+        }
         let bytes = wire::write(self);
         if bytes.len() > MAX_WIRE_BYTES {
             return Err(PlanError::TooLarge { bytes: bytes.len() });
@@ -399,6 +403,11 @@ impl Plan {
             |error: crate::recurrence::RecurrenceError| crate::spectrum::Unresolved { reason: error.to_string() };
         let recurrent = crate::recurrence::recurrent_nodes(self.node_count(), &self.steps).map_err(unresolved)?;
         crate::spectrum::perron_weights(self.node_count(), &self.steps, &recurrent)
+    }
+
+    /// Whether every step is written with what all nodes keep.
+    fn lists_all_shares(&self) -> bool {
+        self.node_count() * self.steps.len() <= MAX_LISTED_SHARES
     }
 
     fn resolve(&self, node: NodeRef<'_>) -> Result<usize, PlanError> {

@@ -24,7 +24,11 @@ use super::{
     sampled::{self, Edge, Period},
 };
 use crate::{
-    coloring, conflict_graph::ConflictGraph, digraph::Link, edge_coloring::matchings, mixing_matrix::MixingMatrix,
+    coloring,
+    conflict_graph::ConflictGraph,
+    digraph::Link,
+    edge_coloring::matchings,
+    mixing_matrix::MixingMatrix,
     plan::{Parameter, Step},
 };
 

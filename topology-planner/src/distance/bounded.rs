@@ -158,7 +158,8 @@ mod tests {
             assert_exact(&Digraph::new(topology.node_count(), both), expression);
         }
         let nodes = MAX_SEARCHED_NODES + 5;
-        let circle = Digraph::new(nodes, (0..nodes).flat_map(|at| [1, 70, 901].map(|on| Link::new(at, (at + on) % nodes))));
+        let circle =
+            Digraph::new(nodes, (0..nodes).flat_map(|at| [1, 70, 901].map(|on| Link::new(at, (at + on) % nodes))));
         assert!(is_circulant(&circle));
         assert_exact(&circle, "circulant");
     }
@@ -167,7 +168,14 @@ mod tests {
     fn a_limit_leaves_a_bound_from_below() {
         // Two rings that share a node: every node is far from some other.
         let half = MAX_SEARCHED_NODES;
-        let ring = |shift: usize| (0..half).map(move |at| Link::new((at + shift) * usize::from(at > 0), (at + 1) % half + shift * usize::from((at + 1) % half > 0)));
+        let ring = |shift: usize| {
+            (0..half).map(move |at| {
+                Link::new(
+                    (at + shift) * usize::from(at > 0),
+                    (at + 1) % half + shift * usize::from((at + 1) % half > 0),
+                )
+            })
+        };
         let graph = Digraph::new(2 * half - 1, ring(0).chain(ring(half - 1)));
         let found = diameter_within(&graph, 1);
         assert!(found.hops <= diameter(&graph).unwrap());

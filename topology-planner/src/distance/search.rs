@@ -38,7 +38,16 @@ pub(super) struct Search<'g> {
 impl<'g> Search<'g> {
     pub(super) fn new(graph: &'g Digraph, is_back: bool) -> Self {
         let none = || vec![0; graph.node_count()];
-        Self { graph, is_back, visits: 0, seen: none(), here: none(), there: none(), active: Vec::new(), next_active: Vec::new() }
+        Self {
+            graph,
+            is_back,
+            visits: 0,
+            seen: none(),
+            here: none(),
+            there: none(),
+            active: Vec::new(),
+            next_active: Vec::new(),
+        }
     }
 
     fn run(&mut self, sources: impl Iterator<Item = usize>, mut arrive: impl FnMut(u64, usize, usize)) {

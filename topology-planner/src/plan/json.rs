@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use serde::Deserialize;
 
-use super::{FORMAT, MAX_LISTED_NODES, Medium, Parameter, Plan, PlanDraft, PlanError, check, step};
+use super::{FORMAT, Medium, Parameter, Plan, PlanDraft, PlanError, check, step};
 use crate::{
     digraph::Link,
     forecast::Forecast,
@@ -237,7 +237,7 @@ pub(super) fn write(plan: &Plan) -> String {
         parameters.collect::<Vec<_>>().join(", "),
         per_line(nodes, 2),
         wrapped(plan.base.edges().iter().map(pair), 4),
-        plan.steps.iter().map(step_text).collect::<Vec<_>>().join(",\n"),
+        plan.steps.iter().map(|step| step_text(step, plan.lists_all_shares())).collect::<Vec<_>>().join(",\n"),
         plan.local_steps,
         plan.round_length,
     );
@@ -260,13 +260,13 @@ fn network_text(network: &Network) -> String {
     )
 }
 
-fn step_text(step: &step::Step) -> String {
+fn step_text(step: &step::Step, lists_all: bool) -> String {
     let links = step.links().iter().map(|link| format!("[{}, {}, {}]", link.from, link.to, real(link.weight)));
     let slots = step.slots().iter().map(|slot| {
         let links = slot.iter().map(|link| pair(&(link.from, link.to)));
         format!("[{}]", links.collect::<Vec<_>>().join(", "))
     });
-    let keep = if step.node_count() > MAX_LISTED_NODES {
+    let keep = if !lists_all {
         let kept = step.kept().iter().map(|&(node, share)| format!("[{node}, {}]", real(share)));
         format!("\"kept\": {}", wrapped(kept, 6))
     } else {

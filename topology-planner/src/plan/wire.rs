@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{FORMAT, MAX_LISTED_NODES, MAX_WIRE_BYTES, Medium, Parameter, Plan, PlanDraft, PlanError, json, step};
+use super::{FORMAT, MAX_WIRE_BYTES, Medium, Parameter, Plan, PlanDraft, PlanError, json, step};
 use crate::{digraph::Link, forecast::Forecast, network::Network};
 
 #[derive(Serialize, Deserialize)]
@@ -34,8 +34,8 @@ struct WireStep {
     slots: Vec<Vec<u32>>,
 }
 
-/// A step of a plan for more than [`MAX_LISTED_NODES`] nodes. Such a plan is only written, for its hash: it never fits into
-/// [`MAX_WIRE_BYTES`], since each of its nodes takes 5 bytes, and a link of 14 bytes or more.
+/// A step of a plan that has too many nodes and steps to list all shares. Such a plan is only written, for its hash, and never
+/// read: with all shares it would not fit into [`MAX_WIRE_BYTES`].
 #[derive(Serialize)]
 struct LargeWireStep {
     kept: Vec<(u32, f64)>,
@@ -47,7 +47,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Plan, PlanError> {
     if bytes.len() > MAX_WIRE_BYTES {
         return Err(PlanError::TooLarge { bytes: bytes.len() });
     }
-    let wire: WirePlan<WireStep> = postcard::from_bytes(bytes).map_err(|error| PlanError::Wire { message: error.to_string() })?;
+    let wire: WirePlan<WireStep> =
+        postcard::from_bytes(bytes).map_err(|error| PlanError::Wire { message: error.to_string() })?;
     if wire.format != FORMAT {
         return Err(PlanError::Format { found: wire.format.chars().take(80).collect() });
     }
@@ -71,7 +72,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Plan, PlanError> {
 }
 
 pub(super) fn write(plan: &Plan) -> Vec<u8> {
-    if plan.node_count() > MAX_LISTED_NODES { write_with(plan, LargeWireStep::of) } else { write_with(plan, WireStep::of) }
+    if plan.lists_all_shares() { write_with(plan, WireStep::of) } else { write_with(plan, LargeWireStep::of) }
 }
 
 fn write_with<S: Serialize>(plan: &Plan, step: impl Fn(&step::Step) -> S) -> Vec<u8> {
@@ -128,7 +129,8 @@ fn links_of(step: &step::Step) -> Vec<(u32, u32, f64)> {
 }
 
 fn slots_of(step: &step::Step) -> Vec<Vec<u32>> {
-    let positions = |slot: &Vec<Link>| slot.iter().filter_map(|&link| step.position(link)).map(|at| at as u32).collect();
+    let positions =
+        |slot: &Vec<Link>| slot.iter().filter_map(|&link| step.position(link)).map(|at| at as u32).collect();
     step.slots().iter().map(positions).collect()
 }
 
