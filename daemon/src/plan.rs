@@ -72,7 +72,7 @@ pub(crate) fn schedule(plan: &Plan) -> Outcome<Schedule> {
         .steps()
         .iter()
         .map(|step| Step {
-            keep: step.keep().to_vec(),
+            keep: step.keep(),
             links: step
                 .links()
                 .iter()

@@ -48,7 +48,7 @@ fn steps(plan: &mingle_planner::Plan) -> Vec<Step> {
     plan.steps()
         .iter()
         .map(|step| Step {
-            keep: step.keep().to_vec(),
+            keep: step.keep(),
             links: step.links().iter().map(|link| (node(link.from), node(link.to), link.weight)).collect(),
         })
         .collect()

@@ -56,7 +56,7 @@ fn phi_of_the_maximal_cliques_needs_the_fewest_iterations_on_geometric_graphs() 
 fn schedule(plan: &Plan) -> Arc<Schedule> {
     let id = |node: usize| NodeId(node as u32);
     let step = |step: &mingle_planner::Step| Step {
-        keep: step.keep().to_vec(),
+        keep: step.keep(),
         links: step.links().iter().map(|link| (id(link.from), id(link.to), link.weight)).collect(),
     };
     let steps: Vec<Step> = plan.steps().iter().map(step).collect();

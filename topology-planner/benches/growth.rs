@@ -1,8 +1,8 @@
 //! How the cost of a design grows with the graph: times over sizes, and the exponent between them.
 //!
 //! Geometric graphs of mean degree 20, one value of `K`; the shorter of two runs a size, one where a run takes seconds.
-//! `MINGLE_BENCH_NODES` sets the largest graph (3,000). The last table holds designs that take their time: by search, and
-//! for graphs of 10,000 nodes.
+//! `MINGLE_BENCH_NODES` sets the largest graph (3,000). The second table holds designs that take their time: by search, and
+//! for graphs of 10,000 nodes. The last goes to a million nodes.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use mingle_planner::{DesignOptions, ExtraEdges, Method, Topology, design};
+use mingle_planner::{DesignOptions, ExtraEdges, Medium, Method, Topology, design};
 
 const SIZES: [usize; 8] = [50, 100, 200, 400, 700, 1000, 2000, 3000];
 const MEAN_DEGREE: f64 = 20.0;
@@ -36,7 +36,7 @@ fn growth(_: &mut Criterion) {
 /// As long as the radius is small, a node has `pi r^2 n` neighbours, a few less where the square ends.
 fn geometric(nodes: usize) -> Topology {
     let radius = 1.06 * (MEAN_DEGREE / (PI * nodes as f64)).sqrt();
-    Topology::generate(&format!("rg:n={nodes},r={radius:.4},seed=1")).unwrap()
+    Topology::generate(&format!("rg:n={nodes},r={radius:.6},seed=1")).unwrap()
 }
 
 fn long_designs(_: &mut Criterion) {
@@ -45,12 +45,43 @@ fn long_designs(_: &mut Criterion) {
     for (method, topology) in [
         (Method::Tuned, Topology::generate("rg:n=33,r=0.5,seed=0").unwrap()),
         (Method::Tuned, geometric(100)),
+        (Method::Tuned, geometric(1_000)),
+        (Method::Tuned, geometric(3_000)),
         (Method::ExactAverage, geometric(10_000)),
         (Method::OnePeerExponential, Topology::generate("exponential:n=10000").unwrap()),
     ] {
         let (slots, time) = timed(&topology, method, &options);
         let (nodes, edges) = (topology.node_count(), topology.edges().len());
         println!("{:<20} {nodes:>6} {edges:>8}  {slots:>6}  {time:>10.1?}", method.to_string());
+    }
+}
+
+/// Exact averages and one-peer exponential graphs from a thousand nodes to a million, and how many times longer ten times the nodes
+/// take. `MINGLE_BENCH_LARGEST` sets the largest.
+fn to_a_million(_: &mut Criterion) {
+    let largest = std::env::var("MINGLE_BENCH_LARGEST").map_or(1_000_000, |text| text.parse().unwrap());
+    let wired = DesignOptions { medium: Medium::PointToPoint, ..DesignOptions::default() };
+    for (method, options) in [
+        (Method::ExactAverage, DesignOptions::default()),
+        (Method::ExactAverage, wired.clone()),
+        (Method::OnePeerExponential, wired),
+    ] {
+        println!("\n{method}, {:?}\n  nodes     edges   steps   slots        time  ratio", options.medium);
+        let mut before: Option<Duration> = None;
+        for nodes in [1_000, 10_000, 100_000, 1_000_000].into_iter().filter(|&nodes| nodes <= largest) {
+            let topology = match method {
+                Method::ExactAverage => geometric(nodes),
+                _ => Topology::generate(&format!("exponential:n={nodes}")).unwrap(),
+            };
+            let start = Instant::now();
+            let plan = design(black_box(&topology), method, &options).unwrap();
+            let time = start.elapsed();
+            let ratio =
+                before.map_or_else(String::new, |before| format!("{:.1}", time.as_secs_f64() / before.as_secs_f64()));
+            let (edges, slots) = (topology.edges().len(), plan.forecast().slots_per_period);
+            println!("{nodes:>7}  {edges:>8}  {:>6}  {slots:>6}  {time:>10.1?}  {ratio:>5}", plan.steps().len());
+            before = Some(time);
+        }
     }
 }
 
@@ -65,5 +96,5 @@ fn timed(topology: &Topology, method: Method, options: &DesignOptions) -> (usize
     if time > Duration::from_secs(5) { (slots, time) } else { (slots, time.min(run().1)) }
 }
 
-criterion_group!(benches, growth, long_designs);
+criterion_group!(benches, growth, long_designs, to_a_million);
 criterion_main!(benches);

@@ -71,7 +71,7 @@ pub fn best(graph: &ConflictGraph<'_>, effort: u32, seed: u64) -> Coloring {
     let start = dsatur(graph);
     let links = graph.links().len();
     if links > MAX_SEARCHED_LINKS {
-        return Coloring::new(start, most_links_into_one(graph));
+        return Coloring::new(start, most_links_into_one(graph.links()));
     }
     let stored = StoredConflicts::new(graph);
     let effort = effort as usize;
@@ -99,7 +99,7 @@ pub fn best(graph: &ConflictGraph<'_>, effort: u32, seed: u64) -> Coloring {
 pub fn lower_bound(graph: &ConflictGraph<'_>, schedule: &[usize], branches: usize) -> usize {
     let slot_count = schedule.iter().max().map_or(0, |&last| last + 1);
     let links = graph.links().len();
-    let into_one = most_links_into_one(graph);
+    let into_one = most_links_into_one(graph.links());
     if links > MAX_PROVED_LINKS || into_one >= slot_count {
         return into_one;
     }
@@ -113,8 +113,8 @@ pub fn lower_bound(graph: &ConflictGraph<'_>, schedule: &[usize], branches: usiz
 }
 
 /// A receiver hears one transmitter in a slot.
-fn most_links_into_one(graph: &ConflictGraph<'_>) -> usize {
-    let mut into: Vec<usize> = graph.links().iter().map(|link| link.to).collect();
+pub(crate) fn most_links_into_one(links: &[Link]) -> usize {
+    let mut into: Vec<usize> = links.iter().map(|link| link.to).collect();
     into.sort_unstable();
     into.chunk_by(|a, b| a == b).map(<[usize]>::len).max().unwrap_or(0)
 }

@@ -28,6 +28,11 @@ const FIRST_DOUBLINGS: u32 = 4;
 /// Above this many nodes contraction is measured on so many random directions instead of on all.
 const MAX_DIRECTIONS: usize = 64;
 
+/// Above this many nodes there are fewer directions, each of which is a sum over more nodes; with the mass they fill whole blocks
+/// of columns.
+const FEW_DIRECTIONS_ABOVE: usize = 400;
+const FEW_DIRECTIONS: usize = 31;
+
 /// The step size of Adam, from the first to the last step of a call; entries start near 1.
 const FIRST_STEP: f64 = 0.1;
 const LAST_STEP: f64 = 0.01;
@@ -52,6 +57,9 @@ pub struct ColumnWeights {
     entries: Vec<Link>,
     /// Where each column begins in `entries`.
     columns: Vec<usize>,
+    /// The places in `entries`, ordered by receiver, then transmitter; and where those of each receiver begin.
+    by_receiver: Vec<usize>,
+    incoming: Vec<usize>,
     roots: Vec<f64>,
     first_moments: Vec<f64>,
     second_moments: Vec<f64>,
@@ -111,12 +119,19 @@ impl ColumnWeights {
             columns.push(entries.len());
         }
         let (directions, width) = directions(node_count);
+        let mut by_receiver: Vec<usize> = (0..entries.len()).collect();
+        by_receiver.sort_by_key(|&entry| entries[entry].to);
+        let mut incoming = vec![0; node_count + 1];
+        entries.iter().for_each(|entry| incoming[entry.to + 1] += 1);
+        (0..node_count).for_each(|node| incoming[node + 1] += incoming[node]);
         let roots: Vec<f64> = entries.iter().map(|&link| share(link).sqrt()).collect();
         Self {
             node_count,
             floor,
             doublings: FIRST_DOUBLINGS,
             columns,
+            by_receiver,
+            incoming,
             first_moments: vec![0.0; entries.len()],
             second_moments: vec![0.0; entries.len()],
             decay: (1.0, 1.0),
@@ -212,9 +227,10 @@ impl ColumnWeights {
         states[..n * width].copy_from_slice(&self.directions);
         for period in 0..self.periods() {
             let (before, after) = states[period * n * width..(period + 2) * n * width].split_at_mut(n * width);
-            after.fill(0.0);
-            for (entry, &share) in self.entries.iter().zip(shares) {
-                add_scaled(row_mut(after, entry.to, width), row(before, entry.from, width), share);
+            for (to, into) in self.incoming.windows(2).enumerate() {
+                let entries = &self.by_receiver[into[0]..into[1]];
+                let terms = entries.iter().map(|&entry| (shares[entry], self.entries[entry].from));
+                sum_rows(row_mut(after, to, width), before, terms);
             }
             center(after, width);
         }
@@ -250,12 +266,15 @@ impl ColumnWeights {
         let mut earlier = vec![0.0; n * width];
         for period in (0..self.periods()).rev() {
             let state = &states[period * n * width..(period + 1) * n * width];
-            earlier.fill(0.0);
             center(&mut toward, width);
-            for ((entry, &share), gradient) in self.entries.iter().zip(shares).zip(&mut gradient) {
-                let target = row(&toward, entry.to, width);
-                *gradient += dot(target, row(state, entry.from, width));
-                add_scaled(row_mut(&mut earlier, entry.from, width), target, share);
+            for (from, column) in self.columns.windows(2).enumerate() {
+                let source = row(state, from, width);
+                let column = column[0]..column[1];
+                for (entry, gradient) in self.entries[column.clone()].iter().zip(&mut gradient[column.clone()]) {
+                    *gradient += dot(row(&toward, entry.to, width), source);
+                }
+                let terms = column.map(|entry| (shares[entry], self.entries[entry].to));
+                sum_rows(row_mut(&mut earlier, from, width), &toward, terms);
             }
             std::mem::swap(&mut earlier, &mut toward);
         }
@@ -291,7 +310,7 @@ impl ColumnWeights {
 
 /// Directions of disagreement as the columns of an `n x width` matrix, row by node; the last column is all ones, the mass.
 fn directions(n: usize) -> (Vec<f64>, usize) {
-    let width = n.min(MAX_DIRECTIONS) + 1;
+    let width = if n > FEW_DIRECTIONS_ABOVE { FEW_DIRECTIONS } else { n.min(MAX_DIRECTIONS) } + 1;
     let mut matrix = vec![0.0; n * width];
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     for column in 0..width - 1 {
@@ -331,6 +350,30 @@ fn row(matrix: &[f64], at: usize, width: usize) -> &[f64] {
 
 fn row_mut(matrix: &mut [f64], at: usize, width: usize) -> &mut [f64] {
     &mut matrix[at * width..(at + 1) * width]
+}
+
+/// `target = sum of weight * row`, in the order of the terms; a block of columns at a time, whose sums stay in registers.
+fn sum_rows(target: &mut [f64], matrix: &[f64], terms: impl Iterator<Item = (f64, usize)> + Clone) {
+    const BLOCK: usize = 16;
+    let width = target.len();
+    let mut blocks = target.chunks_exact_mut(BLOCK);
+    let mut begin = 0;
+    for block in blocks.by_ref() {
+        let mut sums = [0.0; BLOCK];
+        for (weight, at) in terms.clone() {
+            let source = &matrix[at * width + begin..][..BLOCK];
+            for (sum, value) in sums.iter_mut().zip(source) {
+                *sum += weight * value;
+            }
+        }
+        block.copy_from_slice(&sums);
+        begin += BLOCK;
+    }
+    let rest = blocks.into_remainder();
+    rest.fill(0.0);
+    for (weight, at) in terms {
+        add_scaled(rest, &matrix[at * width + begin..][..rest.len()], weight);
+    }
 }
 
 fn add_scaled(target: &mut [f64], source: &[f64], scale: f64) {

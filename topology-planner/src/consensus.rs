@@ -23,18 +23,35 @@ pub fn steps_to_accuracy(node_count: usize, steps: &[Step], accuracy: f64) -> Op
     let mut w = vec![1.0; node_count];
     let average = x.iter().sum::<f64>() / node_count as f64;
     let target = accuracy * error(&x, &w, average);
-    let work_per_period: usize = steps.iter().map(|step| 2 * (node_count + step.links().len())).sum();
     let mut scratch = vec![0.0; node_count];
-    for period in 0..WORK_LIMIT / work_per_period.max(1) {
+    // Nodes without mass, whose estimates are infinitely far off.
+    let (mut without_mass, mut work) = (0, 0);
+    for period in 0.. {
         for (number, step) in steps.iter().enumerate() {
+            // As long as a node has no mass, there is no error to compute.
+            work += 2 * if without_mass == 0 { node_count + step.links().len() } else { step.work() };
+            if work > WORK_LIMIT {
+                return None;
+            }
+            let mut is_empty: Vec<usize> = step.changed().filter(|&node| w[node] <= 0.0).collect();
+            without_mass -= distinct(&mut is_empty);
             step.mix(&mut x, &mut scratch);
             step.mix(&mut w, &mut scratch);
-            if error(&x, &w, average) <= target {
+            let mut is_empty: Vec<usize> = step.changed().filter(|&node| w[node] <= 0.0).collect();
+            without_mass += distinct(&mut is_empty);
+            if without_mass == 0 && error(&x, &w, average) <= target {
                 return Some(period * steps.len() + number + 1);
             }
         }
     }
     None
+}
+
+/// How many different nodes are listed.
+fn distinct(nodes: &mut Vec<usize>) -> usize {
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes.len()
 }
 
 /// The root mean square distance of `x / w` from the average; infinite where a node holds no mass.

@@ -35,15 +35,18 @@ pub(crate) use self::{
 use crate::{
     coloring,
     conflict_graph::ConflictGraph,
-    digraph::Link,
     mixing_matrix::MixingMatrix,
-    plan::{Medium, Parameter, Plan, PlanDraft, StepDraft},
+    plan::{Medium, Parameter, Plan, PlanDraft, Step, StepDraft},
     topology::Topology,
 };
 
 /// The most nodes Algorithm 1 takes, alone or in a search: distances between all pairs are kept. The other designs need
 /// memory linear in links.
 pub const MAX_ALGORITHM_1_NODES: usize = 4_096;
+
+/// Up to this many nodes a seed shuffles them for exact averages; above, it chooses where the search begins whose order they
+/// take.
+const MAX_SHUFFLED_NODES: usize = 16_384;
 
 /// Designs a plan. The same arguments give the same plan, bit for bit.
 ///
@@ -73,8 +76,10 @@ pub fn design(topology: &Topology, method: Method, options: &DesignOptions) -> R
     if options.medium == Medium::PointToPoint && options.budget_slots.is_some() {
         return Err(DesignError::NoSlots);
     }
-    let order = shuffled(nodes, options.seed);
-    let request = Request { topology: &topology.renumbered(&order)?, order: &order, method, options };
+    let is_large = nodes > MAX_SHUFFLED_NODES && method == Method::ExactAverage;
+    let order = if is_large { breadth_first(topology, options.seed) } else { shuffled(nodes, options.seed) };
+    let renumbered = if options.seed == 0 && !is_large { None } else { Some(topology.renumbered(&order)?) };
+    let request = Request { topology: renumbered.as_ref().unwrap_or(topology), order: &order, method, options };
     let mut design = match method {
         Method::Auto => return auto::choose(topology, options),
         Method::NguyenHe => nguyen_he::design(&request)?,
@@ -91,18 +96,22 @@ pub fn design(topology: &Topology, method: Method, options: &DesignOptions) -> R
         | Method::LazyLaplacian
         | Method::ScaledLaplacian => semidefinite::design(&request)?,
     };
-    design.steps.iter_mut().for_each(|step| step.renumber(&order));
+    if renumbered.is_some() {
+        design.steps = design.steps.into_iter().map(|step| step.renumbered(&order)).collect();
+    }
     design.parameters.push(("seed", Parameter::Whole(options.seed)));
-    let plan = Plan::new(PlanDraft {
+    drop(renumbered);
+    let draft = PlanDraft {
         base: topology.clone(),
         method: method.name().to_owned(),
         parameters: design.parameters.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         medium: options.medium,
         network: options.network.clone(),
-        steps: design.steps,
+        steps: Vec::new(),
         local_steps: options.local_steps,
         round_length: design.round_length,
-    })?;
+    };
+    let plan = Plan::checked(draft, design.steps, None)?;
     check_limits(&plan, method, options)?;
     Ok(plan)
 }
@@ -147,7 +156,7 @@ struct Request<'r> {
 
 /// What a design file returns: a period, and the parameters that chose it.
 struct Design {
-    steps: Vec<StepDraft>,
+    steps: Vec<Step>,
     /// Mixing steps from one training to the next, if that is not the whole period.
     round_length: Option<usize>,
     parameters: Vec<(&'static str, Parameter)>,
@@ -156,7 +165,7 @@ struct Design {
 impl Design {
     /// A period of one step.
     fn fixed(step: StepDraft) -> Self {
-        Self { steps: vec![step], round_length: None, parameters: Vec::new() }
+        Self { steps: vec![Step::sorted(step)], round_length: None, parameters: Vec::new() }
     }
 }
 
@@ -185,6 +194,26 @@ impl Request<'_> {
     }
 }
 
+/// The nodes in the order of a search from one that the seed chooses: neighbours stand together in memory.
+fn breadth_first(topology: &Topology, seed: u64) -> Vec<usize> {
+    let nodes = topology.node_count();
+    let root = if seed == 0 { 0 } else { (ChaCha8Rng::seed_from_u64(seed).next_u64() % nodes as u64) as usize };
+    let mut is_met = vec![false; nodes];
+    is_met[root] = true;
+    let mut order = Vec::with_capacity(nodes);
+    order.push(root);
+    let mut at = 0;
+    while let Some(&node) = order.get(at) {
+        at += 1;
+        for &next in topology.neighbors(node) {
+            if !std::mem::replace(&mut is_met[next], true) {
+                order.push(next);
+            }
+        }
+    }
+    order
+}
+
 /// The nodes in the order a seed puts them (Fisher and Yates); seed 0 leaves them as they are.
 fn shuffled(nodes: usize, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..nodes).collect();
@@ -196,21 +225,4 @@ fn shuffled(nodes: usize, seed: u64) -> Vec<usize> {
         }
     }
     order
-}
-
-impl StepDraft {
-    /// Turns numbers of the shuffled topology back into those of the original one.
-    fn renumber(&mut self, order: &[usize]) {
-        let mut keep = vec![0.0; self.keep.len()];
-        for (share, &node) in self.keep.iter().zip(order) {
-            keep[node] = *share;
-        }
-        self.keep = keep;
-        for link in &mut self.links {
-            (link.from, link.to) = (order[link.from], order[link.to]);
-        }
-        for link in self.slots.iter_mut().flatten() {
-            *link = Link::new(order[link.from], order[link.to]);
-        }
-    }
 }

@@ -1,7 +1,9 @@
 //! Distances in hops: breadth-first search from every node, and the exact update when one link is added.
 
+mod bounded;
 mod search;
 
+pub(crate) use self::bounded::{Diameter, diameter_within};
 use crate::{
     bit_set::ones,
     digraph::{Digraph, Link},
@@ -9,6 +11,9 @@ use crate::{
 
 /// The distance between nodes that no path joins; also the bound on the number of nodes.
 pub const UNREACHABLE: u16 = u16::MAX;
+
+/// Up to this many nodes a diameter is found by searches from all nodes; above, by those that may decide it.
+pub const MAX_SEARCHED_NODES: usize = 4_096;
 
 /// Distances in hops between all ordered pairs of nodes, row by source.
 ///
@@ -122,7 +127,23 @@ pub(crate) fn farthest_to(graph: &Digraph, node: usize) -> (usize, usize) {
     farthest(graph.node_count(), node, |node| graph.predecessors(node))
 }
 
+/// The distances from a node to all others.
+fn hops_from(graph: &Digraph, node: usize) -> Vec<usize> {
+    breadth_first(graph.node_count(), node, |node| graph.successors(node)).0
+}
+
+/// The distances of all nodes to one.
+fn hops_to(graph: &Digraph, node: usize) -> Vec<usize> {
+    breadth_first(graph.node_count(), node, |node| graph.predecessors(node)).0
+}
+
 fn farthest<'g>(node_count: usize, start: usize, next: impl Fn(usize) -> &'g [usize]) -> (usize, usize) {
+    let (hops, last) = breadth_first(node_count, start, next);
+    (hops[last], last)
+}
+
+/// The distances in hops, and the node that is met last.
+fn breadth_first<'g>(node_count: usize, start: usize, next: impl Fn(usize) -> &'g [usize]) -> (Vec<usize>, usize) {
     let mut hops = vec![usize::MAX; node_count];
     hops[start] = 0;
     let mut order = vec![start];
@@ -137,7 +158,7 @@ fn farthest<'g>(node_count: usize, start: usize, next: impl Fn(usize) -> &'g [us
         }
     }
     let last = order[order.len() - 1];
-    (hops[last], last)
+    (hops, last)
 }
 
 fn largest(hops: &[u16]) -> u16 {

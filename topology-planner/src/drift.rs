@@ -52,7 +52,7 @@ pub fn response(node_count: usize, steps: &[Step], round_length: usize) -> f64 {
     let mut scratch = vec![0.0; node_count];
     let rounds_per_period = (steps.len() / round_length.max(1)).max(1);
     let rounds_per_look = LOOK_EVERY.next_multiple_of(rounds_per_period);
-    let work_per_period: usize = steps.iter().map(|step| (1 + draws) * (node_count + step.links().len())).sum();
+    let work_per_period: usize = (1 + draws) * steps.iter().map(Step::work).sum::<usize>().max(node_count);
     let looks = (WORK_LIMIT / (work_per_period * rounds_per_look / rounds_per_period).max(1)).max(1);
     let mut before = 0.0;
     for _ in 0..looks {

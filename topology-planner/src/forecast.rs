@@ -9,7 +9,7 @@ use crate::{
     conflict_graph::ConflictGraph,
     consensus::steps_to_accuracy,
     digraph::{Digraph, Link},
-    distance,
+    distance::{self, Diameter},
     network::Network,
     objective::{ln_objective_16, ln_objective_19},
     plan::{Medium, Step},
@@ -21,6 +21,13 @@ use crate::{
 
 /// The name and version of the document [`Forecast::to_json`] writes.
 pub const SCHEMA: &str = "mingle.forecast/1";
+
+/// The most nodes times steps for which that search begins: it goes through all nodes for each step. Above, a step needs as
+/// many slots as links lead to one receiver.
+const MAX_BOUNDED: usize = 1 << 24;
+
+/// The most visits of links to find the diameter of a graph of more than [`distance::MAX_SEARCHED_NODES`] nodes.
+const DIAMETER_VISITS: usize = 1 << 30;
 
 /// Branches of the search that proves the slots of a period's steps to be few, all steps together.
 const BOUND_BRANCHES: usize = 8_000;
@@ -43,7 +50,8 @@ pub struct Forecast {
     pub max_out_degree: usize,
     /// `D-`: the most senders a node has.
     pub max_in_degree: usize,
-    /// `Delta`: the largest distance in hops.
+    /// `Delta`: the largest distance in hops. On graphs of more than 4,096 nodes the largest that some 10^9 visits of links find:
+    /// the parameters of a plan say `diameter_at_least` where pairs may be farther apart.
     pub diameter: usize,
     /// Logarithm of \[NH\] eq. 16; none where there are no slots.
     pub ln_objective_16: Option<f64>,
@@ -107,23 +115,27 @@ impl fmt::Display for ForecastDifference {
 
 impl Forecast {
     /// Computes the forecast of a period that has passed the checks of a plan.
+    /// Also tells whether the diameter is known to be exact.
     ///
-    /// O(n (n + links)) for the diameter and, up to [`crate::spectrum::MAX_DENSE_NODES`] nodes, O(n^3) for the spectrum.
+    /// Up to [`crate::spectrum::MAX_DENSE_NODES`] nodes O(n^3) for the spectrum. Above, iterations end after a fixed amount of
+    /// work, and so does the search for the diameter.
     pub(crate) fn of_period(
         base: &Topology,
         medium: Medium,
         network: Option<&Network>,
         steps: &[Step],
-    ) -> Result<Self, RecurrenceError> {
+    ) -> Result<(Self, bool), RecurrenceError> {
         let node_count = base.node_count();
         let graph = Digraph::new(node_count, steps.iter().flat_map(Step::links).map(|link| link.link()));
         let modulus = spectrum::second_modulus(node_count, steps);
-        let perron = spectrum::perron_weights(node_count, steps, &recurrent_nodes(node_count, steps)?).ok();
+        let is_dense = node_count <= spectrum::MAX_DENSE_NODES;
+        let recurrent = if is_dense { recurrent_nodes(node_count, steps)? } else { Vec::new() };
+        let perron = spectrum::perron_weights(node_count, steps, &recurrent).ok();
         let slots_of = |steps: &[Step]| steps.iter().map(|step| step.slots().len()).sum::<usize>();
         let slots = slots_of(steps);
         let has_slots = medium == Medium::Broadcast;
         // Plans are checked to be strongly connected before.
-        let diameter = distance::diameter(&graph).unwrap_or(0);
+        let Diameter { hops: diameter, is_exact } = distance::diameter_within(&graph, DIAMETER_VISITS);
         let (max_out_degree, max_in_degree) = (graph.max_out_degree(), graph.max_in_degree());
         // The product of one step has rounding errors; a period of several tells small from zero itself.
         let negligible = if steps.len() == 1 { 1e-9 } else { 0.0 };
@@ -135,7 +147,8 @@ impl Forecast {
         let resilience = Resilience::of(&graph);
         let seconds_of = |steps: &[Step]| network.map(|network| network.seconds_per_period(steps, medium));
         let seconds = seconds_of(steps);
-        Ok(Self {
+        let affordable = if node_count * steps.len() > MAX_BOUNDED { 0 } else { BOUND_BRANCHES / steps.len() };
+        let forecast = Self {
             slots_per_period: slots,
             links: graph.link_count(),
             max_out_degree,
@@ -154,8 +167,7 @@ impl Forecast {
             perron_min: extreme(f64::min),
             perron_max: extreme(f64::max),
             payloads_per_period: steps.iter().map(|step| payloads(step, medium)).sum(),
-            slots_lower_bound: has_slots
-                .then(|| steps.iter().map(|step| least_slots(base, step, BOUND_BRANCHES / steps.len())).sum()),
+            slots_lower_bound: has_slots.then(|| steps.iter().map(|step| least_slots(base, step, affordable)).sum()),
             critical_nodes: resilience.critical_nodes.len(),
             critical_links: resilience.critical_links.len(),
             seconds_per_period: seconds.map(rounded),
@@ -163,7 +175,8 @@ impl Forecast {
                 .and_then(|(periods, rest)| Some(rounded(seconds? * periods as f64 + seconds_of(rest)?))),
             bytes_per_node_per_period: network
                 .map(|network| most_sent(node_count, steps, medium).saturating_mul(network.payload_bytes as usize)),
-        })
+        };
+        Ok((forecast, is_exact))
     }
 
     /// The forecast as a JSON document of its own, with its schema.
@@ -275,6 +288,9 @@ fn least_slots(base: &Topology, step: &Step, branches: usize) -> usize {
         return step.slots().len();
     }
     let links: Vec<Link> = step.links().iter().map(|link| link.link()).collect();
+    if branches == 0 {
+        return coloring::most_links_into_one(&links);
+    }
     let mut schedule = vec![0; links.len()];
     for (slot, members) in step.slots().iter().enumerate() {
         members.iter().filter_map(|&link| step.position(link)).for_each(|at| schedule[at] = slot);

@@ -38,6 +38,7 @@ pub mod consensus;
 pub mod design;
 pub mod digraph;
 pub mod distance;
+mod dominators;
 pub mod draw;
 pub mod drift;
 pub mod edge_coloring;

@@ -37,8 +37,13 @@ pub const FORMAT: &str = "mingle-plan/1";
 /// The most steps in a period.
 pub const MAX_STEPS: usize = 65_536;
 
-/// The most links in all steps of a period together.
-pub const MAX_LINKS: usize = 1 << 20;
+/// The most links in all steps of a period together: one-peer exponential graphs on [`crate::topology::MAX_NODES`] nodes have
+/// 20 million.
+pub const MAX_LINKS: usize = 1 << 25;
+
+/// A plan lists for each step what every node keeps, as long as nodes times steps are no more than this; above, it lists the nodes
+/// that do not keep all.
+pub const MAX_LISTED_SHARES: usize = 1 << 22;
 
 /// The most bytes a plan may have on the wire.
 pub const MAX_WIRE_BYTES: usize = 1 << 20;
@@ -156,20 +161,32 @@ impl Plan {
     /// # Errors
     ///
     /// The first thing that is wrong, with the step, node, link or slot.
-    pub fn new(draft: PlanDraft) -> Result<Self, PlanError> {
-        Self::checked(draft, None)
+    pub fn new(mut draft: PlanDraft) -> Result<Self, PlanError> {
+        let steps = std::mem::take(&mut draft.steps).into_iter().map(Step::sorted).collect();
+        Self::checked(draft, steps, None)
     }
 
-    /// Checks everything; keeps the given forecast or computes one.
-    fn checked(draft: PlanDraft, forecast: Option<Forecast>) -> Result<Self, PlanError> {
-        let steps = check::check(&draft)?;
+    /// Checks everything; `steps` are those of the draft. Keeps the given forecast or computes one.
+    pub(crate) fn checked(
+        mut draft: PlanDraft,
+        steps: Vec<Step>,
+        forecast: Option<Forecast>,
+    ) -> Result<Self, PlanError> {
+        check::check(&draft, &steps)?;
         let node_count = draft.base.node_count();
         let forecast = match forecast {
             Some(stored) => match stored.first_not_finite() {
                 Some(field) => return Err(PlanError::ForecastNotFinite { field }),
                 None => stored,
             },
-            None => Forecast::of_period(&draft.base, draft.medium, draft.network.as_ref(), &steps)?,
+            None => {
+                let (made, is_diameter_exact) =
+                    Forecast::of_period(&draft.base, draft.medium, draft.network.as_ref(), &steps)?;
+                if !is_diameter_exact {
+                    draft.parameters.insert("diameter_at_least".to_owned(), Parameter::Whole(made.diameter as u64));
+                }
+                made
+            }
         };
         Ok(Self {
             peers: vec![None; node_count],
@@ -222,6 +239,9 @@ impl Plan {
     ///
     /// [`PlanError::TooLarge`] when no peer would accept them.
     pub fn to_postcard(&self) -> Result<Vec<u8>, PlanError> {
+        if !self.lists_all_shares() {
+            return Err(PlanError::TooLarge { bytes: size_of::<f64>() * self.node_count() * self.steps.len() });
+        }
         let bytes = wire::write(self);
         if bytes.len() > MAX_WIRE_BYTES {
             return Err(PlanError::TooLarge { bytes: bytes.len() });
@@ -361,7 +381,7 @@ impl Plan {
     ///
     /// None for a plan that exists; the check is repeated along the way.
     pub fn recompute_forecast(&self) -> Result<Forecast, PlanError> {
-        Ok(Forecast::of_period(&self.base, self.medium, self.network.as_ref(), &self.steps)?)
+        Ok(Forecast::of_period(&self.base, self.medium, self.network.as_ref(), &self.steps)?.0)
     }
 
     /// The fields of the stored forecast that are not what the steps give; none for an honest file.
@@ -383,6 +403,11 @@ impl Plan {
             |error: crate::recurrence::RecurrenceError| crate::spectrum::Unresolved { reason: error.to_string() };
         let recurrent = crate::recurrence::recurrent_nodes(self.node_count(), &self.steps).map_err(unresolved)?;
         crate::spectrum::perron_weights(self.node_count(), &self.steps, &recurrent)
+    }
+
+    /// Whether every step is written with what all nodes keep.
+    fn lists_all_shares(&self) -> bool {
+        self.node_count() * self.steps.len() <= MAX_LISTED_SHARES
     }
 
     fn resolve(&self, node: NodeRef<'_>) -> Result<usize, PlanError> {

@@ -2,17 +2,13 @@
 //!
 //! A node is critical when the rest is no longer strongly connected without it, a link likewise: strong articulation
 //! points and strong bridges (Italiano, Laura and Santaroni, "Finding strong bridges and strong articulation points in
-//! linear time", 2012). From any root, they are the nodes (the links, each with a node of its own in its middle) that lie
-//! on all ways from the root to some other node, or on all ways back: dominators of the graph and of its reverse.
+//! linear time", 2012). From any root, they are the nodes and links that lie on all ways from the root to some other node, or
+//! on all ways back: dominators of the graph and of its reverse.
 
-use std::collections::BTreeSet;
-
-use petgraph::{
-    algo::dominators::simple_fast,
-    graph::{DiGraph, NodeIndex},
+use crate::{
+    digraph::{Digraph, Link},
+    dominators::{Direction, Dominators},
 };
-
-use crate::digraph::{Digraph, Link};
 
 /// The nodes and links of a graph that it cannot lose.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +20,7 @@ pub struct Resilience {
 }
 
 impl Resilience {
-    /// Finds both in a strongly connected graph. O((n + links) log (n + links)).
+    /// Finds both in a strongly connected graph. O((n + links) log n).
     ///
     /// ```
     /// use mingle_planner::{Link, digraph::Digraph, resilience::Resilience};
@@ -36,43 +32,18 @@ impl Resilience {
     /// ```
     #[must_use]
     pub fn of(graph: &Digraph) -> Self {
-        let nodes = graph.node_count();
-        let links: Vec<Link> = graph.links().collect();
-        let mut dominators = inner_dominators(nodes, &links);
-        let reversed: Vec<Link> = links.iter().map(|link| link.reversed()).collect();
-        dominators.extend(inner_dominators(nodes, &reversed));
-        let mut critical_nodes: Vec<usize> = dominators.iter().copied().filter(|&at| 0 < at && at < nodes).collect();
-        if nodes > 2 && !stays_connected_without(graph, 0) {
+        let both = [Direction::Forth, Direction::Back].map(|direction| Dominators::of(graph, 0, direction));
+        let mut critical_nodes: Vec<usize> = both.iter().flat_map(Dominators::inner).collect();
+        critical_nodes.sort_unstable();
+        critical_nodes.dedup();
+        if graph.node_count() > 2 && !stays_connected_without(graph, 0) {
             critical_nodes.insert(0, 0);
         }
-        let critical_links = dominators.into_iter().filter(|&at| at >= nodes).map(|at| links[at - nodes]).collect();
+        let mut critical_links: Vec<Link> = both.iter().flat_map(Dominators::bridges).collect();
+        critical_links.sort_unstable();
+        critical_links.dedup();
         Self { critical_nodes, critical_links }
     }
-}
-
-/// The nodes, and the middles of the links numbered after the nodes, that lie on all ways from node 0 to another node.
-fn inner_dominators(nodes: usize, links: &[Link]) -> BTreeSet<usize> {
-    let edges = links.iter().enumerate().flat_map(|(at, link)| {
-        let middle = nodes + at;
-        [(link.from, middle), (middle, link.to)]
-    });
-    let graph: DiGraph<(), ()> = DiGraph::from_edges(edges.map(|(from, to)| (from as u32, to as u32)));
-    let dominators = simple_fast(&graph, NodeIndex::new(0));
-    // Who dominates another node dominates a node at once or through links: climb over middles that dominate nodes.
-    let above = |node: usize| {
-        let strict = dominators.strict_dominators(NodeIndex::new(node)).into_iter().flatten();
-        strict.map(NodeIndex::index).take_while(move |&at| at != 0).collect::<Vec<_>>()
-    };
-    let mut found = BTreeSet::new();
-    for node in 1..nodes {
-        for at in above(node) {
-            // What lies above a dominator was, or will be, met from it.
-            if !found.insert(at) && at < nodes {
-                break;
-            }
-        }
-    }
-    found
 }
 
 /// Whether the graph without one node is strongly connected.

@@ -49,7 +49,7 @@ pub fn second_modulus(node_count: usize, steps: &[Step]) -> Result<f64, Unresolv
 /// `n pi`: the push-sum weight of each node at the start of a period in the long run. They average 1.
 ///
 /// `recurrent` are the nodes that hold mass in the long run, from [`crate::recurrence::recurrent_nodes`]. By
-/// elimination up to [`MAX_DENSE_NODES`] nodes, by power iteration above.
+/// elimination up to [`MAX_DENSE_NODES`] nodes, by power iteration above, which does not need them.
 ///
 /// # Errors
 ///

@@ -21,10 +21,10 @@ pub use self::{
 };
 
 /// The most nodes a topology may have.
-pub const MAX_NODES: usize = 65_536;
+pub const MAX_NODES: usize = 1 << 20;
 
-/// The most edges a topology may have.
-pub const MAX_EDGES: usize = 1 << 20;
+/// The most edges a topology may have: an exponential graph on [`MAX_NODES`] nodes has 20 million.
+pub const MAX_EDGES: usize = 1 << 25;
 
 /// The most bytes the name of a node may have.
 pub const MAX_NAME_BYTES: usize = 256;

@@ -67,9 +67,10 @@ impl Textbook {
     /// x <- W x and w <- W w, without what is lost.
     fn mix(&mut self, step: usize) {
         let step = &self.steps[step];
+        let keep = step.keep();
         let mut numerators: Vec<Vec<f32>> =
-            self.numerators.iter().zip(step.keep()).map(|(x, &keep)| scaled(x, keep as f32)).collect();
-        let mut weights: Vec<f64> = self.weights.iter().zip(step.keep()).map(|(w, keep)| w * keep).collect();
+            self.numerators.iter().zip(&keep).map(|(x, &keep)| scaled(x, keep as f32)).collect();
+        let mut weights: Vec<f64> = self.weights.iter().zip(&keep).map(|(w, keep)| w * keep).collect();
         for link in step.links() {
             let sent = &self.numerators[link.from];
             if !self.courier.carries_parcel(Some(4 * sent.len() as u64)) {

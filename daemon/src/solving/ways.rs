@@ -155,7 +155,7 @@ mod tests {
             .steps()
             .iter()
             .map(|step| Step {
-                keep: step.keep().to_vec(),
+                keep: step.keep(),
                 links: step.links().iter().map(|link| (node(link.from), node(link.to), link.weight)).collect(),
             })
             .collect();

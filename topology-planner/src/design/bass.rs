@@ -37,7 +37,7 @@ use super::{
 };
 use crate::{
     mixing_matrix::MixingMatrix,
-    plan::{Medium, Parameter, StepDraft},
+    plan::{Medium, Parameter, Step, StepDraft},
 };
 
 /// How many sets of subsets `bass-optimised` chooses from, as in the experiments of the paper.
@@ -236,7 +236,7 @@ impl Sampler<'_> {
             let weight = candidates.iter().flat_map(|candidate| &candidate.weights).next();
             parameters.push(("weight", Parameter::Real(weight.copied().unwrap_or(0.0))));
         }
-        let steps = sample.steps.iter().map(|&number| self.step(&candidates[number])).collect();
+        let steps = sample.steps.iter().map(|&number| Step::sorted(self.step(&candidates[number]))).collect();
         Ok(Design { steps, round_length: Some(1), parameters })
     }
 

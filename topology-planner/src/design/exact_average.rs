@@ -23,15 +23,38 @@ mod spanning_tree;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use self::{channel::Channel, schedule::Schedule, spanning_tree::SpanningTree};
+use self::{
+    channel::Channel,
+    schedule::Schedule,
+    search::{GivenUp, central_nodes},
+    spanning_tree::SpanningTree,
+};
 use super::{Design, DesignError, Request};
-use crate::plan::{Medium, Parameter};
+use crate::{
+    plan::{MAX_STEPS, Medium, Parameter, Step},
+    topology::Topology,
+};
 
 /// Gathers and scatters in as few slots as the effort finds, or on a point-to-point medium in as few steps.
 pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
+    check_length(request.topology)?;
     match request.options.medium {
         Medium::Broadcast => broadcast(request),
         Medium::PointToPoint => point_to_point(request),
+    }
+}
+
+/// What is too long is refused before it is made: all to a node in the middle and back takes twice its eccentricity.
+fn check_length(topology: &Topology) -> Result<(), DesignError> {
+    let nodes = topology.node_count();
+    if nodes <= MAX_STEPS {
+        return Ok(());
+    }
+    let channel = Channel::new(topology);
+    let eccentricities = central_nodes(&channel, 1).into_iter().map(|root| channel.hops_from(root).eccentricity());
+    match eccentricities.min().map(|hops| 2 * hops) {
+        Some(steps) if steps > MAX_STEPS => Err(DesignError::TooLong { nodes, steps, limit: MAX_STEPS }),
+        _ => Ok(()),
     }
 }
 
@@ -39,12 +62,12 @@ fn broadcast(request: &Request<'_>) -> Result<Design, DesignError> {
     let (topology, options) = (request.topology, request.options);
     let channel = Channel::new(topology);
     let least = lower_bound::least_slots(&channel);
-    let mut schedule = search_from_seed(&channel, request, least);
+    let mut schedule = search_from_seed(&channel, request, least)?;
     if let Some(limit) = options.max_out_degree.filter(|&limit| limit < schedule.max_out_degree(topology.node_count()))
     {
         // Along a tree a node has no more receivers than the tree has edges there.
         let tree = SpanningTree::within(topology, limit).map_err(|needed| too_few_receivers(request, limit, needed))?;
-        schedule = search_from_seed(&Channel::restricted(topology, &tree.edges()), request, least);
+        schedule = search_from_seed(&Channel::restricted(topology, &tree.edges()), request, least)?;
     }
     let parameters = vec![
         ("effort", Parameter::Whole(options.effort.into())),
@@ -54,9 +77,11 @@ fn broadcast(request: &Request<'_>) -> Result<Design, DesignError> {
     Ok(Design { steps: schedule.steps(topology.node_count()), round_length: None, parameters })
 }
 
-fn search_from_seed(channel: &Channel<'_>, request: &Request<'_>, least: usize) -> Schedule {
+fn search_from_seed(channel: &Channel<'_>, request: &Request<'_>, least: usize) -> Result<Schedule, DesignError> {
     let mut rng = ChaCha8Rng::seed_from_u64(request.options.seed);
-    search::search(channel, request.options.effort, least, &mut rng)
+    let nodes = request.topology.node_count();
+    let given_up = |GivenUp { slots, left }| DesignError::TooCrowded { method: request.method, nodes, slots, left };
+    search::search(channel, request.options.effort, least, &mut rng).map_err(given_up)
 }
 
 /// Up and down a tree of little depth, all nodes of a level at once: twice the depth in steps.
@@ -65,8 +90,8 @@ fn point_to_point(request: &Request<'_>) -> Result<Design, DesignError> {
     let limit = request.options.max_out_degree.unwrap_or(usize::MAX);
     let tree = SpanningTree::within(topology, limit).map_err(|needed| too_few_receivers(request, limit, needed))?;
     let parameters = vec![("root", Parameter::Whole(request.original(tree.root) as u64))];
-    let mut steps = tree.schedule().steps(topology.node_count());
-    steps.iter_mut().for_each(|step| step.slots.clear());
+    let steps = tree.schedule().steps(topology.node_count());
+    let steps = steps.into_iter().map(Step::without_slots).collect();
     Ok(Design { steps, round_length: None, parameters })
 }
 

@@ -12,7 +12,7 @@ use super::{Design, DesignError, Method, Request};
 use crate::{
     digraph::{Digraph, Link},
     mixing_matrix::MixingMatrix,
-    plan::StepDraft,
+    plan::Step,
 };
 
 /// All offsets at once, or one per step. O(n log^2 n) on a point-to-point medium.
@@ -28,10 +28,10 @@ pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
     }
     let step = |offsets: &[usize]| {
         let graph = Digraph::new(nodes, offsets.iter().flat_map(|&offset| circle.links(offset)));
-        request.scheduled_step(MixingMatrix::uniform_columns(&graph))
+        Step::sorted(request.scheduled_step(MixingMatrix::uniform_columns(&graph)))
     };
     let design = match request.method {
-        Method::Exponential => Design::fixed(step(&offsets)),
+        Method::Exponential => Design { steps: vec![step(&offsets)], round_length: None, parameters: Vec::new() },
         _ => Design {
             steps: offsets.iter().map(|&offset| step(&[offset])).collect(),
             round_length: Some(1),
@@ -84,8 +84,8 @@ impl Request<'_> {
     }
 
     /// Each step is a round: none may take more slots than the budget.
-    fn check_slots(&self, steps: &[StepDraft]) -> Result<(), DesignError> {
-        let needed = steps.iter().map(|step| step.slots.len()).max().unwrap_or(0);
+    fn check_slots(&self, steps: &[Step]) -> Result<(), DesignError> {
+        let needed = steps.iter().map(|step| step.slots().len()).max().unwrap_or(0);
         match self.options.budget_slots {
             Some(budget) if budget < needed => Err(DesignError::BudgetSlots { method: self.method, budget, needed }),
             _ => Ok(()),

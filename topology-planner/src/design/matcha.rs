@@ -24,8 +24,12 @@ use super::{
     sampled::{self, Edge, Period},
 };
 use crate::{
-    coloring, conflict_graph::ConflictGraph, digraph::Link, edge_coloring::matchings, mixing_matrix::MixingMatrix,
-    plan::Parameter,
+    coloring,
+    conflict_graph::ConflictGraph,
+    digraph::Link,
+    edge_coloring::matchings,
+    mixing_matrix::MixingMatrix,
+    plan::{Parameter, Step},
 };
 
 /// The communication budget `C` when no slots are given: half of all matchings per step.
@@ -155,7 +159,7 @@ impl Sampler<'_> {
             let weighted: Vec<(Edge, f64)> = edges.iter().map(|&edge| (edge, weight)).collect();
             self.request.scheduled_step(MixingMatrix::symmetric(nodes, &weighted))
         };
-        Ok(Design { steps: steps.iter().map(step).collect(), round_length: Some(1), parameters })
+        Ok(Design { steps: steps.iter().map(step).map(Step::sorted).collect(), round_length: Some(1), parameters })
     }
 
     /// Why a period with the default budget does not join all nodes; only a search that is cut very short can fail so.

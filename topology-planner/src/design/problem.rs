@@ -20,6 +20,34 @@ pub enum DesignError {
         /// The most it takes.
         limit: usize,
     },
+    /// The topology is too long for an exact average.
+    #[error(
+        "an exact average of {nodes} nodes takes {steps} steps or more, there and back from a node in the middle, and a plan has \
+         {limit} at most: use nguyen-he, tuned, d-psgd or sgp-uniform, or a topology of less diameter"
+    )]
+    TooLong {
+        /// How many nodes there are.
+        nodes: usize,
+        /// The least number of steps.
+        steps: usize,
+        /// The most a plan has.
+        limit: usize,
+    },
+    /// So many nodes have to send one after the other that a schedule takes too long to make.
+    #[error(
+        "{method} on {nodes} nodes was given up after {slots} slots, with {left} nodes still to be scheduled: too many nodes \
+         share one receiver for so large a broadcast medium, use --medium point-to-point"
+    )]
+    TooCrowded {
+        /// The method.
+        method: Method,
+        /// How many nodes there are.
+        nodes: usize,
+        /// Slots made so far.
+        slots: usize,
+        /// Nodes without a slot.
+        left: usize,
+    },
     /// `K` is larger than the number of edges left.
     #[error("{asked} extra edges are too many: a spanning tree leaves {available} of this topology")]
     TooManyExtraEdges {

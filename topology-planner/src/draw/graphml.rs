@@ -43,7 +43,7 @@ pub fn graphml(plan: &Plan, layout: &Layout<'_>) -> String {
             let _ = write!(text, "<data key=\"peer\">{}</data>", escaped(peer));
         }
         if let [step] = plan.steps() {
-            let _ = write!(text, "<data key=\"keep\">{}</data>", step.keep()[node]);
+            let _ = write!(text, "<data key=\"keep\">{}</data>", step.keep_of(node));
         }
         if let Layout::Positions(places) = layout
             && let Some([x, y]) = places.get(node)

@@ -109,9 +109,9 @@ fn draw_step(document: &mut Document, step: &Step, place: &dyn Fn(usize) -> Poin
         document.put(format_args!("<path fill=\"{colour}\" d=\"{outline}\"/>"));
     }
     let mut dots = String::new();
-    for node in 0..step.keep().len() {
+    for node in 0..step.node_count() {
         dots.push_str(&format!("M{}h0", At(place(node))));
     }
-    let size = if step.keep().len() > 100 { 1.6 } else { 3.0 };
+    let size = if step.node_count() > 100 { 1.6 } else { 3.0 };
     document.put(format_args!("<path class=\"dots\" stroke-width=\"{}\" d=\"{dots}\"/>", Length(size)));
 }

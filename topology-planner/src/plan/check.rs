@@ -2,7 +2,7 @@
 
 use super::{
     MAX_LINKS, MAX_PARAMETERS, MAX_STEPS, MAX_TEXT_BYTES, Medium, Parameter, PlanDraft, PlanError,
-    step::{Step, StepDraft},
+    step::{Step, WeightedLink},
 };
 use crate::{
     digraph::{Digraph, Link},
@@ -13,40 +13,43 @@ use crate::{
 /// How far the sum of a column may be from 1.
 const COLUMN_TOLERANCE: f64 = 1e-9;
 
-/// Checks a draft, cheapest things first, and returns its steps in canonical order.
-pub(super) fn check(draft: &PlanDraft) -> Result<Vec<Step>, PlanError> {
+/// Checks a draft, cheapest things first; `steps` are its steps. O(n + links log links).
+pub(super) fn check(draft: &PlanDraft, steps: &[Step]) -> Result<(), PlanError> {
     check_description(draft)?;
-    if draft.steps.is_empty() {
+    if steps.is_empty() {
         return Err(PlanError::NoSteps);
     }
-    if draft.steps.len() > MAX_STEPS {
-        return Err(PlanError::TooManySteps { steps: draft.steps.len() });
+    if steps.len() > MAX_STEPS {
+        return Err(PlanError::TooManySteps { steps: steps.len() });
     }
     draft.network.as_ref().map_or(Ok(()), |network| network.check(&draft.base))?;
-    check_round_length(draft.round_length, draft.steps.len())?;
-    let links = draft.steps.iter().map(|step| step.links.len()).sum();
+    check_round_length(draft.round_length, steps.len())?;
+    let links = steps.iter().map(|step| step.links().len()).sum();
     if links > MAX_LINKS {
         return Err(PlanError::TooManyLinks { links });
     }
-    let mut steps = Vec::with_capacity(draft.steps.len());
-    for (number, step) in draft.steps.iter().enumerate() {
+    let node_count = draft.base.node_count();
+    let mut sums = vec![1.0; node_count];
+    for (number, step) in steps.iter().enumerate() {
         check_weights(number, step, &draft.base)?;
-        let step = Step::sorted(step.clone());
-        check_columns(number, &step)?;
+        check_columns(number, step, &mut sums)?;
         match draft.medium {
-            Medium::Broadcast => check_slots(number, &step, &draft.base)?,
+            Medium::Broadcast => check_slots(number, step, &draft.base)?,
             Medium::PointToPoint if step.slots().is_empty() => {}
             Medium::PointToPoint => return Err(PlanError::UnwantedSlots { step: number }),
         }
-        steps.push(step);
     }
-    let node_count = draft.base.node_count();
     let union = Digraph::new(node_count, steps.iter().flat_map(Step::links).map(|link| link.link()));
     if let Some(node) = union.first_cut_off() {
         return Err(PlanError::NotStronglyConnected { node });
     }
-    recurrent_nodes(node_count, &steps)?;
-    Ok(steps)
+    // Where every node always keeps something, mass can wait at will: it gets from any node to any other, in any number of
+    // periods from some number on.
+    let keeps_all_alive = steps.iter().flat_map(Step::kept).all(|&(_, keep)| keep > 0.0);
+    if !keeps_all_alive {
+        recurrent_nodes(node_count, steps)?;
+    }
+    Ok(())
 }
 
 fn check_round_length(round_length: Option<usize>, steps: usize) -> Result<(), PlanError> {
@@ -92,17 +95,17 @@ fn is_usable(text: &str) -> bool {
 /// smaller shares would make the stationary weights overflow.
 const LEAST_WEIGHT: f64 = 1e-12;
 
-fn check_weights(number: usize, step: &StepDraft, base: &Topology) -> Result<(), PlanError> {
+fn check_weights(number: usize, step: &Step, base: &Topology) -> Result<(), PlanError> {
     let nodes = base.node_count();
-    if step.keep.len() != nodes {
-        return Err(PlanError::KeepLength { step: number, found: step.keep.len(), nodes });
+    if step.node_count() != nodes {
+        return Err(PlanError::KeepLength { step: number, found: step.node_count(), nodes });
     }
     // Written so that NaN fails.
     let is_usable = |keep: &f64| *keep == 0.0 || (LEAST_WEIGHT..=1.0).contains(keep);
-    if let Some(node) = step.keep.iter().position(|keep| !is_usable(keep)) {
-        return Err(PlanError::KeepOutOfRange { step: number, node, keep: step.keep[node] });
+    if let Some(&(node, keep)) = step.kept().iter().find(|(_, keep)| !is_usable(keep)) {
+        return Err(PlanError::KeepOutOfRange { step: number, node, keep });
     }
-    for link in &step.links {
+    for link in step.links() {
         let (weight, link) = (link.weight, link.link());
         if link.from.max(link.to) >= nodes {
             return Err(PlanError::LinkOutOfRange { step: number, link, nodes });
@@ -117,16 +120,20 @@ fn check_weights(number: usize, step: &StepDraft, base: &Topology) -> Result<(),
     Ok(())
 }
 
-fn check_columns(number: usize, step: &Step) -> Result<(), PlanError> {
+/// `sums` has a 1 for every node, before and after.
+fn check_columns(number: usize, step: &Step, sums: &mut [f64]) -> Result<(), PlanError> {
     if let Some(pair) = step.links().windows(2).find(|pair| pair[0].link() == pair[1].link()) {
         return Err(PlanError::DuplicateLink { step: number, link: pair[0].link() });
     }
-    for (node, keep) in step.keep().iter().enumerate() {
-        let sum = keep + step.links_from(node).iter().map(|link| link.weight).sum::<f64>();
-        if (sum - 1.0).abs() > COLUMN_TOLERANCE {
-            return Err(PlanError::ColumnSum { step: number, node, sum });
-        }
+    let given = |column: &[WeightedLink]| column.iter().map(|link| link.weight).sum::<f64>();
+    step.kept().iter().for_each(|&(node, keep)| sums[node] = keep);
+    step.columns().for_each(|column| sums[column[0].from] += given(column));
+    let touched = || step.kept().iter().map(|&(node, _)| node).chain(step.columns().map(|column| column[0].from));
+    let is_off = |node: &usize| (sums[*node] - 1.0).abs() > COLUMN_TOLERANCE;
+    if let Some(node) = touched().filter(is_off).min() {
+        return Err(PlanError::ColumnSum { step: number, node, sum: sums[node] });
     }
+    touched().for_each(|node| sums[node] = 1.0);
     Ok(())
 }
 

@@ -275,11 +275,7 @@ impl NamedStep {
                 }
             }
         }
-        Self {
-            links,
-            keep: names.iter().cloned().zip(step.keep().iter().copied()).collect(),
-            slots: step.slots().len(),
-        }
+        Self { links, keep: names.iter().cloned().zip(step.keep()).collect(), slots: step.slots().len() }
     }
 }
 

@@ -70,7 +70,12 @@ struct BaseDocument {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StepDocument {
-    keep: Vec<f64>,
+    /// What every node keeps, or in a large plan,
+    #[serde(default)]
+    keep: Option<Vec<f64>>,
+    /// what some nodes keep: the others keep all.
+    #[serde(default)]
+    kept: Option<Vec<(usize, f64)>>,
     links: Vec<(usize, usize, f64)>,
     slots: Vec<Vec<(usize, usize)>>,
 }
@@ -105,17 +110,20 @@ pub(super) fn read(text: &str) -> Result<Plan, PlanError> {
     }
     let document: Document = serde_json::from_str(text).map_err(|error| json_error(&error))?;
     let (names, peers): (Vec<_>, Vec<_>) = document.nodes.into_iter().map(|node| (node.name, node.peer)).unzip();
+    let node_count = names.len();
+    let steps = document.steps.into_iter().enumerate().map(|(number, step)| step.into_step(number, node_count));
+    let steps = steps.collect::<Result<Vec<_>, _>>()?;
     let draft = PlanDraft {
         base: read_base(names, &document.base.edges, document.base.interference.as_deref())?,
         method: document.method,
         parameters: document.parameters.into_iter().map(|(name, value)| (name, value.into())).collect(),
         medium: document.medium,
         network: document.network.map(Network::from),
-        steps: document.steps.into_iter().map(StepDocument::into_draft).collect(),
+        steps: Vec::new(),
         local_steps: document.local_steps,
         round_length: document.round_length,
     };
-    let plan = Plan::checked(draft, Some(document.forecast))?;
+    let plan = Plan::checked(draft, steps, Some(document.forecast))?;
     bind_all(plan, peers)
 }
 
@@ -164,12 +172,23 @@ fn refuse_duplicates(graph: &'static str, edges: &[(usize, usize)]) -> Result<()
 }
 
 impl StepDocument {
-    fn into_draft(self) -> step::StepDraft {
+    fn into_step(self, number: usize, node_count: usize) -> Result<step::Step, PlanError> {
         let link = |(from, to)| Link::new(from, to);
-        step::StepDraft {
-            keep: self.keep,
-            links: self.links.into_iter().map(|(from, to, weight)| step::WeightedLink { from, to, weight }).collect(),
-            slots: self.slots.into_iter().map(|slot| slot.into_iter().map(link).collect()).collect(),
+        let links = self.links.into_iter().map(|(from, to, weight)| step::WeightedLink { from, to, weight }).collect();
+        let slots = self.slots.into_iter().map(|slot| slot.into_iter().map(link).collect()).collect();
+        match (self.keep, self.kept) {
+            (None, Some(mut kept)) => {
+                kept.sort_unstable_by_key(|&(node, _)| node);
+                let twice = kept.windows(2).find(|pair| pair[0].0 == pair[1].0);
+                let unknown = kept.last().filter(|&&(node, _)| node >= node_count);
+                if let Some(&(node, _)) = twice.map(|pair| &pair[0]).or(unknown) {
+                    return Err(PlanError::KeptNode { step: number, node });
+                }
+                kept.retain(|&(_, share)| share != 1.0);
+                Ok(step::Step::sparse(node_count, kept, links, slots))
+            }
+            (keep, None) => Ok(step::Step::sorted(step::StepDraft { keep: keep.unwrap_or_default(), links, slots })),
+            (Some(_), Some(_)) => Err(PlanError::KeepAndKept { step: number }),
         }
     }
 }
@@ -218,7 +237,7 @@ pub(super) fn write(plan: &Plan) -> String {
         parameters.collect::<Vec<_>>().join(", "),
         per_line(nodes, 2),
         wrapped(plan.base.edges().iter().map(pair), 4),
-        plan.steps.iter().map(step_text).collect::<Vec<_>>().join(",\n"),
+        plan.steps.iter().map(|step| step_text(step, plan.lists_all_shares())).collect::<Vec<_>>().join(",\n"),
         plan.local_steps,
         plan.round_length,
     );
@@ -241,15 +260,20 @@ fn network_text(network: &Network) -> String {
     )
 }
 
-fn step_text(step: &step::Step) -> String {
+fn step_text(step: &step::Step, lists_all: bool) -> String {
     let links = step.links().iter().map(|link| format!("[{}, {}, {}]", link.from, link.to, real(link.weight)));
     let slots = step.slots().iter().map(|slot| {
         let links = slot.iter().map(|link| pair(&(link.from, link.to)));
         format!("[{}]", links.collect::<Vec<_>>().join(", "))
     });
+    let keep = if !lists_all {
+        let kept = step.kept().iter().map(|&(node, share)| format!("[{node}, {}]", real(share)));
+        format!("\"kept\": {}", wrapped(kept, 6))
+    } else {
+        format!("\"keep\": {}", wrapped(step.keep().into_iter().map(real), 6))
+    };
     format!(
-        "    {{\n      \"keep\": {},\n      \"links\": {},\n      \"slots\": {}\n    }}",
-        wrapped(step.keep().iter().map(|&share| real(share)), 6),
+        "    {{\n      {keep},\n      \"links\": {},\n      \"slots\": {}\n    }}",
         per_line(links, 6),
         per_line(slots, 6),
     )

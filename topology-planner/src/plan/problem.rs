@@ -95,6 +95,20 @@ pub enum PlanError {
         /// How many there should be.
         nodes: usize,
     },
+    /// A node listed twice, or unknown, among those that do not keep all.
+    #[error("step {step}: \"kept\" names node {node} twice, or there is no such node")]
+    KeptNode {
+        /// The step.
+        step: usize,
+        /// The node.
+        node: usize,
+    },
+    /// A step that says twice what nodes keep.
+    #[error("step {step} has both \"keep\", for all nodes, and \"kept\", for some: leave one out")]
+    KeepAndKept {
+        /// The step.
+        step: usize,
+    },
     /// A kept share is not in [0, 1].
     #[error("step {step}: node {node} keeps {keep}, which is not between 0 and 1")]
     KeepOutOfRange {

@@ -38,10 +38,12 @@ pub struct StepDraft {
     pub slots: Vec<Vec<Link>>,
 }
 
-/// A mixing step of a plan.
+/// A mixing step of a plan. Takes memory for its links only: a node that sends nothing keeps all.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    keep: Vec<f64>,
+    node_count: usize,
+    /// The nodes that do not keep all they have, ascending, and what they keep.
+    kept: Vec<(usize, f64)>,
     links: Vec<WeightedLink>,
     slots: Vec<Vec<Link>>,
 }
@@ -49,17 +51,61 @@ pub struct Step {
 impl Step {
     /// Brings a draft into canonical order: links and the links of each slot ascending, slots as they are.
     pub(crate) fn sorted(mut draft: StepDraft) -> Self {
-        draft.links.sort_unstable_by_key(|link| link.link());
-        draft.slots.iter_mut().for_each(|slot| slot.sort_unstable());
-        // A zero from a file may carry a sign, which would show in the hash.
-        draft.keep.iter_mut().for_each(|share| *share += 0.0);
-        Self { keep: draft.keep, links: draft.links, slots: draft.slots }
+        let kept = draft.keep.iter().copied().enumerate().filter(|&(_, share)| share != 1.0).collect();
+        Self::sparse(draft.keep.len(), kept, std::mem::take(&mut draft.links), draft.slots)
     }
 
-    /// `W_ii`: what each node keeps.
+    /// A step in which all but some nodes keep all they have. `kept` has a node once.
+    pub(crate) fn sparse(
+        node_count: usize,
+        mut kept: Vec<(usize, f64)>,
+        mut links: Vec<WeightedLink>,
+        mut slots: Vec<Vec<Link>>,
+    ) -> Self {
+        kept.sort_unstable_by_key(|&(node, _)| node);
+        // A zero from a file may carry a sign, which would show in the hash.
+        kept.iter_mut().for_each(|(_, share)| *share += 0.0);
+        links.sort_unstable_by_key(|link| link.link());
+        slots.iter_mut().for_each(|slot| slot.sort_unstable());
+        Self { node_count, kept, links, slots }
+    }
+
+    /// Gives every node its number in another order: what was node `i` becomes `order[i]`.
+    pub(crate) fn renumbered(self, order: &[usize]) -> Self {
+        let link = |link: Link| Link::new(order[link.from], order[link.to]);
+        let weighted = |old: WeightedLink| WeightedLink::new(link(old.link()), old.weight);
+        Self::sparse(
+            self.node_count,
+            self.kept.into_iter().map(|(node, share)| (order[node], share)).collect(),
+            self.links.into_iter().map(weighted).collect(),
+            self.slots.into_iter().map(|slot| slot.into_iter().map(link).collect()).collect(),
+        )
+    }
+
+    /// The same step on a medium without slots.
+    pub(crate) fn without_slots(mut self) -> Self {
+        self.slots.clear();
+        self
+    }
+
+    /// The number of nodes.
     #[must_use]
-    pub fn keep(&self) -> &[f64] {
-        &self.keep
+    pub const fn node_count(&self) -> usize {
+        self.node_count
+    }
+
+    /// `W_ii`: what each node keeps, a list as long as there are nodes. O(n): [`Step::kept`] is the short form.
+    #[must_use]
+    pub fn keep(&self) -> Vec<f64> {
+        let mut keep = vec![1.0; self.node_count];
+        self.kept.iter().for_each(|&(node, share)| keep[node] = share);
+        keep
+    }
+
+    /// The nodes that do not keep all they have, ascending, and `W_ii` of each.
+    #[must_use]
+    pub fn kept(&self) -> &[(usize, f64)] {
+        &self.kept
     }
 
     /// The active links with their weights, ordered by transmitter, then receiver.
@@ -74,9 +120,10 @@ impl Step {
         &self.slots
     }
 
-    /// `W_ii` of one node.
-    pub(crate) fn keep_of(&self, node: usize) -> f64 {
-        self.keep[node]
+    /// `W_ii` of one node. O(log n).
+    #[must_use]
+    pub fn keep_of(&self, node: usize) -> f64 {
+        self.kept.binary_search_by_key(&node, |&(kept, _)| kept).map_or(1.0, |at| self.kept[at].1)
     }
 
     /// The links of each transmitter, in ascending order of these.
@@ -98,29 +145,50 @@ impl Step {
         self.links.binary_search_by_key(&link, |known| known.link()).ok()
     }
 
-    /// One mixing step on a value per node: `x <- W x`. `scratch` has the length of `x`. O(n + links).
+    /// One mixing step on a value per node: `x <- W x`. `scratch` has the length of `x`. O(links).
     ///
     /// # Panics
     ///
     /// If `x` or `scratch` is shorter than the number of nodes.
     pub fn mix(&self, x: &mut [f64], scratch: &mut [f64]) {
-        for ((kept, share), &value) in scratch.iter_mut().zip(&self.keep).zip(x.iter()) {
-            *kept = share * value;
-        }
-        for link in &self.links {
-            scratch[link.to] += link.weight * x[link.from];
-        }
-        x.copy_from_slice(&scratch[..x.len()]);
+        self.mix_along(x, scratch, |link| (link.from, link.to));
     }
 
-    /// The transpose of [`Step::mix`]: `x <- W' x`. O(n + links).
+    /// The transpose of [`Step::mix`]: `x <- W' x`. O(links).
     pub(crate) fn mix_transposed(&self, x: &mut [f64], scratch: &mut [f64]) {
-        for ((kept, share), &value) in scratch.iter_mut().zip(&self.keep).zip(x.iter()) {
-            *kept = share * value;
+        self.mix_along(x, scratch, |link| (link.to, link.from));
+    }
+
+    /// Moves shares from the first of the two nodes that `ends` names to the second.
+    fn mix_along(&self, x: &mut [f64], scratch: &mut [f64], ends: impl Fn(&WeightedLink) -> (usize, usize)) {
+        let is_dense = 2 * self.links.len() >= self.node_count;
+        if is_dense {
+            scratch[..self.node_count].copy_from_slice(&x[..self.node_count]);
+        } else {
+            self.links.iter().map(&ends).for_each(|(_, to)| scratch[to] = x[to]);
+        }
+        for &(node, share) in &self.kept {
+            scratch[node] = share * x[node];
         }
         for link in &self.links {
-            scratch[link.from] += link.weight * x[link.to];
+            let (from, to) = ends(link);
+            scratch[to] += link.weight * x[from];
         }
-        x.copy_from_slice(&scratch[..x.len()]);
+        if is_dense {
+            x[..self.node_count].copy_from_slice(&scratch[..self.node_count]);
+        } else {
+            self.kept.iter().for_each(|&(node, _)| x[node] = scratch[node]);
+            self.links.iter().map(&ends).for_each(|(_, to)| x[to] = scratch[to]);
+        }
+    }
+
+    /// The nodes whose values the step can change, some of them more than once.
+    pub(crate) fn changed(&self) -> impl Iterator<Item = usize> + '_ {
+        self.kept.iter().map(|&(node, _)| node).chain(self.links.iter().map(|link| link.to))
+    }
+
+    /// What one mixing of a value per node costs: multiplications, and numbers that are moved.
+    pub(crate) fn work(&self) -> usize {
+        self.kept.len() + self.links.len()
     }
 }

@@ -11,7 +11,7 @@ use super::{FORMAT, MAX_WIRE_BYTES, Medium, Parameter, Plan, PlanDraft, PlanErro
 use crate::{digraph::Link, forecast::Forecast, network::Network};
 
 #[derive(Serialize, Deserialize)]
-struct WirePlan {
+struct WirePlan<S> {
     format: String,
     method: String,
     parameters: BTreeMap<String, Parameter>,
@@ -20,7 +20,7 @@ struct WirePlan {
     interference: Option<Vec<(u32, u32)>>,
     medium: Medium,
     network: Option<Network>,
-    steps: Vec<WireStep>,
+    steps: Vec<S>,
     local_steps: u32,
     round_length: u32,
     forecast: Forecast,
@@ -34,33 +34,48 @@ struct WireStep {
     slots: Vec<Vec<u32>>,
 }
 
+/// A step of a plan that has too many nodes and steps to list all shares. Such a plan is only written, for its hash, and never
+/// read: with all shares it would not fit into [`MAX_WIRE_BYTES`].
+#[derive(Serialize)]
+struct LargeWireStep {
+    kept: Vec<(u32, f64)>,
+    links: Vec<(u32, u32, f64)>,
+    slots: Vec<Vec<u32>>,
+}
+
 pub(super) fn read(bytes: &[u8]) -> Result<Plan, PlanError> {
     if bytes.len() > MAX_WIRE_BYTES {
         return Err(PlanError::TooLarge { bytes: bytes.len() });
     }
-    let wire: WirePlan = postcard::from_bytes(bytes).map_err(|error| PlanError::Wire { message: error.to_string() })?;
+    let wire: WirePlan<WireStep> =
+        postcard::from_bytes(bytes).map_err(|error| PlanError::Wire { message: error.to_string() })?;
     if wire.format != FORMAT {
         return Err(PlanError::Format { found: wire.format.chars().take(80).collect() });
     }
     let (names, peers): (Vec<_>, Vec<_>) = wire.nodes.into_iter().unzip();
     let interference = wire.interference.as_deref().map(widened);
     let steps = wire.steps.into_iter().enumerate();
+    let steps = steps.map(|(number, step)| step.into_step(number)).collect::<Result<_, _>>()?;
     let draft = PlanDraft {
         base: json::read_base(names, &widened(&wire.edges), interference.as_deref())?,
         method: wire.method,
         parameters: wire.parameters,
         medium: wire.medium,
         network: wire.network,
-        steps: steps.map(|(number, step)| step.into_draft(number)).collect::<Result<_, _>>()?,
+        steps: Vec::new(),
         local_steps: wire.local_steps,
         round_length: Some(wire.round_length as usize),
     };
-    let plan = json::bind_all(Plan::checked(draft, Some(wire.forecast))?, peers)?;
+    let plan = json::bind_all(Plan::checked(draft, steps, Some(wire.forecast))?, peers)?;
     // Two encodings of one plan would have two hashes.
     if write(&plan) == bytes { Ok(plan) } else { Err(PlanError::NotCanonical) }
 }
 
 pub(super) fn write(plan: &Plan) -> Vec<u8> {
+    if plan.lists_all_shares() { write_with(plan, WireStep::of) } else { write_with(plan, LargeWireStep::of) }
+}
+
+fn write_with<S: Serialize>(plan: &Plan, step: impl Fn(&step::Step) -> S) -> Vec<u8> {
     let wire = WirePlan {
         format: FORMAT.to_owned(),
         method: plan.method.clone(),
@@ -70,7 +85,7 @@ pub(super) fn write(plan: &Plan) -> Vec<u8> {
         interference: plan.base.interference_edges().map(narrowed),
         medium: plan.medium,
         network: plan.network.clone(),
-        steps: plan.steps.iter().map(WireStep::of).collect(),
+        steps: plan.steps.iter().map(step).collect(),
         local_steps: plan.local_steps,
         // At most the number of steps, which is bounded by MAX_STEPS.
         round_length: plan.round_length as u32,
@@ -82,16 +97,10 @@ pub(super) fn write(plan: &Plan) -> Vec<u8> {
 
 impl WireStep {
     fn of(step: &step::Step) -> Self {
-        let positions =
-            |slot: &Vec<Link>| slot.iter().filter_map(|&link| step.position(link)).map(|at| at as u32).collect();
-        Self {
-            keep: step.keep().to_vec(),
-            links: step.links().iter().map(|link| (link.from as u32, link.to as u32, link.weight)).collect(),
-            slots: step.slots().iter().map(positions).collect(),
-        }
+        Self { keep: step.keep(), links: links_of(step), slots: slots_of(step) }
     }
 
-    fn into_draft(self, number: usize) -> Result<step::StepDraft, PlanError> {
+    fn into_step(self, number: usize) -> Result<step::Step, PlanError> {
         let links: Vec<_> = self
             .links
             .into_iter()
@@ -104,11 +113,28 @@ impl WireStep {
             links.get(at as usize).map(|link| link.link()).ok_or_else(out_of_range)
         };
         let slots = self.slots.iter().map(|slot| slot.iter().map(link_at).collect()).collect::<Result<_, _>>()?;
-        Ok(step::StepDraft { keep: self.keep, links, slots })
+        Ok(step::Step::sorted(step::StepDraft { keep: self.keep, links, slots }))
     }
 }
 
-/// Node numbers are below 65,536.
+impl LargeWireStep {
+    fn of(step: &step::Step) -> Self {
+        let kept = step.kept().iter().map(|&(node, share)| (node as u32, share)).collect();
+        Self { kept, links: links_of(step), slots: slots_of(step) }
+    }
+}
+
+fn links_of(step: &step::Step) -> Vec<(u32, u32, f64)> {
+    step.links().iter().map(|link| (link.from as u32, link.to as u32, link.weight)).collect()
+}
+
+fn slots_of(step: &step::Step) -> Vec<Vec<u32>> {
+    let positions =
+        |slot: &Vec<Link>| slot.iter().filter_map(|&link| step.position(link)).map(|at| at as u32).collect();
+    step.slots().iter().map(positions).collect()
+}
+
+/// Node numbers are below 2^20.
 fn narrowed(edges: &[(usize, usize)]) -> Vec<(u32, u32)> {
     edges.iter().map(|&(u, v)| (u as u32, v as u32)).collect()
 }

@@ -68,10 +68,10 @@ pub(super) fn perron(node_count: usize, steps: &[Step]) -> Result<Vec<f64>, Unre
     Err(Unresolved { reason: format!("masses still moved by {moved:.1e} per period when the iteration stopped") })
 }
 
-/// How many periods the work limit pays for when each is applied to `vectors` vectors.
+/// How many periods the work limit pays for, and at least one, when each is applied to `vectors` vectors.
 fn rounds(node_count: usize, steps: &[Step], vectors: usize) -> usize {
-    let work: usize = steps.iter().map(|step| node_count + step.links().len()).sum();
-    WORK_LIMIT / (work * vectors).max(1)
+    let work = steps.iter().map(Step::work).sum::<usize>().max(node_count);
+    (WORK_LIMIT / (work * vectors)).max(1)
 }
 
 /// The Ritz value of largest modulus, and how far its vector is from being an eigenvector.

@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, str::FromStr};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{MAX_EDGES, Topology, TopologyError};
+use super::{MAX_EDGES, MAX_NODES, Topology, TopologyError};
 
-/// The most nodes a generator makes: what a design can plan in reasonable time.
-const MAX_GENERATED_NODES: usize = 16_384;
+/// Up to this many nodes every pair of an Erdos-Renyi graph is drawn by itself; above, the gaps between edges are.
+const MAX_DRAWN_PAIRS_NODES: usize = 16_384;
 
 /// How often a random graph is drawn before giving up on a connected one.
 const DRAWS: usize = 100;
@@ -52,11 +52,8 @@ fn random_geometric(parameters: &mut Parameters<'_>) -> Result<Topology, Topolog
     parameters.done()?;
     draw_until_connected(parameters.expression, || {
         let points: Vec<[f64; 2]> = (0..n).map(|_| [uniform(&mut rng), uniform(&mut rng)]).collect();
-        let near = |&(u, v): &(usize, usize)| {
-            let (dx, dy) = (points[u][0] - points[v][0], points[u][1] - points[v][1]);
-            dx * dx + dy * dy <= radius * radius
-        };
-        let topology = numbered(n, pairs(n).filter(near))?;
+        let cells = Cells::new(&points, radius);
+        let topology = numbered(n, (0..n).flat_map(|u| cells.near(u)))?;
         Ok(topology.with_positions(points))
     })
 }
@@ -67,7 +64,38 @@ fn erdos_renyi(parameters: &mut Parameters<'_>) -> Result<Topology, TopologyErro
     let p = parameters.number_in("p", 0.0, 1.0)?;
     let mut rng = parameters.rng()?;
     parameters.done()?;
-    draw_until_connected(parameters.expression, || numbered(n, pairs(n).filter(|_| uniform(&mut rng) < p)))
+    draw_until_connected(parameters.expression, || {
+        if n <= MAX_DRAWN_PAIRS_NODES {
+            numbered(n, pairs(n).filter(|_| uniform(&mut rng) < p))
+        } else {
+            numbered(n, sparse_pairs(n, p, &mut rng))
+        }
+    })
+}
+
+/// Pairs of which each is taken with probability `p`, by drawing how many are left out up to the next (Batagelj and Brandes,
+/// "Efficient generation of large random networks", 2005). O(n + edges).
+fn sparse_pairs(n: usize, p: f64, rng: &mut ChaCha8Rng) -> impl Iterator<Item = (usize, usize)> {
+    let (mut u, mut v, mut left_out) = (0, 0, 0.0);
+    std::iter::from_fn(move || {
+        // `v` is the last pair of row `u` that was passed, and `left_out` how many more are, before the next.
+        let draw = 1.0 - uniform(rng);
+        left_out += if p <= 0.0 { f64::INFINITY } else { (draw.ln() / (-p).ln_1p()).floor() };
+        loop {
+            let in_row = (n - 1).checked_sub(v)?;
+            if left_out < in_row as f64 {
+                v += 1 + left_out as usize;
+                left_out = 0.0;
+                return Some((u, v));
+            }
+            left_out -= in_row as f64;
+            u += 1;
+            v = u;
+            if u == n {
+                return None;
+            }
+        }
+    })
 }
 
 /// Cliques that share node 0.
@@ -77,7 +105,9 @@ fn windmill(parameters: &mut Parameters<'_>) -> Result<Topology, TopologyError> 
     parameters.done()?;
     let n = parameters.within_limit(cliques.saturating_mul(size - 1).saturating_add(1))?;
     let blade = |node: usize| (node - 1) / (size - 1);
-    numbered(n, pairs(n).filter(|&(u, v)| u == 0 || blade(u) == blade(v)))
+    // The end of the blade that a node is in; node 0 is in all.
+    let end = move |node: usize| if node == 0 { n } else { 1 + (blade(node) + 1) * (size - 1) };
+    numbered(n, (0..n).flat_map(move |u| (u + 1..end(u)).map(move |v| (u, v))))
 }
 
 fn ring(parameters: &mut Parameters<'_>) -> Result<Topology, TopologyError> {
@@ -115,7 +145,63 @@ fn star(parameters: &mut Parameters<'_>) -> Result<Topology, TopologyError> {
 fn complete(parameters: &mut Parameters<'_>) -> Result<Topology, TopologyError> {
     let n = parameters.nodes("n", 2)?;
     parameters.done()?;
+    check_edges(n.saturating_mul(n - 1) / 2)?;
     numbered(n, pairs(n))
+}
+
+/// Refuses early what would take long to enumerate.
+fn check_edges(edges: usize) -> Result<(), TopologyError> {
+    if edges > MAX_EDGES { Err(TopologyError::TooManyEdges { edges }) } else { Ok(()) }
+}
+
+/// Points in the unit square, sorted into cells at least as wide as a radius: who is near lies in the cells around.
+struct Cells<'p> {
+    points: &'p [[f64; 2]],
+    radius: f64,
+    /// Cells in a row, and rows.
+    side: usize,
+    /// The points in the order of their cells, and where each cell begins.
+    members: Vec<usize>,
+    begins: Vec<usize>,
+}
+
+impl<'p> Cells<'p> {
+    fn new(points: &'p [[f64; 2]], radius: f64) -> Self {
+        // More cells than points would only cost memory.
+        let most = (points.len() as f64).sqrt().ceil();
+        // A little wider than the radius, whatever is rounded.
+        let side = (0.999 / radius.max(f64::MIN_POSITIVE)).floor().clamp(1.0, most) as usize;
+        let mut cells = Self { points, radius, side, members: (0..points.len()).collect(), begins: Vec::new() };
+        let of: Vec<usize> = points.iter().map(|&point| cells.cell(point)).collect();
+        cells.members.sort_by_key(|&node| of[node]);
+        let mut begins = vec![0; side * side + 1];
+        of.iter().for_each(|&cell| begins[cell + 1] += 1);
+        (0..side * side).for_each(|cell| begins[cell + 1] += begins[cell]);
+        Self { begins, ..cells }
+    }
+
+    fn cell(&self, [x, y]: [f64; 2]) -> usize {
+        let place = |x: f64| ((x * self.side as f64) as usize).min(self.side - 1);
+        place(y) * self.side + place(x)
+    }
+
+    /// The pairs of a point and a later one within the radius.
+    fn near(&self, u: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let at = self.points[u];
+        let cell = self.cell(at);
+        let around = |place: usize| place.saturating_sub(1)..(place + 2).min(self.side);
+        let rows = around(cell / self.side);
+        let columns = around(cell % self.side);
+        let members = rows.flat_map(move |row| {
+            let cells = row * self.side + columns.start..row * self.side + columns.end;
+            &self.members[self.begins[cells.start]..self.begins[cells.end]]
+        });
+        let is_near = move |&&v: &&usize| {
+            let (dx, dy) = (at[0] - self.points[v][0], at[1] - self.points[v][1]);
+            u < v && dx * dx + dy * dy <= self.radius * self.radius
+        };
+        members.filter(is_near).map(move |&v| (u, v))
+    }
 }
 
 /// All pairs `(u, v)`, `u < v < n`, ascending.
@@ -199,8 +285,8 @@ impl<'e> Parameters<'e> {
     }
 
     fn within_limit(&self, n: usize) -> Result<usize, TopologyError> {
-        if n > MAX_GENERATED_NODES {
-            return Err(self.wrong(format!("{n} nodes are too many: generators make at most {MAX_GENERATED_NODES}")));
+        if n > MAX_NODES {
+            return Err(self.wrong(format!("{n} nodes are too many: generators make at most {MAX_NODES}")));
         }
         Ok(n)
     }

@@ -22,11 +22,16 @@ pub(super) const RANKS: u32 = 256;
 /// How much worse a step of the search over ranks may be at first: a few nodes that join a slot later.
 const HEAT: f64 = 8.0;
 
+/// The most nodes that a gathering looks at, those that wait for a slot counted again in each: some seconds.
+const MAX_WORK: usize = 1 << 29;
+
 /// A gathering.
 #[derive(Debug, Clone)]
 pub(super) struct Gather {
     /// The links of each slot, first slot first.
     pub(super) slots: Vec<Vec<Link>>,
+    /// How many nodes are left out, because the work is spent.
+    pub(super) left: usize,
     /// Nodes that are not in yet, added up over the slots as they are built: less leaves less to do for the last ones.
     outside: usize,
 }
@@ -70,7 +75,8 @@ impl<'c, 't> GreedyGather<'c, 't> {
     }
 
     /// The links of each slot, first slot first. Where two nodes may send to equally many, the lower rank goes first; a
-    /// difference of [`RANKS_PER_CHOICE`] outweighs one node more to send to. O(slots (n log n + links)) at worst.
+    /// difference of [`RANKS_PER_CHOICE`] outweighs one node more to send to. O(slots (n log n + links)) at worst, and ended
+    /// after [`MAX_WORK`].
     pub(super) fn gather(&mut self, root: usize, ranks: &[u32]) -> Gather {
         let nodes = self.channel.node_count();
         self.is_in.fill(false);
@@ -84,7 +90,7 @@ impl<'c, 't> GreedyGather<'c, 't> {
         is_listed[root] = true;
         let (mut joining, mut frontier) = (vec![root], Vec::new());
         let mut slots: Vec<Vec<Link>> = Vec::new();
-        let (mut left, mut outside) = (nodes - 1, 0);
+        let (mut left, mut outside, mut work) = (nodes - 1, 0, 0);
         loop {
             for node in joining {
                 self.join(node);
@@ -92,7 +98,8 @@ impl<'c, 't> GreedyGather<'c, 't> {
                 frontier.extend(partners.filter(|&&other| !std::mem::replace(&mut is_listed[other], true)));
             }
             frontier.retain(|&node: &usize| !self.is_in[node]);
-            if frontier.is_empty() {
+            work += frontier.len();
+            if frontier.is_empty() || work > MAX_WORK {
                 break;
             }
             let key = |node: usize| self.choice[node] * RANKS_PER_CHOICE as usize + ranks[node] as usize;
@@ -104,7 +111,7 @@ impl<'c, 't> GreedyGather<'c, 't> {
             slots.push(slot);
         }
         slots.reverse();
-        Gather { slots, outside }
+        Gather { slots, left, outside }
     }
 
     /// Simulated annealing over ranks: the best of `tries` gatherings, the first of which has the given ranks.

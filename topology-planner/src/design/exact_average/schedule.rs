@@ -2,7 +2,7 @@
 
 use crate::{
     digraph::{Digraph, Link},
-    plan::{StepDraft, WeightedLink},
+    plan::{Step, WeightedLink},
 };
 
 /// Who sends to whom in which slot: all to the root, then the root to all.
@@ -30,7 +30,7 @@ impl Schedule {
     ///
     /// On the way up a node gives all it holds. On the way down a node with `s` nodes at or below it in the tree of the
     /// scattering holds `s` shares of the average; it gives each child as many as are below that child, and keeps 1.
-    pub(super) fn steps(&self, nodes: usize) -> Vec<StepDraft> {
+    pub(super) fn steps(&self, nodes: usize) -> Vec<Step> {
         let mut begins = vec![0; nodes];
         let gather = grouped(&self.gather, &mut begins);
         // The root waits for everyone, so no slot of the scattering shares a step with one of the gathering.
@@ -40,8 +40,8 @@ impl Schedule {
         let mut shares = sizes.clone();
         let up = gather.into_iter().take(gather_steps).map(|slots| hand_over(nodes, slots));
         let down = scatter.into_iter().skip(gather_steps);
-        let mut steps: Vec<StepDraft> = up.collect();
-        steps.extend(down.map(|slots| share_out(slots, &sizes, &mut shares)));
+        let mut steps: Vec<Step> = up.collect();
+        steps.extend(down.map(|slots| share_out(nodes, slots, &sizes, &mut shares)));
         steps
     }
 }
@@ -62,23 +62,30 @@ fn grouped(slots: &[Vec<Link>], begins: &mut [usize]) -> Vec<Vec<Vec<Link>>> {
     steps
 }
 
-fn hand_over(nodes: usize, slots: Vec<Vec<Link>>) -> StepDraft {
-    let mut keep = vec![1.0; nodes];
+fn hand_over(nodes: usize, slots: Vec<Vec<Link>>) -> Step {
     let links: Vec<WeightedLink> = slots.iter().flatten().map(|&link| WeightedLink::new(link, 1.0)).collect();
-    links.iter().for_each(|link| keep[link.from] = 0.0);
-    StepDraft { keep, links, slots }
+    let kept = links.iter().map(|link| (link.from, 0.0)).collect();
+    Step::sparse(nodes, kept, links, slots)
 }
 
 /// `shares` is what each node holds for itself and those it has yet to serve.
-fn share_out(slots: Vec<Vec<Link>>, sizes: &[usize], shares: &mut [usize]) -> StepDraft {
-    let held = shares.to_vec();
+fn share_out(nodes: usize, slots: Vec<Vec<Link>>, sizes: &[usize], shares: &mut [usize]) -> Step {
+    let mut senders: Vec<usize> = slots.iter().flatten().map(|link| link.from).collect();
+    senders.sort_unstable();
+    senders.dedup();
+    let held: Vec<usize> = senders.iter().map(|&node| shares[node]).collect();
     for link in slots.iter().flatten() {
         shares[link.from] -= sizes[link.to];
     }
-    let part = |node: usize, of: usize| of as f64 / held[node] as f64;
-    let links = slots.iter().flatten().map(|&link| WeightedLink::new(link, part(link.from, sizes[link.to]))).collect();
-    let keep = (0..held.len()).map(|node| part(node, shares[node])).collect();
-    StepDraft { keep, links, slots }
+    let part = |at: usize, of: usize| of as f64 / held[at] as f64;
+    // Every transmitter is among the senders.
+    let weighted = |&link: &Link| {
+        let at = senders.partition_point(|&node| node < link.from);
+        WeightedLink::new(link, part(at, sizes[link.to]))
+    };
+    let links = slots.iter().flatten().map(weighted).collect();
+    let kept = senders.iter().enumerate().map(|(at, &node)| (node, part(at, shares[node]))).collect();
+    Step::sparse(nodes, kept, links, slots)
 }
 
 /// How many nodes each node's mass is shared out to, itself included.

@@ -33,15 +33,40 @@ const MAX_MOVES_PER_EFFORT: usize = 200_000;
 /// How many visits of a node or link a unit of effort pays for in greedy schedules.
 const VISITS_PER_EFFORT: usize = 4_000_000;
 
+/// The most nodes for which the roots and greedy schedules are as many as above whatever they cost.
+const MAX_UNBOUNDED: usize = 16_384;
+
+/// How many visits a unit of effort pays for in all greedy schedules of larger graphs: at least one of each kind is made.
+const LARGE_VISITS_PER_EFFORT: usize = 48_000_000;
+
+/// How many visits of each node and link a greedy schedule takes, about.
+const VISITS_PER_SCHEDULE: usize = 40;
+
+/// Gatherings that are made greedily for a root at least, unless the graph is large.
+const GATHERS: usize = 3;
+
 /// Errors in the order in which transmitters are tried, in 256ths; cycled through.
 const NOISES: [usize; 4] = [0, 64, 128, 256];
 
 /// Looks until the schedule has no more than `least` slots or the effort is spent.
-pub(super) fn search(channel: &Channel<'_>, effort: u32, least: usize, rng: &mut ChaCha8Rng) -> Schedule {
+///
+/// # Errors
+///
+/// How many slots of a gathering were made and how many nodes were left when it was given up.
+pub(super) fn search(
+    channel: &Channel<'_>,
+    effort: u32,
+    least: usize,
+    rng: &mut ChaCha8Rng,
+) -> Result<Schedule, GivenUp> {
     let (nodes, effort) = (channel.node_count(), effort as usize);
-    let roots = if nodes <= ALL_ROOTS { (0..nodes).collect() } else { central_nodes(channel, CENTRAL_ROOTS) };
-    let passes = passes(channel, effort, roots.len());
-    let mut starts: Vec<Start> = roots.into_iter().map(|root| Start::greedy(channel, root, passes, rng)).collect();
+    let roots = match nodes {
+        0..=ALL_ROOTS => (0..nodes).collect(),
+        _ => central_nodes(channel, CENTRAL_ROOTS.min(affordable(channel, effort) / (GATHERS + 1)).max(1)),
+    };
+    let passes = Passes::of(channel, effort, roots.len());
+    let starts = roots.into_iter().map(|root| Start::greedy(channel, root, passes, rng));
+    let mut starts = starts.collect::<Result<Vec<_>, _>>()?;
     let moves = effort * MAX_MOVES_PER_EFFORT.min(3 * nodes.saturating_pow(3));
     let is_done = |starts: &[Start]| starts.iter().any(|start| start.schedule.slot_count() <= least);
     if nodes <= MAX_SEARCHED && !is_done(&starts) {
@@ -63,12 +88,37 @@ pub(super) fn search(channel: &Channel<'_>, effort: u32, least: usize, rng: &mut
         // Handed to whoever sends last, mass takes fewer hops, and the period fewer steps.
         best.gather = GatherSearch::new(channel, best.root, best.gather.len(), &best.gather, rng).links();
     }
-    best
+    Ok(best)
+}
+
+/// A gathering that took too much work.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct GivenUp {
+    pub(super) slots: usize,
+    pub(super) left: usize,
+}
+
+/// How many gatherings and scatterings a large graph can have; any number on others.
+fn affordable(channel: &Channel<'_>, effort: usize) -> usize {
+    match channel.node_count() {
+        0..=MAX_UNBOUNDED => usize::MAX,
+        _ => effort * LARGE_VISITS_PER_EFFORT / (VISITS_PER_SCHEDULE * visits(channel)),
+    }
 }
 
 /// How many greedy schedules are made for each root.
-fn passes(channel: &Channel<'_>, effort: usize, roots: usize) -> usize {
-    (effort * VISITS_PER_EFFORT / (40 * visits(channel) * roots)).clamp(1, 16)
+#[derive(Debug, Clone, Copy)]
+struct Passes {
+    gathers: usize,
+    scatters: usize,
+}
+
+impl Passes {
+    fn of(channel: &Channel<'_>, effort: usize, roots: usize) -> Self {
+        let scatters = (effort * VISITS_PER_EFFORT / (VISITS_PER_SCHEDULE * visits(channel) * roots)).clamp(1, 16);
+        let most = (affordable(channel, effort) / roots).saturating_sub(scatters).max(1);
+        Self { gathers: scatters.max(GATHERS).min(most), scatters }
+    }
 }
 
 /// How many gatherings a search over ranks tries, which beyond some multiple of the pairs of nodes gains nothing.
@@ -119,7 +169,7 @@ struct Start {
 }
 
 impl Start {
-    fn greedy(channel: &Channel<'_>, root: usize, passes: usize, rng: &mut ChaCha8Rng) -> Self {
+    fn greedy(channel: &Channel<'_>, root: usize, passes: Passes, rng: &mut ChaCha8Rng) -> Result<Self, GivenUp> {
         let hops = channel.hops_from(root);
         let heights = hops.heights(channel);
         let mut greedy = GreedyGather::new(channel);
@@ -129,15 +179,21 @@ impl Start {
             1 => random_rank(rng),
             _ => RANKS * 4 * (heights[root] - heights[node]) as u32 + random_rank(rng) % 32,
         };
-        let gathers = (0..passes.max(3)).map(|pass| {
+        let gathers = (0..passes.gathers).map(|pass| {
             let ranks: Vec<u32> = (0..channel.node_count()).map(|node| ranks(pass, node)).collect();
-            greedy.gather(root, &ranks).slots
+            let gather = greedy.gather(root, &ranks);
+            if gather.left == 0 {
+                Ok(gather.slots)
+            } else {
+                Err(GivenUp { slots: gather.slots.len(), left: gather.left })
+            }
         });
-        let gather = gathers.min_by_key(Vec::len).unwrap_or_default();
+        let gathers = gathers.collect::<Result<Vec<_>, _>>()?;
+        let gather = gathers.into_iter().min_by_key(Vec::len).unwrap_or_default();
         let mut greedy = GreedyScatter::new(channel);
-        let scatters = (0..passes).map(|pass| greedy.scatter(root, NOISES[pass % NOISES.len()], rng));
+        let scatters = (0..passes.scatters).map(|pass| greedy.scatter(root, NOISES[pass % NOISES.len()], rng));
         let scatter = scatters.min_by_key(Vec::len).unwrap_or_default();
-        Self { eccentricity: hops.eccentricity(), schedule: Schedule { root, gather, scatter } }
+        Ok(Self { eccentricity: hops.eccentricity(), schedule: Schedule { root, gather, scatter } })
     }
 
     fn search_ranks(&mut self, channel: &Channel<'_>, tries: usize, rng: &mut ChaCha8Rng) {

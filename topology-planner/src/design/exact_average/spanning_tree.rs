@@ -6,6 +6,9 @@ use crate::{digraph::Link, minimum_degree_spanning_tree::minimum_degree_spanning
 /// How many central nodes are tried as roots.
 const ROOTS: usize = 16;
 
+/// As many nodes times roots are tried on large graphs, and at least one root: each takes five searches and a tree.
+const MAX_ROOTED: usize = 16 * 16_384;
+
 /// A rooted spanning tree.
 pub(super) struct SpanningTree {
     pub(super) root: usize,
@@ -24,7 +27,8 @@ impl SpanningTree {
     /// The least limit that is known to be possible.
     pub(super) fn within(topology: &Topology, limit: usize) -> Result<Self, usize> {
         let channel = Channel::new(topology);
-        let grown = central_nodes(&channel, ROOTS).into_iter().filter_map(|root| Self::grow(&channel, root, limit));
+        let roots = (MAX_ROOTED / topology.node_count()).clamp(1, ROOTS);
+        let grown = central_nodes(&channel, roots).into_iter().filter_map(|root| Self::grow(&channel, root, limit));
         if let Some(tree) = grown.min_by_key(|tree| (tree.levels.len(), tree.root)) {
             return Ok(tree);
         }
