@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!(
         "the weights sum to {nodes} exactly: {}; checked after each of {} events",
         audit.is_complete(),
-        swarm.checks()
+        swarm.wire_checks()
     );
     println!("trace {}", hex(&swarm.digest()));
     Ok(())
