@@ -389,11 +389,11 @@ fn square_sum(values: &[f64]) -> f64 {
 /// A dot product in four lanes, whose order of summation is fixed.
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     let mut lanes = [0.0; 4];
-    let (a_chunks, b_chunks) = (a.chunks_exact(4), b.chunks_exact(4));
-    let rest: f64 = a_chunks.remainder().iter().zip(b_chunks.remainder()).map(|(a, b)| a * b).sum();
-    for (a, b) in a_chunks.zip(b_chunks) {
-        for ((lane, a), b) in lanes.iter_mut().zip(a).zip(b) {
-            *lane += a * b;
+    let ((a_chunks, a_rest), (b_chunks, b_rest)) = (a.as_chunks::<4>(), b.as_chunks::<4>());
+    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
+    for (a, b) in a_chunks.iter().zip(b_chunks) {
+        for lane in 0..4 {
+            lanes[lane] += a[lane] * b[lane];
         }
     }
     (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]) + rest

@@ -36,7 +36,7 @@ const SWEEP_EDGES_PER_NODE: usize = 2;
 const COLORING_EFFORT: u32 = 1;
 
 /// Up to this `K` a sweep goes on in any case: on small topologies to the last edge.
-pub(super) const SWEEP_AT_LEAST: usize = 256;
+const SWEEP_AT_LEAST: usize = 256;
 
 /// Eq. 19 after step 3 of Algorithm 1 for every `K` that was tried.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,8 +72,8 @@ pub fn sweep(topology: &Topology) -> Sweep {
     Sweep { points: (0..trials.len()).map(|extra_edges| trials.point(extra_edges)).collect() }
 }
 
-/// The largest `K` of a sweep that goes on as long as it may find something.
-pub(super) fn sweep_limit(topology: &Topology) -> usize {
+/// The largest `K` of a sweep.
+fn sweep_limit(topology: &Topology) -> usize {
     SWEEP_AT_LEAST.max(SWEEP_EDGES_PER_NODE * topology.node_count())
 }
 
@@ -89,7 +89,7 @@ pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
             let step = algorithm_1(topology, oriented(topology, asked));
             Choice { extra_edges: asked, step, searched_below: None }
         }
-        ExtraEdges::Auto => best(topology, sweep_limit(topology)),
+        ExtraEdges::Auto => best(topology),
     };
     if request.options.medium == Medium::PointToPoint {
         choice.step.slots.clear();
@@ -108,9 +108,9 @@ pub(super) struct Choice {
     searched_below: Option<usize>,
 }
 
-/// `K*` up to a limit and its design, see the top of the file.
-pub(super) fn best(topology: &Topology, limit: usize) -> Choice {
-    let mut trials = Trials::new(topology, limit);
+/// `K*` and its design, see the top of the file.
+pub(super) fn best(topology: &Topology) -> Choice {
+    let mut trials = Trials::new(topology, sweep_limit(topology));
     let finish = |trials: &Trials<'_>, extra_edges| (extra_edges, algorithm_1(topology, trials.oriented(extra_edges)));
     let ring = trials.best(|_| true).filter(|&extra_edges| trials.point(extra_edges).max_out_degree == 1);
     let ring = ring.map(|extra_edges| finish(&trials, extra_edges));

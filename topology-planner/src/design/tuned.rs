@@ -38,16 +38,17 @@ const START_STEPS: usize = 40;
 const NEIGHBOR_STEPS: usize = 24;
 const FINAL_STEPS: usize = 400;
 
-/// Above this many nodes the work is bounded so that 1,000 nodes of degree 20 take some seconds, and the plan's parameters say
-/// where it ended: the sweep of `K`, and all `K`, at 256, the steps at the end, of which there are fewer in the same proportions.
+/// Above this many nodes the work is bounded so that 1,000 nodes of degree 20 take some seconds. There is no start by the whole of
+/// Algorithm 1, whose sweep and step 4 would take longer than all the rest; there are fewer steps at the end, in the same
+/// proportions, and the plan's parameters say how many.
 const MAX_UNBOUNDED_NODES: usize = 400;
 
-/// Above this many nodes there is no start by the whole of Algorithm 1, whose step 4 takes longer than all the rest.
-const MAX_PAPER_NODES: usize = 1_024;
+/// The largest `K` of a start there.
+const LARGE_EXTRA_EDGES: usize = 256;
 
 /// Products for the search that a unit of effort pays for on larger graphs, and for the steps at the end whatever the effort.
-const LARGE_PRODUCTS_PER_EFFORT: usize = 250_000_000;
-const MAX_FINAL_PRODUCTS: usize = 3_500_000_000;
+const LARGE_PRODUCTS_PER_EFFORT: usize = 400_000_000;
+const MAX_FINAL_PRODUCTS: usize = 4_000_000_000;
 
 /// How often the floor is raised at the end where mass settles slowly.
 const FLOOR_TRIES: usize = 6;
@@ -72,9 +73,6 @@ pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
         ("starts", Parameter::Whole(search.starts as u64)),
         ("neighbors", Parameter::Whole(search.neighbors as u64)),
     ];
-    if search.is_large() && request.topology.node_count() <= MAX_PAPER_NODES {
-        parameters.push(("extra_edges_tried_below", Parameter::Whole(nguyen_he::SWEEP_AT_LEAST as u64 + 1)));
-    }
     if search.final_steps < FINAL_STEPS {
         parameters.push(("final_steps", Parameter::Whole(search.final_steps as u64)));
     }
@@ -147,8 +145,8 @@ impl<'r> Search<'r> {
 
     fn broadcast(&mut self) -> Result<Candidate, DesignError> {
         let all = self.products_left;
-        let has_paper_start = self.request.topology.node_count() <= MAX_PAPER_NODES;
-        let mut found: Vec<Candidate> = has_paper_start.then(|| self.paper_start()).flatten().into_iter().collect();
+        let mut found: Vec<Candidate> =
+            if self.is_large() { Vec::new() } else { self.paper_start().into_iter().collect() };
         let most_starts = STARTS_PER_EFFORT * self.request.options.effort as usize;
         while (self.products_left > all / 10 * 6 && self.starts < most_starts) || found.is_empty() {
             let candidate = self.start();
@@ -179,12 +177,9 @@ impl<'r> Search<'r> {
         DesignError::DegreeLimit { method: self.request.method, limit, needed: self.filler.least_degree_seen() }
     }
 
-    /// What `nguyen-he` finds with its own choice of `K`, so that this design is never slower; on large graphs, with the best of
-    /// the first 256.
+    /// What `nguyen-he` finds with its own choice of `K`, so that this design is never slower.
     fn paper_start(&mut self) -> Option<Candidate> {
-        let topology = self.request.topology;
-        let limit = if self.is_large() { nguyen_he::SWEEP_AT_LEAST } else { nguyen_he::sweep_limit(topology) };
-        let paper = nguyen_he::best(topology, limit);
+        let paper = nguyen_he::best(self.request.topology);
         self.starts += 1;
         self.evaluate(paper.step.slots, None, START_STEPS)
     }
@@ -198,7 +193,7 @@ impl<'r> Search<'r> {
         let order = shuffled(nodes, self.rng.next_u64() | 1);
         let renumbered = topology.renumbered(&order).ok()?;
         let available = topology.edges().len() + 1 - nodes;
-        let most = if self.is_large() { nguyen_he::SWEEP_AT_LEAST } else { nodes };
+        let most = if self.is_large() { LARGE_EXTRA_EDGES } else { nodes };
         let extra_edges = below(&mut self.rng, available.min(most) + 1);
         let oriented = nguyen_he::oriented(&renumbered, extra_edges);
         let links = oriented.into_iter().map(|link| Link::new(order[link.from], order[link.to])).collect();
