@@ -1,11 +1,10 @@
 //! Bytes of a stream, through `MessageReader`.
 
-use mingle_protocol::wire::{FRAME_HEAD_BYTES, MAX_PLAN_BYTES, MessageReader, WireError, encode};
+use mingle_protocol::wire::{FRAME_HEAD_BYTES, MessageReader, WireError, encode};
 use mingle_protocol::{MAX_DESCRIPTION, Message, Payload};
 
 const PARCEL: u8 = 3;
 const CHUNK: u8 = 4;
-const PLAN: u8 = 6;
 const HASH_BYTES: usize = 32;
 
 /// Checks one stream. In front of it stand the dimension that the reader expects, the length of the pieces it arrives in
@@ -62,8 +61,7 @@ fn check_content(message: &Message, dimension: usize) {
             let again = Payload::from_bytes(payload.codec(), dimension, payload.shared().clone());
             assert_eq!(again.as_ref(), Ok(payload));
         }
-        Message::PlanData(plan) => assert!((1..=MAX_PLAN_BYTES).contains(&plan.len())),
-        Message::Ack(_) | Message::Left(_) | Message::PlanGet { .. } | Message::Collective(_) => {}
+        Message::Ack(_) | Message::Left(_) | Message::Collective(_) => {}
     }
 }
 
@@ -83,8 +81,8 @@ pub fn bytes_of(message: &Message) -> Vec<u8> {
     bytes
 }
 
-/// Puts the hash of the chunks that follow into every header of a parcel or plan: the last field of both. Blind mutation
-/// would never find a hash, and so never reach what comes after it.
+/// Puts the hash of the chunks that follow into every header of a parcel: its last field. Blind mutation would
+/// never find a hash, and so never reach what comes after it.
 fn seal_bulk(stream: &mut [u8]) {
     let mut announced = None;
     let mut at = 0;
@@ -95,8 +93,8 @@ fn seal_bulk(stream: &mut [u8]) {
             return;
         }
         match (kind, &mut announced) {
-            (PARCEL | PLAN, _) if end - body >= HASH_BYTES => {
-                let suffix = if kind == PARCEL { codec_before(&stream[body..end - HASH_BYTES]) } else { None };
+            (PARCEL, _) if end - body >= HASH_BYTES => {
+                let suffix = codec_before(&stream[body..end - HASH_BYTES]);
                 announced = Some((end, blake3::Hasher::new(), suffix));
             }
             (CHUNK, Some((header_end, hasher, suffix))) => {

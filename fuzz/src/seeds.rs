@@ -8,7 +8,7 @@ use mingle_planner::{DesignOptions, Medium, Method, Parameter, Plan, Topology, W
 use mingle_protocol::collective::{Best, Encoding, Frame, Row, Rows, Said, Share, Talk, Turn};
 use mingle_protocol::wire::encode;
 use mingle_protocol::{
-    Ack, Books, Chain, Codec, Generation, Hello, Identity, InBooks, LinkState, Mass, Message, NodeId, OutBooks, Owed,
+    Ack, Books, Chain, Codec, Envelope, Generation, Hello, Identity, InBooks, LinkState, Mass, Message, NodeId, OutBooks, Owed,
     PROTOCOL_VERSION, Parcel, ParcelHeader, Payload, Record, TaskCard,
 };
 
@@ -41,15 +41,14 @@ pub fn all() -> Vec<(&'static str, Seed<Vec<u8>>)> {
 /// Streams, with what [`check`](crate::message_reader::check) wants in front of them.
 pub fn message_reader() -> Vec<Seed<Vec<u8>>> {
     let input = |stream: Vec<u8>| [vec![DIMENSION, 9, 1], stream].concat();
-    let everything = [hello(), ack(), parcel(1), plan_get(), plan_data(), parcel(2), ack()];
+    let everything = [hello(), ack(), parcel(1), envelope(), parcel(2), ack()];
     vec![
         ("hello", input(bytes_of(&hello()))),
         ("ack", input(bytes_of(&ack()))),
         ("parcel", input(bytes_of(&parcel(1)))),
         ("parcel_f16", input(bytes_of(&parcel_in(Codec::F16, 1)))),
         ("parcel_int8", input(bytes_of(&parcel_in(Codec::Int8, 1)))),
-        ("plan_get", input(bytes_of(&plan_get()))),
-        ("plan_data", input(bytes_of(&plan_data()))),
+        ("envelope", input(bytes_of(&envelope()))),
         ("everything", input(everything.iter().flat_map(bytes_of).collect())),
         ("heartbeat_between_chunks", input(heartbeat_between_chunks())),
     ]
@@ -240,12 +239,8 @@ fn parcel_in(codec: Codec, seq: u64) -> Message {
     Message::Parcel(Parcel { header, payload })
 }
 
-fn plan_get() -> Message {
-    Message::PlanGet { hash: Some([9; 32]) }
-}
-
-fn plan_data() -> Message {
-    Message::PlanData((0..20).collect())
+fn envelope() -> Message {
+    Message::Collective(Envelope { task: [9; 32], attempt: 1, frame: (0..20).collect() })
 }
 
 /// Plans as they travel.

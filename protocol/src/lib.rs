@@ -60,6 +60,7 @@ pub use payload::{MAX_DIMENSION, MAX_MAGNITUDE, Payload, PayloadError};
 pub use planted::{Planted, UnknownBug};
 pub use push_sum::SMALLEST_WORKING_MASS;
 #[doc(hidden)]
+#[cfg(feature = "kernels")]
 pub use push_sum::bench;
 pub use record::{Books, Chain, InBooks, OutBooks, Owed, Record};
 pub use schedule::{

@@ -16,7 +16,7 @@ pub const UNITS_PER_ONE: u64 = 1 << 40;
 ///
 /// ```
 /// use mingle_protocol::{Mass, Share};
-/// let half = Mass::ONE.portion(Share::from_weight(0.5).unwrap());
+/// let half = Mass::ONE.portion(Share::from_units(1 << 39).unwrap());
 /// assert_eq!(half.checked_add(half), Some(Mass::ONE));
 /// assert_eq!(half.to_string(), "0.500000");
 /// ```
@@ -80,11 +80,6 @@ impl Share {
     /// The whole.
     pub const WHOLE: Self = Self(UNITS_PER_ONE);
 
-    /// The nearest share to a weight of a mixing matrix, or `None` when the weight is not within 0 ..= 1.
-    pub fn from_weight(weight: f64) -> Option<Self> {
-        (0.0..=1.0).contains(&weight).then(|| Self((weight * UNITS_PER_ONE as f64).round() as u64))
-    }
-
     /// The nearest share to a weight; weights outside 0 ..= 1 become the nearer of the two.
     pub(crate) fn nearest(weight: f64) -> Self {
         Self((weight.clamp(0.0, 1.0) * UNITS_PER_ONE as f64).round() as u64)
@@ -122,10 +117,11 @@ mod tests {
 
     #[test]
     fn shares_outside_zero_to_one_do_not_exist() {
-        assert_eq!(Share::from_weight(-1e-9), None);
-        assert_eq!(Share::from_weight(1.0 + 1e-9), None);
-        assert_eq!(Share::from_weight(f64::NAN), None);
-        assert_eq!(Share::from_weight(1.0), Some(Share::WHOLE));
+        assert_eq!(
+            [-1e-9, f64::NAN, 1.0 + 1e-9].map(Share::nearest),
+            [Share::default(), Share::default(), Share::WHOLE]
+        );
+        assert_eq!(Share::from_units(UNITS_PER_ONE), Some(Share::WHOLE));
         assert_eq!(Share::from_units(UNITS_PER_ONE + 1), None);
     }
 

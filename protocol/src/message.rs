@@ -27,13 +27,6 @@ pub enum Message {
     Parcel(Parcel),
     /// Somebody has left for good. Whoever hears of it passes it on.
     Left(LeaveCertificate),
-    /// Asks for the plan with this hash, or for the current one. For hosts: a node ignores it.
-    PlanGet {
-        /// BLAKE3 of the plan wanted.
-        hash: Option<[u8; 32]>,
-    },
-    /// The bytes of a plan. For hosts: a node ignores it.
-    PlanData(Vec<u8>),
     /// A message of a collective. For hosts that solve a problem together: a node ignores it.
     Collective(Envelope),
 }
@@ -46,7 +39,7 @@ impl Message {
             Self::Ack(ack) => Some(ack.generation),
             Self::Parcel(parcel) => Some(parcel.header.generation),
             Self::Left(certificate) => Some(certificate.generation),
-            Self::PlanGet { .. } | Self::PlanData(_) | Self::Collective(_) => None,
+            Self::Collective(_) => None,
         }
     }
 }

@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::config::{NodeConfig, NodeError};
-use crate::effect::{Effect, Event, Suspension};
+use crate::effect::{Effect, Event};
 use crate::input::Input;
 use crate::ledger::LedgerSummary;
 use crate::link::{InLink, OutLink};
@@ -311,11 +311,6 @@ impl Node {
     /// Neighbours that have not yet been greeted and greeted back, ascending.
     pub fn missing_neighbours(&self) -> Vec<NodeId> {
         self.peers.values().filter(|peer| !peer.mutual && !peer.left).map(|peer| peer.id).collect()
-    }
-
-    /// Neighbours that are suspended now, with the reason, ascending.
-    pub fn suspended_neighbours(&self) -> Vec<(NodeId, Suspension)> {
-        self.peers.values().filter_map(|peer| Some((peer.id, peer.suspended?))).collect()
     }
 
     /// All neighbours in the plan, ascending.

@@ -218,6 +218,7 @@ fn weight(mass: Mass) -> f32 {
 }
 
 /// The kernels under names the benchmark can call; not part of the interface.
+#[cfg(feature = "kernels")]
 #[doc(hidden)]
 pub mod bench {
     use super::{Codec, Dither, Mass, Payload, PushSum, codec};

@@ -3,7 +3,7 @@
 //! ```text
 //!   frame    length: u32 LE (of the body)   kind: u8   body
 //!   control  body = postcard, at most 64 KiB (a leave certificate or a message of a collective 1 MiB), nothing after it
-//!   chunk    body = raw bytes, at most 256 KiB: the next piece of the parcel or plan announced last
+//!   chunk    body = raw bytes, at most 256 KiB: the next piece of the parcel announced last
 //! ```
 //!
 //! A parcel is a header frame and its chunks; other control frames may come between the chunks, so that a heartbeat
@@ -16,9 +16,7 @@ mod frame;
 mod reader;
 mod writer;
 
-pub use frame::{
-    FRAME_HEAD_BYTES, MAX_CERTIFICATE_BYTES, MAX_CHUNK_BYTES, MAX_COLLECTIVE_BYTES, MAX_CONTROL_BYTES, MAX_PLAN_BYTES,
-};
+pub use frame::{FRAME_HEAD_BYTES, MAX_CERTIFICATE_BYTES, MAX_CHUNK_BYTES, MAX_COLLECTIVE_BYTES, MAX_CONTROL_BYTES};
 pub use reader::MessageReader;
 pub use writer::{EncodedMessage, encode};
 
@@ -89,13 +87,4 @@ pub enum WireError {
         /// The coordinate.
         index: usize,
     },
-    /// A plan that is too large or empty.
-    #[error("a plan of {bytes} bytes is announced; plans have 1 to {MAX_PLAN_BYTES}")]
-    PlanSize {
-        /// Bytes announced.
-        bytes: u64,
-    },
-    /// A plan whose content is not what its header says.
-    #[error("the plan received does not match its hash")]
-    PlanHash,
 }

@@ -1,9 +1,7 @@
-//! What a peer can make a reader allocate: never more than one payload, or one plan, and a little for control frames.
+//! What a peer can make a reader allocate: never more than one payload and a little for control frames.
 #![allow(clippy::unwrap_used)]
 
-use mingle_protocol::wire::{
-    FRAME_HEAD_BYTES, MAX_CHUNK_BYTES, MAX_CONTROL_BYTES, MAX_PLAN_BYTES, MessageReader, encode,
-};
+use mingle_protocol::wire::{FRAME_HEAD_BYTES, MAX_CHUNK_BYTES, MAX_CONTROL_BYTES, MessageReader, encode};
 use mingle_protocol::*;
 use peak_alloc::PeakAlloc;
 use rand::{Rng, RngExt, SeedableRng};
@@ -22,17 +20,16 @@ const PIECE_BYTES: usize = 4 * 1024;
 /// decoded from it, less than as much again.
 const CONTROL_ALLOWANCE: usize = 4 * MAX_CONTROL_BYTES;
 
-/// A plan is collected in a vector that grows by doubling.
-const PLAN_ALLOWANCE: usize = 3 * MAX_PLAN_BYTES;
+/// For the messages that one piece completes, and their vector grows by doubling.
+const MESSAGE_ALLOWANCE: usize = 3 * size_of::<Message>() * PIECE_BYTES / (FRAME_HEAD_BYTES + SMALLEST_BODY);
 
-/// For the messages that one piece completes: the smallest has a body of a byte, and their vector grows by doubling.
-const MESSAGE_ALLOWANCE: usize = 3 * size_of::<Message>() * PIECE_BYTES / (FRAME_HEAD_BYTES + 1);
+/// The smallest message is one of a collective: a hash, the attempt and no content.
+const SMALLEST_BODY: usize = HASH_BYTES + 2;
 
 const HELLO: u8 = 1;
 const PARCEL: u8 = 3;
 const CHUNK: u8 = 4;
-const PLAN_GET: u8 = 5;
-const PLAN: u8 = 6;
+const COLLECTIVE: u8 = 8;
 const HASH_BYTES: usize = 32;
 
 /// The most that a reader and its messages occupied at any time, until the stream ended or was refused.
@@ -93,10 +90,6 @@ fn parcel_header(payload_bytes: u64) -> Vec<u8> {
     frame(PARCEL, &[&control[FRAME_HEAD_BYTES..length], &varint(payload_bytes), hash].concat())
 }
 
-fn plan_header(bytes: u64) -> Vec<u8> {
-    frame(PLAN, &[varint(bytes), vec![0; HASH_BYTES]].concat())
-}
-
 /// A greeting that announces a description of `length` bytes and has `follows` of them.
 fn hello(length: u64, follows: usize) -> Vec<u8> {
     let before = [varint(u64::from(PROTOCOL_VERSION)), varint(0), vec![0; 2 * HASH_BYTES]].concat();
@@ -112,7 +105,6 @@ fn chunks(bytes: usize, chunk_bytes: usize) -> Vec<u8> {
 /// The streams of a peer that announces much and sends little, or sends what was never announced.
 fn hostile_streams() -> Vec<(&'static str, Vec<u8>)> {
     let exact = parcel_header(PAYLOAD_BYTES as u64);
-    let plan = plan_header(MAX_PLAN_BYTES as u64);
     let mut streams = vec![
         ("a payload of 2^64 bytes", [parcel_header(u64::MAX), chunks(10, 10)].concat()),
         ("a payload of 2^63 coordinates", parcel_header(1 << 63)),
@@ -121,21 +113,16 @@ fn hostile_streams() -> Vec<(&'static str, Vec<u8>)> {
         ("the header of a payload, a thousand times", exact.repeat(1000)),
         ("a payload that stops after a byte", [exact.clone(), chunks(1, 1)].concat()),
         ("a payload that is announced again after a byte", [exact.clone(), chunks(1, 1), exact.clone()].concat()),
-        ("a payload with a plan announced inside", [exact.clone(), chunks(1, 1), plan.clone()].concat()),
         ("a payload of zeros under a wrong hash", [exact.clone(), chunks(PAYLOAD_BYTES, MAX_CHUNK_BYTES)].concat()),
         ("a payload that does not end", [exact.clone(), chunks(2 * PAYLOAD_BYTES, MAX_CHUNK_BYTES)].concat()),
         ("a payload in chunks of 3 bytes", [exact.clone(), chunks(60_000, 3)].concat()),
         ("a chunk longer than chunks may be", [exact.clone(), cut_frame(CHUNK, u32::MAX, &[0; 9])].concat()),
-        ("a plan of 2^64 bytes", [plan_header(u64::MAX), chunks(10, 10)].concat()),
-        ("the largest plan in small chunks, under a wrong hash", [plan.clone(), chunks(MAX_PLAN_BYTES, 7)].concat()),
-        ("a plan that does not end", [plan.clone(), chunks(2 * MAX_PLAN_BYTES, MAX_CHUNK_BYTES)].concat()),
-        ("a plan with a payload announced inside", [plan, chunks(9, 9), exact].concat()),
         ("a description of 2^64 bytes", hello(u64::MAX, 20)),
         ("a description of 4 GiB", hello(1 << 32, MAX_CONTROL_BYTES / 2)),
         ("a description as long as a control frame", hello(65_000, 65_000)),
-        ("nothing but the smallest messages", frame(PLAN_GET, &[0]).repeat(20_000)),
+        ("nothing but the smallest messages", frame(COLLECTIVE, &[0; SMALLEST_BODY]).repeat(20_000)),
     ];
-    for kind in 0..8 {
+    for kind in 0..9 {
         for announced in [MAX_CONTROL_BYTES, MAX_CONTROL_BYTES + 1, MAX_CHUNK_BYTES, u32::MAX as usize] {
             for follows in [0, 1, 5000, announced.min(MAX_CONTROL_BYTES) - 1] {
                 streams.push(("a frame cut short", cut_frame(kind, announced as u32, &vec![0xff; follows])));
@@ -151,13 +138,12 @@ fn noise(rng: &mut ChaCha8Rng) -> Vec<u8> {
     for _ in 0..rng.random_range(1..8) {
         let mut body = vec![0; rng.random_range(0..200)];
         rng.fill_bytes(&mut body);
-        stream.extend(match rng.random_range(0..6) {
+        stream.extend(match rng.random_range(0..5) {
             0 => parcel_header(PAYLOAD_BYTES as u64),
             1 => parcel_header(rng.next_u64()),
-            2 => plan_header(rng.random_range(0..2 * MAX_PLAN_BYTES as u64)),
-            3 => hello(rng.random_range(0..300), rng.random_range(0..300)),
-            4 => frame(CHUNK, &body),
-            _ => cut_frame(rng.random_range(0..8), rng.next_u32() >> rng.random_range(0..32), &body),
+            2 => hello(rng.random_range(0..300), rng.random_range(0..300)),
+            3 => frame(CHUNK, &body),
+            _ => cut_frame(rng.random_range(0..9), rng.next_u32() >> rng.random_range(0..32), &body),
         });
     }
     stream.truncate(rng.random_range(0..=stream.len()));
@@ -166,9 +152,9 @@ fn noise(rng: &mut ChaCha8Rng) -> Vec<u8> {
 
 /// One test, since every thread of the process counts.
 #[test]
-fn no_stream_makes_a_reader_hold_more_than_one_payload_or_plan_and_a_few_control_frames() {
+fn no_stream_makes_a_reader_hold_more_than_one_payload_and_a_few_control_frames() {
     let small = CONTROL_ALLOWANCE + MESSAGE_ALLOWANCE;
-    let limit = |dimension: usize| small + PLAN_ALLOWANCE.max(4 * dimension);
+    let limit = |dimension: usize| small + 4 * dimension;
     let mut rng = ChaCha8Rng::seed_from_u64(0);
     let noise: Vec<_> = (0..3_000).map(|_| ("noise", noise(&mut rng))).collect();
     for (number, (name, stream)) in hostile_streams().iter().chain(&noise).enumerate() {
@@ -180,7 +166,6 @@ fn no_stream_makes_a_reader_hold_more_than_one_payload_or_plan_and_a_few_control
     // A header alone costs next to nothing, a reader that took nothing but control frames as little.
     let headers = parcel_header(PAYLOAD_BYTES as u64);
     assert!(peak_bytes(DIMENSION, &headers) < 16 * 1024);
-    assert!(peak_bytes(DIMENSION, &plan_header(MAX_PLAN_BYTES as u64)) < 16 * 1024);
     assert!(peak_bytes(DIMENSION, &hello(65_000, 65_000)) <= CONTROL_ALLOWANCE);
     // The meter works: the first byte of an expected payload does allocate all of it, and it is given back.
     let before = MEMORY.current_usage();

@@ -245,7 +245,10 @@ fn what_no_sound_neighbour_sends_is_ignored_and_named() {
     assert_eq!(forge(&|p| p.header.sender_incarnation = 2), []);
     assert_eq!(forge(&|p| p.header.receiver_incarnation = 2), []);
     let (mut node, _) = greeted(1);
-    let stranger = Input::Received { from: NodeId(9), message: Message::PlanGet { hash: None } };
+    let stranger = Input::Received {
+        from: NodeId(9),
+        message: Message::Collective(Envelope { task: [0; 32], attempt: 0, frame: Vec::new() }),
+    };
     let expected = [Event::Ignored { peer: NodeId(9), fault: Fault::NotANeighbour }];
     assert_eq!(reports(&node.handle(AT, stranger)), expected);
 }

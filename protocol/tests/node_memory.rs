@@ -221,7 +221,13 @@ fn hostile(rng: &mut ChaCha8Rng) -> (NodeId, Message, Fault) {
             };
             return (PEER, Message::Ack(ack), Fault::OtherLife);
         }
-        _ => return (stranger, Message::PlanGet { hash: None }, Fault::NotANeighbour),
+        _ => {
+            return (
+                stranger,
+                Message::Collective(Envelope { task: [0; 32], attempt: 0, frame: Vec::new() }),
+                Fault::NotANeighbour,
+            );
+        }
     };
     let message = if fault == Fault::UnfitHello { Message::Hello(Box::new(hello)) } else { Message::Parcel(parcel) };
     let is_known = rng.random_bool(0.8) || matches!(fault, Fault::NewerGeneration | Fault::OlderGeneration);

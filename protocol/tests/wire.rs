@@ -2,8 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use mingle_protocol::wire::{
-    FRAME_HEAD_BYTES, MAX_CHUNK_BYTES, MAX_COLLECTIVE_BYTES, MAX_CONTROL_BYTES, MAX_PLAN_BYTES, MessageReader,
-    WireError, encode,
+    FRAME_HEAD_BYTES, MAX_CHUNK_BYTES, MAX_COLLECTIVE_BYTES, MAX_CONTROL_BYTES, MessageReader, WireError, encode,
 };
 use mingle_protocol::*;
 use proptest::prelude::*;
@@ -101,11 +100,9 @@ fn messages() -> impl Strategy<Value = Message> {
             Message::Ack(Ack { generation, plan_version, identity, seen, link })
         },
     );
-    let plan_gets = any::<Option<[u8; 32]>>().prop_map(|hash| Message::PlanGet { hash });
-    let plans = prop::collection::vec(any::<u8>(), 1..3_000).prop_map(Message::PlanData);
     let envelopes = (any::<[u8; 32]>(), any::<u64>(), prop::collection::vec(any::<u8>(), 0..3_000));
     let envelopes = envelopes.prop_map(|(task, attempt, frame)| Message::Collective(Envelope { task, attempt, frame }));
-    prop_oneof![hellos(), acks, parcels(DIMENSION), certificates(), plan_gets, plans, envelopes]
+    prop_oneof![hellos(), acks, parcels(DIMENSION), certificates(), envelopes]
 }
 
 proptest! {
@@ -183,11 +180,22 @@ fn parcel_header_bytes(dimension: usize) -> Vec<u8> {
     control.to_vec()
 }
 
+fn heartbeat() -> Message {
+    let identity = Identity { incarnation: 1, boot_nonce: 1 };
+    Message::Ack(Ack {
+        generation: Generation { counter: 0, plan_hash: [0; 32] },
+        plan_version: 0,
+        identity,
+        seen: identity,
+        link: LinkState::default(),
+    })
+}
+
 #[test]
 fn a_large_parcel_travels_in_chunks_and_a_heartbeat_may_come_between_them() {
     let dimension = 3 * MAX_CHUNK_BYTES / 4 + 5;
     let parcel = sample_parcel(dimension);
-    let heartbeat = Message::PlanGet { hash: None };
+    let heartbeat = heartbeat();
     let encoded = encode(parcel.clone());
     let frames: Vec<Vec<u8>> = encoded.frames().map(|(head, body)| [head, body].concat()).collect();
     assert_eq!(frames.len(), 1 + 4);
@@ -303,10 +311,10 @@ fn chunks_come_only_after_a_header_and_headers_only_after_the_last_chunk() {
 
 #[test]
 fn bytes_after_a_control_message_and_long_descriptions_are_refused() {
-    let mut bytes = bytes_of(&Message::PlanGet { hash: None });
+    let mut bytes = bytes_of(&heartbeat());
     bytes.push(0);
     bytes[0] += 1;
-    assert!(matches!(MessageReader::new(0).feed(&bytes), Err(WireError::Malformed { kind: 5, .. })));
+    assert!(matches!(MessageReader::new(0).feed(&bytes), Err(WireError::Malformed { kind: 2, .. })));
     let hello = Hello {
         version: PROTOCOL_VERSION,
         generation: Generation { counter: 0, plan_hash: [0; 32] },
@@ -322,13 +330,9 @@ fn bytes_after_a_control_message_and_long_descriptions_are_refused() {
 }
 
 #[test]
-fn plans_are_bounded_and_verified() {
-    let mut bytes = bytes_of(&Message::PlanData(vec![5; 300_000]));
-    assert_eq!(MessageReader::new(0).feed(&bytes), Ok(vec![Message::PlanData(vec![5; 300_000])]));
-    let last = bytes.len() - 1;
-    bytes[last] = 6;
-    assert_eq!(MessageReader::new(0).feed(&bytes), Err(WireError::PlanHash));
-    let huge = bytes_of(&Message::PlanData(vec![0; MAX_PLAN_BYTES + 1]));
-    let error = MessageReader::new(0).feed(&huge[..FRAME_HEAD_BYTES + 40]).unwrap_err();
-    assert_eq!(error, WireError::PlanSize { bytes: MAX_PLAN_BYTES as u64 + 1 });
+fn frames_of_kinds_that_are_not_used_any_more_are_refused() {
+    for kind in [5, 6] {
+        let frame = [&1u32.to_le_bytes()[..], &[kind, 0]].concat();
+        assert_eq!(MessageReader::new(0).feed(&frame), Err(WireError::UnknownKind { kind }));
+    }
 }

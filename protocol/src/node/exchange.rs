@@ -33,7 +33,7 @@ impl Node {
             Message::Ack(ack) => self.on_ack(from, &ack),
             Message::Parcel(parcel) => self.on_parcel(from, parcel),
             Message::Left(certificate) => self.on_certificate(from, certificate),
-            Message::PlanGet { .. } | Message::PlanData(_) | Message::Collective(_) => Ok(()),
+            Message::Collective(_) => Ok(()),
         };
         if let Err(fault) = outcome {
             self.ignore(from, fault);

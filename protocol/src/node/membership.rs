@@ -73,11 +73,7 @@ impl Node {
         let theirs = match message {
             Message::Hello(hello) => hello.plan_version,
             Message::Ack(ack) => ack.plan_version,
-            Message::Parcel(_)
-            | Message::Left(_)
-            | Message::PlanGet { .. }
-            | Message::PlanData(_)
-            | Message::Collective(_) => 0,
+            Message::Parcel(_) | Message::Left(_) | Message::Collective(_) => 0,
         };
         let is_member = from.index() < self.config.schedule.nodes() && from != self.config.id;
         let admits = is_member && self.plan_version.max(theirs) > 0;

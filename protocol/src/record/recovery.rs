@@ -190,8 +190,9 @@ fn can_hold(holder: &Outline, newest: &Outline) -> bool {
 pub fn recover(slots: Vec<Result<Record, RecordError>>) -> Result<Option<Recovered>, RecoveryError> {
     let contents: Vec<SlotContent> =
         slots.iter().map(|read| read.as_ref().map(Record::outline).map_err(Clone::clone).into()).collect();
+    let mut records: Vec<Option<Record>> = slots.into_iter().map(Result::ok).collect();
     // A survey names slots that could be read.
-    Ok(survey(&contents)?.and_then(|survey| survey.read(|slot| slots[slot].clone()).ok()))
+    Ok(survey(&contents)?.and_then(|survey| survey.read(|slot| records[slot].take().ok_or(())).ok()))
 }
 
 /// A parcel whose payload is gone.

@@ -44,7 +44,7 @@ pub(super) fn tampered(message: Message, nodes: u32, rng: &mut ChaCha8Rng) -> Me
         }
         Message::Parcel(parcel) => Message::Parcel(tampered_parcel(parcel, rng)),
         Message::Left(certificate) => Message::Left(forged(certificate.generation, nodes, rng)),
-        Message::PlanGet { .. } | Message::PlanData(_) | Message::Collective(_) => message,
+        Message::Collective(_) => message,
     }
 }
 

@@ -12,8 +12,6 @@ pub const MAX_CERTIFICATE_BYTES: usize = 1 << 20;
 pub const MAX_COLLECTIVE_BYTES: usize = 1 << 20;
 /// Longest chunk body.
 pub const MAX_CHUNK_BYTES: usize = 256 * 1024;
-/// Largest plan.
-pub const MAX_PLAN_BYTES: usize = 1 << 20;
 
 /// What the body of a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,15 +21,14 @@ pub(super) enum Kind {
     Ack = 2,
     Parcel = 3,
     Chunk = 4,
-    PlanGet = 5,
-    Plan = 6,
+    // 5 and 6 were plans, which travel outside of these streams.
     Left = 7,
     Collective = 8,
 }
 
 impl Kind {
     fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Hello, Self::Ack, Self::Parcel, Self::Chunk, Self::PlanGet, Self::Plan, Self::Left, Self::Collective]
+        [Self::Hello, Self::Ack, Self::Parcel, Self::Chunk, Self::Left, Self::Collective]
             .into_iter()
             .find(|kind| *kind as u8 == byte)
     }

@@ -4,15 +4,15 @@ use serde::de::DeserializeOwned;
 
 use super::WireError;
 use super::assembler::ParcelAssembler;
-use super::frame::{FRAME_HEAD_BYTES, Head, Kind, MAX_PLAN_BYTES};
-use super::writer::{ParcelFrame, PlanFrame};
+use super::frame::{FRAME_HEAD_BYTES, Head, Kind};
+use super::writer::ParcelFrame;
 use crate::codec::BufferPool;
 use crate::message::{Hello, MAX_DESCRIPTION, Message};
 use crate::payload::MAX_DIMENSION;
 
 /// Decodes the bytes of one stream into messages.
 ///
-/// Holds at most one control frame and one payload of the expected dimension (or one plan). The memory of a parcel that
+/// Holds at most one control frame and one payload of the expected dimension. The memory of a parcel that
 /// nobody reads any more serves for the next one. After an error the stream
 /// is beyond repair: drop the reader with it.
 #[derive(Debug)]
@@ -22,16 +22,10 @@ pub struct MessageReader {
     frame: Option<Head>,
     body: Vec<u8>,
     chunk_left: usize,
-    bulk: Option<Incoming>,
+    /// The parcel whose chunks are still arriving.
+    parcel: Option<Box<ParcelAssembler>>,
     /// The buffer of the parcel before, for the next one.
     pool: BufferPool<u8>,
-}
-
-/// Bulk data whose chunks are still arriving.
-#[derive(Debug)]
-enum Incoming {
-    Parcel(Box<ParcelAssembler>),
-    Plan { bytes: Vec<u8>, announced: usize, hash: [u8; 32] },
 }
 
 impl MessageReader {
@@ -44,7 +38,7 @@ impl MessageReader {
             frame: None,
             body: Vec::new(),
             chunk_left: 0,
-            bulk: None,
+            parcel: None,
             pool: BufferPool::new(1),
         }
     }
@@ -73,9 +67,9 @@ impl MessageReader {
         Ok(messages)
     }
 
-    /// Whether a part of a parcel or plan has come, and not yet all of it.
+    /// Whether a part of a parcel has come, and not yet all of it.
     pub fn is_receiving(&self) -> bool {
-        self.bulk.is_some()
+        self.parcel.is_some()
     }
 
     fn take_head(&mut self, bytes: &mut &[u8]) -> Result<(), WireError> {
@@ -84,7 +78,7 @@ impl MessageReader {
             self.head.clear();
             let head = Head::decode(head)?;
             if head.kind == Kind::Chunk {
-                if head.bytes == 0 || self.bulk.is_none() {
+                if head.bytes == 0 || self.parcel.is_none() {
                     return Err(WireError::UnexpectedChunk);
                 }
                 self.chunk_left = head.bytes;
@@ -101,79 +95,36 @@ impl MessageReader {
         if self.chunk_left == 0 {
             self.frame = None;
         }
-        let Some(incoming) = &mut self.bulk else {
+        let Some(parcel) = &mut self.parcel else {
             return Err(WireError::UnexpectedChunk);
         };
-        incoming.push(piece, &mut self.pool)?;
-        if incoming.missing() == 0
+        parcel.push(piece, &mut self.pool)?;
+        if parcel.missing() == 0
             && self.chunk_left == 0
-            && let Some(incoming) = self.bulk.take()
+            && let Some(parcel) = self.parcel.take()
         {
-            messages.push(incoming.finish(&mut self.pool)?);
+            messages.push(Message::Parcel(parcel.finish(&mut self.pool)?));
         }
         Ok(())
     }
 
-    /// A message, or `None` for the header of bulk data.
+    /// A message, or `None` for the header of a parcel.
     fn control(&mut self, kind: Kind, body: &[u8]) -> Result<Option<Message>, WireError> {
         match kind {
             Kind::Hello => hello(body).map(|hello| Some(Message::Hello(hello))),
             Kind::Ack => decode(kind, body).map(|ack| Some(Message::Ack(ack))),
             Kind::Collective => decode(kind, body).map(|envelope| Some(Message::Collective(envelope))),
             Kind::Left => decode(kind, body).map(|certificate| Some(Message::Left(certificate))),
-            Kind::PlanGet => decode(kind, body).map(|hash| Some(Message::PlanGet { hash })),
             Kind::Parcel => {
                 let frame: ParcelFrame = decode(kind, body)?;
-                self.announce(Incoming::Parcel(Box::new(ParcelAssembler::new(&frame, self.dimension)?)))
-            }
-            Kind::Plan => {
-                let frame: PlanFrame = decode(kind, body)?;
-                let announced = usize::try_from(frame.bytes).unwrap_or(usize::MAX);
-                if announced == 0 || announced > MAX_PLAN_BYTES {
-                    return Err(WireError::PlanSize { bytes: frame.bytes });
+                let assembler = ParcelAssembler::new(&frame, self.dimension)?;
+                if let Some(unfinished) = &self.parcel {
+                    return Err(WireError::Interleaved { missing: unfinished.missing() });
                 }
-                self.announce(Incoming::Plan { bytes: Vec::new(), announced, hash: frame.hash })
+                self.parcel = Some(Box::new(assembler));
+                Ok(None)
             }
             Kind::Chunk => Err(WireError::UnexpectedChunk),
-        }
-    }
-
-    fn announce(&mut self, incoming: Incoming) -> Result<Option<Message>, WireError> {
-        if let Some(unfinished) = &self.bulk {
-            return Err(WireError::Interleaved { missing: unfinished.missing() });
-        }
-        self.bulk = Some(incoming);
-        Ok(None)
-    }
-}
-
-impl Incoming {
-    fn missing(&self) -> usize {
-        match self {
-            Self::Parcel(assembler) => assembler.missing(),
-            Self::Plan { bytes, announced, .. } => announced - bytes.len(),
-        }
-    }
-
-    fn push(&mut self, piece: &[u8], pool: &mut BufferPool<u8>) -> Result<(), WireError> {
-        let missing = self.missing();
-        match self {
-            Self::Parcel(assembler) => assembler.push(piece, pool),
-            Self::Plan { .. } if piece.len() > missing => {
-                Err(WireError::TooManyBytes { excess: piece.len() - missing })
-            }
-            Self::Plan { bytes, .. } => {
-                bytes.extend_from_slice(piece);
-                Ok(())
-            }
-        }
-    }
-
-    fn finish(self, pool: &mut BufferPool<u8>) -> Result<Message, WireError> {
-        match self {
-            Self::Parcel(assembler) => assembler.finish(pool).map(Message::Parcel),
-            Self::Plan { bytes, hash, .. } if *blake3::hash(&bytes).as_bytes() == hash => Ok(Message::PlanData(bytes)),
-            Self::Plan { .. } => Err(WireError::PlanHash),
         }
     }
 }

@@ -16,42 +16,30 @@ pub(super) struct ParcelFrame {
     pub(super) hash: [u8; 32],
 }
 
-/// A plan header as it travels.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct PlanFrame {
-    pub(super) bytes: u64,
-    pub(super) hash: [u8; 32],
-}
-
 /// A message ready to be written: a control frame, and slices of the bulk data behind it.
 #[derive(Clone, Debug)]
 pub struct EncodedMessage {
     control: Vec<u8>,
-    bulk: Bulk,
+    /// Of a parcel.
+    payload: Option<Payload>,
     full_chunk: [u8; FRAME_HEAD_BYTES],
     last_chunk: [u8; FRAME_HEAD_BYTES],
-}
-
-#[derive(Clone, Debug)]
-enum Bulk {
-    None,
-    Payload(Payload),
-    Plan(Vec<u8>),
 }
 
 /// Encodes one message. A payload is shared, not copied.
 ///
 /// ```
-/// use mingle_protocol::{Message, wire};
-/// let encoded = wire::encode(Message::PlanGet { hash: None });
+/// use mingle_protocol::{Envelope, Message, wire};
+/// let message = Message::Collective(Envelope { task: [0; 32], attempt: 1, frame: vec![7] });
+/// let encoded = wire::encode(message.clone());
 /// let bytes: Vec<u8> = encoded.slices().flatten().copied().collect();
 /// let mut reader = wire::MessageReader::new(0);
-/// assert_eq!(reader.feed(&bytes).unwrap(), [Message::PlanGet { hash: None }]);
+/// assert_eq!(reader.feed(&bytes).unwrap(), [message]);
 /// ```
 pub fn encode(message: Message) -> EncodedMessage {
     match message {
-        Message::Hello(hello) => EncodedMessage::new(Kind::Hello, &hello, Bulk::None),
-        Message::Ack(ack) => EncodedMessage::new(Kind::Ack, &ack, Bulk::None),
+        Message::Hello(hello) => EncodedMessage::new(Kind::Hello, &hello, None),
+        Message::Ack(ack) => EncodedMessage::new(Kind::Ack, &ack, None),
         Message::Parcel(parcel) => {
             let frame = ParcelFrame {
                 header: parcel.header,
@@ -59,25 +47,20 @@ pub fn encode(message: Message) -> EncodedMessage {
                 payload_bytes: parcel.payload.bytes().len() as u64,
                 hash: *parcel.payload.hash(),
             };
-            EncodedMessage::new(Kind::Parcel, &frame, Bulk::Payload(parcel.payload))
+            EncodedMessage::new(Kind::Parcel, &frame, Some(parcel.payload))
         }
-        Message::Left(certificate) => EncodedMessage::new(Kind::Left, &certificate, Bulk::None),
-        Message::Collective(envelope) => EncodedMessage::new(Kind::Collective, &envelope, Bulk::None),
-        Message::PlanGet { hash } => EncodedMessage::new(Kind::PlanGet, &hash, Bulk::None),
-        Message::PlanData(plan) => {
-            let frame = PlanFrame { bytes: plan.len() as u64, hash: *blake3::hash(&plan).as_bytes() };
-            EncodedMessage::new(Kind::Plan, &frame, Bulk::Plan(plan))
-        }
+        Message::Left(certificate) => EncodedMessage::new(Kind::Left, &certificate, None),
+        Message::Collective(envelope) => EncodedMessage::new(Kind::Collective, &envelope, None),
     }
 }
 
 impl EncodedMessage {
-    fn new(kind: Kind, body: &impl Serialize, bulk: Bulk) -> Self {
+    fn new(kind: Kind, body: &impl Serialize, payload: Option<Payload>) -> Self {
         let control = control_frame(kind, body);
-        let last = bulk.bytes().len() % MAX_CHUNK_BYTES;
+        let last = payload.as_ref().map_or(0, |payload| payload.bytes().len()) % MAX_CHUNK_BYTES;
         Self {
             control,
-            bulk,
+            payload,
             full_chunk: Head { kind: Kind::Chunk, bytes: MAX_CHUNK_BYTES }.encode(),
             last_chunk: Head { kind: Kind::Chunk, bytes: last }.encode(),
         }
@@ -91,7 +74,7 @@ impl EncodedMessage {
 
     /// The frames to write, in order: what comes first and, for a chunk, the bulk bytes after it.
     pub fn frames(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let chunks = self.bulk.bytes().chunks(MAX_CHUNK_BYTES).map(|chunk| {
+        let chunks = self.bulk().chunks(MAX_CHUNK_BYTES).map(|chunk| {
             let head = if chunk.len() == MAX_CHUNK_BYTES { &self.full_chunk } else { &self.last_chunk };
             (head.as_slice(), chunk)
         });
@@ -100,18 +83,12 @@ impl EncodedMessage {
 
     /// How many bytes there are in all.
     pub fn total_bytes(&self) -> usize {
-        let bulk = self.bulk.bytes().len();
+        let bulk = self.bulk().len();
         self.control.len() + bulk + bulk.div_ceil(MAX_CHUNK_BYTES) * FRAME_HEAD_BYTES
     }
-}
 
-impl Bulk {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Self::None => &[],
-            Self::Payload(payload) => payload.bytes(),
-            Self::Plan(plan) => plan,
-        }
+    fn bulk(&self) -> &[u8] {
+        self.payload.as_ref().map_or(&[], Payload::bytes)
     }
 }
 

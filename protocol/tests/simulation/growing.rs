@@ -66,7 +66,7 @@ fn growing(policy: WaitPolicy, seed: u64, planted: Option<Planted>) -> Result<Sw
 #[test]
 fn a_swarm_that_grows_from_one_to_eight_and_back_under_load_loses_no_member_and_no_mass() {
     for (policy, seed) in POLICIES.into_iter().cycle().zip(0..6) {
-        let mut swarm = growing(policy, seed, None).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let swarm = growing(policy, seed, None).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let (held, owed, expected) = swarm.on_disk();
         assert_eq!((held, owed), (expected, 0), "seed {seed}");
         assert_eq!(swarm.crashes(), 0, "seed {seed}");

@@ -9,7 +9,7 @@ use libp2p::identity::Keypair;
 use libp2p_metrics::Registry;
 use mingle_net::edge::{Direction, EdgeEvent, EdgeHandle, Edges, Greeting};
 use mingle_net::transport::{Network, NetworkEvent, NetworkOptions};
-use mingle_protocol::{Chain, Generation, Mass, Message, NodeId, Parcel, ParcelHeader, Payload};
+use mingle_protocol::{Chain, Envelope, Generation, Mass, Message, NodeId, Parcel, ParcelHeader, Payload};
 use tokio::sync::mpsc;
 
 use super::Transport;
@@ -96,7 +96,7 @@ async fn answer_each(mut events: mpsc::Receiver<EdgeEvent>) {
         match (event, &back) {
             (EdgeEvent::Up { handle, .. }, _) => back = Some(handle),
             (EdgeEvent::Message { .. }, Some(handle)) => {
-                handle.send(Message::PlanGet { hash: None });
+                handle.send(Message::Collective(Envelope { task: [0; 32], attempt: 0, frame: Vec::new() }));
             }
             _ => {}
         }
