@@ -88,7 +88,9 @@ fn every_metric_of_the_dashboard_is_one_that_a_training_peer_exports() {
     let mut peers = pair.start(&endless);
     let interface = peers[0].wait_for("interface");
     let address = interface["page"].as_str().unwrap().trim_start_matches("http://").trim_end_matches('/');
-    peers[0].wait_for("evaluated");
+    // How far the models are apart is known once a parcel of a neighbour has come.
+    let is_known = |_: &usize| !peers[0].wait_for("evaluated")["disagreement"].is_null();
+    (0..10_000_usize).find(is_known).expect("no model of a neighbour was ever compared");
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
     let mut page = String::new();
