@@ -160,11 +160,7 @@ impl Conservation {
 
     /// A node begins with no record.
     pub(super) fn born(&mut self, id: NodeId, generation: Generation, books: LedgerSummary) {
-        self.undo(id, 0);
-        if let Some(before) = self.accounts.remove(&id) {
-            // Nobody has seen anything of it.
-            self.sums[before.ledger].founded -= units(before.founded);
-        }
+        self.forget(id);
         let ledger = self.ledger_of(generation);
         self.sums[ledger].founded += units(books.initial);
         self.sums[ledger].held += units(books.mass);
@@ -194,8 +190,8 @@ impl Conservation {
         let account = self.accounts.entry(id).or_default();
         let record = account.records.iter().find(|record| record.number == books.number);
         let Some(moves) = record.map(|record| record.moves) else {
-            // An older one than its last. The generation of that is void.
-            self.undo(id, 0);
+            // An older one than its last. The generation of that is void; if it had none, nobody has seen anything of it.
+            self.forget(id);
             let records = VecDeque::from([HandedIn { number: books.number, moves: 0, ledger, mass: after.mass }]);
             self.accounts.insert(id, Account { ledger, seen: after, records, ..Account::default() });
             return Ok(());
@@ -469,6 +465,14 @@ impl Conservation {
         }
     }
 
+    /// Undoes all that is not known to be on the disk of a node, down to its birth.
+    fn forget(&mut self, id: NodeId) {
+        self.undo(id, 0);
+        if let Some(before) = self.accounts.remove(&id) {
+            self.sums[before.ledger].founded -= units(before.founded);
+        }
+    }
+
     /// Undoes what a node did after its first `moves`. What it holds then is for the caller to say.
     fn undo(&mut self, id: NodeId, moves: u64) {
         let Some(account) = self.accounts.get_mut(&id) else {
@@ -636,6 +640,16 @@ mod tests {
         more.mass = Mass::ONE;
         auditor.written(A, 2);
         assert!(matches!(auditor.resumed(NOW, A, &gives(), more.ledger()), Err(SimError::NodeMass { id: A, .. })));
+    }
+
+    #[test]
+    fn a_newcomer_that_dies_before_its_first_record_and_starts_from_an_old_one_was_never_there() {
+        let mut auditor = given();
+        let mut other = holding(NodeId(3), 1, UNITS_PER_ONE);
+        auditor.born(other.id, other.generation, other.ledger());
+        other.generation.counter -= 1;
+        auditor.resumed(NOW, other.id, &other, other.ledger()).unwrap();
+        check(&mut auditor, &takes(UNITS_PER_ONE + SENT), &[]).unwrap();
     }
 
     #[test]

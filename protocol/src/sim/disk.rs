@@ -278,6 +278,8 @@ impl Disk {
         let hits_newest = rng.random_bool(0.5) || damage == Damage::LostSectors;
         let newest = self.last_write.as_ref().filter(|(slot, ..)| hits_newest && *slot < self.files.len());
         let (slot, length) = newest.map_or_else(|| (any, self.files[any].len()), |(slot, length, _)| (*slot, *length));
+        // It may have been cut off before.
+        let length = length.min(self.files[slot].len());
         if length == 0 || (damage == Damage::LostSectors && newest.is_none()) {
             return;
         }
