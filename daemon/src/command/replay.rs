@@ -69,7 +69,10 @@ fn print(journal: &Journal, outcome: &RunOutcome, story: &[(Time, Told)]) {
     }
     out::line(format!(
         "happened   {} kills, {} cuts, {} disk faults; the ledger was added up {} times",
-        outcome.kills, outcome.link_cuts, outcome.disk_faults, outcome.checks()
+        outcome.kills,
+        outcome.link_cuts,
+        outcome.disk_faults,
+        outcome.checks()
     ));
     out::line(format!("ended      at {}, blake3:{}", outcome.ended, &hex::encode(outcome.digest)[..8]));
     match &outcome.failure {
