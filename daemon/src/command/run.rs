@@ -381,8 +381,8 @@ impl Peer {
                 });
                 Some(*recovered)
             }
-            Past::Replaced { belief, incarnation } => {
-                (config.initial, config.identity.incarnation) = (belief, incarnation);
+            Past::Replaced { belief } => {
+                config.initial = belief;
                 begins_with_belief = true;
                 None
             }

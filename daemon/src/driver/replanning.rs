@@ -111,7 +111,6 @@ impl Driver<'_> {
         let rounds = place.plan.rounds(self.parts.rounds);
         let generation = place.plan.generation();
         let dimension = self.parts.config.initial.len();
-        let incarnation = self.parts.config.identity.incarnation;
         place.plan.keep(self.parts.home)?;
         plan::write(&place.plan.plan, &self.parts.home.plan())?;
         self.parts.hall.follow(&place.plan);
@@ -128,8 +127,10 @@ impl Driver<'_> {
         self.rewire(place, dimension, sources).await?;
         (self.parts.config.generation, self.parts.config.rounds, self.parts.config.id) = (generation, rounds, new.id);
         self.parts.config.schedule = new.schedule.clone();
+        // Lives are counted within a generation, as the node does.
+        self.parts.config.identity.incarnation = 1;
         if self.parts.config.durability == Durability::Off {
-            self.parts.home.spend_incarnation(&self.parts.wiring.place.hash, incarnation)?;
+            self.parts.home.spend_incarnation(&self.parts.wiring.place.hash, 1)?;
         }
         let place = &self.parts.wiring.place;
         self.watching.follow(&place.peers);

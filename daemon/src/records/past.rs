@@ -19,9 +19,9 @@ pub(crate) enum Past {
     None,
     /// The run was cut off or interrupted: the node goes on.
     Unfinished(Box<Recovered>),
-    /// The same, with a plan that another one has replaced: the node begins the new one with what it believed, as its
-    /// life with this number.
-    Replaced { belief: Vec<f32>, incarnation: u64 },
+    /// The same, with a plan that another one has replaced: the node begins the new one with what it believed, as the first
+    /// of its lives there.
+    Replaced { belief: Vec<f32> },
     /// The run is over.
     Finished(Ending),
 }
@@ -39,9 +39,7 @@ impl Past {
         };
         let ending = Ending::find(home, recovered.record.books.number)?;
         if ending.is_none() && is_replaced(&recovered.record, config) {
-            let Record { books, .. } = &recovered.record;
-            let replaced =
-                Self::Replaced { belief: recovered.record.believed_ratio().to_vec(), incarnation: books.incarnation };
+            let replaced = Self::Replaced { belief: recovered.record.believed_ratio().to_vec() };
             // Until the new plan has its first record, a crash leaves a newcomer, and newcomers bring the same weight.
             discard(home)?;
             return Ok((replaced, RecordStore::look(&home.records())?));

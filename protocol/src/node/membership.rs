@@ -128,6 +128,9 @@ impl Node {
         let ratio = ratio.unwrap_or_else(|| self.push_sum.ratio().to_vec());
         self.push_sum = PushSum::new(ratio, Mass::ONE);
         self.brought = Mass::ONE;
+        // Lives are counted within a generation. With a higher number a node that lost its records of this one, and begins
+        // it again from older ones, would pass for a life that knows that its weight is gone.
+        self.config.identity.incarnation = 1;
         (self.config.generation, self.config.schedule, self.config.id) = (generation, schedule, id);
         self.config.rounds = rounds;
         self.peers = neighbours(&self.config);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mingle_protocol::sim::{Fault, Outcome, Profile, Scenario, Swarm, SwarmConfig, run_scenario};
-use mingle_protocol::{Durability, NodeId, Time};
+use mingle_protocol::{Durability, NodeId, Time, WaitPolicy};
 
 use crate::support::*;
 
@@ -121,6 +121,43 @@ fn two_record_files_that_are_cut_off_are_reported_and_not_gone_on_from() {
     let harms = |seed: u64| [Fault::TruncateSlot(NodeId(0), seed), Fault::TruncateSlot(NodeId(0), seed + 1_000)];
     let reported: u64 = (0..20).map(|seed| cut(&mut harmed(&harms(seed), seed))).sum();
     assert!(reported > 2, "{reported} of 20");
+}
+
+/// The lives of a stranger are counted from 1, those of what it was long ago may be further.
+#[test]
+fn a_node_whose_disk_is_of_before_it_left_and_came_back_finds_out_or_adds_up() {
+    let node = NodeId(4);
+    let mut noticed = 0;
+    for seed in 0..30 {
+        let config = SwarmConfig {
+            durability: Durability::On,
+            policy: WaitPolicy::Async,
+            seed,
+            training_time: (Duration::from_millis(10), Duration::from_millis(300)),
+            drain_deadline: Duration::from_secs(3_600),
+            ..averaging(random_plan(5, 6, 1), 5, u64::MAX / 8)
+        };
+        let mut swarm = Swarm::new(config).unwrap();
+        let faults = [
+            (3_000, Fault::Crash(node)),
+            (3_000, Fault::WipeDisk(node)),
+            (3_500, Fault::Restart(node)),
+            (8_000, Fault::BackUpDisk(node)),
+            (8_100, Fault::Resize(3, seed)),
+            (9_000, Fault::DismissRemoved),
+            (10_000, Fault::Resize(5, seed + 1)),
+            (12_000 + 10 * seed, Fault::Crash(node)),
+            (12_300, Fault::RestoreDisk(node)),
+            (12_400, Fault::Restart(node)),
+            (19_000, Fault::DismissRemoved),
+        ];
+        faults.into_iter().for_each(|(at, fault)| swarm.at(Time::from_millis(at), fault));
+        finish(&mut swarm);
+        let (held, owed, brought) = swarm.on_disk();
+        assert!(swarm.was_set_back() || (held, owed) == (brought, 0), "seed {seed}: {held} of {brought}");
+        noticed += u64::from(swarm.was_set_back());
+    }
+    assert!(noticed > 10, "{noticed} of 30 found out");
 }
 
 #[test]
