@@ -178,6 +178,15 @@ pub(crate) enum Priority {
     Low,
 }
 
+impl From<Priority> for mingle_peer::priority::Priority {
+    fn from(priority: Priority) -> Self {
+        match priority {
+            Priority::Normal => Self::Normal,
+            Priority::Low => Self::Low,
+        }
+    }
+}
+
 /// Arguments of `init`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct InitArgs {

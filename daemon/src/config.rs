@@ -24,10 +24,10 @@ use std::path::{Path, PathBuf};
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
+use mingle_peer::error::Context;
+use mingle_peer::{ErrorKind, Home, Result};
 
 use crate::cli::{Cli, Command as Asked, Given, RunArgs};
-use crate::failure::{Kind, OrFail, Outcome};
-use crate::home::Home;
 
 pub(crate) use file::ConfigFile;
 pub(crate) use remembered::Remembered;
@@ -58,7 +58,7 @@ pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
 
 /// What the arguments ask for, with the configuration file where the command starts a peer. Prints help and leaves the process
 /// as clap does.
-pub(crate) fn resolve(matches: &ArgMatches, arguments: impl IntoIterator<Item = OsString>) -> Outcome<Cli> {
+pub(crate) fn resolve(matches: &ArgMatches, arguments: impl IntoIterator<Item = OsString>) -> Result<Cli> {
     let Some((name, peer)) = matches.subcommand().filter(|(name, _)| PEER_COMMANDS.contains(name)) else {
         return to_cli(matches);
     };
@@ -107,7 +107,7 @@ fn path_of<'a>(matches: &'a ArgMatches, argument: &str) -> Option<&'a Path> {
 }
 
 /// The configuration file of a peer: the one that is named, which must exist, or the one in its home, if there is one.
-pub(crate) fn find(home: Option<&Path>, named: Option<&Path>) -> Outcome<Option<ConfigFile>> {
+pub(crate) fn find(home: Option<&Path>, named: Option<&Path>) -> Result<Option<ConfigFile>> {
     if let Some(path) = named {
         return ConfigFile::read(path).map(Some);
     }
@@ -140,10 +140,10 @@ pub(crate) enum Origin {
 }
 
 /// Every setting as `run` would have it without flags.
-pub(crate) fn effective(file: Option<&ConfigFile>, last: &Remembered) -> Outcome<Vec<Effective>> {
+pub(crate) fn effective(file: Option<&ConfigFile>, last: &Remembered) -> Result<Vec<Effective>> {
     let matches = with_defaults(command_line(), file, last)
         .try_get_matches_from(["mingle", "run"])
-        .or_fail(Kind::BadInput, "the environment sets what cannot be used")?;
+        .context(ErrorKind::BadInput, "the environment sets what cannot be used")?;
     let Some(run) = matches.subcommand_matches("run") else { return Ok(Vec::new()) };
     Ok(SETTINGS.iter().map(|setting| one_effective(*setting, run, file, last)).collect())
 }
@@ -160,14 +160,15 @@ fn one_effective(setting: Setting, run: &ArgMatches, file: Option<&ConfigFile>, 
 }
 
 /// The arguments that `run` would have with these settings in force and no flags, for commands that look ahead.
-pub(crate) fn run_arguments(home: Option<&Path>, file: Option<&ConfigFile>) -> Outcome<RunArgs> {
+pub(crate) fn run_arguments(home: Option<&Path>, file: Option<&ConfigFile>) -> Result<RunArgs> {
     let last = Remembered::of(&Home::at(home)?)?;
     let command = with_defaults(command_line(), file, &last);
     let mut arguments = vec![OsString::from("mingle"), OsString::from("run")];
     arguments.extend(home.into_iter().flat_map(|home| [OsString::from("--home"), home.as_os_str().to_owned()]));
-    let matches =
-        command.try_get_matches_from(arguments).or_fail(Kind::BadInput, "the environment sets what cannot be used")?;
-    settings::run_arguments(&matches).or_fail(Kind::Unexpected, "the command line and its definition do not agree")
+    let matches = command
+        .try_get_matches_from(arguments)
+        .context(ErrorKind::BadInput, "the environment sets what cannot be used")?;
+    settings::run_arguments(&matches).context(ErrorKind::Unexpected, "the command line and its definition do not agree")
 }
 
 /// The options of the last run, and over them the entries of a file, in place of the defaults.
@@ -188,8 +189,8 @@ fn leak(text: &str) -> &'static str {
     Box::leak(text.to_owned().into_boxed_str())
 }
 
-fn to_cli(matches: &ArgMatches) -> Outcome<Cli> {
-    Cli::from_arg_matches(matches).or_fail(Kind::Unexpected, "the command line and its definition do not agree")
+fn to_cli(matches: &ArgMatches) -> Result<Cli> {
+    Cli::from_arg_matches(matches).context(ErrorKind::Unexpected, "the command line and its definition do not agree")
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::failure::{Failure, Kind, Outcome};
+use mingle_peer::{Error, ErrorKind, Result};
 
 /// Rounds of a run: a round a millisecond for thirty years.
 pub(crate) const MOST_ROUNDS: u64 = 1_000_000_000_000;
@@ -21,10 +21,10 @@ pub(crate) const LARGEST_STALENESS: u64 = 1_000_000;
 ///
 /// # Errors
 /// The value and both bounds, in a sentence.
-pub(crate) fn check(option: &str, value: u64, bounds: RangeInclusive<u64>) -> Outcome {
+pub(crate) fn check(option: &str, value: u64, bounds: RangeInclusive<u64>) -> Result {
     if bounds.contains(&value) {
         return Ok(());
     }
     let message = format!("--{option} {value}: it must be between {} and {}", bounds.start(), bounds.end());
-    Err(Failure::new(Kind::BadInput, message))
+    Err(Error::new(ErrorKind::BadInput, message))
 }

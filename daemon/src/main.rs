@@ -4,45 +4,26 @@
 //! the planner's plan becomes the protocol's schedule in `plan.rs`, the models' training becomes the protocol's local
 //! step in `trainer.rs`, and `driver.rs` runs the event loop around one node.
 
-mod api;
 mod cli;
 mod command;
 mod config;
-mod driver;
-mod encodings;
 mod evaluation;
 mod event_loop;
-mod events;
-mod failure;
-mod home;
-mod identity;
-mod last_run;
+mod exit;
 mod limits;
 mod meaning;
-mod membership;
 mod model_files;
-mod objections;
 mod out;
 mod output_file;
-mod place;
-mod plan;
-mod priority;
 mod provisional;
-mod records;
-mod results;
-mod service_manager;
 mod signals;
 mod simulation;
-mod solving;
-mod status;
+mod solving_report;
 mod task;
 mod task_card;
 mod task_file;
-mod timeline;
 mod topology;
-mod trainer;
-mod units;
-mod wiring;
+mod training;
 
 use std::process::ExitCode;
 
@@ -53,8 +34,8 @@ fn main() -> ExitCode {
     match config::resolve(&matches, std::env::args_os()).and_then(command::execute) {
         Ok(code) => code,
         Err(failure) => {
-            failure.print(json);
-            failure.exit_code()
+            exit::print(&failure, json);
+            exit::code(&failure)
         }
     }
 }

@@ -9,7 +9,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::failure::{Failure, Kind, OrFail, Outcome, cannot_write};
+use mingle_peer::error::Context;
+use mingle_peer::{Error, ErrorKind, Result};
 
 /// As many symbolic links in a row as Linux follows.
 const MOST_LINKS: usize = 40;
@@ -40,27 +41,27 @@ impl OutputFile {
     ///
     /// # Errors
     /// It is a folder or a socket, its folder does not exist, or this user may not write there.
-    pub(crate) fn at(path: &Path) -> Outcome<Self> {
+    pub(crate) fn at(path: &Path) -> Result<Self> {
         let target = find(path).map_err(|reason| cannot_use(path, &reason))?;
         Ok(Self { named: path.to_path_buf(), target })
     }
 
     /// Writes all of it. What was in a file before is gone after success, and untouched after a failure.
-    pub(crate) fn write(&self, bytes: &[u8]) -> Outcome {
+    pub(crate) fn write(&self, bytes: &[u8]) -> Result {
         let written = match &self.target {
             Target::Absent(path) => replace(path, None, bytes),
             Target::File(path) => rewrite(path, bytes),
             Target::Stream(path) => OpenOptions::new().write(true).open(path).and_then(|file| pour(file, bytes)),
             Target::StandardOutput => pour(io::stdout().lock(), bytes),
         };
-        written.map_err(|error| cannot_write(&self.named, &error))
+        written.map_err(|error| Error::cannot_write(&self.named, &error))
     }
 
     /// Writes a file that only its owner can read.
     ///
     /// # Errors
     /// There is one already, or it cannot be written.
-    pub(crate) fn write_private(&self, bytes: &[u8]) -> Outcome {
+    pub(crate) fn write_private(&self, bytes: &[u8]) -> Result {
         let path = match &self.target {
             Target::Absent(path) => path,
             Target::File(_) => return Err(cannot_use(&self.named, "it exists already")),
@@ -70,12 +71,12 @@ impl OutputFile {
             file.write_all(bytes)?;
             file.sync_all()
         });
-        written.map_err(|error| cannot_write(&self.named, &error))
+        written.map_err(|error| Error::cannot_write(&self.named, &error))
     }
 }
 
 /// Writes what a user named, without a look beforehand.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> Outcome {
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result {
     OutputFile::at(path)?.write(bytes)
 }
 
@@ -83,16 +84,16 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Outcome {
 ///
 /// # Errors
 /// Something else stands there, or it cannot be made or written to.
-pub(crate) fn make_folder(path: &Path) -> Outcome {
+pub(crate) fn make_folder(path: &Path) -> Result {
     check_folder(path)?;
-    fs::create_dir_all(path).or_fail(Kind::BadInput, format!("cannot make the folder {}", path.display()))
+    fs::create_dir_all(path).context(ErrorKind::BadInput, format!("cannot make the folder {}", path.display()))
 }
 
 /// A folder that a user named and that may be needed later: it is not made.
 ///
 /// # Errors
 /// Something else stands there, or it cannot be written to.
-pub(crate) fn check_folder(path: &Path) -> Outcome {
+pub(crate) fn check_folder(path: &Path) -> Result {
     match fs::metadata(path) {
         Ok(found) if !found.is_dir() => Err(cannot_use(path, "it is no folder")),
         Ok(_) if !may_write(path) => Err(cannot_use(path, "this user may not write into that folder")),
@@ -100,8 +101,8 @@ pub(crate) fn check_folder(path: &Path) -> Outcome {
     }
 }
 
-fn cannot_use(path: &Path, reason: &str) -> Failure {
-    Failure::new(Kind::BadInput, format!("cannot write {}: {reason}", path.display()))
+fn cannot_use(path: &Path, reason: &str) -> Error {
+    Error::new(ErrorKind::BadInput, format!("cannot write {}: {reason}", path.display()))
 }
 
 fn find(path: &Path) -> Result<Target, String> {
@@ -300,7 +301,7 @@ mod tests {
             (at("file/below"), "Not a directory"),
         ] {
             let refused = OutputFile::at(&path).unwrap_err();
-            assert!(refused.is(Kind::BadInput) && refused.to_string().contains(words), "{refused}");
+            assert!(refused.is(ErrorKind::BadInput) && refused.to_string().contains(words), "{refused}");
         }
         assert!(make_folder(&at("file")).unwrap_err().to_string().contains("it is no folder"));
         assert!(OutputFile::at(&at("file")).unwrap().write_private(b"other").is_err());

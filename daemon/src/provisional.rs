@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::home::Home;
+use mingle_peer::Home;
 
 /// What a peer's first minutes leave in a home that was there before.
 const FIRST_FILES: [&str; 7] =

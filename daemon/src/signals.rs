@@ -2,9 +2,9 @@
 
 use std::io::Read;
 
+use mingle_peer::error::Context;
+use mingle_peer::{ErrorKind, Result};
 use tokio::sync::oneshot;
-
-use crate::failure::{Kind, OrFail, Outcome};
 
 /// Listens for requests to stop, from the moment this is made.
 pub(crate) struct StopRequests {
@@ -17,9 +17,10 @@ pub(crate) struct StopRequests {
 
 impl StopRequests {
     /// Starts to listen; to the end of standard input only `with_stdin`.
-    pub(crate) fn listen(with_stdin: bool) -> Outcome<Self> {
+    pub(crate) fn listen(with_stdin: bool) -> Result<Self> {
         #[cfg(unix)]
-        let signal = |kind| tokio::signal::unix::signal(kind).or_fail(Kind::Unexpected, "cannot listen for signals");
+        let signal =
+            |kind| tokio::signal::unix::signal(kind).context(ErrorKind::Unexpected, "cannot listen for signals");
         Ok(Self {
             #[cfg(unix)]
             interrupt: signal(tokio::signal::unix::SignalKind::interrupt())?,

@@ -21,10 +21,10 @@ pub(crate) use progress::{Goal, Progress, Stop, recent_accuracy};
 use std::sync::Arc;
 
 use mingle_models::Split;
+use mingle_peer::{Error, ErrorKind, Result};
 use mingle_planner::Plan;
 use mingle_protocol::{Codec, WaitPolicy};
 
-use crate::failure::{Failure, Kind, Outcome};
 use swarm::VirtualSwarm;
 use textbook::Textbook;
 
@@ -66,14 +66,14 @@ pub(crate) fn heterogeneity(split: Split) -> f64 {
 ///
 /// # Errors
 /// The plan cannot be run, or trains nothing.
-pub(crate) fn found(plan: &Plan, initial: &[f32], conditions: Conditions) -> Outcome<Box<dyn Rounds>> {
+pub(crate) fn found(plan: &Plan, initial: &[f32], conditions: Conditions) -> Result<Box<dyn Rounds>> {
     if plan.local_steps() == 0 {
-        return Err(Failure::new(Kind::BadInput, "this plan only averages: its local steps are 0")
+        return Err(Error::new(ErrorKind::BadInput, "this plan only averages: its local steps are 0")
             .hint("make one that trains: mingle plan make --local-steps 1"));
     }
     if !conditions.ledger && conditions.codec != Codec::F32 {
         let message = format!("--ledger off sends f32 alone: textbooks know no {}", conditions.codec);
-        return Err(Failure::new(Kind::BadInput, message).hint("leave --codec or --ledger off away"));
+        return Err(Error::new(ErrorKind::BadInput, message).hint("leave --codec or --ledger off away"));
     }
     if conditions.ledger {
         Ok(Box::new(VirtualSwarm::new(plan, initial, conditions)?))
@@ -85,7 +85,7 @@ pub(crate) fn found(plan: &Plan, initial: &[f32], conditions: Conditions) -> Out
 /// Something that trains and mixes by a plan, round by round.
 pub(crate) trait Rounds {
     /// Goes on until every node has done `rounds` rounds, or cannot.
-    fn advance(&mut self, rounds: u64, learners: &mut Learners) -> Outcome;
+    fn advance(&mut self, rounds: u64, learners: &mut Learners) -> Result;
 
     /// The model of each node, `[nodes][parameters]`.
     fn models(&mut self) -> Vec<Arc<[f32]>>;

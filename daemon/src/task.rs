@@ -4,9 +4,10 @@ use mingle_models::{
     Augmentation, DataCard, DataError, DataSource, Device, DeviceName, Evaluator, ModelKind, RawData, SampleShape,
     Samples, SgdOptions, Split, Task, Trainer, TrainerOptions,
 };
+use mingle_peer::error::Context;
+use mingle_peer::{Error, ErrorKind, Result};
 
 use crate::cli::TrainingArgs;
-use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::limits;
 
 /// Everything that local training needs.
@@ -23,15 +24,15 @@ pub(crate) struct LocalTask {
 
 impl LocalTask {
     /// Checks that the model fits the data and takes the part of `node`.
-    pub(crate) fn new(arguments: &TrainingArgs, parts: &Parts, node: usize, device: Device) -> Outcome<Self> {
+    pub(crate) fn new(arguments: &TrainingArgs, parts: &Parts, node: usize, device: Device) -> Result<Self> {
         let task = parts.task(&arguments.model)?;
         Ok(Self { task, device, train: parts.part(node), test: parts.test.clone() })
     }
 
     /// The trainer of `node`, the evaluator for its models, and the samples to evaluate on.
-    pub(crate) fn build(self, arguments: &TrainingArgs, node: usize) -> Outcome<(Trainer, Evaluator, Samples)> {
+    pub(crate) fn build(self, arguments: &TrainingArgs, node: usize) -> Result<(Trainer, Evaluator, Samples)> {
         let options = trainer_options(arguments, self.task, &self.device, node)?;
-        let trainer = Trainer::new(options, self.train).or_fail(Kind::BadInput, "cannot train")?;
+        let trainer = Trainer::new(options, self.train).context(ErrorKind::BadInput, "cannot train")?;
         Ok((trainer, Evaluator::new(self.task, &self.device), self.test))
     }
 }
@@ -47,10 +48,10 @@ pub(crate) struct Parts {
 
 impl Parts {
     /// Reads `data`, with the columns, classes and scaling that they have by themselves; every node has all of them.
-    pub(crate) fn load(data: &str, seed: u64) -> Outcome<Self> {
+    pub(crate) fn load(data: &str, seed: u64) -> Result<Self> {
         let raw = read(data)?;
-        let card = raw.card(seed).or_fail(Kind::BadInput, format!("--data {data}"))?;
-        Self::held_to(raw, &card, seed).or_fail(Kind::BadInput, format!("--data {data}"))
+        let card = raw.card(seed).context(ErrorKind::BadInput, format!("--data {data}"))?;
+        Self::held_to(raw, &card, seed).context(ErrorKind::BadInput, format!("--data {data}"))
     }
 
     /// What was read, in the columns, classes and scaling of `card`; every node has all of it.
@@ -60,19 +61,19 @@ impl Parts {
     }
 
     /// Deals the training samples to `nodes` nodes.
-    pub(crate) fn deal(&mut self, split: &str, nodes: usize, seed: u64) -> Outcome {
+    pub(crate) fn deal(&mut self, split: &str, nodes: usize, seed: u64) -> Result {
         let doing = format!("--split {split}");
-        let split: Split = split.parse().or_fail(Kind::BadInput, &doing)?;
-        let parts = split.partition(self.train.labels(), nodes, seed).or_fail(Kind::BadInput, doing)?;
+        let split: Split = split.parse().context(ErrorKind::BadInput, &doing)?;
+        let parts = split.partition(self.train.labels(), nodes, seed).context(ErrorKind::BadInput, doing)?;
         self.parts = Some(parts);
         Ok(())
     }
 
     /// The model `name` for these data.
-    pub(crate) fn task(&self, name: &str) -> Outcome<Task> {
-        let model: ModelKind = name.parse().or_fail(Kind::BadInput, format!("--model {name}"))?;
+    pub(crate) fn task(&self, name: &str) -> Result<Task> {
+        let model: ModelKind = name.parse().context(ErrorKind::BadInput, format!("--model {name}"))?;
         Task::new(model, self.train.shape(), self.train.classes())
-            .or_fail(Kind::BadInput, format!("--model {name} does not fit the data"))
+            .context(ErrorKind::BadInput, format!("--model {name} does not fit the data"))
     }
 
     /// The samples of one node.
@@ -90,15 +91,15 @@ impl Parts {
 }
 
 /// Reads `data`.
-pub(crate) fn read(data: &str) -> Outcome<RawData> {
-    let source: DataSource = data.parse().or_fail(Kind::BadInput, format!("--data {data}"))?;
-    source.read().or_fail(Kind::BadInput, format!("--data {data}"))
+pub(crate) fn read(data: &str) -> Result<RawData> {
+    let source: DataSource = data.parse().context(ErrorKind::BadInput, format!("--data {data}"))?;
+    source.read().context(ErrorKind::BadInput, format!("--data {data}"))
 }
 
 /// Refuses a model that takes no samples of this shape, however many classes there are.
-pub(crate) fn check_model(name: &str, shape: SampleShape) -> Outcome {
-    let model: ModelKind = name.parse().or_fail(Kind::BadInput, format!("--model {name}"))?;
-    Task::new(model, shape, 2).or_fail(Kind::BadInput, format!("--model {name} does not fit the data")).map(drop)
+pub(crate) fn check_model(name: &str, shape: SampleShape) -> Result {
+    let model: ModelKind = name.parse().context(ErrorKind::BadInput, format!("--model {name}"))?;
+    Task::new(model, shape, 2).context(ErrorKind::BadInput, format!("--model {name} does not fit the data")).map(drop)
 }
 
 /// How `node` trains.
@@ -107,7 +108,7 @@ pub(crate) fn trainer_options(
     task: Task,
     device: &Device,
     node: usize,
-) -> Outcome<TrainerOptions> {
+) -> Result<TrainerOptions> {
     let TrainingArgs { learning_rate, momentum, weight_decay, batch_size, .. } = *arguments;
     Ok(TrainerOptions {
         task,
@@ -119,14 +120,14 @@ pub(crate) fn trainer_options(
     })
 }
 
-fn augmentation(text: &str) -> Outcome<Augmentation> {
-    text.parse().or_fail(Kind::BadInput, format!("--augment {text}"))
+fn augmentation(text: &str) -> Result<Augmentation> {
+    text.parse().context(ErrorKind::BadInput, format!("--augment {text}"))
 }
 
 /// Opens the device called `name`.
-pub(crate) fn open_device(name: &str) -> Outcome<Device> {
-    let parsed: DeviceName = name.parse().or_fail(Kind::BadInput, format!("--device {name}"))?;
-    parsed.open().or_fail(Kind::BadInput, format!("--device {name}"))
+pub(crate) fn open_device(name: &str) -> Result<Device> {
+    let parsed: DeviceName = name.parse().context(ErrorKind::BadInput, format!("--device {name}"))?;
+    parsed.open().context(ErrorKind::BadInput, format!("--device {name}"))
 }
 
 /// Each node draws its minibatches from a stream of its own.
@@ -135,9 +136,9 @@ pub(crate) fn data_seed(seed: u64, node: usize) -> u64 {
 }
 
 /// Refuses names that mean nothing and numbers that no training can use, before anything is started.
-pub(crate) fn check_arguments(arguments: &TrainingArgs) -> Outcome {
+pub(crate) fn check_arguments(arguments: &TrainingArgs) -> Result {
     check_names(arguments)?;
-    let wrong = |what: &str| Err(Failure::new(Kind::BadInput, what));
+    let wrong = |what: &str| Err(Error::new(ErrorKind::BadInput, what));
     limits::check("rounds", arguments.rounds, 1..=limits::MOST_ROUNDS)?;
     limits::check("batch-size", arguments.batch_size as u64, 1..=limits::LARGEST_BATCH)?;
     limits::check("evaluate-every", arguments.evaluate_every, 1..=limits::MOST_ROUNDS)?;
@@ -153,14 +154,14 @@ pub(crate) fn check_arguments(arguments: &TrainingArgs) -> Outcome {
     Ok(())
 }
 
-fn check_names(arguments: &TrainingArgs) -> Outcome {
+fn check_names(arguments: &TrainingArgs) -> Result {
     let TrainingArgs { data, model, split, device, .. } = arguments;
-    data.parse::<DataSource>().or_fail(Kind::BadInput, format!("--data {data}"))?;
-    model.parse::<ModelKind>().or_fail(Kind::BadInput, format!("--model {model}"))?;
+    data.parse::<DataSource>().context(ErrorKind::BadInput, format!("--data {data}"))?;
+    model.parse::<ModelKind>().context(ErrorKind::BadInput, format!("--model {model}"))?;
     augmentation(&arguments.augment)?;
-    device.parse::<DeviceName>().or_fail(Kind::BadInput, format!("--device {device}"))?;
+    device.parse::<DeviceName>().context(ErrorKind::BadInput, format!("--device {device}"))?;
     if let Some(split) = split {
-        split.parse::<Split>().or_fail(Kind::BadInput, format!("--split {split}"))?;
+        split.parse::<Split>().context(ErrorKind::BadInput, format!("--split {split}"))?;
     }
     Ok(())
 }

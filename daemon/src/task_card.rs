@@ -4,13 +4,13 @@
 //! how each peer trains by itself, is told to who joins, so that nobody has to repeat it.
 
 use mingle_models::{Augmentation, CardDifference, DataCard, ModelKind, Task};
+use mingle_peer::error::Context;
+pub(crate) use mingle_peer::task::MAX_CARD_BYTES;
+use mingle_peer::task::TaskCard;
+use mingle_peer::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::TrainingArgs;
-use crate::failure::{Failure, Kind, OrFail, Outcome};
-
-/// The longest card that peers send each other: some 30,000 columns.
-pub(crate) const MAX_CARD_BYTES: usize = 1 << 20;
 
 /// The task of a swarm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,40 +44,39 @@ pub(crate) struct Recipe {
     pub(crate) augment: Augmentation,
 }
 
-/// What a swarm is for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Assignment {
-    /// Training a model.
-    Train(Box<Card>),
-    /// Solving a problem, whose file every peer has.
-    Solve,
-}
-
 impl Card {
     /// The card of a run with these arguments on data that mean this.
     ///
     /// # Errors
     /// A model that means nothing or does not fit the data; too many columns to tell others of.
-    pub(crate) fn new(arguments: &TrainingArgs, data: DataCard) -> Outcome<Self> {
+    pub(crate) fn new(arguments: &TrainingArgs, data: DataCard) -> Result<Self> {
         let model: ModelKind =
-            arguments.model.parse().or_fail(Kind::BadInput, format!("--model {}", arguments.model))?;
-        let augment = arguments.augment.parse().or_fail(Kind::BadInput, format!("--augment {}", arguments.augment))?;
+            arguments.model.parse().context(ErrorKind::BadInput, format!("--model {}", arguments.model))?;
+        let augment =
+            arguments.augment.parse().context(ErrorKind::BadInput, format!("--augment {}", arguments.augment))?;
         let TrainingArgs { rounds, seed, batch_size, learning_rate, momentum, weight_decay, .. } = *arguments;
         let recipe = Recipe { batch_size, learning_rate, momentum, weight_decay, augment };
         let card = Self { model, rounds, seed, data, recipe };
         card.task()?;
-        let bytes = postcard::to_stdvec(&card).or_fail(Kind::Unexpected, "cannot encode the task")?.len();
+        let bytes = postcard::to_stdvec(&card).context(ErrorKind::Unexpected, "cannot encode the task")?.len();
         if bytes > MAX_CARD_BYTES {
             let message = format!("the names and scales of the columns take {bytes} bytes, more than {MAX_CARD_BYTES}");
-            return Err(Failure::new(Kind::BadInput, message).hint("give the columns shorter names, or leave some out"));
+            return Err(
+                Error::new(ErrorKind::BadInput, message).hint("give the columns shorter names, or leave some out")
+            );
         }
         Ok(card)
     }
 
+    /// The card in these bytes, if they hold one.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        postcard::from_bytes(bytes).ok()
+    }
+
     /// The model for samples of this kind.
-    pub(crate) fn task(&self) -> Outcome<Task> {
+    pub(crate) fn task(&self) -> Result<Task> {
         Task::new(self.model, self.data.shape(), self.data.classes().len())
-            .or_fail(Kind::BadInput, format!("--model {} does not fit the data", self.model))
+            .context(ErrorKind::BadInput, format!("--model {} does not fit the data", self.model))
     }
 
     /// One line for people.
@@ -117,14 +116,25 @@ impl Card {
     }
 }
 
-impl Assignment {
-    /// The first thing in which the work `there` is another one.
-    pub(crate) fn difference(&self, there: &Self) -> Option<String> {
-        match (self, there) {
-            (Self::Train(here), Self::Train(there)) => here.difference(there),
-            (Self::Solve, Self::Solve) => None,
-            (Self::Train(_), Self::Solve) => Some("a model is trained here and a problem solved there".to_owned()),
-            (Self::Solve, Self::Train(_)) => Some("a problem is solved here and a model trained there".to_owned()),
+impl TaskCard for Card {
+    fn hash(&self) -> [u8; 32] {
+        Self::hash(self)
+    }
+
+    fn describe(&self) -> String {
+        Self::describe(self)
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        // What is in memory has an encoding.
+        postcard::to_stdvec(self).unwrap_or_default()
+    }
+
+    fn difference(&self, here: &[u8], there: &[u8]) -> Option<String> {
+        match (Self::decode(here), Self::decode(there)) {
+            (Some(here), Some(there)) => here.difference(&there),
+            (None, None) => None,
+            _ => Some("the model is a built-in one here or there, and another program's on the other side".to_owned()),
         }
     }
 }
@@ -162,8 +172,7 @@ mod tests {
     #[test]
     fn a_card_survives_the_wire_and_the_file() {
         let card = card(&["a", "b"]);
-        let bytes = postcard::to_stdvec(&Assignment::Train(Box::new(card.clone()))).unwrap();
-        assert_eq!(postcard::from_bytes::<Assignment>(&bytes).unwrap(), Assignment::Train(Box::new(card.clone())));
+        assert_eq!(Card::decode(&card.encode()).as_ref(), Some(&card));
         let text = serde_json::to_string(&card).unwrap();
         let read: Card = serde_json::from_str(&text).unwrap();
         assert_eq!((read.hash(), &read), (card.hash(), &card));

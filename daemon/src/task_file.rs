@@ -4,13 +4,14 @@
 //! A record holds a flat vector and the hash of its task. The hash decides whether this file is the one that belongs to
 //! it.
 
-use std::io::{ErrorKind, Read};
+use std::io::{self, Read};
 use std::path::Path;
 
+use mingle_peer::error::Context;
+use mingle_peer::home::write_file;
+use mingle_peer::{Error, ErrorKind, Home, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::home::{Home, write_file};
 use crate::task_card::{Card, MAX_CARD_BYTES};
 
 const SCHEMA: &str = "mingle.task/2";
@@ -27,9 +28,9 @@ pub(crate) struct TaskFile {
 
 impl TaskFile {
     /// Writes the task of a run into its home.
-    pub(crate) fn write(card: &Card, home: &Home) -> Outcome {
+    pub(crate) fn write(card: &Card, home: &Home) -> Result {
         let file = Self { schema: SCHEMA.to_owned(), card: card.clone() };
-        let text = serde_json::to_string(&file).or_fail(Kind::Unexpected, "cannot encode the task")?;
+        let text = serde_json::to_string(&file).context(ErrorKind::Unexpected, "cannot encode the task")?;
         write_file(&home.task(), format!("{text}\n").as_bytes())
     }
 
@@ -37,15 +38,15 @@ impl TaskFile {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub(crate) fn last(home: &Home) -> Outcome<Option<Card>> {
+    pub(crate) fn last(home: &Home) -> Result<Option<Card>> {
         let path = home.task();
         let doing = format!("cannot read {}", path.display());
         let file = match std::fs::File::open(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            file => file.or_fail(Kind::BadInput, &doing)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file.context(ErrorKind::BadInput, &doing)?,
         };
         let mut text = String::new();
-        file.take(MAX_BYTES).read_to_string(&mut text).or_fail(Kind::Integrity, &doing)?;
+        file.take(MAX_BYTES).read_to_string(&mut text).context(ErrorKind::Integrity, &doing)?;
         Ok(serde_json::from_str(&text).ok().filter(|file: &Self| file.schema == SCHEMA).map(|file| file.card))
     }
 
@@ -53,24 +54,24 @@ impl TaskFile {
     ///
     /// # Errors
     /// There is no file, it cannot be read, or it is that of another run.
-    pub(crate) fn find(home: &Home, hash: &[u8; 32]) -> Outcome<Card> {
+    pub(crate) fn find(home: &Home, hash: &[u8; 32]) -> Result<Card> {
         let path = home.task();
         let doing = format!("cannot read what the records are of, {}", path.display());
         let file = std::fs::File::open(&path)
-            .or_fail(Kind::BadInput, &doing)
+            .context(ErrorKind::BadInput, &doing)
             .map_err(|failure| failure.hint("start this peer once more and stop it: it writes that file"))?;
         let mut text = String::new();
-        file.take(MAX_BYTES).read_to_string(&mut text).or_fail(Kind::Integrity, &doing)?;
+        file.take(MAX_BYTES).read_to_string(&mut text).context(ErrorKind::Integrity, &doing)?;
         Self::parse(&text, hash, &path)
     }
 
-    fn parse(text: &str, hash: &[u8; 32], path: &Path) -> Outcome<Card> {
+    fn parse(text: &str, hash: &[u8; 32], path: &Path) -> Result<Card> {
         let doing = format!("{} does not hold a task", path.display());
-        let file: Self = serde_json::from_str(text).or_fail(Kind::Integrity, &doing)?;
+        let file: Self = serde_json::from_str(text).context(ErrorKind::Integrity, &doing)?;
         if file.schema != SCHEMA || file.card.hash() != *hash {
             let said = file.card.describe();
             let message = format!("{} is not the task of the records beside it: it says {said}", path.display());
-            return Err(Failure::new(Kind::Integrity, message)
+            return Err(Error::new(ErrorKind::Integrity, message)
                 .hint("were files of two peers mixed up? `mingle ckpt list` says what the records are of"));
         }
         Ok(file.card)
@@ -92,16 +93,16 @@ mod tests {
         let data = DataCard::of_table(names(["a", "b"]), names(["x", "y"]), &[0.1, 0.2], &[1.0 / 3.0, 0.0]).unwrap();
         let card = Card::new(&training_defaults(), data).unwrap();
         let hash = card.hash();
-        assert!(TaskFile::find(&home, &hash).unwrap_err().is(Kind::BadInput));
+        assert!(TaskFile::find(&home, &hash).unwrap_err().is(ErrorKind::BadInput));
         assert_eq!(TaskFile::last(&home).unwrap(), None);
         TaskFile::write(&card, &home).unwrap();
         assert_eq!(TaskFile::find(&home, &hash).unwrap(), card);
         assert_eq!(TaskFile::last(&home).unwrap(), Some(card.clone()));
         let other = Card { rounds: 21, ..card };
-        assert!(TaskFile::find(&home, &other.hash()).unwrap_err().is(Kind::Integrity));
+        assert!(TaskFile::find(&home, &other.hash()).unwrap_err().is(ErrorKind::Integrity));
         for damage in ["", "{}", "[]", &"[".repeat(100_000)] {
             std::fs::write(home.task(), damage).unwrap();
-            assert!(TaskFile::find(&home, &hash).unwrap_err().is(Kind::Integrity), "{damage:.10}");
+            assert!(TaskFile::find(&home, &hash).unwrap_err().is(ErrorKind::Integrity), "{damage:.10}");
         }
     }
 }

@@ -33,8 +33,8 @@ fn a_model_that_a_run_left_is_as_good_as_the_run_said_and_is_exported_as_it_is()
     let model = pair.home(0).join("model.safetensors");
     let summary: Value = serde_json::from_slice(&fs::read(pair.home(0).join("summary.json")).unwrap()).unwrap();
     let judged = json(&["eval", text(&model), "--json"]);
-    assert_eq!(judged["accuracy"], summary["accuracy"]);
-    assert_eq!(judged["loss"], summary["loss"]);
+    assert_eq!(judged["accuracy"], summary["metrics"]["accuracy"]);
+    assert_eq!(judged["loss"], summary["metrics"]["loss"]);
     assert_eq!(judged["model"], "softmax");
     assert!(judged["samples"].as_u64() > Some(100), "{judged}");
     let trained_on = json(&["eval", text(&model), "--json", "--on", "train"]);

@@ -111,10 +111,10 @@ fn assert_catches_up(browser: &Browser) {
         let hide = format!("Object.defineProperty(document, 'hidden', {{ value: {hidden}, configurable: true }})");
         browser.value(&format!("{hide}; document.dispatchEvent(new Event('visibilitychange')); sources.size"))
     };
-    let measured = browser.value("curves.accuracy.points.length");
+    let measured = browser.value("curves.first.points.length");
     assert_eq!((turn(true), turn(false)), (0.into(), 2.into()));
-    browser.wait_until(&format!("curves.accuracy.points.length > {measured} + 3"));
-    let steps = "curves.accuracy.points.slice(1).map((point, index) => point[0] - curves.accuracy.points[index][0])";
+    browser.wait_until(&format!("curves.first.points.length > {measured} + 3"));
+    let steps = "curves.first.points.slice(1).map((point, index) => point[0] - curves.first.points[index][0])";
     assert_eq!(browser.value(&format!("new Set({steps}).size")), 1, "every evaluation is there once");
 }
 
@@ -137,7 +137,7 @@ fn a_peer_that_trains_is_shown_with_its_numbers_its_curves_its_plan_and_its_neig
     assert!(browser.value("document.title").as_str().unwrap().ends_with("– mingle"));
     let weight = number(&browser, "weight");
     assert!(weight > 0.0 && weight < 3.0, "three peers hold 3 in all, this one {weight}");
-    assert!(number(&browser, "accuracy") > 0.0 && number(&browser, "disagreement") > 0.0);
+    assert!(number(&browser, "metric") > 0.0 && number(&browser, "disagreement") > 0.0);
     assert!(number(&browser, "forecast") > 0.0 && number(&browser, "forecast") < 1.0);
     assert_eq!(browser.value("document.querySelectorAll('.forecast').length"), 1, "and it is drawn");
 
@@ -224,7 +224,7 @@ fn a_peer_without_a_plan_says_that_it_waits_and_one_that_was_stopped_that_it_has
     let applied = run(&["plan", "apply", text(&plan), "--home", text(&home)]);
     assert!(applied.status.success(), "{}", stderr(&applied));
     browser.wait_until(&format!("{PICTURE}.querySelectorAll('.links path').length === 2"));
-    browser.wait_until("Number(accuracy.textContent) > 0 && document.querySelector('#numbers').checkVisibility()");
+    browser.wait_until("Number(metric.textContent) > 0 && document.querySelector('#numbers').checkVisibility()");
     assert_quiet(&browser, &url);
 
     let stopped = run(&["stop", "--home", text(&home)]);

@@ -176,7 +176,7 @@ fn a_newcomer_is_planned_in_while_the_others_train_and_begins_with_their_model()
     }
     second.wait_for("borrowed");
     let evaluated = second.wait_for("evaluated");
-    assert!(evaluated["accuracy"].as_f64().unwrap() > 0.5, "it did not begin anew: {evaluated}");
+    assert!(evaluated["metrics"]["accuracy"].as_f64().unwrap() > 0.5, "it did not begin anew: {evaluated}");
     assert!(evaluated["round"].as_u64().unwrap() > trained, "{evaluated}");
 
     // A member that was away follows the new plan when it is back, and one that is planned out ends in good order.

@@ -70,7 +70,7 @@ fn a_running_pair_shows_what_it_does_and_stops_when_asked_with_its_weight_on_dis
     assert!(status["joined"] == true && status["durable"] == true && status["incarnation"] == 1, "{status}");
     assert_eq!((&status["node"], &status["rounds"]), (&Value::from(0), &Value::from(1_000_000)));
     assert!(
-        status["evaluation"]["accuracy"].as_f64().unwrap() > 0.1 && status["eta_s"].as_f64().unwrap() > 0.0,
+        status["evaluation"]["metrics"]["accuracy"].as_f64().unwrap() > 0.1 && status["eta_s"].as_f64().unwrap() > 0.0,
         "{status}"
     );
     // Two peers that exchange halves settle at one each, and agree after one step but for their training.
@@ -247,8 +247,7 @@ fn check_metrics(body: &str) {
     for name in [
         "mingle_round",
         "mingle_rounds",
-        "mingle_eval_accuracy",
-        "mingle_eval_loss",
+        "mingle_evaluation",
         "mingle_pushsum_weight",
         "mingle_pushsum_weight_share",
         "mingle_gossip_disagreement",

@@ -4,14 +4,15 @@
 
 use std::path::Path;
 
+use mingle_peer::error::Context;
+use mingle_peer::solving::symmetric_rows;
+use mingle_peer::{ErrorKind, Result};
 use mingle_planner::{DesignOptions, Medium, Method, Topology};
 use mingle_plot::{Horizontal, Panel, Scale, Series, Weight, line_chart};
 use mingle_solver::experiments::{SharedBudgets, SharedModel};
 use mingle_solver::{Constraint, Metric, Mixing, NidsNode, SolverNode, solve};
 
 use crate::cli::BenchSolversArgs;
-use crate::failure::{Kind, OrFail, Outcome};
-use crate::solving::symmetric_rows;
 use crate::{out, output_file};
 
 /// Nodes, variables, disturbance and weight of the second experiment.
@@ -48,13 +49,13 @@ impl Curve {
 }
 
 /// Runs both experiments.
-pub(super) fn execute(arguments: &BenchSolversArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &BenchSolversArgs, json: bool) -> Result {
     if let Some(folder) = &arguments.output {
         output_file::make_folder(folder)?;
     }
     let seeds = 0..u64::from(arguments.seeds);
     let budgets: Vec<Vec<Curve>> = seeds.clone().map(shared_budgets).collect();
-    let models: Vec<Vec<Curve>> = seeds.map(|seed| shared_model(&arguments.topology, seed)).collect::<Outcome<_>>()?;
+    let models: Vec<Vec<Curve>> = seeds.map(|seed| shared_model(&arguments.topology, seed)).collect::<Result<_>>()?;
     tell("shared budgets, 20 nodes in 4 cliques", TARGETS.0, &budgets, json);
     tell(&format!("shared model, 50 nodes on {}", arguments.topology), TARGETS.1, &models, json);
     let Some(folder) = &arguments.output else { return Ok(()) };
@@ -123,17 +124,17 @@ fn primal_dual(problem: &SharedBudgets, step: f64, least: f64) -> Vec<f64> {
 }
 
 /// The second experiment.
-fn shared_model(topology: &str, seed: u64) -> Outcome<Vec<Curve>> {
+fn shared_model(topology: &str, seed: u64) -> Result<Vec<Curve>> {
     let (nodes, variables, scale, weight) = SHARED_MODEL;
     let spec = format!("{topology},seed={seed}");
-    let topology = Topology::generate(&spec).or_fail(Kind::BadInput, format!("--topology {spec}"))?;
+    let topology = Topology::generate(&spec).context(ErrorKind::BadInput, format!("--topology {spec}"))?;
     let problem = SharedModel::random(nodes, variables, scale, weight, seed);
     let least = problem.least();
     let curve = |method: Method| {
         let options = DesignOptions { medium: Medium::PointToPoint, ..DesignOptions::default() };
-        let plan = mingle_planner::design(&topology, method, &options).or_fail(Kind::BadInput, method)?;
+        let plan = mingle_planner::design(&topology, method, &options).context(ErrorKind::BadInput, method)?;
         let rows = symmetric_rows(&plan).unwrap_or_default();
-        let mixing = Mixing::new(rows).or_fail(Kind::Unexpected, method)?;
+        let mixing = Mixing::new(rows).context(ErrorKind::Unexpected, method)?;
         let mut nodes: Vec<NidsNode> = problem.terms().map(|terms| NidsNode::new(terms, problem.step())).collect();
         let (mut own, mut worst) = (Vec::new(), Vec::new());
         let is_above = |errors: &[f64]| errors.last() > Some(&TARGETS.1);
@@ -213,7 +214,7 @@ fn tell(title: &str, target: f64, runs: &[Vec<Curve>], json: bool) {
 }
 
 /// The geometric means over the seeds.
-fn draw(path: &Path, title: &str, runs: &[Vec<Curve>]) -> Outcome {
+fn draw(path: &Path, title: &str, runs: &[Vec<Curve>]) -> Result {
     let mean = |method: usize, at: usize| {
         let logarithms: f64 = runs.iter().map(|curves| curves[method].drawn()[at].ln()).sum();
         (logarithms / runs.len() as f64).exp()

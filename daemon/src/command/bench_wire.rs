@@ -17,13 +17,14 @@ mod stream;
 use std::time::Duration;
 
 use libp2p::Multiaddr;
+use mingle_peer::error::Context;
+use mingle_peer::units::megabytes;
+use mingle_peer::{ErrorKind, Result};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::cli::BenchWireArgs;
-use crate::failure::{Kind, OrFail, Outcome};
 use crate::out;
-use crate::units::megabytes;
 use edge::EdgePair;
 use socket::SocketPair;
 use stream::StreamPair;
@@ -75,11 +76,11 @@ struct Turn {
 }
 
 /// Measures every size over every transport, and prints a row each.
-pub(super) fn execute(arguments: &BenchWireArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &BenchWireArgs, json: bool) -> Result {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .or_fail(Kind::Unexpected, "cannot start the asynchronous runtime")?;
+        .context(ErrorKind::Unexpected, "cannot start the asynchronous runtime")?;
     if !json {
         out::line("MB/s             MB     socket   libp2p   Mingle   libp2p:socket   Mingle:libp2p");
     }
@@ -92,7 +93,7 @@ pub(super) fn execute(arguments: &BenchWireArgs, json: bool) -> Outcome {
     Ok(())
 }
 
-async fn measure(transport: Transport, parameters: usize, turns: u32) -> Outcome<Row> {
+async fn measure(transport: Transport, parameters: usize, turns: u32) -> Result<Row> {
     let bytes = parameters * PARAMETER_BYTES;
     let mut socket = SocketPair::connect(bytes).await?;
     let mut stream = StreamPair::connect(transport, bytes).await?;

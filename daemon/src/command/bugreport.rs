@@ -10,10 +10,11 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use mingle_peer::error::Context;
+use mingle_peer::{ErrorKind, Home, Result};
+
 use crate::cli::BugreportArgs;
 use crate::command::{ckpt, doctor};
-use crate::failure::{Kind, OrFail, Outcome};
-use crate::home::Home;
 use crate::out;
 use crate::output_file::OutputFile;
 use crate::task_file::TaskFile;
@@ -39,7 +40,7 @@ Not inside: the key, models, records, data. Addresses are replaced by host-1, ho
 ";
 
 /// Writes the archive and lists what is inside.
-pub(super) fn execute(arguments: &BugreportArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &BugreportArgs, json: bool) -> Result {
     let output = OutputFile::at(&arguments.output)?;
     let home = Home::at(arguments.peer.home.home.as_deref())?;
     let mut redaction = Redaction::new();
@@ -59,7 +60,7 @@ pub(super) fn execute(arguments: &BugreportArgs, json: bool) -> Outcome {
     let files = [config, home.plan(), home.summary(), home.events()];
     for (name, path) in ["config.toml", "plan.json", "summary.json", "events.jsonl"].into_iter().zip(files) {
         if path.is_file() {
-            let text = read_end(&path).or_fail(Kind::BadInput, format!("cannot read {}", path.display()))?;
+            let text = read_end(&path).context(ErrorKind::BadInput, format!("cannot read {}", path.display()))?;
             archive.add(name, redaction.apply(&text).as_bytes());
         }
     }

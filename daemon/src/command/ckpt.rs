@@ -6,13 +6,14 @@ mod verify;
 
 use std::process::ExitCode;
 
+use mingle_peer::Result;
+
 use crate::cli::CkptCommand;
-use crate::failure::Outcome;
 
 pub(super) use list::report;
 
 /// Does one of the three.
-pub(super) fn execute(command: &CkptCommand, json: bool) -> Outcome<ExitCode> {
+pub(super) fn execute(command: &CkptCommand, json: bool) -> Result<ExitCode> {
     match command {
         CkptCommand::List(arguments) => list::execute(arguments, json)?,
         CkptCommand::Inspect(arguments) => inspect::execute(arguments, json)?,

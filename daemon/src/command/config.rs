@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use mingle_peer::{Home, Result};
 use serde_json::Value;
 
 use crate::cli::{ConfigCheckArgs, ConfigCommand, ConfigPathArgs, ConfigShowArgs};
 use crate::config::{self, ConfigFile, Effective, Origin, Remembered};
-use crate::failure::Outcome;
-use crate::home::Home;
 use crate::out;
 
 /// Does one of the three.
-pub(super) fn execute(command: &ConfigCommand, json: bool) -> Outcome {
+pub(super) fn execute(command: &ConfigCommand, json: bool) -> Result {
     match command {
         ConfigCommand::Show(arguments) => show(arguments, json),
         ConfigCommand::Path(arguments) => path(arguments, json),
@@ -19,7 +18,7 @@ pub(super) fn execute(command: &ConfigCommand, json: bool) -> Outcome {
     }
 }
 
-fn show(arguments: &ConfigShowArgs, json: bool) -> Outcome {
+fn show(arguments: &ConfigShowArgs, json: bool) -> Result {
     let ConfigPathArgs { home, config } = &arguments.path;
     let file = config::find(home.home.as_deref(), config.as_deref())?;
     let settings = config::effective(file.as_ref(), &Remembered::of(&Home::at(home.home.as_deref())?)?)?;
@@ -70,7 +69,7 @@ fn to_json(effective: &Effective) -> Value {
     }
 }
 
-fn path(arguments: &ConfigPathArgs, json: bool) -> Outcome {
+fn path(arguments: &ConfigPathArgs, json: bool) -> Result {
     let path = match &arguments.config {
         Some(path) => path.clone(),
         None => Home::at(arguments.home.home.as_deref())?.config(),
@@ -86,7 +85,7 @@ fn path(arguments: &ConfigPathArgs, json: bool) -> Outcome {
     Ok(())
 }
 
-fn check(arguments: &ConfigCheckArgs, json: bool) -> Outcome {
+fn check(arguments: &ConfigCheckArgs, json: bool) -> Result {
     let file = ConfigFile::read(&arguments.file)?;
     let keys: Vec<&str> = file.entries().map(|(key, _)| key).collect();
     if json {

@@ -5,10 +5,11 @@ use std::io::Read;
 use std::path::Path;
 
 use mingle_models::{DataCard, Scaling};
+use mingle_peer::error::Context;
+use mingle_peer::{Error, ErrorKind, Result};
 use serde_json::Value;
 
 use crate::cli::{DataCardArgs, DataCommand};
-use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::output_file::OutputFile;
 use crate::task_card::MAX_CARD_BYTES;
 use crate::{out, task};
@@ -18,15 +19,15 @@ const SCHEMA: &str = "mingle.data-card/1";
 const MAX_BYTES: u64 = 8 * MAX_CARD_BYTES as u64;
 
 /// Does what is wanted with data.
-pub(super) fn execute(command: &DataCommand, json: bool) -> Outcome {
+pub(super) fn execute(command: &DataCommand, json: bool) -> Result {
     let DataCommand::Card(arguments) = command;
     write_card(arguments, json)
 }
 
-fn write_card(arguments: &DataCardArgs, json: bool) -> Outcome {
+fn write_card(arguments: &DataCardArgs, json: bool) -> Result {
     let output = arguments.output.as_deref().map(OutputFile::at).transpose()?;
     let raw = task::read(&arguments.data)?;
-    let card = raw.card(arguments.seed).or_fail(Kind::BadInput, format!("--data {}", arguments.data))?;
+    let card = raw.card(arguments.seed).context(ErrorKind::BadInput, format!("--data {}", arguments.data))?;
     for remark in raw.remarks() {
         out::remark(format_args!("note: {remark}"));
     }
@@ -35,7 +36,7 @@ fn write_card(arguments: &DataCardArgs, json: bool) -> Outcome {
             "note: column `{column}` never varies in these data: its feature is 0 for all who take this card"
         ));
     }
-    let mut document = serde_json::to_value(&card).or_fail(Kind::Unexpected, "cannot encode the card")?;
+    let mut document = serde_json::to_value(&card).context(ErrorKind::Unexpected, "cannot encode the card")?;
     document["schema"] = Value::from(SCHEMA);
     let (Some(output), Some(path)) = (output, &arguments.output) else {
         let text = if json { document.to_string() } else { pretty(&document)? };
@@ -57,24 +58,24 @@ fn write_card(arguments: &DataCardArgs, json: bool) -> Outcome {
     Ok(())
 }
 
-fn pretty(document: &Value) -> Outcome<String> {
-    serde_json::to_string_pretty(document).or_fail(Kind::Unexpected, "cannot encode the card")
+fn pretty(document: &Value) -> Result<String> {
+    serde_json::to_string_pretty(document).context(ErrorKind::Unexpected, "cannot encode the card")
 }
 
 /// Reads a card that [`write_card`] wrote.
 ///
 /// # Errors
 /// It cannot be read, or is no card.
-pub(crate) fn read_card(path: &Path) -> Outcome<DataCard> {
+pub(crate) fn read_card(path: &Path) -> Result<DataCard> {
     let doing = format!("--card {}", path.display());
     let mut text = String::new();
-    let file = File::open(path).or_fail(Kind::BadInput, &doing)?;
-    file.take(MAX_BYTES).read_to_string(&mut text).or_fail(Kind::BadInput, &doing)?;
-    let mut document: Value = serde_json::from_str(&text).or_fail(Kind::BadInput, &doing)?;
+    let file = File::open(path).context(ErrorKind::BadInput, &doing)?;
+    file.take(MAX_BYTES).read_to_string(&mut text).context(ErrorKind::BadInput, &doing)?;
+    let mut document: Value = serde_json::from_str(&text).context(ErrorKind::BadInput, &doing)?;
     let schema = document.as_object_mut().and_then(|fields| fields.remove("schema"));
     if schema != Some(Value::from(SCHEMA)) {
-        return Err(Failure::new(Kind::BadInput, format!("{doing} is no card of data"))
+        return Err(Error::new(ErrorKind::BadInput, format!("{doing} is no card of data"))
             .hint("`mingle data card --data DATA -o FILE` writes one"));
     }
-    serde_json::from_value(document).or_fail(Kind::BadInput, doing)
+    serde_json::from_value(document).context(ErrorKind::BadInput, doing)
 }

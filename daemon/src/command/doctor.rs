@@ -12,17 +12,16 @@ mod peer;
 
 use std::process::ExitCode;
 
+use mingle_peer::{ErrorKind, Home, Result};
 use serde_json::Value;
 
 use crate::cli::{ConfigPathArgs, DoctorArgs};
 use crate::config;
-use crate::failure::{Kind, Outcome};
-use crate::home::Home;
 use crate::out;
 use check::{Check, Verdict};
 
 /// Looks at everything and prints a line each. The exit code is 4 if something has to be changed before a peer can run.
-pub(super) fn execute(arguments: &DoctorArgs, json: bool) -> Outcome<ExitCode> {
+pub(super) fn execute(arguments: &DoctorArgs, json: bool) -> Result<ExitCode> {
     let checks = examine(&arguments.peer, arguments.data.as_deref(), arguments.model.as_deref())?;
     let failed = checks.iter().filter(|check| check.verdict == Verdict::Fail).count();
     if json {
@@ -30,11 +29,11 @@ pub(super) fn execute(arguments: &DoctorArgs, json: bool) -> Outcome<ExitCode> {
     } else {
         checks.iter().for_each(out::line);
     }
-    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(Kind::BadInput as u8) })
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(ErrorKind::BadInput as u8) })
 }
 
 /// What a bug report says of the machine.
-pub(super) fn report(arguments: &ConfigPathArgs) -> Outcome<Value> {
+pub(super) fn report(arguments: &ConfigPathArgs) -> Result<Value> {
     examine(arguments, None, None).map(|checks| to_json(&checks))
 }
 
@@ -44,7 +43,7 @@ fn to_json(checks: &[Check]) -> Value {
     serde_json::json!({ "schema": "mingle.doctor/1", "failed": failed, "checks": checks })
 }
 
-fn examine(arguments: &ConfigPathArgs, data: Option<&str>, model: Option<&str>) -> Outcome<Vec<Check>> {
+fn examine(arguments: &ConfigPathArgs, data: Option<&str>, model: Option<&str>) -> Result<Vec<Check>> {
     let home = Home::at(arguments.home.home.as_deref())?;
     let mut checks = Vec::new();
     let file = match config::find(arguments.home.home.as_deref(), arguments.config.as_deref()) {
@@ -54,7 +53,7 @@ fn examine(arguments: &ConfigPathArgs, data: Option<&str>, model: Option<&str>) 
         }
         Err(failure) => {
             let advice = "mend those lines; the checks below are for a peer with the defaults";
-            checks.push(Check::fail("config", failure.to_string(), advice));
+            checks.push(Check::fail("config", format!("{failure:#}"), advice));
             None
         }
     };

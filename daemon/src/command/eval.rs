@@ -1,14 +1,15 @@
 //! `mingle eval`: how good a saved model is on a data set.
 
 use mingle_models::{Checkpoint, Evaluation, Evaluator, ModelFile, Task};
+use mingle_peer::error::Context;
+use mingle_peer::{Error, ErrorKind, Result};
 
 use crate::cli::{EvalArgs, Samples};
-use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::task::{self, Parts};
 use crate::{meaning, model_files, out};
 
 /// Loads both, judges the one on the other, and prints accuracy and loss.
-pub(super) fn execute(arguments: &EvalArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &EvalArgs, json: bool) -> Result {
     let path = &arguments.file;
     let device = task::open_device(&arguments.device)?;
     let file = model_files::read(path)?;
@@ -18,10 +19,10 @@ pub(super) fn execute(arguments: &EvalArgs, json: bool) -> Outcome {
         Samples::Test => parts.test,
         Samples::Train => parts.all(),
     };
-    let checkpoint = Checkpoint::load(path, &task).or_fail(Kind::Integrity, "cannot load the model")?;
+    let checkpoint = Checkpoint::load(path, &task).context(ErrorKind::Integrity, "cannot load the model")?;
     let evaluation = Evaluator::new(task, &device)
         .evaluate(&checkpoint.parameters, &samples)
-        .or_fail(Kind::Training, "cannot evaluate the model")?;
+        .context(ErrorKind::Training, "cannot evaluate the model")?;
     if json {
         out::line(document(arguments, &file, &task, &evaluation));
         return Ok(());
@@ -35,7 +36,7 @@ pub(super) fn execute(arguments: &EvalArgs, json: bool) -> Outcome {
 }
 
 /// The data in the columns, classes and scaling that the model was trained with.
-fn held_to_the_model(file: &ModelFile, arguments: &EvalArgs) -> Outcome<Parts> {
+fn held_to_the_model(file: &ModelFile, arguments: &EvalArgs) -> Result<Parts> {
     let Some(card) = meaning::read(file) else {
         out::remark(format_args!(
             "note: {} does not say what its columns, classes and scaling are: those of the data are taken",
@@ -46,7 +47,7 @@ fn held_to_the_model(file: &ModelFile, arguments: &EvalArgs) -> Outcome<Parts> {
     let raw = task::read(&arguments.data)?;
     let path = arguments.file.display();
     Parts::held_to(raw, &card, arguments.seed)
-        .or_fail(Kind::BadInput, format!("{path} was not trained on such data"))
+        .context(ErrorKind::BadInput, format!("{path} was not trained on such data"))
         .map_err(|failure| {
             failure.hint(format!(
                 "name data of the same kind with --data; `mingle ckpt inspect {path}` lists its columns and classes"
@@ -55,13 +56,13 @@ fn held_to_the_model(file: &ModelFile, arguments: &EvalArgs) -> Outcome<Parts> {
 }
 
 /// The model of the file, for samples of these data. They must agree in every tensor.
-fn match_task(file: &ModelFile, parts: &Parts, arguments: &EvalArgs) -> Outcome<Task> {
+fn match_task(file: &ModelFile, parts: &Parts, arguments: &EvalArgs) -> Result<Task> {
     let named = arguments.model.clone().or_else(|| file.model().map(|model| model.to_string()));
     let path = arguments.file.display();
     let Some(name) = named else {
         let tensors: Vec<&str> = file.tensors.iter().take(6).map(|tensor| tensor.name.as_str()).collect();
-        return Err(Failure::new(
-            Kind::BadInput,
+        return Err(Error::new(
+            ErrorKind::BadInput,
             format!("{path} has the tensors of no model here: {}", tensors.join(", ")),
         )
         .hint("models here are softmax (linear), mlp (fc1, fc2), cnn (conv1, conv2, fc1, fc2) and resnet-lite (conv1, norm1, blocks, fc)"));
@@ -69,8 +70,8 @@ fn match_task(file: &ModelFile, parts: &Parts, arguments: &EvalArgs) -> Outcome<
     let task = parts.task(&name)?;
     let Some(difference) = file.difference(&task) else { return Ok(task) };
     let (shape, classes, data) = (task.shape(), task.classes(), &arguments.data);
-    Err(Failure::new(
-        Kind::BadInput,
+    Err(Error::new(
+        ErrorKind::BadInput,
         format!("{path} is no {name} for {data}, whose samples are {shape} in {classes} classes: {difference}"),
     )
     .hint(format!("name the data that it was trained on with --data; `mingle ckpt inspect {path}` lists its tensors")))

@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use mingle_peer::Result;
 
 use crate::cli::EvaluateArgs;
 use crate::evaluation::{Record, Records, Run, Suite, all_runs, page, summary};
-use crate::failure::Outcome;
 use crate::simulation::Progress;
 use crate::{out, output_file};
 
 /// Runs what is missing of a suite, and writes its report.
-pub(super) fn execute(arguments: &EvaluateArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &EvaluateArgs, json: bool) -> Result {
     let suite = Suite::read(&arguments.suite)?;
     let runs = all_runs(&suite)?;
     if arguments.list {
@@ -60,7 +60,7 @@ fn threads(arguments: &EvaluateArgs) -> usize {
 }
 
 /// Every thread takes the next run that nobody has; results are kept as they come. After a failure nothing new is begun.
-fn run_all(runs: &[&Run], threads: usize, mut keep: impl FnMut(&Run, Record) -> Outcome) -> Outcome {
+fn run_all(runs: &[&Run], threads: usize, mut keep: impl FnMut(&Run, Record) -> Result) -> Result {
     let display = Display::new(runs.len());
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let (sender, results) = mpsc::channel();
@@ -106,7 +106,7 @@ impl Display {
         Self { lines, all, is_terminal: std::io::stderr().is_terminal() }
     }
 
-    fn execute(&self, run: &Run) -> Outcome<Record> {
+    fn execute(&self, run: &Run) -> Result<Record> {
         let line = self.lines.add(ProgressBar::new_spinner());
         line.set_style(style("{spinner} {msg}"));
         line.set_message(format!("{}: begins", run.name()));

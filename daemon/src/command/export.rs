@@ -6,15 +6,15 @@
 use std::collections::BTreeMap;
 
 use mingle_models::{Checkpoint, Task};
+use mingle_peer::error::Context;
+use mingle_peer::records::{Ending, RecordStore};
+use mingle_peer::{Error, ErrorKind, Home, Result, plan, units};
 use mingle_protocol::Record;
 
 use crate::cli::ExportArgs;
-use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::home::Home;
 use crate::output_file::OutputFile;
-use crate::records::{Ending, RecordStore};
 use crate::task_file::TaskFile;
-use crate::{meaning, model_files, out, plan, units};
+use crate::{meaning, model_files, out};
 
 /// What was exported.
 struct Exported {
@@ -30,7 +30,7 @@ struct Exported {
 }
 
 /// Writes the file and says what is in it.
-pub(super) fn execute(arguments: &ExportArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &ExportArgs, json: bool) -> Result {
     let output = OutputFile::at(&arguments.output)?;
     let home = Home::at(arguments.home.home.as_deref())?;
     let _still = home.hold_still()?;
@@ -65,7 +65,7 @@ pub(super) fn execute(arguments: &ExportArgs, json: bool) -> Outcome {
 }
 
 /// Names and shapes for what the newest record says.
-fn export_record(home: &Home, record: &Record) -> Outcome<Exported> {
+fn export_record(home: &Home, record: &Record) -> Result<Exported> {
     let books = &record.books;
     let card = TaskFile::find(home, &books.task)?;
     let task = card.task()?;
@@ -80,18 +80,18 @@ fn export_record(home: &Home, record: &Record) -> Outcome<Exported> {
     metadata.extend(meaning::of(&card));
     metadata.extend(round.map(|round| ("rounds".to_owned(), round.to_string())));
     let checkpoint = Checkpoint { parameters: record.believed_ratio().to_vec(), metadata };
-    let file = checkpoint.to_bytes(&task).or_fail(Kind::BadInput, "cannot write the model")?;
+    let file = checkpoint.to_bytes(&task).context(ErrorKind::BadInput, "cannot write the model")?;
     let source = format!("record {} in {}", books.number, home.records().display());
     Ok(Exported { file, source, round, parameters: task.parameter_count(), is_final: false })
 }
 
 /// A record whose checksum is right has the length of its task, unless somebody made it otherwise.
-fn check_length(task: &Task, record: &Record) -> Outcome {
+fn check_length(task: &Task, record: &Record) -> Result {
     let (found, wanted) = (record.numerator.len(), task.parameter_count());
     if found == wanted {
         return Ok(());
     }
-    Err(Failure::new(Kind::Integrity, format!("the record has {found} parameters, its task {wanted}")))
+    Err(Error::new(ErrorKind::Integrity, format!("the record has {found} parameters, its task {wanted}")))
 }
 
 /// Rounds done, if the plan in the home is the one that the record follows.
@@ -103,16 +103,16 @@ fn round_of(home: &Home, record: &Record) -> Option<u64> {
 }
 
 /// The model file that the run left.
-fn export_final(home: &Home) -> Outcome<Exported> {
+fn export_final(home: &Home) -> Result<Exported> {
     let path = home.model();
     if !path.exists() {
         let message = format!("there is neither a model nor a record in {}", home.root().display());
         return Err(
-            Failure::new(Kind::BadInput, message).hint("name the folder that the peer was given with --home DIR")
+            Error::new(ErrorKind::BadInput, message).hint("name the folder that the peer was given with --home DIR")
         );
     }
     let model = model_files::read(&path)?;
-    let file = std::fs::read(&path).or_fail(Kind::BadInput, format!("cannot read {}", path.display()))?;
+    let file = std::fs::read(&path).context(ErrorKind::BadInput, format!("cannot read {}", path.display()))?;
     let round = model.metadata.get("rounds").and_then(|round| round.parse().ok());
     let (source, parameters) = (path.display().to_string(), model.parameter_count());
     Ok(Exported { file, source, round, parameters, is_final: true })

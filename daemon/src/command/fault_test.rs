@@ -13,23 +13,23 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use mingle_peer::{Error, ErrorKind, Result};
 use mingle_protocol::sim::Profile;
 
 use crate::cli::{FaultTestArgs, Profiles};
-use crate::failure::{Failure, Kind, Outcome};
 use crate::{out, output_file};
 use hunt::Hunt;
 use report::Report;
 
 /// Runs the seeds of every profile asked for. The exit code says whether any failed.
-pub(super) fn execute(arguments: &FaultTestArgs, json: bool) -> Outcome<ExitCode> {
+pub(super) fn execute(arguments: &FaultTestArgs, json: bool) -> Result<ExitCode> {
     output_file::check_folder(&arguments.journals)?;
     let profiles = Profiles::listed(&arguments.profiles);
     if let Some(days) = arguments.days {
         return days::execute(arguments, &profiles, days, json);
     }
     if arguments.seeds > u64::MAX - arguments.first {
-        return Err(Failure::new(Kind::BadInput, "--first and --seeds: the last seed would be beyond 2^64"));
+        return Err(Error::new(ErrorKind::BadInput, "--first and --seeds: the last seed would be beyond 2^64"));
     }
     let mut failing = 0;
     if !json {
@@ -47,13 +47,13 @@ pub(super) fn execute(arguments: &FaultTestArgs, json: bool) -> Outcome<ExitCode
     match failing {
         0 => Ok(ExitCode::SUCCESS),
         // The objects on standard output say it already.
-        _ if json => Ok(ExitCode::from(Kind::Integrity as u8)),
-        failing => Err(Failure::new(Kind::Integrity, format!("{failing} seeds failed"))
+        _ if json => Ok(ExitCode::from(ErrorKind::Integrity as u8)),
+        failing => Err(Error::new(ErrorKind::Integrity, format!("{failing} seeds failed"))
             .hint("mingle replay JOURNAL --story tells what happened in one of them")),
     }
 }
 
-fn run(arguments: &FaultTestArgs, profile: Profile) -> Outcome<Report> {
+fn run(arguments: &FaultTestArgs, profile: Profile) -> Result<Report> {
     let seeds = arguments.first..arguments.first + arguments.seeds;
     let hunt = Hunt { profile, seeds, planted: arguments.plant, threads: threads(arguments) };
     let progress = progress(profile, arguments.seeds);

@@ -3,13 +3,12 @@
 use std::fs::File;
 use std::path::Path;
 
+use mingle_peer::api::Stopping;
+use mingle_peer::api::client::Client;
+use mingle_peer::error::Context;
+use mingle_peer::events::{Event, EventLine};
+use mingle_peer::{Error, ErrorKind, Home, Result};
 use tokio::sync::oneshot;
-
-use crate::api::Stopping;
-use crate::api::client::Client;
-use crate::events::{Event, EventLine};
-use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::home::Home;
 
 /// How a peer ended, by its own last words.
 pub(super) struct Ended {
@@ -22,7 +21,7 @@ pub(super) struct Ended {
 }
 
 /// Asks by posting to `path`, and waits until the process has ended.
-pub(super) async fn ask(home: &Home, path: &str) -> Outcome<(Stopping, Ended)> {
+pub(super) async fn ask(home: &Home, path: &str) -> Result<(Stopping, Ended)> {
     let client = Client::new(home);
     // Opened before it is asked, so that its last words are not missed.
     let mut events = client.follow("/v1/events").await?;
@@ -47,14 +46,14 @@ pub(super) async fn ask(home: &Home, path: &str) -> Outcome<(Stopping, Ended)> {
 }
 
 /// Waits until nobody holds the lock of the home.
-async fn end_of_process(lock: &Path) -> Outcome {
+async fn end_of_process(lock: &Path) -> Result {
     let doing = format!("cannot wait for {}", lock.display());
-    let file = File::open(lock).or_fail(Kind::BadInput, &doing)?;
+    let file = File::open(lock).context(ErrorKind::BadInput, &doing)?;
     let (sender, ended) = oneshot::channel();
     // A thread of its own: a wait for a lock cannot be called off, and must not keep this command from ending.
     std::thread::spawn(move || sender.send(file.lock_shared()));
     match ended.await {
-        Ok(locked) => locked.or_fail(Kind::Unexpected, doing),
-        Err(_) => Err(Failure::new(Kind::Unexpected, doing)),
+        Ok(locked) => locked.context(ErrorKind::Unexpected, doing),
+        Err(_) => Err(Error::new(ErrorKind::Unexpected, doing)),
     }
 }

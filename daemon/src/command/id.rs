@@ -1,13 +1,12 @@
 //! `mingle id`: prints this peer's PeerId.
 
+use mingle_peer::{Home, Identity, Result};
+
 use crate::cli::HomeArgs;
-use crate::failure::Outcome;
-use crate::home::Home;
-use crate::identity::Identity;
 use crate::out;
 
 /// Prints the PeerId, and nothing else, on stdout.
-pub(super) fn execute(arguments: &HomeArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &HomeArgs, json: bool) -> Result {
     let home = Home::at(arguments.home.as_deref())?;
     let peer = Identity::load(&home.identity())?.peer_id();
     if json {

@@ -1,14 +1,14 @@
 //! `mingle init`: gives this peer its identity and a configuration file that explains itself, and founds a swarm.
 
 use std::fs::File;
-use std::io::{ErrorKind, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
+use mingle_peer::error::Context;
+use mingle_peer::membership::{Membership, Swarm};
+use mingle_peer::{ErrorKind, Home, Identity, Result};
+
 use crate::cli::InitArgs;
-use crate::failure::{Kind, OrFail, Outcome};
-use crate::home::Home;
-use crate::identity::Identity;
-use crate::membership::{Membership, Swarm};
 use crate::provisional::Provisional;
 use crate::{config, out};
 
@@ -16,13 +16,13 @@ use crate::{config, out};
 ///
 /// # Errors
 /// Nothing is left of what a failed call created.
-pub(super) fn execute(arguments: &InitArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &InitArgs, json: bool) -> Result {
     let home = Home::at(arguments.home.home.as_deref())?;
     let before = Provisional::look(&home);
     create(arguments, json).inspect_err(|_| before.undo())
 }
 
-fn create(arguments: &InitArgs, json: bool) -> Outcome {
+fn create(arguments: &InitArgs, json: bool) -> Result {
     let home = Home::create(arguments.home.home.as_deref())?;
     let path = home.identity();
     let identity = Identity::load_or_create(&path)?;
@@ -59,7 +59,7 @@ fn create(arguments: &InitArgs, json: bool) -> Outcome {
 }
 
 /// Founds a swarm, unless the home has one of this name already.
-fn found(home: &Home, name: &str, identity: &Identity) -> Outcome {
+fn found(home: &Home, name: &str, identity: &Identity) -> Result {
     match Membership::of(home)? {
         Some(known) if known.swarm.name == name && known.swarm.operator()? == identity.peer_id() => Ok(()),
         _ => Membership::founder(Swarm::found(name, identity.peer_id())?).write(home),
@@ -67,16 +67,16 @@ fn found(home: &Home, name: &str, identity: &Identity) -> Outcome {
 }
 
 /// Writes the commented configuration where there is none; says whether it did.
-fn write_config(path: &Path) -> Outcome<bool> {
+fn write_config(path: &Path) -> Result<bool> {
     let doing = format!("cannot write the configuration {}", path.display());
     match File::create_new(path) {
         Ok(mut file) => {
             file.write_all(config::template().as_bytes())
                 .and_then(|()| file.sync_all())
-                .or_fail(Kind::BadInput, doing)?;
+                .context(ErrorKind::BadInput, doing)?;
             Ok(true)
         }
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(error).or_fail(Kind::BadInput, doing),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error).context(ErrorKind::BadInput, doing),
     }
 }

@@ -5,22 +5,20 @@ use std::time::Duration;
 
 use libp2p::Multiaddr;
 use libp2p::multiaddr::Protocol;
+use mingle_peer::membership::{Invite, Membership, Ticket};
+use mingle_peer::{Error, ErrorKind, Home, Identity, Result};
 
 use crate::cli::InviteArgs;
-use crate::failure::{Failure, Kind, Outcome};
-use crate::home::Home;
-use crate::identity::Identity;
-use crate::membership::{Invite, Membership, Ticket};
 use crate::out;
 
 /// Prints the ticket, and nothing else, on stdout.
-pub(super) fn execute(arguments: &InviteArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &InviteArgs, json: bool) -> Result {
     let home = Home::at(arguments.home.home.as_deref())?;
     let (swarm, identity) = operator_of(&home)?;
     let lifetime = parse_lifetime(&arguments.expires)?;
     let addresses = if arguments.address.is_empty() { reachable(home.addresses()?) } else { arguments.address.clone() };
     if addresses.is_empty() {
-        return Err(Failure::new(Kind::BadInput, "nobody could use this ticket: no address of a member is known")
+        return Err(Error::new(ErrorKind::BadInput, "nobody could use this ticket: no address of a member is known")
             .hint("start this peer with `mingle run` first, or name an address with --address"));
     }
     let invite = Invite::sign(&swarm, arguments.uses, lifetime, identity.keypair())?;
@@ -50,16 +48,16 @@ pub(super) fn execute(arguments: &InviteArgs, json: bool) -> Outcome {
 ///
 /// # Errors
 /// The home has no swarm, or its key is not the operator's.
-pub(super) fn operator_of(home: &Home) -> Outcome<(crate::membership::Swarm, Identity)> {
+pub(super) fn operator_of(home: &Home) -> Result<(mingle_peer::membership::Swarm, Identity)> {
     let membership = Membership::of(home)?.ok_or_else(|| {
-        Failure::new(Kind::BadInput, format!("{} belongs to no swarm with an operator", home.root().display()))
+        Error::new(ErrorKind::BadInput, format!("{} belongs to no swarm with an operator", home.root().display()))
             .hint("found one with: mingle init --swarm NAME")
     })?;
     let identity = Identity::load(&home.identity())?;
     let operator = membership.swarm.operator()?;
     if identity.peer_id() != operator {
-        return Err(Failure::new(
-            Kind::Refused,
+        return Err(Error::new(
+            ErrorKind::Refused,
             format!("only the operator of the swarm {} can do this: {operator}", membership.swarm.name),
         ));
     }
@@ -82,8 +80,9 @@ fn is_loopback(address: &Multiaddr) -> bool {
 }
 
 /// `90s`, `30m`, `24h` or `7d`.
-fn parse_lifetime(text: &str) -> Outcome<Duration> {
-    let wrong = || Failure::new(Kind::BadInput, format!("--expires {text}: write a time such as 90s, 30m, 24h or 7d"));
+fn parse_lifetime(text: &str) -> Result<Duration> {
+    let wrong =
+        || Error::new(ErrorKind::BadInput, format!("--expires {text}: write a time such as 90s, 30m, 24h or 7d"));
     let unit = text.chars().last().ok_or_else(wrong)?;
     let seconds: u64 = match unit {
         's' => 1,

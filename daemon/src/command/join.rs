@@ -1,16 +1,15 @@
 //! `mingle join`: use a ticket, then run.
 
+use mingle_peer::membership::{Membership, Ticket};
+use mingle_peer::{Home, Identity, Result};
+
 use crate::cli::JoinArgs;
-use crate::failure::Outcome;
-use crate::home::Home;
-use crate::identity::Identity;
-use crate::membership::{Membership, Ticket};
 use crate::out;
 use crate::provisional::Provisional;
 
 /// Runs this peer for the swarm of the ticket. Once a member has let it in, the home remembers the swarm, and later starts
 /// need no ticket; of a peer that is not let in, nothing is kept.
-pub(super) fn execute(arguments: &JoinArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &JoinArgs, json: bool) -> Result {
     let ticket: Ticket = arguments.ticket.parse()?;
     super::run::check(&arguments.run)?;
     let home = Home::at(arguments.run.home.home.as_deref())?;
@@ -23,7 +22,7 @@ pub(super) fn execute(arguments: &JoinArgs, json: bool) -> Outcome {
     joined
 }
 
-fn join(arguments: &JoinArgs, ticket: Ticket, json: bool) -> Outcome {
+fn join(arguments: &JoinArgs, ticket: Ticket, json: bool) -> Result {
     let home = Home::create(arguments.run.home.home.as_deref())?;
     let identity = Identity::load_or_create(&home.identity())?;
     let Ticket { swarm, invite, bootstrap } = ticket;

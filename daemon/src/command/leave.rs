@@ -1,19 +1,18 @@
 //! `mingle leave`: hand over all weight, and go for good.
 
+use mingle_peer::api::client::{self, Client};
+use mingle_peer::records::{Ending, RecordStore};
+use mingle_peer::status::Status;
+use mingle_peer::{Error, ErrorKind, Home, Result, units};
 use serde_json::json;
 
 use super::goodbye;
-use crate::api::client::{self, Client};
 use crate::cli::RunArgs;
-use crate::failure::{Failure, Kind, Outcome};
-use crate::home::Home;
-use crate::records::{Ending, RecordStore};
-use crate::status::Status;
-use crate::{out, units};
+use crate::out;
 
 /// Asks the peer that runs in this home. Where none does, and its records hold weight, starts it with the options that it was
 /// run with, and as soon as its neighbours are there, it leaves. Where there is nothing to hand over, nothing is touched.
-pub(super) fn execute(arguments: RunArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: RunArgs, json: bool) -> Result {
     let home = Home::at(arguments.home.home.as_deref())?;
     let is_running = client::block_on(async { Client::new(&home).get::<Status>("/v1/status").await }).is_ok();
     if is_running {
@@ -55,12 +54,11 @@ enum Left {
 ///
 /// # Errors
 /// No peer ever ran there, or the records cannot be read.
-fn what_is_left(home: &Home, solves: bool) -> Outcome<Left> {
+fn what_is_left(home: &Home, solves: bool) -> Result<Left> {
     let root = home.root().display();
     if !home.identity().exists() {
-        return Err(
-            Failure::new(Kind::BadInput, format!("there is no peer in {root}")).hint("name its folder with --home DIR")
-        );
+        return Err(Error::new(ErrorKind::BadInput, format!("there is no peer in {root}"))
+            .hint("name its folder with --home DIR"));
     }
     let _still = home.hold_still()?;
     if let Some(recovered) = RecordStore::look(&home.records())?.load()? {
@@ -85,15 +83,15 @@ fn what_is_left(home: &Home, solves: bool) -> Outcome<Left> {
     nothing("this peer does not run, and has no weight on its disk")
 }
 
-fn ask(home: &Home, json: bool) -> Outcome {
+fn ask(home: &Home, json: bool) -> Result {
     let (before, ended) = client::block_on(goodbye::ask(home, "/v1/leave"))?;
     if let Some(message) = &ended.failure {
-        return Err(Failure::new(Kind::Unexpected, format!("the peer has ended, but did not leave: {message}")));
+        return Err(Error::new(ErrorKind::Unexpected, format!("the peer has ended, but did not leave: {message}")));
     }
     if !ended.left {
         let weight = units::weight(ended.weight_units);
-        return Err(Failure::new(
-            Kind::Refused,
+        return Err(Error::new(
+            ErrorKind::Refused,
             format!("the peer has ended with its weight {weight:.4}: nobody was left to take it"),
         ));
     }

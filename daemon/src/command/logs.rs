@@ -1,14 +1,14 @@
 //! `mingle logs`: follows the events of a running peer.
 
-use crate::api::client::{self, Client};
+use mingle_peer::api::client::{self, Client};
+use mingle_peer::events::EventLine;
+use mingle_peer::{Home, Result};
+
 use crate::cli::HomeArgs;
-use crate::events::EventLine;
-use crate::failure::Outcome;
-use crate::home::Home;
 use crate::out;
 
 /// Prints what is remembered, then what happens, until the peer ends.
-pub(super) fn execute(arguments: &HomeArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &HomeArgs, json: bool) -> Result {
     let home = Home::at(arguments.home.as_deref())?;
     client::block_on(async {
         let mut events = Client::new(&home).follow("/v1/events?since=0").await?;

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Command;
 use clap_mangen::Man;
+use mingle_peer::error::Context;
+use mingle_peer::{ErrorKind, Result};
 
 use crate::cli::{EXIT_CODES, ManArgs};
-use crate::failure::{Kind, OrFail, Outcome};
 use crate::{config, out, output_file};
 
 /// Writes the pages and names each on stdout.
-pub(super) fn execute(arguments: &ManArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &ManArgs, json: bool) -> Result {
     let folder = &arguments.out;
     output_file::make_folder(folder)?;
     let mut pages = Vec::new();
@@ -28,10 +29,10 @@ pub(super) fn execute(arguments: &ManArgs, json: bool) -> Outcome {
 }
 
 /// The page of a command, then those of its subcommands. There are two levels of them.
-fn write_pages(command: &Command, folder: &Path, pages: &mut Vec<PathBuf>) -> Outcome {
+fn write_pages(command: &Command, folder: &Path, pages: &mut Vec<PathBuf>) -> Result {
     let page = Man::new(command.clone()).manual("Mingle").source(concat!("mingle ", env!("CARGO_PKG_VERSION")));
     let path = folder.join(page.get_filename());
-    let text = render(&page, command).or_fail(Kind::Unexpected, "cannot make a manual page")?;
+    let text = render(&page, command).context(ErrorKind::Unexpected, "cannot make a manual page")?;
     output_file::write(&path, &text)?;
     pages.push(path);
     for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
@@ -94,7 +95,7 @@ mod tests {
         assert_eq!(found, wanted);
         for page in &found {
             let text = fs::read_to_string(folder.path().join("man").join(page)).unwrap();
-            for kind in Kind::ALL {
+            for kind in ErrorKind::ALL {
                 let line = format!("{}  ", kind as u8);
                 assert!(text.contains(&line), "{page} does not name exit code {}", kind as u8);
             }

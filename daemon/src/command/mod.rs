@@ -47,13 +47,14 @@ mod watch;
 
 use std::process::ExitCode;
 
+use mingle_peer::Result;
+
 use crate::cli::{BenchCommand, Cli, Command, PlanCommand, TopologyCommand};
-use crate::failure::Outcome;
 
 pub(crate) use run::check as check_run;
 
 /// Does what the command line asks for. The exit code is not 0 where a command answers by it.
-pub(crate) fn execute(cli: Cli) -> Outcome<ExitCode> {
+pub(crate) fn execute(cli: Cli) -> Result<ExitCode> {
     let json = cli.json;
     match cli.command {
         Command::Demo(arguments) => demo::execute(&arguments, json)?,
@@ -95,7 +96,7 @@ pub(crate) fn execute(cli: Cli) -> Outcome<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn plan(command: PlanCommand, json: bool) -> Outcome<ExitCode> {
+fn plan(command: PlanCommand, json: bool) -> Result<ExitCode> {
     match command {
         PlanCommand::Make(arguments) => plan_make::execute(&arguments, json)?,
         PlanCommand::Compare(arguments) => plan_compare::execute(&arguments, json)?,
@@ -109,7 +110,7 @@ fn plan(command: PlanCommand, json: bool) -> Outcome<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn topology(command: TopologyCommand, json: bool) -> Outcome {
+fn topology(command: TopologyCommand, json: bool) -> Result {
     match command {
         TopologyCommand::Show(arguments) => topology_show::execute(&arguments, json),
         TopologyCommand::Convert(arguments) => topology_convert::convert(&arguments, json),

@@ -8,14 +8,14 @@ use libp2p::multiaddr::Protocol;
 use libp2p::{Multiaddr, PeerId};
 use libp2p_metrics::Registry;
 use mingle_net::transport::{Network, NetworkEvent, NetworkOptions};
+use mingle_peer::api::Known;
+use mingle_peer::api::client::{self, Client};
+use mingle_peer::error::Context;
+use mingle_peer::{Error, ErrorKind, Home, Result};
 use serde_json::json;
 
 use super::probe::measure;
-use crate::api::Known;
-use crate::api::client::{self, Client};
 use crate::cli::PingArgs;
-use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::home::Home;
 use crate::out;
 
 /// Who answered at an address.
@@ -26,12 +26,12 @@ struct Answer {
 }
 
 /// Measures the link to a member, or dials the address.
-pub(super) fn execute(arguments: &PingArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &PingArgs, json: bool) -> Result {
     if let Ok(peer) = arguments.whom.parse::<PeerId>() {
         return ping_member(arguments, peer, json);
     }
     let address: Multiaddr = arguments.whom.parse().map_err(|_| {
-        Failure::new(Kind::BadInput, format!("{} is neither a PeerId nor an address", arguments.whom))
+        Error::new(ErrorKind::BadInput, format!("{} is neither a PeerId nor an address", arguments.whom))
             .hint(meant(&arguments.whom))
     })?;
     let answer = client::block_on(dial(&address, arguments.timeout))?;
@@ -50,19 +50,19 @@ pub(super) fn execute(arguments: &PingArgs, json: bool) -> Outcome {
     Ok(())
 }
 
-fn ping_member(arguments: &PingArgs, peer: PeerId, json: bool) -> Outcome {
+fn ping_member(arguments: &PingArgs, peer: PeerId, json: bool) -> Result {
     let home = Home::at(arguments.home.home.as_deref())?;
     let link = client::block_on(async {
         let client = Client::new(&home);
         let known: Known = client.get("/v1/known").await.map_err(|failure| {
-            let needs_a_peer = failure.is(Kind::Unreachable);
+            let needs_a_peer = failure.is(ErrorKind::Unreachable);
             let hint = "a link to a PeerId is measured by the peer that runs here; an address can be tried without one: \
                         mingle ping /ip4/10.0.1.5/tcp/4717";
             if needs_a_peer { failure.hint(hint) } else { failure }
         })?;
         let local = known.peers.first().cloned().unwrap_or_default();
         if local == peer.to_string() {
-            return Err(Failure::new(Kind::BadInput, "that is this peer itself"));
+            return Err(Error::new(ErrorKind::BadInput, "that is this peer itself"));
         }
         measure(client, &local, &peer.to_string()).await
     })?;
@@ -80,7 +80,7 @@ fn ping_member(arguments: &PingArgs, peer: PeerId, json: bool) -> Outcome {
 }
 
 /// Connects under a name that nobody knows: an answer needs no membership.
-async fn dial(address: &Multiaddr, patience: Duration) -> Outcome<Answer> {
+async fn dial(address: &Multiaddr, patience: Duration) -> Result<Answer> {
     let began = Instant::now();
     let mut uncounted = Registry::default();
     let (network, mut events) =
@@ -112,7 +112,7 @@ async fn dial(address: &Multiaddr, patience: Duration) -> Outcome<Answer> {
                 _ => "it was connected, and did not answer a ping".to_owned(),
             });
             let hint = hint(address, &why, connected.is_some());
-            Err(why).or_fail(Kind::Unreachable, format!("{address} cannot be reached")).map_err(|it| it.hint(hint))
+            Err(why).context(ErrorKind::Unreachable, format!("{address} cannot be reached")).map_err(|it| it.hint(hint))
         }
     }
 }

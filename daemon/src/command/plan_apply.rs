@@ -8,21 +8,21 @@ use libp2p::identity::Keypair;
 use libp2p_metrics::Registry;
 use mingle_net::printable::quoted;
 use mingle_net::transport::{Network, NetworkEvent, NetworkOptions};
+use mingle_peer::error::Context;
+use mingle_peer::membership::{self, CheckedPlan, PlanOffer, Progress, Swarm, Verdict};
+use mingle_peer::{Error, ErrorKind, Home, Result, plan};
 use mingle_planner::Plan;
 use tokio::sync::mpsc;
 
 use super::invite::operator_of;
 use crate::cli::PlanApplyArgs;
-use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::home::Home;
-use crate::membership::{self, CheckedPlan, PlanOffer, Progress, Swarm, Verdict};
-use crate::{out, plan};
+use crate::out;
 
 /// Between two attempts to reach members.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Signs the plan, tells every member that can be reached, and says what each answered.
-pub(super) fn execute(arguments: &PlanApplyArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &PlanApplyArgs, json: bool) -> Result {
     let home = Home::at(arguments.home.home.as_deref())?;
     let (swarm, identity) = operator_of(&home)?;
     let mut plan = plan::read(&arguments.plan)?;
@@ -30,7 +30,7 @@ pub(super) fn execute(arguments: &PlanApplyArgs, json: bool) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .or_fail(Kind::Unexpected, "cannot start the event loop")?;
+        .context(ErrorKind::Unexpected, "cannot start the event loop")?;
     runtime.block_on(async {
         let mut herald = Herald::start(&home, arguments, swarm).await?;
         let (member, progress) = herald.find_member().await?;
@@ -45,14 +45,14 @@ pub(super) fn execute(arguments: &PlanApplyArgs, json: bool) -> Outcome {
         let taken = verdicts.values().flatten().filter(|verdict| is_accepted(verdict)).count();
         report(&checked, &verdicts, json);
         if taken == 0 {
-            return Err(Failure::new(Kind::Refused, "no member follows this plan"));
+            return Err(Error::new(ErrorKind::Refused, "no member follows this plan"));
         }
         checked.keep(&home)?;
         plan::write(&checked.plan, &home.plan())
     })
 }
 
-fn check_expected(plan: &Plan, expected: Option<&str>) -> Outcome {
+fn check_expected(plan: &Plan, expected: Option<&str>) -> Result {
     let Some(expected) = expected else { return Ok(()) };
     let hash = plan.hash().to_string();
     let wanted = expected.strip_prefix("blake3:").unwrap_or(expected);
@@ -60,12 +60,12 @@ fn check_expected(plan: &Plan, expected: Option<&str>) -> Outcome {
         return Ok(());
     }
     let why = if wanted.len() < 8 { "give at least 8 digits of it" } else { "it was changed since you looked at it" };
-    Err(Failure::new(Kind::Integrity, format!("the plan is blake3:{hash}, not {expected}: {why}")))
+    Err(Error::new(ErrorKind::Integrity, format!("the plan is blake3:{hash}, not {expected}: {why}")))
 }
 
 /// Binds the nodes that nobody runs yet: to the peer that they are named after, as in a plan for measured links; then to
 /// the operator, to members, and to those who wait, in the order they came.
-fn bind_the_rest(plan: &mut Plan, operator: PeerId, kept: Option<&CheckedPlan>, progress: &Progress) -> Outcome {
+fn bind_the_rest(plan: &mut Plan, operator: PeerId, kept: Option<&CheckedPlan>, progress: &Progress) -> Result {
     let bound: BTreeSet<String> = plan.nodes().filter_map(|(_, peer)| peer.map(str::to_owned)).collect();
     let members = kept.into_iter().flat_map(|kept| kept.plan.nodes().filter_map(|(_, peer)| peer.map(str::to_owned)));
     let mut free: Vec<String> = Vec::new();
@@ -75,7 +75,7 @@ fn bind_the_rest(plan: &mut Plan, operator: PeerId, kept: Option<&CheckedPlan>, 
         }
     }
     let bind = |plan: &mut Plan, node: usize, peer: &str| {
-        plan.bind(node, peer).or_fail(Kind::BadInput, "cannot bind the plan")
+        plan.bind(node, peer).context(ErrorKind::BadInput, "cannot bind the plan")
     };
     let unbound = |plan: &Plan| -> Vec<(usize, String)> {
         let nodes = plan.nodes().enumerate().filter(|(_, (_, peer))| peer.is_none());
@@ -88,8 +88,8 @@ fn bind_the_rest(plan: &mut Plan, operator: PeerId, kept: Option<&CheckedPlan>, 
     }
     let unbound = unbound(plan);
     if unbound.len() > free.len() {
-        return Err(Failure::new(
-            Kind::BadInput,
+        return Err(Error::new(
+            ErrorKind::BadInput,
             format!("{} nodes of the plan are not bound, and {} peers are there for them", unbound.len(), free.len()),
         )
         .hint("invite more peers with `mingle invite`, or make a plan for fewer"));
@@ -110,10 +110,10 @@ struct Herald {
 }
 
 impl Herald {
-    async fn start(home: &Home, arguments: &PlanApplyArgs, swarm: Swarm) -> Outcome<Self> {
+    async fn start(home: &Home, arguments: &PlanApplyArgs, swarm: Swarm) -> Result<Self> {
         let addresses = if arguments.via.is_empty() { home.addresses()? } else { arguments.via.clone() };
         if addresses.is_empty() {
-            return Err(Failure::new(Kind::BadInput, "no address of a member is known")
+            return Err(Error::new(ErrorKind::BadInput, "no address of a member is known")
                 .hint("start this peer with `mingle run`, or name a member with --via ADDR"));
         }
         let mut uncounted = Registry::default();
@@ -124,7 +124,7 @@ impl Herald {
     }
 
     /// The first member that answers, and where it stands.
-    async fn find_member(&mut self) -> Outcome<(PeerId, Progress)> {
+    async fn find_member(&mut self) -> Result<(PeerId, Progress)> {
         let mut streams = self.network.streams.clone();
         let search = async {
             let mut refusal = None;
@@ -148,8 +148,8 @@ impl Herald {
             }
             Err(refusal.unwrap_or_else(|| {
                 let tried: Vec<String> = failures.into_iter().collect();
-                Failure::new(
-                    Kind::Unreachable,
+                Error::new(
+                    ErrorKind::Unreachable,
                     format!("no member of the swarm answers; tried\n  {}", tried.join("\n  ")),
                 )
                 .hint("start this peer with `mingle run`, or name a member that is up with --via ADDR")
@@ -175,7 +175,7 @@ impl Herald {
         plan: &CheckedPlan,
         before: Option<&CheckedPlan>,
         member: PeerId,
-    ) -> Outcome<BTreeMap<PeerId, Option<Verdict>>> {
+    ) -> Result<BTreeMap<PeerId, Option<Verdict>>> {
         let mut verdicts: BTreeMap<PeerId, Option<Verdict>> = BTreeMap::new();
         for plan in std::iter::once(plan).chain(before) {
             verdicts.extend(plan::peers(&plan.plan)?.into_values().map(|peer| (peer, None)));

@@ -1,15 +1,16 @@
 //! `mingle plan bind`: says which peer runs which node.
 
 use libp2p::PeerId;
+use mingle_peer::error::Context;
+use mingle_peer::{Error, ErrorKind, Result, plan};
 use mingle_planner::Plan;
 
 use crate::cli::PlanBindArgs;
-use crate::failure::{Failure, Kind, OrFail, Outcome};
+use crate::out;
 use crate::output_file::OutputFile;
-use crate::{out, plan};
 
 /// Binds the named nodes and writes the plan back; nothing is written unless all bindings hold.
-pub(super) fn execute(arguments: &PlanBindArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &PlanBindArgs, json: bool) -> Result {
     let path = arguments.output.as_ref().unwrap_or(&arguments.plan);
     let output = OutputFile::at(path)?;
     let mut bound = plan::read(&arguments.plan)?;
@@ -35,17 +36,17 @@ pub(super) fn execute(arguments: &PlanBindArgs, json: bool) -> Outcome {
 }
 
 /// Binds `NODE=PEERID`.
-fn bind(plan: &mut Plan, binding: &str) -> Outcome {
+fn bind(plan: &mut Plan, binding: &str) -> Result {
     let (node, peer) = binding.split_once('=').ok_or_else(|| {
-        Failure::new(Kind::BadInput, format!("--peer {binding}: write NODE=PEERID, such as node-0=12D3KooW..."))
+        Error::new(ErrorKind::BadInput, format!("--peer {binding}: write NODE=PEERID, such as node-0=12D3KooW..."))
     })?;
     let peer: PeerId = peer
         .parse()
-        .or_fail(Kind::BadInput, format!("--peer {binding}: this is not a PeerId"))
+        .context(ErrorKind::BadInput, format!("--peer {binding}: this is not a PeerId"))
         .map_err(|failure| failure.hint("`mingle id` prints the PeerId on the peer's machine"))?;
     let index = find(plan, node)
-        .ok_or_else(|| Failure::new(Kind::BadInput, format!("--peer {binding}: the plan has no node `{node}`")))?;
-    plan.bind(index, &peer.to_string()).or_fail(Kind::BadInput, format!("--peer {binding}"))
+        .ok_or_else(|| Error::new(ErrorKind::BadInput, format!("--peer {binding}: the plan has no node `{node}`")))?;
+    plan.bind(index, &peer.to_string()).context(ErrorKind::BadInput, format!("--peer {binding}"))
 }
 
 /// A node by its name, else by its index.

@@ -2,17 +2,18 @@
 //! promises, and that its nodes are bound to peers.
 
 use libp2p::PeerId;
+use mingle_peer::error::Context;
+use mingle_peer::{Error, ErrorKind, Result, plan};
 use mingle_planner::Plan;
 use mingle_planner::plan::MethodCheck;
 
 use crate::cli::PlanFileArgs;
-use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::{out, plan};
+use crate::out;
 
 const MADE_AGAIN: &str = "the file was edited, or made by another version: make it again with `mingle plan make`";
 
 /// Reads the plan, which checks its structure, and checks the rest.
-pub(super) fn execute(arguments: &PlanFileArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &PlanFileArgs, json: bool) -> Result {
     let path = &arguments.plan;
     let name = path.display().to_string();
     let plan = plan::read(path)?;
@@ -20,7 +21,7 @@ pub(super) fn execute(arguments: &PlanFileArgs, json: bool) -> Outcome {
     check_forecast(&plan, &name)?;
     let method = plan
         .check_method()
-        .or_fail(Kind::Integrity, format!("{name} says that it is a {} plan, and is none", plan.method()))
+        .context(ErrorKind::Integrity, format!("{name} says that it is a {} plan, and is none", plan.method()))
         .map_err(|failure| failure.hint(MADE_AGAIN))?;
     if json {
         out::line(serde_json::json!({
@@ -40,11 +41,11 @@ pub(super) fn execute(arguments: &PlanFileArgs, json: bool) -> Outcome {
 }
 
 /// Whoever is bound to a node has to be one that can be dialled.
-fn check_peers(plan: &Plan, name: &str) -> Outcome {
+fn check_peers(plan: &Plan, name: &str) -> Result {
     for (node, bound) in plan.nodes() {
         let Some(peer) = bound else { continue };
         let doing = format!("{name}: node {node} is bound to `{peer}`, which is not a PeerId");
-        peer.parse::<PeerId>().or_fail(Kind::Integrity, doing).map_err(|failure| {
+        peer.parse::<PeerId>().context(ErrorKind::Integrity, doing).map_err(|failure| {
             failure.hint(format!(
                 "mingle plan bind PLAN --peer {node}=PEERID, with the PEERID that `mingle id` prints there"
             ))
@@ -53,15 +54,16 @@ fn check_peers(plan: &Plan, name: &str) -> Outcome {
     Ok(())
 }
 
-fn check_forecast(plan: &Plan, name: &str) -> Outcome {
-    let differences =
-        plan.forecast_differences().or_fail(Kind::Unexpected, format!("the forecast of {name} cannot be computed"))?;
+fn check_forecast(plan: &Plan, name: &str) -> Result {
+    let differences = plan
+        .forecast_differences()
+        .context(ErrorKind::Unexpected, format!("the forecast of {name} cannot be computed"))?;
     if differences.is_empty() {
         return Ok(());
     }
     let list: Vec<String> = differences.iter().map(ToString::to_string).collect();
     let message = format!("the forecast in {name} is not what the plan does: {}", list.join("; "));
-    Err(Failure::new(Kind::Integrity, message).hint(MADE_AGAIN))
+    Err(Error::new(ErrorKind::Integrity, message).hint(MADE_AGAIN))
 }
 
 fn tell_method(method: &str, check: MethodCheck) {

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use mingle_peer::error::Context;
+use mingle_peer::{ErrorKind, Result, plan};
 use mingle_planner::{
     Forecast, Medium, Method, Objective, Plan,
     design::{Candidate, cost},
@@ -11,11 +13,10 @@ use mingle_protocol::Codec;
 
 use super::design_request;
 use crate::cli::PlanCompareArgs;
-use crate::failure::{Kind, OrFail, Outcome};
-use crate::{out, plan};
+use crate::out;
 
 /// Designs by every method and prints a line for each; refused ones say why below the table.
-pub(super) fn execute(arguments: &PlanCompareArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &PlanCompareArgs, json: bool) -> Result {
     let (topology, options) = design_request::read(&arguments.design)?;
     let methods = methods(&arguments.methods)?;
     let progress = progress(methods.len() as u64);
@@ -45,11 +46,11 @@ pub(super) fn execute(arguments: &PlanCompareArgs, json: bool) -> Outcome {
     Ok(())
 }
 
-fn methods(words: &[String]) -> Outcome<Vec<Method>> {
+fn methods(words: &[String]) -> Result<Vec<Method>> {
     if words.is_empty() {
         return Ok(Method::ALL.into_iter().filter(|method| method.is_tried_by_auto()).collect());
     }
-    words.iter().map(|word| word.parse().or_fail(Kind::BadInput, format!("--methods {word}"))).collect()
+    words.iter().map(|word| word.parse().context(ErrorKind::BadInput, format!("--methods {word}"))).collect()
 }
 
 /// The design that auto would take among these, its cost, and what that is counted in.

@@ -2,17 +2,18 @@
 
 use std::process::ExitCode;
 
+use mingle_peer::{Result, plan};
 use mingle_planner::plan::{Change, NamedLink, PlanDifference, Sets, StepDifference};
 
 use crate::cli::PlanDiffArgs;
-use crate::failure::{DIFFERENT, Outcome};
-use crate::{out, plan};
+use crate::exit::DIFFERENT;
+use crate::out;
 
 /// No more lines than this for one kind of difference in a step; `--json` has all.
 const MOST_LINES: usize = 8;
 
 /// Compares two plans; the exit code tells whether they differ.
-pub(super) fn execute(arguments: &PlanDiffArgs, json: bool) -> Outcome<ExitCode> {
+pub(super) fn execute(arguments: &PlanDiffArgs, json: bool) -> Result<ExitCode> {
     let [before, after] = [plan::read(&arguments.before)?, plan::read(&arguments.after)?];
     let difference = before.difference(&after);
     let same = before.hash() == after.hash();

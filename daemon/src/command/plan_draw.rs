@@ -1,15 +1,16 @@
 //! `mingle plan draw`: a plan as a picture, or for a graph program.
 
+use mingle_peer::error::Context;
+use mingle_peer::{Error, ErrorKind, Result, plan};
 use mingle_planner::draw::{self, Layout};
 use mingle_planner::{Plan, Topology};
 
 use crate::cli::{LayoutName, PlanDrawArgs};
-use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::output_file::OutputFile;
-use crate::{out, plan, topology};
+use crate::{out, topology};
 
 /// Draws the plan into the output file, whole or not at all.
-pub(super) fn execute(arguments: &PlanDrawArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &PlanDrawArgs, json: bool) -> Result {
     let path = &arguments.output;
     let format = topology::extension(path);
     if !["svg", "dot", "gv", "graphml"].contains(&format) {
@@ -22,7 +23,8 @@ pub(super) fn execute(arguments: &PlanDrawArgs, json: bool) -> Outcome {
     let text = match format {
         "dot" | "gv" => draw::dot(&plan, &layout),
         "graphml" => draw::graphml(&plan, &layout),
-        _ => draw::svg(&plan, &layout).or_fail(Kind::BadInput, format!("cannot draw {}", arguments.plan.display()))?,
+        _ => draw::svg(&plan, &layout)
+            .context(ErrorKind::BadInput, format!("cannot draw {}", arguments.plan.display()))?,
     };
     output.write(text.as_bytes())?;
     if json {
@@ -42,11 +44,11 @@ pub(super) fn execute(arguments: &PlanDrawArgs, json: bool) -> Outcome {
 }
 
 /// The places of the plan's nodes, if the picture is to use them.
-fn places(arguments: &PlanDrawArgs, plan: &Plan) -> Outcome<Option<Vec<[f64; 2]>>> {
+fn places(arguments: &PlanDrawArgs, plan: &Plan) -> Result<Option<Vec<[f64; 2]>>> {
     match (arguments.layout, &arguments.positions) {
         (Some(LayoutName::Circle), _) | (None, None) => Ok(None),
-        (Some(LayoutName::Positions), None) => Err(Failure::new(
-            Kind::BadInput,
+        (Some(LayoutName::Positions), None) => Err(Error::new(
+            ErrorKind::BadInput,
             "--layout positions: a plan holds no places, name a topology that does with --positions TOPOLOGY",
         )),
         (_, Some(text)) => by_name(plan, &topology::read(text)?, text).map(Some),
@@ -54,17 +56,17 @@ fn places(arguments: &PlanDrawArgs, plan: &Plan) -> Outcome<Option<Vec<[f64; 2]>
 }
 
 /// The place of each node of the plan in a topology with the same names.
-fn by_name(plan: &Plan, topology: &Topology, text: &str) -> Outcome<Vec<[f64; 2]>> {
+fn by_name(plan: &Plan, topology: &Topology, text: &str) -> Result<Vec<[f64; 2]>> {
     let Some(places) = topology.positions() else {
-        return Err(Failure::new(Kind::BadInput, format!("--positions {text}: this topology has no positions"))
+        return Err(Error::new(ErrorKind::BadInput, format!("--positions {text}: this topology has no positions"))
             .hint("JSON topologies may have \"positions\", and rg:... generates them"));
     };
     let number: std::collections::BTreeMap<&str, usize> =
         topology.names().iter().enumerate().map(|(number, name)| (name.as_str(), number)).collect();
     let place = |(name, _): (&str, Option<&str>)| {
         let number = number.get(name).ok_or_else(|| {
-            Failure::new(
-                Kind::BadInput,
+            Error::new(
+                ErrorKind::BadInput,
                 format!("--positions {text}: this topology has no node {name:?} as the plan does"),
             )
         })?;

@@ -2,16 +2,17 @@
 
 use std::io::{IsTerminal, stderr};
 
+use mingle_peer::error::Context;
+use mingle_peer::{Error, ErrorKind, Result};
 use mingle_planner::{ExtraEdges, Method};
 
 use super::{design_request, plan_show::describe};
 use crate::cli::PlanMakeArgs;
-use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::out;
 use crate::output_file::OutputFile;
 
 /// Designs the plan. It goes to the output file, or to stdout; with `--json`, stdout has the forecast instead.
-pub(super) fn execute(arguments: &PlanMakeArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &PlanMakeArgs, json: bool) -> Result {
     let output = arguments.output.as_deref().map(OutputFile::at).transpose()?;
     let (topology, mut options) = design_request::read(&arguments.design)?;
     options.extra_edges = parse_extra_edges(&arguments.extra_edges)?;
@@ -19,7 +20,8 @@ pub(super) fn execute(arguments: &PlanMakeArgs, json: bool) -> Outcome {
     if method == Method::Auto && stderr().is_terminal() {
         eprintln!("comparing all designs for {} nodes", topology.node_count());
     }
-    let made = mingle_planner::design(&topology, method, &options).or_fail(Kind::BadInput, "cannot design a plan")?;
+    let made =
+        mingle_planner::design(&topology, method, &options).context(ErrorKind::BadInput, "cannot design a plan")?;
     if let Some(output) = &output {
         output.write(made.to_json().as_bytes())?;
     }
@@ -35,19 +37,22 @@ pub(super) fn execute(arguments: &PlanMakeArgs, json: bool) -> Outcome {
 }
 
 /// The method asked for; who gives a number of extra edges wants the one that has them.
-fn method(arguments: &PlanMakeArgs, extra_edges: ExtraEdges) -> Outcome<Method> {
+fn method(arguments: &PlanMakeArgs, extra_edges: ExtraEdges) -> Result<Method> {
     match &arguments.method {
-        Some(text) => text.parse().or_fail(Kind::BadInput, format!("--method {text}")),
+        Some(text) => text.parse().context(ErrorKind::BadInput, format!("--method {text}")),
         None if extra_edges == ExtraEdges::Auto => Ok(Method::Auto),
         None => Ok(Method::NguyenHe),
     }
 }
 
-pub(super) fn parse_extra_edges(text: &str) -> Outcome<ExtraEdges> {
+pub(super) fn parse_extra_edges(text: &str) -> Result<ExtraEdges> {
     if text == "auto" {
         return Ok(ExtraEdges::Auto);
     }
     text.parse().map(ExtraEdges::Exactly).map_err(|_| {
-        Failure::new(Kind::BadInput, format!("--extra-edges {text}: give a number, or auto to let the planner choose"))
+        Error::new(
+            ErrorKind::BadInput,
+            format!("--extra-edges {text}: give a number, or auto to let the planner choose"),
+        )
     })
 }

@@ -1,10 +1,10 @@
 //! `mingle plan show`: a plan for a person, its forecast for a program.
 
+use mingle_peer::{Result, plan};
 use mingle_planner::{Medium, Parameter, Plan, Step, digraph::Digraph, resilience::Resilience};
 
 use crate::cli::PlanFileArgs;
-use crate::failure::Outcome;
-use crate::{out, plan};
+use crate::out;
 
 /// The parameter in which auto tells why it took a design.
 const REASON: &str = "reason";
@@ -16,7 +16,7 @@ const LISTED_NAMES: usize = 4;
 const LISTED_STEPS: usize = 12;
 
 /// Reads, checks and describes a plan.
-pub(super) fn execute(arguments: &PlanFileArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &PlanFileArgs, json: bool) -> Result {
     let plan = plan::read(&arguments.plan)?;
     if json {
         out::line(plan.forecast().to_json());

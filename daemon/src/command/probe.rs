@@ -4,13 +4,12 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use mingle_peer::api::client::{self, Client};
+use mingle_peer::api::{Known, MeasuredLink};
+use mingle_peer::{Error, ErrorKind, Home, Result};
 use serde_json::json;
 
-use crate::api::client::{self, Client};
-use crate::api::{Known, MeasuredLink};
 use crate::cli::ProbeArgs;
-use crate::failure::{Failure, Kind, Outcome};
-use crate::home::Home;
 use crate::out;
 use crate::output_file::OutputFile;
 
@@ -21,11 +20,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Default)]
 struct Findings {
     links: Vec<MeasuredLink>,
-    failures: Vec<(String, String, Failure)>,
+    failures: Vec<(String, String, Error)>,
 }
 
 /// Measures each ordered pair, and writes what `plan make --links` reads.
-pub(super) fn execute(arguments: &ProbeArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &ProbeArgs, json: bool) -> Result {
     let output = arguments.output.as_deref().map(OutputFile::at).transpose()?;
     let home = Home::at(arguments.home.home.as_deref())?;
     let findings = client::block_on(measure_all(&home, arguments.one_at_a_time, json))?;
@@ -39,20 +38,20 @@ pub(super) fn execute(arguments: &ProbeArgs, json: bool) -> Outcome {
         (false, Some(path)) => out::line(format!("{} -> {}", summary(&findings.links), path.display())),
     }
     for (from, to, failure) in &findings.failures {
-        out::remark(format_args!("warning: {from} -> {to} is not measured: {failure}"));
+        out::remark(format_args!("warning: {from} -> {to} is not measured: {failure:#}"));
     }
     Ok(())
 }
 
-async fn measure_all(home: &Home, one_at_a_time: bool, json: bool) -> Outcome<Findings> {
+async fn measure_all(home: &Home, one_at_a_time: bool, json: bool) -> Result<Findings> {
     let client = Client::new(home);
     let known: Known = client.get("/v1/known").await?;
     if known.peers.len() < 2 {
-        return Err(Failure::new(Kind::BadInput, "nobody else is there: there are no links to measure")
+        return Err(Error::new(ErrorKind::BadInput, "nobody else is there: there are no links to measure")
             .hint("invite others with `mingle invite`, and wait for them with `mingle wait --for waiting=N`"));
     }
     if let Some(objection) = known.objection {
-        return Err(Failure::new(Kind::Refused, objection).hint("mingle ping PEER measures a link of this peer"));
+        return Err(Error::new(ErrorKind::Refused, objection).hint("mingle ping PEER measures a link of this peer"));
     }
     let bar = progress_bar(known.peers.len(), json);
     let mut findings = Findings::default();
@@ -84,7 +83,7 @@ async fn measure_all(home: &Home, one_at_a_time: bool, json: bool) -> Outcome<Fi
 }
 
 /// Has one link measured.
-pub(super) async fn measure(client: Client, from: &str, to: &str) -> Outcome<MeasuredLink> {
+pub(super) async fn measure(client: Client, from: &str, to: &str) -> Result<MeasuredLink> {
     client.with_patience(PATIENCE).post(&format!("/v1/measure?from={from}&to={to}")).await
 }
 

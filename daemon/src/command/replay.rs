@@ -4,18 +4,19 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use mingle_peer::error::Context;
+use mingle_peer::{Error, ErrorKind, Result};
 use mingle_protocol::Time;
 use mingle_protocol::sim::{Journal, Outcome as RunOutcome, Told};
 
 use crate::cli::ReplayArgs;
-use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::out;
 
 /// No journal with as many faults as one may have is larger.
 const MOST_BYTES: u64 = 16 << 20;
 
 /// Runs the journal again. A failure that was recorded and comes again is what a replay is for, and no failure of it.
-pub(super) fn execute(arguments: &ReplayArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &ReplayArgs, json: bool) -> Result {
     let journal = read(&arguments.journal)?;
     let (outcome, story) = if arguments.story { journal.tell() } else { (journal.replay(), Vec::new()) };
     let agrees = journal.agrees_with(&outcome);
@@ -33,7 +34,7 @@ pub(super) fn execute(arguments: &ReplayArgs, json: bool) -> Outcome {
         &hex::encode(outcome.digest)[..8],
         &hex::encode(journal.digest())[..8]
     );
-    let failure = Failure::new(Kind::Integrity, message);
+    let failure = Error::new(ErrorKind::Integrity, message);
     Err(if made_by == release {
         failure
             .hint(format!("a build of release {made_by} made the journal, as this one is: another state of the code"))
@@ -42,15 +43,15 @@ pub(super) fn execute(arguments: &ReplayArgs, json: bool) -> Outcome {
     })
 }
 
-fn read(path: &Path) -> Outcome<Journal> {
+fn read(path: &Path) -> Result<Journal> {
     let doing = || format!("cannot read the journal {}", path.display());
     let mut text = String::new();
-    let file = File::open(path).or_fail(Kind::BadInput, doing())?;
-    let bytes = file.take(MOST_BYTES + 1).read_to_string(&mut text).or_fail(Kind::BadInput, doing())?;
+    let file = File::open(path).context(ErrorKind::BadInput, doing())?;
+    let bytes = file.take(MOST_BYTES + 1).read_to_string(&mut text).context(ErrorKind::BadInput, doing())?;
     if bytes as u64 > MOST_BYTES {
-        return Err(Failure::new(Kind::BadInput, format!("{}: no journal has more than 16 MiB", doing())));
+        return Err(Error::new(ErrorKind::BadInput, format!("{}: no journal has more than 16 MiB", doing())));
     }
-    serde_json::from_str(&text).or_fail(Kind::BadInput, doing())
+    serde_json::from_str(&text).context(ErrorKind::BadInput, doing())
 }
 
 fn print(journal: &Journal, outcome: &RunOutcome, story: &[(Time, Told)]) {
@@ -76,7 +77,7 @@ fn print(journal: &Journal, outcome: &RunOutcome, story: &[(Time, Told)]) {
     ));
     out::line(format!("ended      at {}, blake3:{}", outcome.ended, &hex::encode(outcome.digest)[..8]));
     match &outcome.failure {
-        Some(failure) => out::line(format!("FAILED     {failure}")),
+        Some(failure) => out::line(format!("FAILED     {failure:#}")),
         None => out::line("held       every unit of weight is accounted for"),
     }
 }

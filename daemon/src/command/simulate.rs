@@ -4,6 +4,8 @@ use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
 use mingle_models::Split;
+use mingle_peer::error::Context;
+use mingle_peer::{Error, ErrorKind, Result, encodings, plan, units};
 use mingle_planner::{DesignOptions, ExtraEdges, Method, Plan};
 use mingle_protocol::Codec;
 use serde::Serialize;
@@ -11,10 +13,9 @@ use serde::Serialize;
 use super::plan_make::parse_extra_edges;
 use super::run::parse_policy;
 use crate::cli::{SimulateArgs, Switch};
-use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::limits;
 use crate::simulation::{self, Conditions, Goal, Learners, Progress, Stop, recent_accuracy};
-use crate::{encodings, out, plan, topology, units};
+use crate::{out, topology};
 
 /// Rounds, where nothing says when to stop.
 const USUAL_ROUNDS: u64 = 200;
@@ -45,7 +46,7 @@ struct Report<'a> {
 }
 
 /// Trains until it is enough; prints every evaluation.
-pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Result {
     let began = Instant::now();
     let conditions = conditions(arguments)?;
     let goal = goal(arguments)?;
@@ -87,11 +88,14 @@ pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Outcome {
     Ok(())
 }
 
-fn conditions(arguments: &SimulateArgs) -> Outcome<Conditions> {
+fn conditions(arguments: &SimulateArgs) -> Result<Conditions> {
     limits::check("local-steps", arguments.mixing.local_steps.into(), 0..=limits::MOST_LOCAL_STEPS)?;
     limits::check("max-slots", arguments.max_slots.unwrap_or(1), 1..=u64::MAX)?;
     if !(0.0..1.0).contains(&arguments.loss) {
-        return Err(Failure::new(Kind::BadInput, format!("--loss {}: give a share from 0 to below 1", arguments.loss)));
+        return Err(Error::new(
+            ErrorKind::BadInput,
+            format!("--loss {}: give a share from 0 to below 1", arguments.loss),
+        ));
     }
     Ok(Conditions {
         ledger: arguments.ledger == Switch::On,
@@ -102,13 +106,13 @@ fn conditions(arguments: &SimulateArgs) -> Outcome<Conditions> {
     })
 }
 
-fn goal(arguments: &SimulateArgs) -> Outcome<Goal> {
+fn goal(arguments: &SimulateArgs) -> Result<Goal> {
     let SimulateArgs { target_accuracy, epochs, max_slots, .. } = *arguments;
     if target_accuracy.is_some_and(|target| !(0.0..=1.0).contains(&target)) {
-        return Err(Failure::new(Kind::BadInput, "--target-accuracy is a share, such as 0.93"));
+        return Err(Error::new(ErrorKind::BadInput, "--target-accuracy is a share, such as 0.93"));
     }
     if epochs.is_some_and(|epochs| epochs.is_nan() || epochs <= 0.0) {
-        return Err(Failure::new(Kind::BadInput, "--epochs must be a positive number"));
+        return Err(Error::new(ErrorKind::BadInput, "--epochs must be a positive number"));
     }
     let is_bounded = target_accuracy.is_some() || epochs.is_some() || max_slots.is_some();
     let rounds = arguments.rounds.unwrap_or(if is_bounded { MOST_ROUNDS } else { USUAL_ROUNDS });
@@ -116,18 +120,19 @@ fn goal(arguments: &SimulateArgs) -> Outcome<Goal> {
 }
 
 /// The plan of a file, or one that is made here, by default from the seed of all else.
-fn plan_of(simulation: &SimulateArgs) -> Outcome<Plan> {
+fn plan_of(simulation: &SimulateArgs) -> Result<Plan> {
     let arguments = &simulation.mixing;
     if let Some(path) = &arguments.plan {
         return plan::read(path);
     }
     let Some(text) = &arguments.topology else {
         // clap asks for one of the two.
-        return Err(Failure::new(Kind::BadInput, "give --plan, or --topology to make one for"));
+        return Err(Error::new(ErrorKind::BadInput, "give --plan, or --topology to make one for"));
     };
     let topology = topology::read(text)?;
     let extra_edges = parse_extra_edges(&arguments.extra_edges)?;
-    let method: Method = arguments.method.parse().or_fail(Kind::BadInput, format!("--method {}", arguments.method))?;
+    let method: Method =
+        arguments.method.parse().context(ErrorKind::BadInput, format!("--method {}", arguments.method))?;
     let method = if method == Method::Auto && extra_edges != ExtraEdges::Auto { Method::NguyenHe } else { method };
     let options = DesignOptions {
         extra_edges,
@@ -139,16 +144,16 @@ fn plan_of(simulation: &SimulateArgs) -> Outcome<Plan> {
         },
         ..DesignOptions::default()
     };
-    mingle_planner::design(&topology, method, &options).or_fail(Kind::BadInput, "cannot design a plan")
+    mingle_planner::design(&topology, method, &options).context(ErrorKind::BadInput, "cannot design a plan")
 }
 
 /// What `auto` is told about data that are dealt out like this.
-fn heterogeneity_of(split: &str) -> Outcome<f64> {
-    let split: Split = split.parse().or_fail(Kind::BadInput, format!("--split {split}"))?;
+fn heterogeneity_of(split: &str) -> Result<f64> {
+    let split: Split = split.parse().context(ErrorKind::BadInput, format!("--split {split}"))?;
     Ok(simulation::heterogeneity(split))
 }
 
-fn introduce(plan: &Plan, learners: &Learners, codec: Codec) -> Outcome {
+fn introduce(plan: &Plan, learners: &Learners, codec: Codec) -> Result {
     let task = learners.task();
     out::line(format!(
         "plan     {}, {} nodes, {}  blake3:{}",

@@ -4,16 +4,18 @@ use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
 use std::time::Instant;
 
+use mingle_peer::solving::{Conditions, Problem, Solution, Solved, Ways, solve_here};
+use mingle_peer::{Error, ErrorKind, Result, plan, units};
+
 use crate::cli::SolveArgs;
-use crate::failure::{Failure, Kind, Outcome};
-use crate::solving::{Conditions, Problem, Solved, Ways, not_solved, print_solutions, solve_here, write_curves};
-use crate::{out, output_file, plan, units};
+use crate::solving_report::{print_solutions, write_files};
+use crate::{out, output_file};
 
 /// Solves the problem.
-pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Result {
     let conditions = Conditions { loss: arguments.loss, seed: arguments.seed };
     if !(0.0..=0.9).contains(&conditions.loss) {
-        return Err(Failure::new(Kind::BadInput, format!("--loss {}: give a share from 0 to 0.9", conditions.loss)));
+        return Err(Error::new(ErrorKind::BadInput, format!("--loss {}: give a share from 0 to 0.9", conditions.loss)));
     }
     if let Some(folder) = &arguments.output {
         output_file::make_folder(folder)?;
@@ -37,7 +39,7 @@ pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Outcome {
         eprintln!();
     }
     if let Some(folder) = &arguments.output {
-        write_curves(folder, &problem.title(), &solved.solutions, &solved.residuals)?;
+        write_files(folder, &problem.title(), &solved.solutions, &solved.residuals)?;
     }
     if json {
         out::line(summary(&solved));
@@ -45,7 +47,7 @@ pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Outcome {
         print_solutions(&problem, &solved.solutions);
         conclude(&solved, began.elapsed().as_secs_f64());
     }
-    solved.solutions.iter().find_map(not_solved).map_or(Ok(()), Err)
+    solved.solutions.iter().find_map(Solution::not_solved).map_or(Ok(()), Err)
 }
 
 /// Names that are listed, at most.

@@ -1,17 +1,18 @@
 //! `mingle status` and `mingle peers`: a running peer at this moment.
 
-use crate::api::client::{self, Client};
+use mingle_peer::api::client::{self, Client};
+use mingle_peer::error::Context;
+use mingle_peer::status::{Neighbour, State, Status};
+use mingle_peer::{ErrorKind, Home, Result, units};
+
 use crate::cli::HomeArgs;
-use crate::failure::{Kind, OrFail, Outcome};
-use crate::home::Home;
-use crate::status::{Neighbour, State, Status};
-use crate::{out, units};
+use crate::out;
 
 /// Prints the snapshot.
-pub(super) fn execute(arguments: &HomeArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &HomeArgs, json: bool) -> Result {
     let status = snapshot(arguments)?;
     if json {
-        out::line(serde_json::to_string(&status).or_fail(Kind::Unexpected, "cannot write the snapshot")?);
+        out::line(serde_json::to_string(&status).context(ErrorKind::Unexpected, "cannot write the snapshot")?);
     } else {
         summary(&status).iter().for_each(out::line);
         table(&status.neighbours).iter().for_each(out::line);
@@ -20,17 +21,17 @@ pub(super) fn execute(arguments: &HomeArgs, json: bool) -> Outcome {
 }
 
 /// Prints the neighbours.
-pub(super) fn peers(arguments: &HomeArgs, json: bool) -> Outcome {
+pub(super) fn peers(arguments: &HomeArgs, json: bool) -> Result {
     let status = snapshot(arguments)?;
     if json {
-        out::line(crate::api::peers_object(&status.neighbours));
+        out::line(mingle_peer::api::peers_object(&status.neighbours));
     } else {
         table(&status.neighbours).iter().for_each(out::line);
     }
     Ok(())
 }
 
-fn snapshot(arguments: &HomeArgs) -> Outcome<Status> {
+fn snapshot(arguments: &HomeArgs) -> Result<Status> {
     let home = Home::at(arguments.home.as_deref())?;
     client::block_on(async { Client::new(&home).get("/v1/status").await })
 }
@@ -76,9 +77,9 @@ fn waiting_for_plan(invited: usize) -> String {
 
 /// How well it learns.
 pub(super) fn learning(status: &Status) -> String {
-    let evaluation = status.evaluation.map_or_else(
+    let evaluation = status.evaluation.as_ref().map_or_else(
         || "not evaluated yet".to_owned(),
-        |last| format!("accuracy {:.3}  loss {:.3}  (round {})", last.accuracy, last.loss, last.round),
+        |last| format!("{}  (round {})", last.metrics.in_columns(), last.round),
     );
     format!("{evaluation}  train loss {}", number(status.train_loss, 3))
 }

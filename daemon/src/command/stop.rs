@@ -1,28 +1,26 @@
 //! `mingle stop`: ends the peer in a home in good order, and says where its weight is.
 
+use mingle_peer::api::{Stopping, client};
+use mingle_peer::{Error, ErrorKind, Home, Result, units};
 use serde_json::json;
 
 use super::goodbye::{self, Ended};
-use crate::api::Stopping;
-use crate::api::client;
 use crate::cli::StopArgs;
-use crate::failure::{Failure, Kind, Outcome};
-use crate::home::Home;
-use crate::{out, units};
+use crate::out;
 
 /// Asks, waits for the end of the process, and reports.
-pub(super) fn execute(arguments: &StopArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &StopArgs, json: bool) -> Result {
     let home = Home::at(arguments.home.home.as_deref())?;
     let (stopping, ended) = client::block_on(async {
         let ending = goodbye::ask(&home, "/v1/stop");
         tokio::time::timeout(arguments.timeout, ending).await.unwrap_or_else(|_| {
             let span = units::time_span(arguments.timeout.as_secs_f64());
-            Err(Failure::new(Kind::TimedOut, format!("the peer was asked to stop, and has not ended in {span}"))
+            Err(Error::new(ErrorKind::TimedOut, format!("the peer was asked to stop, and has not ended in {span}"))
                 .hint("it may wait for neighbours that do not answer: mingle status shows them"))
         })
     })?;
     if let Some(message) = &ended.failure {
-        return Err(Failure::new(Kind::Unexpected, format!("the peer has ended, but not in good order: {message}")));
+        return Err(Error::new(ErrorKind::Unexpected, format!("the peer has ended, but not in good order: {message}")));
     }
     let place = place(&home, &stopping, &ended);
     if json {

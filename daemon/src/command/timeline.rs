@@ -1,14 +1,13 @@
 //! `mingle timeline`: what peers did when, and how much of it was waiting.
 
+use mingle_peer::timeline::{self, Deed, PeerTimeline, Shares, Span, Window};
+use mingle_peer::{Error, ErrorKind, Home, Result};
 use mingle_plot::{Bar, Group, lane_chart};
 use serde_json::{Value, json};
 
 use crate::cli::TimelineArgs;
-use crate::failure::{Failure, Kind, Outcome};
-use crate::home::Home;
 use crate::out;
 use crate::output_file::OutputFile;
-use crate::timeline::{self, Deed, PeerTimeline, Shares, Span, Window};
 
 /// What the bars of the picture are called, by their number.
 const KINDS: [&str; 6] = ["training", "waiting", "sending", "receiving", "record", "evaluation"];
@@ -20,7 +19,7 @@ const FIRST_ROUND: u64 = 3;
 const DRAWN_ROUNDS: u64 = 4;
 
 /// Reads the timelines, prints a line a peer, and draws them where that is asked for.
-pub(super) fn execute(arguments: &TimelineArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &TimelineArgs, json: bool) -> Result {
     let output = arguments.output.as_deref().map(OutputFile::at).transpose()?;
     let mut peers = Vec::new();
     for folder in &arguments.homes {
@@ -29,7 +28,7 @@ pub(super) fn execute(arguments: &TimelineArgs, json: bool) -> Outcome {
     peers.sort_by_key(|peer| peer.node);
     let (first, last) = arguments.rounds.unwrap_or((FIRST_ROUND, u64::MAX));
     let shares = peers.iter().map(|peer| Ok((peer.node, Shares::of(peer, window(peer, first, last)?))));
-    let shares = shares.collect::<Outcome<Vec<(u32, Shares)>>>()?;
+    let shares = shares.collect::<Result<Vec<(u32, Shares)>>>()?;
     if let Some(output) = &output {
         let svg = draw(&peers, arguments.rounds.unwrap_or_else(|| in_the_middle(&peers)))?;
         output.write(svg.as_bytes())?;
@@ -52,8 +51,8 @@ pub(super) struct Picture {
 }
 
 /// Reads and draws the timelines in these homes.
-pub(super) fn look_at(homes: &[Home]) -> Outcome<Picture> {
-    let peers = homes.iter().map(|home| timeline::read(&home.timeline())).collect::<Outcome<Vec<_>>>()?;
+pub(super) fn look_at(homes: &[Home]) -> Result<Picture> {
+    let peers = homes.iter().map(|home| timeline::read(&home.timeline())).collect::<Result<Vec<_>>>()?;
     let mut all = Shares::default();
     for peer in &peers {
         all.add(&Shares::of(peer, window(peer, FIRST_ROUND, u64::MAX)?));
@@ -61,11 +60,11 @@ pub(super) fn look_at(homes: &[Home]) -> Outcome<Picture> {
     Ok(Picture { svg: draw(&peers, in_the_middle(&peers))?, hidden: all.hidden() })
 }
 
-fn window(peer: &PeerTimeline, first: u64, last: u64) -> Outcome<Window> {
+fn window(peer: &PeerTimeline, first: u64, last: u64) -> Result<Window> {
     Window::of_rounds(peer, first, last).ok_or_else(|| {
         let rounds =
             if last == u64::MAX { format!("round {first} or later") } else { format!("rounds {first} to {last}") };
-        Failure::new(Kind::BadInput, format!("the timeline of node {} does not have {rounds}", peer.node))
+        Error::new(ErrorKind::BadInput, format!("the timeline of node {} does not have {rounds}", peer.node))
     })
 }
 
@@ -79,7 +78,7 @@ fn in_the_middle(peers: &[PeerTimeline]) -> (u64, u64) {
     (middle, middle + DRAWN_ROUNDS - 1)
 }
 
-fn draw(peers: &[PeerTimeline], (first, last): (u64, u64)) -> Outcome<String> {
+fn draw(peers: &[PeerTimeline], (first, last): (u64, u64)) -> Result<String> {
     // The peers' clocks may differ by a little; on one machine they are one clock.
     let origin = peers.iter().map(|peer| peer.began_unix_us).min().unwrap_or(0);
     let mut range: Option<(u64, u64)> = None;

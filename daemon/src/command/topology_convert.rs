@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
+use mingle_peer::Result;
 use mingle_planner::Topology;
 
 use crate::cli::{TopologyConvertArgs, TopologyGenerateArgs};
-use crate::failure::Outcome;
 use crate::output_file::OutputFile;
 use crate::{out, topology};
 
 /// Reads a topology and writes it in the format that the output's name asks for.
-pub(super) fn convert(arguments: &TopologyConvertArgs, json: bool) -> Outcome {
+pub(super) fn convert(arguments: &TopologyConvertArgs, json: bool) -> Result {
     let output = OutputFile::at(&arguments.output)?;
     let read = topology::read(&arguments.topology)?;
     output.write(topology::encode(&read, &arguments.output)?.as_bytes())?;
@@ -19,7 +19,7 @@ pub(super) fn convert(arguments: &TopologyConvertArgs, json: bool) -> Outcome {
 }
 
 /// Makes a topology; without an output it goes to stdout as JSON.
-pub(super) fn generate(arguments: &TopologyGenerateArgs, json: bool) -> Outcome {
+pub(super) fn generate(arguments: &TopologyGenerateArgs, json: bool) -> Result {
     let output = arguments.output.as_deref().map(OutputFile::at).transpose()?;
     let made = topology::generate(&arguments.generator)?;
     match (&arguments.output, output) {

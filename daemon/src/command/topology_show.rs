@@ -1,17 +1,17 @@
 //! `mingle topology show`: what a topology is like, before anything is planned on it.
 
+use mingle_peer::Result;
 use mingle_planner::Topology;
 use mingle_planner::topology::TopologySummary;
 
 use crate::cli::TopologyShowArgs;
-use crate::failure::Outcome;
 use crate::{out, topology};
 
 /// No more names than this are listed for a person; `--json` has all.
 const MOST_NAMES: usize = 10;
 
 /// Reads and describes a topology.
-pub(super) fn execute(arguments: &TopologyShowArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &TopologyShowArgs, json: bool) -> Result {
     let topology = topology::read(&arguments.topology)?;
     let summary = topology.summary();
     out::line(if json { to_json(&topology, &summary).to_string() } else { describe(&topology, &summary) });

@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use crate::api::client::{self, Client};
+use mingle_peer::api::client::{self, Client};
+use mingle_peer::results::Summary;
+use mingle_peer::status::{State, Status};
+use mingle_peer::{Error, ErrorKind, Home, Result};
+
 use crate::cli::{Condition, WaitArgs};
-use crate::failure::{Failure, Kind, Outcome};
-use crate::home::Home;
 use crate::out;
-use crate::results::Summary;
-use crate::status::{State, Status};
 
 /// Between two looks for a peer that is not there yet.
 const RETRY: Duration = Duration::from_millis(100);
 
 /// Waits, and prints what was reached.
-pub(super) fn execute(arguments: &WaitArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &WaitArgs, json: bool) -> Result {
     let home = Home::at(arguments.home.home.as_deref())?;
     let condition = arguments.condition;
     let reached = client::block_on(async {
@@ -99,16 +99,16 @@ fn finished(home: &Home) -> Option<Reached> {
     is_done.then_some(Reached { state: State::Done, round: summary.rounds, neighbours_up: 0 })
 }
 
-async fn too_late(home: &Home, arguments: &WaitArgs, seen: Option<Reached>) -> Failure {
-    let (condition, span) = (arguments.condition, crate::units::time_span(arguments.timeout.as_secs_f64()));
+async fn too_late(home: &Home, arguments: &WaitArgs, seen: Option<Reached>) -> Error {
+    let (condition, span) = (arguments.condition, mingle_peer::units::time_span(arguments.timeout.as_secs_f64()));
     let Some(seen) = seen else {
         // It says why nobody is there.
         let nobody = Client::new(home).get::<Status>("/v1/status").await.err();
         return nobody
-            .unwrap_or_else(|| Failure::new(Kind::TimedOut, format!("{condition} was not reached in {span}")));
+            .unwrap_or_else(|| Error::new(ErrorKind::TimedOut, format!("{condition} was not reached in {span}")));
     };
-    Failure::new(
-        Kind::TimedOut,
+    Error::new(
+        ErrorKind::TimedOut,
         format!(
             "{condition} was not reached in {span}: the peer is {}, round {}, {} neighbours up",
             seen.state, seen.round, seen.neighbours_up

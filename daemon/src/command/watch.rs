@@ -9,15 +9,15 @@ mod view;
 use std::io::IsTerminal;
 use std::time::Duration;
 
+use mingle_peer::api::client::{self, Client, Lines};
+use mingle_peer::error::Context;
+use mingle_peer::{Error, ErrorKind, Home, Result};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event as TerminalEvent, KeyCode, KeyEventKind, KeyModifiers};
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 
-use crate::api::client::{self, Client, Lines};
 use crate::cli::HomeArgs;
-use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::home::Home;
 use view::View;
 
 /// Between two looks for a peer that has ended.
@@ -28,9 +28,9 @@ const FRAME: Duration = Duration::from_millis(100);
 const KEY_POLL: Duration = Duration::from_millis(200);
 
 /// Follows the peer until the user quits.
-pub(super) fn execute(arguments: &HomeArgs) -> Outcome {
+pub(super) fn execute(arguments: &HomeArgs) -> Result {
     if !std::io::stdout().is_terminal() {
-        return Err(Failure::new(Kind::BadInput, "mingle watch draws on a terminal, and standard output is none")
+        return Err(Error::new(ErrorKind::BadInput, "mingle watch draws on a terminal, and standard output is none")
             .hint("mingle status, or mingle logs --json"));
     }
     let home = Home::at(arguments.home.as_deref())?;
@@ -47,13 +47,13 @@ pub(super) fn execute(arguments: &HomeArgs) -> Outcome {
 struct Screen(DefaultTerminal);
 
 impl Screen {
-    fn open() -> Outcome<Self> {
-        ratatui::try_init().map(Self).or_fail(Kind::Unexpected, "cannot draw on this terminal")
+    fn open() -> Result<Self> {
+        ratatui::try_init().map(Self).context(ErrorKind::Unexpected, "cannot draw on this terminal")
     }
 
-    fn draw(&mut self, view: &View) -> Outcome {
+    fn draw(&mut self, view: &View) -> Result {
         let drawn = self.0.draw(|frame| screen::draw(frame, view));
-        drawn.map(|_| ()).or_fail(Kind::Unexpected, "cannot draw on this terminal")
+        drawn.map(|_| ()).context(ErrorKind::Unexpected, "cannot draw on this terminal")
     }
 }
 
@@ -77,7 +77,7 @@ enum Update {
 }
 
 impl Feed {
-    async fn open(client: &Client) -> Outcome<Self> {
+    async fn open(client: &Client) -> Result<Self> {
         let events = client.follow("/v1/events?since=0").await?;
         Ok(Self { snapshots: client.follow("/v1/status/follow").await?, events })
     }
@@ -98,7 +98,7 @@ enum Key {
     Redraw,
 }
 
-async fn follow(client: &Client, feed: Feed, screen: &mut Screen) -> Outcome {
+async fn follow(client: &Client, feed: Feed, screen: &mut Screen) -> Result {
     let mut keys = keys();
     let mut view = View::default();
     let mut feed = Some(feed);

@@ -8,14 +8,15 @@ use std::path::{Path, PathBuf};
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, ValueEnum};
+use mingle_peer::error::Context;
+use mingle_peer::{Error, ErrorKind, Result};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::edit_distance::nearest;
 use super::settings::{self, Form, SETTINGS, Setting};
 use crate::cli::{Cli, DurabilityName};
-use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::{command, failure};
+use crate::command;
 
 /// No configuration is larger.
 const MAX_BYTES: u64 = 1 << 20;
@@ -43,19 +44,19 @@ impl ConfigFile {
     ///
     /// # Errors
     /// Every fault that was found, each with the file, its line and what is possible instead.
-    pub(crate) fn read(path: &Path) -> Outcome<Self> {
+    pub(crate) fn read(path: &Path) -> Result<Self> {
         let doing = format!("cannot read the configuration {}", path.display());
         let mut text = String::new();
-        let file = File::open(path).or_fail(Kind::BadInput, &doing)?;
-        let bytes = file.take(MAX_BYTES + 1).read_to_string(&mut text).or_fail(Kind::BadInput, &doing)?;
+        let file = File::open(path).context(ErrorKind::BadInput, &doing)?;
+        let bytes = file.take(MAX_BYTES + 1).read_to_string(&mut text).context(ErrorKind::BadInput, &doing)?;
         if bytes as u64 > MAX_BYTES {
-            return Err(Failure::new(Kind::BadInput, format!("{doing}: it has more than {MAX_BYTES} bytes")));
+            return Err(Error::new(ErrorKind::BadInput, format!("{doing}: it has more than {MAX_BYTES} bytes")));
         }
         Self::parse(path, &text)
     }
 
     /// Reads and checks the text of the file at `path`.
-    pub(super) fn parse(path: &Path, text: &str) -> Outcome<Self> {
+    pub(super) fn parse(path: &Path, text: &str) -> Result<Self> {
         let mut reader = Reader { text, faults: Vec::new(), entries: BTreeMap::new() };
         reader.read();
         let Reader { mut faults, entries, .. } = reader;
@@ -65,7 +66,7 @@ impl ConfigFile {
         faults.sort();
         let faults: Vec<String> =
             faults.iter().map(|(line, fault)| format!("{}:{line}: {fault}", path.display())).collect();
-        Err(Failure::new(Kind::BadInput, faults.join("\n")).hint("`mingle run --help` says what each setting means"))
+        Err(Error::new(ErrorKind::BadInput, faults.join("\n")).hint("`mingle run --help` says what each setting means"))
     }
 
     /// Where it is.
@@ -171,7 +172,7 @@ pub(super) fn check(setting: Setting, values: &[String]) -> Result<(), String> {
         .map_err(|error| reason(&error, setting))?;
     let arguments = settings::run_arguments(&matches).map_err(|error| reason(&error, setting))?;
     // All others have their defaults, so that a fault found here is this setting's.
-    command::check_run(&arguments).map_err(|failure: failure::Failure| failure.to_string())
+    command::check_run(&arguments).map_err(|failure: Error| format!("{failure:#}"))
 }
 
 /// Why clap does not take a value.

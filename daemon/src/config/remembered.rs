@@ -5,15 +5,16 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::ErrorKind;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use mingle_peer::error::Context;
+use mingle_peer::home::write_file;
+use mingle_peer::{ErrorKind, Home, Result};
 use serde::{Deserialize, Serialize};
 
 use super::file;
 use super::settings::{self, SETTINGS};
-use crate::failure::{Kind, OrFail, Outcome};
-use crate::home::{Home, write_file};
 
 const SCHEMA: &str = "mingle.options/1";
 /// Wanted for one start only, although it is a setting.
@@ -35,12 +36,12 @@ impl Remembered {
     }
 
     /// Those of the last run in a home; empty where none ran. What this release would not take is left out.
-    pub(crate) fn of(home: &Home) -> Outcome<Self> {
+    pub(crate) fn of(home: &Home) -> Result<Self> {
         let path = path(home);
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::new(BTreeMap::new())),
-            Err(error) => return Err(error).or_fail(Kind::BadInput, format!("cannot read {}", path.display())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::new(BTreeMap::new())),
+            Err(error) => return Err(error).context(ErrorKind::BadInput, format!("cannot read {}", path.display())),
         };
         // Only convenience: a file that cannot be read is as good as none.
         let read: Option<Self> = serde_json::from_str(&text).ok();
@@ -52,8 +53,8 @@ impl Remembered {
     }
 
     /// Writes them into the home.
-    pub(crate) fn write(&self, home: &Home) -> Outcome {
-        let text = serde_json::to_string_pretty(self).or_fail(Kind::Unexpected, "cannot encode the options")?;
+    pub(crate) fn write(&self, home: &Home) -> Result {
+        let text = serde_json::to_string_pretty(self).context(ErrorKind::Unexpected, "cannot encode the options")?;
         write_file(&path(home), format!("{text}\n").as_bytes())
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::settings::NO_SETTINGS;
 use super::*;
 
-fn parse(text: &str) -> Outcome<ConfigFile> {
+fn parse(text: &str) -> Result<ConfigFile> {
     ConfigFile::parse(Path::new("config.toml"), text)
 }
 

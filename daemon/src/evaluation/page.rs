@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use mingle_peer::plan;
 use mingle_planner::draw::{self, Layout};
 
 use super::records::Record;
 use super::suite::Suite;
 use super::summary::{Comparison, comparisons};
 use super::{figures, tables};
-use crate::plan;
 
 const STYLE: &str = "\
 body{font:16px/1.5 system-ui,sans-serif;max-width:960px;margin:2rem auto;padding:0 1rem;color:#1f2937}\

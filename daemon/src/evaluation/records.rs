@@ -5,11 +5,12 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
+use mingle_peer::error::Context;
+use mingle_peer::{ErrorKind, Result};
 use mingle_planner::Plan;
 use serde::{Deserialize, Serialize};
 
 use super::runs::Run;
-use crate::failure::{Kind, OrFail, Outcome};
 use crate::simulation::Progress;
 
 const SCHEMA: &str = "mingle.evaluation-run/1";
@@ -83,26 +84,26 @@ impl Records {
     ///
     /// # Errors
     /// It cannot be read or written, or has a line that is no record.
-    pub(crate) fn open(path: &Path) -> Outcome<Self> {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
         let doing = format!("cannot use {}", path.display());
         let mut file =
-            OpenOptions::new().read(true).append(true).create(true).open(path).or_fail(Kind::BadInput, &doing)?;
+            OpenOptions::new().read(true).append(true).create(true).open(path).context(ErrorKind::BadInput, &doing)?;
         let mut known = BTreeMap::new();
         let mut whole_bytes = 0;
         let mut reader = BufReader::new(&mut file);
         let mut line = String::new();
         for number in 1.. {
             line.clear();
-            reader.read_line(&mut line).or_fail(Kind::BadInput, &doing)?;
+            reader.read_line(&mut line).context(ErrorKind::BadInput, &doing)?;
             if !line.ends_with('\n') {
                 break;
             }
             let record: Record =
-                serde_json::from_str(&line).or_fail(Kind::BadInput, format!("{doing}: line {number}"))?;
+                serde_json::from_str(&line).context(ErrorKind::BadInput, format!("{doing}: line {number}"))?;
             known.insert(record.key.clone(), record);
             whole_bytes += line.len() as u64;
         }
-        file.set_len(whole_bytes).or_fail(Kind::BadInput, &doing)?;
+        file.set_len(whole_bytes).context(ErrorKind::BadInput, &doing)?;
         Ok(Self { known, file })
     }
 
@@ -115,9 +116,9 @@ impl Records {
     ///
     /// # Errors
     /// It cannot be written.
-    pub(crate) fn add(&mut self, record: Record) -> Outcome {
+    pub(crate) fn add(&mut self, record: Record) -> Result {
         let line = format!("{}\n", serde_json::json!(record));
-        self.file.write_all(line.as_bytes()).or_fail(Kind::BadInput, "cannot write down the result of a run")?;
+        self.file.write_all(line.as_bytes()).context(ErrorKind::BadInput, "cannot write down the result of a run")?;
         self.known.insert(record.key.clone(), record);
         Ok(())
     }

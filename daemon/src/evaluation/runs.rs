@@ -3,6 +3,7 @@
 use std::num::NonZero;
 use std::sync::{Arc, OnceLock};
 
+use mingle_peer::{Error, ErrorKind, Result};
 use mingle_planner::{DesignError, DesignOptions, Method, Plan, Topology};
 use mingle_protocol::Codec;
 use serde::Serialize;
@@ -10,7 +11,6 @@ use serde::Serialize;
 use super::records::Record;
 use super::suite::{DesignEntry, SplitEntry, Suite, Training};
 use crate::cli::TrainingArgs;
-use crate::failure::{Failure, Kind, Outcome};
 use crate::simulation::{self, Conditions, Goal, Learners, Progress, Stop};
 use crate::topology;
 
@@ -54,7 +54,7 @@ struct Identity<'a> {
 ///
 /// # Errors
 /// A topology that cannot be read.
-pub(crate) fn all_runs(suite: &Suite) -> Outcome<Vec<Run>> {
+pub(crate) fn all_runs(suite: &Suite) -> Result<Vec<Run>> {
     let mut runs = Vec::new();
     for entry in &suite.topology {
         let graph = Arc::new(topology::read(&entry.source)?);
@@ -112,7 +112,7 @@ impl Run {
     ///
     /// # Errors
     /// The design is not possible on this topology, data cannot be read, the device fails.
-    pub(crate) fn execute(&self, tell: impl FnMut(&Progress)) -> Outcome<Record> {
+    pub(crate) fn execute(&self, tell: impl FnMut(&Progress)) -> Result<Record> {
         let plan = self.plan()?;
         let test_samples = self.training.test_samples.map(NonZero::get);
         let mut learners = Learners::new(&self.training_arguments(), plan.node_count(), test_samples, 1)?;
@@ -135,7 +135,7 @@ impl Run {
     ///
     /// # Errors
     /// The design is not possible there.
-    pub(crate) fn plan(&self) -> Outcome<&Plan> {
+    pub(crate) fn plan(&self) -> Result<&Plan> {
         let made = self.plan.get_or_init(|| {
             let design = &self.design;
             // Both were checked with the suite.
@@ -147,7 +147,7 @@ impl Run {
             mingle_planner::design(&self.graph, method, &options)
         });
         let doing = || format!("{} for {}", self.design.name, self.topology);
-        made.as_ref().map_err(|error| Failure::new(Kind::BadInput, format!("{}: {error}", doing())))
+        made.as_ref().map_err(|error| Error::new(ErrorKind::BadInput, format!("{}: {error}", doing())))
     }
 
     fn training_arguments(&self) -> TrainingArgs {

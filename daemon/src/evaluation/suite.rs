@@ -5,10 +5,10 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use mingle_models::{Augmentation, Split};
+use mingle_peer::error::Context;
+use mingle_peer::{Error, ErrorKind, Result};
 use mingle_planner::{ExtraEdges, Method};
 use serde::{Deserialize, Serialize};
-
-use crate::failure::{Failure, Kind, OrFail, Outcome};
 
 /// Bytes of a suite file at most.
 const MAX_BYTES: u64 = 1 << 20;
@@ -142,15 +142,15 @@ impl Suite {
     ///
     /// # Errors
     /// What cannot be used, with its line or name.
-    pub(crate) fn read(path: &Path) -> Outcome<Self> {
+    pub(crate) fn read(path: &Path) -> Result<Self> {
         let doing = format!("cannot read the suite {}", path.display());
-        let length = fs::metadata(path).or_fail(Kind::BadInput, &doing)?.len();
+        let length = fs::metadata(path).context(ErrorKind::BadInput, &doing)?.len();
         if length > MAX_BYTES {
-            return Err(Failure::new(Kind::BadInput, format!("{doing}: {length} bytes are too many")));
+            return Err(Error::new(ErrorKind::BadInput, format!("{doing}: {length} bytes are too many")));
         }
-        let text = fs::read_to_string(path).or_fail(Kind::BadInput, &doing)?;
-        let mut suite: Self = toml::from_str(&text).or_fail(Kind::BadInput, &doing)?;
-        suite.check().map_err(|what| Failure::new(Kind::BadInput, format!("{}: {what}", path.display())))?;
+        let text = fs::read_to_string(path).context(ErrorKind::BadInput, &doing)?;
+        let mut suite: Self = toml::from_str(&text).context(ErrorKind::BadInput, &doing)?;
+        suite.check().map_err(|what| Error::new(ErrorKind::BadInput, format!("{}: {what}", path.display())))?;
         suite.resolve(path.parent().unwrap_or(Path::new(".")));
         Ok(suite)
     }

@@ -60,6 +60,6 @@ fn row(outcomes: &Outcomes<'_>, comparison: &Comparison<'_>, baselines: &[String
     }
     row.push(number(last(|end| end.round as f64), 0));
     row.push(number(last(|end| end.epochs), 1));
-    row.push(number(last(|end| crate::units::megabytes(end.link_bytes)), 1));
+    row.push(number(last(|end| mingle_peer::units::megabytes(end.link_bytes)), 1));
     row
 }

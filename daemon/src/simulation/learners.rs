@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mingle_models::{Evaluation, Evaluator, Samples, Split, Task, Trainer};
+use mingle_peer::error::Context;
+use mingle_peer::{ErrorKind, Result};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use super::parallel::in_parallel;
 use crate::cli::TrainingArgs;
-use crate::failure::{Kind, OrFail, Outcome};
 use crate::task::{self, Parts};
 
 /// The local work of one node.
@@ -60,7 +61,7 @@ impl Learners {
         nodes: usize,
         test_samples: Option<usize>,
         threads: usize,
-    ) -> Outcome<Self> {
+    ) -> Result<Self> {
         task::check_arguments(training)?;
         let device = task::open_device(&training.device)?;
         let mut parts = Parts::load(&training.data, training.seed)?;
@@ -71,10 +72,10 @@ impl Learners {
         places.shuffle(&mut ChaCha8Rng::seed_from_u64(training.seed));
         let trainer = |node: usize| {
             let options = task::trainer_options(training, task, &device, node)?;
-            Trainer::new(options, parts.part(places[node])).or_fail(Kind::BadInput, "cannot train")
+            Trainer::new(options, parts.part(places[node])).context(ErrorKind::BadInput, "cannot train")
         };
         Ok(Self {
-            trainers: (0..nodes).map(trainer).collect::<Outcome<_>>()?,
+            trainers: (0..nodes).map(trainer).collect::<Result<_>>()?,
             evaluator: Evaluator::new(task, &device),
             train_samples: parts.all().len(),
             test: first(parts.test, test_samples),
@@ -115,7 +116,7 @@ impl Learners {
     ///
     /// # Errors
     /// The device failed.
-    pub(crate) fn train(&mut self, jobs: &[Job]) -> Outcome<Vec<Vec<f32>>> {
+    pub(crate) fn train(&mut self, jobs: &[Job]) -> Result<Vec<Vec<f32>>> {
         let began = Instant::now();
         let mut wanted = jobs.iter().peekable();
         let mut work: Vec<(&mut Trainer, &Job)> = Vec::with_capacity(jobs.len());
@@ -126,7 +127,7 @@ impl Learners {
         }
         let deltas = in_parallel(self.threads, work, |(trainer, job)| {
             let outcome = trainer.train(&job.from, job.steps);
-            outcome.map(|outcome| outcome.delta).or_fail(Kind::Training, format!("node {} cannot train", job.node))
+            outcome.map(|outcome| outcome.delta).context(ErrorKind::Training, format!("node {} cannot train", job.node))
         });
         self.time += began.elapsed();
         deltas
@@ -136,11 +137,11 @@ impl Learners {
     ///
     /// # Errors
     /// The device failed.
-    pub(crate) fn judge(&mut self, models: &[Arc<[f32]>]) -> Outcome<Judgement> {
+    pub(crate) fn judge(&mut self, models: &[Arc<[f32]>]) -> Result<Judgement> {
         let began = Instant::now();
         let (evaluator, test) = (&self.evaluator, &self.test);
         let judged: Vec<Evaluation> = in_parallel(self.threads, models.iter().collect(), |model| {
-            evaluator.evaluate(model, test).or_fail(Kind::Training, "cannot evaluate")
+            evaluator.evaluate(model, test).context(ErrorKind::Training, "cannot evaluate")
         })?;
         let n = judged.len().max(1) as f64;
         self.time += began.elapsed();

@@ -1,13 +1,13 @@
 //! Work on several threads that leaves no trace of them in its results.
 
-use crate::failure::{Failure, Kind, Outcome};
+use mingle_peer::{Error, ErrorKind, Result};
 
 /// Does work items on some threads; the results come in the order of the items, whatever the number of threads.
 pub(super) fn in_parallel<T: Send, R: Send>(
     threads: usize,
     items: Vec<T>,
-    work: impl Fn(T) -> Outcome<R> + Sync,
-) -> Outcome<Vec<R>> {
+    work: impl Fn(T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
     if threads == 1 || items.len() < 2 {
         return items.into_iter().map(work).collect();
     }
@@ -20,12 +20,12 @@ pub(super) fn in_parallel<T: Send, R: Send>(
     }
     let work = &work;
     std::thread::scope(|scope| {
-        let spawn = |share: Vec<T>| scope.spawn(move || share.into_iter().map(work).collect::<Outcome<Vec<R>>>());
+        let spawn = |share: Vec<T>| scope.spawn(move || share.into_iter().map(work).collect::<Result<Vec<R>>>());
         let running: Vec<_> = shares.into_iter().map(spawn).collect();
         let mut results = Vec::new();
         for thread in running {
             let done =
-                thread.join().map_err(|_| Failure::new(Kind::Unexpected, "a thread of the simulation stopped"))?;
+                thread.join().map_err(|_| Error::new(ErrorKind::Unexpected, "a thread of the simulation stopped"))?;
             results.extend(done?);
         }
         Ok(results)
@@ -48,7 +48,7 @@ mod tests {
                 3,
                 (0..23).collect(),
                 |x: u32| {
-                    if x == 11 { Err(Failure::new(Kind::Training, "no")) } else { Ok(x) }
+                    if x == 11 { Err(Error::new(ErrorKind::Training, "no")) } else { Ok(x) }
                 },
             );
         assert!(failed.is_err());

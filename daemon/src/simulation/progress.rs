@@ -1,9 +1,9 @@
 //! How far a simulated swarm has come, and when it is enough.
 
+use mingle_peer::Result;
 use serde::{Deserialize, Serialize};
 
 use super::{Learners, Rounds};
-use crate::failure::Outcome;
 
 /// The target is reached when the mean of so many evaluations is there: one lucky one is not enough.
 const AT_TARGET: usize = 3;
@@ -66,7 +66,7 @@ impl Goal {
         learners: &mut Learners,
         batch_size: usize,
         mut tell: impl FnMut(&Progress),
-    ) -> Outcome<(Vec<Progress>, Stop)> {
+    ) -> Result<(Vec<Progress>, Stop)> {
         let mut curve: Vec<Progress> = Vec::new();
         loop {
             let done = curve.last().map_or(0, |progress| progress.round);
@@ -102,7 +102,7 @@ pub(crate) fn recent_accuracy(curve: &[Progress]) -> Option<f64> {
     Some(last.iter().map(|progress| progress.mean_accuracy).sum::<f64>() / AT_TARGET as f64)
 }
 
-fn look(swarm: &mut dyn Rounds, learners: &mut Learners, round: u64, batch_size: usize) -> Outcome<Progress> {
+fn look(swarm: &mut dyn Rounds, learners: &mut Learners, round: u64, batch_size: usize) -> Result<Progress> {
     let tally = swarm.tally();
     let judgement = learners.judge(&swarm.models())?;
     Ok(Progress {

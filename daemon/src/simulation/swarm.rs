@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use mingle_peer::error::Context;
+use mingle_peer::{Error, ErrorKind, Result, plan};
 use mingle_planner::Plan;
 use mingle_protocol::{Effect, Input, Message, Node, NodeConfig, NodeId, Schedule, State, Time};
 
@@ -11,8 +13,6 @@ use super::courier::Courier;
 use super::learners::{Job, Learners};
 use super::parallel::in_parallel;
 use super::{Conditions, RoundLengths, Rounds, Tally};
-use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::plan;
 
 /// A slot in virtual time; a message takes the shortest time there is, a millionth of it.
 const SLOT: Duration = Duration::from_secs(1);
@@ -57,15 +57,15 @@ impl VirtualSwarm {
     ///
     /// # Errors
     /// The plan cannot be run.
-    pub(crate) fn new(plan: &Plan, initial: &[f32], conditions: Conditions) -> Outcome<Self> {
+    pub(crate) fn new(plan: &Plan, initial: &[f32], conditions: Conditions) -> Result<Self> {
         let schedule = Arc::new(plan::schedule(plan)?);
         let lengths = RoundLengths::of(plan);
         let nodes = (0..schedule.nodes()).map(|node| {
             let config = configure(NodeId(node as u32), &schedule, initial, &lengths, conditions);
-            Node::new(config).or_fail(Kind::BadInput, "this plan cannot be run")
+            Node::new(config).context(ErrorKind::BadInput, "this plan cannot be run")
         });
         let mut swarm = Self {
-            nodes: nodes.collect::<Outcome<_>>()?,
+            nodes: nodes.collect::<Result<_>>()?,
             lengths,
             now: Time::default(),
             agenda: BTreeMap::new(),
@@ -99,7 +99,7 @@ impl VirtualSwarm {
     }
 
     /// Lets happen what happens next, all of it that falls on one instant; false when nothing ever will.
-    fn happen(&mut self, learners: &mut Learners) -> Outcome<bool> {
+    fn happen(&mut self, learners: &mut Learners) -> Result<bool> {
         let arranged = self.agenda.first_key_value().map(|(&(at, _), _)| at);
         let alarm = self.alarms.first().copied();
         if let Some((at, id)) = alarm.filter(|(at, _)| arranged.is_none_or(|arranged| *at < arranged)) {
@@ -124,7 +124,7 @@ impl VirtualSwarm {
         Ok(true)
     }
 
-    fn end_training(&mut self, id: NodeId, learners: &mut Learners) -> Outcome<Option<Input>> {
+    fn end_training(&mut self, id: NodeId, learners: &mut Learners) -> Result<Option<Input>> {
         if self.orders.get(&id).is_some_and(|order| order.delta.is_none()) {
             self.compute(learners)?;
         }
@@ -138,7 +138,7 @@ impl VirtualSwarm {
 
     /// Hands all inputs of one instant over. Nodes know nothing of each other before the next, so that each can be at
     /// work on a thread of its own; what comes of it is carried out in the order of the inputs.
-    fn input_all(&mut self, inputs: Vec<(NodeId, Input)>, threads: usize) -> Outcome {
+    fn input_all(&mut self, inputs: Vec<(NodeId, Input)>, threads: usize) -> Result {
         if threads == 1 || self.nodes[0].dimension() < WORTH_A_THREAD {
             inputs.into_iter().for_each(|(id, input)| self.input(id, input));
             return Ok(());
@@ -164,7 +164,7 @@ impl VirtualSwarm {
     }
 
     /// All training that ends now, at once: that is what can be computed in parallel.
-    fn compute(&mut self, learners: &mut Learners) -> Outcome {
+    fn compute(&mut self, learners: &mut Learners) -> Result {
         let now = self.now;
         let due = || move |order: &&mut Order| order.ends == now && order.delta.is_none();
         let jobs: Vec<Job> = self
@@ -224,12 +224,12 @@ impl VirtualSwarm {
 }
 
 impl Rounds for VirtualSwarm {
-    fn advance(&mut self, rounds: u64, learners: &mut Learners) -> Outcome {
+    fn advance(&mut self, rounds: u64, learners: &mut Learners) -> Result {
         while self.rounds() < rounds {
             let stuck = self.nodes.iter().all(|node| node.state() == State::Drained);
             if stuck || !self.happen(learners)? {
                 let doing = format!("the swarm stands still after round {}", self.rounds());
-                return Err(Failure::new(Kind::Unexpected, doing));
+                return Err(Error::new(ErrorKind::Unexpected, doing));
             }
         }
         let settled = self.now + SETTLED;

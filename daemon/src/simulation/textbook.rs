@@ -6,12 +6,12 @@
 
 use std::sync::Arc;
 
+use mingle_peer::Result;
 use mingle_planner::{Plan, Step};
 
 use super::courier::Courier;
 use super::learners::{Job, Learners};
 use super::{Conditions, RoundLengths, Rounds, Tally};
-use crate::failure::Outcome;
 
 /// A swarm as two sequences of vectors: numerators x and weights w.
 pub(crate) struct Textbook {
@@ -48,7 +48,7 @@ impl Textbook {
         self.numerators[node].iter().map(|x| x / weight).collect()
     }
 
-    fn round(&mut self, learners: &mut Learners) -> Outcome {
+    fn round(&mut self, learners: &mut Learners) -> Result {
         let holds = |node: &usize| self.weights[*node] > 0.0;
         let job = |node| Job { node, from: self.ratio(node), steps: self.local_steps };
         let jobs: Vec<Job> = (0..self.weights.len()).filter(holds).map(job).collect();
@@ -85,7 +85,7 @@ impl Textbook {
 }
 
 impl Rounds for Textbook {
-    fn advance(&mut self, rounds: u64, learners: &mut Learners) -> Outcome {
+    fn advance(&mut self, rounds: u64, learners: &mut Learners) -> Result {
         while self.rounds < rounds {
             self.round(learners)?;
         }

@@ -120,7 +120,7 @@ impl PlannedSwarm {
     pub(crate) fn finish(&self, peers: &mut [RunningPeer], when: &str) {
         for (node, peer) in peers.iter_mut().enumerate() {
             let end = peer.wait_through_rounds_for("done");
-            assert!(end["accuracy"].as_f64() > Some(0.8), "{when}, node {node}: {end}");
+            assert!(end["metrics"]["accuracy"].as_f64() > Some(0.8), "{when}, node {node}: {end}");
             assert_eq!(peer.exit_code(), Some(0), "{when}, node {node}");
             assert!(self.home(node).join("model.safetensors").exists(), "{when}, node {node}");
         }

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use mingle_peer::{Error, ErrorKind, Result, plan};
 use mingle_planner::Plan;
 use mingle_planner::plan::PlanHash;
 use mingle_protocol::record::{LinkBreak, compare_links};
 use mingle_protocol::{AuditReport, Books, Generation, NodeId};
 
 use super::peers::PeerRecords;
-use crate::failure::{Failure, Kind, Outcome};
-use crate::plan;
 
 /// One swarm: who is in it, what its peers have on disk, and whether that agrees.
 #[derive(Debug)]
@@ -30,7 +29,7 @@ pub(super) struct Ledger {
 
 impl Ledger {
     /// Puts the books together. They must be of one ledger, and one node must not be there twice.
-    pub(super) fn of(peers: &[PeerRecords], plan: Option<Plan>) -> Outcome<Self> {
+    pub(super) fn of(peers: &[PeerRecords], plan: Option<Plan>) -> Result<Self> {
         let generation = one_generation(peers)?;
         let mut books: BTreeMap<NodeId, Books> = BTreeMap::new();
         for peer in peers {
@@ -43,8 +42,8 @@ impl Ledger {
         }
         let plan = match plan {
             Some(plan) if *plan.hash().as_bytes() != generation.plan_hash => {
-                return Err(Failure::new(
-                    Kind::BadInput,
+                return Err(Error::new(
+                    ErrorKind::BadInput,
                     format!("the records are of plan {}, --plan is {}", hash(&generation), plan.hash()),
                 ));
             }
@@ -97,7 +96,7 @@ pub(super) fn hash(generation: &Generation) -> PlanHash {
 }
 
 /// The one ledger and task that all books are of.
-fn one_generation(peers: &[PeerRecords]) -> Outcome<Generation> {
+fn one_generation(peers: &[PeerRecords]) -> Result<Generation> {
     let mut kinds: Vec<(&Books, Vec<String>)> = Vec::new();
     for peer in peers {
         let Some(own) = &peer.books else {
@@ -114,9 +113,9 @@ fn one_generation(peers: &[PeerRecords]) -> Outcome<Generation> {
         [] => {
             let damage: Vec<&str> = peers.iter().filter_map(|peer| peer.damage.as_deref()).collect();
             Err(if damage.is_empty() {
-                Failure::new(Kind::BadInput, "there is no record yet in any of these folders")
+                Error::new(ErrorKind::BadInput, "there is no record yet in any of these folders")
             } else {
-                Failure::new(Kind::Integrity, format!("no record can be relied on: {}", damage.join("; ")))
+                Error::new(ErrorKind::Integrity, format!("no record can be relied on: {}", damage.join("; ")))
             })
         }
         [(books, _)] => Ok(books.generation),
@@ -127,16 +126,19 @@ fn one_generation(peers: &[PeerRecords]) -> Outcome<Generation> {
                 format!("generation {counter}, plan {plan}, task {task} in {}", folders.join(", "))
             };
             let kinds: Vec<String> = several.iter().map(kind).collect();
-            Err(Failure::new(Kind::BadInput, format!("these are records of different ledgers: {}", kinds.join("; ")))
-                .hint("mass adds up within one generation of one swarm: name only the folders of one"))
+            Err(Error::new(
+                ErrorKind::BadInput,
+                format!("these are records of different ledgers: {}", kinds.join("; ")),
+            )
+            .hint("mass adds up within one generation of one swarm: name only the folders of one"))
         }
     }
 }
 
-fn twice(id: NodeId, peers: &[PeerRecords]) -> Failure {
+fn twice(id: NodeId, peers: &[PeerRecords]) -> Error {
     let holds = |peer: &&PeerRecords| peer.books.as_ref().is_some_and(|books| books.id == id);
     let folders: Vec<String> = peers.iter().filter(holds).map(|peer| peer.folder.display().to_string()).collect();
-    Failure::new(Kind::BadInput, format!("{} are all records of node {id}", folders.join(" and ")))
+    Error::new(ErrorKind::BadInput, format!("{} are all records of node {id}", folders.join(" and ")))
         .hint("name each peer once; two that are not copies of each other cannot both be right")
 }
 

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use mingle_peer::error::Context;
+use mingle_peer::home::HomeLock;
+use mingle_peer::records::{Contents, RecordFolder};
+use mingle_peer::{Error, ErrorKind, Home, Result};
 use mingle_protocol::Books;
 use mingle_protocol::record::{RecoveryError, SlotContent, Survey, survey};
-
-use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::home::{Home, HomeLock};
-use crate::records::{Contents, RecordFolder};
 
 /// The records of one peer, which does not run.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ struct Location {
 
 impl PeerRecords {
     /// Reads the records in these folders. A folder that is named twice is read once.
-    pub(super) fn read_all(folders: &[PathBuf]) -> Outcome<Vec<Self>> {
+    pub(super) fn read_all(folders: &[PathBuf]) -> Result<Vec<Self>> {
         let mut peers = Vec::new();
         let mut seen = BTreeSet::new();
         for folder in folders {
@@ -49,7 +49,7 @@ impl PeerRecords {
         Ok(peers)
     }
 
-    fn read(location: Location) -> Outcome<Self> {
+    fn read(location: Location) -> Result<Self> {
         let Location { home, records } = location;
         let lock = home.as_ref().map(Home::hold_still).transpose()?.flatten();
         let folder = home.as_ref().map_or(records.clone(), |home| home.root().to_path_buf());
@@ -59,7 +59,7 @@ impl PeerRecords {
         }
         let contents = RecordFolder::at(&records)
             .read()
-            .or_fail(Kind::BadInput, format!("cannot read the records in {}", records.display()))?;
+            .context(ErrorKind::BadInput, format!("cannot read the records in {}", records.display()))?;
         Ok(match survey(&contents.slots) {
             Ok(None) => nothing,
             Ok(Some(Survey { newest, torn, .. })) => Self { books: books_in(&contents, newest), torn, ..nothing },
@@ -88,13 +88,13 @@ fn describe(error: &RecoveryError, contents: &Contents) -> String {
 }
 
 /// The peers whose records lie in a folder: a home, a folder of records, or a folder of homes.
-fn locate(folder: &Path) -> Outcome<Vec<Location>> {
+fn locate(folder: &Path) -> Result<Vec<Location>> {
     let doing = format!("cannot look for records in {}", folder.display());
-    fs::read_dir(folder).or_fail(Kind::BadInput, &doing)?;
+    fs::read_dir(folder).context(ErrorKind::BadInput, &doing)?;
     if is_home(folder) {
         return Ok(vec![in_home(folder)?]);
     }
-    if RecordFolder::at(folder).slots().or_fail(Kind::BadInput, &doing)? > 0 {
+    if RecordFolder::at(folder).slots().context(ErrorKind::BadInput, &doing)? > 0 {
         let is_in_home = folder.file_name().is_some_and(|name| name == "records");
         let above = folder.parent().filter(|above| is_in_home && !above.as_os_str().is_empty());
         let home = above.map(|home| Home::at(Some(home))).transpose()?;
@@ -102,10 +102,10 @@ fn locate(folder: &Path) -> Outcome<Vec<Location>> {
     }
     // What `mingle demo` writes has its homes one level further down.
     let peers = folder.join("peers");
-    let homes = homes_in(if peers.is_dir() { &peers } else { folder }).or_fail(Kind::BadInput, doing)?;
+    let homes = homes_in(if peers.is_dir() { &peers } else { folder }).context(ErrorKind::BadInput, doing)?;
     if homes.is_empty() {
-        return Err(Failure::new(
-            Kind::BadInput,
+        return Err(Error::new(
+            ErrorKind::BadInput,
             format!("{} is neither the home of a peer, nor its records, nor a folder of such homes", folder.display()),
         )
         .hint("name the folders that the peers were given with --home DIR"));
@@ -113,7 +113,7 @@ fn locate(folder: &Path) -> Outcome<Vec<Location>> {
     homes.iter().map(|home| in_home(home)).collect()
 }
 
-fn in_home(folder: &Path) -> Outcome<Location> {
+fn in_home(folder: &Path) -> Result<Location> {
     let home = Home::at(Some(folder))?;
     let records = home.records();
     Ok(Location { home: Some(home), records })

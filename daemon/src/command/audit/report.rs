@@ -1,14 +1,14 @@
 //! What an audit found, for a person or a program.
 
+use mingle_peer::units::{exact_weight, signed_weight};
+use mingle_peer::{Error, ErrorKind};
 use mingle_protocol::record::LinkBreak;
 use mingle_protocol::{AbsentPeer, AuditReport, NodeId};
 use serde::Serialize;
 
 use super::ledger::{self, Ledger};
 use super::peers::PeerRecords;
-use crate::failure::{Failure, Kind};
 use crate::out;
-use crate::units::{exact_weight, signed_weight};
 
 /// What the books come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -123,10 +123,10 @@ impl Report {
     }
 
     /// Why the books do not hold, if they do not.
-    pub(in crate::command) fn failure(&self) -> Option<Failure> {
+    pub(in crate::command) fn failure(&self) -> Option<Error> {
         let findings = self.findings();
         (self.verdict == Verdict::Broken).then(|| {
-            Failure::new(Kind::Integrity, format!("the books do not hold: {}", findings.join("; ")))
+            Error::new(ErrorKind::Integrity, format!("the books do not hold: {}", findings.join("; ")))
                 .hint("keep the folders: a new generation starts exact again, but only these say where the mass went")
         })
     }

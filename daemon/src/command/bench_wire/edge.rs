@@ -9,12 +9,13 @@ use libp2p::identity::Keypair;
 use libp2p_metrics::Registry;
 use mingle_net::edge::{Direction, EdgeEvent, EdgeHandle, Edges, Greeting};
 use mingle_net::transport::{Network, NetworkEvent, NetworkOptions};
+use mingle_peer::error::Context;
+use mingle_peer::timeline::Timeline;
+use mingle_peer::{Error, ErrorKind, Result};
 use mingle_protocol::{Chain, Envelope, Generation, Mass, Message, NodeId, Parcel, ParcelHeader, Payload};
 use tokio::sync::mpsc;
 
 use super::Transport;
-use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::timeline::Timeline;
 
 const NEAR: NodeId = NodeId(0);
 const FAR: NodeId = NodeId(1);
@@ -40,10 +41,10 @@ pub(super) struct EdgePair {
 
 impl EdgePair {
     /// A pair for parcels of `parameters` coordinates.
-    pub(super) async fn connect(transport: Transport, parameters: usize) -> Outcome<Self> {
+    pub(super) async fn connect(transport: Transport, parameters: usize) -> Result<Self> {
         let (near, far) = (End::start(transport).await?, End::start(transport).await?);
         if !near.network.reach().connect(far.peer, far.network.addresses.clone()).await {
-            return Err(Failure::new(Kind::Unreachable, "two ends of this machine did not find each other"));
+            return Err(Error::new(ErrorKind::Unreachable, "two ends of this machine did not find each other"));
         }
         let nobody = BTreeMap::new();
         let (to_far, to_near) = (BTreeMap::from([(FAR, far.peer)]), BTreeMap::from([(NEAR, near.peer)]));
@@ -58,7 +59,7 @@ impl EdgePair {
             match events.recv().await {
                 Some(EdgeEvent::Up { direction: Direction::Out, handle, .. }) => break handle,
                 Some(_) => {}
-                None => return Err(Failure::new(Kind::Unexpected, "the edges ended before one was open")),
+                None => return Err(Error::new(ErrorKind::Unexpected, "the edges ended before one was open")),
             }
         };
         let values = (0..parameters).map(|index| (index as f32 * 0.1).sin()).collect();
@@ -66,22 +67,22 @@ impl EdgePair {
     }
 
     /// Sends one parcel and waits for the answer.
-    pub(super) async fn send(&mut self) -> Outcome<Duration> {
+    pub(super) async fn send(&mut self) -> Result<Duration> {
         // A payload that nobody has asked for its hash yet.
-        let payload = Payload::new(&self.values).or_fail(Kind::Unexpected, "the parcel cannot be made")?;
+        let payload = Payload::new(&self.values).context(ErrorKind::Unexpected, "the parcel cannot be made")?;
         self.sent += 1;
         let parcel = Parcel { header: header(self.sent), payload };
         let began = Instant::now();
         self.edge.send(Message::Parcel(parcel));
         match self.events.recv().await {
             Some(EdgeEvent::Message { .. }) => Ok(began.elapsed()),
-            _ => Err(Failure::new(Kind::Unreachable, "the edge broke")),
+            _ => Err(Error::new(ErrorKind::Unreachable, "the edge broke")),
         }
     }
 }
 
 impl End {
-    async fn start(transport: Transport) -> Outcome<Self> {
+    async fn start(transport: Transport) -> Result<Self> {
         let keypair = Keypair::generate_ed25519();
         let options = NetworkOptions { listen: &[transport.address()], ..NetworkOptions::default() };
         let (network, news) = Network::start(&keypair, &options, &mut Registry::default()).await?;

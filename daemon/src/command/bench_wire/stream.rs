@@ -5,11 +5,12 @@ use std::time::Duration;
 use futures::StreamExt;
 use libp2p::swarm::SwarmEvent;
 use libp2p::{Multiaddr, Stream, StreamProtocol, Swarm, SwarmBuilder, noise, tcp, yamux};
+use mingle_peer::error::Context;
+use mingle_peer::{Error, ErrorKind, Result};
 use tokio::task::JoinSet;
 
 use super::Transport;
 use super::exchange::{answer_each, send};
-use crate::failure::{Failure, Kind, OrFail, Outcome};
 
 const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/bench/1");
 
@@ -25,44 +26,44 @@ pub(super) struct StreamPair {
 
 impl StreamPair {
     /// A pair for messages of `bytes` bytes.
-    pub(super) async fn connect(transport: Transport, bytes: usize) -> Outcome<Self> {
+    pub(super) async fn connect(transport: Transport, bytes: usize) -> Result<Self> {
         let doing = "cannot open a libp2p stream over the loopback interface";
         let (mut near, mut far) = (build()?, build()?);
-        far.listen_on(transport.address()).or_fail(Kind::Unreachable, doing)?;
-        near.dial(listening(&mut far).await).or_fail(Kind::Unreachable, doing)?;
+        far.listen_on(transport.address()).context(ErrorKind::Unreachable, doing)?;
+        near.dial(listening(&mut far).await).context(ErrorKind::Unreachable, doing)?;
         let (mut opener, mut taker) = (near.behaviour().new_control(), far.behaviour().new_control());
         let peer = *far.local_peer_id();
         let mut swarms = JoinSet::new();
-        let mut incoming = taker.accept(PROTOCOL).or_fail(Kind::Unexpected, doing)?;
+        let mut incoming = taker.accept(PROTOCOL).context(ErrorKind::Unexpected, doing)?;
         let (connected, connects) = tokio::sync::oneshot::channel();
         swarms.spawn(serve(near, Some(connected)));
         swarms.spawn(serve(far, None));
-        connects.await.or_fail(Kind::Unreachable, doing)?;
+        connects.await.context(ErrorKind::Unreachable, doing)?;
         swarms.spawn(async move {
             if let Some((_, stream)) = incoming.next().await {
                 // The end of the stream is the end of the measurement.
                 let _ = answer_each(stream, bytes).await;
             }
         });
-        let near = opener.open_stream(peer, PROTOCOL).await.or_fail(Kind::Unreachable, doing)?;
+        let near = opener.open_stream(peer, PROTOCOL).await.context(ErrorKind::Unreachable, doing)?;
         Ok(Self { near, message: vec![7; bytes], _swarms: swarms })
     }
 
     /// Sends one message and waits for the answer.
-    pub(super) async fn send(&mut self) -> Outcome<Duration> {
-        send(&mut self.near, &self.message).await.or_fail(Kind::Unreachable, "the libp2p stream broke")
+    pub(super) async fn send(&mut self) -> Result<Duration> {
+        send(&mut self.near, &self.message).await.context(ErrorKind::Unreachable, "the libp2p stream broke")
     }
 }
 
 /// A swarm that speaks nothing but streams, set up as the library's documentation does.
-fn build() -> Outcome<Swarm<Streams>> {
+fn build() -> Result<Swarm<Streams>> {
     let swarm = SwarmBuilder::with_new_identity()
         .with_tokio()
         .with_tcp(tcp::Config::default().nodelay(true), noise::Config::new, yamux::Config::default)
-        .map_err(|error| Failure::new(Kind::Unexpected, format!("cannot set up encryption: {error}")))?
+        .map_err(|error| Error::new(ErrorKind::Unexpected, format!("cannot set up encryption: {error}")))?
         .with_quic()
         .with_behaviour(|_| Streams::new())
-        .map_err(|error| Failure::new(Kind::Unexpected, format!("cannot set up libp2p: {error}")))?
+        .map_err(|error| Error::new(ErrorKind::Unexpected, format!("cannot set up libp2p: {error}")))?
         .with_swarm_config(|config| config.with_idle_connection_timeout(Duration::from_secs(60)))
         .build();
     Ok(swarm)

@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use mingle_models::{ModelFile, TensorOutline};
+use mingle_peer::{Error, ErrorKind, Result, records, units};
 use mingle_protocol::record::Outline;
 use serde_json::Value;
 
 use crate::cli::CkptInspectArgs;
-use crate::failure::{Failure, Kind, Outcome};
-use crate::{model_files, out, records, units};
+use crate::{model_files, out};
 
 /// Prints what the file says of itself, once it was found to be whole.
-pub(super) fn execute(arguments: &CkptInspectArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &CkptInspectArgs, json: bool) -> Result {
     let path = &arguments.file;
     if is_record(path) {
         let outline = read_record(path)?;
@@ -22,7 +22,7 @@ pub(super) fn execute(arguments: &CkptInspectArgs, json: bool) -> Outcome {
     show(json, || model_to_json(path, &file, &hash), || describe_model(&file, &hash))
 }
 
-fn show(json: bool, document: impl Fn() -> Value, text: impl Fn() -> Vec<String>) -> Outcome {
+fn show(json: bool, document: impl Fn() -> Value, text: impl Fn() -> Vec<String>) -> Result {
     if json {
         out::line(document());
     } else {
@@ -37,10 +37,11 @@ pub(super) fn is_record(path: &Path) -> bool {
 }
 
 /// What a record says, without its vectors.
-pub(super) fn read_record(path: &Path) -> Outcome<Outline> {
+pub(super) fn read_record(path: &Path) -> Result<Outline> {
     records::read_outline(path).map_err(|error| {
-        let kind = if error.kind() == std::io::ErrorKind::InvalidData { Kind::Integrity } else { Kind::BadInput };
-        Failure::new(kind, error)
+        let kind =
+            if error.kind() == std::io::ErrorKind::InvalidData { ErrorKind::Integrity } else { ErrorKind::BadInput };
+        Error::new(kind, error)
     })
 }
 

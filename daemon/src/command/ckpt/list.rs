@@ -3,17 +3,17 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use mingle_peer::error::Context;
+use mingle_peer::records::{Contents, RecordFolder};
+use mingle_peer::{ErrorKind, Home, Result, plan, units};
 use mingle_protocol::record::{Outline, SlotContent, survey};
 use serde_json::Value;
 
 use crate::cli::HomeArgs;
-use crate::failure::{Kind, OrFail, Outcome};
-use crate::home::Home;
-use crate::records::{Contents, RecordFolder};
-use crate::{model_files, out, plan, units};
+use crate::{model_files, out};
 
 /// Prints the table.
-pub(super) fn execute(arguments: &HomeArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &HomeArgs, json: bool) -> Result {
     let home = Home::at(arguments.home.as_deref())?;
     if json {
         out::line(report(&home)?);
@@ -31,7 +31,7 @@ pub(super) fn execute(arguments: &HomeArgs, json: bool) -> Outcome {
 }
 
 /// The table as an object.
-pub(in crate::command) fn report(home: &Home) -> Outcome<Value> {
+pub(in crate::command) fn report(home: &Home) -> Result<Value> {
     let _still = home.hold_still()?;
     let files: Vec<Value> = files_in(home)?.iter().map(Listed::to_json).collect();
     Ok(serde_json::json!({ "schema": "mingle.ckpt-list/1", "home": home.root(), "files": files }))
@@ -117,12 +117,12 @@ impl Listed {
 }
 
 /// The model of a home and its records, slot by slot.
-fn files_in(home: &Home) -> Outcome<Vec<Listed>> {
+fn files_in(home: &Home) -> Result<Vec<Listed>> {
     let mut files: Vec<Listed> = model_in(home).into_iter().collect();
     if home.records().is_dir() {
         let doing = format!("cannot read the records in {}", home.records().display());
         let folder = RecordFolder::at(&home.records());
-        let contents = folder.read().or_fail(Kind::BadInput, doing)?;
+        let contents = folder.read().context(ErrorKind::BadInput, doing)?;
         files.extend(records_in(home, &folder, &contents));
     }
     Ok(files)
@@ -133,7 +133,7 @@ fn model_in(home: &Home) -> Option<Listed> {
     let bytes = length(&path)?;
     let (round, state) = match model_files::read(&path) {
         Ok(file) => (file.metadata.get("rounds").and_then(|round| round.parse().ok()), State::Whole),
-        Err(failure) => (None, State::Damaged(failure.to_string())),
+        Err(failure) => (None, State::Damaged(format!("{failure:#}"))),
     };
     let file = PathBuf::from(path.file_name()?);
     Some(Listed { file, record: None, round, weight_units: None, bytes: Some(bytes), state })

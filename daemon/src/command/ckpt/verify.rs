@@ -4,13 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use mingle_models::Task;
+use mingle_peer::records::RecordStore;
+use mingle_peer::results::Summary;
+use mingle_peer::{Error, ErrorKind, Home, Result};
 
 use super::inspect;
 use crate::cli::CkptVerifyArgs;
-use crate::failure::{Failure, Kind, Outcome};
-use crate::home::Home;
-use crate::records::RecordStore;
-use crate::results::Summary;
 use crate::task_file::TaskFile;
 use crate::{model_files, out};
 
@@ -21,7 +20,7 @@ struct Verdict {
 }
 
 /// Checks everything that was named; the exit code says whether all of it holds.
-pub(super) fn execute(arguments: &CkptVerifyArgs, json: bool) -> Outcome<ExitCode> {
+pub(super) fn execute(arguments: &CkptVerifyArgs, json: bool) -> Result<ExitCode> {
     let mut verdicts = Vec::new();
     for path in &arguments.paths {
         if path.is_dir() {
@@ -36,12 +35,12 @@ pub(super) fn execute(arguments: &CkptVerifyArgs, json: bool) -> Outcome<ExitCod
     match damaged {
         0 => Ok(ExitCode::SUCCESS),
         // The one object on standard output says it already.
-        _ if json => Ok(ExitCode::from(Kind::Integrity as u8)),
-        _ => Err(Failure::new(Kind::Integrity, format!("{damaged} of {} do not hold", verdicts.len()))),
+        _ if json => Ok(ExitCode::from(ErrorKind::Integrity as u8)),
+        _ => Err(Error::new(ErrorKind::Integrity, format!("{damaged} of {} do not hold", verdicts.len()))),
     }
 }
 
-fn verify_home(home: &Home, verdicts: &mut Vec<Verdict>) -> Outcome {
+fn verify_home(home: &Home, verdicts: &mut Vec<Verdict>) -> Result {
     let _still = home.hold_still()?;
     let before = verdicts.len();
     if home.model().exists() {
@@ -56,17 +55,17 @@ fn verify_home(home: &Home, verdicts: &mut Vec<Verdict>) -> Outcome {
     }
     if verdicts.len() == before {
         let message = format!("there is neither a model nor a record in {}", home.root().display());
-        return Err(Failure::new(Kind::BadInput, message));
+        return Err(Error::new(ErrorKind::BadInput, message));
     }
     Ok(())
 }
 
 /// A model file is a whole safetensors file of finite numbers, has the tensors of its task, and is the one that was written
 /// by what it says itself and by the summary beside it.
-fn verify_model(path: &Path, written: Option<String>, task: Option<&Task>) -> Outcome<String> {
+fn verify_model(path: &Path, written: Option<String>, task: Option<&Task>) -> Result<String> {
     let file = model_files::read(path)?;
     let hash = model_files::hash(path)?;
-    let damaged = |message: String| Err(Failure::new(Kind::Integrity, message));
+    let damaged = |message: String| Err(Error::new(ErrorKind::Integrity, message));
     if let Some(difference) = task.and_then(|task| file.difference(task)) {
         return damaged(format!("it is no model of the task in this home: {difference}"));
     }
@@ -86,21 +85,21 @@ fn verify_model(path: &Path, written: Option<String>, task: Option<&Task>) -> Ou
     Ok(format!("model, {} finite parameters {how}: blake3:{}", file.parameter_count(), &hash[..8]))
 }
 
-fn verify_record(path: &Path) -> Outcome<String> {
+fn verify_record(path: &Path) -> Result<String> {
     let outline = inspect::read_record(path)?;
     Ok(format!("record {}, {} parameters, checksum right", outline.books.number, outline.dimension))
 }
 
 /// The records of a home hold together: every slot can be read, the newest is whole, and so is all it owes.
-fn verify_records(home: &Home) -> Outcome<String> {
+fn verify_records(home: &Home) -> Result<String> {
     let Some(recovered) = RecordStore::look(&home.records())?.load()? else {
         return Ok("records, none was ever written".to_owned());
     };
     let (number, owed) = (recovered.record.books.number, recovered.payloads.len());
     match recovered.torn {
         None => Ok(format!("records, the newest is {number}, with all {owed} payloads that it owes")),
-        Some(slot) => Err(Failure::new(
-            Kind::Integrity,
+        Some(slot) => Err(Error::new(
+            ErrorKind::Integrity,
             format!(
                 "slot {slot} cannot be read. The newest good record is {number}, with all {owed} payloads that it owes: if \
                  the peer was killed or lost its power while it wrote, nothing is missing and it goes on from there"
@@ -110,10 +109,10 @@ fn verify_records(home: &Home) -> Outcome<String> {
 }
 
 /// What does not hold is a verdict; what cannot be read at all is a failure of the command.
-fn judged(result: Outcome<String>) -> Outcome<Result<String, String>> {
+fn judged(result: Result<String>) -> Result<Result<String, String>> {
     match result {
         Ok(found) => Ok(Ok(found)),
-        Err(failure) if failure.is(Kind::Integrity) => Ok(Err(failure.to_string())),
+        Err(failure) if failure.is(ErrorKind::Integrity) => Ok(Err(format!("{failure:#}"))),
         Err(failure) => Err(failure),
     }
 }

@@ -1,11 +1,12 @@
 //! What the swarm is compared with: every peer alone on its own data, and all data in one place.
 
 use mingle_models::{Augmentation, Device, Evaluator, Samples, SgdOptions, Task, Trainer, TrainerOptions};
+use mingle_peer::error::Context;
+use mingle_peer::{ErrorKind, Result};
 use serde::Serialize;
 use tokio::sync::oneshot;
 
 use crate::cli::DemoArgs;
-use crate::failure::{Kind, OrFail, Outcome};
 use crate::task::{self, Parts};
 
 /// Steps between two looks at the progress.
@@ -42,13 +43,13 @@ impl Baselines {
         arguments: DemoArgs,
         parts: Parts,
         progress: impl Fn(&str) + Send + 'static,
-    ) -> Outcome<Self> {
+    ) -> Result<Self> {
         let (sender, receiver) = oneshot::channel();
         std::thread::spawn(move || sender.send(Self::train(&arguments, &parts, progress)));
-        receiver.await.or_fail(Kind::Training, "the comparison broke off")?
+        receiver.await.context(ErrorKind::Training, "the comparison broke off")?
     }
 
-    fn train(arguments: &DemoArgs, parts: &Parts, progress: impl Fn(&str)) -> Outcome<Self> {
+    fn train(arguments: &DemoArgs, parts: &Parts, progress: impl Fn(&str)) -> Result<Self> {
         let task = parts.task(&arguments.model)?;
         let device = task::open_device(&arguments.device)?;
         let bench = Bench { arguments, task, device, test: &parts.test };
@@ -76,7 +77,7 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     /// Trains from the swarm's own initial model on `train`, and tests.
-    fn accuracy(&self, train: Samples, batch_size: usize, data_seed: u64) -> Outcome<f64> {
+    fn accuracy(&self, train: Samples, batch_size: usize, data_seed: u64) -> Result<f64> {
         let doing = "cannot train the comparison";
         let options = TrainerOptions {
             task: self.task,
@@ -90,19 +91,20 @@ impl Bench<'_> {
             augmentation: Augmentation::NONE,
             data_seed,
         };
-        let mut trainer = Trainer::new(options, train).or_fail(Kind::BadInput, doing)?;
+        let mut trainer = Trainer::new(options, train).context(ErrorKind::BadInput, doing)?;
         let mut parameters = self.task.initial_parameters(self.arguments.seed);
         let mut left = self.arguments.rounds.saturating_mul(u64::from(self.arguments.local_steps));
         while left > 0 {
             let steps = u32::try_from(left).unwrap_or(u32::MAX).min(STEPS_PER_TURN);
-            let outcome = trainer.train(&parameters, steps).or_fail(Kind::Training, doing)?;
+            let outcome = trainer.train(&parameters, steps).context(ErrorKind::Training, doing)?;
             for (parameter, change) in parameters.iter_mut().zip(&outcome.delta) {
                 *parameter += change;
             }
             left -= u64::from(steps);
         }
-        let evaluation =
-            Evaluator::new(self.task, &self.device).evaluate(&parameters, self.test).or_fail(Kind::Training, doing)?;
+        let evaluation = Evaluator::new(self.task, &self.device)
+            .evaluate(&parameters, self.test)
+            .context(ErrorKind::Training, doing)?;
         Ok(evaluation.accuracy)
     }
 }

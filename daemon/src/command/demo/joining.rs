@@ -4,12 +4,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use mingle_net::transport::NetworkCounts;
+use mingle_peer::{Result, plan};
 use mingle_planner::Plan;
 use mingle_protocol::NodeId;
 use serde::Serialize;
-
-use crate::failure::Outcome;
-use crate::plan;
 
 /// Who has joined, and how.
 #[derive(Debug)]
@@ -47,7 +45,7 @@ pub(crate) struct Joined {
 
 impl Joining {
     /// Nobody has joined yet.
-    pub(crate) fn new(plan: &Plan) -> Outcome<Self> {
+    pub(crate) fn new(plan: &Plan) -> Result<Self> {
         let schedule = plan::schedule(plan)?;
         let neighbours = |node| {
             let node = NodeId(node);

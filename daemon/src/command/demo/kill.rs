@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::failure::{Failure, Kind, Outcome};
+use mingle_peer::{Error, ErrorKind, Result};
 
 /// The kills that are still to be made.
 #[derive(Debug, PartialEq, Eq)]
@@ -12,11 +12,11 @@ pub(crate) struct Kills {
 
 impl Kills {
     /// Reads `PEER@ROUND` arguments.
-    pub(crate) fn parse(arguments: &[String], peers: usize, rounds: u64) -> Outcome<Self> {
+    pub(crate) fn parse(arguments: &[String], peers: usize, rounds: u64) -> Result<Self> {
         let mut kills = BTreeMap::new();
         for argument in arguments {
             let wrong = |why: &str| {
-                Failure::new(Kind::BadInput, format!("--kill {argument}: {why}"))
+                Error::new(ErrorKind::BadInput, format!("--kill {argument}: {why}"))
                     .hint("for example --kill 3@60: peer 3, when it has done 60 rounds")
             };
             let parsed = argument
@@ -34,7 +34,7 @@ impl Kills {
             }
         }
         if kills.len() >= peers {
-            return Err(Failure::new(Kind::BadInput, "--kill: at least one peer must live"));
+            return Err(Error::new(ErrorKind::BadInput, "--kill: at least one peer must live"));
         }
         Ok(Self { rounds: kills })
     }
@@ -54,7 +54,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn parse(arguments: &[&str]) -> Outcome<Kills> {
+    fn parse(arguments: &[&str]) -> Result<Kills> {
         let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
         Kills::parse(&arguments, 4, 100)
     }

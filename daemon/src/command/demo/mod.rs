@@ -17,6 +17,10 @@ mod tally;
 use std::time::{Duration, Instant};
 
 use mingle_models::Augmentation;
+use mingle_peer::error::Context;
+use mingle_peer::events::Event;
+use mingle_peer::training::Metrics;
+use mingle_peer::{Error, ErrorKind, Home, Identity, Result, encodings, plan};
 use mingle_planner::{DesignOptions, Method, Plan, Topology};
 use mingle_protocol::Codec;
 use tokio::sync::mpsc;
@@ -24,14 +28,9 @@ use tokio::sync::mpsc;
 use super::timeline;
 use crate::cli::{DemoArgs, DurabilityName, Switch, TrainingArgs};
 use crate::event_loop;
-use crate::events::Event;
-use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::home::Home;
-use crate::identity::Identity;
 use crate::limits;
 use crate::signals::StopRequests;
 use crate::task::{self, Parts};
-use crate::{encodings, plan};
 use baselines::Baselines;
 use joining::Joining;
 use kill::Kills;
@@ -55,23 +54,26 @@ const START_S: u64 = 600;
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs the demo.
-pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Result {
     if !(2..=MAX_PEERS).contains(&arguments.peers) {
-        return Err(Failure::new(
-            Kind::BadInput,
+        return Err(Error::new(
+            ErrorKind::BadInput,
             format!("--peers {}: a demo has between 2 and {MAX_PEERS} peers", arguments.peers),
         ));
     }
     if let Some(kind) = arguments.problem {
         if arguments.codec != Codec::F32 {
             let message = "--codec is for models: what peers that solve a problem say is exact";
-            return Err(Failure::new(Kind::BadInput, message).hint("leave --codec or --problem away"));
+            return Err(Error::new(ErrorKind::BadInput, message).hint("leave --codec or --problem away"));
         }
         return problem::execute(arguments, kind, json);
     }
     if arguments.restart && !keeps_records(arguments) {
-        return Err(Failure::new(Kind::BadInput, "--restart: without records a killed peer comes back without weight")
-            .hint("leave --durability off away"));
+        return Err(Error::new(
+            ErrorKind::BadInput,
+            "--restart: without records a killed peer comes back without weight",
+        )
+        .hint("leave --durability off away"));
     }
     limits::check("local-steps", arguments.local_steps.into(), 1..=limits::MOST_LOCAL_STEPS)?;
     let kills = Kills::parse(&arguments.kill, arguments.peers, arguments.rounds)?;
@@ -89,14 +91,15 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Outcome {
 }
 
 /// A random geometric base topology, and the design that was asked for on it.
-fn make_plan(arguments: &DemoArgs) -> Outcome<Plan> {
-    let method: Method = arguments.method.parse().or_fail(Kind::BadInput, format!("--method {}", arguments.method))?;
+fn make_plan(arguments: &DemoArgs) -> Result<Plan> {
+    let method: Method =
+        arguments.method.parse().context(ErrorKind::BadInput, format!("--method {}", arguments.method))?;
     let radius = connecting_radius(arguments.peers);
     let spec = format!("rg:n={},r={radius:.2},seed={}", arguments.peers, arguments.seed);
-    let topology = Topology::generate(&spec).or_fail(Kind::Unexpected, format!("cannot generate {spec}"))?;
+    let topology = Topology::generate(&spec).context(ErrorKind::Unexpected, format!("cannot generate {spec}"))?;
     let options =
         DesignOptions { seed: arguments.seed, local_steps: arguments.local_steps, ..DesignOptions::default() };
-    mingle_planner::design(&topology, method, &options).or_fail(Kind::BadInput, "cannot design a plan")
+    mingle_planner::design(&topology, method, &options).context(ErrorKind::BadInput, "cannot design a plan")
 }
 
 /// A radius at which a random geometric graph in the unit square is most likely connected, and far from complete:
@@ -134,7 +137,7 @@ impl<'a> Demo<'a> {
         mut plan: Plan,
         output: &'a Output,
         kills: Kills,
-    ) -> Outcome {
+    ) -> Result {
         let mut stop = StopRequests::listen(false)?;
         let homes = bind_to_new_homes(&mut plan, output)?;
         plan::write(&plan, &output.plan())?;
@@ -163,7 +166,7 @@ impl<'a> Demo<'a> {
         };
         let trained = tokio::select! {
             trained = demo.train(&homes) => trained,
-            reason = stop.next() => Err(Failure::new(Kind::Forced, format!("{reason}; all peers are stopped"))),
+            reason = stop.next() => Err(Error::new(ErrorKind::Forced, format!("{reason}; all peers are stopped"))),
         };
         if let Err(failure) = trained {
             demo.progress.clear();
@@ -174,7 +177,7 @@ impl<'a> Demo<'a> {
         let task = parts.task(&arguments.model)?;
         let baselines = tokio::select! {
             baselines = demo.compare(parts) => baselines?,
-            reason = stop.next() => return Err(Failure::new(Kind::Forced, format!("{reason} during the comparison"))),
+            reason = stop.next() => return Err(Error::new(ErrorKind::Forced, format!("{reason} during the comparison"))),
         };
         let mut report = Report::new(&demo, &task, &homes, baselines, swarm_seconds)?;
         if arguments.timeline == Switch::On {
@@ -189,7 +192,7 @@ impl<'a> Demo<'a> {
     }
 
     /// Trains without a swarm, unless that is not wanted.
-    async fn compare(&self, parts: Parts) -> Outcome<Option<Baselines>> {
+    async fn compare(&self, parts: Parts) -> Result<Option<Baselines>> {
         if self.arguments.no_comparison {
             return Ok(None);
         }
@@ -197,7 +200,7 @@ impl<'a> Demo<'a> {
     }
 
     /// Starts every peer and follows them until the last one ends.
-    async fn train(&mut self, homes: &[Home]) -> Outcome {
+    async fn train(&mut self, homes: &[Home]) -> Result {
         let plan_file = self.output.plan().display().to_string();
         self.start_peer(&homes[0], &["--plan".to_owned(), plan_file])?;
         let bootstrap = self.first_address().await?;
@@ -222,7 +225,7 @@ impl<'a> Demo<'a> {
     }
 
     /// Where the first peer listens.
-    async fn first_address(&mut self) -> Outcome<String> {
+    async fn first_address(&mut self) -> Result<String> {
         while let Some((node, event)) = self.events.recv().await {
             self.on_event(node, event)?;
             if let Some(address) = &self.addresses[node] {
@@ -232,7 +235,7 @@ impl<'a> Demo<'a> {
         Err(self.lost(0, "never listened"))
     }
 
-    fn on_event(&mut self, node: usize, event: PeerEvent) -> Outcome {
+    fn on_event(&mut self, node: usize, event: PeerEvent) -> Result {
         match event {
             PeerEvent::Said(event) => self.on_said(node, &event),
             PeerEvent::Failed(kind, message) => Err(self.lost_to(kind, node, &message)),
@@ -249,14 +252,14 @@ impl<'a> Demo<'a> {
         }
     }
 
-    fn on_said(&mut self, node: usize, event: &Event) -> Outcome {
+    fn on_said(&mut self, node: usize, event: &Event) -> Result {
         match event {
             Event::Listening { addresses, .. } => {
                 let quic = addresses.iter().find(|address| address.contains("/quic-v1"));
                 self.addresses[node] = quic.or(addresses.first()).cloned();
             }
             Event::Recovered { round, weight_units, .. } => {
-                let weight = crate::units::weight(*weight_units);
+                let weight = mingle_peer::units::weight(*weight_units);
                 self.progress.note(&format!(
                     "round {round:>4}   peer {node} started again, with weight {weight:.6} from its disk"
                 ));
@@ -274,15 +277,18 @@ impl<'a> Demo<'a> {
                     self.kill(node, *round)?;
                 }
             }
-            Event::Evaluated { round, accuracy, weight_units, disagreement, .. } => {
-                let report =
-                    tally::Report { accuracy: *accuracy, weight_units: *weight_units, disagreement: *disagreement };
+            Event::Evaluated { round, metrics, weight_units, disagreement, .. } => {
+                let report = tally::Report {
+                    accuracy: accuracy(metrics),
+                    weight_units: *weight_units,
+                    disagreement: *disagreement,
+                };
                 let rows = self.tally.report(node, *round, report, self.started.elapsed().as_secs_f64());
                 self.show(&rows)?;
             }
-            Event::Done { accuracy, sent_bytes, peak_resident_bytes, .. } => {
+            Event::Done { metrics, sent_bytes, peak_resident_bytes, .. } => {
                 self.results[node] = Some(PeerResult {
-                    accuracy: *accuracy,
+                    accuracy: accuracy(metrics),
                     sent_bytes: *sent_bytes,
                     peak_resident_bytes: *peak_resident_bytes,
                 });
@@ -292,7 +298,7 @@ impl<'a> Demo<'a> {
         Ok(())
     }
 
-    fn kill(&mut self, node: usize, round: u64) -> Outcome {
+    fn kill(&mut self, node: usize, round: u64) -> Result {
         self.processes.kill(node)?;
         self.killed_at.push((node, round));
         self.progress.note(&format!("round {round:>4}   peer {node} killed (SIGKILL)"));
@@ -301,7 +307,7 @@ impl<'a> Demo<'a> {
     }
 
     /// Starts a killed peer again. It knows the plan, and where the others are; its own address is new.
-    async fn restart(&mut self, node: usize, home: &Home) -> Outcome {
+    async fn restart(&mut self, node: usize, home: &Home) -> Result {
         self.addresses[node] = None;
         let way_in: Vec<String> =
             self.addresses.iter().flatten().flat_map(|address| ["--bootstrap".to_owned(), address.clone()]).collect();
@@ -309,7 +315,7 @@ impl<'a> Demo<'a> {
         self.processes.restart(node, &arguments, &home.root().join("log.txt")).await
     }
 
-    fn show(&mut self, rows: &[tally::Row]) -> Outcome {
+    fn show(&mut self, rows: &[tally::Row]) -> Result {
         for row in rows {
             self.output.append_row(row)?;
             self.progress.row(row);
@@ -317,17 +323,17 @@ impl<'a> Demo<'a> {
         Ok(())
     }
 
-    fn start_peer(&mut self, home: &Home, way_in: &[String]) -> Outcome {
+    fn start_peer(&mut self, home: &Home, way_in: &[String]) -> Result {
         let arguments = peer_arguments(self.arguments, home, way_in);
         self.processes.start(arguments, home.root().join("log.txt"))
     }
 
-    fn lost(&self, node: usize, what: &str) -> Failure {
-        self.lost_to(Kind::Unexpected, node, what)
+    fn lost(&self, node: usize, what: &str) -> Error {
+        self.lost_to(ErrorKind::Unexpected, node, what)
     }
 
-    fn lost_to(&self, kind: Kind, node: usize, what: &str) -> Failure {
-        Failure::new(kind, format!("peer {node}: {what}"))
+    fn lost_to(&self, kind: ErrorKind, node: usize, what: &str) -> Error {
+        Error::new(kind, format!("peer {node}: {what}"))
             .hint(format!("its log is {}", self.output.home(node).join("log.txt").display()))
     }
 
@@ -346,12 +352,12 @@ impl<'a> Demo<'a> {
 }
 
 /// Gives every node a home with a key of its own, and binds the plan to them.
-fn bind_to_new_homes(plan: &mut Plan, output: &Output) -> Outcome<Vec<Home>> {
+fn bind_to_new_homes(plan: &mut Plan, output: &Output) -> Result<Vec<Home>> {
     (0..plan.node_count())
         .map(|node| {
             let home = Home::create(Some(&output.home(node)))?;
             let peer = Identity::load_or_create(&home.identity())?.peer_id();
-            plan.bind(node, &peer.to_string()).or_fail(Kind::Unexpected, format!("cannot bind node {node}"))?;
+            plan.bind(node, &peer.to_string()).context(ErrorKind::Unexpected, format!("cannot bind node {node}"))?;
             Ok(home)
         })
         .collect()
@@ -412,4 +418,9 @@ fn peer_arguments(demo: &DemoArgs, home: &Home, way_in: &[String]) -> Vec<String
     option("durability", &if keeps_records(demo) { "on" } else { "off" });
     arguments.extend_from_slice(way_in);
     arguments
+}
+
+/// What the built-in models measure.
+fn accuracy(metrics: &Metrics) -> f64 {
+    metrics.get("accuracy").unwrap_or(f64::NAN)
 }

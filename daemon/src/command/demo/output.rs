@@ -5,10 +5,11 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use mingle_peer::error::Context;
+use mingle_peer::{Error, ErrorKind, Result};
 use serde::Serialize;
 
 use super::tally::Row;
-use crate::failure::{Failure, Kind, OrFail, Outcome};
 use crate::output_file;
 
 /// Tells a demo's folder from any other.
@@ -22,22 +23,22 @@ pub(crate) struct Output {
 
 impl Output {
     /// Makes the folder new. What an earlier demo left there is removed; a folder of anything else is refused.
-    pub(crate) fn create(root: &Path) -> Outcome<Self> {
+    pub(crate) fn create(root: &Path) -> Result<Self> {
         let doing = format!("cannot write to {}", root.display());
         output_file::make_folder(root)?;
-        if fs::read_dir(root).or_fail(Kind::BadInput, &doing)?.next().is_some() {
+        if fs::read_dir(root).context(ErrorKind::BadInput, &doing)?.next().is_some() {
             if !root.join(MARKER).exists() {
-                return Err(Failure::new(
-                    Kind::BadInput,
+                return Err(Error::new(
+                    ErrorKind::BadInput,
                     format!("{} holds something that is not a demo's: it is left alone", root.display()),
                 )
                 .hint("name another folder with --output DIR"));
             }
-            remove_all_in(root).or_fail(Kind::BadInput, &doing)?;
+            remove_all_in(root).context(ErrorKind::BadInput, &doing)?;
         }
-        fs::create_dir_all(root.join("peers")).or_fail(Kind::BadInput, &doing)?;
-        fs::write(root.join(MARKER), "").or_fail(Kind::BadInput, &doing)?;
-        let events = File::create(root.join("events.jsonl")).or_fail(Kind::BadInput, &doing)?;
+        fs::create_dir_all(root.join("peers")).context(ErrorKind::BadInput, &doing)?;
+        fs::write(root.join(MARKER), "").context(ErrorKind::BadInput, &doing)?;
+        let events = File::create(root.join("events.jsonl")).context(ErrorKind::BadInput, &doing)?;
         Ok(Self { root: root.to_path_buf(), events: RefCell::new(events) })
     }
 
@@ -57,7 +58,7 @@ impl Output {
     }
 
     /// Adds the swarm's state after a round to `events.jsonl`.
-    pub(crate) fn append_row(&self, row: &Row) -> Outcome {
+    pub(crate) fn append_row(&self, row: &Row) -> Result {
         #[derive(Serialize)]
         struct Line<'a> {
             schema: &'static str,
@@ -65,14 +66,14 @@ impl Output {
             row: &'a Row,
         }
         let line = Line { schema: "mingle.demo.round/1", row };
-        let text = serde_json::to_string(&line).or_fail(Kind::Unexpected, "cannot encode a round")?;
+        let text = serde_json::to_string(&line).context(ErrorKind::Unexpected, "cannot encode a round")?;
         writeln!(self.events.borrow_mut(), "{text}")
-            .or_fail(Kind::BadInput, format!("cannot write {}", self.root.join("events.jsonl").display()))
+            .context(ErrorKind::BadInput, format!("cannot write {}", self.root.join("events.jsonl").display()))
     }
 
     /// Writes a file of the folder, whole or not at all.
-    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Outcome {
-        crate::home::write_file(&self.root.join(name), bytes)
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result {
+        mingle_peer::home::write_file(&self.root.join(name), bytes)
     }
 }
 

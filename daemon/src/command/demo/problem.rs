@@ -5,6 +5,8 @@ mod report;
 
 use std::time::Instant;
 
+use mingle_peer::events::Event;
+use mingle_peer::{Error, ErrorKind, Home, Result, plan};
 use tokio::sync::mpsc;
 
 use super::output::Output;
@@ -12,23 +14,20 @@ use super::swarm::{PeerEvent, PeerProcesses};
 use super::{STOP_TIMEOUT, bind_to_new_homes};
 use crate::cli::{DemoArgs, ProblemKind};
 use crate::event_loop;
-use crate::events::Event;
-use crate::failure::{Failure, Kind, Outcome};
-use crate::home::Home;
+use crate::out;
 use crate::signals::StopRequests;
-use crate::{out, plan};
 use given::Given;
 use report::Report;
 
 /// Runs the demo.
-pub(super) fn execute(arguments: &DemoArgs, kind: ProblemKind, json: bool) -> Outcome {
+pub(super) fn execute(arguments: &DemoArgs, kind: ProblemKind, json: bool) -> Result {
     let given = Given::new(arguments, kind)?;
     let output = Output::create(&arguments.output)?;
     let runtime = event_loop::start()?;
     runtime.block_on(run(given, &output, json))
 }
 
-async fn run(mut given: Given, output: &Output, json: bool) -> Outcome {
+async fn run(mut given: Given, output: &Output, json: bool) -> Result {
     let mut stop = StopRequests::listen(false)?;
     let homes = bind_to_new_homes(&mut given.plan, output)?;
     plan::write(&given.plan, &output.plan())?;
@@ -40,7 +39,7 @@ async fn run(mut given: Given, output: &Output, json: bool) -> Outcome {
     let mut swarm = Swarm { output, json, started: Instant::now(), processes, events, peak_bytes: Vec::new() };
     let solved = tokio::select! {
         solved = swarm.solve(&homes) => solved,
-        reason = stop.next() => Err(Failure::new(Kind::Forced, format!("{reason}; all peers are stopped"))),
+        reason = stop.next() => Err(Error::new(ErrorKind::Forced, format!("{reason}; all peers are stopped"))),
     };
     if let Err(failure) = solved {
         swarm.stop_all().await;
@@ -65,7 +64,7 @@ struct Swarm<'a> {
 
 impl Swarm<'_> {
     /// Starts every peer and follows them until the last one ends.
-    async fn solve(&mut self, homes: &[Home]) -> Outcome {
+    async fn solve(&mut self, homes: &[Home]) -> Result {
         let plan_file = self.output.plan().display().to_string();
         self.start(&homes[0], ["--plan".to_owned(), plan_file])?;
         let bootstrap = self.first_address().await?;
@@ -97,7 +96,7 @@ impl Swarm<'_> {
         Ok(())
     }
 
-    fn start(&mut self, home: &Home, way_in: [String; 2]) -> Outcome {
+    fn start(&mut self, home: &Home, way_in: [String; 2]) -> Result {
         let mut arguments: Vec<String> = ["run", "--json", "--stop-with-stdin", "--home"].map(str::to_owned).to_vec();
         arguments.push(home.root().display().to_string());
         for address in ["/ip4/127.0.0.1/udp/0/quic-v1", "/ip4/127.0.0.1/tcp/0"] {
@@ -109,7 +108,7 @@ impl Swarm<'_> {
     }
 
     /// Where the first peer listens.
-    async fn first_address(&mut self) -> Outcome<String> {
+    async fn first_address(&mut self) -> Result<String> {
         while let Some((node, event)) = self.events.recv().await {
             match event {
                 PeerEvent::Said(Event::Listening { addresses, .. }) if !addresses.is_empty() => {
@@ -135,8 +134,8 @@ impl Swarm<'_> {
         }
     }
 
-    fn lost(&self, node: usize, what: &str) -> Failure {
-        Failure::new(Kind::Unexpected, format!("peer {node}: {what}"))
+    fn lost(&self, node: usize, what: &str) -> Error {
+        Error::new(ErrorKind::Unexpected, format!("peer {node}: {what}"))
             .hint(format!("its log is {}", self.output.home(node).join("log.txt").display()))
     }
 

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use mingle_peer::units;
 use mingle_planner::Plan;
 
 use super::tally::Row;
 use crate::cli::DemoArgs;
-use crate::{out, units};
+use crate::out;
 
 /// Width of the accuracy bar behind each line.
 const BAR_CELLS: usize = 20;

@@ -5,6 +5,10 @@ use std::path::PathBuf;
 
 use mingle_models::{Checkpoint, Task};
 use mingle_net::traffic::Encoding;
+use mingle_peer::error::Context;
+use mingle_peer::results::Summary;
+use mingle_peer::units::{self, exact_weight as weight};
+use mingle_peer::{Error, ErrorKind, Home, Result};
 use mingle_plot::{Horizontal, Mark, Panel, Reference, Scale, Series, Weight};
 use mingle_protocol::{AuditReport, NodeId};
 use serde::Serialize;
@@ -15,11 +19,7 @@ use super::joining::Joined;
 use super::output::Output;
 use super::tally::Row;
 use crate::command::audit;
-use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::home::Home;
-use crate::results::Summary;
-use crate::units::exact_weight as weight;
-use crate::{out, units};
+use crate::out;
 
 /// How one peer ended.
 #[derive(Clone, Copy, Debug)]
@@ -77,15 +77,15 @@ impl Report {
         homes: &[Home],
         without_swarm: Option<Baselines>,
         seconds: f64,
-    ) -> Outcome<Self> {
+    ) -> Result<Self> {
         let survivors: Vec<usize> = (0..homes.len()).filter(|&node| !demo.processes.was_killed(node)).collect();
         let results: Vec<PeerResult> = survivors.iter().filter_map(|&node| demo.results[node]).collect();
         let summaries = survivors.iter().map(|&node| Ok((node, Summary::read(&homes[node].summary())?)));
-        let summaries = summaries.collect::<Outcome<Vec<(usize, Summary)>>>()?;
+        let summaries = summaries.collect::<Result<Vec<(usize, Summary)>>>()?;
         let mut encoding = Encoding::of(demo.arguments.codec);
         summaries.iter().for_each(|(_, summary)| encoding.add(&summary.encoding));
         let books: Vec<_> = summaries.into_iter().map(|(node, summary)| (node_id(node), summary.ledger)).collect();
-        let models = survivors.iter().map(|&node| read_model(&homes[node], task)).collect::<Outcome<Vec<_>>>()?;
+        let models = survivors.iter().map(|&node| read_model(&homes[node], task)).collect::<Result<Vec<_>>>()?;
         let keeps_records = super::keeps_records(demo.arguments);
         let disks = keeps_records.then(|| audit::examine(&[demo.output.root().join("peers")], None)).transpose()?;
         let accuracies: Vec<f64> = results.iter().map(|result| result.accuracy).collect();
@@ -115,9 +115,9 @@ impl Report {
     }
 
     /// Writes the plot and the summary into the demo's folder.
-    pub(crate) fn write(&self, output: &Output) -> Outcome {
+    pub(crate) fn write(&self, output: &Output) -> Result {
         output.write("curves.svg", self.plot().as_bytes())?;
-        let text = serde_json::to_string_pretty(self).or_fail(Kind::Unexpected, "cannot encode the summary")?;
+        let text = serde_json::to_string_pretty(self).context(ErrorKind::Unexpected, "cannot encode the summary")?;
         output.write("summary.json", format!("{text}\n").as_bytes())
     }
 
@@ -143,7 +143,7 @@ impl Report {
     }
 
     /// Fails if the books do not balance: then something is wrong with this program, and it must not look well.
-    pub(crate) fn check(&self) -> Outcome {
+    pub(crate) fn check(&self) -> Result {
         if let Some(failure) = self.disks.as_ref().and_then(audit::Report::failure) {
             return Err(failure);
         }
@@ -151,7 +151,7 @@ impl Report {
             return Ok(());
         }
         let disputes: Vec<String> = self.audit.disputes.iter().map(ToString::to_string).collect();
-        Err(Failure::new(Kind::Integrity, format!("the mass ledger does not balance: {}", disputes.join("; ")))
+        Err(Error::new(ErrorKind::Integrity, format!("the mass ledger does not balance: {}", disputes.join("; ")))
             .hint("please report this with the demo's folder"))
     }
 
@@ -239,10 +239,10 @@ fn references(without_swarm: &Baselines) -> [Reference; 2] {
     ]
 }
 
-fn read_model(home: &Home, task: &Task) -> Outcome<Vec<f32>> {
+fn read_model(home: &Home, task: &Task) -> Result<Vec<f32>> {
     Checkpoint::load(&home.model(), task)
         .map(|checkpoint| checkpoint.parameters)
-        .or_fail(Kind::Integrity, "a peer's model cannot be read back")
+        .context(ErrorKind::Integrity, "a peer's model cannot be read back")
 }
 
 fn row(name: &str, mean: f64, best: f64, worst: f64) -> String {

@@ -9,13 +9,14 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 
+use mingle_peer::error::Context;
+use mingle_peer::events::{Event, EventLine};
+use mingle_peer::{Error, ErrorKind, Result};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::mpsc;
 
 use crate::config;
-use crate::events::{Event, EventLine};
-use crate::failure::{Failure, Kind, OrFail, Outcome};
 
 /// Events that wait for the demo.
 const EVENT_QUEUE: usize = 1024;
@@ -30,7 +31,7 @@ pub(crate) enum PeerEvent {
     /// It said something.
     Said(Event),
     /// It failed and said why.
-    Failed(Kind, String),
+    Failed(ErrorKind, String),
     /// Its output ended: it is gone, or about to be.
     Ended,
 }
@@ -56,8 +57,8 @@ struct PeerProcess {
 
 impl PeerProcesses {
     /// No peer yet; events of those that are started come out of the receiver, with their node.
-    pub(crate) fn new() -> Outcome<(Self, mpsc::Receiver<(usize, PeerEvent)>)> {
-        let program = std::env::current_exe().or_fail(Kind::Unexpected, "cannot find this program's own file")?;
+    pub(crate) fn new() -> Result<(Self, mpsc::Receiver<(usize, PeerEvent)>)> {
+        let program = std::env::current_exe().context(ErrorKind::Unexpected, "cannot find this program's own file")?;
         let (events, receiver) = mpsc::channel(EVENT_QUEUE);
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let processes = Self {
@@ -73,18 +74,18 @@ impl PeerProcesses {
 
     /// Starts the next node's process with these arguments, as soon as few enough others are starting; what it logs goes to
     /// `log`.
-    pub(crate) fn start(&mut self, arguments: Vec<String>, log: PathBuf) -> Outcome {
+    pub(crate) fn start(&mut self, arguments: Vec<String>, log: PathBuf) -> Result {
         self.waiting.push_back((arguments, log));
         self.start_waiting()
     }
 
     /// This node's process has done what takes it long to start; or it is gone, and the next one may start.
-    pub(crate) fn note_started(&mut self, node: usize) -> Outcome {
+    pub(crate) fn note_started(&mut self, node: usize) -> Result {
         self.starting.remove(&node);
         self.start_waiting()
     }
 
-    fn start_waiting(&mut self) -> Outcome {
+    fn start_waiting(&mut self) -> Result {
         while self.starting.len() < self.most_starting
             && let Some((arguments, log)) = self.waiting.pop_front()
         {
@@ -97,16 +98,16 @@ impl PeerProcesses {
     }
 
     /// Starts a process of a node that was killed; waits until the killed one is gone.
-    pub(crate) async fn restart(&mut self, node: usize, arguments: &[String], log: &Path) -> Outcome {
-        self.peers[node].child.wait().await.or_fail(Kind::Unexpected, format!("cannot wait for peer {node}"))?;
+    pub(crate) async fn restart(&mut self, node: usize, arguments: &[String], log: &Path) -> Result {
+        self.peers[node].child.wait().await.context(ErrorKind::Unexpected, format!("cannot wait for peer {node}"))?;
         self.peers[node] = self.spawn(node, arguments, log)?;
         Ok(())
     }
 
-    fn spawn(&self, node: usize, arguments: &[String], log: &Path) -> Outcome<PeerProcess> {
+    fn spawn(&self, node: usize, arguments: &[String], log: &Path) -> Result<PeerProcess> {
         let doing = format!("cannot start peer {node}");
         let log = OpenOptions::new().create(true).append(true).open(log);
-        let log = log.or_fail(Kind::BadInput, format!("{doing}: its log"))?;
+        let log = log.context(ErrorKind::BadInput, format!("{doing}: its log"))?;
         let mut command = Command::new(&self.program);
         // The demo says all there is to say; settings meant for this user's own peer are not for these.
         for variable in config::variables() {
@@ -119,18 +120,18 @@ impl PeerProcesses {
             .stderr(log)
             .kill_on_drop(true)
             .spawn()
-            .or_fail(Kind::Unexpected, &doing)?;
-        let stdout = child.stdout.take().ok_or_else(|| Failure::new(Kind::Unexpected, &doing))?;
+            .context(ErrorKind::Unexpected, &doing)?;
+        let stdout = child.stdout.take().ok_or_else(|| Error::new(ErrorKind::Unexpected, &doing))?;
         tokio::spawn(listen(node, BufReader::new(stdout), self.events.clone()));
         let stdin = child.stdin.take();
         Ok(PeerProcess { child, stdin, killed: false })
     }
 
     /// Kills a peer as a power cut would: SIGKILL, no goodbye.
-    pub(crate) fn kill(&mut self, node: usize) -> Outcome {
+    pub(crate) fn kill(&mut self, node: usize) -> Result {
         let peer = &mut self.peers[node];
         peer.killed = true;
-        peer.child.start_kill().or_fail(Kind::Unexpected, format!("cannot kill peer {node}"))
+        peer.child.start_kill().context(ErrorKind::Unexpected, format!("cannot kill peer {node}"))
     }
 
     /// Whether [`kill`](Self::kill) was called for this peer, and it was not started again.
@@ -158,11 +159,11 @@ impl PeerProcesses {
     }
 
     /// Waits for the end of every process.
-    pub(crate) async fn wait(&mut self) -> Outcome<Vec<ExitStatus>> {
+    pub(crate) async fn wait(&mut self) -> Result<Vec<ExitStatus>> {
         let mut statuses = Vec::new();
         for (node, peer) in self.peers.iter_mut().enumerate() {
             let status = peer.child.wait().await;
-            statuses.push(status.or_fail(Kind::Unexpected, format!("cannot wait for peer {node}"))?);
+            statuses.push(status.context(ErrorKind::Unexpected, format!("cannot wait for peer {node}"))?);
         }
         Ok(statuses)
     }
@@ -185,10 +186,10 @@ async fn listen(node: usize, stdout: BufReader<tokio::process::ChildStdout>, eve
 }
 
 /// The kind of a failure object.
-fn failure_kind(line: &str) -> Kind {
+fn failure_kind(line: &str) -> ErrorKind {
     let object: Option<serde_json::Value> = serde_json::from_str(line).ok();
     let code = object.and_then(|object| object["error"]["code"].as_u64());
-    code.and_then(Kind::of_code).unwrap_or(Kind::Unexpected)
+    code.and_then(ErrorKind::of_code).unwrap_or(ErrorKind::Unexpected)
 }
 
 /// The message in a failure object, with its hint, or the line itself.

@@ -6,14 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use mingle_models::Task;
+use mingle_peer::{Home, Identity, plan};
 use mingle_protocol::Record;
 use mingle_protocol::record::SlotMap;
 
 use super::check::Check;
 use super::machine::mebibytes;
-use crate::home::Home;
-use crate::identity::Identity;
-use crate::plan;
 
 /// Writes that are timed.
 const WRITES: usize = 16;

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use mingle_models::Task;
+use mingle_peer::Home;
 
 use super::check::Check;
-use crate::home::Home;
 use crate::task;
 
 /// Below this many open files a peer with many neighbours may run out of them.
@@ -30,7 +30,7 @@ pub(super) fn device(name: &str) -> Check {
         ),
         Ok(device) => Check::ok("device", format!("{device}, {threads} threads")),
         Err(failure) => {
-            Check::fail("device", failure.to_string(), "name one of the devices of this build with --device")
+            Check::fail("device", format!("{failure:#}"), "name one of the devices of this build with --device")
         }
     }
 }

@@ -7,14 +7,14 @@ use libp2p::identity::Keypair;
 use libp2p::multiaddr::Protocol;
 use libp2p_metrics::Registry;
 use mingle_net::transport::{Network, NetworkOptions};
+use mingle_peer::error::Context;
+use mingle_peer::{ErrorKind, Home, Result};
 
 use super::check::Check;
 use super::interfaces::{Interfaces, Reach};
-use crate::failure::{Kind, OrFail, Outcome};
-use crate::home::Home;
 
 /// Binds each address to listen on, one after the other, and lets go of it.
-pub(super) fn examine(home: &Home, listen: &[Multiaddr]) -> Outcome<Vec<Check>> {
+pub(super) fn examine(home: &Home, listen: &[Multiaddr]) -> Result<Vec<Check>> {
     if home.hold_still().is_err() {
         let finding = format!("a peer runs in {} and has its ports", home.root().display());
         return Ok(vec![Check::ok("ports", finding)]);
@@ -23,7 +23,7 @@ pub(super) fn examine(home: &Home, listen: &[Multiaddr]) -> Outcome<Vec<Check>> 
         .worker_threads(1)
         .enable_all()
         .build()
-        .or_fail(Kind::Unexpected, "cannot start the event loop")?;
+        .context(ErrorKind::Unexpected, "cannot start the event loop")?;
     let mut checks = Vec::new();
     let mut addresses = Vec::new();
     for address in listen {
@@ -42,7 +42,7 @@ pub(super) fn examine(home: &Home, listen: &[Multiaddr]) -> Outcome<Vec<Check>> 
             }
             Err(failure) => Check::fail(
                 "ports",
-                failure.to_string(),
+                format!("{failure:#}"),
                 "stop what has it, or choose another port with --listen; port 0 takes any that is free",
             ),
         });

@@ -3,12 +3,11 @@
 use std::path::Path;
 
 use mingle_models::Task;
+use mingle_peer::{Home, Identity};
 
 use super::check::Check;
 use crate::cli::TrainingArgs;
 use crate::config::ConfigFile;
-use crate::home::Home;
-use crate::identity::Identity;
 use crate::task::Parts;
 
 /// A configuration file that can be used, or none.
@@ -35,7 +34,7 @@ pub(super) fn identity(home: &Home) -> Check {
         }
         Err(failure) => {
             let advice = format!("`chmod 600 {}` if others can read it; else restore it from a backup", path.display());
-            Check::fail("identity", failure.to_string(), advice)
+            Check::fail("identity", format!("{failure:#}"), advice)
         }
     }
 }
@@ -57,7 +56,7 @@ pub(super) fn data(training: &TrainingArgs) -> (Option<Task>, Check) {
             );
             (Some(task), Check::ok("data", finding))
         }
-        Err(failure) => (None, Check::fail("data", failure.to_string(), "name others with --data and --model")),
+        Err(failure) => (None, Check::fail("data", format!("{failure:#}"), "name others with --data and --model")),
     }
 }
 

@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
+use mingle_peer::{Error, ErrorKind, results, units};
 use mingle_protocol::sim::{Day, Marathon, Outcome, Profile, SimError};
 
 use super::report::grouped;
 use crate::cli::FaultTestArgs;
-use crate::failure::{self, Failure, Kind};
-use crate::{out, results, units};
+use crate::out;
 
 /// Runs the swarm of the first seed for so many days, a line or an object a day.
 pub(super) fn execute(
@@ -16,14 +16,14 @@ pub(super) fn execute(
     profiles: &[Profile],
     days: u32,
     json: bool,
-) -> failure::Outcome<ExitCode> {
+) -> mingle_peer::Result<ExitCode> {
     let &[profile] = profiles else {
-        return Err(Failure::new(Kind::BadInput, "--days: take one profile, such as --profile kill"));
+        return Err(Error::new(ErrorKind::BadInput, "--days: take one profile, such as --profile kill"));
     };
     let seed = arguments.first;
     let Some(mut marathon) = Marathon::new(profile, seed) else {
         let message = format!("--days: not with {profile}, whose plans change or whose disks lose what is on them");
-        return Err(Failure::new(Kind::BadInput, message).hint("take kill, loss or partition"));
+        return Err(Error::new(ErrorKind::BadInput, message).hint("take kill, loss or partition"));
     };
     if !json {
         out::line(format!("{profile}, seed {seed}: {} nodes", marathon.nodes()));
@@ -102,11 +102,11 @@ fn counts(profile: Profile, outcome: &Outcome, began: Instant) -> serde_json::Va
     })
 }
 
-fn fail(profile: Profile, seed: u64, error: &SimError, json: bool) -> failure::Outcome<ExitCode> {
-    let failure = Failure::new(Kind::Integrity, format!("{profile}, seed {seed}: {error}"));
+fn fail(profile: Profile, seed: u64, error: &SimError, json: bool) -> mingle_peer::Result<ExitCode> {
+    let failure = Error::new(ErrorKind::Integrity, format!("{profile}, seed {seed}: {error}"));
     if json {
         out::line(serde_json::json!({ "error": failure.to_json() }));
-        return Ok(ExitCode::from(Kind::Integrity as u8));
+        return Ok(ExitCode::from(ErrorKind::Integrity as u8));
     }
     Err(failure)
 }

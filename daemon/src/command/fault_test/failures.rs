@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use mingle_peer::ErrorKind;
+use mingle_peer::error::Context;
 use mingle_protocol::Planted;
 use mingle_protocol::sim::{Journal, Outcome, Profile, shrink};
 use serde::Serialize;
 
-use crate::failure::{self, Kind, OrFail};
 use crate::output_file;
 
 /// A seed that failed.
@@ -56,7 +57,7 @@ impl FailingSeed {
         planted: Option<Planted>,
         folder: &Path,
         most_runs: u32,
-    ) -> failure::Outcome {
+    ) -> mingle_peer::Result {
         let (whole, _) = Journal::record(profile, self.seed, planted);
         let faults_before = whole.faults().len();
         let shrunk = shrink(&whole, most_runs);
@@ -64,7 +65,7 @@ impl FailingSeed {
         let short = shrunk.map_or(whole, |shrunk| shrunk.journal);
         let plant = planted.map_or_else(String::new, |bug| format!("-{bug}"));
         let path = folder.join(format!("{profile}-{}{plant}.json", self.seed));
-        let text = serde_json::to_string_pretty(&short).or_fail(Kind::Unexpected, "cannot encode the journal")?;
+        let text = serde_json::to_string_pretty(&short).context(ErrorKind::Unexpected, "cannot encode the journal")?;
         output_file::make_folder(folder)?;
         output_file::write(&path, format!("{text}\n").as_bytes())?;
         self.replay = format!("mingle replay {} --story", path.display());

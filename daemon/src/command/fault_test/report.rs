@@ -9,7 +9,6 @@ use serde::Serialize;
 use super::failures::FailingSeed;
 use super::hunt::Hunt;
 use crate::cli::FaultTestArgs;
-use crate::failure;
 
 /// Failing seeds of a profile whose runs are made short and written down: that takes hundreds of runs each.
 const MOST_JOURNALS: usize = 5;
@@ -111,11 +110,11 @@ impl Report {
         self.digest = self.hasher.finalize().to_hex().to_string();
         self.wall_s = took.as_secs_f64();
         self.seeds_per_s = self.seeds as f64 / self.wall_s.max(f64::MIN_POSITIVE);
-        self.peak_memory_bytes = crate::results::peak_resident_bytes();
+        self.peak_memory_bytes = mingle_peer::results::peak_resident_bytes();
     }
 
     /// Writes the runs of the first failing seeds down.
-    pub(super) fn write_journals(&mut self, arguments: &FaultTestArgs) -> failure::Outcome {
+    pub(super) fn write_journals(&mut self, arguments: &FaultTestArgs) -> mingle_peer::Result {
         for failing in self.failures.iter_mut().take(MOST_JOURNALS) {
             failing.write(self.profile, self.planted, &arguments.journals, arguments.shrink_runs)?;
         }

@@ -1,5 +1,6 @@
 //! How the dashboard looks: a header, two charts, the neighbours, the last events.
 
+use mingle_peer::status::{LinkState, Status};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -9,7 +10,6 @@ use ratatui::widgets::{Axis, Block, Chart, Dataset, GraphType, LegendPosition, P
 
 use super::super::status::{summary, table};
 use super::view::{Curve, View};
-use crate::status::{LinkState, Status};
 
 /// Lines of neighbours before the charts get the rest.
 const MOST_NEIGHBOURS: u16 = 12;
@@ -74,17 +74,24 @@ fn summary_lines(view: &View, width: u16) -> Vec<String> {
 }
 
 fn draw_learning(frame: &mut Frame<'_>, area: Rect, view: &View) {
-    // Both fit one scale: the loss is drawn as a share of its largest value.
-    let most = view.loss.iter().map(|point| point.1).fold(0.0_f64, f64::max);
-    let loss: Curve = view.loss.iter().map(|(round, loss)| (*round, loss / most.max(f64::MIN_POSITIVE))).collect();
-    let datasets = vec![
-        curve(format!("loss / {most:.2}"), Color::Yellow, &loss),
-        curve("accuracy".to_owned(), Color::Green, &view.accuracy),
-    ];
+    // All fit one scale: those above 1 are drawn as shares of their largest value.
+    let scaled: Vec<(String, Curve)> = view.metrics.iter().map(|(name, values)| to_one(name, values)).collect();
+    let colours = [Color::Green, Color::Yellow, Color::Magenta, Color::Blue];
+    let datasets = scaled.iter().zip(colours).map(|((name, values), colour)| curve(name.clone(), colour, values));
     let y = Axis::default().bounds([0.0, 1.0]).labels(["0", "0.5", "1"]);
-    // Between the two, which end at the top and at the bottom.
+    // Between accuracy and loss, which end at the top and at the bottom.
     let legend = LegendPosition::Right;
-    draw_chart(frame, area, " accuracy and loss on the test set ", datasets, (&view.accuracy, y, legend));
+    let first = scaled.first().map(|(_, values)| values.clone()).unwrap_or_default();
+    draw_chart(frame, area, " the model on held-out samples ", datasets.collect(), (&first, y, legend));
+}
+
+/// A curve between 0 and 1 and its name, such as `loss / 2.30`.
+fn to_one(name: &str, values: &Curve) -> (String, Curve) {
+    let most = values.iter().map(|point| point.1.abs()).fold(0.0_f64, f64::max);
+    if most <= 1.0 {
+        return (name.to_owned(), values.clone());
+    }
+    (format!("{name} / {most:.2}"), values.iter().map(|(round, value)| (*round, value / most)).collect())
 }
 
 fn draw_disagreement(frame: &mut Frame<'_>, area: Rect, view: &View) {
@@ -181,7 +188,7 @@ fn draw_events(frame: &mut Frame<'_>, area: Rect, view: &View) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::status::{Contraction, Evaluated, Neighbour, Outgoing, PlanFacts, State};
+    use mingle_peer::status::{Contraction, Evaluated, Neighbour, Outgoing, PlanFacts, State};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
@@ -202,7 +209,8 @@ mod tests {
             nodes: 3,
             origin: "plan.json".to_owned(),
         });
-        status.evaluation = Some(Evaluated { round: 40, accuracy: 0.912, loss: 0.3 });
+        status.evaluation =
+            Some(Evaluated { round: 40, metrics: [("accuracy", 0.912), ("loss", 0.3)].into_iter().collect() });
         status.contraction = Contraction { observed: Some(0.987), forecast: Some(0.5) };
         status.neighbours = vec![Neighbour {
             node: 7,
@@ -220,8 +228,8 @@ mod tests {
         let mut view = View { status: Some(status), ..View::default() };
         for round in 1_u8..=20 {
             let x = f64::from(round);
-            view.accuracy.push((x, x / 25.0));
-            view.loss.push((x, 2.0 / x));
+            view.metrics.entry("accuracy".to_owned()).or_default().push((x, x / 25.0));
+            view.metrics.entry("loss".to_owned()).or_default().push((x, 2.0 / x));
             view.disagreement.push((x, -x / 10.0));
         }
         view.events.push_back("suspended node 7: it let a deadline pass".to_owned());
@@ -259,7 +267,7 @@ mod tests {
             status.neighbours = (0..30).map(|node| Neighbour { node, ..neighbour.clone() }).collect();
         }
         let picture = text(&small, 80, 24);
-        for words in ["w/w* -", "incarnation 0", "neighbours: 5 of 30", "accuracy and loss", "it let a deadline pass"] {
+        for words in ["w/w* -", "incarnation 0", "neighbours: 5 of 30", "held-out samples", "it let a deadline pass"] {
             assert!(picture.contains(words), "`{words}` is missing in\n{picture}");
         }
         assert!(!text(&view(), 80, 24).contains("all with mingle peers"), "one neighbour has room");

@@ -1,11 +1,10 @@
 //! What the dashboard knows: the newest snapshot, the curves so far, the last events.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use mingle_net::printable::one_line;
-
-use crate::events::{Event, EventLine};
-use crate::status::Status;
+use mingle_peer::events::{Event, EventLine};
+use mingle_peer::status::Status;
 
 /// Events that are shown at most.
 const LAST_EVENTS: usize = 200;
@@ -20,10 +19,8 @@ pub(super) type Curve = Vec<(f64, f64)>;
 pub(super) struct View {
     /// The newest snapshot.
     pub(super) status: Option<Status>,
-    /// Test accuracy by round.
-    pub(super) accuracy: Curve,
-    /// Test loss by round.
-    pub(super) loss: Curve,
+    /// What was measured of the model on held-out samples, by name.
+    pub(super) metrics: BTreeMap<String, Curve>,
     /// Decimal logarithm of the disagreement by round.
     pub(super) disagreement: Curve,
     /// The last events, newest last.
@@ -43,9 +40,10 @@ impl View {
     /// Takes in an event; what is none is left out.
     pub(super) fn on_event(&mut self, text: &str) {
         let Ok(EventLine { event, .. }) = serde_json::from_str(text) else { return };
-        if let Event::Evaluated { round, accuracy, loss, disagreement, .. } = event {
-            push(&mut self.accuracy, round, accuracy);
-            push(&mut self.loss, round, loss);
+        if let Event::Evaluated { round, ref metrics, disagreement, .. } = event {
+            for (name, value) in metrics.iter() {
+                push(self.metrics.entry(name.to_owned()).or_default(), round, value);
+            }
             if let Some(disagreement) = disagreement.filter(|value| *value > 0.0) {
                 push(&mut self.disagreement, round, disagreement.log10());
             }
@@ -92,7 +90,7 @@ mod tests {
 
     fn evaluated(round: u64, disagreement: f64) -> String {
         format!(
-            r#"{{"schema":"mingle.event/1","at_ms":1,"event":"evaluated","round":{round},"accuracy":0.5,"loss":1.5,
+            r#"{{"schema":"mingle.event/1","at_ms":1,"event":"evaluated","round":{round},"metrics":{{"accuracy":0.5,"loss":1.5}},
             "train_loss":null,"weight_units":1,"disagreement":{disagreement},"sent_bytes":0}}"#
         )
     }
@@ -104,7 +102,7 @@ mod tests {
         view.on_event(&evaluated(20, 0.0));
         view.on_event("not json");
         view.on_snapshot("{}");
-        assert_eq!((view.accuracy.len(), view.loss.len()), (2, 2));
+        assert_eq!((view.metrics["accuracy"].len(), view.metrics["loss"].len()), (2, 2));
         assert_eq!(view.disagreement, [(10.0, -1.0)]);
         assert!(view.status.is_none() && view.events.is_empty());
     }
@@ -130,8 +128,8 @@ mod tests {
             view.on_event(&evaluated(round, 0.5));
             view.on_event(r#"{"schema":"mingle.event/1","at_ms":1,"event":"left"}"#);
         }
-        assert!(view.accuracy.len() <= MOST_POINTS && view.events.len() == LAST_EVENTS);
-        assert_eq!(view.accuracy.last(), Some(&(9_999.0, 0.5)));
+        assert!(view.metrics["accuracy"].len() <= MOST_POINTS && view.events.len() == LAST_EVENTS);
+        assert_eq!(view.metrics["accuracy"].last(), Some(&(9_999.0, 0.5)));
     }
 
     #[test]

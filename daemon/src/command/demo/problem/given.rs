@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
+use mingle_peer::error::Context;
+use mingle_peer::{ErrorKind, Result};
 use mingle_planner::{DesignOptions, Method, Plan, Topology};
 use mingle_solver::example::{HEART, HEART_TARGET};
 use mingle_solver::{Selection, Table};
@@ -11,7 +13,6 @@ use mingle_solver::{Selection, Table};
 use super::super::connecting_radius;
 use super::super::output::Output;
 use crate::cli::{DemoArgs, ProblemKind};
-use crate::failure::{Kind, OrFail, Outcome};
 
 /// Leaves out what tells little of a heart disease.
 pub(super) const LAMBDA: f64 = 0.05;
@@ -35,7 +36,7 @@ pub(super) fn file(output: &Output) -> PathBuf {
 }
 
 impl Given {
-    pub(super) fn new(arguments: &DemoArgs, kind: ProblemKind) -> Outcome<Self> {
+    pub(super) fn new(arguments: &DemoArgs, kind: ProblemKind) -> Result<Self> {
         match kind {
             ProblemKind::SparseRegression => Self::hospitals(arguments),
             ProblemKind::ResourceAllocation => Self::wards(arguments),
@@ -43,13 +44,13 @@ impl Given {
     }
 
     /// Hospitals with some of the patients each.
-    fn hospitals(arguments: &DemoArgs) -> Outcome<Self> {
+    fn hospitals(arguments: &DemoArgs) -> Result<Self> {
         let selection = Selection { target: HEART_TARGET.to_owned(), columns: Vec::new() };
-        let all = Table::read(HEART.as_bytes(), &selection).or_fail(Kind::Unexpected, "the embedded table")?;
+        let all = Table::read(HEART.as_bytes(), &selection).context(ErrorKind::Unexpected, "the embedded table")?;
         let tables = (0..arguments.peers).map(|peer| all.dealt(peer, arguments.peers)).collect();
         let spec =
             format!("rg:n={},r={:.2},seed={}", arguments.peers, connecting_radius(arguments.peers), arguments.seed);
-        let topology = Topology::generate(&spec).or_fail(Kind::Unexpected, format!("cannot generate {spec}"))?;
+        let topology = Topology::generate(&spec).context(ErrorKind::Unexpected, format!("cannot generate {spec}"))?;
         let problem = format!(
             "# Which findings tell of a heart disease? Each hospital keeps its patients.\n\
              kind = \"sparse-regression\"\n\
@@ -61,7 +62,7 @@ impl Given {
     }
 
     /// Wards in a row of overlapping groups.
-    fn wards(arguments: &DemoArgs) -> Outcome<Self> {
+    fn wards(arguments: &DemoArgs) -> Result<Self> {
         let names: Vec<String> = (0..arguments.peers).map(|ward| format!("ward-{ward}")).collect();
         let mut groups = Vec::new();
         let mut first = 0;
@@ -75,7 +76,7 @@ impl Given {
             .flat_map(|group| group.clone().flat_map(move |a| (a + 1..group.end).map(move |b| (a, b))))
             .collect();
         let edges: Vec<(usize, usize)> = edges.into_iter().collect();
-        let topology = Topology::new(names.clone(), &edges).or_fail(Kind::Unexpected, "the wards")?;
+        let topology = Topology::new(names.clone(), &edges).context(ErrorKind::Unexpected, "the wards")?;
         let mut problem = "# How many beds does each ward get? Groups of wards have so many together.\n\
                            kind = \"resource-allocation\"\n"
             .to_owned();
@@ -97,13 +98,13 @@ impl Given {
     }
 
     /// Writes the problem file, and each peer's part beside it.
-    pub(super) fn write(&self, output: &Output) -> Outcome {
+    pub(super) fn write(&self, output: &Output) -> Result {
         output.write("problem.toml", self.problem.as_bytes())?;
         if self.tables.is_empty() {
             return Ok(());
         }
         let folder = output.root().join("tables");
-        fs::create_dir_all(&folder).or_fail(Kind::BadInput, format!("cannot create {}", folder.display()))?;
+        fs::create_dir_all(&folder).context(ErrorKind::BadInput, format!("cannot create {}", folder.display()))?;
         for ((name, _), table) in self.plan.nodes().zip(&self.tables) {
             output.write(&format!("tables/{name}.csv"), table.to_csv(HEART_TARGET).as_bytes())?;
         }
@@ -130,8 +131,9 @@ impl Given {
     }
 }
 
-fn design(arguments: &DemoArgs, topology: &Topology) -> Outcome<Plan> {
-    let method: Method = arguments.method.parse().or_fail(Kind::BadInput, format!("--method {}", arguments.method))?;
+fn design(arguments: &DemoArgs, topology: &Topology) -> Result<Plan> {
+    let method: Method =
+        arguments.method.parse().context(ErrorKind::BadInput, format!("--method {}", arguments.method))?;
     let options = DesignOptions { seed: arguments.seed, ..DesignOptions::default() };
-    mingle_planner::design(topology, method, &options).or_fail(Kind::BadInput, "cannot design a plan")
+    mingle_planner::design(topology, method, &options).context(ErrorKind::BadInput, "cannot design a plan")
 }

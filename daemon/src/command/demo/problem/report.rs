@@ -4,15 +4,16 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mingle_peer::error::Context;
+use mingle_peer::solving::{Answer, Conditions, Problem, Solution, Ways, solve_here};
+use mingle_peer::{Error, ErrorKind, Home, Result, plan, units};
 use mingle_solver::{Regression, Scaling, Table};
 use serde::Serialize;
 
 use super::super::output::Output;
 use super::given::{self, Given};
-use crate::failure::{Failure, Kind, OrFail, Outcome};
-use crate::home::Home;
-use crate::solving::{Answer, Conditions, Problem, Solution, Ways, print_solutions, solve_here};
-use crate::{out, plan, units};
+use crate::out;
+use crate::solving_report::print_solutions;
 
 /// In one place, the optimality conditions hold to this, or as well as rounding lets them after so many steps.
 const ALONE: (f64, usize) = (1e-14, 100_000);
@@ -47,8 +48,8 @@ struct OnePlace {
 }
 
 impl Report {
-    pub(super) fn new(given: &Given, homes: &[Home], took: Duration, peak_bytes: &[u64]) -> Outcome<Self> {
-        let solutions = homes.iter().map(read).collect::<Outcome<Vec<Solution>>>()?;
+    pub(super) fn new(given: &Given, homes: &[Home], took: Duration, peak_bytes: &[u64]) -> Result<Self> {
+        let solutions = homes.iter().map(read).collect::<Result<Vec<Solution>>>()?;
         let folder = homes[0].root().parent().and_then(|peers| peers.parent()).unwrap_or(homes[0].root());
         let one_place = if given.tables.is_empty() {
             OnePlace::budgets(given, &folder.join("problem.toml"))?
@@ -76,12 +77,12 @@ impl Report {
         })
     }
 
-    pub(super) fn write(&self, output: &Output) -> Outcome {
-        let text = serde_json::to_string_pretty(self).or_fail(Kind::Unexpected, "cannot encode the report")?;
+    pub(super) fn write(&self, output: &Output) -> Result {
+        let text = serde_json::to_string_pretty(self).context(ErrorKind::Unexpected, "cannot encode the report")?;
         output.write("report.json", format!("{text}\n").as_bytes())?;
         let picture = output.home(0).join("residuals.svg");
         let doing = format!("cannot read {}", picture.display());
-        output.write("residuals.svg", &fs::read(&picture).or_fail(Kind::BadInput, doing)?)
+        output.write("residuals.svg", &fs::read(&picture).context(ErrorKind::BadInput, doing)?)
     }
 
     pub(super) fn print(&self, given: &Given, output: &Output, json: bool) {
@@ -131,28 +132,28 @@ impl Report {
 
     /// # Errors
     /// The swarm found something else than one place.
-    pub(super) fn check(&self) -> Outcome {
+    pub(super) fn check(&self) -> Result {
         if self.difference <= MOST_DIFFERENCE && self.solutions.iter().all(|solution| solution.converged) {
             return Ok(());
         }
         let message = format!("the swarm's solution differs by {:.1e} from that in one place", self.difference);
-        Err(Failure::new(Kind::Integrity, message))
+        Err(Error::new(ErrorKind::Integrity, message))
     }
 }
 
 impl OnePlace {
     /// All rows in one table, by a method that shares nothing with the swarm's.
-    fn regression(tables: &[Table]) -> Outcome<Self> {
+    fn regression(tables: &[Table]) -> Result<Self> {
         let mut all = tables[0].clone();
         for table in &tables[1..] {
-            all.append(table).map_err(|_| Failure::new(Kind::Unexpected, "the tables of the demo differ"))?;
+            all.append(table).map_err(|_| Error::new(ErrorKind::Unexpected, "the tables of the demo differ"))?;
         }
         let found = regression().solve(&all, &scaling(&all), ALONE.0, ALONE.1);
         Ok(Self { method: "proximal gradient descent", objective: found.objective, numbers: found.x })
     }
 
     /// All nodes in this process.
-    fn budgets(given: &Given, problem: &std::path::Path) -> Outcome<Self> {
+    fn budgets(given: &Given, problem: &std::path::Path) -> Result<Self> {
         let problem = Problem::read(problem, &given.plan)?;
         let ways = Arc::new(Ways::of(&given.plan, Arc::new(plan::schedule(&given.plan)?))?);
         let solved = solve_here(&problem, &ways, Conditions { loss: 0.0, seed: 0 }, |_, _| {})?;
@@ -194,9 +195,9 @@ fn numbers(solution: &Solution) -> Vec<f64> {
     }
 }
 
-fn read(home: &Home) -> Outcome<Solution> {
+fn read(home: &Home) -> Result<Solution> {
     let path = home.root().join("solution.json");
     let doing = format!("cannot read {}", path.display());
-    let text = fs::read_to_string(&path).or_fail(Kind::Integrity, &doing)?;
-    serde_json::from_str(&text).or_fail(Kind::Integrity, doing)
+    let text = fs::read_to_string(&path).context(ErrorKind::Integrity, &doing)?;
+    serde_json::from_str(&text).context(ErrorKind::Integrity, doing)
 }

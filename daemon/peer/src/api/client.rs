@@ -1,0 +1,184 @@
+//! The client of the local interface: what the commands that watch and steer a peer use.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
+use tokio::net::UnixStream;
+
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::home::Home;
+use crate::last_run::LastRun;
+
+/// No answer is larger: a thousand neighbours take half of this.
+const MAX_ANSWER_BYTES: usize = 4 << 20;
+/// An event or a snapshot in a stream is not larger.
+const MAX_STREAM_LINE_BYTES: usize = 4 << 20;
+/// A peer answers within this time; opening a stream counts as answering.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// A way to one running peer.
+#[derive(Clone, Debug)]
+pub struct Client {
+    socket: PathBuf,
+    home: PathBuf,
+    patience: Duration,
+}
+
+/// A stream of JSON objects that a peer sends.
+pub struct Lines {
+    body: Incoming,
+    buffer: Vec<u8>,
+}
+
+impl Client {
+    /// The way to the peer in this home; whether it runs shows when something is asked.
+    pub fn new(home: &Home) -> Self {
+        Self { socket: home.socket(), home: home.root().to_path_buf(), patience: ANSWER_TIMEOUT }
+    }
+
+    /// Gets an object.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unreachable`] when no peer runs there; what the peer says when it refuses.
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
+        self.object(Method::GET, path).await
+    }
+
+    /// Asks for something to be done; the answer is an object.
+    pub async fn post<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
+        self.object(Method::POST, path).await
+    }
+
+    /// The same client for what takes longer.
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// Follows a stream.
+    pub async fn follow(&self, path: &str) -> Result<Lines> {
+        let response = self.ask(Method::GET, path).await?;
+        if response.status() != StatusCode::OK {
+            return Err(refusal(&read(response).await?));
+        }
+        Ok(Lines { body: response.into_body(), buffer: Vec::new() })
+    }
+
+    async fn object<T: DeserializeOwned>(&self, method: Method, path: &str) -> Result<T> {
+        let response = self.ask(method, path).await?;
+        let is_fine = response.status() == StatusCode::OK;
+        let bytes = read(response).await?;
+        if !is_fine {
+            return Err(refusal(&bytes));
+        }
+        serde_json::from_slice(&bytes).context(ErrorKind::Unexpected, "the peer answers something else than was asked")
+    }
+
+    async fn ask(&self, method: Method, path: &str) -> Result<Response<Incoming>> {
+        let asked = async {
+            let stream = UnixStream::connect(&self.socket).await.map_err(|error| self.nobody(&error))?;
+            let broken = "the connection to the peer broke";
+            let (mut sender, connection) =
+                http1::handshake(TokioIo::new(stream)).await.context(ErrorKind::Unreachable, broken)?;
+            // It ends with the answer, or with the stream.
+            tokio::spawn(connection);
+            let request =
+                Request::builder().method(method).uri(path).header("host", "localhost").body(Empty::<Bytes>::new());
+            let request = request.context(ErrorKind::Unexpected, "cannot ask the peer")?;
+            sender.send_request(request).await.context(ErrorKind::Unreachable, broken)
+        };
+        tokio::time::timeout(self.patience, asked).await.unwrap_or_else(|_| {
+            Err(Error::new(ErrorKind::Unreachable, format!("the peer in {} does not answer", self.home.display())))
+        })
+    }
+
+    fn nobody(&self, error: &std::io::Error) -> Error {
+        let home = self.home.display();
+        if error.kind() == std::io::ErrorKind::PermissionDenied {
+            return Error::new(ErrorKind::Unreachable, format!("the peer in {home} belongs to another user"))
+                .hint("ask as the user that runs it");
+        }
+        match Home::at(Some(&self.home)).ok().and_then(|home| LastRun::of(&home)) {
+            Some(LastRun { end, hint }) => {
+                Error::new(ErrorKind::Unreachable, format!("no peer runs in {home}: {end}")).hint(hint)
+            }
+            None => Error::new(ErrorKind::Unreachable, format!("no peer runs in {home}"))
+                .hint("mingle run starts one; --home DIR names the home of another"),
+        }
+    }
+}
+
+impl Lines {
+    /// The next object as text; `None` when the stream has ended.
+    pub async fn next(&mut self) -> Option<String> {
+        loop {
+            while let Some(line) = take_line(&mut self.buffer) {
+                if let Some(data) = line.strip_prefix("data: ").or_else(|| line.strip_prefix("data:")) {
+                    return Some(data.to_owned());
+                }
+            }
+            // A peer that is killed breaks the stream: it has ended, too.
+            let frame = self.body.frame().await?.ok()?;
+            if let Ok(bytes) = frame.into_data() {
+                self.buffer.extend_from_slice(&bytes);
+            }
+            if self.buffer.len() > MAX_STREAM_LINE_BYTES {
+                return None;
+            }
+        }
+    }
+}
+
+/// Takes the first whole line out of the buffer.
+fn take_line(buffer: &mut Vec<u8>) -> Option<String> {
+    let end = buffer.iter().position(|byte| *byte == b'\n')?;
+    let line: Vec<u8> = buffer.drain(..=end).collect();
+    Some(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']).to_owned())
+}
+
+async fn read(response: Response<Incoming>) -> Result<Bytes> {
+    let body = Limited::new(response.into_body(), MAX_ANSWER_BYTES).collect();
+    let body = tokio::time::timeout(ANSWER_TIMEOUT, body).await;
+    let body = body.context(ErrorKind::Unreachable, "the peer does not finish its answer")?;
+    Ok(body.context(ErrorKind::Unreachable, "cannot read the peer's answer")?.to_bytes())
+}
+
+/// What a peer said when it refused.
+fn refusal(bytes: &[u8]) -> Error {
+    let object: serde_json::Value = serde_json::from_slice(bytes).unwrap_or_default();
+    let error = &object["error"];
+    let message = error["message"].as_str().unwrap_or("the peer refuses, and does not say why");
+    let kind = error["code"].as_u64().and_then(ErrorKind::of_code).unwrap_or(ErrorKind::Refused);
+    let failure = Error::new(kind, message);
+    match error["hint"].as_str() {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+/// Runs a command that talks to a peer.
+pub fn block_on<T>(command: impl Future<Output = Result<T>>) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context(ErrorKind::Unexpected, "cannot start the event loop")?.block_on(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_taken_whole_however_they_arrive() {
+        let mut buffer = b"id: 3\r\ndata: {\"a\"".to_vec();
+        assert_eq!(take_line(&mut buffer).as_deref(), Some("id: 3"));
+        assert_eq!(take_line(&mut buffer), None);
+        buffer.extend_from_slice(b":1}\n\n");
+        assert_eq!(take_line(&mut buffer).as_deref(), Some("data: {\"a\":1}"));
+        assert_eq!(take_line(&mut buffer).as_deref(), Some(""));
+        assert_eq!(take_line(&mut buffer), None);
+    }
+}

@@ -1,0 +1,67 @@
+//! Having links measured, for `mingle probe` and `mingle ping`.
+
+use std::sync::Arc;
+
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use libp2p::PeerId;
+use serde::{Deserialize, Serialize};
+
+use super::Shared;
+use super::answer::{self, fail, refuse};
+use crate::error::ErrorKind;
+
+/// The peers whose links can be measured, by PeerId.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Known {
+    /// This peer first, then members of its plan, and those that wait for one.
+    pub peers: Vec<String>,
+    /// Why this peer can have no links measured but its own.
+    pub objection: Option<String>,
+}
+
+/// A link and what it can do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredLink {
+    /// Where it begins.
+    pub from: String,
+    /// Where it ends.
+    pub to: String,
+    /// Median round trip.
+    pub rtt_ms: f64,
+    /// 10^6 bits per second that arrived.
+    pub mbit_s: f64,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Link {
+    from: String,
+    to: String,
+}
+
+pub(super) async fn known(State(shared): State<Arc<Shared>>) -> Response {
+    let Some(hall) = shared.hall.get() else { return starting() };
+    let objection = hall.may_order_measurements().err().map(|failure| format!("{failure:#}"));
+    answer::json(&Known { peers: hall.known().iter().map(PeerId::to_string).collect(), objection })
+}
+
+pub(super) async fn measure(State(shared): State<Arc<Shared>>, link: Query<Link>) -> Response {
+    let Some(hall) = shared.hall.get() else { return starting() };
+    let (Ok(from), Ok(to)) = (link.from.parse(), link.to.parse()) else {
+        return refuse(StatusCode::BAD_REQUEST, ErrorKind::BadInput, "from and to are PeerIds");
+    };
+    match hall.measure(from, to).await {
+        Ok(measured) => answer::json(&MeasuredLink {
+            from: link.from.clone(),
+            to: link.to.clone(),
+            rtt_ms: measured.round_trip.as_secs_f64() * 1e3,
+            mbit_s: measured.bits_per_s / 1e6,
+        }),
+        Err(failure) => fail(StatusCode::BAD_GATEWAY, &failure),
+    }
+}
+
+fn starting() -> Response {
+    refuse(StatusCode::SERVICE_UNAVAILABLE, ErrorKind::Refused, "this peer is just starting: ask again")
+}

@@ -1,0 +1,162 @@
+//! The local interface of a running peer: HTTP over a Unix socket in its home, for the commands that watch and steer it,
+//! and, where it is asked for, over TCP, read only, for a browser and for Prometheus.
+//!
+//! ```text
+//!   GET /v1/status         the snapshot (mingle.status/1)      GET /v1/status/follow  each new one, as an SSE stream
+//!   GET /v1/peers          its neighbours                      GET /v1/events         the events, as an SSE stream
+//!   GET /metrics           OpenMetrics                         GET /livez, /readyz    for supervisors
+//!   POST /v1/stop          end in good order (socket only)     GET /, /plan.svg       the page (TCP only)
+//!   POST /v1/leave         hand all weight over, and end
+//!   GET /v1/known          whose links can be measured         POST /v1/measure?from=PEER&to=PEER
+//! ```
+//!
+//! The driver knows nothing of HTTP: it shows its state on a [`StatusBoard`](crate::status::StatusBoard), tells events on a
+//! bus, and takes [`Request`]s from a queue. Nothing here can hold it up.
+
+mod answer;
+mod browser;
+pub mod client;
+mod measuring;
+mod metrics;
+mod page;
+mod request;
+mod routes;
+mod serve;
+mod socket;
+mod stream;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use libp2p_metrics::Registry;
+use mingle_planner::Plan;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::JoinSet;
+
+use crate::error::Result;
+use crate::events::EventFeed;
+use crate::home::Home;
+use crate::membership::Hall;
+use crate::status::Status;
+pub use measuring::{Known, MeasuredLink};
+pub use request::{Request, Stopping, requests};
+pub use routes::peers_object;
+use socket::SocketFile;
+
+/// Streams of events and snapshots that are open at a time.
+const MAX_STREAMS: usize = 16;
+/// Answers that are under way when the peer ends get so long.
+const CLOSING: Duration = Duration::from_secs(1);
+
+/// What the interface shows and steers.
+pub struct Exhibits {
+    /// The newest snapshot.
+    pub status: watch::Receiver<Arc<Status>>,
+    /// The events.
+    pub events: EventFeed,
+    /// What libp2p counts.
+    pub registry: Registry,
+    /// Where requests go.
+    pub requests: mpsc::Sender<Request>,
+}
+
+/// The interface while it is open. Dropping it closes it at once, and removes the socket.
+pub struct Interface {
+    shared: Arc<Shared>,
+    /// `true` once the peer ends.
+    closing: watch::Sender<bool>,
+    listeners: JoinSet<()>,
+    socket: Option<SocketFile>,
+    page: Option<SocketAddr>,
+    /// Why there is no socket.
+    trouble: Option<String>,
+}
+
+/// What all connections share.
+struct Shared {
+    status: watch::Receiver<Arc<Status>>,
+    events: EventFeed,
+    registry: Registry,
+    requests: mpsc::Sender<Request>,
+    streams: Arc<Semaphore>,
+    plan: Mutex<Option<Arc<Plan>>>,
+    hall: OnceLock<Arc<Hall>>,
+}
+
+impl Interface {
+    /// Opens the socket in `home`, and the page where an address is given.
+    ///
+    /// # Errors
+    /// Another process answers on the socket, or the address cannot be listened on. A home whose path is too long for a
+    /// socket is no error: see [`Interface::trouble`].
+    pub async fn open(home: &Home, http: Option<SocketAddr>, exhibits: Exhibits) -> Result<Self> {
+        let Exhibits { status, events, mut registry, requests } = exhibits;
+        metrics::register(&mut registry, status.clone());
+        let shared = Arc::new(Shared {
+            status,
+            events,
+            registry,
+            requests,
+            streams: Arc::new(Semaphore::new(MAX_STREAMS)),
+            plan: Mutex::new(None),
+            hall: OnceLock::new(),
+        });
+        let (closing, closes) = watch::channel(false);
+        let mut listeners = JoinSet::new();
+        let (socket, trouble) = match socket::open(&home.socket())? {
+            socket::Opened::Listening(file, listener) => {
+                listeners.spawn(serve::serve(listener, routes::local(&shared), closes.clone()));
+                (Some(file), None)
+            }
+            socket::Opened::Impossible(why) => (None, Some(why)),
+        };
+        let mut page = None;
+        if let Some(address) = http {
+            let (listener, address) = serve::listen_tcp(address).await?;
+            listeners.spawn(serve::serve(listener, routes::public(&shared), closes));
+            page = Some(address);
+        }
+        Ok(Self { shared, closing, listeners, socket, page, trouble })
+    }
+
+    /// The socket, where there is one.
+    pub fn socket(&self) -> Option<PathBuf> {
+        self.socket.as_ref().map(|file| file.path().to_path_buf())
+    }
+
+    /// The address of the page, where there is one.
+    pub fn page(&self) -> Option<String> {
+        self.page.map(|address| format!("http://{address}/"))
+    }
+
+    /// What a person should know about this interface.
+    pub fn trouble(&self) -> Option<String> {
+        let exposed = self.page.filter(|address| !address.ip().is_loopback()).map(|address| {
+            format!("whoever can reach {address} can watch this peer there; 127.0.0.1 keeps it to this machine")
+        });
+        self.trouble.clone().or(exposed)
+    }
+
+    /// The plan that the page draws from now on.
+    pub fn show_plan(&self, plan: &Plan) {
+        if self.page.is_some() {
+            *self.shared.plan.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(plan.clone()));
+        }
+    }
+
+    /// Who can be asked about the other peers from now on.
+    pub fn show_hall(&self, hall: &Arc<Hall>) {
+        // A process has one.
+        let _ = self.shared.hall.set(Arc::clone(hall));
+    }
+
+    /// Takes no more connections, lets what is under way come to its end for a moment, and removes the socket.
+    pub async fn close(mut self) {
+        self.socket = None;
+        let _ = self.closing.send(true);
+        // What takes longer is cut off when this is dropped.
+        let _ = tokio::time::timeout(CLOSING, async { while self.listeners.join_next().await.is_some() {} }).await;
+    }
+}

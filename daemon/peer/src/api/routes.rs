@@ -1,0 +1,197 @@
+//! What can be asked, and where the answers come from.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Query, Request as HttpRequest, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use axum::routing::{get, post};
+use hyper::body::Body as _;
+use mingle_planner::draw;
+use serde_json::json;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::oneshot;
+
+use super::answer::{self, refuse};
+use super::request::{Request, Stopping};
+use super::{Shared, browser, measuring, metrics, page, stream};
+use crate::error::ErrorKind;
+use crate::status::{Neighbour, State as PeerState};
+
+/// Bytes of a request's body.
+const MAX_BODY_BYTES: u64 = 4096;
+/// The driver answers a request within this time, or is busy ending.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What the owner of the home can ask.
+pub(super) fn local(shared: &Arc<Shared>) -> Router {
+    let router = watching()
+        .route("/v1/stop", post(stop))
+        .route("/v1/leave", post(leave))
+        .route("/v1/known", get(measuring::known))
+        .route("/v1/measure", post(measuring::measure));
+    finish(router, shared)
+}
+
+/// What a browser can ask, and nothing that changes anything.
+pub(super) fn public(shared: &Arc<Shared>) -> Router {
+    let router = watching()
+        .route("/", get(page::page))
+        .route("/icon.svg", get(page::icon))
+        .route("/plan.svg", get(plan_picture));
+    finish(router, shared).layer(middleware::from_fn(browser::guard))
+}
+
+fn watching() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/v1/status", get(status))
+        .route("/v1/status/follow", get(follow_status))
+        .route("/v1/peers", get(peers))
+        .route("/v1/events", get(events))
+        .route("/metrics", get(scrape))
+        .route("/livez", get(async || "alive\n"))
+        .route("/readyz", get(ready))
+}
+
+fn finish(router: Router<Arc<Shared>>, shared: &Arc<Shared>) -> Router {
+    router
+        .fallback(async || refuse(StatusCode::NOT_FOUND, ErrorKind::BadInput, "there is nothing here"))
+        .method_not_allowed_fallback(async || {
+            refuse(StatusCode::METHOD_NOT_ALLOWED, ErrorKind::BadInput, "this cannot be done here")
+        })
+        .layer(middleware::from_fn(limit_body))
+        .with_state(Arc::clone(shared))
+}
+
+/// Nothing here needs more than a few bytes.
+async fn limit_body(request: HttpRequest, next: Next) -> Response {
+    let size = request.body().size_hint();
+    if size.upper().is_none_or(|upper| upper > MAX_BODY_BYTES) {
+        return refuse(StatusCode::PAYLOAD_TOO_LARGE, ErrorKind::BadInput, "the body of the request is too large");
+    }
+    next.run(request).await
+}
+
+async fn status(State(shared): State<Arc<Shared>>) -> Response {
+    let status = Arc::clone(&shared.status.borrow());
+    answer::json(&*status)
+}
+
+async fn peers(State(shared): State<Arc<Shared>>) -> Response {
+    let status = Arc::clone(&shared.status.borrow());
+    answer::json(&peers_object(&status.neighbours))
+}
+
+/// The neighbours as an object of their own.
+pub fn peers_object(neighbours: &[Neighbour]) -> serde_json::Value {
+    json!({ "schema": "mingle.peers/1", "peers": neighbours })
+}
+
+async fn follow_status(State(shared): State<Arc<Shared>>) -> Response {
+    let Ok(permit) = Arc::clone(&shared.streams).try_acquire_owned() else { return too_many_streams() };
+    stream::snapshots(shared.status.clone(), permit)
+}
+
+/// The events from now on; with `?since=NUMBER`, or the `Last-Event-ID` that browsers send when they come back, first
+/// those that are remembered from after that number.
+async fn events(
+    State(shared): State<Arc<Shared>>,
+    query: Query<BTreeMap<String, String>>,
+    headers: HeaderMap,
+) -> Response {
+    let last_id = headers.get("last-event-id").and_then(|value| value.to_str().ok());
+    let since = last_id.or(query.get("since").map(String::as_str));
+    let Ok(since) = since.map(str::parse).transpose() else {
+        return refuse(StatusCode::BAD_REQUEST, ErrorKind::BadInput, "since is the number of an event, such as 0");
+    };
+    let Ok(permit) = Arc::clone(&shared.streams).try_acquire_owned() else { return too_many_streams() };
+    stream::events(shared.events.read(since), permit)
+}
+
+fn too_many_streams() -> Response {
+    refuse(StatusCode::SERVICE_UNAVAILABLE, ErrorKind::Refused, "too many streams are open: close one of them")
+}
+
+async fn scrape(State(shared): State<Arc<Shared>>) -> Response {
+    match metrics::encode(&shared.registry) {
+        Ok(text) => answer::typed(metrics::CONTENT_TYPE, text),
+        Err(error) => refuse(StatusCode::INTERNAL_SERVER_ERROR, ErrorKind::Unexpected, &error.to_string()),
+    }
+}
+
+async fn ready(State(shared): State<Arc<Shared>>) -> Response {
+    let (joined, state) = {
+        let status = shared.status.borrow();
+        (status.joined, status.state)
+    };
+    let is_ready = joined && !state.is_over();
+    let mut response = answer::typed("text/plain; charset=utf-8", format!("{state}\n"));
+    if !is_ready {
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    }
+    response
+}
+
+async fn stop(State(shared): State<Arc<Shared>>) -> Response {
+    match ask_driver(&shared, Request::Stop).await {
+        Ok(Some(stopping)) => answer::json(&stopping),
+        Ok(None) => answer::json(&ending(&shared)),
+        Err(busy) => busy,
+    }
+}
+
+async fn leave(State(shared): State<Arc<Shared>>) -> Response {
+    match ask_driver(&shared, Request::Leave).await {
+        Ok(Some(Some(stopping))) => answer::json(&stopping),
+        Ok(_) if shared.status.borrow().state == PeerState::Solving => refuse(
+            StatusCode::CONFLICT,
+            ErrorKind::Refused,
+            "this peer solves a problem: it holds no weight to hand over, and goes on. `mingle stop` stops it; the others then wait \
+             for it, until it is back or a plan leaves it out",
+        ),
+        Ok(_) => refuse(StatusCode::CONFLICT, ErrorKind::Refused, "this peer is ending already, and keeps its weight"),
+        Err(busy) => busy,
+    }
+}
+
+/// What the driver answers; none where it has ended.
+async fn ask_driver<T>(
+    shared: &Shared,
+    request: impl FnOnce(oneshot::Sender<T>) -> Request,
+) -> Result<Option<T>, Response> {
+    let (answer, answered) = oneshot::channel();
+    let busy = || refuse(StatusCode::SERVICE_UNAVAILABLE, ErrorKind::Refused, "this peer is busy: ask again");
+    match shared.requests.try_send(request(answer)) {
+        Ok(()) => {}
+        Err(TrySendError::Full(_)) => return Err(busy()),
+        Err(TrySendError::Closed(_)) => return Ok(None),
+    }
+    match tokio::time::timeout(ANSWER_TIMEOUT, answered).await {
+        Ok(answer) => Ok(answer.ok()),
+        Err(_) => Err(busy()),
+    }
+}
+
+/// The answer for a driver that has ended already: what was asked for is under way.
+fn ending(shared: &Shared) -> Stopping {
+    let status = shared.status.borrow();
+    Stopping { round: status.round, rounds: status.rounds, weight_units: status.weight.units, durable: status.durable }
+}
+
+/// The plan as the planner draws it. Large plans take a while, so the event loop does not do it.
+async fn plan_picture(State(shared): State<Arc<Shared>>) -> Response {
+    let plan = shared.plan.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let Some(plan) = plan else {
+        return refuse(StatusCode::NOT_FOUND, ErrorKind::BadInput, "this peer has no plan yet");
+    };
+    let drawn = tokio::task::spawn_blocking(move || draw::svg(&plan, &draw::Layout::Circle)).await;
+    match drawn {
+        Ok(Ok(svg)) => answer::typed("image/svg+xml", svg),
+        Ok(Err(error)) => refuse(StatusCode::NOT_FOUND, ErrorKind::BadInput, &error.to_string()),
+        Err(error) => refuse(StatusCode::INTERNAL_SERVER_ERROR, ErrorKind::Unexpected, &error.to_string()),
+    }
+}

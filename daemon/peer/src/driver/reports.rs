@@ -1,0 +1,107 @@
+//! What the node reports, and what a person hears of it.
+
+use std::time::Instant;
+
+use mingle_protocol::{Durability, Event as NodeEvent, Fault, Mismatch, RoundReport, SkippedDelta};
+
+use super::Driver;
+use super::words::{in_words, warning};
+use crate::error::Result;
+use crate::events::Event;
+use crate::objections::Objection;
+use crate::timeline::Deed;
+use crate::training::Evaluation;
+use crate::training::thread::Haste;
+
+impl Driver<'_> {
+    pub(super) fn on_node_event(&mut self, event: NodeEvent) -> Result {
+        self.watching.note();
+        match event {
+            NodeEvent::Started { .. } => {
+                if self.parts.config.durability == Durability::Off {
+                    // On disk before the first weight moves: a crash from here on must not begin with weight again.
+                    let incarnation = self.parts.config.identity.incarnation;
+                    self.parts.home.spend_incarnation(&self.parts.wiring.place.hash, incarnation)?;
+                }
+                self.joined = true;
+                let neighbours = self.parts.wiring.links.up().len();
+                self.parts.log.tell(Event::Joined { neighbours, network: self.parts.network.counts() });
+            }
+            NodeEvent::CaughtUp { from, to } => self.on_skipped(from, to),
+            NodeEvent::ProgressDoubted { peer, claimed, credible } => {
+                let [claimed, credible] = [claimed, credible].map(|round| self.first_round.saturating_add(round));
+                self.warn(format!(
+                    "node {peer} says that it has done {claimed} rounds; neither another neighbour nor the time it had bears \
+                     out more than {credible}, so this peer goes on at its own pace"
+                ));
+            }
+            NodeEvent::RoundFinished(report) => self.on_round(&report)?,
+            NodeEvent::Refused { peer, mismatch: Mismatch::Task { ours, theirs } } => {
+                self.ask_for_the_difference(peer, Mismatch::Task { ours, theirs }.to_string());
+            }
+            NodeEvent::Refused { peer, mismatch } => self.object(peer, Objection::mismatch(&mismatch))?,
+            // Neighbours that are done before this peer may leave.
+            NodeEvent::NeighbourSuspended { peer, reason } if self.rounds < self.parts.rounds => {
+                self.parts.log.tell(Event::Suspended { node: peer.index(), reason: in_words(reason).to_owned() });
+            }
+            NodeEvent::SetBack { incarnation, discarded } => {
+                self.parts.log.tell(Event::SetBack { incarnation, discarded_units: discarded.units() });
+            }
+            NodeEvent::NeighbourBack { peer } => self.parts.log.tell(Event::Resumed { node: peer.index() }),
+            // The local steps of a round that a request to stop has ended.
+            NodeEvent::Ignored { fault: Fault::UnexpectedTraining, .. } if self.stopping => {}
+            other => {
+                self.gave_up |= matches!(other, NodeEvent::DrainGaveUp { .. });
+                let not_finite = matches!(other, NodeEvent::DeltaSkipped { reason: SkippedDelta::NotFinite, .. });
+                match warning(&other) {
+                    Some(message) => self.warn(message),
+                    None => tracing::debug!(?other, "node"),
+                }
+                if not_finite {
+                    self.on_steps_not_finite()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn on_skipped(&mut self, from: u64, to: u64) {
+        let round_length = self.parts.config.schedule.round_length();
+        let [from, to] = [from, to].map(|step| self.first_round.saturating_add(step / round_length));
+        let rounds = to.saturating_sub(from);
+        if rounds > 0 {
+            self.skipped_rounds += rounds;
+            self.parts.log.tell(Event::Skipped { rounds, from, to, total: self.skipped_rounds });
+        }
+    }
+
+    fn on_round(&mut self, report: &RoundReport) -> Result {
+        self.rounds = self.first_round + report.round + 1;
+        self.watching.note_round(report);
+        self.note_end_of_round();
+        if let Some(began) = Instant::now().checked_sub(report.took) {
+            self.parts.timeline.note(Deed::Round { round: self.rounds }, began);
+        }
+        self.parts.log.tell(Event::Round { round: self.rounds, weight_units: report.mass.units() });
+        let due = self.rounds.is_multiple_of(self.parts.evaluate_every) || self.rounds == self.parts.rounds;
+        // Rounds without training can outrun the evaluation; one at a time is enough.
+        if due && self.evaluating.is_none() {
+            self.evaluating = Some((self.rounds, *report));
+            self.parts.training.evaluate(report.round, self.node.ratio(), Haste::GiveUp)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn tell_evaluation(&mut self, rounds: u64, report: &RoundReport, evaluation: &Evaluation) {
+        self.watching.note_evaluation(rounds, evaluation);
+        let sent_bytes = self.traffic().sent_bytes;
+        self.parts.log.tell(Event::Evaluated {
+            round: rounds,
+            metrics: evaluation.metrics.clone(),
+            train_loss: self.train_loss,
+            weight_units: report.mass.units(),
+            disagreement: report.disagreement,
+            sent_bytes,
+        });
+    }
+}

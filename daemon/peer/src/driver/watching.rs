@@ -1,0 +1,280 @@
+//! What the driver shows of the node: a fresh snapshot whenever something happened that a person would want to see.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use libp2p::PeerId;
+use mingle_net::neighbour_table::NeighbourTable;
+use mingle_net::traffic::Traffic;
+use mingle_protocol::{Fault, NeighbourView, Node, NodeId, RoundReport, State as NodeState};
+
+use super::Driver;
+use super::words::in_words;
+use crate::status::{Evaluated, Incoming, LinkState, Neighbour, Outgoing, State, Weight};
+use crate::training::Evaluation;
+
+/// Rounds that the pace and the observed contraction are taken over.
+const LAST_ROUNDS: usize = 20;
+/// Fewer say nothing about a trend.
+const FEWEST_ROUNDS: usize = 4;
+/// Small changes, such as acknowledgements, are shown this often.
+const SMALL_CHANGES: Duration = Duration::from_millis(250);
+
+/// What the driver remembers for its snapshots.
+pub(super) struct Watching {
+    names: BTreeMap<NodeId, String>,
+    /// How long each of the last rounds took.
+    pace: VecDeque<Duration>,
+    /// Round and disagreement of the last rounds that heard somebody.
+    disagreements: VecDeque<(u64, f64)>,
+    weight: Option<Weight>,
+    evaluation: Option<Evaluated>,
+    /// The last round trip to each neighbour, by its PeerId.
+    round_trips: BTreeMap<String, Duration>,
+    /// Something happened that is not shown yet.
+    is_stale: bool,
+    shown_at: Option<Instant>,
+    shown_state: Option<State>,
+}
+
+impl Watching {
+    pub(super) fn new(peers: &BTreeMap<NodeId, PeerId>) -> Self {
+        Self {
+            names: peers.iter().map(|(node, peer)| (*node, peer.to_string())).collect(),
+            pace: VecDeque::new(),
+            disagreements: VecDeque::new(),
+            weight: None,
+            evaluation: None,
+            round_trips: BTreeMap::new(),
+            is_stale: true,
+            shown_at: None,
+            shown_state: None,
+        }
+    }
+
+    /// Another plan is followed: who the neighbours are, and how fast they agree, begins anew.
+    pub(super) fn follow(&mut self, peers: &BTreeMap<NodeId, PeerId>) {
+        let round_trips = std::mem::take(&mut self.round_trips);
+        let evaluation = self.evaluation.take();
+        *self = Self { evaluation, round_trips, ..Self::new(peers) };
+    }
+
+    /// A ping to this peer came back; others than neighbours are not remembered.
+    pub(super) fn note_round_trip(&mut self, peer: &PeerId, time: Duration) {
+        let name = peer.to_string();
+        if self.names.values().any(|neighbour| *neighbour == name) {
+            self.round_trips.insert(name, time);
+        }
+    }
+
+    /// Something happened that people want to see at once.
+    pub(super) fn note(&mut self) {
+        self.is_stale = true;
+    }
+
+    pub(super) fn note_round(&mut self, report: &RoundReport) {
+        keep_last(&mut self.pace, report.took);
+        if let Some(disagreement) = report.disagreement.filter(|value| value.is_finite() && *value > 0.0) {
+            keep_last(&mut self.disagreements, (report.round, disagreement));
+        }
+        self.weight = Some(weight(report.mass.units(), report.stationary_weight));
+        self.is_stale = true;
+    }
+
+    pub(super) fn note_evaluation(&mut self, round: u64, evaluation: &Evaluation) {
+        self.evaluation = Some(Evaluated { round, metrics: evaluation.metrics.clone() });
+        self.is_stale = true;
+    }
+
+    fn is_due(&self, state: State) -> bool {
+        let waited = self.shown_at.is_none_or(|at| at.elapsed() >= SMALL_CHANGES);
+        self.is_stale || waited || self.shown_state != Some(state)
+    }
+
+    fn round_trip_ms(&self, node: NodeId) -> Option<f64> {
+        let time = self.round_trips.get(self.names.get(&node)?)?;
+        Some(time.as_secs_f64() * 1e3)
+    }
+
+    fn neighbour(&self, view: &NeighbourView, own_step: u64, links: &NeighbourTable) -> Neighbour {
+        let traffic = links.traffic_with(view.id);
+        let state = match view {
+            NeighbourView { has_left: true, .. } => LinkState::Left,
+            NeighbourView { is_up: false, .. } => LinkState::Down,
+            NeighbourView { suspended: Some(_), .. } => LinkState::Suspended,
+            _ => LinkState::Up,
+        };
+        Neighbour {
+            node: view.id.index(),
+            peer: self.names.get(&view.id).cloned().unwrap_or_default(),
+            state,
+            reason: view.suspended.map(|reason| in_words(reason).to_owned()),
+            round_trip_ms: self.round_trip_ms(view.id).filter(|_| state == LinkState::Up),
+            incarnation: view.incarnation,
+            outgoing: view.outgoing.map(|link| Outgoing {
+                parcels: traffic.sent_parcels(),
+                unacknowledged_parcels: link.unacknowledged_parcels,
+                unacknowledged_units: link.unacknowledged.units(),
+            }),
+            incoming: view
+                .incoming
+                .map(|link| Incoming { parcels: traffic.received_parcels, queued_parcels: link.queued_parcels }),
+            steps_behind: own_step.saturating_sub(view.passed_steps),
+            sent_bytes: traffic.sent_bytes,
+            received_bytes: traffic.received_bytes,
+        }
+    }
+}
+
+impl Driver<'_> {
+    /// Shows a fresh snapshot if there is anything new in it.
+    pub(super) fn show(&mut self) {
+        let state = self.state();
+        if !self.watching.is_due(state) {
+            return;
+        }
+        (self.watching.is_stale, self.watching.shown_state) = (false, Some(state));
+        self.watching.shown_at = Some(Instant::now());
+        let traffic = self.traffic();
+        let (node, links, watching) = (&self.node, &self.parts.wiring.links, &self.watching);
+        let config = &self.parts.config;
+        let settled = || weight(node.mass().units(), config.schedule.stationary_weight(node.id(), node.step()));
+        let last_weight = watching.weight.filter(|_| !matches!(state, State::Draining | State::Done | State::Stopped));
+        let rounds_left = self.parts.rounds.saturating_sub(self.rounds);
+        self.parts.board.update(|status| {
+            status.state = state;
+            status.joined = self.joined;
+            status.round = self.rounds;
+            status.rounds = self.parts.rounds;
+            status.eta_s = mean(&watching.pace).filter(|_| is_under_way(state)).map(|pace| pace * to_f64(rounds_left));
+            status.weight = last_weight.unwrap_or_else(settled);
+            status.evaluation.clone_from(&watching.evaluation);
+            status.train_loss = self.train_loss;
+            status.disagreement = watching.disagreements.back().map(|(_, value)| *value);
+            status.contraction.observed = contraction(&watching.disagreements);
+            (status.sent_bytes, status.received_bytes) = (traffic.sent_bytes, traffic.received_bytes);
+            status.encoding = Some(traffic.encoding(config.codec));
+            status.incarnation = config.identity.incarnation;
+            status.refusals = node.refusals().map(|(fault, count)| (name(fault), count)).collect();
+            status.neighbours =
+                node.neighbour_views().map(|view| watching.neighbour(&view, node.step(), links)).collect();
+        });
+    }
+
+    /// The loop has ended: the snapshot that stays.
+    pub(super) fn show_end(&mut self, evaluation: &Evaluation) {
+        self.watching.note_evaluation(self.rounds, evaluation);
+        self.show();
+    }
+
+    /// What went over all links since this process began.
+    pub(super) fn traffic(&self) -> Traffic {
+        self.past + self.parts.wiring.links.traffic()
+    }
+
+    fn state(&self) -> State {
+        state(&self.node, self.stopping)
+    }
+}
+
+fn state(node: &Node, stopping: bool) -> State {
+    match node.state() {
+        NodeState::Gathering => State::Waiting,
+        NodeState::Training => State::Training,
+        NodeState::AwaitingRoom | NodeState::AwaitingParcels if !stopping => State::WaitingForNeighbours,
+        _ => State::Draining,
+    }
+}
+
+fn is_under_way(state: State) -> bool {
+    matches!(state, State::Training | State::WaitingForNeighbours)
+}
+
+fn weight(units: u64, stationary: f64) -> Weight {
+    let value = crate::units::weight(units);
+    let stationary = Some(stationary).filter(|stationary| stationary.is_finite());
+    let share = stationary.filter(|stationary| *stationary > 0.0).map(|stationary| value / stationary);
+    Weight { units, value, stationary, share }
+}
+
+/// The name of a fault, as in JSON.
+fn name(fault: Fault) -> String {
+    match serde_json::to_value(fault) {
+        Ok(serde_json::Value::String(name)) => name,
+        // Every fault is a plain name.
+        _ => format!("{fault:?}"),
+    }
+}
+
+fn keep_last<T>(values: &mut VecDeque<T>, value: T) {
+    if values.len() == LAST_ROUNDS {
+        values.pop_front();
+    }
+    values.push_back(value);
+}
+
+fn mean(times: &VecDeque<Duration>) -> Option<f64> {
+    let count = u32::try_from(times.len()).ok().filter(|count| *count > 0)?;
+    Some(times.iter().sum::<Duration>().as_secs_f64() / f64::from(count))
+}
+
+/// The factor per round that fits these disagreements best: the exponential of the least-squares slope of their
+/// logarithms.
+fn contraction(disagreements: &VecDeque<(u64, f64)>) -> Option<f64> {
+    if disagreements.len() < FEWEST_ROUNDS {
+        return None;
+    }
+    let first = disagreements.front()?.0;
+    let points = || disagreements.iter().map(|(round, value)| (to_f64(round - first), value.ln()));
+    let count = to_f64(disagreements.len() as u64);
+    let (sum_x, sum_y) = points().fold((0.0, 0.0), |(sum_x, sum_y), (x, y)| (sum_x + x, sum_y + y));
+    let (mean_x, mean_y) = (sum_x / count, sum_y / count);
+    let (along, across) = points().fold((0.0, 0.0), |(along, across), (x, y)| {
+        (along + (x - mean_x) * (x - mean_x), across + (x - mean_x) * (y - mean_y))
+    });
+    Some((across / along).exp()).filter(|factor| factor.is_finite())
+}
+
+#[allow(clippy::cast_precision_loss)] // for people
+fn to_f64(count: u64) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_disagreement_that_shrinks_by_a_constant_factor_is_measured_as_that_factor() {
+        for factor in [0.5_f64, 0.98, 1.0, 1.3] {
+            let values = (0..12).map(|round| (40 + round, 0.7 * factor.powi(i32::try_from(round).unwrap()))).collect();
+            assert!((contraction(&values).unwrap() - factor).abs() < 1e-9, "{factor}");
+        }
+    }
+
+    #[test]
+    fn rounds_in_which_nobody_was_heard_do_not_bend_the_measurement() {
+        let values = [2_u64, 3, 7, 8, 20].map(|round| (round, 0.9_f64.powi(i32::try_from(round).unwrap())));
+        assert!((contraction(&values.into()).unwrap() - 0.9).abs() < 1e-9);
+        let same_round = [(3, 0.5), (3, 0.4), (3, 0.3), (3, 0.2)];
+        assert_eq!(contraction(&same_round.into()), None);
+        assert_eq!(contraction(&[(1, 0.5), (2, 0.4)].into()), None);
+    }
+
+    #[test]
+    fn the_pace_is_that_of_the_last_rounds() {
+        let mut pace = VecDeque::new();
+        for seconds in [100; 5].into_iter().chain([2; LAST_ROUNDS]) {
+            keep_last(&mut pace, Duration::from_secs(seconds));
+        }
+        assert_eq!(mean(&pace), Some(2.0));
+        assert_eq!(mean(&VecDeque::new()), None);
+    }
+
+    #[test]
+    fn a_weight_without_a_stationary_one_has_no_share() {
+        assert_eq!(weight(1 << 39, 0.25).share, Some(2.0));
+        assert_eq!(weight(1 << 40, 0.0).share, None);
+    }
+}

@@ -1,0 +1,32 @@
+//! What a codec makes of a plan, in words.
+
+use mingle_protocol::{Codec, Encodings};
+
+/// Such as `int8  0.51 of the bytes of f32: 24 of 36 parcels are sent in it, 12 in f32`.
+pub fn describe(encodings: &Encodings, codec: Codec, dimension: usize) -> String {
+    let (parcels, coarse) = encodings.share_in(codec);
+    let whole = parcels * Codec::F32.encoded_len(dimension) as u64;
+    let share = encodings.bytes(dimension) as f64 / whole.max(1) as f64;
+    let sent = format!("{codec}, {share:.2} of the bytes of f32");
+    match finer(encodings, codec) {
+        None => sent,
+        Some(finer) => format!("{sent}: {coarse} of {parcels} parcels are sent in it, {finer}"),
+    }
+}
+
+/// Why not all parcels of a plan are sent in the codec that was asked for, where that is so.
+pub fn objection(encodings: &Encodings, codec: Codec) -> Option<String> {
+    let (parcels, coarse) = encodings.share_in(codec);
+    let finer = finer(encodings, codec)?;
+    Some(format!(
+        "this plan leaves {coarse} of {parcels} parcels a period to {codec}; {finer}, since their senders keep so little \
+         weight that what {codec} rounds off would outweigh it"
+    ))
+}
+
+/// Such as `12 in f32`; none where all are in the codec that was asked for.
+fn finer(encodings: &Encodings, codec: Codec) -> Option<String> {
+    let others = encodings.parcels().iter().filter(|(other, _)| **other != codec);
+    let words: Vec<String> = others.map(|(codec, count)| format!("{count} in {codec}")).collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}

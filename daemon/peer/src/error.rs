@@ -1,0 +1,217 @@
+//! What can go wrong with a peer: what kind of error it is, what was being done, what caused it, and what to do next.
+
+mod network;
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The kinds of error that a caller can tell apart.
+///
+/// Each has a number ([`code`](Self::code)) and a word ([`name`](Self::name)) that stay the same between releases:
+/// events and answers of the local interface carry them, and `mingle` exits with the number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// Something that the program did not foresee.
+    Unexpected = 1,
+    /// No peer could be reached, or an address could not be used.
+    Unreachable = 3,
+    /// A configuration, plan, topology or data set that cannot be used.
+    BadInput = 4,
+    /// What was waited for did not come in time.
+    TimedOut = 5,
+    /// A peer of the swarm refused this one, or trains something else.
+    Refused = 6,
+    /// Local training failed.
+    Training = 7,
+    /// A checksum, a ledger or a forecast does not hold.
+    Integrity = 8,
+    /// The user insisted: a second interrupt.
+    Forced = 130,
+}
+
+impl ErrorKind {
+    /// All of them, ascending by number.
+    pub const ALL: [Self; 8] = [
+        Self::Unexpected,
+        Self::Unreachable,
+        Self::BadInput,
+        Self::TimedOut,
+        Self::Refused,
+        Self::Training,
+        Self::Integrity,
+        Self::Forced,
+    ];
+
+    /// Its number.
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The kind with this number.
+    pub fn of_code(code: u64) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| u64::from(kind.code()) == code)
+    }
+
+    /// Its word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unexpected => "unexpected",
+            Self::Unreachable => "unreachable",
+            Self::BadInput => "bad-input",
+            Self::TimedOut => "timed-out",
+            Self::Refused => "refused",
+            Self::Training => "training",
+            Self::Integrity => "integrity",
+            Self::Forced => "forced",
+        }
+    }
+}
+
+/// Why a peer, or something it was asked for, did not work.
+///
+/// It prints as what was being done or what is wrong; [`source`](StdError::source) is what caused it. `{error:#}` prints
+/// both in one line.
+#[derive(Clone, Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    hint: Option<String>,
+    source: Option<Source>,
+}
+
+/// What caused an error.
+#[derive(Clone, Debug)]
+enum Source {
+    Cause(Arc<dyn StdError + Send + Sync>),
+    /// The message is that of this error already: only what caused it is news.
+    Itself(Arc<dyn StdError + Send + Sync>),
+}
+
+/// What most functions of this crate return.
+pub type Result<T = (), E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// An error of `kind` that says `message`.
+    pub fn new(kind: ErrorKind, message: impl fmt::Display) -> Self {
+        Self { kind, message: message.to_string(), hint: None, source: None }
+    }
+
+    /// An error of `kind` that says what `error` says.
+    pub fn of(kind: ErrorKind, error: impl StdError + Send + Sync + 'static) -> Self {
+        let message = error.to_string();
+        Self { kind, message, hint: None, source: Some(Source::Itself(Arc::new(error))) }
+    }
+
+    /// The same error with what to try next.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same error with what caused it.
+    #[must_use]
+    pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.source = Some(Source::Cause(Arc::from(source.into())));
+        self
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// Whether it is of `kind`.
+    pub fn is(&self, kind: ErrorKind) -> bool {
+        self.kind == kind
+    }
+
+    /// What to try next, where that is known.
+    pub fn next_step(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// As an object: code, kind, message, hint.
+    pub fn to_json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "code": self.kind.code(),
+            "kind": self.kind.name(),
+            "message": format!("{self:#}"),
+            "hint": self.hint,
+        })
+    }
+
+    /// A file that could not be written.
+    pub fn cannot_write(path: &Path, error: &io::Error) -> Self {
+        let failure = Self::new(ErrorKind::BadInput, format!("cannot write {}: {error}", path.display()));
+        if is_full_disk(error) {
+            return failure.hint("free some room on that disk, then do the same again: a peer goes on where it was");
+        }
+        failure
+    }
+}
+
+/// What went wrong; with `{:#}` also what caused it, in the same line.
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        let mut cause = self.source().filter(|_| f.alternate());
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match self.source.as_ref()? {
+            Source::Cause(cause) => Some(&**cause),
+            Source::Itself(error) => error.source(),
+        }
+    }
+}
+
+/// Whether the same write may succeed once something else on the disk is deleted.
+pub fn is_full_disk(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// Turns any error into an [`Error`] with a kind and what was being done.
+pub trait Context<T> {
+    /// Fails with `kind`, saying what was being done; the error itself becomes the source.
+    fn context(self, kind: ErrorKind, doing: impl fmt::Display) -> Result<T>;
+}
+
+impl<T, E: Into<Box<dyn StdError + Send + Sync>>> Context<T> for std::result::Result<T, E> {
+    fn context(self, kind: ErrorKind, doing: impl fmt::Display) -> Result<T> {
+        self.map_err(|error| Error::new(kind, doing).caused_by(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn an_error_keeps_what_caused_it() {
+        let caused: Result = Err(io::Error::other("no luck")).context(ErrorKind::BadInput, "cannot read plan.json");
+        let error = caused.unwrap_err();
+        assert_eq!((error.to_string().as_str(), error.kind()), ("cannot read plan.json", ErrorKind::BadInput));
+        assert_eq!(format!("{error:#}"), "cannot read plan.json: no luck");
+        assert!(error.source().unwrap().downcast_ref::<io::Error>().is_some());
+    }
+
+    #[test]
+    fn who_cannot_write_for_want_of_room_is_told_to_make_some() {
+        let hint = |kind: io::ErrorKind| Error::cannot_write(Path::new("model"), &kind.into()).hint;
+        assert!(hint(io::ErrorKind::StorageFull).is_some_and(|hint| hint.contains("free some room")));
+        assert!(hint(io::ErrorKind::QuotaExceeded).is_some());
+        assert!(hint(io::ErrorKind::PermissionDenied).is_none());
+    }
+}

@@ -1,0 +1,112 @@
+//! Events in words.
+
+use super::Event;
+
+impl Event {
+    /// The sentence for a person.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Listening { addresses, .. } => format!("listening  {}", addresses.join("\n           ")),
+            Self::DialFailed { peer, attempts } => {
+                let whom = peer.as_deref().unwrap_or("the bootstrap address");
+                format!("warning    cannot reach {whom}\n           {}", attempts.join("\n           "))
+            }
+            Self::Interface { socket, page } => {
+                let places =
+                    [socket.as_deref().map(|path| format!("mingle status, watch, stop ({path})")), page.clone()];
+                let places: Vec<String> = places.into_iter().flatten().collect();
+                format!("interface  {}", if places.is_empty() { "none".to_owned() } else { places.join("  ") })
+            }
+            Self::Plan { hash, method, nodes, node, origin } => {
+                format!("plan       blake3:{hash}  {method}, {nodes} peers, this is node {node}  ({origin})")
+            }
+            Self::WaitingForPlan { swarm } => {
+                format!("waiting    for a plan of the swarm {swarm} that names this peer")
+            }
+            Self::LetIn { peer } => format!("let in     by {peer}: waiting for a plan that names this peer"),
+            Self::TaskOf { peer } => {
+                format!("task       as {peer} has it: model, rounds, columns, classes and scaling")
+            }
+            Self::OwnCard { columns: 0, classes } => {
+                format!("card       {classes} classes, those of this peer's data; the others take them over")
+            }
+            Self::OwnCard { columns, classes } => format!(
+                "card       {columns} columns and {classes} classes, and the mean and deviation of each column over this \
+                 peer's data; the others take all that over"
+            ),
+            Self::Knocked { peer } => format!("waiting    {peer} has an invitation and waits for a plan that names it"),
+            Self::NewPlan { counter, hash, nodes, node, first_round } => format!(
+                "new plan   {counter}, blake3:{hash}: {nodes} peers, this is node {node}, from round {first_round} on"
+            ),
+            Self::PlannedOut { counter } => {
+                format!("planned out plan {counter} does not name this peer any more: its part is over")
+            }
+            Self::Borrowed { peer } => format!("model      the one of {peer}, to begin with"),
+            Self::Leaving { weight_units } => {
+                format!("leaving    with weight {:.4} to hand over", crate::units::weight(*weight_units))
+            }
+            Self::Left => "left       all weight is handed over, and the others know".to_owned(),
+            Self::Task { description, parameters, train_samples, test_samples, device } => format!(
+                "task       {description}: {parameters} parameters, {train_samples} samples here, {test_samples} held out, on {device}"
+            ),
+            Self::Waiting { missing } => format!("waiting    for nodes {}", list(missing)),
+            Self::Joined { neighbours, .. } => format!("joined     {neighbours} neighbours are up, training starts"),
+            Self::Round { round, .. } => format!("round      {round}"),
+            Self::Skipped { rounds, from, to, total } => format!(
+                "SKIPPED    {rounds} rounds, from {from} to {to}, where its neighbours are: this peer was too far behind \
+                 ({total} rounds in all)"
+            ),
+            Self::Evaluated { round, metrics, weight_units, disagreement, .. } => {
+                let disagreement = disagreement.map_or_else(|| "-".to_owned(), |value| format!("{value:.1e}"));
+                let weight = crate::units::weight(*weight_units);
+                format!("round {round:>4} {}  disagreement {disagreement}  w {weight:.4}", metrics.in_columns())
+            }
+            Self::Suspended { node, reason } => format!("suspended  node {node}: {reason}"),
+            Self::Resumed { node } => format!("resumed    node {node} is back"),
+            Self::Rejoining { incarnation } => format!(
+                "rejoining  this peer took part before and lost that state: start {incarnation} begins with w = 0 and takes the swarm's model"
+            ),
+            Self::Recovered { round, weight_units, record } => format!(
+                "recovered  round {round} with weight {:.4}, from record {record}",
+                crate::units::weight(*weight_units)
+            ),
+            Self::SetBack { incarnation, discarded_units } => format!(
+                "SET BACK   neighbours have seen a later state of this peer than its records hold: they are an old copy, or \
+                 some are missing.\n           Weight {} is given up, since it may be elsewhere by now; start {incarnation} \
+                 goes on with w = 0 and takes the swarm's model",
+                crate::units::exact_weight(u128::from(*discarded_units))
+            ),
+            Self::Finished { round, left: true } => format!(
+                "finished   this peer left after round {round} and is no member any more; a new plan can bring it back"
+            ),
+            Self::Finished { round, left: false } => {
+                format!(
+                    "finished   this run ended before, after {round} rounds; to train anew, start all peers with --fresh"
+                )
+            }
+            Self::Warning { message } => format!("warning    {message}"),
+            Self::Stopping { round, reason } => format!("stopping   after round {round}: {reason}"),
+            Self::Done { round, metrics, seconds, sent_bytes, .. } => format!(
+                "done       round {round}{}, {seconds:.1} s, {:.1} MB sent",
+                metrics.in_passing(),
+                crate::units::megabytes(*sent_bytes)
+            ),
+            Self::Problem { description, way } => format!("problem    {description}\n           {way}"),
+            Self::Met { neighbours } => format!("joined     {neighbours} neighbours are up, solving starts"),
+            Self::Iterated { iteration, residual } => format!("iteration  {iteration:>5}  residual {residual:.1e}"),
+            Self::Solved { iterations, converged, objective, kkt, violation, seconds, sent_bytes, .. } => format!(
+                "{} after {iterations} iterations, objective {objective:.12}, KKT residual {kkt:.1e}, constraints to \
+                 {violation:.1e}, {seconds:.1} s, {:.1} MB sent",
+                if *converged { "solved    " } else { "NOT SOLVED" },
+                crate::units::megabytes(*sent_bytes)
+            ),
+            Self::Failed { message, .. } => format!("failed     {message}"),
+            Self::Lost { count } => format!("lost       {count} events: this reader was too slow"),
+        }
+    }
+}
+
+fn list(nodes: &[usize]) -> String {
+    let words: Vec<String> = nodes.iter().map(usize::to_string).collect();
+    words.join(", ")
+}

@@ -1,0 +1,308 @@
+//! The folder in which one peer keeps everything: its key, its plan, its model and its books.
+
+use std::fs::{self, File, TryLockError};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use libp2p::Multiaddr;
+
+use crate::error::{Context, Error, ErrorKind, Result};
+
+/// A peer's home. Everything that a peer reads or writes between starts lies below it.
+#[derive(Clone, Debug)]
+pub struct Home {
+    root: PathBuf,
+}
+
+/// Held while a peer runs: no second process can use the same home.
+#[derive(Debug)]
+pub struct HomeLock {
+    _file: File,
+}
+
+impl Home {
+    /// The home at `root`, which need not exist. Without `root`: the user's state folder.
+    pub fn at(root: Option<&Path>) -> Result<Self> {
+        let root = match root {
+            Some(root) => root.to_path_buf(),
+            None => default_root()?,
+        };
+        Ok(Self { root })
+    }
+
+    /// The home at `root`, created where it is missing, for its owner only.
+    pub fn create(root: Option<&Path>) -> Result<Self> {
+        let home = Self::at(root)?;
+        create_private(&home.root)
+            .context(ErrorKind::BadInput, format!("cannot create the home {}", home.root.display()))?;
+        Ok(home)
+    }
+
+    /// The folder itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The private key of this peer.
+    pub fn identity(&self) -> PathBuf {
+        self.root.join("identity.key")
+    }
+
+    /// The settings of this peer.
+    pub fn config(&self) -> PathBuf {
+        self.root.join("config.toml")
+    }
+
+    /// The plan that this peer last ran.
+    pub fn plan(&self) -> PathBuf {
+        self.root.join("plan.json")
+    }
+
+    /// Where this peer can be reached while it runs.
+    pub fn addresses(&self) -> Result<Vec<Multiaddr>> {
+        let path = self.addresses_file();
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error).context(ErrorKind::BadInput, format!("cannot read {}", path.display())),
+        };
+        serde_json::from_str(&text).context(ErrorKind::Integrity, format!("{} holds no addresses", path.display()))
+    }
+
+    /// Remembers where this peer can be reached, for invitations and for commands beside it.
+    pub fn keep_addresses(&self, addresses: &[Multiaddr]) -> Result {
+        let path = self.addresses_file();
+        let text =
+            serde_json::to_string_pretty(addresses).context(ErrorKind::Unexpected, "cannot encode the addresses")?;
+        write_file(&path, format!("{text}\n").as_bytes())
+    }
+
+    fn addresses_file(&self) -> PathBuf {
+        self.root.join("addresses.json")
+    }
+
+    /// What the records and the model here are of.
+    pub fn task(&self) -> PathBuf {
+        self.root.join("task.json")
+    }
+
+    /// What happened, one JSON object a line.
+    pub fn events(&self) -> PathBuf {
+        self.root.join("events.jsonl")
+    }
+
+    /// What this peer did when, one JSON object a line; for `mingle timeline`.
+    pub fn timeline(&self) -> PathBuf {
+        self.root.join("timeline.jsonl")
+    }
+
+    /// Where a running peer can be watched and steered.
+    pub fn socket(&self) -> PathBuf {
+        self.root.join("mingle.sock")
+    }
+
+    /// The de-biased model, in PyTorch's names and shapes.
+    pub fn model(&self) -> PathBuf {
+        self.root.join("model.safetensors")
+    }
+
+    /// How the run went, and this peer's side of the mass ledger.
+    pub fn summary(&self) -> PathBuf {
+        self.root.join("summary.json")
+    }
+
+    /// What this peer has on disk of the mass ledger: its weight, and the parcels it owes.
+    pub fn records(&self) -> PathBuf {
+        self.root.join("records")
+    }
+
+    /// Records that were given up, until they are removed.
+    pub fn discarded_records(&self) -> PathBuf {
+        self.root.join("records.discarded")
+    }
+
+    /// Whether it holds a model, or the records of a run.
+    pub fn holds_work(&self) -> bool {
+        let is_record = |entry: std::io::Result<fs::DirEntry>| {
+            entry.is_ok_and(|entry| entry.path().extension().is_some_and(|extension| extension == "record"))
+        };
+        self.model().exists() || fs::read_dir(self.records()).is_ok_and(|mut entries| entries.any(is_record))
+    }
+
+    /// Takes the home for this process.
+    pub fn lock(&self) -> Result<HomeLock> {
+        let path = self.root.join("lock");
+        let doing = format!("cannot lock {}", path.display());
+        let file = File::create(&path).context(ErrorKind::BadInput, &doing)?;
+        match file.try_lock() {
+            Ok(()) => Ok(HomeLock { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(Error::new(
+                ErrorKind::Refused,
+                format!("another mingle process already runs in {}", self.root.display()),
+            )
+            .hint("stop it, or give this peer a home of its own with --home DIR")),
+            Err(TryLockError::Error(error)) => Err(Error::new(ErrorKind::BadInput, format!("{doing}: {error}"))),
+        }
+    }
+
+    /// Keeps processes from starting in the home for as long as its files are looked at. `None` if none ever ran there.
+    pub fn hold_still(&self) -> Result<Option<HomeLock>> {
+        let path = self.root.join("lock");
+        let doing = format!("cannot lock {}", path.display());
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::new(ErrorKind::BadInput, format!("{doing}: {error}"))),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(Some(HomeLock { _file: file })),
+            Err(TryLockError::WouldBlock) => Err(Error::new(
+                ErrorKind::Refused,
+                format!("a mingle process runs in {}: its records change while they are read", self.root.display()),
+            )
+            .hint("stop it first; it goes on where it was when it is started again")),
+            Err(TryLockError::Error(error)) => Err(Error::new(ErrorKind::BadInput, format!("{doing}: {error}"))),
+        }
+    }
+
+    /// The incarnation that this process would be in the swarm that runs the plan with `plan_hash`: one more than the
+    /// last that took part.
+    ///
+    /// A peer that is started again after a crash must not claim a second starting weight; its number tells its
+    /// neighbours so.
+    pub fn next_incarnation(&self, plan_hash: &str) -> Result<u64> {
+        let path = self.incarnation_file(plan_hash);
+        match fs::read_to_string(&path) {
+            Ok(text) => {
+                let last: u64 = text
+                    .trim()
+                    .parse()
+                    .context(ErrorKind::Integrity, format!("{} should hold one number", path.display()))?;
+                Ok(last.saturating_add(1))
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(1),
+            Err(error) => Err(Error::new(ErrorKind::BadInput, format!("cannot read {}: {error}", path.display()))),
+        }
+    }
+
+    /// Remembers that an incarnation takes part from now on; on disk before this returns.
+    pub fn spend_incarnation(&self, plan_hash: &str, incarnation: u64) -> Result {
+        let path = self.incarnation_file(plan_hash);
+        create_private(&self.root.join("incarnations")).map_err(|error| Error::cannot_write(&path, &error))?;
+        write_file(&path, format!("{incarnation}\n").as_bytes())
+    }
+
+    /// The run with this plan ended in good order, or a new one is wanted: the next start may begin with weight again.
+    pub fn forget_incarnations(&self, plan_hash: &str) -> Result {
+        let path = self.incarnation_file(plan_hash);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::new(ErrorKind::BadInput, format!("cannot remove {}: {error}", path.display())))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn incarnation_file(&self, plan_hash: &str) -> PathBuf {
+        self.root.join("incarnations").join(plan_hash)
+    }
+}
+
+/// Writes a file as [`write_atomically`] does; where that fails, says which file it is, and what to do.
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result {
+    write_atomically(path, bytes).map_err(|error| Error::cannot_write(path, &error))
+}
+
+/// Writes a file whole or not at all: to a temporary neighbour, synced, then renamed over `path`.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    make_ordinary(file.as_file())?;
+    file.persist(path)?;
+    File::open(folder)?.sync_all()
+}
+
+/// A temporary file is private to its owner; what it becomes may be read like any other file.
+#[cfg(unix)]
+fn make_ordinary(file: &File) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn make_ordinary(_file: &File) -> std::io::Result<()> {
+    Ok(())
+}
+
+/// Creates a folder, and those above it, that only its owner may enter.
+pub fn create_private(folder: &Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt;
+        builder.mode(0o700);
+    }
+    builder.create(folder)
+}
+
+/// `$XDG_STATE_HOME/mingle`, or `~/.local/state/mingle`.
+fn default_root() -> Result<PathBuf> {
+    use etcetera::BaseStrategy;
+    let dirs = etcetera::base_strategy::Xdg::new()
+        .context(ErrorKind::BadInput, "cannot find the user's home folder")
+        .map_err(|failure| failure.hint("name a folder with --home DIR"))?;
+    let state = dirs.state_dir().unwrap_or_else(|| dirs.home_dir().join(".local/state"));
+    Ok(state.join("mingle"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn an_incarnation_that_took_part_is_not_used_again_and_each_plan_counts_for_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::create(Some(folder.path())).unwrap();
+        assert_eq!(home.next_incarnation("a").unwrap(), 1);
+        assert_eq!(home.next_incarnation("a").unwrap(), 1, "it never took part");
+        home.spend_incarnation("a", 1).unwrap();
+        assert_eq!(home.next_incarnation("a").unwrap(), 2);
+        assert_eq!(home.next_incarnation("b").unwrap(), 1);
+    }
+
+    #[test]
+    fn a_damaged_incarnation_counter_is_an_error_not_a_fresh_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::create(Some(folder.path())).unwrap();
+        home.spend_incarnation("a", 1).unwrap();
+        fs::write(home.root().join("incarnations/a"), "not a number").unwrap();
+        let error = home.next_incarnation("a").unwrap_err();
+        assert!(error.to_string().contains("incarnations/a"), "{error}");
+    }
+
+    #[test]
+    fn a_home_in_use_refuses_a_second_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::create(Some(folder.path())).unwrap();
+        let _held = home.lock().unwrap();
+        assert!(home.lock().unwrap_err().to_string().contains("already runs"));
+        assert!(home.hold_still().unwrap_err().is(ErrorKind::Refused));
+    }
+
+    #[test]
+    fn a_home_that_is_looked_at_can_be_looked_at_twice_but_not_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::create(Some(folder.path())).unwrap();
+        assert!(home.hold_still().unwrap().is_none(), "no process ever ran here, and no file is made");
+        drop(home.lock().unwrap());
+        let _looks = [home.hold_still().unwrap().unwrap(), home.hold_still().unwrap().unwrap()];
+        assert!(home.lock().is_err());
+    }
+}

@@ -1,0 +1,133 @@
+//! The key that is this peer: created at the first start, readable by its owner only, never replaced silently.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use libp2p::PeerId;
+use libp2p::identity::Keypair;
+
+use crate::error::{Context, Error, ErrorKind, Result};
+
+/// An ed25519 key pair and the PeerId it stands for.
+pub struct Identity {
+    keypair: Keypair,
+    /// Whether this call made it.
+    pub created: bool,
+}
+
+impl Identity {
+    /// Reads the key at `path`; makes one where there is none.
+    pub fn load_or_create(path: &Path) -> Result<Self> {
+        match fs::read(path) {
+            Ok(bytes) => Self::decode(path, &bytes),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::create(path),
+            Err(error) => Err(unreadable(path, &error)),
+        }
+    }
+
+    /// Reads the key at `path`, which must exist.
+    pub fn load(path: &Path) -> Result<Self> {
+        let bytes = fs::read(path).map_err(|error| unreadable(path, &error))?;
+        Self::decode(path, &bytes)
+    }
+
+    /// The key pair, for the transports.
+    pub fn keypair(&self) -> &Keypair {
+        &self.keypair
+    }
+
+    /// The public name of this peer.
+    pub fn peer_id(&self) -> PeerId {
+        self.keypair.public().to_peer_id()
+    }
+
+    fn decode(path: &Path, bytes: &[u8]) -> Result<Self> {
+        refuse_if_others_can_read(path)?;
+        let keypair = Keypair::from_protobuf_encoding(bytes)
+            .context(ErrorKind::Integrity, format!("{} does not hold a key of this program", path.display()))
+            .map_err(|failure| {
+                failure.hint("restore it from a backup; a peer with a new key needs a plan that names it")
+            })?;
+        Ok(Self { keypair, created: false })
+    }
+
+    fn create(path: &Path) -> Result<Self> {
+        let doing = format!("cannot write the key {}", path.display());
+        let keypair = Keypair::generate_ed25519();
+        let bytes = keypair.to_protobuf_encoding().context(ErrorKind::Unexpected, &doing)?;
+        let folder = path.parent().unwrap_or(Path::new("."));
+        // A temporary file is created with mode 0600, and is never visible half-written.
+        let mut file = tempfile::NamedTempFile::new_in(folder).context(ErrorKind::BadInput, &doing)?;
+        file.write_all(&bytes).context(ErrorKind::BadInput, &doing)?;
+        file.as_file().sync_all().context(ErrorKind::BadInput, &doing)?;
+        file.persist_noclobber(path).context(ErrorKind::BadInput, &doing)?;
+        Ok(Self { keypair, created: true })
+    }
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::BadInput, format!("cannot read the key {}: {error}", path.display()))
+        .hint("`mingle init` creates a key, with --home DIR where you want it")
+}
+
+#[cfg(unix)]
+fn refuse_if_others_can_read(path: &Path) -> Result {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = fs::metadata(path)
+        .context(ErrorKind::BadInput, format!("cannot read the key {}", path.display()))?
+        .permissions()
+        .mode();
+    if mode & 0o077 != 0 {
+        return Err(Error::new(
+            ErrorKind::BadInput,
+            format!("the key {} can be read by others (mode {:04o})", path.display(), mode & 0o7777),
+        )
+        .hint(format!("chmod 600 {}", path.display())));
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn refuse_if_others_can_read(_path: &Path) -> Result {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_key_is_made_once_and_read_back_after() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("identity.key");
+        let first = Identity::load_or_create(&path).unwrap();
+        let second = Identity::load_or_create(&path).unwrap();
+        assert!(first.created && !second.created);
+        assert_eq!(first.peer_id(), second.peer_id());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_key_that_others_can_read_is_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("identity.key");
+        Identity::load_or_create(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let error = Identity::load(&path).err().unwrap();
+        assert!(error.to_string().contains("can be read by others"), "{error}");
+    }
+
+    #[test]
+    fn a_damaged_key_is_never_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("identity.key");
+        Identity::load_or_create(&path).unwrap();
+        fs::write(&path, b"garbage").unwrap();
+        assert!(Identity::load_or_create(&path).is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"garbage");
+    }
+}

@@ -1,0 +1,37 @@
+//! A running peer of Mingle as a library.
+//!
+//! A peer keeps its data, trains locally, and pushes shares of its model along a planned directed graph until all peers
+//! agree. What it trains is yours: implement [`LocalTraining`](training::LocalTraining), and give it to
+//! [`Peer::builder`]. The program `mingle` is a thin user of this crate.
+
+pub mod api;
+mod driver;
+pub mod encodings;
+pub mod error;
+pub mod events;
+pub mod home;
+pub mod identity;
+pub mod last_run;
+pub mod membership;
+mod objections;
+pub mod peer;
+mod place;
+pub mod plan;
+pub mod priority;
+pub mod records;
+pub mod results;
+mod service_manager;
+pub mod solving;
+pub mod status;
+pub mod stop;
+pub mod task;
+pub mod timeline;
+pub mod training;
+pub mod units;
+mod wiring;
+
+pub use error::{Error, ErrorKind, Result};
+pub use home::Home;
+pub use identity::Identity;
+pub use peer::{Outcome, Peer, PeerBuilder, PeerOptions, RunningPeer};
+pub use training::LocalTraining;

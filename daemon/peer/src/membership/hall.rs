@@ -1,0 +1,310 @@
+//! What a process tells those who ask: its plan, its model, where it stands; and what it takes from them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::{AsyncWriteExt, StreamExt};
+use libp2p::identity::Keypair;
+use libp2p::{Multiaddr, PeerId, Stream};
+use mingle_net::framed;
+use mingle_net::probe::Prober;
+use mingle_net::transport::Guests;
+use mingle_protocol::NodeId;
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+use super::exchange::{ANSWER_TIMEOUT, MODEL_TIMEOUT};
+use super::invite::Invite;
+use super::lobby::Lobby;
+use super::offer::{CheckedPlan, PlanOffer};
+use super::swarm::Swarm;
+use super::words::{Answer, MAX_BYTES, PROTOCOL, Progress, Request, Verdict};
+use crate::error::{Context, ErrorKind, Result};
+use crate::home::Home;
+use crate::identity::Identity;
+use crate::task::{Assignment, Work};
+
+/// Requests that are answered at the same time.
+const MAX_ANSWERS_AT_ONCE: usize = 32;
+/// Addresses that fit into an answer with room to spare; for others, whoever asks looks in the table.
+const MAX_PEERS_TOLD: usize = 1024;
+const MAX_ADDRESSES_TOLD: usize = 6;
+/// Requests that wait for the event loop.
+const WANTED_QUEUE: usize = 4;
+
+/// What the event loop has to answer itself.
+#[derive(Debug)]
+pub enum Wanted {
+    /// The ratio; none while there is no sound one.
+    Model(oneshot::Sender<Option<Arc<[f32]>>>),
+    /// A newer plan of the operator is there.
+    Plan(Box<CheckedPlan>, oneshot::Sender<Verdict>),
+    /// A newer plan of the operator, and the model of this member to begin it with.
+    PlanWithModel(Box<CheckedPlan>, PeerId, Vec<f32>),
+    /// How far training is.
+    Standing(oneshot::Sender<Standing>),
+    /// A peer was let in and waits.
+    Knocked(PeerId),
+    /// Something that a person should know.
+    Warning(String),
+    /// A neighbour does something else, and in what that differs.
+    OtherTask(NodeId, String),
+}
+
+/// Where this peer stands.
+#[derive(Clone, Debug, Default)]
+pub struct Standing {
+    /// Rounds over, in all.
+    pub round: u64,
+    /// Neighbours that left for good.
+    pub left: Vec<PeerId>,
+}
+
+/// What this process can tell others.
+pub struct Hall {
+    pub(super) local: PeerId,
+    pub(super) swarm: Option<Swarm>,
+    /// The key, where this peer operates the swarm.
+    pub(super) operator: Option<Keypair>,
+    pub(super) prober: Prober,
+    guests: Guests,
+    state: Mutex<State>,
+    wanted: mpsc::Sender<Wanted>,
+}
+
+pub(super) struct State {
+    /// The plan, and the keys of its members.
+    pub(super) plan: Option<(PlanOffer, BTreeSet<String>)>,
+    pub(super) lobby: Lobby,
+    /// What this peer does; none while it has not found out.
+    pub(super) work: Option<Work>,
+}
+
+impl State {
+    fn counter(&self) -> u64 {
+        self.plan.as_ref().map_or(0, |(offer, _)| offer.generation().counter)
+    }
+}
+
+impl Hall {
+    /// Nothing to tell yet. What only the event loop can answer comes out of the receiver.
+    pub fn open(
+        home: &Home,
+        identity: &Identity,
+        swarm: Option<Swarm>,
+        prober: Prober,
+        guests: Guests,
+    ) -> Result<(Arc<Self>, mpsc::Receiver<Wanted>)> {
+        let (wanted, receiver) = mpsc::channel(WANTED_QUEUE);
+        let state = Mutex::new(State { plan: None, lobby: Lobby::open(home)?, work: None });
+        let local = identity.peer_id();
+        let operates = swarm.as_ref().is_some_and(|swarm| swarm.operator().is_ok_and(|operator| operator == local));
+        let operator = operates.then(|| identity.keypair().clone());
+        Ok((Arc::new(Self { local, swarm, operator, prober, guests, state, wanted }), receiver))
+    }
+
+    /// From here on this is the plan.
+    pub fn follow(&self, plan: &CheckedPlan) {
+        let members: BTreeSet<String> = plan.plan.nodes().filter_map(|(_, peer)| peer.map(str::to_owned)).collect();
+        let mut state = self.state();
+        state.lobby.dismiss(&members);
+        state.plan = Some((plan.offer.clone(), members));
+        drop(state);
+        self.invite_guests();
+    }
+
+    /// How many peers wait here for a plan that names them.
+    pub fn waiting(&self) -> usize {
+        self.state().lobby.waiting().len()
+    }
+
+    /// Them, in the order in which they came.
+    pub(super) fn who_waits(&self) -> Vec<PeerId> {
+        self.state().lobby.waiting().to_vec()
+    }
+
+    /// The members of the plan by their names; this peer alone, while there is none.
+    pub(super) fn members(&self) -> Vec<PeerId> {
+        let state = self.state();
+        let Some((_, members)) = &state.plan else { return vec![self.local] };
+        members.iter().filter_map(|peer| peer.parse().ok()).collect()
+    }
+
+    /// The number of the plan; 0: none.
+    pub(super) fn plan_counter(&self) -> u64 {
+        self.state().counter()
+    }
+
+    /// Where this peer stands; none when it is just ending.
+    pub(super) async fn standing(&self) -> Option<Standing> {
+        self.ask(Wanted::Standing).await
+    }
+
+    /// This peer relays for everybody that it knows.
+    fn invite_guests(&self) {
+        self.guests.admit_only(self.known().into_iter().collect());
+    }
+
+    /// Whether this peer operates the swarm.
+    pub fn is_operator(&self) -> bool {
+        self.operator.is_some()
+    }
+
+    /// Puts something before the event loop that this process found out itself.
+    pub async fn hand_in(&self, wanted: Wanted) {
+        // The loop may be over.
+        let _ = self.wanted.send(wanted).await;
+    }
+
+    pub(super) fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_member(&self, peer: &PeerId) -> bool {
+        self.state().plan.as_ref().is_some_and(|(_, members)| members.contains(&peer.to_string()))
+    }
+
+    async fn answer(&self, peer: PeerId, request: Request) -> Answer {
+        match request {
+            Request::Plan => match &self.state().plan {
+                None => Answer::NotYet,
+                Some((offer, members)) if members.contains(&peer.to_string()) => Answer::Plan(offer.clone()),
+                Some(_) => Answer::NotAMember,
+            },
+            Request::Knock { swarm, invite, work } => self.admit(peer, swarm, &invite, &work).await,
+            Request::Task { invite } => self.tell_task(peer, invite.as_ref()),
+            Request::Model if !self.is_member(&peer) => Answer::NotAMember,
+            Request::Model => match self.ask(Wanted::Model).await.flatten() {
+                Some(ratio) => Answer::Model(ratio.iter().flat_map(|value| value.to_le_bytes()).collect()),
+                None => Answer::NotYet,
+            },
+            Request::Measure { to, addresses, token } => self.measure_for(peer, &to, &addresses, token).await,
+            Request::Meet { addresses, wanted } => self.introduce(peer, addresses, &wanted).await,
+            Request::Announce(offer) => Answer::Verdict(self.judge(offer).await),
+            Request::Progress { swarm } if !self.is_ours(swarm) => other_swarm(),
+            Request::Progress { .. } => {
+                let standing = self.standing().await.unwrap_or_default();
+                let addresses = self.addresses_of_known().await;
+                let state = self.state();
+                let counter = state.counter();
+                let waiting = state.lobby.waiting().iter().map(PeerId::to_string).collect();
+                let left = standing.left.iter().map(PeerId::to_string).collect();
+                Answer::Progress(Progress { counter, round: standing.round, waiting, left, addresses })
+            }
+        }
+    }
+
+    /// Tells a member where other members listen, and remembers where it does.
+    async fn introduce(&self, peer: PeerId, addresses: Vec<Multiaddr>, wanted: &[Vec<u8>]) -> Answer {
+        let known: BTreeSet<PeerId> = self.known().into_iter().collect();
+        if !known.contains(&peer) {
+            return Answer::NotAMember;
+        }
+        let wanted = wanted.iter().filter_map(|peer| PeerId::from_bytes(peer).ok());
+        let wanted = wanted.filter(|peer| known.contains(peer)).take(MAX_PEERS_TOLD).collect();
+        let found = self.prober.introduce(peer, addresses, wanted).await;
+        Answer::Met(found.into_iter().map(|(peer, addresses)| (peer.to_bytes(), addresses)).collect())
+    }
+
+    /// Where those that this peer knows can be reached, so that whoever asks need not look for them.
+    async fn addresses_of_known(&self) -> BTreeMap<String, Vec<String>> {
+        let mut found = BTreeMap::new();
+        for peer in self.known().into_iter().take(MAX_PEERS_TOLD) {
+            let addresses = self.prober.addresses(peer).await;
+            if !addresses.is_empty() {
+                let some = addresses.iter().take(MAX_ADDRESSES_TOLD).map(Multiaddr::to_string);
+                found.insert(peer.to_string(), some.collect());
+            }
+        }
+        found
+    }
+
+    fn is_ours(&self, swarm: [u8; 32]) -> bool {
+        self.swarm.as_ref().is_some_and(|ours| ours.id() == swarm)
+    }
+
+    async fn admit(&self, peer: PeerId, swarm: [u8; 32], invite: &Invite, work: &Assignment) -> Answer {
+        let Some(ours) = self.swarm.as_ref().filter(|ours| ours.id() == swarm) else { return other_swarm() };
+        // Before an invitation is used up, and before a plan names who does not fit.
+        if let Some(answer) = self.refuse_work(work) {
+            return answer;
+        }
+        if self.is_member(&peer) {
+            return Answer::Wait;
+        }
+        let admitted = self.state().lobby.admit(peer, invite, ours);
+        match admitted {
+            Ok(is_new) => {
+                self.invite_guests();
+                if is_new {
+                    // Only news for a person: without a reader it is dropped.
+                    let _ = self.wanted.try_send(Wanted::Knocked(peer));
+                }
+                Answer::Wait
+            }
+            Err(failure) => Answer::No(format!("{failure:#}")),
+        }
+    }
+
+    /// Hands a newer plan to the event loop.
+    pub(super) async fn judge(&self, offer: PlanOffer) -> Verdict {
+        let Some(swarm) = &self.swarm else {
+            return Verdict::Refused("the plan of this swarm does not change: it has no operator".to_owned());
+        };
+        if !offer.is_signed(swarm) {
+            return Verdict::Refused(format!("the operator of the swarm {} did not sign this plan", swarm.name));
+        }
+        let current = self.state().plan.as_ref().map(|(offer, _)| offer.clone());
+        let theirs = offer.generation();
+        match current {
+            Some(current) if current.generation() == theirs => return Verdict::Known,
+            // Whoever has an older plan was a member once, and may be none any more: the newer one is the proof.
+            Some(current) if !theirs.replaces(&current.generation()) => return Verdict::Older(current),
+            _ => {}
+        }
+        match offer.check(Some(swarm)) {
+            Err(failure) => Verdict::Refused(format!("{failure:#}")),
+            Ok(plan) => {
+                let answer = self.ask(|sender| Wanted::Plan(Box::new(plan), sender)).await;
+                answer.unwrap_or_else(|| Verdict::Refused("this peer is just ending".to_owned()))
+            }
+        }
+    }
+
+    async fn ask<T>(&self, wanted: impl FnOnce(oneshot::Sender<T>) -> Wanted) -> Option<T> {
+        let (sender, receiver) = oneshot::channel();
+        self.wanted.send(wanted(sender)).await.ok()?;
+        receiver.await.ok()
+    }
+}
+
+fn other_swarm() -> Answer {
+    Answer::No("this peer belongs to another swarm".to_owned())
+}
+
+/// Answers requests for as long as the process runs.
+pub fn serve(mut streams: libp2p_stream::Control, hall: Arc<Hall>) -> Result {
+    let mut incoming = streams.accept(PROTOCOL).context(ErrorKind::Unexpected, "cannot serve the plan")?;
+    tokio::spawn(async move {
+        let places = Arc::new(Semaphore::new(MAX_ANSWERS_AT_ONCE));
+        while let Some((peer, stream)) = incoming.next().await {
+            // Whoever finds no place asks again later.
+            let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+            let hall = Arc::clone(&hall);
+            tokio::spawn(async move {
+                let _place = place;
+                let served = tokio::time::timeout(MODEL_TIMEOUT, answer_one(peer, stream, &hall)).await;
+                if !matches!(served, Ok(Ok(()))) {
+                    tracing::debug!(%peer, "a peer went away before it had its answer");
+                }
+            });
+        }
+    });
+    Ok(())
+}
+
+async fn answer_one(peer: PeerId, mut stream: Stream, hall: &Hall) -> std::io::Result<()> {
+    let request = tokio::time::timeout(ANSWER_TIMEOUT, framed::read(&mut stream, MAX_BYTES)).await??;
+    let answer = hall.answer(peer, request).await;
+    framed::write(&mut stream, &answer).await?;
+    stream.close().await
+}

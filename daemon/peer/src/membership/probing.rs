@@ -1,0 +1,96 @@
+//! Measuring links on somebody's order: who may order it, who lets itself be measured, and by whom it is done.
+
+use libp2p::PeerId;
+use mingle_net::probe::{Measured, ProbeToken};
+
+use super::exchange;
+use super::hall::Hall;
+use super::invite::now_unix_s;
+use super::swarm::Swarm;
+use super::words::Answer;
+use crate::error::{Error, ErrorKind, Result};
+
+impl Hall {
+    /// Everybody this peer knows: the members of its plan, and those that wait to be named; itself first.
+    pub fn known(&self) -> Vec<PeerId> {
+        let state = self.state();
+        let members = state.plan.iter().flat_map(|(_, members)| members.iter().filter_map(|peer| peer.parse().ok()));
+        let mut known = vec![self.local];
+        for peer in members.chain(state.lobby.waiting().iter().copied()) {
+            if !known.contains(&peer) {
+                known.push(peer);
+            }
+        }
+        known
+    }
+
+    /// # Errors
+    /// This peer cannot have the links of others measured: why.
+    pub fn may_order_measurements(&self) -> Result {
+        match (&self.swarm, &self.operator) {
+            (Some(swarm), None) => Err(Error::new(
+                ErrorKind::Refused,
+                format!("only the operator of the swarm {} can have the links of others measured", swarm.name),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Has the link from one peer to another measured: by this one, or by the one at whose end it begins.
+    ///
+    /// # Errors
+    /// A peer cannot be reached or refuses, or this one has no right to order it.
+    pub async fn measure(&self, from: PeerId, to: PeerId) -> Result<Measured> {
+        let token = match (&self.swarm, &self.operator) {
+            (Some(swarm), Some(operator)) => Some(ProbeToken::sign(&swarm.id(), from, to, operator, now_unix_s())?),
+            _ => None,
+        };
+        if from == self.local {
+            return Ok(self.prober.measure(to, Vec::new(), token).await?);
+        }
+        self.may_order_measurements()?;
+        let mut streams = self.prober.reach(from, Vec::new()).await?;
+        // The two may not have heard of each other yet; this peer, which knows both, tells one where the other is.
+        let addresses = if to == self.local { Vec::new() } else { self.prober.addresses(to).await };
+        exchange::order_measurement(&mut streams, from, to, &addresses, token).await
+    }
+
+    /// Carries the order of another peer out.
+    pub(super) async fn measure_for(
+        &self,
+        asker: PeerId,
+        to: &[u8],
+        addresses: &[String],
+        token: Option<ProbeToken>,
+    ) -> Answer {
+        let Ok(to) = PeerId::from_bytes(to) else { return Answer::No("that is no peer".to_owned()) };
+        let may_order = match (&self.swarm, &token) {
+            (Some(swarm), Some(token)) => allows(swarm, token, self.local, to),
+            (None, _) => self.is_member(&asker) && self.is_member(&to),
+            (Some(_), None) => false,
+        };
+        if !may_order {
+            return Answer::No("it does not let you order measurements".to_owned());
+        }
+        let addresses = addresses.iter().filter_map(|address| address.parse().ok()).collect();
+        match self.prober.measure(to, addresses, token).await {
+            Ok(measured) => Answer::Measured(measured),
+            Err(failure) => Answer::No(format!("{failure:#}")),
+        }
+    }
+
+    /// Why this peer may not measure its link to us, if it may not.
+    pub fn objection_to_probe(&self, peer: PeerId, token: Option<&ProbeToken>) -> Option<String> {
+        let has_token = match (&self.swarm, token) {
+            (Some(swarm), Some(token)) => allows(swarm, token, peer, self.local),
+            _ => false,
+        };
+        let may = has_token || self.is_member(&peer);
+        (!may).then(|| "it is not in our plan, and has no permission from the operator".to_owned())
+    }
+}
+
+/// Whether the operator of the swarm lets these two measure their link now.
+fn allows(swarm: &Swarm, token: &ProbeToken, from: PeerId, to: PeerId) -> bool {
+    swarm.key().is_ok_and(|key| token.holds(&swarm.id(), from, to, &key, now_unix_s()))
+}

@@ -1,0 +1,192 @@
+//! Planning without a person: the operator's peer gives its swarm a new plan when somebody waits for one, has left, or was
+//! silent for too long.
+//!
+//! ```text
+//!   members: are you there?   lobby: who waits?   -> the next plan would name others, and has for a while
+//!                                                 -> design, sign, take it up, tell the members that are connected
+//! ```
+//!
+//! It stands for nothing that the operator could not do by hand with `plan make` and `plan apply`: whoever has the key may
+//! still apply a plan of another kind. Training never depends on it; while the operator's peer is down, newcomers wait.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use libp2p::PeerId;
+use libp2p::identity::Keypair;
+use mingle_planner::{DesignOptions, FaultTolerance, Medium, Method, Plan, Topology};
+use tokio::task::JoinSet;
+
+use super::census::Census;
+use super::exchange::{announce, ask_progress};
+use super::hall::{Hall, Wanted};
+use super::offer::PlanOffer;
+use super::swarm::Swarm;
+use super::words::{Progress, Verdict};
+use crate::error::{Context, Error, ErrorKind, Result};
+
+/// Between two looks at who is there.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Every member is asked once in this time.
+const ASK_EVERY: Duration = Duration::from_secs(5);
+/// Most neighbours that a plan gives a peer in each direction.
+const MAX_DEGREE: usize = 8;
+
+/// The automatic planner of a swarm, on the operator's peer.
+pub struct Steward {
+    hall: Arc<Hall>,
+    streams: libp2p_stream::Control,
+    swarm: Swarm,
+    operator: Keypair,
+    census: Census,
+    began: Instant,
+    questions: JoinSet<(PeerId, Option<Progress>)>,
+    asked: BTreeSet<PeerId>,
+    asked_at: Option<Instant>,
+}
+
+impl Steward {
+    /// Plans for as long as the process runs.
+    ///
+    /// # Errors
+    /// This peer is not the operator of a swarm.
+    pub fn start(hall: &Arc<Hall>, streams: libp2p_stream::Control, forget_after: Duration) -> Result {
+        let (Some(swarm), Some(operator)) = (hall.swarm.clone(), hall.operator.clone()) else {
+            return Err(Error::new(ErrorKind::BadInput, "--planning auto is for the operator of a swarm")
+                .hint("found one with `mingle init --swarm NAME`, or leave the option out"));
+        };
+        let steward = Self {
+            hall: Arc::clone(hall),
+            streams,
+            swarm,
+            operator,
+            census: Census::new(forget_after),
+            began: Instant::now(),
+            questions: JoinSet::new(),
+            asked: BTreeSet::new(),
+            asked_at: None,
+        };
+        tokio::spawn(steward.work());
+        Ok(())
+    }
+
+    async fn work(mut self) {
+        let mut look = tokio::time::interval(LOOK_EVERY);
+        loop {
+            tokio::select! {
+                Some(answered) = self.questions.join_next() => {
+                    if let Ok((member, progress)) = answered {
+                        self.on_answer(member, progress);
+                    }
+                }
+                _ = look.tick() => {
+                    self.ask_members();
+                    if let Err(failure) = self.plan_if_due().await {
+                        let message = format!("the swarm needs another plan, and gets none: {failure:#}");
+                        self.hall.hand_in(Wanted::Warning(message)).await;
+                        // The same again would fail again.
+                        tokio::time::sleep(ASK_EVERY).await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks everybody who is not being asked already.
+    fn ask_members(&mut self) {
+        if self.asked_at.is_some_and(|at| at.elapsed() < ASK_EVERY) {
+            return;
+        }
+        self.asked_at = Some(Instant::now());
+        for member in self.hall.members() {
+            if !self.asked.insert(member) {
+                continue;
+            }
+            let (mut streams, swarm, hall) = (self.streams.clone(), self.swarm.clone(), Arc::clone(&self.hall));
+            self.questions.spawn(async move {
+                if member != hall.local && hall.prober.reach(member, Vec::new()).await.is_err() {
+                    return (member, None);
+                }
+                (member, ask_progress(&mut streams, member, &swarm).await.ok().flatten())
+            });
+        }
+    }
+
+    fn on_answer(&mut self, member: PeerId, progress: Option<Progress>) {
+        self.asked.remove(&member);
+        if let Some(progress) = progress {
+            let left = progress.left.iter().filter_map(|peer| peer.parse().ok());
+            self.census.hear(self.began.elapsed(), member, left);
+        }
+    }
+
+    async fn plan_if_due(&mut self) -> Result {
+        let now = self.began.elapsed();
+        // The operator is there, and knows itself who of its own neighbours left.
+        let standing = self.hall.standing().await.unwrap_or_default();
+        self.census.hear(now, self.hall.local, standing.left);
+        let members = self.hall.members();
+        let Some(next) = self.census.next(now, &members, &self.hall.who_waits()) else { return Ok(()) };
+        let plan = tokio::task::spawn_blocking(move || design(&next));
+        let plan = plan.await.context(ErrorKind::Unexpected, "the planner stopped")??;
+        let last = self.hall.plan_counter();
+        let first_round = if last == 0 { 0 } else { standing.round };
+        let offer = PlanOffer::sign(&self.swarm, last + 1, first_round, &plan, &self.operator)?;
+        match self.hall.judge(offer.clone()).await {
+            Verdict::Refused(why) => Err(Error::new(ErrorKind::Refused, why)),
+            Verdict::Older(_) => Ok(()),
+            Verdict::Taken | Verdict::Known => {
+                self.spread(&offer, &members);
+                Ok(())
+            }
+        }
+    }
+
+    /// Those who wait ask for the plan, and those who are not reached hear of it from their neighbours.
+    fn spread(&self, offer: &PlanOffer, members: &[PeerId]) {
+        for &member in members.iter().filter(|member| **member != self.hall.local) {
+            let (mut streams, offer) = (self.streams.clone(), offer.clone());
+            tokio::spawn(async move { announce(&mut streams, member, &offer).await.ok() });
+        }
+    }
+}
+
+/// A plan for these peers, each of which may dial every other; any one of them may fail.
+fn design(peers: &[PeerId]) -> Result<Plan> {
+    let names: Vec<String> = peers.iter().map(PeerId::to_string).collect();
+    let edges: Vec<(usize, usize)> = (0..peers.len()).flat_map(|u| (0..u).map(move |v| (v, u))).collect();
+    let doing = format!("cannot design a plan for {} peers", peers.len());
+    let topology = Topology::new(names.clone(), &edges).context(ErrorKind::BadInput, &doing)?;
+    let options = DesignOptions {
+        medium: Medium::PointToPoint,
+        max_out_degree: Some(MAX_DEGREE),
+        // Of two, no one can be lost.
+        fault_tolerance: if peers.len() > 2 { FaultTolerance::AnyNode } else { FaultTolerance::None },
+        ..DesignOptions::default()
+    };
+    let mut plan = mingle_planner::design(&topology, Method::Auto, &options).context(ErrorKind::BadInput, &doing)?;
+    for (node, peer) in names.iter().enumerate() {
+        plan.bind(node, peer).context(ErrorKind::Unexpected, &doing)?;
+    }
+    Ok(plan)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_plan_for_any_number_of_peers_names_each_and_survives_the_loss_of_one() {
+        for n in [2, 3, 4, 5, 7, 8, 13, 24] {
+            let peers: Vec<PeerId> = (0..n).map(|_| PeerId::random()).collect();
+            let plan = design(&peers).unwrap();
+            let bound: Vec<String> = plan.nodes().map(|(_, peer)| peer.unwrap().to_owned()).collect();
+            assert_eq!(bound, peers.iter().map(PeerId::to_string).collect::<Vec<_>>());
+            let forecast = plan.forecast();
+            assert!(forecast.max_out_degree <= MAX_DEGREE, "{n} peers: {forecast:?}");
+            assert!(n == 2 || forecast.critical_nodes == 0, "{n} peers: {forecast:?}");
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! What the swarm is for, told to newcomers at the door; and what sets this peer apart from one that does something else.
+
+use libp2p::PeerId;
+
+use super::exchange::fetch_task;
+use super::hall::{Hall, Wanted};
+use super::invite::Invite;
+use super::words::Answer;
+use crate::task::{Assignment, Work};
+use mingle_protocol::NodeId;
+
+impl Hall {
+    /// From here on this is what the peer does.
+    pub fn take_on(&self, work: Work) {
+        self.state().work = Some(work);
+    }
+
+    /// Tells a member, or whoever has an invitation, what the swarm is for.
+    pub(super) fn tell_task(&self, peer: PeerId, invite: Option<&Invite>) -> Answer {
+        if let (Some(swarm), Some(invite)) = (&self.swarm, invite) {
+            if let Err(failure) = invite.check(swarm) {
+                return Answer::No(format!("{failure:#}"));
+            }
+        } else if !self.is_member(&peer) {
+            return Answer::NotAMember;
+        }
+        self.state().work.as_ref().map_or(Answer::NotYet, |work| Answer::Task(work.assignment()))
+    }
+
+    /// The answer for a newcomer whose work does not fit; none if it does.
+    pub(super) fn refuse_work(&self, theirs: &Assignment) -> Option<Answer> {
+        let ours = self.state().work.clone();
+        let Some(ours) = ours else { return Some(Answer::NotYet) };
+        // The newcomer reads it: what it has is "here" to it.
+        let difference = ours.difference(theirs, &ours.assignment())?;
+        Some(Answer::No(format!("it does not fit the task of the swarm: {difference}")))
+    }
+
+    /// Asks a neighbour whose task has another hash what it is, and hands in the first difference, or else `otherwise`.
+    pub async fn explain(&self, mut streams: libp2p_stream::Control, node: NodeId, peer: PeerId, otherwise: String) {
+        let theirs = fetch_task(&mut streams, peer, None).await.ok().flatten();
+        let ours = self.state().work.clone();
+        let difference = ours.zip(theirs).and_then(|(ours, theirs)| ours.difference(&ours.assignment(), &theirs));
+        self.hand_in(Wanted::OtherTask(node, difference.unwrap_or(otherwise))).await;
+    }
+}

@@ -1,0 +1,96 @@
+//! The words of the requests that peers make of each other beside the parcels.
+
+use std::collections::BTreeMap;
+
+use libp2p::{Multiaddr, StreamProtocol};
+use mingle_net::probe::{Measured, ProbeToken};
+use serde::{Deserialize, Serialize};
+
+use super::invite::Invite;
+use super::offer::{MAX_OFFER_BYTES, PlanOffer};
+use crate::task::Assignment;
+
+pub(super) const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/swarm/1");
+/// The most that a request, or an answer without a model, may be long.
+pub(super) const MAX_BYTES: usize = MAX_OFFER_BYTES + 64;
+
+#[derive(Serialize, Deserialize)]
+pub(super) enum Request {
+    Plan,
+    /// Whoever asks brings an invitation, and would do this.
+    Knock {
+        swarm: [u8; 32],
+        invite: Invite,
+        work: Assignment,
+    },
+    Model,
+    Announce(PlanOffer),
+    Progress {
+        swarm: [u8; 32],
+    },
+    Measure {
+        to: Vec<u8>,
+        addresses: Vec<String>,
+        token: Option<ProbeToken>,
+    },
+    /// Where the asker listens, and whose addresses it wants to know.
+    Meet {
+        addresses: Vec<Multiaddr>,
+        wanted: Vec<Vec<u8>>,
+    },
+    /// What the swarm is for; who is no member yet brings an invitation.
+    Task {
+        invite: Option<Invite>,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) enum Answer {
+    /// The plan that this process follows.
+    Plan(PlanOffer),
+    /// There is none yet.
+    NotYet,
+    /// The plan does not name the asker.
+    NotAMember,
+    /// The asker may wait for a plan that names it.
+    Wait,
+    /// The ratio, as little-endian f32.
+    Model(Vec<u8>),
+    Verdict(Verdict),
+    Progress(Progress),
+    /// No, and why.
+    No(String),
+    Measured(Measured),
+    /// Where those listen that the asker wants to know of, as far as it is known here.
+    Met(Vec<(Vec<u8>, Vec<Multiaddr>)>),
+    /// What this process does.
+    Task(Assignment),
+}
+
+/// What became of a plan that a peer was told of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Verdict {
+    /// It follows it from now on.
+    Taken,
+    /// It follows it already.
+    Known,
+    /// It follows a newer one: this.
+    Older(PlanOffer),
+    /// It cannot follow it, and why.
+    Refused(String),
+}
+
+/// Where a peer stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// The counter of its plan; 0: none.
+    pub counter: u64,
+    /// Rounds over, in all.
+    pub round: u64,
+    /// PeerIds that wait for a plan that names them.
+    pub waiting: Vec<String>,
+    /// Its neighbours that left for good.
+    pub left: Vec<String>,
+    /// Where peers that this one knows say that they listen.
+    pub addresses: BTreeMap<String, Vec<String>>,
+}

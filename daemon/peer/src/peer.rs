@@ -1,0 +1,281 @@
+//! One peer, from its key to its trained model.
+
+mod agree;
+mod builder;
+mod find_place;
+mod options;
+mod solve;
+mod train;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use libp2p::{Multiaddr, PeerId};
+use libp2p_metrics::Registry;
+use mingle_net::probe::{self, Prober};
+use mingle_net::transport::{Network, NetworkEvent, NetworkOptions};
+use mingle_protocol::Durability;
+use tokio::sync::mpsc;
+
+use crate::api::{self, Exhibits, Interface, Request, Stopping};
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::events::{Event, EventFeed, EventLog, EventSink};
+use crate::home::Home;
+use crate::identity::Identity;
+use crate::membership::{self, Hall, Introductions, Membership, Steward, Wanted};
+use crate::place::Place;
+use crate::results::Summary;
+use crate::status::{State, Status, StatusBoard, StatusView};
+use crate::stop::StopRequests;
+use crate::task::{Assignment, Work};
+use crate::training::TrainingTask;
+pub use builder::{PeerBuilder, RunningPeer};
+use find_place::Ears;
+pub use options::{GivenPlan, PeerOptions};
+
+/// What a peer does with the others.
+pub enum Purpose {
+    /// It trains a model.
+    Train(Box<dyn TrainingTask>),
+    /// It solves the problem in this file.
+    Solve(PathBuf),
+}
+
+/// How a peer ended that did not fail.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It trained, and wrote its model and its summary into the home.
+    Trained {
+        /// How it went.
+        summary: Box<Summary>,
+        /// The de-biased model, `[dimension]`.
+        parameters: Arc<[f32]>,
+    },
+    /// The problem is solved: the solution is in the home.
+    Solved,
+    /// This run was over before: nothing was done.
+    WasOver,
+}
+
+/// What a peer is made of.
+pub struct PeerParts {
+    /// Its folder, which nothing else may use meanwhile.
+    pub home: Home,
+    /// Its key.
+    pub identity: Identity,
+    /// The swarm with an operator that it belongs to, if any.
+    pub membership: Option<Membership>,
+    /// What it does.
+    pub purpose: Purpose,
+    /// How it runs.
+    pub options: PeerOptions,
+    /// Who is told what happens, beside the event file in the home.
+    pub sink: EventSink,
+    /// Called when it is settled what this peer does, before anything of it is kept in the home.
+    pub remember: Box<dyn FnMut(&Assignment) -> Result + Send>,
+    /// When the process started that it runs in.
+    pub started: Instant,
+}
+
+/// One peer, before it knows its plan.
+pub struct Peer {
+    home: Home,
+    identity: Identity,
+    membership: Option<Membership>,
+    purpose: Purpose,
+    /// Rounds to train, or iterations of the solver.
+    options: PeerOptions,
+    /// The peer that gave it the plan, if one did.
+    plan_giver: Option<PeerId>,
+    remember: Box<dyn FnMut(&Assignment) -> Result + Send>,
+    log: EventLog,
+    board: StatusBoard,
+    started: Instant,
+}
+
+impl Peer {
+    /// A peer with a home: key, plan and records of earlier runs are there, and what it leaves is written there.
+    pub fn builder(home: Home) -> PeerBuilder {
+        PeerBuilder::new(home)
+    }
+
+    /// A peer of all its parts, for those who have more to say than [`builder`](Self::builder) asks for.
+    ///
+    /// # Errors
+    /// The event file cannot be written.
+    pub fn new(parts: PeerParts) -> Result<Self> {
+        let PeerParts { home, identity, membership, purpose, options, sink, remember, started } = parts;
+        let log = EventLog::create(&home.events(), sink, started)?;
+        let board = StatusBoard::new(Status::starting(identity.peer_id().to_string()), started);
+        Ok(Self { home, identity, membership, purpose, options, plan_giver: None, remember, log, board, started })
+    }
+
+    /// Where the status of this peer can be read while it runs.
+    pub fn status(&self) -> StatusView {
+        self.board.look()
+    }
+
+    /// Where its events can be read while it runs.
+    pub fn events(&self) -> EventFeed {
+        self.log.feed()
+    }
+
+    /// Tells an event in the name of this peer, to all who are told of its own.
+    pub fn tell(&mut self, event: Event) {
+        self.log.tell(event);
+    }
+
+    /// Runs the peer, within reach of whoever watches and steers it, until its work is done or it is asked to stop.
+    ///
+    /// # Errors
+    /// Whatever ends it before: no plan, neighbours that refuse it, training that fails or diverges, a disk that cannot
+    /// be written, or a second request to stop.
+    pub async fn run(mut self, stop: StopRequests) -> Result<Outcome> {
+        let mut registry = Registry::default();
+        // Only a preference: what cannot be read is overwritten below.
+        let before = self.home.addresses().unwrap_or_default();
+        let options = NetworkOptions { listen: &self.options.listen, before: &before, mdns: self.options.mdns };
+        let (network, events) = Network::start(self.identity.keypair(), &options, &mut registry).await?;
+        self.home.keep_addresses(&network.addresses)?;
+        let (requests, asked) = api::requests();
+        let exhibits = Exhibits { status: self.board.look(), events: self.log.feed(), registry, requests };
+        let interface = Interface::open(&self.home, self.options.http, exhibits).await?;
+        self.introduce(&network, &interface);
+        let outcome = self.take_part(&network, &interface, Incoming { events, stop, asked }).await;
+        if let Err(failure) = &outcome {
+            self.log.tell_failure(failure);
+            self.board.update(|status| status.state = State::Failed);
+        }
+        // Whoever watches reads to the end.
+        drop(self);
+        interface.close().await;
+        outcome
+    }
+
+    /// Says where the peer can be reached, by its neighbours and by its owner.
+    fn introduce(&mut self, network: &Network, interface: &Interface) {
+        let addresses: Vec<String> = network.addresses.iter().map(ToString::to_string).collect();
+        let rounds = self.rounds();
+        self.board.update(|status| {
+            status.addresses.clone_from(&addresses);
+            status.rounds = rounds;
+            status.durable = self.options.durability == Durability::On;
+        });
+        self.log.tell(Event::Listening { peer: self.identity.peer_id().to_string(), addresses });
+        self.log.tell(Event::Interface {
+            socket: interface.socket().map(|path| path.display().to_string()),
+            page: interface.page(),
+        });
+        if let Some(message) = interface.trouble() {
+            self.log.tell(Event::Warning { message });
+        }
+    }
+
+    /// Rounds to train, as far as is known.
+    fn rounds(&self) -> u64 {
+        match &self.purpose {
+            Purpose::Train(task) => task.rounds(),
+            Purpose::Solve(_) => 0,
+        }
+    }
+
+    async fn take_part(&mut self, network: &Network, interface: &Interface, mut incoming: Incoming) -> Result<Outcome> {
+        let swarm = self.membership.as_ref().map(|membership| membership.swarm.clone());
+        let prober = Prober::new(network.streams.clone(), network.reach());
+        let (hall, mut wanted) = Hall::open(&self.home, &self.identity, swarm, prober, network.guests.clone())?;
+        membership::serve(network.streams.clone(), Arc::clone(&hall))?;
+        let guard = Arc::clone(&hall);
+        probe::serve(network.streams.clone(), move |peer, token| guard.objection_to_probe(peer, token))?;
+        interface.show_hall(&hall);
+        if let Some(forget_after) = self.options.automatic_planning {
+            Steward::start(&hall, network.streams.clone(), forget_after)?;
+        }
+        Introductions::start(network, &self.home).await;
+        network.bootstrap(self.bootstrap()).await;
+
+        if self.work().is_some() {
+            self.announce_work(&hall);
+            self.remember_new_work()?;
+        }
+        let stopping = Stopping { round: 0, rounds: self.rounds(), weight_units: 0, durable: true };
+        let mut ears = Ears { network, events: &mut incoming.events, wanted: &mut wanted };
+        let place = tokio::select! {
+            place = self.settle(&mut ears, &hall) => place?,
+            reason = stopped(&mut incoming.stop, &mut incoming.asked, stopping) => {
+                return Err(Error::new(ErrorKind::Forced, format!("{reason} before there was a plan")));
+            }
+        };
+        self.board.show_place(&place);
+        interface.show_plan(&place.plan.plan);
+        let (out, inward) = place.neighbours();
+        network.seek(out.into_values().chain(inward.into_values()).collect()).await;
+        let access = Access { hall, wanted, interface };
+        // Too large futures for the stack of those who wait for them.
+        match std::mem::replace(&mut self.purpose, Purpose::Solve(PathBuf::new())) {
+            Purpose::Solve(path) => Box::pin(self.solve(&path, place, network, access, incoming)).await,
+            Purpose::Train(task) => Box::pin(self.train(task, place, network, access, incoming)).await,
+        }
+    }
+
+    /// Finds its place, and agrees with the others on what is trained.
+    async fn settle(&mut self, ears: &mut Ears<'_>, hall: &Hall) -> Result<Place> {
+        let place = self.find_place(ears, hall).await?;
+        self.agree_with_others(ears, hall, &place).await?;
+        self.remember_new_work()?;
+        let rounds = self.rounds();
+        self.board.update(|status| status.rounds = rounds);
+        Ok(place)
+    }
+
+    /// Whom to ask first: those named, else those of the ticket.
+    fn bootstrap(&self) -> Vec<Multiaddr> {
+        match &self.membership {
+            Some(membership) if self.options.bootstrap.is_empty() => membership.bootstrap.clone(),
+            _ => self.options.bootstrap.clone(),
+        }
+    }
+
+    /// What this peer does, once it knows.
+    fn work(&self) -> Option<Work> {
+        match &self.purpose {
+            Purpose::Solve(_) => Some(Work::Solve),
+            Purpose::Train(task) => task.card().map(Work::Train),
+        }
+    }
+}
+
+/// What others may ask of this process, and what only the event loop can answer of it.
+struct Access<'a> {
+    hall: Arc<Hall>,
+    wanted: mpsc::Receiver<Wanted>,
+    interface: &'a Interface,
+}
+
+/// What comes from outside.
+struct Incoming {
+    events: mpsc::Receiver<NetworkEvent>,
+    stop: StopRequests,
+    asked: mpsc::Receiver<Request>,
+}
+
+/// Waits until somebody wants the peer to stop, and says who.
+async fn stopped(stop: &mut StopRequests, asked: &mut mpsc::Receiver<Request>, answer: Stopping) -> String {
+    tokio::select! {
+        reason = stop.next() => reason,
+        Some(request) = asked.recv() => {
+            // Whoever asked may have gone.
+            match request {
+                Request::Stop(sender) => drop(sender.send(answer)),
+                // It holds nothing that the others would miss.
+                Request::Leave(sender) => drop(sender.send(Some(answer))),
+            }
+            "asked to stop".to_owned()
+        }
+    }
+}
+
+/// A number that tells this process from any other.
+fn boot_nonce() -> Result<u64> {
+    getrandom::u64().context(ErrorKind::Unexpected, "the operating system gives no random numbers")
+}

@@ -1,0 +1,155 @@
+//! Agreeing with the swarm on what is trained, before anything is mixed.
+//!
+//! Who says what the task is, the first of these that there is:
+//!
+//! ```text
+//!   this peer, where its task is settled before it starts
+//!   a member of the swarm, or the peer that gave the plan
+//!   this peer: the operator of a swarm, or one that nobody told where others are
+//! ```
+//!
+//! In a swarm without an operator, peers that all know each other's addresses and none of which has a task wait for the
+//! one that is node 0 of the plan: that makes it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use libp2p::PeerId;
+
+use super::find_place::Ears;
+use super::{Peer, Purpose};
+use crate::error::{Error, ErrorKind, Result};
+use crate::events::Event;
+use crate::membership::{self, Hall};
+use crate::place::Place;
+use crate::task::{Assignment, Work};
+use crate::training::{Adoption, TrainingTask};
+
+/// Between two requests for the task.
+const FETCH_PAUSE: Duration = Duration::from_millis(200);
+
+impl Peer {
+    /// Asks members of the swarm, or of the plan, what they train, where that is still open.
+    pub(super) async fn agree_with_others(&mut self, ears: &mut Ears<'_>, hall: &Hall, place: &Place) -> Result {
+        let local = self.identity.peer_id();
+        let Some(may_wait) = self.open_task().map(|task| task.needs_others()) else { return Ok(()) };
+        let others: Vec<PeerId> = if may_wait {
+            place.peers.values().copied().filter(|peer| *peer != local).collect()
+        } else {
+            // Only what is known to be reachable is worth asking for what is known anyway.
+            self.plan_giver.into_iter().collect()
+        };
+        let patience = self.options.bootstrap_timeout;
+        let makes_it = place.node.index() == 0 || !may_wait;
+        match ask_for_task(ears, &others, patience, makes_it).await? {
+            Some((peer, card)) => self.agree_with(peer, &card)?,
+            None if makes_it => {
+                let told = self.open_task().map(|task| task.propose()).transpose()?;
+                self.tell_all(told.unwrap_or_default());
+            }
+            None => {
+                let seconds = patience.as_secs();
+                return Err(Error::new(ErrorKind::Unreachable, format!("no peer said within {seconds} s what the columns and classes are"))
+                    .hint("start node 0 of the plan too: it says so; or give all peers one card: mingle data card -o card.json, then --card card.json"));
+            }
+        }
+        self.announce_work(hall);
+        Ok(())
+    }
+
+    /// What this peer would train, while that is not settled.
+    fn open_task(&mut self) -> Option<&mut Box<dyn TrainingTask>> {
+        match &mut self.purpose {
+            Purpose::Train(task) if task.card().is_none() => Some(task),
+            _ => None,
+        }
+    }
+
+    /// Takes the task over that `peer` has.
+    ///
+    /// # Errors
+    /// A setting of this peer says otherwise, or its data do not fit.
+    pub(super) fn agree_with(&mut self, peer: PeerId, card: &[u8]) -> Result {
+        let adoption = Adoption { from: peer, is_of_a_swarm: self.membership.is_some() };
+        let Some(told) = self.open_task().map(|task| task.adopt(card, adoption)).transpose()? else { return Ok(()) };
+        self.log.tell(Event::TaskOf { peer: peer.to_string() });
+        self.tell_all(told);
+        Ok(())
+    }
+
+    fn tell_all(&mut self, events: Vec<Event>) {
+        events.into_iter().for_each(|event| self.log.tell(event));
+    }
+
+    /// Tells who asks what this peer does, if it knows; the home remembers it for the next start.
+    pub(super) fn announce_work(&self, hall: &Hall) {
+        if let Some(work) = self.work() {
+            hall.take_on(work);
+        }
+    }
+
+    /// [`remember_work`](Self::remember_work), unless the home has records that may refuse this start.
+    pub(super) fn remember_new_work(&mut self) -> Result {
+        let trains = matches!(self.work(), Some(Work::Train(_)));
+        if trains && self.home.records().is_dir() && !self.options.fresh {
+            return Ok(());
+        }
+        self.remember_work()
+    }
+
+    /// Writes down what is trained, for the next start.
+    pub(super) fn remember_work(&mut self) -> Result {
+        match self.work() {
+            Some(work) if !self.options.leaves => (self.remember)(&work.assignment()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Asks all of `others` at once, again and again, until one has a task. None: nobody had one in time, or, with
+/// `at_once`, everybody who answers has none.
+async fn ask_for_task(
+    ears: &mut Ears<'_>,
+    others: &[PeerId],
+    patience: Duration,
+    at_once: bool,
+) -> Result<Option<(PeerId, Vec<u8>)>> {
+    let give_up = tokio::time::Instant::now() + patience;
+    let mut refusals: BTreeMap<PeerId, Error> = BTreeMap::new();
+    loop {
+        let streams = &ears.network.streams;
+        let mut asked: FuturesUnordered<_> = others
+            .iter()
+            .map(|&peer| {
+                let mut streams = streams.clone();
+                async move { (peer, membership::fetch_task(&mut streams, peer, None).await) }
+            })
+            .collect();
+        while let Some((peer, answer)) = asked.next().await {
+            match answer {
+                Ok(Some(Assignment::Train(card))) => return Ok(Some((peer, card))),
+                Ok(Some(Assignment::Solve)) => {
+                    return Err(Error::new(
+                        ErrorKind::Refused,
+                        format!("peer {peer} solves a problem, and this peer trains a model"),
+                    )
+                    .hint("start all peers of a swarm with the same --problem, or all without"));
+                }
+                Ok(None) => {}
+                Err(refusal) => drop(refusals.insert(peer, refusal)),
+            }
+        }
+        if at_once {
+            return Ok(None);
+        }
+        if tokio::time::Instant::now() >= give_up {
+            return refusals.pop_first().map_or(Ok(None), |(_, refusal)| Err(refusal));
+        }
+        tokio::select! {
+            Some(_) = ears.events.recv() => {}
+            () = tokio::time::sleep(FETCH_PAUSE) => {}
+        }
+    }
+}

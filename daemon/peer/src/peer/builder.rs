@@ -1,0 +1,188 @@
+//! A peer in somebody else's program.
+
+use std::time::Instant;
+
+use libp2p::Multiaddr;
+use mingle_planner::Plan;
+use tokio::sync::oneshot;
+
+use super::{GivenPlan, Outcome, Peer, PeerOptions, PeerParts, Purpose};
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::events::{Event, EventFeed};
+use crate::home::Home;
+use crate::identity::Identity;
+use crate::membership::Membership;
+use crate::status::StatusView;
+use crate::stop::{self, StopHandle};
+use crate::training::{FixedTask, LocalTraining, TrainingTask};
+
+/// What a peer is to be.
+pub struct PeerBuilder {
+    home: Home,
+    options: PeerOptions,
+    name: String,
+    rounds: u64,
+    training: Option<Box<dyn LocalTraining>>,
+    task: Option<Box<dyn TrainingTask>>,
+}
+
+impl PeerBuilder {
+    pub(super) fn new(home: Home) -> Self {
+        let options = PeerOptions::default();
+        Self { home, options, name: "a model".to_owned(), rounds: 20_000, training: None, task: None }
+    }
+
+    /// The plan; otherwise it is that of a bootstrap peer, or that of the last run in the home.
+    #[must_use]
+    pub fn plan(mut self, plan: Plan) -> Self {
+        self.options.plan = Some(GivenPlan { plan, origin: "this program".to_owned() });
+        self
+    }
+
+    /// A peer that is up; may be called more than once.
+    #[must_use]
+    pub fn bootstrap(mut self, address: Multiaddr) -> Self {
+        self.options.bootstrap.push(address);
+        self
+    }
+
+    /// What this peer trains. Peers of a swarm need the same layout, [`name`](Self::name) and [`rounds`](Self::rounds).
+    #[must_use]
+    pub fn training(mut self, training: impl LocalTraining + 'static) -> Self {
+        self.training = Some(Box::new(training));
+        self
+    }
+
+    /// What this peer trains, where that is settled with the members of the swarm first.
+    #[must_use]
+    pub fn task(mut self, task: impl TrainingTask + 'static) -> Self {
+        self.task = Some(Box::new(task));
+        self
+    }
+
+    /// What the task is called, for people and to tell it from others.
+    #[must_use]
+    pub fn name(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
+    }
+
+    /// Rounds to train; 20,000 if nothing is said.
+    #[must_use]
+    pub fn rounds(mut self, rounds: u64) -> Self {
+        self.rounds = rounds;
+        self
+    }
+
+    /// Changes how the peer runs.
+    #[must_use]
+    pub fn options(mut self, change: impl FnOnce(&mut PeerOptions)) -> Self {
+        change(&mut self.options);
+        self
+    }
+
+    /// Starts the peer on a thread of its own, within the present tokio runtime. It is up when this returns.
+    ///
+    /// # Errors
+    /// There is nothing to train, the home is in use or has no key, or no address can be listened on.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn start(self) -> Result<RunningPeer> {
+        let Self { home, options, name, rounds, training, task } = self;
+        let task = match (task, training) {
+            (Some(task), _) => task,
+            (None, Some(training)) => Box::new(FixedTask::new(&name, rounds, training)?),
+            (None, None) => {
+                return Err(Error::new(ErrorKind::BadInput, "this peer has nothing to train")
+                    .hint("give it something with PeerBuilder::training"));
+            }
+        };
+        let identity = Identity::load_or_create(&home.identity())?;
+        let lock = home.lock()?;
+        let (up, is_up) = oneshot::channel();
+        let mut up = Some(up);
+        let parts = PeerParts {
+            membership: Membership::of(&home)?,
+            identity,
+            purpose: Purpose::Train(task),
+            options,
+            sink: Box::new(move |event, _| {
+                if let Event::Listening { addresses, .. } = event
+                    && let Some(up) = up.take()
+                {
+                    // Who started it may have gone.
+                    let _ = up.send(addresses.clone());
+                }
+            }),
+            remember: Box::new(|_| Ok(())),
+            started: Instant::now(),
+            home,
+        };
+        let peer = Peer::new(parts)?;
+        let (status, events) = (peer.status(), peer.events());
+        let (stop, requests) = stop::channel();
+        let (ended, outcome) = oneshot::channel();
+        let runtime = tokio::runtime::Handle::current();
+        std::thread::Builder::new()
+            .name("peer".to_owned())
+            .spawn(move || {
+                let outcome = runtime.block_on(peer.run(requests));
+                drop(lock);
+                // Who started it may have gone.
+                let _ = ended.send(outcome);
+            })
+            .context(ErrorKind::Unexpected, "cannot start the thread of this peer")?;
+        let Ok(addresses) = is_up.await else { return Err(outcome.await.map_or_else(|_| crashed(), failed)) };
+        let addresses = addresses.iter().filter_map(|address| address.parse().ok()).collect();
+        Ok(RunningPeer { addresses, status, events, stop, outcome })
+    }
+}
+
+/// A peer that is up. It goes on when this is dropped.
+pub struct RunningPeer {
+    addresses: Vec<Multiaddr>,
+    status: StatusView,
+    events: EventFeed,
+    stop: StopHandle,
+    outcome: oneshot::Receiver<Result<Outcome>>,
+}
+
+impl RunningPeer {
+    /// Where it listens, each address with its PeerId: what others [`bootstrap`](PeerBuilder::bootstrap) from.
+    pub fn addresses(&self) -> &[Multiaddr] {
+        &self.addresses
+    }
+
+    /// Its newest status, and a way to wait for the next.
+    pub fn status(&self) -> StatusView {
+        self.status.clone()
+    }
+
+    /// Its events, for any number of readers.
+    pub fn events(&self) -> EventFeed {
+        self.events.clone()
+    }
+
+    /// Asks it to stop in good order; asked again, it stops at once.
+    pub fn stop(&self) {
+        self.stop.stop("asked to stop");
+    }
+
+    /// Waits until it has ended.
+    ///
+    /// # Errors
+    /// Whatever ended it before its work was done and before it was asked to stop.
+    pub async fn outcome(self) -> Result<Outcome> {
+        self.outcome.await.unwrap_or_else(|_| Err(crashed()))
+    }
+}
+
+fn crashed() -> Error {
+    Error::new(ErrorKind::Unexpected, "the thread of this peer has crashed")
+}
+
+/// What ended a peer before it was up.
+fn failed(outcome: Result<Outcome>) -> Error {
+    outcome.err().unwrap_or_else(|| Error::new(ErrorKind::Unexpected, "this peer has ended before it was up"))
+}

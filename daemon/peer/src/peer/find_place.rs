@@ -1,0 +1,339 @@
+//! Finding this peer's place: the plan, from a file, a bootstrap peer, the home or the operator, and the node that is
+//! bound to its key.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use libp2p::PeerId;
+use mingle_net::transport::{Network, NetworkEvent};
+use mingle_planner::Plan;
+use tokio::sync::mpsc;
+
+use super::{GivenPlan, Peer};
+use crate::error::{Error, ErrorKind, Result};
+use crate::events::Event;
+use crate::membership::{self, CheckedPlan, Hall, Invite, Membership, PlanOffer, Standing, Swarm, Verdict, Wanted};
+use crate::place::Place;
+use crate::plan;
+use crate::status::State;
+use crate::task::Assignment;
+
+/// Between two requests for the plan.
+const FETCH_PAUSE: Duration = Duration::from_millis(200);
+
+/// What a peer that looks for its plan listens to.
+pub(super) struct Ears<'a> {
+    pub(super) network: &'a Network,
+    pub(super) events: &'a mut mpsc::Receiver<NetworkEvent>,
+    pub(super) wanted: &'a mut mpsc::Receiver<Wanted>,
+}
+
+impl Peer {
+    /// Gets the plan and finds this peer in it.
+    pub(super) async fn find_place(&mut self, ears: &mut Ears<'_>, hall: &Hall) -> Result<Place> {
+        let (plan, origin) = match self.membership.clone() {
+            Some(membership) => self.find_signed_plan(ears, hall, &membership).await?,
+            None => {
+                let (plan, origin) = self.find_plan(ears.network, ears.events).await?;
+                (PlanOffer::unsigned(&plan)?.check(None)?, origin)
+            }
+        };
+        let place = Place::of(plan, origin, self.identity.peer_id())?;
+        plan::write(&place.plan.plan, &self.home.plan())?;
+        if let Some(membership) = &self.membership {
+            membership.write(&self.home)?;
+            place.plan.keep(&self.home)?;
+        }
+        self.log.tell(Event::Plan {
+            hash: place.hash.clone(),
+            method: place.plan.plan.method().to_string(),
+            nodes: place.plan.plan.node_count(),
+            node: place.node.index(),
+            origin: place.origin.clone(),
+        });
+        hall.follow(&place.plan);
+        self.board.update(|status| status.waiting = hall.waiting());
+        Ok(place)
+    }
+
+    /// The operator's plan: the one kept in the home, else the one that this peer is told of once it is named.
+    async fn find_signed_plan(
+        &mut self,
+        ears: &mut Ears<'_>,
+        hall: &Hall,
+        membership: &Membership,
+    ) -> Result<(CheckedPlan, String)> {
+        let swarm = &membership.swarm;
+        let local = self.identity.peer_id();
+        if let Some(kept) = CheckedPlan::kept(&self.home, swarm)? {
+            if self.options.plan.is_some() {
+                return Err(Error::new(ErrorKind::BadInput, format!("the swarm {} has a plan already", swarm.name))
+                    .hint("give all of it another one with: mingle plan apply FILE"));
+            }
+            let origin = format!("plan {} of {}", kept.generation().counter, swarm.name);
+            return Ok((kept, origin));
+        }
+        if let Some(given) = &self.options.plan {
+            if swarm.operator()? != local {
+                return Err(Error::new(
+                    ErrorKind::BadInput,
+                    format!("the plans of the swarm {} come from its operator, not from --plan", swarm.name),
+                )
+                .hint("leave --plan out: this peer gets the plan once it is named in it"));
+            }
+            let offer = PlanOffer::sign(swarm, 1, 0, &given.plan, self.identity.keypair())?;
+            return Ok((offer.check(Some(swarm))?, given.origin.clone()));
+        }
+        self.board.update(|status| status.state = State::WaitingForPlan);
+        self.log.tell(Event::WaitingForPlan { swarm: swarm.name.clone() });
+        self.wait_for_plan(ears, hall, membership).await
+    }
+
+    /// Waits in the lobbies of those that this peer can reach, until a plan names it.
+    async fn wait_for_plan(
+        &mut self,
+        ears: &mut Ears<'_>,
+        hall: &Hall,
+        membership: &Membership,
+    ) -> Result<(CheckedPlan, String)> {
+        let swarm = &membership.swarm;
+        let local = self.identity.peer_id();
+        let mut search = PlanSearch::default();
+        let mut streams = ears.network.streams.clone();
+        let mut let_in = BTreeSet::new();
+        let mut warned = BTreeSet::new();
+        let give_up = tokio::time::Instant::now() + self.options.bootstrap_timeout;
+        let is_operator = swarm.operator()? == local;
+        loop {
+            for (peer, address) in search.answered.clone() {
+                if let Some(invite) = membership.invite.as_ref().filter(|_| !let_in.contains(&peer)) {
+                    match self.knock(&mut streams, hall, peer, swarm, invite).await {
+                        Ok(None) => continue,
+                        Ok(Some(())) => {
+                            let_in.insert(peer);
+                            self.log.tell(Event::LetIn { peer: peer.to_string() });
+                            self.remember_work()?;
+                            membership.write(&self.home)?;
+                        }
+                        Err(refusal) if let_in.is_empty() && search.answered.len() == 1 => return Err(refusal),
+                        Err(refusal) => {
+                            if warned.insert(peer) {
+                                self.warn(format!("{refusal:#}"));
+                            }
+                            search.refusals.insert(peer, refusal);
+                            let all_refuse = search.answered.keys().all(|peer| search.refusals.contains_key(peer));
+                            if let Some((_, refusal)) =
+                                search.refusals.pop_first().filter(|_| all_refuse && let_in.is_empty())
+                            {
+                                return Err(refusal);
+                            }
+                        }
+                    }
+                }
+                // Who does not count this peer as a member yet may do so with the next plan.
+                if let Ok(Some(plan)) = membership::fetch_plan(&mut streams, local, peer, Some(swarm)).await {
+                    return Ok((plan, format!("from {peer} at {address}")));
+                }
+            }
+            let nobody_answers = search.answered.is_empty() && !is_operator;
+            tokio::select! {
+                Some(event) = ears.events.recv() => self.note(event, &mut search),
+                Some(wanted) = ears.wanted.recv() => {
+                    if let Some(plan) = self.on_wanted(wanted, local, hall) {
+                        return Ok((plan, "from the operator".to_owned()));
+                    }
+                }
+                () = tokio::time::sleep_until(give_up), if nobody_answers => {
+                    return Err(search.failure(self.options.bootstrap_timeout));
+                }
+                () = tokio::time::sleep(FETCH_PAUSE), if !search.answered.is_empty() => {}
+            }
+        }
+    }
+
+    /// Asks a member what the swarm is for, and to be let in, if that is something that this peer can do.
+    async fn knock(
+        &mut self,
+        streams: &mut libp2p_stream::Control,
+        hall: &Hall,
+        peer: PeerId,
+        swarm: &Swarm,
+        invite: &Invite,
+    ) -> Result<Option<()>> {
+        if self.work().is_none() {
+            match membership::fetch_task(streams, peer, Some(invite)).await? {
+                None => return Ok(None),
+                Some(Assignment::Train(card)) => self.agree_with(peer, &card)?,
+                Some(Assignment::Solve) => {
+                    let message =
+                        format!("the swarm {} solves a problem, and this peer would train a model", swarm.name);
+                    return Err(
+                        Error::new(ErrorKind::Refused, message).hint("name its problem file with --problem FILE")
+                    );
+                }
+            }
+            self.announce_work(hall);
+        }
+        let Some(work) = self.work() else { return Ok(None) };
+        membership::knock(streams, peer, swarm, invite, &work.assignment()).await
+    }
+
+    /// Answers what others want of a peer without a plan. Returns the plan, once it is told one that names it.
+    fn on_wanted(&mut self, wanted: Wanted, local: PeerId, hall: &Hall) -> Option<CheckedPlan> {
+        match wanted {
+            // Whoever asked may be gone.
+            Wanted::Model(answer) => drop(answer.send(None)),
+            Wanted::Standing(answer) => drop(answer.send(Standing::default())),
+            Wanted::Warning(message) => self.warn(message),
+            Wanted::Knocked(peer) => {
+                self.board.update(|status| status.waiting = hall.waiting());
+                self.log.tell(Event::Knocked { peer: peer.to_string() });
+            }
+            // Only a peer that runs asks for a model, or meets others that train something else.
+            Wanted::PlanWithModel(..) | Wanted::OtherTask(..) => {}
+            Wanted::Plan(plan, answer) => {
+                if plan::node_of(&plan.plan, &local).is_some() {
+                    let _ = answer.send(Verdict::Taken);
+                    return Some(*plan);
+                }
+                let _ = answer.send(Verdict::Refused("the plan does not name this peer".to_owned()));
+            }
+        }
+        None
+    }
+
+    fn warn(&mut self, message: String) {
+        self.log.tell(Event::Warning { message });
+    }
+
+    /// The plan and where it came from: the file named, else a bootstrap peer, else the home.
+    async fn find_plan(
+        &mut self,
+        network: &Network,
+        events: &mut mpsc::Receiver<NetworkEvent>,
+    ) -> Result<(Plan, String)> {
+        if let Some(GivenPlan { plan, origin }) = self.options.plan.clone() {
+            return Ok((plan, origin));
+        }
+        let kept = self.home.plan();
+        if self.options.bootstrap.is_empty() {
+            if kept.exists() {
+                return Ok((plan::read(&kept)?, kept.display().to_string()));
+            }
+            return Err(Error::new(ErrorKind::BadInput, "this peer has no plan")
+                .hint("give it one with --plan FILE, or a peer that has it with --bootstrap ADDR"));
+        }
+        match self.fetch_plan(network, events).await {
+            Err(failure) if kept.exists() && failure.is(ErrorKind::Unreachable) => {
+                self.log.tell(Event::Warning { message: format!("{failure:#}; the plan of the last run is used") });
+                Ok((plan::read(&kept)?, kept.display().to_string()))
+            }
+            other => other,
+        }
+    }
+
+    /// Asks the bootstrap peers until one gives the plan or the time is up.
+    async fn fetch_plan(
+        &mut self,
+        network: &Network,
+        events: &mut mpsc::Receiver<NetworkEvent>,
+    ) -> Result<(Plan, String)> {
+        let patience = self.options.bootstrap_timeout;
+        let mut search = PlanSearch::default();
+        let found = tokio::time::timeout(patience, self.search_plan(network, events, &mut search)).await;
+        found.unwrap_or_else(|_| Err(search.failure(patience)))
+    }
+
+    async fn search_plan(
+        &mut self,
+        network: &Network,
+        events: &mut mpsc::Receiver<NetworkEvent>,
+        search: &mut PlanSearch,
+    ) -> Result<(Plan, String)> {
+        let local = self.identity.peer_id();
+        let mut streams = network.streams.clone();
+        loop {
+            for (&peer, address) in &search.answered {
+                match membership::fetch_plan(&mut streams, local, peer, None).await {
+                    Ok(Some(plan)) => {
+                        self.plan_giver = Some(peer);
+                        return Ok((plan.plan, format!("from {peer} at {address}")));
+                    }
+                    Ok(None) => {}
+                    Err(refusal) => {
+                        search.refusals.insert(peer, refusal);
+                    }
+                }
+            }
+            let all_refuse = search.refusals.len() == search.answered.len();
+            if search.answers >= self.options.bootstrap.len()
+                && all_refuse
+                && let Some((_, refusal)) = search.refusals.pop_first()
+            {
+                return Err(refusal);
+            }
+            let pause = async {
+                if search.answered.is_empty() {
+                    std::future::pending::<()>().await;
+                }
+                tokio::time::sleep(FETCH_PAUSE).await;
+            };
+            tokio::select! {
+                Some(event) = events.recv() => self.note(event, search),
+                () = pause => {}
+            }
+        }
+    }
+
+    /// Keeps track of who answered and who did not; each failure is told once.
+    fn note(&mut self, event: NetworkEvent, search: &mut PlanSearch) {
+        match event {
+            NetworkEvent::Bootstrapped { peer, address } => {
+                search.answers += 1;
+                search.answered.insert(peer, address.to_string());
+            }
+            NetworkEvent::RoundTrip { .. } => {}
+            NetworkEvent::DialFailed { peer, attempts } => {
+                let attempts = attempts.iter().map(ToString::to_string);
+                let fresh: Vec<String> = attempts.filter(|attempt| search.failures.insert(attempt.clone())).collect();
+                if !fresh.is_empty() {
+                    self.log.tell(Event::DialFailed { peer: peer.map(|peer| peer.to_string()), attempts: fresh });
+                }
+            }
+        }
+    }
+}
+
+/// What came of asking for the plan so far.
+#[derive(Default)]
+struct PlanSearch {
+    /// How many of the bootstrap addresses have answered.
+    answers: usize,
+    /// The peers behind them, with an address each.
+    answered: BTreeMap<PeerId, String>,
+    /// Those that will not give this peer their plan, or gave one that does not hold.
+    refusals: BTreeMap<PeerId, Error>,
+    /// The addresses that did not answer, with the reason.
+    failures: BTreeSet<String>,
+}
+
+impl PlanSearch {
+    /// What to say when the time is up.
+    fn failure(&mut self, patience: Duration) -> Error {
+        if let Some((_, refusal)) = self.refusals.pop_first() {
+            return refusal;
+        }
+        let seconds = patience.as_secs();
+        if self.answered.is_empty() {
+            let tried: Vec<&str> = self.failures.iter().map(String::as_str).collect();
+            return Error::new(
+                ErrorKind::Unreachable,
+                format!("no bootstrap peer could be reached in {seconds} s; tried\n  {}", tried.join("\n  ")),
+            )
+            .hint("is that peer running, and does it listen on an address that this machine can reach? its log says where it listens");
+        }
+        let peers: Vec<String> = self.answered.iter().map(|(peer, address)| format!("{peer} at {address}")).collect();
+        Error::new(ErrorKind::Unreachable, format!("no peer had a plan within {seconds} s; asked {}", peers.join(", ")))
+            .hint("start one of them with --plan FILE")
+    }
+}

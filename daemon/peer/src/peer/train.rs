@@ -1,0 +1,301 @@
+//! A peer that trains a model with the others.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mingle_net::transport::Network;
+use mingle_protocol::record::Recovered;
+use mingle_protocol::{Durability, Identity as NodeIdentity, NodeConfig, RecordRoom, TaskCard as NodeTask};
+use tokio::sync::mpsc;
+
+use super::{Access, Incoming, Outcome, Peer, boot_nonce, stopped};
+use crate::api::Stopping;
+use crate::driver::{Driver, DriverParts, Finished, Sources, borrow_model};
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::events::Event;
+use crate::home::write_file;
+use crate::place::Place;
+use crate::records::{self, Past, RecordWriter, Room, Written};
+use crate::results::{self, MODEL_CHECKSUM, Summary};
+use crate::status::State;
+use crate::task::{Assignment, TaskCard};
+use crate::timeline::Timeline;
+use crate::training::thread::TrainingThread;
+use crate::training::{LocalTraining, TrainingTask};
+use crate::wiring::Wiring;
+
+impl Peer {
+    pub(super) async fn train(
+        &mut self,
+        task: Box<dyn TrainingTask>,
+        place: Place,
+        network: &Network,
+        access: Access<'_>,
+        mut incoming: Incoming,
+    ) -> Result<Outcome> {
+        let rounds = task.rounds();
+        let card = task
+            .card()
+            .ok_or_else(|| Error::new(ErrorKind::Unexpected, "training begins without an agreement on the task"))?;
+        let mut training = task.build(place.node.index(), place.peers.len())?;
+        self.introduce_training(&*card, &*training);
+        let mut config = self.configure(&place, rounds, &mut *training, &*card)?;
+        let Some(start) = self.begin(&place, &mut config)? else { return Ok(Outcome::WasOver) };
+        if !self.options.leaves {
+            (self.remember)(&Assignment::Train(card.encode()))?;
+        }
+        if start.needs_a_model(&place) {
+            let stopping = Stopping { round: 0, rounds, weight_units: 0, durable: true };
+            let (peer, model) = tokio::select! {
+                borrowed = borrow_model(network.streams.clone(), &place, config.initial.len()) => borrowed,
+                reason = stopped(&mut incoming.stop, &mut incoming.asked, stopping) => {
+                    return Err(Error::new(ErrorKind::Forced, format!("{reason} before a member gave its model")));
+                }
+            };
+            self.log.tell(Event::Borrowed { peer: peer.to_string() });
+            config.initial = model;
+        }
+        let boot_nonce = config.identity.boot_nonce;
+        let (wiring, edge_events) =
+            Wiring::open(&network.streams, place, boot_nonce, config.initial.len(), &start.timeline)?;
+        if let Some(state) = start.state() {
+            let doing = "the training cannot go on from the state in this peer's records";
+            training.restore(state).context(ErrorKind::Training, doing)?;
+        }
+        let (thread, answers) = TrainingThread::start(training, self.options.priority, start.timeline.clone())?;
+        let Start { records, written, recovered, timeline, .. } = start;
+        let Incoming { events, stop, asked } = incoming;
+        let Access { hall, wanted, interface } = access;
+        let mut sources =
+            Sources { edges: edge_events, network: events, answers, written, wanted, stop, requests: asked };
+        let parts = DriverParts {
+            config,
+            home: &self.home,
+            wiring,
+            hall,
+            swarm: self.membership.as_ref().map(|membership| membership.swarm.clone()),
+            network,
+            local: self.identity.peer_id(),
+            leaves: self.options.leaves,
+            rounds,
+            training: thread,
+            records,
+            log: &mut self.log,
+            board: &self.board,
+            interface,
+            evaluate_every: self.options.evaluate_every,
+            timeline,
+            started: self.started,
+        };
+        let finished = Driver::new(parts, recovered)?.run(&mut sources).await?;
+        self.finish(finished, rounds, &*card, &mut sources).await
+    }
+
+    fn introduce_training(&mut self, card: &dyn TaskCard, training: &dyn LocalTraining) {
+        let (description, facts) = (card.describe(), training.facts());
+        self.log.tell(Event::Task {
+            description: description.clone(),
+            parameters: training.layout().dimension(),
+            train_samples: facts.train_samples,
+            test_samples: facts.test_samples,
+            device: facts.device.clone(),
+        });
+        self.board.update(|status| {
+            status.task = Some(description);
+            status.device = Some(facts.device);
+        });
+    }
+
+    /// Writes what the peer leaves behind: its model, then its summary, then that its run is over.
+    async fn finish(
+        &mut self,
+        mut finished: Finished,
+        rounds: u64,
+        card: &dyn TaskCard,
+        sources: &mut Sources,
+    ) -> Result<Outcome> {
+        let mut summary = Summary {
+            schema: Summary::schema(),
+            peer: self.identity.peer_id().to_string(),
+            node: finished.place.node.0,
+            plan: finished.place.hash.clone(),
+            task: card.describe(),
+            rounds: finished.rounds,
+            rounds_wanted: rounds,
+            metrics: finished.evaluation.metrics.clone(),
+            seconds: self.started.elapsed().as_secs_f64(),
+            sent_bytes: finished.traffic.sent_bytes,
+            received_bytes: finished.traffic.received_bytes,
+            encoding: finished.traffic.encoding(self.options.codec),
+            peak_resident_bytes: results::peak_resident_bytes(),
+            model_blake3: None,
+            ledger: finished.node.ledger(),
+        };
+        let parameters = finished.node.ratio();
+        let file = finished.model_file(&parameters, metadata(&summary), sources).await?;
+        write_file(&self.home.model(), &file)?;
+        summary.model_blake3 = Some(blake3::hash(&file).to_hex().to_string());
+        summary.write(&self.home)?;
+        if let Some(ending) = &finished.ending {
+            ending.write(&self.home)?;
+        }
+        self.log.tell(done(&summary));
+        let is_done = summary.rounds >= summary.rounds_wanted;
+        self.board.update(|status| status.state = if is_done { State::Done } else { State::Stopped });
+        Ok(Outcome::Trained { summary: Box::new(summary), parameters })
+    }
+
+    /// Finds out what this peer goes on with, and gets its records ready. `None` if its run is over.
+    fn begin(&mut self, place: &Place, config: &mut NodeConfig) -> Result<Option<Start>> {
+        let (past, mut store) = Past::find(&self.home, config)?;
+        let mut begins_with_belief = false;
+        let recovered = match past {
+            Past::Finished(ending) => {
+                self.log.tell(Event::Finished { round: ending.rounds, left: ending.left });
+                self.board.update(|status| (status.state, status.round) = (State::Done, ending.rounds));
+                return Ok(None);
+            }
+            Past::None => {
+                let incarnation = config.identity.incarnation;
+                if incarnation > 1 {
+                    self.log.tell(Event::Rejoining { incarnation });
+                }
+                None
+            }
+            Past::Unfinished(recovered) => {
+                let books = &recovered.record.books;
+                self.log.tell(Event::Recovered {
+                    round: place.plan.first_round() + books.step / config.schedule.round_length(),
+                    weight_units: books.mass.units(),
+                    record: books.number,
+                });
+                Some(*recovered)
+            }
+            Past::Replaced { belief } => {
+                config.initial = belief;
+                begins_with_belief = true;
+                None
+            }
+        };
+        // A run that is over keeps the timeline that it has.
+        let timeline =
+            if self.options.timeline { Timeline::create(&self.home, place.node.0)? } else { Timeline::default() };
+        if config.durability == Durability::Off {
+            return Ok(Some(Start { records: None, written: None, recovered, begins_with_belief, timeline }));
+        }
+        store.make_room(Room::new(config.initial.len(), RecordRoom::of(&place.schedule, place.node))?)?;
+        config.record_slots = Some(store.slots());
+        let (records, written) = RecordWriter::start(store, timeline.clone())?;
+        Ok(Some(Start { records: Some(records), written: Some(written), recovered, begins_with_belief, timeline }))
+    }
+
+    /// The node's configuration.
+    fn configure(
+        &mut self,
+        place: &Place,
+        rounds: u64,
+        training: &mut dyn LocalTraining,
+        card: &dyn TaskCard,
+    ) -> Result<NodeConfig> {
+        let boot_nonce = boot_nonce()?;
+        if self.options.fresh {
+            self.home.forget_incarnations(&place.hash)?;
+            records::discard(&self.home)?;
+        }
+        let incarnation = self.home.next_incarnation(&place.hash)?;
+        let initial = initial(training)?;
+        let max_norm = self.options.max_norm.unwrap_or_else(|| usual_bound(&initial));
+        let mut config = NodeConfig::new(place.node, Arc::clone(&place.schedule), initial, place.plan.rounds(rounds));
+        config.generation = place.plan.generation();
+        config.task = NodeTask { hash: card.hash(), description: card.describe() };
+        config.identity = NodeIdentity { incarnation, boot_nonce };
+        config.durability = self.options.durability;
+        config.largest_norm = Some(max_norm);
+        config.policy = self.options.wait;
+        config.codec = self.options.codec;
+        config.gather_for = Some(self.options.join_timeout);
+        config.deadline_floor = self.options.deadline;
+        config.time_box = self.options.time_box;
+        config.drain_deadline = self.options.shutdown_timeout;
+        Ok(config)
+    }
+}
+
+/// The vector that a training begins with, if it is one of its layout.
+fn initial(training: &mut dyn LocalTraining) -> Result<Vec<f32>> {
+    let initial = training.initial().context(ErrorKind::Training, "there is no model to begin with")?;
+    let (found, wanted) = (initial.len(), training.layout().dimension());
+    if found != wanted {
+        let message = format!("the model to begin with has {found} numbers, and its layout {wanted}");
+        return Err(Error::new(ErrorKind::Training, message));
+    }
+    match initial.iter().position(|value| !value.is_finite()) {
+        None => Ok(initial),
+        Some(index) => {
+            let message = format!("number {index} of the model to begin with is {}", initial[index]);
+            Err(Error::new(ErrorKind::Training, message))
+        }
+    }
+}
+
+/// What the run begins with, beside the configuration.
+struct Start {
+    records: Option<RecordWriter>,
+    written: Option<mpsc::Receiver<Written>>,
+    recovered: Option<Recovered>,
+    /// The node has a model of its own to begin with, of a plan that was replaced.
+    begins_with_belief: bool,
+    /// What this process writes down of what it does when.
+    timeline: Timeline,
+}
+
+impl Start {
+    /// Whether the others are further than the model that everybody begins with.
+    fn needs_a_model(&self, place: &Place) -> bool {
+        self.recovered.is_none() && !self.begins_with_belief && place.plan.first_round() > 0
+    }
+
+    /// Where the training stands that this start goes on with, in its own words; none of one that has not trained yet.
+    fn state(&self) -> Option<&[u8]> {
+        self.recovered.as_ref().map(|past| past.record.books.host.as_slice()).filter(|state| !state.is_empty())
+    }
+}
+
+impl Finished {
+    /// The final model as a file that holds a checksum of its own numbers.
+    async fn model_file(
+        &mut self,
+        parameters: &Arc<[f32]>,
+        mut metadata: BTreeMap<String, String>,
+        sources: &mut Sources,
+    ) -> Result<Vec<u8>> {
+        let file = self.save(parameters, metadata.clone(), sources).await?;
+        // The numbers come behind the text that names their checksum, so they are there first.
+        metadata.insert(MODEL_CHECKSUM.to_owned(), results::model_data_hash(&file));
+        self.save(parameters, metadata, sources).await
+    }
+}
+
+/// No sound model of a training that began with `initial` has a larger norm.
+fn usual_bound(initial: &[f32]) -> f64 {
+    let square: f64 = initial.iter().map(|value| f64::from(*value).powi(2)).sum();
+    1000.0 * square.sqrt().max(1.0)
+}
+
+fn metadata(summary: &Summary) -> BTreeMap<String, String> {
+    let measured = summary.metrics.iter().map(|(name, value)| (name.to_owned(), value.to_string()));
+    let known =
+        [("plan", summary.plan.clone()), ("task", summary.task.clone()), ("rounds", summary.rounds.to_string())];
+    measured.chain(known.map(|(key, value)| (key.to_owned(), value))).collect()
+}
+
+fn done(summary: &Summary) -> Event {
+    Event::Done {
+        round: summary.rounds,
+        metrics: summary.metrics.clone(),
+        weight_units: summary.ledger.mass.units(),
+        seconds: summary.seconds,
+        sent_bytes: summary.sent_bytes,
+        peak_resident_bytes: summary.peak_resident_bytes,
+    }
+}

@@ -1,0 +1,91 @@
+//! Where the planner's plan meets the protocol and the network: nodes become peers, steps become a schedule.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use libp2p::PeerId;
+use mingle_planner::Plan;
+use mingle_protocol::{NodeId, Schedule, Step};
+
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::home;
+
+/// No plan file is read beyond this: a million links in JSON.
+const MAX_PLAN_FILE_BYTES: u64 = 64 << 20;
+
+/// Reads a plan file and checks it whole.
+pub fn read(path: &Path) -> Result<Plan> {
+    let text = read_text(path, "plan")?;
+    Plan::from_json(&text).context(ErrorKind::BadInput, format!("the plan {} does not hold", path.display()))
+}
+
+/// Writes a plan file, whole or not at all.
+pub fn write(plan: &Plan, path: &Path) -> Result {
+    home::write_file(path, plan.to_json().as_bytes())
+}
+
+/// Reads a text file of bounded length.
+pub fn read_text(path: &Path, what: &str) -> Result<String> {
+    let doing = format!("cannot read the {what} {}", path.display());
+    let length = fs::metadata(path).context(ErrorKind::BadInput, &doing)?.len();
+    if length > MAX_PLAN_FILE_BYTES {
+        return Err(Error::new(ErrorKind::BadInput, format!("{doing}: {length} bytes are too many")));
+    }
+    fs::read_to_string(path).context(ErrorKind::BadInput, doing)
+}
+
+/// The node that `peer` runs.
+pub fn node_of(plan: &Plan, peer: &PeerId) -> Option<NodeId> {
+    plan.node_of(&peer.to_string()).map(|index| NodeId(index_to_u32(index)))
+}
+
+/// The peer of every node.
+///
+/// # Errors
+/// Nodes that are not bound, or bound to something that is not a PeerId, are named.
+pub fn peers(plan: &Plan) -> Result<BTreeMap<NodeId, PeerId>> {
+    let mut peers = BTreeMap::new();
+    for (index, (name, peer)) in plan.nodes().enumerate() {
+        let Some(peer) = peer else {
+            return Err(Error::new(
+                ErrorKind::BadInput,
+                format!("node {index} ({}) of the plan is not bound to a peer", name),
+            )
+            .hint(format!(
+                "mingle plan bind PLAN --peer {}=PEERID, with the PEERID that `mingle id` prints there",
+                name
+            )));
+        };
+        let peer = peer.parse().context(
+            ErrorKind::BadInput,
+            format!("node {index} ({}) of the plan is bound to `{peer}`, which is not a PeerId", name),
+        )?;
+        peers.insert(NodeId(index_to_u32(index)), peer);
+    }
+    Ok(peers)
+}
+
+/// The schedule that the protocol runs for this plan.
+pub fn schedule(plan: &Plan) -> Result<Schedule> {
+    let steps: Vec<Step> = plan
+        .steps()
+        .iter()
+        .map(|step| Step {
+            keep: step.keep(),
+            links: step
+                .links()
+                .iter()
+                .map(|link| (NodeId(index_to_u32(link.from)), NodeId(index_to_u32(link.to)), link.weight))
+                .collect(),
+        })
+        .collect();
+    Schedule::new(plan.node_count(), &steps, plan.local_steps())
+        .and_then(|schedule| schedule.with_round_length(plan.round_length()))
+        .context(ErrorKind::BadInput, "the plan cannot be run")
+}
+
+/// Node indices of a checked plan are far below 2^32.
+fn index_to_u32(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,23 @@
+//! The record files of a peer: its durable side of the mass ledger.
+//!
+//! They lie in `<home>/records/`, one slot a file (`0000.record`, `0001.record`, ...), all of one size and private to
+//! their owner. What is in them, and which may be overwritten, is said in `mingle_protocol::record`; here they become
+//! files.
+//!
+//! ```text
+//!   a start    Past::find:    nothing, a run to go on with, or one that is finished
+//!   a run      RecordWriter:  a thread that brings one record after the other to the disk
+//!   the end    Ending:        says that the run needs this peer no more; the records stay, for an audit
+//! ```
+
+mod ending;
+mod folder;
+mod past;
+mod store;
+mod writer;
+
+pub use ending::Ending;
+pub use folder::{Contents, RecordFolder, read_outline};
+pub use past::{Past, discard};
+pub use store::{RecordStore, Room};
+pub use writer::{RecordWriter, Written};

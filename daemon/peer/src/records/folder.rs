@@ -1,0 +1,157 @@
+//! Reading a folder of record files, as `mingle audit` and a peer that starts again do.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use mingle_protocol::MAX_DIMENSION;
+use mingle_protocol::record::{MAX_BOOKS_BYTES, Outline, SlotContent};
+
+/// No node needs more: 16,000 receivers.
+pub(super) const MAX_SLOTS: usize = 1 << 16;
+
+/// The longest record: three vectors of the largest dimension, the books, head and checksum.
+const MAX_SLOT_BYTES: u64 = 3 * 4 * MAX_DIMENSION as u64 + MAX_BOOKS_BYTES as u64 + (1 << 10);
+
+const EXTENSION: &str = "record";
+
+/// A folder of record files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordFolder {
+    path: PathBuf,
+}
+
+/// What was read from the slots of a folder.
+#[derive(Debug, Default)]
+pub struct Contents {
+    /// Slot by slot. A file that is not there, though one with a higher number is, cannot be read.
+    pub slots: Vec<SlotContent>,
+    /// What is wrong with the slots that cannot be read.
+    pub faults: BTreeMap<usize, String>,
+}
+
+impl RecordFolder {
+    /// The folder at `path`, which need not exist.
+    pub fn at(path: &Path) -> Self {
+        Self { path: path.to_path_buf() }
+    }
+
+    /// The folder itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file of a slot.
+    pub fn file(&self, slot: usize) -> PathBuf {
+        self.path.join(format!("{slot:04}.{EXTENSION}"))
+    }
+
+    /// How many slots there are: one more than the highest number of a file.
+    pub fn slots(&self) -> io::Result<usize> {
+        let mut slots = 0;
+        for entry in fs::read_dir(&self.path)? {
+            let name = entry?.file_name();
+            let Some(slot) = name.to_str().and_then(slot_of) else {
+                continue;
+            };
+            if slot >= MAX_SLOTS {
+                let message = format!("{} has a number that no peer would give", self.path.join(name).display());
+                return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+            }
+            slots = slots.max(slot + 1);
+        }
+        Ok(slots)
+    }
+
+    /// Reads every slot, one after the other, and checks it whole.
+    pub fn read(&self) -> io::Result<Contents> {
+        let mut contents = Contents { slots: Vec::new(), faults: BTreeMap::new() };
+        let mut bytes = Vec::new();
+        for slot in 0..self.slots()? {
+            let content = match self.read_bytes(slot, &mut bytes) {
+                Ok(()) => {
+                    let read = Outline::read(&bytes);
+                    let fault = read.as_ref().err().map(ToString::to_string);
+                    let content = SlotContent::from(read);
+                    contents.faults.extend(fault.filter(|_| content == SlotContent::Unreadable).map(|it| (slot, it)));
+                    content
+                }
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
+                Err(error) => {
+                    contents.faults.insert(slot, error.to_string());
+                    SlotContent::Unreadable
+                }
+            };
+            contents.slots.push(content);
+        }
+        Ok(contents)
+    }
+
+    /// Replaces what is in `bytes` by a slot.
+    pub(super) fn read_bytes(&self, slot: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
+        bytes.clear();
+        let path = self.file(slot);
+        read_bounded(&path, bytes).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+    }
+}
+
+/// Reads one record file, checks it whole, and keeps what is not a vector.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidData`] when what is in the file is no record, others when it cannot be read.
+pub fn read_outline(path: &Path) -> io::Result<Outline> {
+    let in_file = |kind, error: &dyn std::fmt::Display| io::Error::new(kind, format!("{}: {error}", path.display()));
+    let mut bytes = Vec::new();
+    read_bounded(path, &mut bytes).map_err(|error| in_file(error.kind(), &error))?;
+    Outline::read(&bytes).map_err(|error| in_file(io::ErrorKind::InvalidData, &error))
+}
+
+/// Reads a slot of no more bytes than the longest record has.
+fn read_bounded(path: &Path, bytes: &mut Vec<u8>) -> io::Result<()> {
+    let file = File::open(path)?;
+    let length = file.metadata()?.len();
+    if length > MAX_SLOT_BYTES {
+        let message = format!("{length} bytes are more than the {MAX_SLOT_BYTES} of the longest record");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+    }
+    file.take(MAX_SLOT_BYTES).read_to_end(bytes).map(drop)
+}
+
+/// The slot of a file name such as `0012.record`.
+fn slot_of(name: &str) -> Option<usize> {
+    let digits = name.strip_suffix(EXTENSION)?.strip_suffix('.')?;
+    let is_number = digits.len() >= 4 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    // A number that is too long for a usize is one that is too high.
+    is_number.then(|| digits.parse().unwrap_or(usize::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn only_files_of_slots_count() {
+        assert_eq!(slot_of("0012.record"), Some(12));
+        assert_eq!(slot_of("123456.record"), Some(123_456));
+        assert_eq!(slot_of("99999999999999999999999.record"), Some(usize::MAX));
+        for other in ["12.record", "0012.record.new", "0012", "+012.record", "lock", ".record"] {
+            assert_eq!(slot_of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_missing_between_others_cannot_be_read_and_a_number_too_high_is_refused() {
+        let temporary = tempfile::tempdir().unwrap();
+        let folder = RecordFolder::at(temporary.path());
+        assert_eq!(folder.slots().unwrap(), 0);
+        fs::write(folder.file(2), [0; 100]).unwrap();
+        let contents = folder.read().unwrap();
+        assert_eq!(contents.slots, [SlotContent::Unreadable, SlotContent::Unreadable, SlotContent::Empty]);
+        assert_eq!(contents.faults.keys().copied().collect::<Vec<_>>(), [0, 1]);
+        assert!(contents.faults[&1].contains("0001.record"), "{:?}", contents.faults);
+        fs::write(folder.file(MAX_SLOTS), "").unwrap();
+        assert!(folder.read().unwrap_err().to_string().contains("65536.record"));
+    }
+}

@@ -1,0 +1,419 @@
+//! Writing record files so that no crash loses or doubles mass.
+//!
+//! ```text
+//!   look      read what an earlier process left
+//!   load      the newest record that is whole, and the payloads it owes
+//!   make_room make every slot as long as the longest record, filled with zeros, and wait until that is on the disk,
+//!             as well as what was found there
+//!   reserve   the same in a running process, when a plan gives the node more receivers; slots too many are removed later
+//!   write     into a free slot, wait until it is on the disk; only then may anything of it leave the process
+//! ```
+//!
+//! **A sync that fails ends the process.** The operating system may drop the pages it could not write, and a second
+//! sync would succeed without them: nobody could tell any more what is on the disk. [`StoreError::Sync`] therefore is
+//! final, and the store refuses all further writes. The next start reads what is really there.
+//!
+//! A write that fails before that ([`StoreError::Write`]) spoils a slot that was free, and nothing else. Slots are filled
+//! beforehand, so a full disk does that only where files are copied on write (btrfs, ZFS); the record may be written
+//! again.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use mingle_protocol::record::{RecordError, Recovered, RecoveryError, SlotContent, SlotError, SlotMap, Survey, survey};
+use mingle_protocol::{Record, RecordRoom};
+
+use super::folder::{Contents, MAX_SLOTS, RecordFolder};
+use crate::error::{self, Error, ErrorKind};
+use crate::home::create_private;
+
+/// The record files of one peer, for the process that holds its home.
+#[derive(Debug)]
+pub struct RecordStore {
+    folder: RecordFolder,
+    contents: Contents,
+    found: Result<Option<Survey>, RecoveryError>,
+    map: SlotMap,
+    /// Slots that are needed; the others are removed once nothing in them is owed.
+    wanted_slots: usize,
+    /// Whether a sync has failed.
+    is_spoiled: bool,
+}
+
+impl RecordStore {
+    /// Reads what is in `path`, which need not exist, and changes nothing. What is in the slots is not an error here, but
+    /// of [`load`](Self::load).
+    ///
+    /// # Errors
+    /// [`StoreError::Folder`] if the folder cannot be read.
+    pub fn look(path: &Path) -> Result<Self, StoreError> {
+        let folder = RecordFolder::at(path);
+        let contents = match folder.read() {
+            Ok(contents) => contents,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Contents::default(),
+            Err(error) => return Err(in_folder("cannot read the records in", path, error)),
+        };
+        let found = survey(&contents.slots);
+        let map = SlotMap::found(&contents.slots, found.as_ref().ok().and_then(Option::as_ref));
+        Ok(Self { folder, contents, found, map, wanted_slots: usize::MAX, is_spoiled: false })
+    }
+
+    /// Makes and lengthens slots where needed. Before this nothing can be written.
+    ///
+    /// Slots that are there beyond that stay as long as they may hold payloads that are owed.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSpace`] if the disk is too full for the slots that are missing, others if the folder cannot be
+    /// used.
+    pub fn make_room(&mut self, room: Room) -> Result<(), StoreError> {
+        let path = self.folder.path();
+        create_private(path).map_err(|error| in_folder("cannot create", path, error))?;
+        remove_unfinished(path).map_err(|error| in_folder("cannot clear", path, error))?;
+        self.contents.slots.resize(self.contents.slots.len().max(room.slots), SlotContent::Empty);
+        fill_slots(&self.folder, self.contents.slots.len(), room.slot_bytes)?;
+        self.sync_records()?;
+        self.map = SlotMap::found(&self.contents.slots, self.found.as_ref().ok().and_then(Option::as_ref));
+        self.wanted_slots = room.slots;
+        Ok(())
+    }
+
+    /// Waits until the records that were found are on the disk. A process that was killed before its sync leaves one that can
+    /// be read and that a loss of power undoes: nothing may leave this process that relies on it.
+    fn sync_records(&self) -> Result<(), StoreError> {
+        for (slot, content) in self.contents.slots.iter().enumerate() {
+            if let SlotContent::Holds(_) = content {
+                let path = self.folder.file(slot);
+                let synced = open_slot(&path).and_then(|file| file.sync_data());
+                synced.map_err(|error| StoreError::Sync { path, error })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes and lengthens slots for a node whose links have changed, between two records. Whatever happens meanwhile, what
+    /// is in the slots stays as it is, and slots that were made before an error can be used.
+    ///
+    /// # Errors
+    /// As [`make_room`](Self::make_room). After [`StoreError::Sync`] the process has to end.
+    pub fn reserve(&mut self, room: Room) -> Result<(), StoreError> {
+        if self.is_spoiled {
+            return Err(StoreError::Spoiled);
+        }
+        self.wanted_slots = room.slots;
+        let path = self.folder.path();
+        remove_unfinished(path).map_err(|error| in_folder("cannot clear", path, error))?;
+        let filled = fill_slots(&self.folder, self.map.len().max(room.slots), room.slot_bytes);
+        self.is_spoiled |= matches!(filled, Err(StoreError::Sync { .. }));
+        let made = (self.map.len()..room.slots).take_while(|slot| self.folder.file(*slot).exists()).count();
+        self.map.grow(self.map.len() + made);
+        filled
+    }
+
+    /// How many slots there are.
+    pub fn slots(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Removes slots that are not needed any more, from the last one down. Each is gone for good before the next one goes:
+    /// a gap among the slots would look like one that cannot be read.
+    fn trim(&mut self) {
+        while let Some(slot) = self.map.superfluous(self.wanted_slots) {
+            let path = self.folder.file(slot);
+            if let Err(error) = fs::remove_file(&path).and_then(|()| sync_folder(self.folder.path())) {
+                tracing::warn!(%error, path = %path.display(), "a record slot that is not needed stays");
+                break;
+            }
+            self.map.remove_last();
+        }
+    }
+
+    /// The newest record and the payloads it owes; `None` when no record was ever completed.
+    ///
+    /// # Errors
+    /// [`StoreError::Recovery`] when going on could lose or double mass.
+    pub fn load(&self) -> Result<Option<Recovered>, StoreError> {
+        let found = self.found.clone().map_err(|error| self.not_recovered(error))?;
+        let mut bytes = Vec::new();
+        found.map(|survey| survey.read(|slot| self.decode(slot, &mut bytes))).transpose()
+    }
+
+    /// Writes a record into a free slot. When this returns without an error it is on the disk, and what is in it may
+    /// leave the process.
+    ///
+    /// # Errors
+    /// After [`StoreError::Sync`] the process has to end. After any other error the record before this one is still the
+    /// durable one.
+    pub fn write(&mut self, record: &Record) -> Result<(), StoreError> {
+        if self.is_spoiled {
+            return Err(StoreError::Spoiled);
+        }
+        if let Err(error) = &self.found {
+            return Err(self.not_recovered(error.clone()));
+        }
+        let number = record.books.number;
+        let encoded = record.encoded().map_err(|error| StoreError::Record { number, error })?;
+        let slot = self.claim(record)?;
+        let path = self.folder.file(slot);
+        let written = open_slot(&path).and_then(|mut file| {
+            encoded.slices().try_for_each(|part| file.write_all(part))?;
+            Ok(file)
+        });
+        let file = written.map_err(|error| StoreError::Write { path: path.clone(), error })?;
+        // The file keeps its length and its blocks, so its data are all there is to wait for. Where many nodes have left,
+        // their certificates make it longer; this waits for the new length as well.
+        if let Err(error) = file.sync_data() {
+            self.is_spoiled = true;
+            return Err(StoreError::Sync { path, error });
+        }
+        self.map.complete(slot, &record.books);
+        self.trim();
+        Ok(())
+    }
+
+    /// The slot for a record. Where every one holds what is still owed another one is made: nothing that a plan or a
+    /// neighbour does may end the process for want of a slot.
+    fn claim(&mut self, record: &Record) -> Result<usize, StoreError> {
+        match self.map.claim(&record.books) {
+            Err(SlotError::NoneFree { slots }) if slots < MAX_SLOTS => {
+                let longest =
+                    (0..slots).filter_map(|slot| fs::metadata(self.folder.file(slot)).ok()).map(|file| file.len());
+                fill_slots(&self.folder, slots + 1, longest.max().unwrap_or(0))?;
+                self.map.grow(slots + 1);
+                self.map.claim(&record.books).map_err(StoreError::Refused)
+            }
+            claimed => claimed.map_err(StoreError::Refused),
+        }
+    }
+
+    fn decode(&self, slot: usize, bytes: &mut Vec<u8>) -> Result<Record, StoreError> {
+        let failed = |error| StoreError::Folder { doing: "cannot read a record".to_owned(), error };
+        self.folder.read_bytes(slot, bytes).map_err(failed)?;
+        Record::decode(bytes).map_err(|error| StoreError::Changed { path: self.folder.file(slot), error })
+    }
+
+    fn not_recovered(&self, error: RecoveryError) -> StoreError {
+        let faults = self.contents.faults.iter().map(|(slot, fault)| format!("slot {slot}: {fault}")).collect();
+        StoreError::Recovery { folder: self.folder.path().to_path_buf(), error, faults }
+    }
+}
+
+/// The number and the length of the slots that a node needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// How many slots: [`SlotMap::worst_case`] of the node's receivers.
+    slots: usize,
+    /// How long each is: [`Record::largest_bytes`].
+    slot_bytes: u64,
+}
+
+impl Room {
+    /// For records of so many parameters and links.
+    ///
+    /// # Errors
+    /// No record is so long, or there are more slots than a peer may have.
+    pub fn new(dimension: usize, links: RecordRoom) -> Result<Self, StoreError> {
+        let RecordRoom { slots, senders, receivers } = links;
+        let slot_bytes = Record::largest_bytes(dimension, senders, receivers)
+            .ok_or(StoreError::TooLong { dimension, links: senders + receivers })?;
+        if slots > MAX_SLOTS {
+            return Err(StoreError::TooManySlots { slots });
+        }
+        Ok(Self { slots, slot_bytes })
+    }
+}
+
+/// Waits until what was added to a folder, or removed from it, is on the disk.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+fn in_folder(doing: &str, path: &Path, error: io::Error) -> StoreError {
+    StoreError::Folder { doing: format!("{doing} {}", path.display()), error }
+}
+
+/// Removes slots that were being made when a process ended.
+fn remove_unfinished(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "new") {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes slots that are missing and lengthens those that are too short.
+fn fill_slots(folder: &RecordFolder, slots: usize, slot_bytes: u64) -> Result<(), StoreError> {
+    // Slots that are too short, with their length where there is a file.
+    let short: Vec<(PathBuf, Option<u64>)> = (0..slots)
+        .map(|slot| folder.file(slot))
+        .map(|path| (path.clone(), fs::metadata(path).map(|file| file.len()).ok()))
+        .filter(|(_, length)| length.is_none_or(|length| length < slot_bytes))
+        .collect();
+    let lacks = |length: Option<u64>| slot_bytes - length.unwrap_or(0);
+    let mut missing_bytes: u64 = short.iter().map(|(_, length)| lacks(*length)).sum();
+    for (path, length) in short {
+        let made = match length {
+            None => make_slot(&path, slot_bytes).and_then(|()| sync_folder(folder.path())),
+            Some(_) => lengthen_slot(&path, lacks(length)),
+        };
+        made.map_err(|error| {
+            if error::is_full_disk(&error) {
+                let path = folder.path().to_path_buf();
+                return StoreError::NoSpace { path, slots, slot_bytes, missing_bytes };
+            }
+            StoreError::Folder { doing: format!("cannot make {}", path.display()), error }
+        })?;
+        missing_bytes -= lacks(length);
+    }
+    let synced = sync_folder(folder.path());
+    let above = folder.path().parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let synced = synced.and_then(|()| File::open(above)?.sync_all());
+    synced.map_err(|error| StoreError::Sync { path: folder.path().to_path_buf(), error })
+}
+
+/// Makes a slot under another name, so that it is there whole or not at all.
+fn make_slot(path: &Path, bytes: u64) -> io::Result<()> {
+    let unfinished = path.with_extension("record.new");
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    let made = private(&mut options).open(&unfinished).and_then(|mut file| {
+        fill(&mut file, bytes)?;
+        file.sync_all()?;
+        fs::rename(&unfinished, path)
+    });
+    if made.is_err() {
+        // A full disk should not keep what did not fit. There is nothing to do if this fails as well.
+        let _ = fs::remove_file(&unfinished);
+    }
+    made
+}
+
+/// What is added is behind the record, which does not change.
+fn lengthen_slot(path: &Path, bytes: u64) -> io::Result<()> {
+    let mut file = OpenOptions::new().append(true).open(path)?;
+    fill(&mut file, bytes)?;
+    file.sync_all()
+}
+
+/// Writes zeros: reserved blocks that were never written can still fail to be written later.
+fn fill(file: &mut impl Write, bytes: u64) -> io::Result<()> {
+    let zeros = vec![0; 1 << 20];
+    let mut left = bytes;
+    while left > 0 {
+        let piece = usize::try_from(left).map_or(zeros.len(), |left| left.min(zeros.len()));
+        file.write_all(&zeros[..piece])?;
+        left -= piece as u64;
+    }
+    Ok(())
+}
+
+/// A slot to be written over, at its beginning.
+fn open_slot(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).open(path)
+}
+
+/// A new file that only its owner can read.
+fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600);
+    }
+    options
+}
+
+/// Why a record is not on the disk, or not back from it.
+#[derive(Debug)]
+pub enum StoreError {
+    /// The folder or a file in it cannot be used.
+    Folder { doing: String, error: io::Error },
+    /// More slots than a peer may have.
+    TooManySlots { slots: usize },
+    /// More parameters or links than a record can hold.
+    TooLong { dimension: usize, links: usize },
+    /// The disk is too full for the slots.
+    NoSpace { path: PathBuf, slots: usize, slot_bytes: u64, missing_bytes: u64 },
+    /// Going on from what is in the slots could lose or double mass.
+    Recovery { folder: PathBuf, error: RecoveryError, faults: Vec<String> },
+    /// A slot that was whole when the store was opened is not any more.
+    Changed { path: PathBuf, error: RecordError },
+    /// A record that breaks the rules of the format.
+    Record { number: u64, error: RecordError },
+    /// A record that no slot may take.
+    Refused(SlotError),
+    /// A slot that could not be written. The durable record is the one before.
+    Write { path: PathBuf, error: io::Error },
+    /// A slot of which nobody knows whether it is on the disk. **The process has to end.**
+    Sync { path: PathBuf, error: io::Error },
+    /// A sync failed before.
+    Spoiled,
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder { doing, error } => write!(f, "{doing}: {error}"),
+            Self::TooManySlots { slots } => write!(f, "{slots} slots are more than the {MAX_SLOTS} a peer may have"),
+            Self::TooLong { dimension, links } => {
+                write!(f, "no record holds {dimension} parameters and {links} links")
+            }
+            Self::NoSpace { path, slots, slot_bytes, missing_bytes } => write!(
+                f,
+                "the disk is too full for the records in {}: {slots} slots of {slot_bytes} bytes, of which \
+                 {missing_bytes} bytes are still missing",
+                path.display()
+            ),
+            Self::Recovery { folder, error, faults } => {
+                write!(f, "the records in {} cannot be relied on: {error}", folder.display())?;
+                if faults.is_empty() { Ok(()) } else { write!(f, " ({})", faults.join("; ")) }
+            }
+            Self::Changed { path, error } => write!(f, "{} has changed while it was read: {error}", path.display()),
+            Self::Record { number, error } => write!(f, "record {number} would not be readable: {error}"),
+            Self::Refused(error) => write!(f, "{error}"),
+            Self::Write { path, error } => write!(f, "cannot write {}: {error}", path.display()),
+            Self::Sync { path, error } => {
+                write!(f, "cannot make sure that {} is on the disk: {error}", path.display())
+            }
+            Self::Spoiled => write!(f, "an earlier record may not be on the disk: start again"),
+        }
+    }
+}
+
+impl StoreError {
+    /// Whether the same write may succeed once something else on the disk is deleted.
+    pub fn is_full_disk(&self) -> bool {
+        match self {
+            Self::Write { error, .. } => error::is_full_disk(error),
+            Self::NoSpace { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        let failure = |kind| Self::new(kind, &error);
+        match &error {
+            StoreError::NoSpace { missing_bytes, .. } => failure(ErrorKind::BadInput).hint(format!(
+                "free {missing_bytes} bytes there, or give this peer a home on another disk with --home DIR"
+            )),
+            StoreError::TooLong { .. } => failure(ErrorKind::BadInput).hint("--durability off trains without records"),
+            StoreError::Folder { .. } | StoreError::TooManySlots { .. } => failure(ErrorKind::BadInput),
+            StoreError::Recovery { folder, .. } => failure(ErrorKind::Integrity).hint(format!(
+                "look at them with `mingle audit {}` and keep a copy. --fresh gives up what this peer held: its \
+                 neighbours remember that it took part, and it goes on without weight until they send it some",
+                folder.display()
+            )),
+            StoreError::Changed { .. } => failure(ErrorKind::Integrity),
+            StoreError::Write { .. } | StoreError::Sync { .. } | StoreError::Spoiled => failure(ErrorKind::Unexpected)
+                .hint("look at the disk, then start this peer again: it goes on where it was"),
+            StoreError::Record { .. } | StoreError::Refused(_) => failure(ErrorKind::Unexpected),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,242 @@
+//! Records on their way to the disk, in a thread of their own: the event loop never waits for a disk.
+//!
+//! At most one record waits while another is written. A node hands in a second one only when it begins a new life or a new
+//! generation, and then the one that waits has no meaning any more: the newer one takes its place, however many come.
+//!
+//! A full disk is waited for, since files can be deleted. While it has no room for more slots the node goes on with those
+//! that are there. Any other failure to write is final: after it nobody can say what is on the disk, so the process has to
+//! end, and the next one reads what is really there.
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use mingle_protocol::Record;
+use tokio::sync::mpsc;
+
+use super::store::{RecordStore, Room, StoreError};
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::timeline::{Deed, Timeline};
+
+/// Answers that wait for the event loop. The thread waits for it when there are more.
+const ANSWER_QUEUE: usize = 32;
+/// Between two attempts to write to a disk that is full.
+const FULL_DISK_PAUSE: Duration = Duration::from_millis(500);
+
+/// What came of a record, or of room for records.
+#[derive(Debug)]
+pub enum Written {
+    /// It is on the disk.
+    Record {
+        /// Its number.
+        number: u64,
+    },
+    /// The slots that were asked for are there.
+    Reserved {
+        /// How many there are.
+        slots: usize,
+    },
+    /// The disk is full: it is tried again until there is room.
+    DiskFull {
+        /// The failed attempt, in words.
+        message: String,
+    },
+    /// There is room again.
+    RoomAgain,
+    /// Nobody knows what is on the disk: the process has to end.
+    Failed(Error),
+}
+
+/// A handle on the thread. Dropped, it waits until the records that were handed in are on the disk, or cannot be.
+pub struct RecordWriter {
+    mailbox: Arc<Mailbox>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl RecordWriter {
+    /// Starts the thread.
+    pub fn start(store: RecordStore, timeline: Timeline) -> Result<(Self, mpsc::Receiver<Written>)> {
+        let mailbox = Arc::new(Mailbox::default());
+        let (answers, written) = mpsc::channel(ANSWER_QUEUE);
+        let worker = Worker { store, mailbox: Arc::clone(&mailbox), answers, timeline, is_full: false, lacking: None };
+        let thread = std::thread::Builder::new().name("records".to_owned()).spawn(move || worker.run());
+        let thread = thread.context(ErrorKind::Unexpected, "cannot start the thread that writes records")?;
+        Ok((Self { mailbox, thread: Some(thread) }, written))
+    }
+
+    /// Hands in a record; never waits.
+    ///
+    /// # Errors
+    /// One that waits is still needed by the new one, so something is wrong with this program.
+    pub fn write(&self, record: Arc<Record>) -> Result {
+        let mut orders = self.mailbox.lock();
+        let needed = orders.record.as_ref().is_some_and(|waiting| {
+            let owed = record.books.owed_records();
+            owed.contains(&waiting.books.number)
+        });
+        if needed {
+            return Err(Error::new(ErrorKind::Unexpected, "two records wait for the disk, and both are needed"));
+        }
+        orders.record = Some(record);
+        self.mailbox.changed.notify_one();
+        Ok(())
+    }
+
+    /// Asks for room for the records of a node whose links have changed; never waits.
+    pub fn reserve(&self, room: Room) {
+        self.mailbox.lock().room = Some(room);
+        self.mailbox.changed.notify_one();
+    }
+}
+
+impl Drop for RecordWriter {
+    fn drop(&mut self) {
+        self.mailbox.lock().is_closed = true;
+        self.mailbox.changed.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // Only a panic ends it with an error, and that has been printed.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the thread is to do next.
+#[derive(Default)]
+struct Mailbox {
+    orders: Mutex<Orders>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Orders {
+    room: Option<Room>,
+    record: Option<Arc<Record>>,
+    is_closed: bool,
+}
+
+impl Mailbox {
+    /// Nothing that holds the lock can panic half way through a change.
+    fn lock(&self) -> MutexGuard<'_, Orders> {
+        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for something to do, but not beyond `until`.
+    fn next(&self, until: Option<Instant>) -> Next {
+        let idle = |orders: &mut Orders| orders.room.is_none() && orders.record.is_none() && !orders.is_closed;
+        let orders = self.lock();
+        let mut orders = if let Some(until) = until {
+            let pause = until.saturating_duration_since(Instant::now());
+            self.changed.wait_timeout_while(orders, pause, idle).unwrap_or_else(PoisonError::into_inner).0
+        } else {
+            self.changed.wait_while(orders, idle).unwrap_or_else(PoisonError::into_inner)
+        };
+        let (room, record) = (orders.room.take(), orders.record.take());
+        Next { is_over: orders.is_closed && record.is_none(), room, record }
+    }
+
+    /// Lets some time pass. Returns whether nobody wants to wait any longer.
+    fn pause(&self) -> ControlFlow<()> {
+        let orders = self.lock();
+        let open = |orders: &mut Orders| !orders.is_closed;
+        let waited = self.changed.wait_timeout_while(orders, FULL_DISK_PAUSE, open);
+        let (orders, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if orders.is_closed { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+struct Next {
+    room: Option<Room>,
+    record: Option<Arc<Record>>,
+    is_over: bool,
+}
+
+struct Worker {
+    store: RecordStore,
+    mailbox: Arc<Mailbox>,
+    answers: mpsc::Sender<Written>,
+    timeline: Timeline,
+    /// The last attempt found no room on the disk, and that has been said.
+    is_full: bool,
+    /// Room that could not be made, and when to try again.
+    lacking: Option<(Room, Instant)>,
+}
+
+impl Worker {
+    fn run(mut self) {
+        loop {
+            let Next { room, record, is_over } = self.mailbox.next(self.lacking.map(|(_, at)| at));
+            if is_over {
+                return;
+            }
+            let made = match room.or(self.lacking.filter(|(_, at)| *at <= Instant::now()).map(|(room, _)| room)) {
+                Some(room) => self.make(room),
+                None => Ok(()),
+            };
+            let write = |()| record.map_or(Ok(ControlFlow::Continue(())), |record| self.write(&record));
+            match made.and_then(write) {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(())) => return,
+                Err(failure) => return self.answer(Written::Failed(failure)),
+            }
+        }
+    }
+
+    /// Makes room for more or longer records, now or as soon as the disk has it.
+    fn make(&mut self, room: Room) -> Result {
+        match self.store.reserve(room) {
+            Ok(()) => {
+                self.lacking = None;
+                self.note_room();
+            }
+            Err(error @ (StoreError::NoSpace { .. } | StoreError::Folder { .. })) => {
+                self.lacking = Some((room, Instant::now() + FULL_DISK_PAUSE));
+                self.note_full(&error);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        self.answer(Written::Reserved { slots: self.store.slots() });
+        Ok(())
+    }
+
+    /// Writes one record, however long the disk is full.
+    fn write(&mut self, record: &Record) -> Result<ControlFlow<()>> {
+        let began = Instant::now();
+        loop {
+            match self.store.write(record) {
+                Ok(()) => break,
+                Err(error) if error.is_full_disk() => {
+                    self.note_full(&error);
+                    if self.mailbox.pause().is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.note_room();
+        self.timeline.note(Deed::Record, began);
+        self.answer(Written::Record { number: record.books.number });
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn note_full(&mut self, error: &StoreError) {
+        if !std::mem::replace(&mut self.is_full, true) {
+            self.answer(Written::DiskFull { message: error.to_string() });
+        }
+    }
+
+    fn note_room(&mut self) {
+        if std::mem::take(&mut self.is_full) {
+            self.answer(Written::RoomAgain);
+        }
+    }
+
+    fn answer(&self, answer: Written) {
+        // At the end of a run nobody listens; what was handed in by then is written all the same.
+        let _ = self.answers.blocking_send(answer);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+//! What a peer leaves behind: the de-biased model in PyTorch's names, and a summary with its side of the ledger.
+
+use std::fs;
+use std::path::Path;
+
+use mingle_net::traffic::Encoding;
+use mingle_protocol::LedgerSummary;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Context, ErrorKind, Result};
+use crate::home::{self, Home};
+use crate::training::Metrics;
+
+/// The version of the summary file.
+const SCHEMA: &str = "mingle.summary/2";
+
+/// How a run went for one peer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Summary {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// This peer.
+    pub peer: String,
+    /// Its node in the plan.
+    pub node: u32,
+    /// The plan's hash.
+    pub plan: String,
+    /// What was trained.
+    pub task: String,
+    /// Rounds done, of those that were wanted.
+    pub rounds: u64,
+    /// Rounds wanted.
+    pub rounds_wanted: u64,
+    /// What was measured of the final de-biased model on held-out samples.
+    pub metrics: Metrics,
+    /// Seconds from the start of the process.
+    pub seconds: f64,
+    /// Bytes written to all links.
+    pub sent_bytes: u64,
+    /// Bytes read from all links.
+    #[serde(default)]
+    pub received_bytes: u64,
+    /// How parameters were encoded on them.
+    #[serde(default)]
+    pub encoding: Encoding,
+    /// The largest resident memory of the process, where the system tells.
+    pub peak_resident_bytes: Option<u64>,
+    /// BLAKE3 of the model file.
+    #[serde(default)]
+    pub model_blake3: Option<String>,
+    /// This peer's side of the mass ledger.
+    pub ledger: LedgerSummary,
+}
+
+impl Summary {
+    /// The schema of a new summary.
+    pub fn schema() -> String {
+        SCHEMA.to_owned()
+    }
+
+    /// Writes the summary into the home.
+    pub fn write(&self, home: &Home) -> Result {
+        let path = home.summary();
+        let text = serde_json::to_string_pretty(self).context(ErrorKind::Unexpected, "cannot encode the summary")?;
+        home::write_file(&path, format!("{text}\n").as_bytes())
+    }
+
+    /// Reads a summary.
+    pub fn read(path: &Path) -> Result<Self> {
+        let doing = format!("cannot read the summary {}", path.display());
+        let text = fs::read_to_string(path).context(ErrorKind::Integrity, &doing)?;
+        serde_json::from_str(&text).context(ErrorKind::Integrity, doing)
+    }
+}
+
+/// The key under which a model file keeps the BLAKE3 of its numbers: whoever has only the file can check it.
+pub const MODEL_CHECKSUM: &str = "data_blake3";
+
+/// BLAKE3 of what comes behind the header of a safetensors file, in hexadecimal.
+pub fn model_data_hash(file: &[u8]) -> String {
+    let length = file.first_chunk().map_or(0, |bytes: &[u8; 8]| u64::from_le_bytes(*bytes));
+    let begin = usize::try_from(length).ok().and_then(|length| length.checked_add(8));
+    let data = begin.and_then(|begin| file.get(begin..)).unwrap_or_default();
+    blake3::hash(data).to_hex().to_string()
+}
+
+/// The largest resident memory of this process so far, where the system tells.
+pub fn peak_resident_bytes() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}

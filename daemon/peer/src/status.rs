@@ -1,0 +1,410 @@
+//! What a peer can say about itself at any moment: one snapshot, shown as JSON, as text, as metrics, on a page and on a
+//! terminal.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use mingle_net::traffic::Encoding;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use crate::place::Place;
+use crate::training::Metrics;
+use crate::units;
+
+/// The version of the snapshot.
+pub const SCHEMA: &str = "mingle.status/1";
+
+/// A snapshot of one peer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The release of the program.
+    pub version: String,
+    /// What it is doing.
+    pub state: State,
+    /// Milliseconds since the process started, when this was taken.
+    pub at_ms: u64,
+    /// Its PeerId.
+    pub peer: String,
+    /// Its addresses, each ending in its PeerId.
+    pub addresses: Vec<String>,
+    /// Its node in the plan.
+    pub node: Option<usize>,
+    /// The plan, once it is known.
+    pub plan: Option<PlanFacts>,
+    /// Peers with an invitation that wait here for a plan that names them.
+    #[serde(default)]
+    pub waiting: usize,
+    /// What is trained, in words.
+    pub task: Option<String>,
+    /// What it computes on: the adapter, by its name.
+    #[serde(default)]
+    pub device: Option<String>,
+    /// Whether all neighbours were up once, and training began.
+    pub joined: bool,
+    /// Rounds done.
+    pub round: u64,
+    /// Rounds wanted.
+    pub rounds: u64,
+    /// Seconds that the rounds still to do will take, at the pace of the last ones.
+    pub eta_s: Option<f64>,
+    /// The push-sum weight.
+    pub weight: Weight,
+    /// The last evaluation on the held-out test set.
+    pub evaluation: Option<Evaluated>,
+    /// Mean cross-entropy over the last local steps, in nats.
+    pub train_loss: Option<f64>,
+    /// Where a problem is solved: how far the last iteration that all looked at moved the peer that moved most.
+    #[serde(default)]
+    pub residual: Option<f64>,
+    /// Relative RMS distance to the models heard in the last round that heard any.
+    pub disagreement: Option<f64>,
+    /// The factor by which disagreement changes in a round.
+    pub contraction: Contraction,
+    /// Bytes written to all links since the process began.
+    pub sent_bytes: u64,
+    /// Bytes read from all links since then.
+    pub received_bytes: u64,
+    /// How parameters are encoded on them, where a model is trained.
+    #[serde(default)]
+    pub encoding: Option<Encoding>,
+    /// Whether its weight outlives its process.
+    pub durable: bool,
+    /// Which life of the peer this is.
+    pub incarnation: u64,
+    /// Inputs that were not taken, by reason.
+    pub refusals: BTreeMap<String, u64>,
+    /// Those that this peer exchanges parcels with, by node.
+    pub neighbours: Vec<Neighbour>,
+}
+
+/// What a peer is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It looks for its plan and reads its data.
+    Starting,
+    /// It waits for a plan of its swarm that names it.
+    WaitingForPlan,
+    /// It waits until all its neighbours are up.
+    Waiting,
+    /// It takes local steps.
+    Training,
+    /// It solves a problem with the others.
+    Solving,
+    /// It waits for neighbours' parcels, or until they have taken its own.
+    WaitingForNeighbours,
+    /// All its rounds are done, or it was asked to stop: it hands over what it promised.
+    Draining,
+    /// All its rounds are done and its files are written.
+    Done,
+    /// It was stopped before all rounds were done, and its files are written.
+    Stopped,
+    /// It ended with an error.
+    Failed,
+}
+
+/// What is known of the plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlanFacts {
+    /// BLAKE3 of its canonical bytes.
+    pub hash: String,
+    /// How it was made.
+    pub method: String,
+    /// How many peers it has.
+    pub nodes: usize,
+    /// Where it came from.
+    pub origin: String,
+}
+
+/// A push-sum weight, at the end of the last round or of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Weight {
+    /// In units of 2^-40.
+    pub units: u64,
+    /// w: 1 on average over the swarm.
+    pub value: f64,
+    /// w*: what this node holds at this point of the period in a settled swarm.
+    pub stationary: Option<f64>,
+    /// w / w*: about 1 in a settled swarm.
+    pub share: Option<f64>,
+}
+
+/// An evaluation on the held-out test set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evaluated {
+    /// The round after which it was made.
+    pub round: u64,
+    /// What was measured, by name.
+    pub metrics: Metrics,
+}
+
+/// The factor by which disagreement changes in a round: below 1 the peers approach each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Contraction {
+    /// Fitted to the last rounds. Training pulls the peers apart again: it settles at 1 once both balance.
+    pub observed: Option<f64>,
+    /// What the plan's mixing alone gives in the long run, by its |lambda_2|.
+    pub forecast: Option<f64>,
+}
+
+/// A neighbour as this peer sees it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Neighbour {
+    /// Its node in the plan.
+    pub node: usize,
+    /// Its PeerId.
+    pub peer: String,
+    /// Whether it can be relied on.
+    pub state: LinkState,
+    /// Why it is suspended.
+    pub reason: Option<String>,
+    /// The last round trip to it, while it is up; none before the first.
+    #[serde(default)]
+    pub round_trip_ms: Option<f64>,
+    /// Which life of it is known; 0 while it was never heard.
+    pub incarnation: u64,
+    /// The link to it.
+    pub outgoing: Option<Outgoing>,
+    /// The link from it.
+    pub incoming: Option<Incoming>,
+    /// Steps of the plan that it is behind this peer, as far as is known.
+    pub steps_behind: u64,
+    /// Bytes written to its streams since this process follows the plan.
+    pub sent_bytes: u64,
+    /// Bytes read from them.
+    pub received_bytes: u64,
+}
+
+/// Whether a neighbour can be relied on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkState {
+    /// It takes part.
+    Up,
+    /// It is not connected, or has not greeted yet.
+    Down,
+    /// It is neither waited for nor sent to until it is heard again.
+    Suspended,
+    /// It has left for good.
+    Left,
+}
+
+/// The link to a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outgoing {
+    /// Parcels written to its streams, in the time that its bytes are counted over.
+    pub parcels: u64,
+    /// Of them, those that it has not acknowledged.
+    pub unacknowledged_parcels: usize,
+    /// Their weight, in units of 2^-40.
+    pub unacknowledged_units: u64,
+}
+
+/// The link from a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Incoming {
+    /// Parcels read from its streams, in the time that its bytes are counted over.
+    pub parcels: u64,
+    /// Of them, those that wait for their step.
+    pub queued_parcels: usize,
+}
+
+impl Status {
+    /// A peer that has just started.
+    pub fn starting(peer: String) -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            state: State::Starting,
+            at_ms: 0,
+            peer,
+            addresses: Vec::new(),
+            node: None,
+            plan: None,
+            waiting: 0,
+            task: None,
+            device: None,
+            joined: false,
+            round: 0,
+            rounds: 0,
+            eta_s: None,
+            weight: Weight::default(),
+            evaluation: None,
+            train_loss: None,
+            residual: None,
+            disagreement: None,
+            contraction: Contraction::default(),
+            sent_bytes: 0,
+            received_bytes: 0,
+            encoding: None,
+            durable: false,
+            incarnation: 0,
+            refusals: BTreeMap::new(),
+            neighbours: Vec::new(),
+        }
+    }
+
+    /// How many neighbours are up.
+    pub fn neighbours_up(&self) -> usize {
+        self.neighbours.iter().filter(|neighbour| neighbour.state == LinkState::Up).count()
+    }
+}
+
+impl State {
+    /// Every state.
+    pub const ALL: [Self; 10] = [
+        Self::Starting,
+        Self::WaitingForPlan,
+        Self::Waiting,
+        Self::Training,
+        Self::Solving,
+        Self::WaitingForNeighbours,
+        Self::Draining,
+        Self::Done,
+        Self::Stopped,
+        Self::Failed,
+    ];
+
+    /// Whether the peer has ended, or is about to.
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Done | Self::Stopped | Self::Failed)
+    }
+
+    /// The name in JSON and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::WaitingForPlan => "waiting_for_plan",
+            Self::Waiting => "waiting",
+            Self::Training => "training",
+            Self::Solving => "solving",
+            Self::WaitingForNeighbours => "waiting_for_neighbours",
+            Self::Draining => "draining",
+            Self::Done => "done",
+            Self::Stopped => "stopped",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::WaitingForNeighbours => "waiting for neighbours",
+            Self::WaitingForPlan => "waiting for a plan",
+            other => other.name(),
+        })
+    }
+}
+
+impl LinkState {
+    /// Every state.
+    pub const ALL: [Self; 4] = [Self::Up, Self::Down, Self::Suspended, Self::Left];
+
+    /// The name in JSON and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Down => "down",
+            Self::Suspended => "suspended",
+            Self::Left => "left",
+        }
+    }
+}
+
+impl fmt::Display for LinkState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Neighbour {
+    /// Which links the plan has between the two, seen from this peer.
+    pub fn directions(&self) -> &'static str {
+        match (&self.outgoing, &self.incoming) {
+            (Some(_), Some(_)) => "out,in",
+            (Some(_), None) => "out",
+            (None, Some(_)) => "in",
+            (None, None) => "-",
+        }
+    }
+}
+
+/// A look at the newest snapshot, and a way to wait for the next.
+pub type StatusView = watch::Receiver<Arc<Status>>;
+
+/// Where the newest snapshot hangs. Whoever looks sees the newest; nobody can hold the peer up.
+#[derive(Debug)]
+pub struct StatusBoard {
+    sender: watch::Sender<Arc<Status>>,
+    started: std::time::Instant,
+}
+
+impl StatusBoard {
+    /// Shows the plan that the peer follows, and its place there.
+    pub fn show_place(&self, place: &Place) {
+        let plan = &place.plan.plan;
+        // |lambda_2| is that of a period, which may have several rounds.
+        let share = units::ratio(plan.round_length(), plan.steps().len());
+        self.update(|status| {
+            status.node = Some(place.node.index());
+            status.plan = Some(PlanFacts {
+                hash: place.hash.clone(),
+                method: plan.method().to_owned(),
+                nodes: plan.node_count(),
+                origin: place.origin.clone(),
+            });
+            status.contraction.forecast = plan.forecast().lambda_2.map(|lambda| lambda.powf(share));
+        });
+    }
+
+    /// A board with a first snapshot; `started` is when the process began.
+    pub fn new(status: Status, started: std::time::Instant) -> Self {
+        Self { sender: watch::Sender::new(Arc::new(status)), started }
+    }
+
+    /// Changes the snapshot and shows it.
+    pub fn update(&self, change: impl FnOnce(&mut Status)) {
+        let at_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.sender.send_modify(|status| {
+            let status = Arc::make_mut(status);
+            status.at_ms = at_ms;
+            change(status);
+        });
+    }
+
+    /// A look at the board.
+    pub fn look(&self) -> StatusView {
+        self.sender.subscribe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_names_of_states_are_those_in_json() {
+        for state in State::ALL {
+            assert_eq!(serde_json::to_value(state).unwrap(), state.name());
+        }
+        for state in LinkState::ALL {
+            assert_eq!(serde_json::to_value(state).unwrap(), state.name());
+        }
+    }
+
+    #[test]
+    fn a_snapshot_reads_back_as_it_was_written() {
+        let mut status = Status::starting("12D3KooWExample".to_owned());
+        status.disagreement = Some(0.25);
+        status.refusals.insert("other_life".to_owned(), 3);
+        let text = serde_json::to_string(&status).unwrap();
+        assert!(text.starts_with(r#"{"schema":"mingle.status/1""#), "{text}");
+        assert_eq!(serde_json::from_str::<Status>(&text).unwrap(), status);
+    }
+}

@@ -1,0 +1,36 @@
+//! Asking a peer to stop.
+
+use tokio::sync::mpsc;
+
+/// A handle that asks a peer to stop. When all of them are gone the peer goes on.
+#[derive(Clone, Debug)]
+pub struct StopHandle(mpsc::Sender<String>);
+
+/// What a peer hears of that.
+#[derive(Debug)]
+pub struct StopRequests(mpsc::Receiver<String>);
+
+/// A handle and what it is heard by.
+pub fn channel() -> (StopHandle, StopRequests) {
+    // One to stop in good order, one to stop at once: more say nothing.
+    let (sender, receiver) = mpsc::channel(2);
+    (StopHandle(sender), StopRequests(receiver))
+}
+
+impl StopHandle {
+    /// Asks to stop in good order, saying why; asked again, the peer stops at once. Returns whether there is one to hear.
+    pub fn stop(&self, reason: &str) -> bool {
+        let sent = self.0.try_send(reason.to_owned());
+        !matches!(sent, Err(mpsc::error::TrySendError::Closed(_)))
+    }
+}
+
+impl StopRequests {
+    /// Waits for the next request, and says why; for ever, where nobody can ask any more.
+    pub(crate) async fn next(&mut self) -> String {
+        match self.0.recv().await {
+            Some(reason) => reason,
+            None => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! How much of its time a peer trains, waits, and has parcels on their way.
+
+use super::{Deed, PeerTimeline, Span};
+
+/// A stretch of time, in microseconds since the timeline began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Its beginning.
+    pub from_us: u64,
+    /// Its end.
+    pub to_us: u64,
+}
+
+/// What the time of a window was used for. The parts overlap: that is the point.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shares {
+    /// Rounds in it, by their middles.
+    pub rounds: u64,
+    /// The whole, in microseconds.
+    pub whole_us: u64,
+    /// Training.
+    pub training_us: u64,
+    /// Some parcel, from this peer or to it, was on its way.
+    pub moving_us: u64,
+    /// Both at once: what moving parcels did not cost.
+    pub hidden_us: u64,
+    /// Waiting for parcels or for room.
+    pub waiting_us: u64,
+}
+
+impl Shares {
+    /// What `timeline` says of `window`. Time is that of sorting the spans.
+    pub fn of(timeline: &PeerTimeline, window: Window) -> Self {
+        let pick = |chosen: fn(Deed) -> bool| {
+            let spans = timeline.spans.iter().filter(|span| chosen(span.deed));
+            Stretches::of(spans.filter_map(|span| window.part_of(span)))
+        };
+        let training = pick(|deed| deed == Deed::Train);
+        let moving = pick(|deed| matches!(deed, Deed::Send { .. } | Deed::Receive { .. }));
+        let is_in = |span: &&Span| matches!(span.deed, Deed::Round { .. }) && window.contains(span.middle_us());
+        Self {
+            rounds: timeline.spans.iter().filter(is_in).count() as u64,
+            whole_us: window.to_us - window.from_us,
+            training_us: training.total(),
+            moving_us: moving.total(),
+            hidden_us: moving.shared_with(&training),
+            waiting_us: pick(|deed| deed == Deed::Wait).total(),
+        }
+    }
+
+    /// Adds those of another peer.
+    pub fn add(&mut self, other: &Self) {
+        self.rounds += other.rounds;
+        self.whole_us += other.whole_us;
+        self.training_us += other.training_us;
+        self.moving_us += other.moving_us;
+        self.hidden_us += other.hidden_us;
+        self.waiting_us += other.waiting_us;
+    }
+
+    /// The share of the time in which parcels moved that was spent training; `None` where none moved.
+    #[allow(clippy::cast_precision_loss)] // for display
+    pub fn hidden(&self) -> Option<f64> {
+        (self.moving_us > 0).then(|| self.hidden_us as f64 / self.moving_us as f64)
+    }
+}
+
+impl Window {
+    /// From the beginning of round `first` to the end of round `last`; `None` where the timeline has none of them.
+    pub fn of_rounds(timeline: &PeerTimeline, first: u64, last: u64) -> Option<Self> {
+        let is_in = |span: &&Span| matches!(span.deed, Deed::Round { round } if (first..=last).contains(&round));
+        let rounds: Vec<&Span> = timeline.spans.iter().filter(is_in).collect();
+        let from_us = rounds.iter().map(|span| span.from_us).min()?;
+        let to_us = rounds.iter().map(|span| span.to_us).max()?;
+        Some(Self { from_us, to_us })
+    }
+
+    fn contains(self, at: u64) -> bool {
+        (self.from_us..=self.to_us).contains(&at)
+    }
+
+    fn part_of(self, span: &Span) -> Option<(u64, u64)> {
+        let part = (span.from_us.max(self.from_us), span.to_us.min(self.to_us));
+        (part.0 < part.1).then_some(part)
+    }
+}
+
+/// Stretches of time that do not touch, in order.
+#[derive(Debug, PartialEq, Eq)]
+struct Stretches(Vec<(u64, u64)>);
+
+impl Stretches {
+    /// The union of any.
+    fn of(any: impl Iterator<Item = (u64, u64)>) -> Self {
+        let mut sorted: Vec<(u64, u64)> = any.collect();
+        sorted.sort_unstable();
+        let mut union: Vec<(u64, u64)> = Vec::new();
+        for (from, to) in sorted {
+            match union.last_mut() {
+                Some(last) if from <= last.1 => last.1 = last.1.max(to),
+                _ => union.push((from, to)),
+            }
+        }
+        Self(union)
+    }
+
+    fn total(&self) -> u64 {
+        self.0.iter().map(|(from, to)| to - from).sum()
+    }
+
+    /// How long both last at once.
+    fn shared_with(&self, other: &Self) -> u64 {
+        let (mut mine, mut theirs) = (self.0.iter().peekable(), other.0.iter().peekable());
+        let mut shared = 0;
+        while let (Some(&&(from, to)), Some(&&(other_from, other_to))) = (mine.peek(), theirs.peek()) {
+            shared += to.min(other_to).saturating_sub(from.max(other_from));
+            if to <= other_to {
+                mine.next()
+            } else {
+                theirs.next()
+            };
+        }
+        shared
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn span(deed: Deed, from_us: u64, to_us: u64) -> Span {
+        Span { deed, from_us, to_us }
+    }
+
+    fn timeline(spans: Vec<Span>) -> PeerTimeline {
+        PeerTimeline { node: 0, began_unix_us: 0, spans }
+    }
+
+    #[test]
+    fn parcels_that_move_during_training_are_hidden_and_none_counts_twice() {
+        let timeline = timeline(vec![
+            span(Deed::Train, 0, 100),
+            span(Deed::Send { node: 1 }, 90, 130),
+            span(Deed::Receive { node: 2 }, 110, 150),
+            span(Deed::Wait, 100, 160),
+            span(Deed::Round { round: 1 }, 0, 160),
+            span(Deed::Train, 160, 260),
+            span(Deed::Receive { node: 1 }, 170, 200),
+            span(Deed::Round { round: 2 }, 160, 300),
+        ]);
+        let window = Window::of_rounds(&timeline, 1, 2).unwrap();
+        let shares = Shares::of(&timeline, window);
+        let expected = Shares {
+            rounds: 2,
+            whole_us: 300,
+            training_us: 200,
+            moving_us: 60 + 30,
+            hidden_us: 10 + 30,
+            waiting_us: 60,
+        };
+        assert_eq!(shares, expected);
+        assert_eq!(shares.hidden(), Some(40.0 / 90.0));
+        let first = Shares::of(&timeline, Window::of_rounds(&timeline, 1, 1).unwrap());
+        assert_eq!((first.rounds, first.moving_us, first.hidden_us), (1, 60, 10));
+        assert_eq!(Window::of_rounds(&timeline, 7, 9), None);
+    }
+
+    proptest! {
+        #[test]
+        fn unions_and_intersections_count_each_instant_once(
+            mine in proptest::collection::vec((0_u64..60, 0_u64..20), 0..12),
+            theirs in proptest::collection::vec((0_u64..60, 0_u64..20), 0..12),
+        ) {
+            let stretches = |lengths: &[(u64, u64)]| lengths.iter().map(|&(from, long)| (from, from + long)).collect::<Vec<_>>();
+            let (mine, theirs) = (stretches(&mine), stretches(&theirs));
+            let is_in = |stretches: &[(u64, u64)], at: u64| stretches.iter().any(|&(from, to)| (from..to).contains(&at));
+            let count = |test: &dyn Fn(u64) -> bool| (0..100).filter(|at| test(*at)).count() as u64;
+            let (a, b) = (Stretches::of(mine.iter().copied()), Stretches::of(theirs.iter().copied()));
+            prop_assert_eq!(a.total(), count(&|at| is_in(&mine, at)));
+            prop_assert_eq!(a.shared_with(&b), count(&|at| is_in(&mine, at) && is_in(&theirs, at)));
+            prop_assert_eq!(b.shared_with(&a), a.shared_with(&b));
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Local training: what a user brings, and the thread that it runs on.
+//!
+//! A peer knows a model as a flat vector of `f32`. In each round it hands its present vector to [`LocalTraining`], which
+//! takes some steps on data that nobody else sees, and mixes the change into the swarm.
+
+mod layout;
+mod metrics;
+mod model_file;
+mod task;
+pub(crate) mod thread;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+pub use layout::{Layout, Tensor};
+pub use metrics::Metrics;
+pub use task::{Adoption, FixedTask, TrainingTask};
+
+/// Why local training cannot go on: any error, or a sentence.
+pub type TrainingError = Box<dyn std::error::Error + Send + Sync>;
+
+/// One peer's own learning. Vectors are flat, `[dimension]`, in the order of the layout.
+///
+/// All methods but [`layout`](Self::layout) are called on one thread of their own, one at a time.
+pub trait LocalTraining: Send {
+    /// The tensors of the model, in the order in which the flat vector holds them.
+    fn layout(&self) -> &Layout;
+
+    /// The vector that this peer begins with, `[dimension]`. Peers may begin with different ones, and agree by mixing.
+    ///
+    /// # Errors
+    /// There is none.
+    fn initial(&mut self) -> Result<Vec<f32>, TrainingError>;
+
+    /// Takes the local steps of a round, beginning at `from`, `[dimension]`.
+    ///
+    /// # Errors
+    /// Training cannot go on: the peer ends, and keeps what it holds.
+    fn train(&mut self, from: &[f32], budget: &Budget) -> Result<Trained, TrainingError>;
+
+    /// Measures a model, `[dimension]`, on samples that no peer trains on.
+    ///
+    /// # Errors
+    /// It cannot be measured: the peer ends, and keeps what it holds.
+    fn evaluate(&mut self, parameters: &[f32], patience: &Patience) -> Result<Evaluation, TrainingError>;
+
+    /// What a restarted peer needs to go on as if it had never stopped, such as the position in the data. It is kept in
+    /// the record that holds the steps it belongs to; at most [`MAX_HOST_BYTES`](mingle_protocol::record::MAX_HOST_BYTES).
+    fn state(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// Goes on from what [`state`](Self::state) returned before a restart.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn restore(&mut self, _state: &[u8]) -> Result<(), TrainingError> {
+        Ok(())
+    }
+
+    /// What is told of this training when it begins.
+    fn facts(&self) -> Facts {
+        Facts { device: "processor".to_owned(), train_samples: 0, test_samples: 0 }
+    }
+
+    /// The file that holds a model, `[dimension]`, for other programs: [safetensors] with these metadata, unless
+    /// something else is wanted.
+    ///
+    /// # Errors
+    /// It cannot be encoded.
+    ///
+    /// [safetensors]: https://github.com/huggingface/safetensors
+    fn model_file(&self, parameters: &[f32], metadata: &BTreeMap<String, String>) -> Result<Vec<u8>, TrainingError> {
+        model_file::encode(self.layout(), parameters, metadata)
+    }
+}
+
+/// How much training a round is given.
+#[derive(Clone, Debug)]
+pub struct Budget {
+    /// The round, from 0.
+    pub round: u64,
+    /// Local steps that the plan wants.
+    pub local_steps: u32,
+    /// No step begins once it is over.
+    pub patience: Patience,
+}
+
+/// What came of a round's training.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trained {
+    /// How the parameters changed, `[dimension]`.
+    pub change: Vec<f32>,
+    /// Steps that were taken: 0 where there was nothing to train with.
+    pub steps: u32,
+    /// Mean loss over these steps.
+    pub loss: f64,
+}
+
+/// What came of an evaluation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Evaluation {
+    /// The means over all samples that there was time for.
+    pub metrics: Metrics,
+    /// How many they are.
+    pub samples: usize,
+    /// Whether they are all.
+    pub is_whole: bool,
+}
+
+/// What is told of a training when it begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// The device that it runs on, as it names itself.
+    pub device: String,
+    /// Samples that this peer trains on; 0: unknown.
+    pub train_samples: usize,
+    /// Samples held out to evaluate on; 0: unknown.
+    pub test_samples: usize,
+}
+
+/// Whether there is time for more.
+#[derive(Clone, Debug, Default)]
+pub struct Patience {
+    is_interrupted: Arc<AtomicBool>,
+    /// There is none from here on.
+    until: Option<Instant>,
+    /// There is some until here, even if the peer is to stop.
+    at_least_until: Option<Instant>,
+}
+
+impl Patience {
+    /// Whether to end with what there is: time is up, or the peer is to stop.
+    pub fn is_over(&self) -> bool {
+        let is_before = |instant: Option<Instant>| instant.is_some_and(|instant| Instant::now() < instant);
+        let is_stopped = self.is_interrupted.load(Ordering::Relaxed) && !is_before(self.at_least_until);
+        is_stopped || (self.until.is_some() && !is_before(self.until))
+    }
+}

@@ -1,0 +1,170 @@
+//! What a peer would train, until the swarm has settled it.
+
+use std::sync::Arc;
+
+use libp2p::PeerId;
+use serde::{Deserialize, Serialize};
+
+use super::{Layout, LocalTraining};
+use crate::error::{Error, ErrorKind, Result};
+use crate::events::Event;
+use crate::task::{MAX_CARD_BYTES, TaskCard};
+
+/// What a peer would train. It settles with the members of the swarm on a task, and then becomes the training itself.
+pub trait TrainingTask: Send {
+    /// The task, once it is settled.
+    fn card(&self) -> Option<Arc<dyn TaskCard>>;
+
+    /// Whether only a member of the swarm, or node 0 of the plan, can settle it: peers that decide by themselves could
+    /// mean different things.
+    fn needs_others(&self) -> bool;
+
+    /// Rounds to train, as far as is known.
+    fn rounds(&self) -> u64;
+
+    /// Takes over the task of another peer, an encoded card. Returns what to tell people of it.
+    ///
+    /// # Errors
+    /// It is not the task of this peer: a setting of its user says otherwise, or its data do not fit.
+    fn adopt(&mut self, card: &[u8], adoption: Adoption) -> Result<Vec<Event>>;
+
+    /// Settles the task by itself: nobody else will. Returns what to tell people of it.
+    ///
+    /// # Errors
+    /// It cannot: the data mean nothing.
+    fn propose(&mut self) -> Result<Vec<Event>>;
+
+    /// The training of `node` of `nodes`.
+    ///
+    /// # Errors
+    /// The model or the data cannot be used, or the task was never settled.
+    fn build(self: Box<Self>, node: usize, nodes: usize) -> Result<Box<dyn LocalTraining>>;
+}
+
+/// From whom a task is taken over.
+#[derive(Clone, Copy, Debug)]
+pub struct Adoption {
+    /// The peer that told it.
+    pub from: PeerId,
+    /// It is the task of a swarm with an operator, the recipe included.
+    pub is_of_a_swarm: bool,
+}
+
+/// A training that is what it is: peers whose layout, name or number of rounds differ are refused.
+pub struct FixedTask {
+    card: Arc<FixedCard>,
+    training: Box<dyn LocalTraining>,
+}
+
+impl FixedTask {
+    /// The task of training `training`, called `name`, for so many rounds.
+    ///
+    /// # Errors
+    /// The names of its tensors are too long to tell others of.
+    pub fn new(name: &str, rounds: u64, training: Box<dyn LocalTraining>) -> Result<Self> {
+        let card = FixedCard { name: name.to_owned(), rounds, layout: training.layout().clone() };
+        let bytes = card.encode().len();
+        if bytes > MAX_CARD_BYTES {
+            let message = format!("the layout of the model takes {bytes} bytes, more than {MAX_CARD_BYTES}");
+            return Err(Error::new(ErrorKind::BadInput, message).hint("give the tensors shorter names"));
+        }
+        Ok(Self { card: Arc::new(card), training })
+    }
+}
+
+impl TrainingTask for FixedTask {
+    fn card(&self) -> Option<Arc<dyn TaskCard>> {
+        Some(self.card.clone())
+    }
+
+    fn needs_others(&self) -> bool {
+        false
+    }
+
+    fn rounds(&self) -> u64 {
+        self.card.rounds
+    }
+
+    fn adopt(&mut self, card: &[u8], adoption: Adoption) -> Result<Vec<Event>> {
+        match self.card.difference(&self.card.encode(), card) {
+            None => Ok(Vec::new()),
+            Some(difference) => {
+                Err(Error::new(ErrorKind::Refused, format!("{difference} (so says {})", adoption.from)))
+            }
+        }
+    }
+
+    fn propose(&mut self) -> Result<Vec<Event>> {
+        Ok(Vec::new())
+    }
+
+    fn build(self: Box<Self>, _node: usize, _nodes: usize) -> Result<Box<dyn LocalTraining>> {
+        Ok(self.training)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct FixedCard {
+    name: String,
+    rounds: u64,
+    layout: Layout,
+}
+
+impl FixedCard {
+    fn differs(&self, there: &Self) -> Option<String> {
+        if self.name != there.name {
+            return Some(format!("the task is `{}` here and `{}` there", self.name, there.name));
+        }
+        if self.rounds != there.rounds {
+            return Some(format!("it has {} rounds here and {} rounds there", self.rounds, there.rounds));
+        }
+        self.layout.difference(&there.layout)
+    }
+}
+
+impl TaskCard for FixedCard {
+    fn hash(&self) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new_derive_key("mingle 2026 task of a layout");
+        hasher.update(&self.encode());
+        *hasher.finalize().as_bytes()
+    }
+
+    fn describe(&self) -> String {
+        let Self { name, rounds, layout } = self;
+        format!("{name}, {} parameters ({}), {rounds} rounds", layout.dimension(), layout.describe())
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        // What is in memory has an encoding.
+        postcard::to_stdvec(self).unwrap_or_default()
+    }
+
+    fn difference(&self, here: &[u8], there: &[u8]) -> Option<String> {
+        let decoded = |bytes| postcard::from_bytes::<Self>(bytes).ok();
+        match (decoded(here), decoded(there)) {
+            (Some(here), Some(there)) => here.differs(&there),
+            (None, None) => None,
+            _ => Some("the model is one of this program here, and of another there".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_differ_in_name_rounds_and_layout_and_say_so() {
+        let here = FixedCard { name: "mine".to_owned(), rounds: 8, layout: Layout::flat(3) };
+        let differs = |there: &FixedCard| {
+            assert_eq!(here.hash() == there.hash(), here.difference(&here.encode(), &there.encode()).is_none());
+            here.difference(&here.encode(), &there.encode())
+        };
+        assert_eq!(differs(&here.clone()), None);
+        let rounds = FixedCard { rounds: 9, ..here.clone() };
+        assert_eq!(differs(&rounds).as_deref(), Some("it has 8 rounds here and 9 rounds there"));
+        let layout = FixedCard { layout: Layout::flat(4), ..here.clone() };
+        assert_eq!(differs(&layout).as_deref(), Some("tensor `parameters` has shape [3] here and [4] there"));
+        assert!(here.difference(&here.encode(), b"\xff\xff\xff").is_some(), "damaged");
+    }
+}

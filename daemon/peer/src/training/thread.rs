@@ -1,0 +1,225 @@
+//! Local training beside the event loop: one thread that takes jobs in order and answers each.
+//!
+//! This is where the model meets the protocol: a round's local work goes in as flat parameters, and comes back as the
+//! change that the node adds to its numerator.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+
+use super::{Budget, Evaluation, LocalTraining, Patience, Trained};
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::priority::{self, Priority};
+use crate::timeline::{Deed, Timeline};
+
+/// Jobs that wait for the thread: a round's training and an evaluation, never more.
+const JOB_QUEUE: usize = 4;
+
+/// The local steps of a round: from which parameters, how many, and for how long at most.
+#[derive(Clone, Debug)]
+pub(crate) struct TrainingOrder {
+    /// The round.
+    pub round: u64,
+    /// `[dimension]`.
+    pub from: Arc<[f32]>,
+    /// Those that the plan wants.
+    pub local_steps: u32,
+    /// No step begins later.
+    pub time_box: Option<Duration>,
+}
+
+/// One order at a time: a plan that changes while a round is trained makes that work void, and the next order waits for
+/// its end.
+#[derive(Debug, Default)]
+pub(crate) struct TrainingOrders {
+    under_way: bool,
+    is_void: bool,
+    next: Option<TrainingOrder>,
+}
+
+impl TrainingOrders {
+    /// Orders a round's local steps.
+    pub(crate) fn order(&mut self, order: TrainingOrder, thread: &TrainingThread) -> Result {
+        if self.under_way {
+            self.next = Some(order);
+            return Ok(());
+        }
+        self.under_way = true;
+        thread.order(Job::Train(order))
+    }
+
+    /// Nobody wants the result of what is under way any more.
+    pub(crate) fn forget(&mut self) {
+        (self.is_void, self.next) = (self.under_way, None);
+    }
+
+    /// An order is done; returns whether its result counts.
+    pub(crate) fn end(&mut self, thread: &TrainingThread) -> Result<bool> {
+        let counts = !self.is_void;
+        (self.under_way, self.is_void) = (false, false);
+        self.next.take().map_or(Ok(()), |next| self.order(next, thread))?;
+        Ok(counts)
+    }
+}
+
+/// Work for the training thread.
+enum Job {
+    Train(TrainingOrder),
+    Evaluate { round: u64, parameters: Arc<[f32]>, haste: Haste },
+    Save { parameters: Arc<[f32]>, metadata: BTreeMap<String, String> },
+}
+
+/// How long an evaluation may take once the peer is to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Haste {
+    /// It ends with the rows under way.
+    GiveUp,
+    /// It still has a moment: this model is the last.
+    Last,
+}
+
+impl Job {
+    fn deed(&self) -> Deed {
+        match self {
+            Self::Train(_) => Deed::Train,
+            Self::Evaluate { .. } | Self::Save { .. } => Deed::Evaluate,
+        }
+    }
+}
+
+/// What came of a job.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// A round's local steps are done.
+    Trained {
+        /// The round.
+        round: u64,
+        /// What came of them.
+        trained: Trained,
+        /// What a restarted peer needs to go on from there.
+        state: Vec<u8>,
+    },
+    /// A model was evaluated.
+    Evaluated {
+        /// The round after which it was taken.
+        round: u64,
+        /// How well it does; where the peer was asked to stop, perhaps on some of the samples only.
+        evaluation: Evaluation,
+    },
+    /// The model as the bytes of a file.
+    Saved(Vec<u8>),
+    /// The thread cannot go on.
+    Failed(Error),
+}
+
+/// How long the last evaluation of a peer that was asked to stop may take.
+const LAST_EVALUATION: Duration = Duration::from_millis(500);
+
+/// A handle on the training thread; the thread ends when the handle is dropped and its last job is done.
+pub(crate) struct TrainingThread {
+    jobs: SyncSender<Job>,
+    is_interrupted: Arc<AtomicBool>,
+}
+
+impl TrainingThread {
+    /// Starts the thread.
+    pub(crate) fn start(
+        training: Box<dyn LocalTraining>,
+        priority: Priority,
+        timeline: Timeline,
+    ) -> Result<(Self, mpsc::Receiver<Answer>)> {
+        let (jobs, job_receiver) = sync_channel::<Job>(JOB_QUEUE);
+        let (answer_sender, answers) = mpsc::channel(JOB_QUEUE);
+        let is_interrupted = Arc::<AtomicBool>::default();
+        let interrupted = Arc::clone(&is_interrupted);
+        std::thread::Builder::new()
+            .name("training".to_owned())
+            .spawn(move || {
+                priority::lower(priority);
+                let mut worker = Worker { training, is_interrupted: interrupted };
+                while let Ok(job) = job_receiver.recv() {
+                    let (deed, began) = (job.deed(), Instant::now());
+                    let answer = worker.run(job);
+                    timeline.note(deed, began);
+                    if answer_sender.blocking_send(answer).is_err() {
+                        return;
+                    }
+                }
+            })
+            .context(ErrorKind::Unexpected, "cannot start the training thread")?;
+        Ok((Self { jobs, is_interrupted }, answers))
+    }
+
+    /// The peer is to stop: no further step of the round under way begins, and no evaluation goes on for long. Each is
+    /// answered with what there is.
+    pub(crate) fn interrupt(&self) {
+        self.is_interrupted.store(true, Ordering::Relaxed);
+    }
+
+    /// Orders an evaluation on the held-out samples; it is made before any training that is ordered later.
+    pub(crate) fn evaluate(&self, round: u64, parameters: Arc<[f32]>, haste: Haste) -> Result {
+        self.order(Job::Evaluate { round, parameters, haste })
+    }
+
+    /// Orders the file of a model.
+    pub(crate) fn save(&self, parameters: Arc<[f32]>, metadata: BTreeMap<String, String>) -> Result {
+        self.order(Job::Save { parameters, metadata })
+    }
+
+    fn order(&self, job: Job) -> Result {
+        // Never blocks: the node trains one round at a time and evaluates between rounds.
+        self.jobs.try_send(job).context(ErrorKind::Training, "the training thread has stopped")
+    }
+}
+
+struct Worker {
+    training: Box<dyn LocalTraining>,
+    is_interrupted: Arc<AtomicBool>,
+}
+
+impl Worker {
+    fn run(&mut self, job: Job) -> Answer {
+        let result = match job {
+            Job::Train(order) => self.train(&order),
+            Job::Evaluate { round, parameters, haste } => self.evaluate(round, &parameters, haste),
+            Job::Save { parameters, metadata } => self.save(&parameters, &metadata),
+        };
+        result.unwrap_or_else(Answer::Failed)
+    }
+
+    fn train(&mut self, order: &TrainingOrder) -> Result<Answer> {
+        let TrainingOrder { round, ref from, local_steps, time_box } = *order;
+        let until = time_box.and_then(|time_box| Instant::now().checked_add(time_box));
+        let budget = Budget { round, local_steps, patience: Patience { until, ..self.patience() } };
+        let doing = format!("training in round {round} failed");
+        let trained = self.training.train(from, &budget).context(ErrorKind::Training, &doing)?;
+        check_length(trained.change.len(), from.len()).context(ErrorKind::Training, doing)?;
+        Ok(Answer::Trained { round, trained, state: self.training.state() })
+    }
+
+    fn evaluate(&mut self, round: u64, parameters: &[f32], haste: Haste) -> Result<Answer> {
+        let last = Instant::now().checked_add(LAST_EVALUATION).filter(|_| haste == Haste::Last);
+        let patience = Patience { at_least_until: last, ..self.patience() };
+        let evaluation = self.training.evaluate(parameters, &patience);
+        let evaluation = evaluation.context(ErrorKind::Training, format!("evaluation after round {round} failed"))?;
+        Ok(Answer::Evaluated { round, evaluation })
+    }
+
+    fn save(&self, parameters: &[f32], metadata: &BTreeMap<String, String>) -> Result<Answer> {
+        let file = self.training.model_file(parameters, metadata);
+        file.map(Answer::Saved).context(ErrorKind::Unexpected, "cannot encode the model")
+    }
+
+    fn patience(&self) -> Patience {
+        Patience { is_interrupted: Arc::clone(&self.is_interrupted), ..Patience::default() }
+    }
+}
+
+/// A change of another length is none of this model.
+fn check_length(found: usize, wanted: usize) -> Result<(), String> {
+    if found == wanted { Ok(()) } else { Err(format!("a change of {found} numbers for a model of {wanted}")) }
+}

@@ -1,0 +1,314 @@
+//! The task of `mingle run` with `--data`: what its columns and classes mean is settled with the swarm.
+//!
+//! Who says what the task is, the first of these that there is:
+//!
+//! ```text
+//!   the last run in this home, if it left a model or records      unless --fresh
+//!   --card FILE                                                   columns, classes and scaling
+//!   a member of the swarm, or the peer that gave the plan         everything
+//!   this peer: the operator of a swarm, or one that nobody told where others are
+//! ```
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use mingle_models::{DataCard, Device, RawData};
+use mingle_peer::error::Context;
+use mingle_peer::events::Event;
+use mingle_peer::task::TaskCard;
+use mingle_peer::training::{Adoption, Facts, LocalTraining, TrainingTask};
+use mingle_peer::{Error, ErrorKind, Home, Result};
+
+use crate::cli::{RunArgs, TrainingArgs};
+use crate::command::data;
+use crate::task::{self, LocalTask, Parts};
+use crate::task_card::Card;
+use crate::task_file::TaskFile;
+use crate::training::BuiltInTraining;
+
+/// What a peer would train, and what it trains once that is settled.
+pub(super) struct DataTask {
+    home: Home,
+    /// Its training options are those of the task, once that is settled.
+    arguments: RunArgs,
+    device: Device,
+    /// Until they are held to a card.
+    raw: Option<RawData>,
+    settled: Option<(Arc<Card>, Parts)>,
+}
+
+/// What stands in a home of earlier runs.
+pub(super) struct HomeTask {
+    card: Option<Card>,
+    /// It left a model, or the weight of a run that is not over.
+    holds_work: bool,
+}
+
+impl HomeTask {
+    pub(super) fn of(home: &Home) -> Result<Self> {
+        Ok(Self { card: TaskFile::last(home)?, holds_work: home.holds_work() })
+    }
+}
+
+impl DataTask {
+    /// Reads the data; what they mean is open.
+    pub(super) fn begin(arguments: &RunArgs, home: Home) -> Result<Self> {
+        let training = &arguments.training;
+        let raw = task::read(&training.data)?;
+        task::check_model(&training.model, raw.shape())?;
+        let device = task::open_device(&training.device)?;
+        Ok(Self { home, arguments: arguments.clone(), device, raw: Some(raw), settled: None })
+    }
+
+    /// Settles what can be settled without asking anybody. Returns what to tell people of it.
+    ///
+    /// # Errors
+    /// What the command line wants is not what the home holds the model of.
+    pub(super) fn settle_by_itself(&mut self, last: HomeTask, is_invited: bool) -> Result<Vec<Event>> {
+        let can_ask = is_invited || !self.arguments.bootstrap.is_empty();
+        let is_bound = last.holds_work && !self.arguments.fresh;
+        if let Some(card) = last.card.filter(|_| is_bound || !(can_ask || self.arguments.fresh)) {
+            let wanted = self.wanted_of(&card)?;
+            match wanted.difference(&card) {
+                None => return self.settle(adopted(&card, &wanted)),
+                Some(difference) if is_bound => return Err(self.needs_fresh(&difference)),
+                Some(_) => {}
+            }
+        }
+        // Asked for later.
+        if can_ask && self.arguments.card.is_none() {
+            return Ok(Vec::new());
+        }
+        let card = self.own_card()?;
+        if is_invited {
+            // The members have the last word: this is only what the peer would bring.
+            return Ok(Vec::new());
+        }
+        let own = (self.arguments.card.is_none() && self.needs_others())
+            .then(|| Event::OwnCard { columns: card.data.columns().len(), classes: card.data.classes().len() });
+        let told = self.settle(card)?;
+        Ok(own.into_iter().chain(told).collect())
+    }
+
+    /// The card that these data make by themselves.
+    fn own_card(&self) -> Result<Card> {
+        let training = &self.arguments.training;
+        let doing = format!("--data {}", training.data);
+        let data = match (&self.arguments.card, &self.raw) {
+            (Some(path), _) => data::read_card(path)?,
+            (None, Some(raw)) => raw.card(training.seed).context(ErrorKind::BadInput, doing)?,
+            (None, None) => {
+                return Err(Error::new(ErrorKind::Unexpected, "the data were given away before they were used"));
+            }
+        };
+        Card::new(training, data)
+    }
+
+    /// The task of the last run, with what this command line says otherwise.
+    fn wanted_of(&self, card: &Card) -> Result<Card> {
+        let mut training = self.arguments.training.clone();
+        adopt(&mut training, &self.arguments.given.keys, card);
+        let data = match &self.arguments.card {
+            Some(path) => data::read_card(path)?,
+            None => card.data.clone(),
+        };
+        Card::new(&training, data)
+    }
+
+    fn needs_fresh(&self, difference: &str) -> Error {
+        let home = self.home.root().display();
+        Error::new(ErrorKind::Refused, format!("{home} holds the work of another run: {difference}, in that run"))
+            .hint("leave those flags away to go on with it; give it another home with --home DIR; or give that work up with --fresh")
+    }
+
+    /// Takes over the card of a member.
+    fn take_over(&mut self, bytes: &[u8], adoption: Adoption) -> Result<Vec<Event>> {
+        let from = adoption.from;
+        let card = Card::decode(bytes).ok_or_else(|| {
+            Error::new(
+                ErrorKind::Refused,
+                format!("the swarm trains something else than a built-in model (so says {from})"),
+            )
+        })?;
+        let keys = &self.arguments.given.keys;
+        if let Some(conflict) = conflict(&self.arguments.training, keys, &card, adoption.is_of_a_swarm) {
+            return Err(Error::new(ErrorKind::Refused, format!("{conflict} (so says {from})"))
+                .hint("leave that setting away: the swarm says what it is"));
+        }
+        if let Some(path) = &self.arguments.card
+            && let Some(difference) = data::read_card(path)?.difference(&card.data)
+        {
+            let message = format!("--card {} is not the card of the swarm: {difference}", path.display());
+            return Err(Error::new(ErrorKind::Refused, message).hint("leave --card away: the swarm says what it is"));
+        }
+        let last = HomeTask::of(&self.home)?;
+        if let Some(difference) =
+            last.card.filter(|_| last.holds_work && !self.arguments.fresh).and_then(|last| card.difference(&last))
+        {
+            return Err(self.needs_fresh(&difference));
+        }
+        self.settle(card)
+    }
+
+    /// This is what the peer trains. Returns what to tell people of it.
+    fn settle(&mut self, card: Card) -> Result<Vec<Event>> {
+        let Some(raw) = self.raw.take() else { return Ok(Vec::new()) };
+        let training = &mut self.arguments.training;
+        overwrite(training, &card);
+        let told = raw.remarks().into_iter().chain(constant_columns(&card.data));
+        let told = told.map(|message| Event::Warning { message }).collect();
+        let parts = Parts::held_to(raw, &card.data, card.seed).map_err(|error| {
+            Error::new(ErrorKind::Refused, error).hint(format!(
+                "--data {} must have the columns and classes of the swarm; `mingle data card` says which it has",
+                training.data
+            ))
+        })?;
+        self.settled = Some((Arc::new(card), parts));
+        Ok(told)
+    }
+
+    fn conclude(self, node: usize, nodes: usize) -> Result<BuiltInTraining> {
+        let (card, mut parts) = self
+            .settled
+            .ok_or_else(|| Error::new(ErrorKind::Unexpected, "training begins without an agreement on the task"))?;
+        let training = self.arguments.training;
+        if let Some(split) = &training.split {
+            parts.deal(split, nodes, training.seed)?;
+        }
+        let local = LocalTask::new(&training, &parts, node, self.device)?;
+        drop(parts);
+        let facts = Facts {
+            device: local.device.adapter().to_string(),
+            train_samples: local.train.len(),
+            test_samples: local.test.len(),
+        };
+        let task = local.task;
+        let (trainer, evaluator, test) = local.build(&training, node)?;
+        Ok(BuiltInTraining::new(Arc::unwrap_or_clone(card), task, trainer, evaluator, test, facts))
+    }
+}
+
+impl TrainingTask for DataTask {
+    fn card(&self) -> Option<Arc<dyn TaskCard>> {
+        self.settled.as_ref().map(|(card, _)| -> Arc<dyn TaskCard> { card.clone() })
+    }
+
+    fn needs_others(&self) -> bool {
+        !self.raw.as_ref().is_some_and(RawData::means_the_same_everywhere)
+    }
+
+    fn rounds(&self) -> u64 {
+        self.arguments.training.rounds
+    }
+
+    fn adopt(&mut self, card: &[u8], adoption: Adoption) -> Result<Vec<Event>> {
+        self.take_over(card, adoption)
+    }
+
+    fn propose(&mut self) -> Result<Vec<Event>> {
+        self.own_card().and_then(|card| self.settle(card))
+    }
+
+    fn build(self: Box<Self>, node: usize, nodes: usize) -> Result<Box<dyn LocalTraining>> {
+        let training = self.conclude(node, nodes)?;
+        Ok(Box::new(training))
+    }
+}
+
+fn constant_columns(card: &DataCard) -> Option<String> {
+    let constant = card.constant_columns();
+    let first = constant.first()?;
+    let others = if constant.len() == 1 { String::new() } else { format!(" and {} others", constant.len() - 1) };
+    Some(format!(
+        "column `{first}`{others} never varied where the scaling was taken, and is left out: its feature is 0"
+    ))
+}
+
+/// The card with the recipe of this command line.
+fn adopted(card: &Card, wanted: &Card) -> Card {
+    Card { recipe: wanted.recipe.clone(), ..card.clone() }
+}
+
+/// Takes from the card what nobody chose on this side.
+fn adopt(training: &mut TrainingArgs, given: &BTreeSet<String>, card: &Card) {
+    let mine = training.clone();
+    overwrite(training, card);
+    let keep = |key: &str| given.contains(key);
+    if keep("model") {
+        training.model = mine.model;
+    }
+    if keep("augment") {
+        training.augment = mine.augment;
+    }
+    training.rounds = if keep("rounds") { mine.rounds } else { training.rounds };
+    training.seed = if keep("seed") { mine.seed } else { training.seed };
+    training.batch_size = if keep("batch_size") { mine.batch_size } else { training.batch_size };
+    training.learning_rate = if keep("learning_rate") { mine.learning_rate } else { training.learning_rate };
+    training.momentum = if keep("momentum") { mine.momentum } else { training.momentum };
+    training.weight_decay = if keep("weight_decay") { mine.weight_decay } else { training.weight_decay };
+}
+
+fn overwrite(training: &mut TrainingArgs, card: &Card) {
+    let Card { model, rounds, seed, recipe, .. } = card;
+    training.model = model.to_string();
+    training.augment = recipe.augment.to_string();
+    (training.rounds, training.seed, training.batch_size) = (*rounds, *seed, recipe.batch_size);
+    (training.learning_rate, training.momentum, training.weight_decay) =
+        (recipe.learning_rate, recipe.momentum, recipe.weight_decay);
+}
+
+/// The first chosen setting that is not as the card has it; those of the recipe only count where `is_strict`.
+fn conflict(training: &TrainingArgs, given: &BTreeSet<String>, card: &Card, is_strict: bool) -> Option<String> {
+    let mut theirs = training.clone();
+    overwrite(&mut theirs, card);
+    let same_model = training.model.parse().is_ok_and(|model: mingle_models::ModelKind| model == card.model);
+    let same_augment = training.augment.parse().is_ok_and(|it: mingle_models::Augmentation| it == card.recipe.augment);
+    let model = if same_model { theirs.model.clone() } else { training.model.clone() };
+    let augment = if same_augment { theirs.augment.clone() } else { training.augment.clone() };
+    let agreed = [
+        ("model", model, theirs.model.clone()),
+        ("rounds", training.rounds.to_string(), theirs.rounds.to_string()),
+        ("seed", training.seed.to_string(), theirs.seed.to_string()),
+    ];
+    let recipe = [
+        ("batch_size", training.batch_size.to_string(), theirs.batch_size.to_string()),
+        ("learning_rate", training.learning_rate.to_string(), theirs.learning_rate.to_string()),
+        ("momentum", training.momentum.to_string(), theirs.momentum.to_string()),
+        ("weight_decay", training.weight_decay.to_string(), theirs.weight_decay.to_string()),
+        ("augment", augment, theirs.augment.clone()),
+    ];
+    let all = agreed.into_iter().chain(recipe.into_iter().filter(|_| is_strict));
+    let mut differing = all.filter(|(key, mine, theirs)| given.contains(*key) && mine != theirs);
+    differing.next().map(|(key, mine, theirs)| {
+        let option = key.replace('_', "-");
+        format!("--{option} {mine} contradicts the task of the swarm, which has {theirs}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::cli::tests::training_defaults;
+
+    fn card() -> Card {
+        let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();
+        let data = DataCard::of_table(names(["a", "b"]), names(["x", "y"]), &[0.0; 2], &[1.0; 2]).unwrap();
+        Card { rounds: 8, model: "softmax".parse().unwrap(), ..Card::new(&training_defaults(), data).unwrap() }
+    }
+
+    #[test]
+    fn what_nobody_chose_is_taken_over_and_what_somebody_chose_is_refused_by_name() {
+        let card = card();
+        let mut training = TrainingArgs { rounds: 9, batch_size: 64, ..training_defaults() };
+        let given = |keys: &[&str]| -> BTreeSet<String> { keys.iter().map(|key| (*key).to_owned()).collect() };
+        assert_eq!(conflict(&training, &given(&["data"]), &card, true), None);
+        let says = conflict(&training, &given(&["rounds"]), &card, false).unwrap();
+        assert_eq!(says, "--rounds 9 contradicts the task of the swarm, which has 8");
+        assert_eq!(conflict(&training, &given(&["batch_size"]), &card, false), None, "a recipe is a peer's own");
+        let says = conflict(&training, &given(&["batch_size"]), &card, true).unwrap();
+        assert_eq!(says, "--batch-size 64 contradicts the task of the swarm, which has 32");
+        adopt(&mut training, &given(&["rounds"]), &card);
+        assert_eq!((training.rounds, training.batch_size, training.model.as_str()), (9, 32, "softmax"));
+    }
+}

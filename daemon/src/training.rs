@@ -1,0 +1,114 @@
+//! The built-in models as the local training of a peer.
+
+use std::collections::BTreeMap;
+
+use mingle_models::{Checkpoint, Evaluator, Samples, Task, Trainer};
+use mingle_peer::training::{
+    Budget, Evaluation, Facts, Layout, LocalTraining, Metrics, Patience, Trained, TrainingError,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::meaning;
+use crate::task_card::Card;
+
+/// A built-in model on a peer's part of the data.
+pub(crate) struct BuiltInTraining {
+    card: Card,
+    task: Task,
+    layout: Layout,
+    trainer: Trainer,
+    evaluator: Evaluator,
+    test: Samples,
+    facts: Facts,
+}
+
+impl BuiltInTraining {
+    /// The training of `card`: `trainer` trains, and `evaluator` measures on `test`.
+    pub(crate) fn new(
+        card: Card,
+        task: Task,
+        trainer: Trainer,
+        evaluator: Evaluator,
+        test: Samples,
+        facts: Facts,
+    ) -> Self {
+        // What stands where in the vector is burn's affair: the names are those of the model file.
+        let layout = Layout::flat(task.parameter_count());
+        Self { card, task, layout, trainer, evaluator, test, facts }
+    }
+}
+
+impl LocalTraining for BuiltInTraining {
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn initial(&mut self) -> Result<Vec<f32>, TrainingError> {
+        Ok(self.task.initial_parameters(self.card.seed))
+    }
+
+    fn train(&mut self, from: &[f32], budget: &Budget) -> Result<Trained, TrainingError> {
+        let outcome = self.trainer.train_while(from, budget.local_steps, || !budget.patience.is_over())?;
+        Ok(Trained { change: outcome.delta, steps: outcome.steps, loss: f64::from(outcome.mean_loss) })
+    }
+
+    fn evaluate(&mut self, parameters: &[f32], patience: &Patience) -> Result<Evaluation, TrainingError> {
+        let evaluation = self.evaluator.evaluate_while(parameters, &self.test, || !patience.is_over())?;
+        let metrics: Metrics = [("accuracy", evaluation.accuracy), ("loss", evaluation.loss)].into_iter().collect();
+        Ok(Evaluation { metrics, samples: evaluation.samples, is_whole: evaluation.samples == self.test.len() })
+    }
+
+    fn state(&self) -> Vec<u8> {
+        Position { local_steps: self.trainer.step() }.encode()
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), TrainingError> {
+        self.trainer.resume_at(Position::decode(state).local_steps);
+        Ok(())
+    }
+
+    fn facts(&self) -> Facts {
+        self.facts.clone()
+    }
+
+    /// In PyTorch's names and shapes, with what the numbers mean.
+    fn model_file(&self, parameters: &[f32], metadata: &BTreeMap<String, String>) -> Result<Vec<u8>, TrainingError> {
+        let mut all = meaning::of(&self.card);
+        all.extend(metadata.iter().map(|(key, value)| (key.clone(), value.clone())));
+        Ok(Checkpoint { parameters: parameters.to_vec(), metadata: all }.to_bytes(&self.task)?)
+    }
+}
+
+/// Where a training stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Position {
+    /// Local steps taken, each with the batch that its number says. Momentum is not kept: it starts from rest.
+    local_steps: u64,
+}
+
+impl Position {
+    fn encode(self) -> Vec<u8> {
+        // A number always has an encoding.
+        postcard::to_stdvec(&self).unwrap_or_default()
+    }
+
+    /// Bytes that cannot be read say nothing about the model or the mass: the batches begin anew.
+    fn decode(bytes: &[u8]) -> Self {
+        postcard::from_bytes(bytes).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_survives_a_record_and_one_that_cannot_be_read_is_the_beginning() {
+        for local_steps in [0, 1, 300, u64::MAX] {
+            let position = Position { local_steps };
+            assert_eq!(Position::decode(&position.encode()), position);
+        }
+        assert_eq!(Position::decode(&[]), Position::default());
+        assert_eq!(Position::decode(&[0xff; 3]), Position::default());
+    }
+}
