@@ -80,6 +80,8 @@ pub(crate) struct Finished {
     /// How the run ended, for a later start; `None` where the records are still needed.
     pub ending: Option<Ending>,
     training: TrainingThread,
+    /// What this process wrote down of what it did when.
+    pub(crate) timeline: Timeline,
 }
 
 /// What a driver is built from.
@@ -203,9 +205,9 @@ impl<'a> Driver<'a> {
         self.show_end(&evaluation);
         let ending = self.close_books(sources)?;
         let traffic = self.past + self.parts.wiring.end().await;
-        let DriverParts { wiring, training, .. } = self.parts;
+        let DriverParts { wiring, training, timeline, .. } = self.parts;
         let place = wiring.place;
-        Ok(Finished { node: self.node, place, evaluation, rounds: self.rounds, traffic, ending, training })
+        Ok(Finished { node: self.node, place, evaluation, rounds: self.rounds, traffic, ending, training, timeline })
     }
 
     /// Goes along with the swarm until the node has drained.

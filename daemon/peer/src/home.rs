@@ -3,15 +3,20 @@
 use std::fs::{self, File, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use libp2p::Multiaddr;
+use libp2p::{Multiaddr, PeerId};
+use tempfile::TempDir;
 
 use crate::error::{Context, Error, ErrorKind, Result};
+use crate::identity::Identity;
 
 /// A peer's home. Everything that a peer reads or writes between starts lies below it.
 #[derive(Clone, Debug)]
 pub struct Home {
     root: PathBuf,
+    /// Of a home that goes with its last user.
+    _temporary: Option<Arc<TempDir>>,
 }
 
 /// Held while a peer runs: no second process can use the same home.
@@ -27,7 +32,24 @@ impl Home {
             Some(root) => root.to_path_buf(),
             None => default_root()?,
         };
-        Ok(Self { root })
+        Ok(Self { root, _temporary: None })
+    }
+
+    /// A home that is gone when nobody uses it any more: for a peer that only its own program ever hears of again.
+    ///
+    /// # Errors
+    /// The system's folder for temporary files cannot be written.
+    pub fn temporary() -> Result<Self> {
+        let folder = TempDir::with_prefix("mingle-").context(ErrorKind::BadInput, "cannot create a temporary home")?;
+        Ok(Self { root: folder.path().to_path_buf(), _temporary: Some(Arc::new(folder)) })
+    }
+
+    /// The public name of the peer that lives here; a key is made where there is none.
+    ///
+    /// # Errors
+    /// The key cannot be read or written.
+    pub fn peer_id(&self) -> Result<PeerId> {
+        Ok(Identity::load_or_create(&self.identity())?.peer_id())
     }
 
     /// The home at `root`, created where it is missing, for its owner only.

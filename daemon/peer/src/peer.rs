@@ -84,11 +84,12 @@ pub struct Peer {
     identity: Identity,
     membership: Option<Membership>,
     purpose: Purpose,
-    /// Rounds to train, or iterations of the solver.
     options: PeerOptions,
     /// The peer that gave it the plan, if one did.
     plan_giver: Option<PeerId>,
     remember: Box<dyn FnMut(&Assignment) -> Result + Send>,
+    /// What its owner asks of it, and where that is put.
+    requests: (mpsc::Sender<Request>, mpsc::Receiver<Request>),
     log: EventLog,
     board: StatusBoard,
     started: Instant,
@@ -108,12 +109,19 @@ impl Peer {
         let PeerParts { home, identity, membership, purpose, options, sink, remember, started } = parts;
         let log = EventLog::create(&home.events(), sink, started)?;
         let board = StatusBoard::new(Status::starting(identity.peer_id().to_string()), started);
-        Ok(Self { home, identity, membership, purpose, options, plan_giver: None, remember, log, board, started })
+        let requests = api::requests();
+        let plan_giver = None;
+        Ok(Self { home, identity, membership, purpose, options, plan_giver, remember, requests, log, board, started })
     }
 
     /// Where the status of this peer can be read while it runs.
     pub fn status(&self) -> StatusView {
         self.board.look()
+    }
+
+    /// Where to ask it to stop or to leave while it runs, and hear what it holds then.
+    pub fn requests(&self) -> mpsc::Sender<Request> {
+        self.requests.0.clone()
     }
 
     /// Where its events can be read while it runs.
@@ -138,7 +146,7 @@ impl Peer {
         let options = NetworkOptions { listen: &self.options.listen, before: &before, mdns: self.options.mdns };
         let (network, events) = Network::start(self.identity.keypair(), &options, &mut registry).await?;
         self.home.keep_addresses(&network.addresses)?;
-        let (requests, asked) = api::requests();
+        let (requests, asked) = std::mem::replace(&mut self.requests, api::requests());
         let exhibits = Exhibits { status: self.board.look(), events: self.log.feed(), registry, requests };
         let interface = Interface::open(&self.home, self.options.http, exhibits).await?;
         self.introduce(&network, &interface);

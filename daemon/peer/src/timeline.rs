@@ -112,6 +112,13 @@ impl Timeline {
         Ok(Self(Some(Arc::new(Recorder { began: Instant::now(), pages: Mutex::new(pages) }))))
     }
 
+    /// Hands what was noted so far to the operating system. A disk that is full shows elsewhere.
+    pub fn flush(&self) {
+        if let Some(recorder) = &self.0 {
+            let _ = recorder.pages.lock().unwrap_or_else(PoisonError::into_inner).file.flush();
+        }
+    }
+
     /// Whether anything is written.
     pub fn is_on(&self) -> bool {
         self.0.is_some()

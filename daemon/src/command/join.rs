@@ -25,11 +25,7 @@ pub(super) fn execute(arguments: &JoinArgs, json: bool) -> Result {
 fn join(arguments: &JoinArgs, ticket: Ticket, json: bool) -> Result {
     let home = Home::create(arguments.run.home.home.as_deref())?;
     let identity = Identity::load_or_create(&home.identity())?;
-    let Ticket { swarm, invite, bootstrap } = ticket;
-    let is_operator = swarm.operator()? == identity.peer_id();
-    let membership =
-        if is_operator { Membership::founder(swarm) } else { Membership::invited(swarm, invite, bootstrap) };
-    membership.check(&home)?;
+    let membership = ticket.membership(identity.peer_id(), &home)?;
     if !json {
         out::remark(format_args!("swarm      {}, as {}", membership.swarm.name, identity.peer_id()));
     }

@@ -8,12 +8,13 @@ use std::fmt;
 use std::str::FromStr;
 
 use data_encoding::BASE32_NOPAD;
-use libp2p::Multiaddr;
+use libp2p::{Multiaddr, PeerId};
 use serde::{Deserialize, Serialize};
 
 use super::invite::Invite;
-use super::swarm::Swarm;
-use crate::error::{Error, ErrorKind};
+use super::swarm::{Membership, Swarm};
+use crate::error::{Error, ErrorKind, Result};
+use crate::home::Home;
 
 const PREFIX: &str = "mingle1";
 const CHECKSUM_BYTES: usize = 4;
@@ -38,6 +39,19 @@ impl Ticket {
     pub fn new(swarm: Swarm, invite: Invite, mut bootstrap: Vec<Multiaddr>) -> Self {
         bootstrap.truncate(MAX_ADDRESSES);
         Self { swarm, invite, bootstrap }
+    }
+
+    /// What the peer `local` that brings this ticket knows of the swarm: the operator's own needs no invitation.
+    ///
+    /// # Errors
+    /// The home belongs to another swarm, or the operator's key is none.
+    pub fn membership(self, local: PeerId, home: &Home) -> Result<Membership> {
+        let Self { swarm, invite, bootstrap } = self;
+        let is_operator = swarm.operator()? == local;
+        let membership =
+            if is_operator { Membership::founder(swarm) } else { Membership::invited(swarm, invite, bootstrap) };
+        membership.check(home)?;
+        Ok(membership)
     }
 }
 

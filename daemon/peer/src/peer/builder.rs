@@ -4,14 +4,15 @@ use std::time::Instant;
 
 use libp2p::Multiaddr;
 use mingle_planner::Plan;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use super::{GivenPlan, Outcome, Peer, PeerOptions, PeerParts, Purpose};
+use crate::api::{Request, Stopping};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::events::{Event, EventFeed};
 use crate::home::Home;
 use crate::identity::Identity;
-use crate::membership::Membership;
+use crate::membership::{Membership, Ticket};
 use crate::status::StatusView;
 use crate::stop::{self, StopHandle};
 use crate::training::{FixedTask, LocalTraining, TrainingTask};
@@ -20,6 +21,7 @@ use crate::training::{FixedTask, LocalTraining, TrainingTask};
 pub struct PeerBuilder {
     home: Home,
     options: PeerOptions,
+    ticket: Option<Ticket>,
     name: String,
     rounds: u64,
     training: Option<Box<dyn LocalTraining>>,
@@ -29,7 +31,7 @@ pub struct PeerBuilder {
 impl PeerBuilder {
     pub(super) fn new(home: Home) -> Self {
         let options = PeerOptions::default();
-        Self { home, options, name: "a model".to_owned(), rounds: 20_000, training: None, task: None }
+        Self { home, options, ticket: None, name: "a model".to_owned(), rounds: 20_000, training: None, task: None }
     }
 
     /// The plan; otherwise it is that of a bootstrap peer, or that of the last run in the home.
@@ -39,10 +41,17 @@ impl PeerBuilder {
         self
     }
 
-    /// A peer that is up; may be called more than once.
+    /// Peers that are up, to ask for the plan and for others; may be called more than once.
     #[must_use]
-    pub fn bootstrap(mut self, address: Multiaddr) -> Self {
-        self.options.bootstrap.push(address);
+    pub fn bootstrap<'a>(mut self, addresses: impl IntoIterator<Item = &'a Multiaddr>) -> Self {
+        self.options.bootstrap.extend(addresses.into_iter().cloned());
+        self
+    }
+
+    /// The swarm to join, with the invitation of its operator. Later starts in the same home need no ticket.
+    #[must_use]
+    pub fn ticket(mut self, ticket: Ticket) -> Self {
+        self.ticket = Some(ticket);
         self
     }
 
@@ -89,7 +98,7 @@ impl PeerBuilder {
     /// # Panics
     /// Outside of a tokio runtime.
     pub async fn start(self) -> Result<RunningPeer> {
-        let Self { home, options, name, rounds, training, task } = self;
+        let Self { home, options, ticket, name, rounds, training, task } = self;
         let task = match (task, training) {
             (Some(task), _) => task,
             (None, Some(training)) => Box::new(FixedTask::new(&name, rounds, training)?),
@@ -100,10 +109,14 @@ impl PeerBuilder {
         };
         let identity = Identity::load_or_create(&home.identity())?;
         let lock = home.lock()?;
+        let membership = match ticket {
+            Some(ticket) => Some(ticket.membership(identity.peer_id(), &home)?),
+            None => Membership::of(&home)?,
+        };
         let (up, is_up) = oneshot::channel();
         let mut up = Some(up);
         let parts = PeerParts {
-            membership: Membership::of(&home)?,
+            membership,
             identity,
             purpose: Purpose::Train(task),
             options,
@@ -120,7 +133,7 @@ impl PeerBuilder {
             home,
         };
         let peer = Peer::new(parts)?;
-        let (status, events) = (peer.status(), peer.events());
+        let (status, events, asks) = (peer.status(), peer.events(), peer.requests());
         let (stop, requests) = stop::channel();
         let (ended, outcome) = oneshot::channel();
         let runtime = tokio::runtime::Handle::current();
@@ -135,7 +148,7 @@ impl PeerBuilder {
             .context(ErrorKind::Unexpected, "cannot start the thread of this peer")?;
         let Ok(addresses) = is_up.await else { return Err(outcome.await.map_or_else(|_| crashed(), failed)) };
         let addresses = addresses.iter().filter_map(|address| address.parse().ok()).collect();
-        Ok(RunningPeer { addresses, status, events, stop, outcome })
+        Ok(RunningPeer { addresses, status, events, stop, asks, outcome })
     }
 }
 
@@ -145,6 +158,7 @@ pub struct RunningPeer {
     status: StatusView,
     events: EventFeed,
     stop: StopHandle,
+    asks: mpsc::Sender<Request>,
     outcome: oneshot::Receiver<Result<Outcome>>,
 }
 
@@ -167,6 +181,14 @@ impl RunningPeer {
     /// Asks it to stop in good order; asked again, it stops at once.
     pub fn stop(&self) {
         self.stop.stop("asked to stop");
+    }
+
+    /// Asks it to hand all its weight over to its neighbours and to end for good. Returns what it holds now; none if it is
+    /// ending already.
+    pub async fn leave(&self) -> Option<Stopping> {
+        let (answer, answered) = oneshot::channel();
+        self.asks.send(Request::Leave(answer)).await.ok()?;
+        answered.await.ok().flatten()
     }
 
     /// Waits until it has ended.

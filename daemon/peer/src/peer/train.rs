@@ -139,6 +139,7 @@ impl Peer {
         if let Some(ending) = &finished.ending {
             ending.write(&self.home)?;
         }
+        finished.timeline.flush();
         self.log.tell(done(&summary));
         let is_done = summary.rounds >= summary.rounds_wanted;
         self.board.update(|status| status.state = if is_done { State::Done } else { State::Stopped });
