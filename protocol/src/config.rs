@@ -85,6 +85,8 @@ pub struct NodeConfig {
     /// nodes is made up for by larger steps, so that they neither hold others up nor count for less; leave room for a few
     /// local steps, since the fewer there are the larger each becomes.
     pub time_box: Option<Duration>,
+    /// The node goes on without the training of a round that has not come after so long; none: it waits for ever.
+    pub training_deadline: Option<Duration>,
     /// How long a founder waits for neighbours that have not come, once one has; `None` waits until all are there.
     pub gather_for: Option<Duration>,
     /// The shortest deadline of any wait; the deadline is the larger of this and twice the usual round time.
@@ -120,6 +122,7 @@ impl NodeConfig {
             policy: WaitPolicy::default(),
             clip: Some(10.0),
             time_box: None,
+            training_deadline: None,
             gather_for: None,
             deadline_floor: Duration::from_millis(2_000),
             drain_deadline: Duration::from_secs(30),

@@ -32,6 +32,11 @@ pub enum Effect {
         local_steps: u32,
         /// Stop after as many of them as fit into this time, but not before the first.
         time_box: Option<Duration>,
+        /// By what the change before was multiplied when it was added to the model, so that a trainer which carries
+        /// something over, such as momentum or the error of a compression, can account for it: less than 1 where the node
+        /// held less weight than it does in a settled swarm or the change was clipped, more where a time box cut the steps
+        /// short, 0 where it was not used at all.
+        last_factor: f64,
     },
     /// Write a record and answer with [`Input::Persisted`](crate::Input::Persisted) once it would survive a loss of
     /// power. A host that cannot find out whether it would must end: it can never know again. Of earlier records only
@@ -132,6 +137,11 @@ pub enum Event {
         round: u64,
         /// Why.
         reason: SkippedDelta,
+    },
+    /// The training of a round has not come by its deadline: the node goes on without it, and uses it when it comes.
+    TrainingLate {
+        /// The round.
+        round: u64,
     },
     /// A local step was far longer than the usual ones, and scaled down.
     DeltaClipped {

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! [`Node::handle`] dispatches an input to its handler, then lets the node advance as far as it can. The handlers live
-//! beside this file: `round` (what a step consists of), `step_guard` (what of a local step is taken), `pace` (whom it
+//! beside this file: `round` (what a step consists of), `training` (local training, ordered and waited for), `step_guard` (what of a local step is taken), `pace` (whom it
 //! waits for), `progress` (how far others are), `patience` (who is waited for again), `exchange` (messages), `parcels`, `liveness` (links and timers), `membership` (plans), `departure`, `drain`, `commit`
 //! (records).
 
@@ -28,6 +28,7 @@ mod progress;
 mod refusals;
 mod round;
 mod step_guard;
+mod training;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -57,6 +58,7 @@ pub(crate) use progress::Belief;
 use refusals::Refusals;
 use round::RoundTally;
 use step_guard::UsualSteps;
+use training::Training;
 
 /// One node of a swarm: a function from inputs to effects.
 ///
@@ -108,6 +110,7 @@ pub struct Node {
     stopping: bool,
     clock: RoundClock,
     tally: RoundTally,
+    training: Training,
     appetite: Appetite,
     usual_steps: UsualSteps,
     mass_watch: MassWatch,
@@ -150,7 +153,7 @@ pub enum State {
 enum Phase {
     Gathering { give_up_at: Option<Time> },
     BeforeStep,
-    Training,
+    Training { give_up_at: Option<Time> },
     AwaitingRoom(Wait),
     AwaitingParcels(Wait),
     Draining { give_up_at: Time },
@@ -186,6 +189,7 @@ impl Node {
             stopping: false,
             clock: RoundClock::new(config.deadline_floor),
             tally: RoundTally::default(),
+            training: Training::default(),
             appetite: Appetite::default(),
             usual_steps: UsualSteps::default(),
             mass_watch: MassWatch::default(),
@@ -213,7 +217,7 @@ impl Node {
             Input::LinkUp { peer } => self.on_link_up(peer),
             Input::LinkDown { peer } => self.on_link_down(peer),
             Input::Received { from, message } => self.on_message(from, message),
-            Input::Trained { round, delta, steps } => self.on_trained(round, &delta, steps),
+            Input::Trained { round, delta, steps } => self.on_trained(round, delta, steps),
             Input::Persisted { number } => self.on_persisted(number),
             Input::Reserved { slots } => self.on_reserved(slots),
             Input::Tick => self.on_tick(),
@@ -241,7 +245,8 @@ impl Node {
             }
             // Once past, only a neighbour's word can still end the gathering or draining.
             Phase::Draining { give_up_at } => Some(give_up_at).filter(|at| *at > self.now),
-            Phase::BeforeStep | Phase::Training | Phase::Drained => None,
+            Phase::Training { give_up_at } => give_up_at,
+            Phase::BeforeStep | Phase::Drained => None,
         };
         phase.into_iter().chain(self.link_deadlines()).min()
     }
@@ -300,7 +305,7 @@ impl Node {
     pub fn state(&self) -> State {
         match self.phase {
             Phase::Gathering { .. } => State::Gathering,
-            Phase::BeforeStep | Phase::Training => State::Training,
+            Phase::BeforeStep | Phase::Training { .. } => State::Training,
             Phase::AwaitingRoom(_) => State::AwaitingRoom,
             Phase::AwaitingParcels(_) => State::AwaitingParcels,
             Phase::Draining { .. } => State::Draining,

@@ -11,7 +11,7 @@ impl Node {
     pub(super) fn on_stop(&mut self) {
         self.stopping = true;
         // Before its sends a step has promised nothing to anyone; after them it is finished first.
-        if matches!(self.phase, Phase::Gathering { .. } | Phase::Training | Phase::AwaitingRoom(_)) {
+        if matches!(self.phase, Phase::Gathering { .. } | Phase::Training { .. } | Phase::AwaitingRoom(_)) {
             self.begin_draining();
         }
     }

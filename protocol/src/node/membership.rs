@@ -139,6 +139,7 @@ impl Node {
         self.last_step = rounds * self.config.schedule.round_length();
         self.clock = RoundClock::new(self.config.deadline_floor);
         self.tally = super::RoundTally::default();
+        self.forget_training();
         self.appetite = super::Appetite::default();
         self.mass_watch = super::MassWatch::default();
         self.phase = Phase::Gathering { give_up_at: Some(self.patience_from_now()) };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Node, Phase, Wait};
 use crate::codec::Dither;
 use crate::config::WaitPolicy;
-use crate::effect::{Effect, Event, Fault, RoundReport, SkippedDelta, Suspension};
+use crate::effect::{Event, RoundReport, Suspension};
 use crate::mass::Mass;
 use crate::payload::Payload;
 use crate::peer::Peer;
@@ -31,7 +31,8 @@ impl Node {
         while match self.phase {
             Phase::Gathering { give_up_at } => self.try_start(give_up_at),
             Phase::BeforeStep => self.begin_step(),
-            Phase::Training | Phase::Drained => false,
+            Phase::Training { give_up_at } => self.try_go_on_untrained(give_up_at),
+            Phase::Drained => false,
             Phase::AwaitingRoom(wait) => self.try_split(wait),
             Phase::AwaitingParcels(wait) => self.try_finish_step(wait),
             Phase::Draining { give_up_at } => self.try_finish_draining(give_up_at),
@@ -79,7 +80,8 @@ impl Node {
             self.clock.start(self.now, self.misses_someone());
             self.tally = RoundTally::default();
             if self.begin_training() {
-                self.phase = Phase::Training;
+                let deadline = self.config.training_deadline;
+                self.phase = Phase::Training { give_up_at: deadline.map(|deadline| self.now + deadline) };
                 return false;
             }
         }
@@ -87,35 +89,7 @@ impl Node {
         true
     }
 
-    /// Asks the host to train; false when there is nothing to train, or nothing to train on.
-    fn begin_training(&mut self) -> bool {
-        let schedule = &self.config.schedule;
-        let local_steps = schedule.local_steps();
-        if local_steps == 0 || schedule.stationary_weight(self.config.id, self.step) <= 0.0 {
-            return false;
-        }
-        let round = self.round();
-        if !self.push_sum.has_working_mass() {
-            self.report(Event::DeltaSkipped { round, reason: SkippedDelta::NoMass });
-            return false;
-        }
-        let from = self.push_sum.ratio();
-        self.effects.push(Effect::Train { round, from, local_steps, time_box: self.config.time_box });
-        true
-    }
-
-    pub(super) fn on_trained(&mut self, round: u64, delta: &[f32], steps: u32) {
-        if self.phase != Phase::Training || round != self.round() {
-            self.ignore(self.config.id, Fault::UnexpectedTraining);
-            return;
-        }
-        self.take_step(round, delta, steps);
-        // A host that could not train at all must not spin.
-        self.tally.trained = steps > 0;
-        self.phase = Phase::AwaitingRoom(self.new_wait());
-    }
-
-    fn new_wait(&self) -> Wait {
+    pub(super) fn new_wait(&self) -> Wait {
         Wait { since: self.now, deadline: self.clock.deadline(self.now) }
     }
 

@@ -57,14 +57,18 @@ impl UsualSteps {
 }
 
 impl Node {
-    /// Adds a local step to the numerator, or says why not.
-    pub(super) fn take_step(&mut self, round: u64, delta: &[f32], steps: u32) {
+    /// Adds a local step to the numerator, or says why not. Returns the factor by which it counts; 0 if not at all.
+    pub(super) fn take_step(&mut self, round: u64, delta: &[f32], steps: u32) -> f64 {
         match self.norm_of(delta, steps) {
             Ok(norm) => {
                 let scale = self.share_of_usual_weight() * self.pace_of(steps) * self.clipped(round, norm);
                 self.push_sum.step(scale as f32, delta);
+                scale
             }
-            Err(reason) => self.report(Event::DeltaSkipped { round, reason }),
+            Err(reason) => {
+                self.report(Event::DeltaSkipped { round, reason });
+                0.0
+            }
         }
     }
 

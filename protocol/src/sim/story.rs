@@ -58,6 +58,7 @@ fn tell(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             };
             write!(f, "took no local step in round {round}: {reason}")
         }
+        Event::TrainingLate { round } => write!(f, "goes on without the training of round {round}, which is late"),
         Event::DeltaClipped { round, norm, bound } => {
             write!(f, "shortens its local step of round {round} from {norm} to {bound}")
         }

@@ -443,7 +443,7 @@ impl Swarm {
                     }
                     self.transmit(id, to, message);
                 }
-                Effect::Train { round, from, local_steps, time_box } => {
+                Effect::Train { round, from, local_steps, time_box, .. } => {
                     self.train(id, round, &from, local_steps, time_box);
                 }
                 Effect::Persist(record) => {

@@ -15,6 +15,9 @@ pub(super) fn warning(event: &NodeEvent) -> Option<String> {
         NodeEvent::DeltaSkipped { round, reason } => {
             Some(format!("the local steps of round {round} were not taken: {reason:?}"))
         }
+        NodeEvent::TrainingLate { round } => {
+            Some(format!("the training of round {round} is late: this peer goes on mixing, and uses it when it comes"))
+        }
         NodeEvent::DeltaClipped { round, norm, bound } => Some(format!(
             "the local steps of round {round} went {norm:.3e} far, which was cut to {bound:.3e}: lower the learning rate"
         )),

@@ -1,0 +1,85 @@
+//! Local training, as the node sees it: ordered once a round, waited for until a deadline, used when it comes.
+
+use super::{Node, Phase};
+use crate::effect::{Effect, Event, Fault, SkippedDelta};
+use crate::time::Time;
+
+/// What the node knows of the training that its host does.
+#[derive(Clone, Debug)]
+pub(super) struct Training {
+    /// The round that was ordered and not answered yet.
+    ordered: Option<u64>,
+    /// A change and its number of steps that came after their deadline: they are those of the next round.
+    late: Option<(Vec<f32>, u32)>,
+    /// By what the last change was multiplied; 0 if it was not used.
+    last_factor: f64,
+}
+
+impl Default for Training {
+    fn default() -> Self {
+        Self { ordered: None, late: None, last_factor: 1.0 }
+    }
+}
+
+impl Node {
+    /// Asks the host to train; false when there is nothing to train, nothing to train on, or nobody to train.
+    pub(super) fn begin_training(&mut self) -> bool {
+        let schedule = &self.config.schedule;
+        let local_steps = schedule.local_steps();
+        if local_steps == 0 || schedule.stationary_weight(self.config.id, self.step) <= 0.0 {
+            return false;
+        }
+        let round = self.round();
+        if !self.push_sum.has_working_mass() {
+            self.report(Event::DeltaSkipped { round, reason: SkippedDelta::NoMass });
+            return false;
+        }
+        if let Some((delta, steps)) = self.training.late.take() {
+            self.use_change(round, &delta, steps);
+            return false;
+        }
+        if self.training.ordered.is_some() {
+            return false;
+        }
+        let from = self.push_sum.ratio();
+        let (time_box, last_factor) = (self.config.time_box, self.training.last_factor);
+        self.training.ordered = Some(round);
+        self.effects.push(Effect::Train { round, from, local_steps, time_box, last_factor });
+        true
+    }
+
+    pub(super) fn on_trained(&mut self, round: u64, delta: Vec<f32>, steps: u32) {
+        if self.training.ordered != Some(round) {
+            self.ignore(self.config.id, Fault::UnexpectedTraining);
+            return;
+        }
+        self.training.ordered = None;
+        if matches!(self.phase, Phase::Training { .. }) && round == self.round() {
+            self.use_change(round, &delta, steps);
+            self.phase = Phase::AwaitingRoom(self.new_wait());
+        } else {
+            self.training.late = Some((delta, steps));
+        }
+    }
+
+    /// Goes on without the change of a training that takes too long: it is not waited for again until it has come.
+    pub(super) fn try_go_on_untrained(&mut self, give_up_at: Option<Time>) -> bool {
+        if give_up_at.is_none_or(|at| self.now < at) {
+            return false;
+        }
+        self.report(Event::TrainingLate { round: self.round() });
+        self.phase = Phase::AwaitingRoom(self.new_wait());
+        true
+    }
+
+    /// Nothing that was ordered counts any more: another plan begins.
+    pub(super) fn forget_training(&mut self) {
+        self.training = Training::default();
+    }
+
+    fn use_change(&mut self, round: u64, delta: &[f32], steps: u32) {
+        self.training.last_factor = self.take_step(round, delta, steps);
+        // A host that could not train at all must not spin.
+        self.tally.trained = steps > 0;
+    }
+}

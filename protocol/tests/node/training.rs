@@ -1,0 +1,109 @@
+//! Local training: asked for once a round, guarded by the weight, and not waited for beyond its deadline.
+
+use super::*;
+
+#[test]
+fn training_is_asked_for_once_a_round_and_guarded_by_the_weight() {
+    let (mut node, effects) = greeted(2);
+    let train = effects.iter().find(|effect| matches!(effect, Effect::Train { .. }));
+    assert_eq!(
+        train,
+        Some(&Effect::Train { round: 0, from: vec![0.0; 3].into(), local_steps: 2, time_box: None, last_factor: 1.0 })
+    );
+    assert_eq!(node.state(), State::Training);
+    // With w = w* the whole step is taken.
+    let effects = node.handle(AT, Input::Trained { round: 0, delta: vec![2.0; 3], steps: 2 });
+    assert_eq!(*node.ratio(), [2.0; 3]);
+    let sent = parcels(&effects);
+    assert_eq!(sent.len(), 1);
+    assert_eq!((&*sent[0].payload.values(), sent[0].header.mass.to_f64()), ([2.0; 3].as_slice(), 0.5));
+    // The neighbour passes without a parcel, so half of the weight is under way when the next step comes.
+    let ack = Ack {
+        generation: node.config().generation,
+        plan_version: 0,
+        identity: Identity { incarnation: 1, boot_nonce: 101 },
+        seen: node.config().identity,
+        link: LinkState { next_seq: 1, passed: 1, ..LinkState::default() },
+    };
+    node.handle(AT, from_peer(Message::Ack(ack)));
+    assert_eq!((node.round(), node.w()), (1, 0.5));
+    node.handle(AT, Input::Trained { round: 1, delta: vec![1.0; 3], steps: 2 });
+    // x = 0.5 * 2 + min(1, 0.5 / 1) * 1 = 1.5, so z = 3: the step of z is delta / w*, never delta / w.
+    assert_eq!(*node.ratio(), [3.0; 3]);
+}
+
+#[test]
+fn training_that_was_not_asked_for_is_ignored() {
+    let (mut node, _) = greeted(1);
+    let before = node.ratio();
+    let effects = node.handle(AT, Input::Trained { round: 5, delta: vec![1.0; 3], steps: 1 });
+    let ignored = Event::Ignored { peer: ME, fault: Fault::UnexpectedTraining };
+    assert_eq!(reports(&effects), [ignored]);
+    assert_eq!(node.ratio(), before);
+    assert_eq!(node.state(), State::Training);
+}
+
+/// A node whose neighbour has greeted and that trains, with a deadline for that.
+fn impatient(deadline: Duration) -> (Pair, Time) {
+    let configs = [ME, PEER].map(|id| {
+        let mut config = config(id, 2);
+        config.policy = WaitPolicy::Bounded { staleness: 8 };
+        config.training_deadline = (id == ME).then_some(deadline);
+        config
+    });
+    let mut pair = Pair::new(configs);
+    let effects = pair.meet(AT);
+    assert!(effects[0].iter().any(|effect| matches!(effect, Effect::Train { round: 0, .. })));
+    (pair, AT)
+}
+
+fn orders(effects: &[Effect]) -> Vec<(u64, f64)> {
+    let order = |effect: &Effect| match effect {
+        Effect::Train { round, last_factor, .. } => Some((*round, *last_factor)),
+        _ => None,
+    };
+    effects.iter().filter_map(order).collect()
+}
+
+#[test]
+fn a_node_whose_trainer_hangs_goes_on_mixing_and_orders_nothing_until_it_answers() {
+    let deadline = Duration::from_millis(100);
+    let (mut pair, began) = impatient(deadline);
+    assert_eq!(pair.nodes[0].next_deadline().map(|at| at <= began + deadline), Some(true));
+    let early = pair.settle(began + deadline / 2, 0, Input::Tick);
+    assert!(parcels(&early[0]).is_empty(), "it waits for its training");
+    let mut now = began + deadline;
+    let late = pair.settle(now, 0, Input::Tick);
+    assert!(reports(&late[0]).contains(&Event::TrainingLate { round: 0 }));
+    assert!(!parcels(&late[0]).is_empty(), "it mixes without it");
+    let mut ordered = orders(&late[0]);
+    // The neighbour trains on; the node mixes what it is sent, round after round.
+    for round in 0..4 {
+        now = now + Duration::from_millis(10);
+        let effects = pair.settle(now, 1, Input::Trained { round, delta: vec![0.0; 3], steps: 2 });
+        ordered.extend(orders(&effects[0]));
+    }
+    assert!(ordered.is_empty(), "a second order would wait behind the first: {ordered:?}");
+    assert!(pair.nodes[0].round() > 1, "{}", pair.nodes[0].round());
+}
+
+#[test]
+fn a_change_that_comes_late_is_that_of_the_next_round_and_its_factor_is_told() {
+    let deadline = Duration::from_millis(100);
+    let (mut pair, began) = impatient(deadline);
+    let mut now = began + deadline;
+    pair.settle(now, 0, Input::Tick);
+    let before = pair.nodes[0].ratio().to_vec();
+    let mut all = pair.settle(now, 0, Input::Trained { round: 0, delta: vec![100.0; 3], steps: 2 })[0].clone();
+    for round in 0..3 {
+        now = now + Duration::from_millis(10);
+        all.extend(pair.settle(now, 1, Input::Trained { round, delta: vec![0.0; 3], steps: 2 })[0].clone());
+    }
+    let after = pair.nodes[0].ratio().to_vec();
+    assert!(after[0] > before[0] + 10.0, "the change is not in {after:?}");
+    let ordered = orders(&all);
+    assert_eq!(ordered.len(), 1, "it trains again: {ordered:?}");
+    let (round, factor) = ordered[0];
+    assert!(round > 0 && factor > 0.0 && factor <= 1.0, "{ordered:?}");
+    assert!(!reports(&all).iter().any(|event| matches!(event, Event::Ignored { .. })));
+}
