@@ -279,6 +279,9 @@ pub(crate) struct RunArgs {
     /// Take no more local steps in a round once it has trained for so long; those taken count for more [default: take all]
     #[arg(long, value_name = "MS")]
     pub(crate) time_box_ms: Option<u64>,
+    /// Go on mixing without the training of a round that takes longer; it counts when it comes
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    pub(crate) training_deadline_s: u64,
     /// Threads to train on; the model does not depend on it [default: the cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,

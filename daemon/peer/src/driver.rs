@@ -40,7 +40,7 @@ use crate::status::StatusBoard;
 use crate::stop::StopRequests;
 use crate::timeline::{Timeline, Waits};
 use crate::training::thread::{Answer, TrainingOrder, TrainingOrders, TrainingThread};
-use crate::training::{Evaluation, Trained};
+use crate::training::{Evaluation, Layout, Trained};
 use crate::wiring::Wiring;
 use divergence::Divergence;
 use ending::FINAL;
@@ -79,7 +79,9 @@ pub(crate) struct Finished {
     pub traffic: Traffic,
     /// How the run ended, for a later start; `None` where the records are still needed.
     pub ending: Option<Ending>,
-    training: TrainingThread,
+    /// None where it does not answer.
+    training: Option<TrainingThread>,
+    layout: Layout,
     /// What this process wrote down of what it did when.
     pub(crate) timeline: Timeline,
 }
@@ -102,6 +104,8 @@ pub(crate) struct DriverParts<'a> {
     /// Rounds of the whole training; the plan may begin later than with the first.
     pub rounds: u64,
     pub training: TrainingThread,
+    /// What its vectors are.
+    pub layout: Layout,
     /// `None` without records.
     pub records: Option<RecordWriter>,
     pub log: &'a mut EventLog,
@@ -205,9 +209,20 @@ impl<'a> Driver<'a> {
         self.show_end(&evaluation);
         let ending = self.close_books(sources)?;
         let traffic = self.past + self.parts.wiring.end().await;
-        let DriverParts { wiring, training, timeline, .. } = self.parts;
+        let DriverParts { wiring, training, timeline, layout, .. } = self.parts;
+        let training = (!self.training.is_under_way()).then_some(training);
         let place = wiring.place;
-        Ok(Finished { node: self.node, place, evaluation, rounds: self.rounds, traffic, ending, training, timeline })
+        Ok(Finished {
+            node: self.node,
+            place,
+            evaluation,
+            rounds: self.rounds,
+            traffic,
+            ending,
+            training,
+            layout,
+            timeline,
+        })
     }
 
     /// Goes along with the swarm until the node has drained.
@@ -256,8 +271,9 @@ impl<'a> Driver<'a> {
                     return Ok(link_input(to, self.parts.wiring.links.drop_streams(to)));
                 }
             }
-            Effect::Train { round, from, local_steps, time_box } => {
-                self.training.order(TrainingOrder { round, from, local_steps, time_box }, &self.parts.training)?;
+            Effect::Train { round, from, local_steps, time_box, last_factor } => {
+                let order = TrainingOrder { round, from, local_steps, time_box, last_factor };
+                self.training.order(order, &self.parts.training)?;
             }
             Effect::Persist(record) => {
                 self.last_record = record.books.number;
@@ -344,7 +360,7 @@ impl<'a> Driver<'a> {
             return Err(Error::new(ErrorKind::Forced, format!("stopped at once, after round {rounds}: {consequence}")));
         }
         self.stopping = true;
-        self.parts.training.interrupt();
+        self.parts.training.interrupt(true);
         self.watching.note();
         self.parts.log.tell(Event::Stopping { round: self.rounds, reason: reason.to_owned() });
         self.feed(Input::Stop)

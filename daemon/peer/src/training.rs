@@ -5,7 +5,7 @@
 
 mod layout;
 mod metrics;
-mod model_file;
+pub(crate) mod model_file;
 mod task;
 pub(crate) mod thread;
 
@@ -84,6 +84,10 @@ pub struct Budget {
     pub round: u64,
     /// Local steps that the plan wants.
     pub local_steps: u32,
+    /// By what the last change was multiplied when it was added to the model: less than 1 where this peer held less weight
+    /// than it does in a settled swarm or the change was clipped, more where a time box cut its steps short, 0 where it was
+    /// not used. A trainer that carries something over, such as momentum, can account for it.
+    pub last_factor: f64,
     /// No step begins once it is over.
     pub patience: Patience,
 }

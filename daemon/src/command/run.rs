@@ -91,6 +91,7 @@ fn options(arguments: &RunArgs) -> Result<PeerOptions> {
         codec: arguments.codec,
         deadline: Duration::from_millis(arguments.deadline_ms),
         time_box: arguments.time_box_ms.map(Duration::from_millis),
+        training_deadline: Duration::from_secs(arguments.training_deadline_s),
         shutdown_timeout: Duration::from_millis(arguments.drain_ms),
         max_norm: arguments.largest_norm,
         durability: arguments.durability.into(),
@@ -153,10 +154,12 @@ pub(crate) fn check(arguments: &RunArgs) -> Result {
         )
         .hint("leave --codec or --problem away"));
     }
-    let RunArgs { bootstrap_timeout_s, gather_s, deadline_ms, time_box_ms, drain_ms, .. } = *arguments;
+    let RunArgs { bootstrap_timeout_s, gather_s, deadline_ms, time_box_ms, training_deadline_s, drain_ms, .. } =
+        *arguments;
     limits::check("bootstrap-timeout-s", bootstrap_timeout_s, 1..=limits::LONGEST_WAIT_S)?;
     limits::check("gather-s", gather_s, 0..=limits::LONGEST_WAIT_S)?;
     limits::check("deadline-ms", deadline_ms, 1..=limits::LONGEST_WAIT_MS)?;
+    limits::check("training-deadline-s", training_deadline_s, 1..=limits::LONGEST_WAIT_S)?;
     limits::check("drain-ms", drain_ms, 0..=limits::LONGEST_WAIT_MS)?;
     time_box_ms.map_or(Ok(()), |time_box_ms| limits::check("time-box-ms", time_box_ms, 1..=limits::LONGEST_WAIT_MS))?;
     parse_policy(&arguments.wait).map(drop)

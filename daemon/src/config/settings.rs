@@ -85,6 +85,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("codec", "MINGLE_CODEC", Form::Text, r#""int8""#),
     setting("deadline_ms", "MINGLE_DEADLINE_MS", Form::Whole, "2000"),
     setting("time_box_ms", "MINGLE_TIME_BOX_MS", Form::Whole, "500"),
+    setting("training_deadline_s", "MINGLE_TRAINING_DEADLINE_S", Form::Whole, "60"),
     setting("threads", "MINGLE_THREADS", Form::Whole, "2"),
     setting("priority", "MINGLE_PRIORITY", Form::Text, r#""low""#),
     setting("drain_ms", "MINGLE_DRAIN_MS", Form::Whole, "10000"),

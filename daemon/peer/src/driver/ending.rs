@@ -7,14 +7,17 @@ use std::time::{Duration, Instant};
 use mingle_net::edge::EdgeHandle;
 
 use super::{Driver, Finished, Sources, alive, next_written, sleep_until};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crate::records::{Ending, Written};
 use crate::training::Evaluation;
+use crate::training::model_file;
 use crate::training::thread::{Answer, Haste};
 use mingle_protocol::Input;
 
 /// A peer that goes answers its neighbours for so long at most.
 const LINGER: Duration = Duration::from_millis(1500);
+/// A trainer that is still at work when the run is over gets so long at most.
+const LAST_TRAINING: Duration = Duration::from_secs(10);
 /// The round under which the final model is evaluated.
 pub(super) const FINAL: u64 = u64::MAX;
 
@@ -61,6 +64,9 @@ impl Driver<'_> {
 
     pub(super) async fn evaluate_final(&mut self, sources: &mut Sources) -> Result<Evaluation> {
         let model = self.node.ratio();
+        if !self.trainer_answers(sources).await? {
+            return Ok(self.without_evaluation());
+        }
         // The queue has room once the evaluation under way, if any, is answered.
         while self.evaluating.is_some() {
             self.next_answer(sources).await?;
@@ -72,6 +78,26 @@ impl Driver<'_> {
             }
             self.next_answer(sources).await?;
         }
+    }
+
+    /// Waits for the training under way, if any, for a moment: nobody wants it any more.
+    async fn trainer_answers(&mut self, sources: &mut Sources) -> Result<bool> {
+        let until = tokio::time::Instant::now() + LAST_TRAINING;
+        self.parts.training.interrupt(self.stopping || self.training.is_under_way());
+        while self.training.is_under_way() {
+            tokio::select! {
+                answered = self.next_answer(sources) => answered?,
+                () = tokio::time::sleep_until(until) => return Ok(false),
+            }
+        }
+        self.parts.training.interrupt(self.stopping);
+        Ok(true)
+    }
+
+    /// The trainer does not answer any more: the last that is known is what it measured before.
+    fn without_evaluation(&mut self) -> Evaluation {
+        self.warn("the trainer does not answer: the model is written without being evaluated".to_owned());
+        self.last_evaluation.take().map(|(_, evaluation)| evaluation).unwrap_or_default()
     }
 
     /// There was no time to judge the last model on all samples: what is known of it, or of the one before.
@@ -135,7 +161,11 @@ impl Finished {
         metadata: BTreeMap<String, String>,
         sources: &mut Sources,
     ) -> Result<Vec<u8>> {
-        self.training.save(Arc::clone(parameters), metadata)?;
+        let Some(training) = &self.training else {
+            let file = model_file::encode(&self.layout, parameters, &metadata);
+            return file.context(ErrorKind::Unexpected, "cannot encode the model");
+        };
+        training.save(Arc::clone(parameters), metadata)?;
         loop {
             tokio::select! {
                 answer = sources.answers.recv() => match alive(answer)? {

@@ -34,6 +34,8 @@ pub struct PeerOptions {
     pub deadline: Duration,
     /// No local step of a round begins later.
     pub time_box: Option<Duration>,
+    /// It goes on mixing without the training of a round that takes longer; what comes later is that of a later round.
+    pub training_deadline: Duration,
     /// When all rounds are done, it waits so long at most for neighbours that do not answer.
     pub shutdown_timeout: Duration,
     /// Parcels whose model has a larger norm are sent back. None: 1000 times the norm of the first model.
@@ -78,6 +80,7 @@ impl Default for PeerOptions {
             codec: Codec::F32,
             deadline: Duration::from_secs(2),
             time_box: None,
+            training_deadline: Duration::from_secs(60),
             shutdown_timeout: Duration::from_secs(10),
             max_norm: None,
             durability: Durability::On,

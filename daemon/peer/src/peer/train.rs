@@ -62,6 +62,7 @@ impl Peer {
             let doing = "the training cannot go on from the state in this peer's records";
             training.restore(state).context(ErrorKind::Training, doing)?;
         }
+        let layout = training.layout().clone();
         let (thread, answers) = TrainingThread::start(training, self.options.priority, start.timeline.clone())?;
         let Start { records, written, recovered, timeline, .. } = start;
         let Incoming { events, stop, asked } = incoming;
@@ -79,6 +80,7 @@ impl Peer {
             leaves: self.options.leaves,
             rounds,
             training: thread,
+            layout,
             records,
             log: &mut self.log,
             board: &self.board,
@@ -217,6 +219,7 @@ impl Peer {
         config.gather_for = Some(self.options.join_timeout);
         config.deadline_floor = self.options.deadline;
         config.time_box = self.options.time_box;
+        config.training_deadline = Some(self.options.training_deadline);
         config.drain_deadline = self.options.shutdown_timeout;
         Ok(config)
     }

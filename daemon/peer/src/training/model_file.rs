@@ -11,7 +11,7 @@ use super::{Layout, TrainingError};
 ///
 /// # Errors
 /// The vector has another length than the layout, or two tensors share a name.
-pub(super) fn encode(
+pub(crate) fn encode(
     layout: &Layout,
     parameters: &[f32],
     metadata: &BTreeMap<String, String>,

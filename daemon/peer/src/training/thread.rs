@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
+use mingle_protocol::record::MAX_HOST_BYTES;
 use tokio::sync::mpsc;
 
 use super::{Budget, Evaluation, LocalTraining, Patience, Trained};
@@ -30,6 +31,8 @@ pub(crate) struct TrainingOrder {
     pub local_steps: u32,
     /// No step begins later.
     pub time_box: Option<Duration>,
+    /// By what the change before was multiplied.
+    pub last_factor: f64,
 }
 
 /// One order at a time: a plan that changes while a round is trained makes that work void, and the next order waits for
@@ -50,6 +53,11 @@ impl TrainingOrders {
         }
         self.under_way = true;
         thread.order(Job::Train(order))
+    }
+
+    /// Whether the thread has not answered yet.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.under_way
     }
 
     /// Nobody wants the result of what is under way any more.
@@ -154,10 +162,10 @@ impl TrainingThread {
         Ok((Self { jobs, is_interrupted }, answers))
     }
 
-    /// The peer is to stop: no further step of the round under way begins, and no evaluation goes on for long. Each is
+    /// Whether to hurry: no further step of the round under way begins, and no evaluation goes on for long. Each is
     /// answered with what there is.
-    pub(crate) fn interrupt(&self) {
-        self.is_interrupted.store(true, Ordering::Relaxed);
+    pub(crate) fn interrupt(&self, is_interrupted: bool) {
+        self.is_interrupted.store(is_interrupted, Ordering::Relaxed);
     }
 
     /// Orders an evaluation on the held-out samples; it is made before any training that is ordered later.
@@ -192,13 +200,15 @@ impl Worker {
     }
 
     fn train(&mut self, order: &TrainingOrder) -> Result<Answer> {
-        let TrainingOrder { round, ref from, local_steps, time_box } = *order;
+        let TrainingOrder { round, ref from, local_steps, time_box, last_factor } = *order;
         let until = time_box.and_then(|time_box| Instant::now().checked_add(time_box));
-        let budget = Budget { round, local_steps, patience: Patience { until, ..self.patience() } };
+        let budget = Budget { round, local_steps, last_factor, patience: Patience { until, ..self.patience() } };
         let doing = format!("training in round {round} failed");
         let trained = self.training.train(from, &budget).context(ErrorKind::Training, &doing)?;
-        check_length(trained.change.len(), from.len()).context(ErrorKind::Training, doing)?;
-        Ok(Answer::Trained { round, trained, state: self.training.state() })
+        check_length(trained.change.len(), from.len()).context(ErrorKind::Training, &doing)?;
+        let state = self.training.state();
+        check_state(&state).context(ErrorKind::Training, doing)?;
+        Ok(Answer::Trained { round, trained, state })
     }
 
     fn evaluate(&mut self, round: u64, parameters: &[f32], haste: Haste) -> Result<Answer> {
@@ -217,6 +227,14 @@ impl Worker {
     fn patience(&self) -> Patience {
         Patience { is_interrupted: Arc::clone(&self.is_interrupted), ..Patience::default() }
     }
+}
+
+/// A record has no room for more.
+fn check_state(state: &[u8]) -> Result<(), String> {
+    if state.len() <= MAX_HOST_BYTES {
+        return Ok(());
+    }
+    Err(format!("a state of {} bytes, of which a record holds {MAX_HOST_BYTES} at most", state.len()))
 }
 
 /// A change of another length is none of this model.
