@@ -7,7 +7,7 @@ use std::time::Duration;
 use libp2p::identity::SigningError;
 use libp2p::{Multiaddr, PeerId, StreamProtocol};
 
-use crate::transport::DialAttempt;
+use crate::dial_error::DialAttempt;
 
 /// The network of this peer cannot be set up.
 #[derive(Debug, thiserror::Error)]

@@ -9,6 +9,7 @@
 //!
 //! Nothing here knows what is trained, who may join, or where files lie: who is let in is decided by callers.
 
+mod dial_error;
 pub mod edge;
 mod error;
 pub mod framed;

@@ -29,13 +29,13 @@ use tokio::sync::mpsc;
 
 use crate::api::{Interface, Request};
 use crate::error::{Context, Error, ErrorKind, Result};
+use crate::events::Watchdog;
 use crate::events::{Event, EventLog};
 use crate::home::Home;
 use crate::membership::{Hall, Swarm, Wanted};
 use crate::objections::Objections;
 use crate::place::Place;
 use crate::records::{Ending, RecordWriter, Room, Written};
-use crate::service_manager::Watchdog;
 use crate::status::StatusBoard;
 use crate::stop::StopRequests;
 use crate::timeline::{Timeline, Waits};

@@ -3,6 +3,7 @@
 
 mod bus;
 mod sentence;
+mod service_manager;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -14,10 +15,11 @@ use mingle_net::transport::NetworkCounts;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::service_manager::ServiceManager;
-use crate::training::Metrics;
+use crate::metrics::Metrics;
 use bus::EventBus;
 pub use bus::{EventFeed, EventReader, Read};
+use service_manager::ServiceManager;
+pub(crate) use service_manager::Watchdog;
 
 /// The version of the event objects.
 pub const SCHEMA: &str = "mingle.event/1";

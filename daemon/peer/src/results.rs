@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Context, ErrorKind, Result};
 use crate::home::{self, Home};
-use crate::training::Metrics;
+use crate::metrics::Metrics;
 
 /// The version of the summary file.
 const SCHEMA: &str = "mingle.summary/2";

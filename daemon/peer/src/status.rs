@@ -9,8 +9,8 @@ use mingle_net::traffic::Encoding;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+use crate::metrics::Metrics;
 use crate::place::Place;
-use crate::training::Metrics;
 use crate::units;
 
 /// The version of the snapshot.

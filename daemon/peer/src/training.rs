@@ -4,7 +4,6 @@
 //! takes some steps on data that nobody else sees, and mixes the change into the swarm.
 
 mod layout;
-mod metrics;
 pub(crate) mod model_file;
 mod task;
 pub(crate) mod thread;
@@ -14,8 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+pub use crate::metrics::Metrics;
 pub use layout::{Layout, Tensor};
-pub use metrics::Metrics;
 pub use task::{Adoption, FixedTask, TrainingTask};
 
 /// Why local training cannot go on: any error, or a sentence.

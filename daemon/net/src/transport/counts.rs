@@ -8,7 +8,7 @@ use libp2p::swarm::SwarmEvent;
 use serde::{Deserialize, Serialize};
 
 use super::behaviour::BehaviourEvent;
-use super::dial_error;
+use crate::dial_error;
 
 /// What a process has done so far to find its neighbours and to be found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -17,8 +17,8 @@ use libp2p::multiaddr::Protocol;
 use libp2p::{PeerId, noise, quic, tcp};
 
 use super::batching::Batched;
-use super::dial_error::AnotherPeer;
 use super::{QUIC_IDLE_TIMEOUT, QUIC_KEEP_ALIVE};
+use crate::dial_error::AnotherPeer;
 
 /// Bytes read from a TCP socket at a time.
 const READ_BYTES: usize = 64 * 1024;

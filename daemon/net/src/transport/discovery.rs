@@ -19,11 +19,11 @@ use super::address_book::{AddressBook, MAX_ADDRESSES_PER_PEER, is_quic};
 use super::behaviour::{Behaviour, BehaviourEvent, IDENTIFY_PROTOCOL};
 use super::bootstraps::Bootstraps;
 use super::counts::Counter;
-use super::dial_error::{self, DialAttempt};
 use super::outlook::Outlook;
 use super::relays::Relays;
 use super::searches::{Attempt, Searches};
 use super::{Guests, NetworkEvent};
+use crate::dial_error::{self, DialAttempt};
 
 /// Who is looked for beside the neighbours is looked for so long.
 const ORDER_LIFETIME: Duration = Duration::from_secs(30);

@@ -11,8 +11,9 @@ use libp2p::multiaddr::Protocol;
 use libp2p::swarm::SwarmEvent;
 use libp2p::{Multiaddr, Swarm};
 
+use super::NetworkOptions;
 use super::behaviour::Behaviour;
-use super::{NetworkOptions, dial_error};
+use crate::dial_error;
 use crate::error::NetworkError;
 
 /// Time for the operating system to give us our listening addresses.
