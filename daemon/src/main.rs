@@ -1,8 +1,7 @@
 //! `mingle`: serverless, peer-to-peer training along a planned directed graph.
 //!
-//! The binary is the only part of the project with a clock, sockets, files and threads. It joins the three libraries:
-//! the planner's plan becomes the protocol's schedule in `plan.rs`, the models' training becomes the protocol's local
-//! step in `trainer.rs`, and `driver.rs` runs the event loop around one node.
+//! The binary reads the command line and the configuration, prints, and ends with an exit code. What a running peer is
+//! stands in the library `mingle-peer`; the built-in models become its local training in `training.rs`.
 
 mod cli;
 mod command;

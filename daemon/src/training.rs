@@ -6,7 +6,6 @@ use mingle_models::{Checkpoint, Evaluator, Samples, Task, Trainer};
 use mingle_peer::training::{
     Budget, Evaluation, Facts, Layout, LocalTraining, Metrics, Patience, Trained, TrainingError,
 };
-use serde::{Deserialize, Serialize};
 
 use crate::meaning;
 use crate::task_card::Card;
@@ -59,12 +58,16 @@ impl LocalTraining for BuiltInTraining {
     }
 
     fn state(&self) -> Vec<u8> {
-        Position { local_steps: self.trainer.step() }.encode()
+        // A device that cannot be read fails the next step too, and says so there.
+        self.trainer.state().unwrap_or_default()
+    }
+
+    fn largest_state(&self) -> usize {
+        self.trainer.largest_state()
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), TrainingError> {
-        self.trainer.resume_at(Position::decode(state).local_steps);
-        Ok(())
+        Ok(self.trainer.restore(state)?)
     }
 
     fn facts(&self) -> Facts {
@@ -76,39 +79,5 @@ impl LocalTraining for BuiltInTraining {
         let mut all = meaning::of(&self.card);
         all.extend(metadata.iter().map(|(key, value)| (key.clone(), value.clone())));
         Ok(Checkpoint { parameters: parameters.to_vec(), metadata: all }.to_bytes(&self.task)?)
-    }
-}
-
-/// Where a training stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Position {
-    /// Local steps taken, each with the batch that its number says. Momentum is not kept: it starts from rest.
-    local_steps: u64,
-}
-
-impl Position {
-    fn encode(self) -> Vec<u8> {
-        // A number always has an encoding.
-        postcard::to_stdvec(&self).unwrap_or_default()
-    }
-
-    /// Bytes that cannot be read say nothing about the model or the mass: the batches begin anew.
-    fn decode(bytes: &[u8]) -> Self {
-        postcard::from_bytes(bytes).unwrap_or_default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_position_survives_a_record_and_one_that_cannot_be_read_is_the_beginning() {
-        for local_steps in [0, 1, 300, u64::MAX] {
-            let position = Position { local_steps };
-            assert_eq!(Position::decode(&position.encode()), position);
-        }
-        assert_eq!(Position::decode(&[]), Position::default());
-        assert_eq!(Position::decode(&[0xff; 3]), Position::default());
     }
 }

@@ -49,7 +49,7 @@ impl Swarm {
                 incoming: BTreeMap::new(),
                 outgoing: BTreeMap::new(),
                 left: Vec::new(),
-                host: Vec::new(),
+                host: Default::default(),
             },
         };
         let mut swarm = Self { peers: (0..nodes).map(peer).collect(), root };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mingle_protocol::record::{Outline, RecordError, SlotMap, compare_links, recover};
+use mingle_protocol::record::{MAX_HOST_BYTES, Outline, RecordError, SlotMap, compare_links, recover};
 use mingle_protocol::{Codec, Record, audit};
 
 const HEAD_BYTES: usize = 24;
@@ -45,6 +45,7 @@ pub fn check(input: &[u8]) {
 fn check_use(record: Record) {
     let books = record.books.clone();
     let most = Record::largest_bytes(record.numerator.len(), books.incoming.len(), books.outgoing.len());
+    let most = most.map(|most| most + books.host.len().saturating_sub(MAX_HOST_BYTES) as u64);
     assert!(record.encoded().is_ok_and(|encoded| most.is_some_and(|most| encoded.total_bytes() <= most)));
     let owed_elsewhere = books.owed_records().iter().any(|number| *number != books.number);
     match recover(vec![Err(RecordError::Empty), Ok(record.clone())]) {

@@ -111,7 +111,7 @@ fn books(number: u64, outgoing: BTreeMap<NodeId, OutBooks>) -> Books {
         incoming: BTreeMap::new(),
         outgoing,
         left: Vec::new(),
-        host: b"cursor".to_vec(),
+        host: b"cursor".to_vec().into(),
     }
 }
 

@@ -5,7 +5,7 @@
 //! out, channels in, height, width]`). It depends on the model alone, not on the device.
 
 use burn::Tensor;
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::tensor::{Device, TensorData};
 
 /// A copy of `module` whose parameters are `flat`, on `device`; each requires gradients there if
@@ -14,6 +14,12 @@ use burn::tensor::{Device, TensorData};
 /// The caller has checked that `flat` has [`parameter_count`] values.
 pub(crate) fn unflatten<M: Module>(module: M, flat: &[f32], device: &Device) -> M {
     module.map(&mut Filler { rest: flat, device })
+}
+
+/// The same module with parameters that are known by their place, from 1: what an optimizer keeps of
+/// them is then the same in every process.
+pub(crate) fn number_parameters<M: Module>(module: M) -> M {
+    module.map(&mut Numbering { last: 0 })
 }
 
 /// Consumes `module` and appends its parameters to `flat`.
@@ -79,6 +85,18 @@ impl ModuleMapper for Drain<'_> {
         // What the mapper gives back is dropped with the module; the processor takes it for
         // nothing.
         Param::from_mapped_value(id, Tensor::from_data(data, &Device::flex()), mapper)
+    }
+}
+
+struct Numbering {
+    last: u64,
+}
+
+impl ModuleMapper for Numbering {
+    fn map_float<const D: usize>(&mut self, mut param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        self.last += 1;
+        param.id = ParamId::from(self.last);
+        param
     }
 }
 

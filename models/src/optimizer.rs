@@ -9,7 +9,7 @@
 //! ```
 //!
 //! This is PyTorch's `SGD`. burn damps new gradients by a tenth unless told otherwise; here it is
-//! told. The velocities `v` stay on their peer: they are neither mixed nor saved.
+//! told. The velocities `v` stay on their peer: they are saved with its records, and never mixed.
 
 use burn::optim::decay::WeightDecayConfig;
 use burn::optim::momentum::MomentumConfig;

@@ -2,14 +2,14 @@
 
 use burn::Tensor;
 use burn::nn::loss::CrossEntropyLossConfig;
-use burn::optim::{GradientsParams, ModuleOptimizer};
-use burn::tensor::{Int, TensorData};
+use burn::optim::{GradientsParams, ModuleOptimizer, OptimizerRecord};
+use burn::tensor::{Bytes, Int, TensorData};
 
 use crate::augmentation::Augmentation;
 use crate::batches::Batches;
 use crate::dataset::{SampleShape, Samples};
 use crate::device::Device;
-use crate::flatten::{flatten, unflatten};
+use crate::flatten::{flatten, number_parameters, unflatten};
 use crate::memory;
 use crate::model::Network;
 use crate::optimizer::SgdOptions;
@@ -92,7 +92,7 @@ impl Trainer {
             augmentation,
             data_seed,
             samples,
-            blank: task.blank(),
+            blank: number_parameters(task.blank()),
             optimizer: sgd.optimizer(),
             sgd,
         })
@@ -108,16 +108,53 @@ impl Trainer {
         self.samples.len()
     }
 
-    /// The local steps taken since the beginning, or as set by [`Trainer::resume_at`].
+    /// The local steps taken since the beginning, those before [`Trainer::restore`] included.
     pub fn step(&self) -> u64 {
         self.batches.step()
     }
 
-    /// Continues with the batch that follows the first `step` ones: for a peer that restarts. Its
-    /// momentum starts from rest.
-    pub fn resume_at(&mut self, step: u64) {
-        self.batches.resume_at(step);
-        self.optimizer = self.sgd.optimizer();
+    /// What [`restore`](Self::restore) needs to go on with the next batch and, where there is
+    /// momentum, with the velocities of now: steps taken (u64, little-endian), then burn's record of
+    /// the optimizer. With momentum that is as long as the parameters and some.
+    ///
+    /// # Errors
+    ///
+    /// [`TrainError::Device`] when the velocities cannot be read from the device.
+    pub fn state(&self) -> Result<Vec<u8>, TrainError> {
+        let mut state = self.step().to_le_bytes().to_vec();
+        if self.sgd.momentum > 0.0 {
+            let velocities = self.optimizer.to_record().into_bytes();
+            let velocities = velocities.map_err(|error| TrainError::Device(error.to_string()))?;
+            state.extend_from_slice(&velocities);
+        }
+        Ok(state)
+    }
+
+    /// The most bytes that [`state`](Self::state) returns.
+    pub fn largest_state(&self) -> usize {
+        /// The record of the optimizer has a head, and names and aligns its tensors.
+        const HEAD: usize = 32 << 10;
+        let velocities = if self.sgd.momentum > 0.0 { HEAD + 4 * self.task.parameter_count() } else { 0 };
+        size_of::<u64>() + velocities
+    }
+
+    /// Goes on where another trainer of the same task, options and samples was when it returned
+    /// `state`: from there on both take the same steps, bit for bit on the processor.
+    ///
+    /// # Errors
+    ///
+    /// [`TrainError::State`] when that is no state of such a trainer; this one is then as it was.
+    pub fn restore(&mut self, state: &[u8]) -> Result<(), TrainError> {
+        let wrong = |reason: &str| TrainError::State(reason.to_owned());
+        let (step, velocities) = state.split_first_chunk().ok_or_else(|| wrong("it is too short"))?;
+        let mut optimizer = self.sgd.optimizer();
+        if self.sgd.momentum > 0.0 && !velocities.is_empty() {
+            let record = OptimizerRecord::from_bytes(Bytes::from_bytes_vec(velocities.to_vec()));
+            optimizer = optimizer.load_record(record.map_err(|error| wrong(&error.to_string()))?);
+        }
+        self.batches.resume_at(u64::from_le_bytes(*step));
+        self.optimizer = optimizer;
+        Ok(())
     }
 
     /// Changes the step size from the next step on.
@@ -254,6 +291,9 @@ pub enum TrainError {
     /// The parameters are not the task's.
     #[error(transparent)]
     Task(#[from] TaskError),
+    /// What should be the state of a trainer is none.
+    #[error("the training cannot go on from this state: {0}")]
+    State(String),
     /// The device failed.
     #[error("the device failed while training: {0}")]
     Device(String),

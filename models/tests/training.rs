@@ -110,8 +110,8 @@ fn momentum_and_weight_decay_are_those_of_the_textbook_across_calls() {
             assert!((a - b).abs() < 1e-5, "round {round}, parameter {index}: {a}, not {b}");
         }
     }
-    // Momentum is the trainer's own: forgotten by a restart, and then only the gradient counts.
-    trainer.resume_at(12);
+    // A state without velocities is that of a trainer at rest: only the gradient counts.
+    trainer.restore(&12_u64.to_le_bytes()).unwrap();
     let delta = trainer.train(&found, 1).unwrap().delta;
     for ((change, g), x) in delta.iter().zip(gradient_of(&found)).zip(&found) {
         assert!((change + 0.2 * (g + 0.05 * x)).abs() < 1e-5);
@@ -119,20 +119,41 @@ fn momentum_and_weight_decay_are_those_of_the_textbook_across_calls() {
 }
 
 #[test]
-fn a_restarted_trainer_without_momentum_continues_bit_for_bit() {
+fn a_restarted_trainer_continues_bit_for_bit_with_its_momentum() {
     let data = DataSource::Digits.load(4).unwrap();
-    let task = Task::new("mlp:hidden=16".parse().unwrap(), data.train.shape(), 10).unwrap();
-    let trainer = || Trainer::new(options(task, plain(0.1), 20), data.train.clone()).unwrap();
-    let mut parameters = task.initial_parameters(1);
-    let mut through = trainer();
-    let first = through.train(&parameters, 75).unwrap();
-    advance(&mut parameters, &first.delta);
-    let expected = through.train(&parameters, 10).unwrap();
+    for (model, momentum) in [("mlp:hidden=16", 0.0), ("mlp:hidden=16", 0.9), ("cnn", 0.9)] {
+        let task = Task::new(model.parse().unwrap(), data.train.shape(), 10).unwrap();
+        let sgd = SgdOptions { momentum, ..plain(0.1) };
+        let trainer = || Trainer::new(options(task, sgd, 20), data.train.clone()).unwrap();
+        let mut parameters = task.initial_parameters(1);
+        let mut through = trainer();
+        let first = through.train(&parameters, 7).unwrap();
+        advance(&mut parameters, &first.delta);
+        let state = through.state().unwrap();
+        assert!(state.len() <= through.largest_state(), "{model}: {} bytes", state.len());
+        let velocities = if momentum > 0.0 { 4 * task.parameter_count() } else { 0 };
+        assert!((velocities..velocities + (32 << 10)).contains(&(state.len() - 8)), "{model}: {} bytes", state.len());
+        let expected = through.train(&parameters, 3).unwrap();
 
-    let mut restarted = trainer();
-    restarted.resume_at(75);
-    assert_eq!(restarted.train(&parameters, 10).unwrap(), expected);
-    assert_eq!(restarted.step(), 85);
+        let mut restarted = trainer();
+        restarted.restore(&state).unwrap();
+        assert!(restarted.train(&parameters, 3).unwrap() == expected, "{model}, momentum {momentum}");
+        assert_eq!(restarted.step(), 10);
+    }
+}
+
+#[test]
+fn what_is_no_state_is_refused_and_changes_nothing() {
+    let samples = small_samples();
+    let task = Task::new(ModelKind::Softmax, samples.shape(), samples.classes()).unwrap();
+    let sgd = SgdOptions { momentum: 0.9, ..plain(0.5) };
+    let mut trainer = Trainer::new(options(task, sgd, 12), samples).unwrap();
+    trainer.train(&task.initial_parameters(3), 2).unwrap();
+    let state = trainer.state().unwrap();
+    for damage in [&[][..], &[1, 2, 3], &state[..state.len() / 2], &[&state[..8], b"no record"].concat()] {
+        assert!(matches!(trainer.restore(damage), Err(TrainError::State(_))), "{} bytes", damage.len());
+        assert_eq!(trainer.step(), 2);
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@
 mod chains;
 mod error;
 mod format;
+mod host_state;
 mod recovery;
 mod rules;
 mod slots;
@@ -33,7 +34,8 @@ pub use chains::{LinkBreak, compare_links};
 pub use error::RecordError;
 #[cfg(feature = "sim")]
 pub(crate) use format::forge_checksum;
-pub use format::{EncodedRecord, FORMAT_VERSION, MAX_BOOKS_BYTES, MAX_HOST_BYTES, Outline};
+pub use format::{EncodedRecord, FORMAT_VERSION, MAX_BOOKS_BYTES, MAX_HOST_BYTES, Outline, most_host_bytes};
+pub use host_state::HostState;
 pub use recovery::{LostParcel, Recovered, RecoveryError, SlotContent, Survey, recover, survey};
 pub use slots::{SlotError, SlotMap};
 
@@ -82,7 +84,7 @@ pub struct Books {
     /// Who has left the generation, ascending by leaver; the node itself among them if it has.
     pub left: Vec<LeaveCertificate>,
     /// What the host wants to find again; the protocol does not look inside.
-    pub host: Vec<u8>,
+    pub host: HostState,
 }
 
 /// Identifies all parcels of a link up to one of them: equal chains mean equal contents.
@@ -162,7 +164,7 @@ impl Record {
     /// #     number: 1, generation: Generation { counter: 0, plan_hash: [0; 32] }, task: [0; 32], id: NodeId(0),
     /// #     incarnation: 1, brought: Mass::ONE, mass: Mass::from_units(1 << 39), plan_version: 0, step: 0,
     /// #     split_done: false, neighbours: Default::default(), incoming: Default::default(),
-    /// #     outgoing: Default::default(), left: Vec::new(), host: Vec::new(),
+    /// #     outgoing: Default::default(), left: Vec::new(), host: Default::default(),
     /// # };
     /// let record = Record { books, numerator: [1.0, 2.0].into(), ratio: None, payload: None };
     /// assert_eq!(*record.believed_ratio(), [2.0, 4.0]);

@@ -80,7 +80,7 @@ fn books() -> impl Strategy<Value = Books> {
             incoming,
             outgoing,
             left: Vec::new(),
-            host,
+            host: host.into(),
         }
     })
 }
@@ -178,7 +178,7 @@ fn the_bytes_of_a_record_do_not_change_from_version_to_version() {
         incoming: BTreeMap::from([(NodeId(1), incoming)]),
         outgoing: BTreeMap::from([(NodeId(2), outgoing)]),
         left: Vec::new(),
-        host: b"h".to_vec(),
+        host: b"h".to_vec().into(),
     };
     let payload = Payload::new(&[0.5, -1.0]).unwrap();
     let record = Record { books, numerator: [1.0, 2.0].into(), ratio: None, payload: Some(payload) };

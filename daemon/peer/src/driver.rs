@@ -106,6 +106,8 @@ pub(crate) struct DriverParts<'a> {
     pub training: TrainingThread,
     /// What its vectors are.
     pub layout: Layout,
+    /// The most bytes that it keeps in a record.
+    pub largest_state: usize,
     /// `None` without records.
     pub records: Option<RecordWriter>,
     pub log: &'a mut EventLog,
@@ -286,7 +288,7 @@ impl<'a> Driver<'a> {
                 return Ok(link_input(peer, self.parts.wiring.links.drop_streams(peer)));
             }
             Effect::Reserve(links) => {
-                let room = Room::new(self.parts.config.initial.len(), links)?;
+                let room = Room::new(self.parts.config.initial.len(), links)?.with_state(self.parts.largest_state);
                 self.parts.records.iter().for_each(|records| records.reserve(room));
             }
             Effect::Report(event) => {

@@ -33,5 +33,7 @@ mod wiring;
 pub use error::{Error, ErrorKind, Result};
 pub use home::Home;
 pub use identity::Identity;
+/// What addresses and public names of peers are.
+pub use libp2p::{Multiaddr, PeerId};
 pub use peer::{Outcome, Peer, PeerBuilder, PeerOptions, RunningPeer};
 pub use training::LocalTraining;

@@ -1,4 +1,4 @@
-//! What a peer leaves behind: the de-biased model in PyTorch's names, and a summary with its side of the ledger.
+//! What a peer leaves behind: the de-biased model, and a summary with its side of the ledger.
 
 use std::fs;
 use std::path::Path;

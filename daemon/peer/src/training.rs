@@ -13,6 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use mingle_protocol::record::MAX_HOST_BYTES;
+
 pub use crate::metrics::Metrics;
 pub use layout::{Layout, Tensor};
 pub use task::{Adoption, FixedTask, TrainingTask};
@@ -22,7 +24,9 @@ pub type TrainingError = Box<dyn std::error::Error + Send + Sync>;
 
 /// One peer's own learning. Vectors are flat, `[dimension]`, in the order of the layout.
 ///
-/// All methods but [`layout`](Self::layout) are called on one thread of their own, one at a time.
+/// While the peer runs, all methods are called on one thread of their own, one at a time. Before that, the thread that
+/// runs the peer calls [`layout`](Self::layout), [`facts`](Self::facts), [`initial`](Self::initial),
+/// [`largest_state`](Self::largest_state) and, where it goes on from records, [`restore`](Self::restore).
 pub trait LocalTraining: Send {
     /// The tensors of the model, in the order in which the flat vector holds them.
     fn layout(&self) -> &Layout;
@@ -45,10 +49,17 @@ pub trait LocalTraining: Send {
     /// It cannot be measured: the peer ends, and keeps what it holds.
     fn evaluate(&mut self, parameters: &[f32], patience: &Patience) -> Result<Evaluation, TrainingError>;
 
-    /// What a restarted peer needs to go on as if it had never stopped, such as the position in the data. It is kept in
-    /// the record that holds the steps it belongs to; at most [`MAX_HOST_BYTES`](mingle_protocol::record::MAX_HOST_BYTES).
+    /// What a restarted peer needs to go on as if it had never stopped, such as the position in the data and the momentum.
+    /// It is kept in the record that holds the steps it belongs to, and is no longer than
+    /// [`largest_state`](Self::largest_state).
     fn state(&self) -> Vec<u8> {
         Vec::new()
+    }
+
+    /// The most bytes that [`state`](Self::state) returns, for which the records on disk have room: at most
+    /// [`most_host_bytes`](mingle_protocol::record::most_host_bytes) of the dimension, which is one more vector.
+    fn largest_state(&self) -> usize {
+        MAX_HOST_BYTES
     }
 
     /// Goes on from what [`state`](Self::state) returned before a restart.
@@ -79,7 +90,7 @@ pub trait LocalTraining: Send {
 /// How much training a round is given.
 #[derive(Clone, Debug)]
 pub struct Budget {
-    /// The round, from 0.
+    /// The round, from 0 in each plan of the swarm's operator.
     pub round: u64,
     /// Local steps that the plan wants.
     pub local_steps: u32,

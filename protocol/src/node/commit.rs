@@ -24,7 +24,7 @@ use crate::payload::Payload;
 use crate::peer::Peer;
 use crate::planted::Planted;
 use crate::push_sum::PushSum;
-use crate::record::{Books, Record};
+use crate::record::{Books, HostState, Record};
 
 /// Which records there are.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +37,7 @@ pub(super) struct Commits {
     /// The node holds something that no record has.
     dirty: bool,
     /// Kept in every record for the host.
-    host: Vec<u8>,
+    host: HostState,
     /// Slots that the host has; `None` where it always has another one.
     slots: Option<usize>,
     /// What was last asked for.
@@ -117,9 +117,10 @@ impl Node {
         Ok(node)
     }
 
-    /// What every record from now on keeps for the host: where it is in its data, and the like.
+    /// What every record from now on keeps for the host: where it is in its data, the state of its optimizer, and the like;
+    /// at most [`most_host_bytes`](crate::record::most_host_bytes).
     pub fn set_host_state(&mut self, state: Vec<u8>) {
-        self.commits.host = state;
+        self.commits.host = state.into();
     }
 
     /// Whether a split is followed by a record of what is left.

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::format::{FORMAT_VERSION, MAX_BOOKS_BYTES, MAX_HOST_BYTES};
+use super::format::{FORMAT_VERSION, MAX_BOOKS_BYTES};
 use crate::link::WINDOW;
 use crate::payload::{MAX_DIMENSION, PayloadError};
 use crate::schedule::{MAX_NODES, NodeId};
@@ -46,7 +46,7 @@ pub enum RecordError {
         value: u32,
     },
     /// Books longer than they may be.
-    #[error("the books take {bytes} bytes; at most {MAX_BOOKS_BYTES} can be stored")]
+    #[error("the books take {bytes} bytes; at most {MAX_BOOKS_BYTES}, and the state of the host, can be stored")]
     BooksTooLong {
         /// Their length.
         bytes: u64,
@@ -70,10 +70,12 @@ pub enum RecordError {
         id: NodeId,
     },
     /// More of the host's bytes than fit.
-    #[error("the host wants to keep {bytes} bytes; at most {MAX_HOST_BYTES} can be stored")]
+    #[error("the host wants to keep {bytes} bytes; at most {most} can be stored")]
     HostTooLong {
         /// Their number.
         bytes: usize,
+        /// How much it may keep.
+        most: usize,
     },
     /// More mass in one place than all nodes can bring.
     #[error("a mass of {units} units is more than {MAX_NODES} nodes can bring")]

@@ -24,10 +24,16 @@ use crate::payload::{MAX_DIMENSION, Payload, PayloadError};
 
 /// Version of the format. Another one is refused: there is no guessing about mass.
 pub const FORMAT_VERSION: u32 = 1;
-/// Most bytes that books may take: those of more than 100,000 links.
+/// Most bytes that books may take without a large state of the host: those of more than 100,000 links.
 pub const MAX_BOOKS_BYTES: usize = 64 << 20;
-/// Most bytes that a host may keep in a record.
+/// Most bytes that a host may keep in a record for which it announced nothing.
 pub const MAX_HOST_BYTES: usize = 64 << 10;
+
+/// Most bytes that a host may keep in any record of so many coordinates: as much as a vector, and
+/// [`MAX_HOST_BYTES`] more.
+pub const fn most_host_bytes(dimension: usize) -> usize {
+    MAX_HOST_BYTES + 4 * dimension
+}
 
 const MAGIC: [u8; 8] = *b"mgl-mass";
 const HEAD_BYTES: usize = 24;
@@ -88,7 +94,7 @@ impl Record {
         self.check()?;
         let books =
             postcard::to_stdvec(&self.books).map_err(|error| RecordError::Malformed { reason: error.to_string() })?;
-        if books.len() > MAX_BOOKS_BYTES {
+        if books.len() > most_books_bytes(self.numerator.len()) {
             return Err(RecordError::BooksTooLong { bytes: books.len() as u64 });
         }
         let mut front = Vec::with_capacity(HEAD_BYTES + books.len());
@@ -135,7 +141,7 @@ impl Record {
     /// # let books = Books {
     /// #     number: 1, generation: Generation { counter: 0, plan_hash: [0; 32] }, task: [0; 32], id: NodeId(0),
     /// #     incarnation: 1, brought: Mass::ONE, mass: Mass::ONE, plan_version: 0, step: 0, split_done: false,
-    /// #     neighbours: Default::default(), incoming: Default::default(), outgoing: Default::default(), left: Vec::new(), host: Vec::new(),
+    /// #     neighbours: Default::default(), incoming: Default::default(), outgoing: Default::default(), left: Vec::new(), host: Default::default(),
     /// # };
     /// let record = Record { books, numerator: [1.0, 2.0].into(), ratio: None, payload: None };
     /// let mut bytes = Vec::new();
@@ -156,8 +162,8 @@ impl Record {
         Ok(Self { books: outline.books, numerator: floats(numerator), ratio, payload })
     }
 
-    /// The most bytes that a record can take of a node with so many coordinates and links while nobody leaves: the size
-    /// of a slot that seldom has to grow. `None` when the books of so many links could not be stored.
+    /// The most bytes that a record can take of a node with so many coordinates and links while nobody leaves and its host
+    /// keeps no more than [`MAX_HOST_BYTES`]: the size of a slot that seldom has to grow. `None` when the books of so many links could not be stored.
     pub fn largest_bytes(dimension: usize, in_links: usize, out_links: usize) -> Option<u64> {
         let books = largest_books(in_links as u64, out_links as u64)?;
         let vector = 4 * dimension as u64;
@@ -192,7 +198,7 @@ impl Record {
         same_length("payload", self.payload.as_ref().map_or(dimension, Payload::dimension))?;
         check_finite("numerator", bytemuck::cast_slice(&self.numerator))?;
         check_finite("ratio", self.ratio.as_deref().map_or(&[], bytemuck::cast_slice))?;
-        rules::check(&self.books, self.payload.is_some())
+        rules::check(&self.books, self.payload.is_some(), dimension)
     }
 }
 
@@ -234,7 +240,7 @@ impl<'a> Parts<'a> {
         check_finite("numerator", numerator)?;
         check_finite("ratio", ratio)?;
         let books = read_books(books)?;
-        rules::check(&books, head.payload.is_some())?;
+        rules::check(&books, head.payload.is_some(), head.dimension)?;
         let Head { dimension, has_ratio, payload: codec, .. } = head;
         Ok(Self { outline: Outline { books, dimension, has_ratio, payload: codec }, numerator, ratio, payload })
     }
@@ -293,16 +299,16 @@ impl Head {
             return Err(RecordError::Head { field: "reserved", value: u32::from(reserved) });
         }
         let (books_bytes, dimension) = (number(16) as usize, number(20) as usize);
-        if books_bytes > MAX_BOOKS_BYTES {
-            return Err(RecordError::BooksTooLong { bytes: books_bytes as u64 });
-        }
         if dimension > MAX_DIMENSION {
             return Err(RecordError::TooManyCoordinates { dimension });
+        }
+        if books_bytes > most_books_bytes(dimension) {
+            return Err(RecordError::BooksTooLong { bytes: books_bytes as u64 });
         }
         Ok(Self { payload, has_ratio: ratio == 1, books_bytes, dimension })
     }
 
-    /// The length of the whole record. At most 3 GiB of vectors and some: no overflow.
+    /// The length of the whole record. At most 4 GiB of vectors and some: no overflow.
     fn record_bytes(&self) -> u64 {
         let vector = 4 * self.dimension as u64;
         let ratio = if self.has_ratio { vector } else { 0 };
@@ -323,7 +329,12 @@ fn read_books(bytes: &[u8]) -> Result<Books, RecordError> {
     Ok(books)
 }
 
-/// The most bytes that books can take.
+/// The most bytes that books of a node with so many coordinates may take.
+const fn most_books_bytes(dimension: usize) -> usize {
+    MAX_BOOKS_BYTES + 4 * dimension
+}
+
+/// The most bytes that books can take where the host keeps no more than [`MAX_HOST_BYTES`].
 fn largest_books(in_links: u64, out_links: u64) -> Option<u64> {
     const OWN: usize = 7 * VARINT_U64 + VARINT_U32 + 2 * HASH + 1 + 4 * VARINT_U64 + VARINT_U64 + MAX_HOST_BYTES;
     /// Whom a link leads to: the process it dealt with last.

@@ -6,19 +6,20 @@
 //! do not.
 
 use super::error::RecordError;
-use super::format::MAX_HOST_BYTES;
+use super::format::most_host_bytes;
 use super::{Books, InBooks, OutBooks, Owed};
 use crate::link::WINDOW;
 use crate::mass::{Mass, UNITS_PER_ONE};
 use crate::schedule::{MAX_NODES, MAX_PERIOD, NodeId};
 
-/// The first rule that is broken, in books of a record that has a payload or none.
-pub(super) fn check(books: &Books, has_payload: bool) -> Result<(), RecordError> {
+/// The first rule that is broken, in books of a record of so many coordinates that has a payload or none.
+pub(super) fn check(books: &Books, has_payload: bool, dimension: usize) -> Result<(), RecordError> {
     check_node(books.id)?;
     check_mass(books.brought)?;
     check_mass(books.mass)?;
-    if books.host.len() > MAX_HOST_BYTES {
-        return Err(RecordError::HostTooLong { bytes: books.host.len() });
+    let most = most_host_bytes(dimension);
+    if books.host.len() > most {
+        return Err(RecordError::HostTooLong { bytes: books.host.len(), most });
     }
     check_left(books)?;
     for (&from, link) in &books.incoming {

@@ -22,7 +22,7 @@ pub(crate) fn books(number: u64) -> Books {
         incoming: BTreeMap::new(),
         outgoing: BTreeMap::new(),
         left: Vec::new(),
-        host: b"cursor".to_vec(),
+        host: b"cursor".to_vec().into(),
     }
 }
 

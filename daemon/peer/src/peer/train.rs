@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mingle_net::transport::Network;
-use mingle_protocol::record::Recovered;
+use mingle_protocol::record::{Recovered, most_host_bytes};
 use mingle_protocol::{Durability, Identity as NodeIdentity, NodeConfig, RecordRoom, TaskCard as NodeTask};
 use tokio::sync::mpsc;
 
@@ -40,7 +40,9 @@ impl Peer {
         let mut training = task.build(place.node.index(), place.peers.len())?;
         self.introduce_training(&*card, &*training);
         let mut config = self.configure(&place, rounds, &mut *training, &*card)?;
-        let Some(start) = self.begin(&place, &mut config)? else { return Ok(Outcome::WasOver) };
+        let Some(start) = self.begin(&place, &mut config, training.largest_state())? else {
+            return Ok(Outcome::WasOver);
+        };
         if !self.options.leaves {
             (self.remember)(&Assignment::Train(card.encode()))?;
         }
@@ -62,8 +64,9 @@ impl Peer {
             let doing = "the training cannot go on from the state in this peer's records";
             training.restore(state).context(ErrorKind::Training, doing)?;
         }
-        let layout = training.layout().clone();
-        let (thread, answers) = TrainingThread::start(training, self.options.priority, start.timeline.clone())?;
+        let (layout, largest_state) = (training.layout().clone(), training.largest_state());
+        let (thread, answers) =
+            TrainingThread::start(training, start.records.is_some(), self.options.priority, start.timeline.clone())?;
         let Start { records, written, recovered, timeline, .. } = start;
         let Incoming { events, stop, asked } = incoming;
         let Access { hall, wanted, interface } = access;
@@ -81,6 +84,7 @@ impl Peer {
             rounds,
             training: thread,
             layout,
+            largest_state,
             records,
             log: &mut self.log,
             board: &self.board,
@@ -149,7 +153,7 @@ impl Peer {
     }
 
     /// Finds out what this peer goes on with, and gets its records ready. `None` if its run is over.
-    fn begin(&mut self, place: &Place, config: &mut NodeConfig) -> Result<Option<Start>> {
+    fn begin(&mut self, place: &Place, config: &mut NodeConfig, largest_state: usize) -> Result<Option<Start>> {
         let (past, mut store) = Past::find(&self.home, config)?;
         let mut begins_with_belief = false;
         let recovered = match past {
@@ -186,7 +190,8 @@ impl Peer {
         if config.durability == Durability::Off {
             return Ok(Some(Start { records: None, written: None, recovered, begins_with_belief, timeline }));
         }
-        store.make_room(Room::new(config.initial.len(), RecordRoom::of(&place.schedule, place.node))?)?;
+        let room = Room::new(config.initial.len(), RecordRoom::of(&place.schedule, place.node))?;
+        store.make_room(room.with_state(largest_state))?;
         config.record_slots = Some(store.slots());
         let (records, written) = RecordWriter::start(store, timeline.clone())?;
         Ok(Some(Start { records: Some(records), written: Some(written), recovered, begins_with_belief, timeline }))
@@ -229,6 +234,14 @@ impl Peer {
 fn initial(training: &mut dyn LocalTraining) -> Result<Vec<f32>> {
     let initial = training.initial().context(ErrorKind::Training, "there is no model to begin with")?;
     let (found, wanted) = (initial.len(), training.layout().dimension());
+    if let Some(name) = training.layout().first_repeated() {
+        return Err(Error::new(ErrorKind::Training, format!("two tensors of the model are called `{name}`")));
+    }
+    let (state, most) = (training.largest_state(), most_host_bytes(wanted));
+    if state > most {
+        let message = format!("the training would keep {state} bytes in a record, which holds {most} at most");
+        return Err(Error::new(ErrorKind::Training, message));
+    }
     if found != wanted {
         let message = format!("the model to begin with has {found} numbers, and its layout {wanted}");
         return Err(Error::new(ErrorKind::Training, message));
@@ -261,7 +274,7 @@ impl Start {
 
     /// Where the training stands that this start goes on with, in its own words; none of one that has not trained yet.
     fn state(&self) -> Option<&[u8]> {
-        self.recovered.as_ref().map(|past| past.record.books.host.as_slice()).filter(|state| !state.is_empty())
+        self.recovered.as_ref().map(|past| &*past.record.books.host).filter(|state| !state.is_empty())
     }
 }
 

@@ -12,7 +12,7 @@ use mingle_protocol::record::{MAX_BOOKS_BYTES, Outline, SlotContent};
 pub(super) const MAX_SLOTS: usize = 1 << 16;
 
 /// The longest record: three vectors of the largest dimension, the books, head and checksum.
-const MAX_SLOT_BYTES: u64 = 3 * 4 * MAX_DIMENSION as u64 + MAX_BOOKS_BYTES as u64 + (1 << 10);
+const MAX_SLOT_BYTES: u64 = 4 * 4 * MAX_DIMENSION as u64 + MAX_BOOKS_BYTES as u64 + (1 << 10);
 
 const EXTENSION: &str = "record";
 

@@ -22,7 +22,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use mingle_protocol::record::{RecordError, Recovered, RecoveryError, SlotContent, SlotError, SlotMap, Survey, survey};
+use mingle_protocol::record::{
+    MAX_HOST_BYTES, RecordError, Recovered, RecoveryError, SlotContent, SlotError, SlotMap, Survey, survey,
+};
 use mingle_protocol::{Record, RecordRoom};
 
 use super::folder::{Contents, MAX_SLOTS, RecordFolder};
@@ -209,7 +211,14 @@ pub struct Room {
 }
 
 impl Room {
-    /// For records of so many parameters and links.
+    /// The same, for records in which the host keeps up to `state_bytes`.
+    #[must_use]
+    pub fn with_state(self, state_bytes: usize) -> Self {
+        let more = state_bytes.saturating_sub(MAX_HOST_BYTES) as u64;
+        Self { slot_bytes: self.slot_bytes + more, ..self }
+    }
+
+    /// For records of so many parameters and links, and next to nothing of the host's.
     ///
     /// # Errors
     /// No record is so long, or there are more slots than a peer may have.

@@ -1,5 +1,6 @@
 //! What the coordinates of a flat vector are.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// The tensors of a model, in the order in which a flat vector holds them, each in row-major order.
@@ -75,6 +76,12 @@ impl Layout {
         }
         let (here, there) = (self.tensors.len(), there.tensors.len());
         (here != there).then(|| format!("the model has {here} tensors here and {there} there"))
+    }
+
+    /// The first name that two tensors share.
+    pub(crate) fn first_repeated(&self) -> Option<&str> {
+        let mut seen = BTreeSet::new();
+        self.tensors.iter().map(|tensor| tensor.name.as_str()).find(|name| !seen.insert(*name))
     }
 
     /// Such as `weight[10, 64], bias[10]`.

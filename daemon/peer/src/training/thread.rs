@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use mingle_protocol::record::MAX_HOST_BYTES;
 use tokio::sync::mpsc;
 
 use super::{Budget, Evaluation, LocalTraining, Patience, Trained};
@@ -134,9 +133,10 @@ pub(crate) struct TrainingThread {
 }
 
 impl TrainingThread {
-    /// Starts the thread.
+    /// Starts the thread; the state of the training is only asked for where it `keeps_state`.
     pub(crate) fn start(
         training: Box<dyn LocalTraining>,
+        keeps_state: bool,
         priority: Priority,
         timeline: Timeline,
     ) -> Result<(Self, mpsc::Receiver<Answer>)> {
@@ -148,7 +148,7 @@ impl TrainingThread {
             .name("training".to_owned())
             .spawn(move || {
                 priority::lower(priority);
-                let mut worker = Worker { training, is_interrupted: interrupted };
+                let mut worker = Worker { training, keeps_state, is_interrupted: interrupted };
                 while let Ok(job) = job_receiver.recv() {
                     let (deed, began) = (job.deed(), Instant::now());
                     let answer = worker.run(job);
@@ -186,6 +186,7 @@ impl TrainingThread {
 
 struct Worker {
     training: Box<dyn LocalTraining>,
+    keeps_state: bool,
     is_interrupted: Arc<AtomicBool>,
 }
 
@@ -206,8 +207,8 @@ impl Worker {
         let doing = format!("training in round {round} failed");
         let trained = self.training.train(from, &budget).context(ErrorKind::Training, &doing)?;
         check_length(trained.change.len(), from.len()).context(ErrorKind::Training, &doing)?;
-        let state = self.training.state();
-        check_state(&state).context(ErrorKind::Training, doing)?;
+        let state = if self.keeps_state { self.training.state() } else { Vec::new() };
+        check_state(&state, self.training.largest_state()).context(ErrorKind::Training, doing)?;
         Ok(Answer::Trained { round, trained, state })
     }
 
@@ -230,11 +231,11 @@ impl Worker {
 }
 
 /// A record has no room for more.
-fn check_state(state: &[u8]) -> Result<(), String> {
-    if state.len() <= MAX_HOST_BYTES {
+fn check_state(state: &[u8], most: usize) -> Result<(), String> {
+    if state.len() <= most {
         return Ok(());
     }
-    Err(format!("a state of {} bytes, of which a record holds {MAX_HOST_BYTES} at most", state.len()))
+    Err(format!("a state of {} bytes, and it was said to be no longer than {most}", state.len()))
 }
 
 /// A change of another length is none of this model.

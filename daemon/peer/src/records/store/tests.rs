@@ -33,7 +33,7 @@ fn record(number: u64, owed: &[u64]) -> Record {
         incoming: BTreeMap::new(),
         outgoing,
         left: Vec::new(),
-        host: Vec::new(),
+        host: Default::default(),
     };
     Record { books, numerator: vec![number as f32; DIMENSION].into(), ratio: None, payload: Some(payload(number)) }
 }
@@ -259,7 +259,7 @@ fn a_record_that_is_longer_than_its_slot_makes_it_longer() {
     let mut store = open(folder.path());
     let host = vec![7; 60_000];
     let mut long = record(1, &[]);
-    (long.numerator, long.payload, long.books.host) = (vec![1.0; 40_000].into(), None, host);
+    (long.numerator, long.payload, long.books.host) = (vec![1.0; 40_000].into(), None, host.into());
     store.write(&long).unwrap();
     assert!(fs::metadata(slot_of(&store, 1)).unwrap().len() > slot_bytes());
     assert_eq!(RecordStore::look(folder.path()).unwrap().load().unwrap().unwrap().record, long);
