@@ -6,11 +6,12 @@
 //!
 //! A write changes whole sectors of 512 bytes, in any order; a process that dies leaves any part of them.
 
+mod damage;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
+pub(super) use damage::Damage;
 
 use crate::planted::Planted;
 use crate::record::{
@@ -20,8 +21,6 @@ use crate::record::{
 /// Records that a node may hand in before any of them is on its disk: one is being written, and another replaces one that
 /// waits when the node begins a new life or a new generation meanwhile.
 pub(super) const MOST_UNWRITTEN: u32 = 8;
-
-const SECTOR_BYTES: usize = 512;
 
 /// The record files of one node, and what is being written to them.
 #[derive(Clone, Debug, Default)]
@@ -70,17 +69,6 @@ pub(super) enum Unwritable {
     Slot(SlotError),
     /// Nobody could read it.
     Record(RecordError),
-}
-
-/// What a disk does to a node whose process is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Damage {
-    /// One bit of a slot is another one.
-    FlippedBit,
-    /// A file is shorter than it was.
-    Truncated,
-    /// Some sectors of the last write were never written, though the disk said so.
-    LostSectors,
 }
 
 impl Disk {
@@ -189,115 +177,6 @@ impl Disk {
     /// Writes that have begun, oldest first.
     pub(super) fn writing(&self) -> usize {
         self.writing.len()
-    }
-
-    /// The process that writes is gone, in the middle of a write. Returns its record if all of that arrived all the same.
-    pub(super) fn tear(&mut self, rng: &mut ChaCha8Rng) -> Result<Option<Arc<Record>>, Unwritable> {
-        if std::mem::take(&mut self.is_unsynced) {
-            self.undo_last_write();
-        }
-        let record = self.writing.pop_front().filter(|_| !self.is_full);
-        self.writing.clear();
-        self.unwritten = 0;
-        let Some(record) = record else {
-            return Ok(None);
-        };
-        let (slot, bytes) = self.claim(&record)?;
-        match rng.random_range(0..4) {
-            // Where the system has the whole of it, and the disk nothing yet.
-            0 => {
-                self.write(slot, &bytes, |_| true);
-                self.is_unsynced = true;
-            }
-            1 => {
-                let arrived: Vec<bool> = bytes.chunks(SECTOR_BYTES).map(|_| rng.random_bool(0.5)).collect();
-                self.write(slot, &bytes, |at| arrived[at / SECTOR_BYTES]);
-            }
-            2 => {
-                let end = rng.random_range(0..=bytes.len());
-                self.write(slot, &bytes, |at| at < end);
-            }
-            // The parts of a record are written one after the other.
-            _ => {
-                let parts: Vec<usize> =
-                    record.encoded().map_err(Unwritable::Record)?.slices().map(<[u8]>::len).collect();
-                let end: usize = parts[..rng.random_range(0..parts.len())].iter().sum();
-                self.write(slot, &bytes, |at| at < end);
-            }
-        }
-        if !self.files[slot].starts_with(&bytes) {
-            return Ok(None);
-        }
-        self.note_complete(slot, &record);
-        Ok(Some(record))
-    }
-
-    /// The power was out before the last write was on the disk.
-    fn undo_last_write(&mut self) {
-        if let Some((slot, _, before)) = self.last_write.take()
-            && let Some(file) = self.files.get_mut(slot)
-        {
-            *file = before;
-        }
-    }
-
-    /// Remembers the present contents.
-    pub(super) fn back_up(&mut self) {
-        self.backup = Some(self.files.clone());
-    }
-
-    /// Brings the remembered contents back, if there are any.
-    pub(super) fn restore(&mut self) {
-        if let Some(files) = &self.backup {
-            self.files.clone_from(files);
-            self.is_harmed = true;
-        }
-    }
-
-    /// Nothing is left on it but empty slots.
-    pub(super) fn wipe(&mut self) {
-        self.files.iter_mut().for_each(|file| file.fill(0));
-        self.slots = SlotMap::new(self.files.len());
-        self.last_write = None;
-        self.is_harmed = true;
-    }
-
-    /// What is on it is given up on purpose, as with `--fresh`.
-    pub(super) fn give_up(&mut self) {
-        self.wipe();
-        self.take_for_true(None);
-    }
-
-    /// Does some damage, drawn from a seed: every other time to the record written last.
-    pub(super) fn damage(&mut self, damage: Damage, seed: u64) {
-        let rng = &mut ChaCha8Rng::seed_from_u64(seed);
-        if self.files.is_empty() {
-            return;
-        }
-        let any = rng.random_range(0..self.files.len());
-        let hits_newest = rng.random_bool(0.5) || damage == Damage::LostSectors;
-        let newest = self.last_write.as_ref().filter(|(slot, ..)| hits_newest && *slot < self.files.len());
-        let (slot, length) = newest.map_or_else(|| (any, self.files[any].len()), |(slot, length, _)| (*slot, *length));
-        // It may have been cut off before.
-        let length = length.min(self.files[slot].len());
-        if length == 0 || (damage == Damage::LostSectors && newest.is_none()) {
-            return;
-        }
-        let at = rng.random_range(0..length);
-        let file = &mut self.files[slot];
-        match damage {
-            Damage::FlippedBit => file[at] ^= 1 << rng.random_range(0..8),
-            Damage::Truncated => file.truncate(at),
-            Damage::LostSectors => {
-                let before = self.last_write.as_ref().map_or(&[][..], |(.., before)| before);
-                for (new, old) in file.chunks_mut(SECTOR_BYTES).zip(before.chunks(SECTOR_BYTES)) {
-                    if rng.random_bool(0.7) && new.len() == old.len() {
-                        new.copy_from_slice(old);
-                    }
-                }
-            }
-        }
-        self.is_harmed = true;
     }
 
     /// The newest record that is complete: what a sound node finds.

@@ -1,4 +1,7 @@
 #![allow(clippy::unwrap_used)]
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
 use super::*;
 use crate::record::tests::{owing, record};
 use crate::schedule::NodeId;
