@@ -10,90 +10,22 @@
 //! holds one ledger a generation. Where a disk lost a record, or a member lies, the generation is void: nothing is
 //! checked, nor counted as checked, until a newer one.
 
+mod account;
+mod balance;
+mod parcels;
+
 use std::collections::{BTreeMap, VecDeque};
 
+use account::{Account, HandedIn};
+use parcels::{Lives, ParcelId};
+
 use super::error::SimError;
-use crate::ledger::{InLinkLedger, LedgerSummary, OutLinkLedger};
+use crate::ledger::LedgerSummary;
 use crate::mass::Mass;
 use crate::message::{Generation, ParcelHeader};
 use crate::record::Books;
 use crate::schedule::NodeId;
 use crate::time::Time;
-
-/// A link between two lives, in one ledger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Lives {
-    /// Which of the generations.
-    ledger: usize,
-    from: NodeId,
-    sender_incarnation: u64,
-    to: NodeId,
-    receiver_incarnation: u64,
-}
-
-/// A parcel by its link and its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ParcelId {
-    lives: Lives,
-    seq: u64,
-}
-
-/// The sums of one generation, in units. Of a void one they mean nothing.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sums {
-    /// What all who entered it brought.
-    founded: i128,
-    held: i128,
-    outstanding: i128,
-    lost_with_nodes: i128,
-}
-
-/// Something that a node did, and that its next process may know nothing of.
-#[derive(Clone, Copy, Debug)]
-enum Move {
-    /// It gave a parcel away.
-    Gave(ParcelId),
-    /// It made a parcel part of what it holds.
-    Applied(ParcelId, Mass),
-    /// It refused a parcel.
-    Refused(ParcelId, Mass),
-    /// It took a parcel of its own back, which the receiver had refused or not applied.
-    TookBack(ParcelId, Mass, Where),
-    /// It went over to another ledger; from which one, and what it held there.
-    Entered { from: usize, left: Mass, brought: Mass },
-}
-
-/// Which parcels the auditor has one among.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Where {
-    UnderWay,
-    Refused,
-}
-
-/// What a node has done, as far as it can be undone.
-#[derive(Debug, Default)]
-struct Account {
-    ledger: usize,
-    /// What it began its first ledger with.
-    founded: Mass,
-    /// What was seen of the node last.
-    seen: LedgerSummary,
-    /// Since the oldest of the records below.
-    moves: VecDeque<Move>,
-    /// How many moves there were before those.
-    settled: u64,
-    records: VecDeque<HandedIn>,
-}
-
-/// A state that the node may start again from.
-#[derive(Debug)]
-struct HandedIn {
-    number: u64,
-    /// Moves up to there.
-    moves: u64,
-    ledger: usize,
-    mass: Mass,
-}
 
 /// What the auditor knows.
 #[derive(Debug)]
@@ -110,6 +42,16 @@ pub(super) struct Conservation {
     last_given: BTreeMap<Lives, u64>,
     accounts: BTreeMap<NodeId, Account>,
     checks: u64,
+}
+
+/// The sums of one generation, in units. Of a void one they mean nothing.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    /// What all who entered it brought.
+    founded: i128,
+    held: i128,
+    outstanding: i128,
+    lost_with_nodes: i128,
 }
 
 impl Conservation {
@@ -285,233 +227,6 @@ impl Conservation {
         self.observe(now, id, ledger, after, &given)
     }
 
-    /// Compares a state of a node with the one that was seen of it before.
-    fn observe(
-        &mut self,
-        now: Time,
-        id: NodeId,
-        ledger: usize,
-        after: LedgerSummary,
-        given: &[(ParcelId, Mass)],
-    ) -> Result<(), SimError> {
-        let account = self.accounts.entry(id).or_default();
-        if account.ledger != ledger {
-            self.enter(id, ledger, &after);
-        }
-        let before = self.accounts.get_mut(&id).map(|account| std::mem::take(&mut account.seen)).unwrap_or_default();
-        let is_void = self.is_void(ledger);
-        let compared = if is_void { Ok(()) } else { self.compare(now, id, ledger, (&before, &after), given) };
-        if let Some(account) = self.accounts.get_mut(&id) {
-            account.seen = after;
-        }
-        compared
-    }
-
-    /// Whether a node holds what it held before, with what it gained and without what it gave; and all nodes together what
-    /// they brought.
-    fn compare(
-        &mut self,
-        now: Time,
-        id: NodeId,
-        ledger: usize,
-        (before, after): (&LedgerSummary, &LedgerSummary),
-        given: &[(ParcelId, Mass)],
-    ) -> Result<(), SimError> {
-        self.checks += 1;
-        let gained = self.gains(now, id, ledger, before, after)? + self.returns(id, ledger, before, after);
-        let mut spent = 0;
-        for &(parcel, mass) in given {
-            spent += units(mass);
-            self.last_given.insert(parcel.lives, parcel.seq);
-            self.put(Where::UnderWay, parcel, mass);
-            self.note(id, Move::Gave(parcel));
-        }
-        let should_hold = units(before.mass) + gained - spent;
-        if units(after.mass) != should_hold {
-            return Err(SimError::NodeMass { now, id, holds: after.mass.units().into(), should_hold });
-        }
-        let sums = &mut self.sums[ledger];
-        sums.held += units(after.mass) - units(before.mass);
-        let (total, expected) = (sums.held + sums.outstanding + sums.lost_with_nodes, sums.founded);
-        if total == expected {
-            return Ok(());
-        }
-        Err(SimError::TotalMass { now, total: total.unsigned_abs(), expected: expected.unsigned_abs() })
-    }
-
-    /// A node goes over to another ledger, with what everyone brings. What it held is part of the old one no more.
-    fn enter(&mut self, id: NodeId, ledger: usize, after: &LedgerSummary) {
-        let Some(account) = self.accounts.get_mut(&id) else {
-            return;
-        };
-        let (from, left, brought) = (account.ledger, account.seen.mass, after.initial);
-        account.ledger = ledger;
-        account.seen =
-            LedgerSummary { incarnation: after.incarnation, initial: brought, mass: brought, ..after.clone() };
-        account.seen.incoming.clear();
-        self.sums[from].held -= units(left);
-        self.sums[from].lost_with_nodes += units(left);
-        self.sums[ledger].founded += units(brought);
-        self.sums[ledger].held += units(brought);
-        self.note(id, Move::Entered { from, left, brought });
-    }
-
-    fn gains(
-        &mut self,
-        now: Time,
-        id: NodeId,
-        ledger: usize,
-        before: &LedgerSummary,
-        after: &LedgerSummary,
-    ) -> Result<i128, SimError> {
-        let mut gained = 0;
-        for (&from, link) in &after.incoming {
-            let nothing = InLinkLedger::default();
-            let earlier = before.incoming.get(&from).unwrap_or(&nothing);
-            if (link.sender_incarnation, link.applied_seq) == (earlier.sender_incarnation, earlier.applied_seq) {
-                continue;
-            }
-            let lives = |sender_incarnation| Lives {
-                ledger,
-                from,
-                sender_incarnation,
-                to: id,
-                receiver_incarnation: after.incarnation,
-            };
-            if link.sender_incarnation != earlier.sender_incarnation {
-                for &(seq, _) in &earlier.queued {
-                    gained += self.apply(now, ParcelId { lives: lives(earlier.sender_incarnation), seq })?;
-                }
-            }
-            let lives = lives(link.sender_incarnation);
-            for seq in self.arrived(lives, link.applied_seq) {
-                let parcel = ParcelId { lives, seq };
-                if !link.rejected.contains(link.applied_seq, seq) {
-                    gained += self.apply(now, parcel)?;
-                } else if let Some(mass) = self.take(Where::UnderWay, parcel) {
-                    self.put(Where::Refused, parcel, mass);
-                    self.note(id, Move::Refused(parcel, mass));
-                }
-            }
-        }
-        Ok(gained)
-    }
-
-    /// What a sender takes back: what was refused up to where it is settled, and what a receiver that left never took.
-    fn returns(&mut self, id: NodeId, ledger: usize, before: &LedgerSummary, after: &LedgerSummary) -> i128 {
-        let mut returned = 0;
-        for (&to, link) in &after.outgoing {
-            let stands = |link: &OutLinkLedger| (link.receiver_incarnation, link.acked_seq, link.next_seq);
-            if before.outgoing.get(&to).is_some_and(|earlier| stands(earlier) == stands(link)) {
-                continue;
-            }
-            let lives = Lives {
-                ledger,
-                from: id,
-                sender_incarnation: after.incarnation,
-                to,
-                receiver_incarnation: link.receiver_incarnation,
-            };
-            let numbers = |parcels: Option<&BTreeMap<u64, Mass>>, is_back: &dyn Fn(u64) -> bool| {
-                let numbers = parcels.into_iter().flat_map(|parcels| parcels.keys().copied());
-                numbers.filter(|seq| is_back(*seq)).collect::<Vec<u64>>()
-            };
-            let refused = numbers(self.refused.get(&lives), &|seq| seq <= link.acked_seq);
-            // A link that is over goes back to where it was settled: what was beyond came back.
-            let beyond = numbers(self.under_way.get(&lives), &|seq| seq >= link.next_seq);
-            let refused = refused.into_iter().map(|seq| (Where::Refused, seq));
-            for (place, seq) in refused.chain(beyond.into_iter().map(|seq| (Where::UnderWay, seq))) {
-                let parcel = ParcelId { lives, seq };
-                if let Some(mass) = self.take(place, parcel) {
-                    returned += units(mass);
-                    self.note(id, Move::TookBack(parcel, mass, place));
-                }
-            }
-        }
-        returned
-    }
-
-    fn arrived(&self, lives: Lives, applied: u64) -> Vec<u64> {
-        let parcels = self.under_way.get(&lives);
-        parcels.map(|parcels| parcels.range(..=applied).map(|(seq, _)| *seq).collect()).unwrap_or_default()
-    }
-
-    /// Moves a parcel from the wire to its receiver.
-    fn apply(&mut self, now: Time, parcel: ParcelId) -> Result<i128, SimError> {
-        let Lives { from, to, .. } = parcel.lives;
-        let mass = self.take(Where::UnderWay, parcel);
-        let mass = mass.ok_or(SimError::UnknownParcel { now, from, to, seq: parcel.seq })?;
-        self.note(to, Move::Applied(parcel, mass));
-        Ok(units(mass))
-    }
-
-    fn put(&mut self, place: Where, ParcelId { lives, seq }: ParcelId, mass: Mass) {
-        let parcels = if place == Where::UnderWay { &mut self.under_way } else { &mut self.refused };
-        parcels.entry(lives).or_default().insert(seq, mass);
-        self.sums[lives.ledger].outstanding += units(mass);
-    }
-
-    fn take(&mut self, place: Where, ParcelId { lives, seq }: ParcelId) -> Option<Mass> {
-        let parcels = if place == Where::UnderWay { &mut self.under_way } else { &mut self.refused };
-        let mass = parcels.get_mut(&lives)?.remove(&seq)?;
-        self.sums[lives.ledger].outstanding -= units(mass);
-        Some(mass)
-    }
-
-    /// Keeps a move as long as it may have to be undone.
-    fn note(&mut self, id: NodeId, what: Move) {
-        if let Some(account) = self.accounts.get_mut(&id).filter(|_| self.keeps_records) {
-            account.moves.push_back(what);
-        }
-    }
-
-    /// Undoes all that is not known to be on the disk of a node, down to its birth.
-    fn forget(&mut self, id: NodeId) {
-        self.undo(id, 0);
-        if let Some(before) = self.accounts.remove(&id) {
-            self.sums[before.ledger].founded -= units(before.founded);
-        }
-    }
-
-    /// Undoes what a node did after its first `moves`. What it holds then is for the caller to say.
-    fn undo(&mut self, id: NodeId, moves: u64) {
-        let Some(account) = self.accounts.get_mut(&id) else {
-            return;
-        };
-        let keep = moves.saturating_sub(account.settled) as usize;
-        let undone = account.moves.split_off(keep.min(account.moves.len()));
-        let (mut ledger, mut holds) = (account.ledger, account.seen.mass);
-        for what in undone.into_iter().rev() {
-            match what {
-                Move::Gave(parcel) if self.is_void(parcel.lives.ledger) => {}
-                Move::Gave(parcel) => {
-                    // Where it was applied before it was on disk it is not there any more, and the sums are off.
-                    let _ = self.take(Where::UnderWay, parcel).or_else(|| self.take(Where::Refused, parcel));
-                    self.last_given.insert(parcel.lives, parcel.seq - 1);
-                }
-                Move::Applied(parcel, _) | Move::Refused(parcel, _) | Move::TookBack(parcel, ..)
-                    if self.is_void(parcel.lives.ledger) => {}
-                Move::Applied(parcel, mass) => self.put(Where::UnderWay, parcel, mass),
-                Move::Refused(parcel, mass) => {
-                    self.take(Where::Refused, parcel);
-                    self.put(Where::UnderWay, parcel, mass);
-                }
-                Move::TookBack(parcel, mass, place) => self.put(place, parcel, mass),
-                Move::Entered { from, left, brought } => {
-                    self.sums[ledger].founded -= units(brought);
-                    self.sums[ledger].held -= units(holds);
-                    self.sums[from].lost_with_nodes -= units(left);
-                    self.sums[from].held += units(left);
-                    (ledger, holds) = (from, left);
-                }
-            }
-        }
-        self.sums[ledger].held -= units(holds);
-        if let Some(account) = self.accounts.get_mut(&id) {
-            (account.ledger, account.seen.mass) = (ledger, Mass::ZERO);
-        }
-    }
-
     fn ledger_of(&mut self, generation: Generation) -> usize {
         let known = self.generations.iter().rposition(|known| *known == generation);
         known.unwrap_or_else(|| {
@@ -531,139 +246,4 @@ fn units(mass: Mass) -> i128 {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use crate::mass::UNITS_PER_ONE;
-    use crate::record::tests::books;
-    use crate::record::{Chain, InBooks, OutBooks, Owed};
-
-    const NOW: Time = Time::from_millis(1);
-    const A: NodeId = NodeId(1);
-    const B: NodeId = NodeId(2);
-    const SENT: u64 = UNITS_PER_ONE / 4;
-
-    /// Record `number` of a node that holds so much, with nothing on its links.
-    fn holding(id: NodeId, number: u64, units: u64) -> Books {
-        let (brought, mass) = (Mass::ONE, Mass::from_units(units));
-        Books {
-            id,
-            incarnation: 1,
-            brought,
-            mass,
-            incoming: BTreeMap::new(),
-            outgoing: BTreeMap::new(),
-            ..books(number)
-        }
-    }
-
-    /// What A hands in when it gives the first parcel to B.
-    fn gives() -> Books {
-        let parcel = Owed { seq: 1, step: 0, mass: Mass::from_units(SENT), chain: Chain::default(), record: 2 };
-        let link = OutBooks { receiver_incarnation: 1, next_seq: 2, outbox: vec![parcel], ..OutBooks::default() };
-        Books { outgoing: [(B, link)].into(), ..holding(A, 2, UNITS_PER_ONE - SENT) }
-    }
-
-    /// What B hands in when it has applied that.
-    fn takes(units: u64) -> Books {
-        let link = InBooks { sender_incarnation: gives().incarnation, applied: 1, ..InBooks::default() };
-        Books { incoming: [(A, link)].into(), ..holding(B, 2, units) }
-    }
-
-    /// Both nodes of life 1 have a record, and A has given the parcel away.
-    fn given() -> Conservation {
-        let mut auditor = Conservation::new(true);
-        for id in [A, B] {
-            let books = holding(id, 1, UNITS_PER_ONE);
-            auditor.born(id, books.generation, books.ledger());
-            auditor.check_record(NOW, id, &books).unwrap();
-            auditor.written(id, 1);
-        }
-        auditor.check_record(NOW, A, &gives()).unwrap();
-        assert_eq!(auditor.outstanding(), u128::from(SENT));
-        auditor
-    }
-
-    fn header(seq: u64, units: u64) -> ParcelHeader {
-        ParcelHeader {
-            generation: gives().generation,
-            sender_incarnation: gives().incarnation,
-            receiver_incarnation: 1,
-            base: 0,
-            acked: 0,
-            seq,
-            previous: Chain::default(),
-            chain: Chain::default(),
-            step: 0,
-            mass: Mass::from_units(units),
-        }
-    }
-
-    fn check(auditor: &mut Conservation, books: &Books, sent: &[(NodeId, ParcelHeader)]) -> Result<(), SimError> {
-        auditor.check(NOW, books.id, books.generation, books.ledger(), sent)
-    }
-
-    #[test]
-    fn a_parcel_that_is_given_once_is_taken_once() {
-        let mut auditor = given();
-        check(&mut auditor, &gives(), &[(B, header(1, SENT))]).unwrap();
-        check(&mut auditor, &takes(UNITS_PER_ONE + SENT), &[]).unwrap();
-        assert_eq!(auditor.outstanding(), 0);
-        let twice = check(&mut auditor, &takes(UNITS_PER_ONE + 2 * SENT), &[]);
-        assert!(matches!(twice, Err(SimError::NodeMass { id: B, .. })), "{twice:?}");
-    }
-
-    #[test]
-    fn a_parcel_that_was_not_recorded_so_does_not_go_on_the_wire() {
-        for other in [header(2, SENT), header(1, SENT + 1)] {
-            let sent = check(&mut given(), &gives(), &[(B, other)]);
-            assert_eq!(sent, Err(SimError::UnrecordedParcel { now: NOW, from: A, to: B, seq: other.seq }));
-        }
-    }
-
-    #[test]
-    fn what_a_node_did_after_the_record_it_starts_from_never_happened() {
-        let mut auditor = given();
-        check(&mut auditor, &takes(UNITS_PER_ONE + SENT), &[]).unwrap();
-        let first = holding(B, 1, UNITS_PER_ONE);
-        auditor.resumed(NOW, B, &first, first.ledger()).unwrap();
-        assert_eq!(auditor.outstanding(), u128::from(SENT), "it is under way again");
-        check(&mut auditor, &takes(UNITS_PER_ONE + SENT), &[]).unwrap();
-        auditor.resumed(NOW, A, &holding(A, 1, UNITS_PER_ONE), holding(A, 1, UNITS_PER_ONE).ledger()).unwrap();
-        // It gave what only its memory held, and B has it.
-        assert!(check(&mut auditor, &holding(A, 1, UNITS_PER_ONE), &[]).is_err());
-    }
-
-    #[test]
-    fn a_node_starts_with_what_its_record_holds() {
-        let (mut auditor, mut more) = (given(), gives());
-        more.mass = Mass::ONE;
-        auditor.written(A, 2);
-        assert!(matches!(auditor.resumed(NOW, A, &gives(), more.ledger()), Err(SimError::NodeMass { id: A, .. })));
-    }
-
-    #[test]
-    fn a_newcomer_that_dies_before_its_first_record_and_starts_from_an_old_one_was_never_there() {
-        let mut auditor = given();
-        let mut other = holding(NodeId(3), 1, UNITS_PER_ONE);
-        auditor.born(other.id, other.generation, other.ledger());
-        other.generation.counter -= 1;
-        auditor.resumed(NOW, other.id, &other, other.ledger()).unwrap();
-        check(&mut auditor, &takes(UNITS_PER_ONE + SENT), &[]).unwrap();
-    }
-
-    #[test]
-    fn nothing_is_checked_in_a_generation_that_was_given_up() {
-        let mut auditor = given();
-        auditor.give_up(gives().generation);
-        let before = auditor.checks();
-        check(&mut auditor, &takes(0), &[(A, header(9, 1))]).unwrap();
-        assert_eq!(auditor.checks(), before);
-        let mut next = holding(B, 3, UNITS_PER_ONE);
-        next.generation.counter += 1;
-        check(&mut auditor, &next, &[]).unwrap();
-        assert_eq!(auditor.checks(), before + 1);
-        next.mass = Mass::ZERO;
-        assert!(check(&mut auditor, &next, &[]).is_err());
-    }
-}
+mod tests;

@@ -6,11 +6,12 @@
 //!
 //! A write changes whole sectors of 512 bytes, in any order; a process that dies leaves any part of them.
 
+mod damage;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
+pub(super) use damage::Damage;
 
 use crate::planted::Planted;
 use crate::record::{
@@ -20,8 +21,6 @@ use crate::record::{
 /// Records that a node may hand in before any of them is on its disk: one is being written, and another replaces one that
 /// waits when the node begins a new life or a new generation meanwhile.
 pub(super) const MOST_UNWRITTEN: u32 = 8;
-
-const SECTOR_BYTES: usize = 512;
 
 /// The record files of one node, and what is being written to them.
 #[derive(Clone, Debug, Default)]
@@ -70,17 +69,6 @@ pub(super) enum Unwritable {
     Slot(SlotError),
     /// Nobody could read it.
     Record(RecordError),
-}
-
-/// What a disk does to a node whose process is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Damage {
-    /// One bit of a slot is another one.
-    FlippedBit,
-    /// A file is shorter than it was.
-    Truncated,
-    /// Some sectors of the last write were never written, though the disk said so.
-    LostSectors,
 }
 
 impl Disk {
@@ -191,115 +179,6 @@ impl Disk {
         self.writing.len()
     }
 
-    /// The process that writes is gone, in the middle of a write. Returns its record if all of that arrived all the same.
-    pub(super) fn tear(&mut self, rng: &mut ChaCha8Rng) -> Result<Option<Arc<Record>>, Unwritable> {
-        if std::mem::take(&mut self.is_unsynced) {
-            self.undo_last_write();
-        }
-        let record = self.writing.pop_front().filter(|_| !self.is_full);
-        self.writing.clear();
-        self.unwritten = 0;
-        let Some(record) = record else {
-            return Ok(None);
-        };
-        let (slot, bytes) = self.claim(&record)?;
-        match rng.random_range(0..4) {
-            // Where the system has the whole of it, and the disk nothing yet.
-            0 => {
-                self.write(slot, &bytes, |_| true);
-                self.is_unsynced = true;
-            }
-            1 => {
-                let arrived: Vec<bool> = bytes.chunks(SECTOR_BYTES).map(|_| rng.random_bool(0.5)).collect();
-                self.write(slot, &bytes, |at| arrived[at / SECTOR_BYTES]);
-            }
-            2 => {
-                let end = rng.random_range(0..=bytes.len());
-                self.write(slot, &bytes, |at| at < end);
-            }
-            // The parts of a record are written one after the other.
-            _ => {
-                let parts: Vec<usize> =
-                    record.encoded().map_err(Unwritable::Record)?.slices().map(<[u8]>::len).collect();
-                let end: usize = parts[..rng.random_range(0..parts.len())].iter().sum();
-                self.write(slot, &bytes, |at| at < end);
-            }
-        }
-        if !self.files[slot].starts_with(&bytes) {
-            return Ok(None);
-        }
-        self.note_complete(slot, &record);
-        Ok(Some(record))
-    }
-
-    /// The power was out before the last write was on the disk.
-    fn undo_last_write(&mut self) {
-        if let Some((slot, _, before)) = self.last_write.take()
-            && let Some(file) = self.files.get_mut(slot)
-        {
-            *file = before;
-        }
-    }
-
-    /// Remembers the present contents.
-    pub(super) fn back_up(&mut self) {
-        self.backup = Some(self.files.clone());
-    }
-
-    /// Brings the remembered contents back, if there are any.
-    pub(super) fn restore(&mut self) {
-        if let Some(files) = &self.backup {
-            self.files.clone_from(files);
-            self.is_harmed = true;
-        }
-    }
-
-    /// Nothing is left on it but empty slots.
-    pub(super) fn wipe(&mut self) {
-        self.files.iter_mut().for_each(|file| file.fill(0));
-        self.slots = SlotMap::new(self.files.len());
-        self.last_write = None;
-        self.is_harmed = true;
-    }
-
-    /// What is on it is given up on purpose, as with `--fresh`.
-    pub(super) fn give_up(&mut self) {
-        self.wipe();
-        self.take_for_true(None);
-    }
-
-    /// Does some damage, drawn from a seed: every other time to the record written last.
-    pub(super) fn damage(&mut self, damage: Damage, seed: u64) {
-        let rng = &mut ChaCha8Rng::seed_from_u64(seed);
-        if self.files.is_empty() {
-            return;
-        }
-        let any = rng.random_range(0..self.files.len());
-        let hits_newest = rng.random_bool(0.5) || damage == Damage::LostSectors;
-        let newest = self.last_write.as_ref().filter(|(slot, ..)| hits_newest && *slot < self.files.len());
-        let (slot, length) = newest.map_or_else(|| (any, self.files[any].len()), |(slot, length, _)| (*slot, *length));
-        // It may have been cut off before.
-        let length = length.min(self.files[slot].len());
-        if length == 0 || (damage == Damage::LostSectors && newest.is_none()) {
-            return;
-        }
-        let at = rng.random_range(0..length);
-        let file = &mut self.files[slot];
-        match damage {
-            Damage::FlippedBit => file[at] ^= 1 << rng.random_range(0..8),
-            Damage::Truncated => file.truncate(at),
-            Damage::LostSectors => {
-                let before = self.last_write.as_ref().map_or(&[][..], |(.., before)| before);
-                for (new, old) in file.chunks_mut(SECTOR_BYTES).zip(before.chunks(SECTOR_BYTES)) {
-                    if rng.random_bool(0.7) && new.len() == old.len() {
-                        new.copy_from_slice(old);
-                    }
-                }
-            }
-        }
-        self.is_harmed = true;
-    }
-
     /// The newest record that is complete: what a sound node finds.
     pub(super) fn newest(&self) -> Option<&Arc<Record>> {
         self.complete.last_key_value().map(|(_, record)| record)
@@ -367,101 +246,4 @@ fn hide_newest(contents: &mut [SlotContent]) {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use crate::record::tests::{owing, record};
-    use crate::schedule::NodeId;
-
-    /// Records 1 to 6, of which the last owes the payloads of 4 and 6, and no slot more than that takes.
-    fn written() -> Disk {
-        let mut disk = Disk::default();
-        disk.make_room(SlotMap::worst_case(1), 700).unwrap();
-        (1..=6).for_each(|number| write(&mut disk, number));
-        disk
-    }
-
-    fn numbered(number: u64) -> Arc<Record> {
-        let mut record = record(number);
-        let owed: &[u64] = match number {
-            ..4 => &[],
-            4..6 => &[4],
-            _ => &[4, 6],
-        };
-        record.books.outgoing = [(NodeId(1), owing(3, owed))].into();
-        Arc::new(record)
-    }
-
-    fn write(disk: &mut Disk, number: u64) {
-        disk.begin(numbered(number)).unwrap();
-        assert_eq!(disk.complete().unwrap(), Some(numbered(number)));
-    }
-
-    #[test]
-    fn a_write_that_was_cut_off_leaves_the_record_before_it_or_is_whole() {
-        let (mut whole, mut torn, mut untouched) = (0, 0, 0);
-        for seed in 0..200 {
-            let mut disk = written();
-            disk.begin(numbered(7)).unwrap();
-            let arrived = disk.tear(&mut ChaCha8Rng::seed_from_u64(seed)).unwrap().is_some();
-            let found = disk.recover(None).unwrap();
-            assert!(!disk.differs_from(&found), "seed {seed}");
-            let found = found.unwrap();
-            assert_eq!(found.record, *numbered(if arrived { 7 } else { 6 }), "seed {seed}");
-            assert_eq!(found.payloads.len(), 2, "seed {seed}");
-            match (arrived, found.torn) {
-                (true, _) => whole += 1,
-                (false, Some(_)) => torn += 1,
-                (false, None) => untouched += 1,
-            }
-            // Whatever is there, the next record has a slot.
-            write(&mut disk, 8);
-        }
-        assert!(whole > 20 && torn > 20 && untouched > 5, "{whole} whole, {torn} torn, {untouched} untouched");
-    }
-
-    #[test]
-    fn damage_is_noticed_or_leaves_what_was_written() {
-        for damage in [Damage::FlippedBit, Damage::Truncated, Damage::LostSectors] {
-            let (mut same, mut older, mut refused) = (0, 0, 0);
-            for seed in 0..200 {
-                let mut disk = written();
-                disk.damage(damage, seed);
-                match disk.recover(None) {
-                    Ok(found) if !disk.differs_from(&found) => same += 1,
-                    Ok(found) => {
-                        older += 1;
-                        assert_eq!(found.unwrap().record, *numbered(5), "{damage:?}, seed {seed}");
-                    }
-                    Err(error) => {
-                        refused += 1;
-                        assert!(matches!(error, RecoveryError::PayloadsLost { .. }), "{damage:?}: {error}");
-                    }
-                }
-            }
-            println!("{damage:?}: {same} the same, {older} older, {refused} refused");
-            assert!(older > 20 && same > 0, "{damage:?}: {same} the same, {older} older, {refused} refused");
-            assert!(refused > 0 || damage == Damage::LostSectors, "{damage:?}: no payload was hit");
-        }
-    }
-
-    #[test]
-    fn a_write_that_nobody_made_sure_of_is_gone_at_the_next_kill() {
-        let rng = &mut ChaCha8Rng::seed_from_u64(0);
-        for (planted, expected) in [(None, 7), (Some(Planted::TrustsUnsyncedRecords), 6)] {
-            let mut disk = loop {
-                let mut disk = written();
-                disk.begin(numbered(7)).unwrap();
-                disk.tear(rng).unwrap();
-                if disk.is_unsynced {
-                    break disk;
-                }
-            };
-            assert_eq!(disk.recover(planted).unwrap().unwrap().record, *numbered(7));
-            disk.tear(rng).unwrap();
-            let found = disk.recover(planted).unwrap();
-            assert_eq!(found.as_ref().unwrap().record, *numbered(expected));
-            assert_eq!(disk.differs_from(&found), planted.is_some());
-        }
-    }
-}
+mod tests;

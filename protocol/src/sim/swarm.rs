@@ -1,15 +1,16 @@
-//! The host of a simulation.
+//! The host of a simulation: its nodes, what is still to happen to them, and virtual time.
 
 mod disks;
+mod effects;
+mod faults;
+mod links;
 mod membership;
+mod processes;
 mod views;
-
-use disks::slot_bytes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::config::SwarmConfig;
 use super::conservation::Conservation;
@@ -17,22 +18,17 @@ use super::disk::Disk;
 use super::durable_ledger::DurableLedger;
 use super::error::SimError;
 use super::fault::Fault;
-use super::hostile::{burst, garbled, tampered};
 use super::network::{Agenda, Alarms, Network};
-use super::plans::{Change, Plans};
+use super::plans::Plans;
 use super::trace::{Entry, Trace};
-use crate::config::{Durability, NodeConfig};
-use crate::effect::{Effect, Event, RecordRoom};
+use crate::config::Durability;
+use crate::effect::Event;
 use crate::input::Input;
-use crate::message::{Generation, Identity, Message, ParcelHeader};
+use crate::message::Generation;
 use crate::node::Node;
-use crate::record::Recovered;
 use crate::schedule::NodeId;
 use crate::time::Time;
-use crate::wire::{MessageReader, encode};
-
-/// Events at one instant after which a simulation is considered stuck.
-const MOST_EVENTS_PER_INSTANT: u32 = 100_000;
+use crate::wire::MessageReader;
 
 enum Happening {
     Delivery { from: NodeId, to: NodeId, connection: u64, sending: u64, bytes: Arc<[u8]> },
@@ -251,283 +247,4 @@ impl Swarm {
     fn is_alive(&self, id: NodeId, process: u64) -> bool {
         self.nodes.contains_key(&id) && self.processes.get(&id) == Some(&process)
     }
-
-    fn inflict(&mut self, fault: Fault) -> Result<(), SimError> {
-        self.trace.record(self.now, NodeId(0), Entry::Faulted, format!("{fault:?}").as_bytes());
-        match fault {
-            Fault::Crash(id) => self.crash(id),
-            Fault::Restart(id) if !self.nodes.contains_key(&id) && !self.gone.contains(&id) => {
-                self.make(id, None)?;
-                self.connect(id)
-            }
-            Fault::Restart(_) => Ok(()),
-            Fault::Pause(id, span) => {
-                self.paused_until.insert(id, self.now + span);
-                self.set_alarm(id);
-                Ok(())
-            }
-            Fault::FillDisk(_)
-            | Fault::FreeDisk(_)
-            | Fault::SlowDisk(..)
-            | Fault::BackUpDisk(_)
-            | Fault::RestoreDisk(_)
-            | Fault::WipeDisk(_)
-            | Fault::FlipBit(..)
-            | Fault::TruncateSlot(..)
-            | Fault::LoseSectors(..) => {
-                self.harm_disk(fault);
-                Ok(())
-            }
-            Fault::Replan(seed) => self.replan(Change::Draw { seed, without: None }),
-            Fault::Resize(members, seed) => self.replan(Change::Resize { members, seed }),
-            Fault::Rewire(seed) => self.rewire(seed),
-            Fault::Leave(id) => self.leave(id),
-            Fault::DismissRemoved => self.dismiss_removed(),
-            Fault::Stop(id) => self.input(id, Input::Stop, Entry::Faulted, &[]),
-            Fault::LinkDown(a, b) => {
-                self.network.cut(a, b);
-                self.input(a, Input::LinkDown { peer: b }, Entry::Faulted, &[])?;
-                self.input(b, Input::LinkDown { peer: a }, Entry::Faulted, &[])
-            }
-            Fault::FailSync(id) => {
-                self.disks.entry(id).or_default().fails_sync = true;
-                Ok(())
-            }
-            Fault::Corrupt(id) => {
-                self.hostile.insert(id);
-                self.give_up(self.plans.newest().generation);
-                Ok(())
-            }
-            Fault::Expel(id, seed) => self.replan(Change::Draw { seed, without: Some(id) }),
-            Fault::Mute(from, to) => {
-                self.network.mute(from, to);
-                Ok(())
-            }
-            Fault::LinkUp(a, b) => {
-                self.network.mend(a, b);
-                if self.network.unmute(a, b) {
-                    self.break_stream(a, b)?;
-                }
-                self.link_up(a, b)
-            }
-        }
-    }
-
-    fn crash(&mut self, id: NodeId) -> Result<(), SimError> {
-        let Some(node) = self.nodes.remove(&id) else {
-            return Ok(());
-        };
-        self.crashes += 1;
-        self.paused_until.remove(&id);
-        self.set_alarm(id);
-        match self.config.durability {
-            Durability::Off => self.conservation.died(id),
-            Durability::On => self.end_writes(id)?,
-        }
-        self.drained.remove(&id);
-        for peer in node.neighbours() {
-            self.network.reconnect(id, peer);
-            if self.network.is_stream() {
-                self.input(peer, Input::LinkDown { peer: id }, Entry::Faulted, &[])?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Starts a process: from its disk, or with the ratio of a donor, or as the founder it was.
-    fn make(&mut self, id: NodeId, donated: Option<Vec<f32>>) -> Result<(), SimError> {
-        let process = self.processes.entry(id).or_insert(0);
-        *process += 1;
-        let process = *process;
-        let config = &self.config;
-        let initial = config.initial.get(id.index()).cloned().unwrap_or_default();
-        let initial = donated.unwrap_or(initial);
-        let planted = config.planted_in.get(&id).copied().or(config.planted);
-        let recovered = self.recover(id, planted)?;
-        let config = &self.config;
-        let newest = self.plans.newest();
-        let recorded = recovered.as_ref().map(|found| (found.record.books.generation, found.record.books.plan_version));
-        let plan = recorded.and_then(|(generation, version)| self.plans.find(generation, version)).unwrap_or(newest);
-        let mut node_config = NodeConfig::new(id, Arc::clone(&plan.schedule), initial, config.rounds);
-        let incarnation = if config.durability == Durability::Off { process } else { 1 };
-        node_config.identity = Identity { incarnation, boot_nonce: process };
-        node_config.generation = plan.generation;
-        node_config.codec = config.codec;
-        node_config.largest_norm = config.largest_norm;
-        node_config.durability = config.durability;
-        node_config.planted = planted;
-        node_config.clip = config.clip;
-        node_config.time_box = config.time_box;
-        node_config.policy = config.policy;
-        node_config.retransmit_after = config.retransmit_after;
-        node_config.heartbeat = config.heartbeat;
-        node_config.drain_deadline = config.drain_deadline;
-        if config.durability == Durability::On {
-            // Like the daemon, which makes room for the links of the plan before it starts a node.
-            let disk = self.disks.entry(id).or_default();
-            let room = RecordRoom::of(&plan.schedule, id);
-            disk.make_room(room.slots.max(disk.wanted_slots()), slot_bytes(node_config.initial.len(), room));
-            node_config.record_slots = Some(disk.slots());
-        }
-        let generation = node_config.generation;
-        let node = match recovered {
-            Some(Recovered { record, payloads, .. }) => {
-                let books = record.books.clone();
-                let node = Node::resume(node_config, record, &payloads)?;
-                self.conservation.resumed(self.now, id, &books, node.ledger())?;
-                node
-            }
-            None => {
-                let node = Node::new(node_config)?;
-                self.conservation.born(id, generation, node.ledger());
-                node
-            }
-        };
-        self.nodes.insert(id, node);
-        self.drained.insert(id, false);
-        self.input(id, Input::Start, Entry::Faulted, &[])?;
-        if self.leavers.contains(&id) { self.input(id, Input::Leave, Entry::Faulted, &[]) } else { Ok(()) }
-    }
-
-    /// Opens the links of a node: those of its own plan, and those of others whose plan has one to it.
-    fn connect(&mut self, id: NodeId) -> Result<(), SimError> {
-        let mut peers: BTreeSet<NodeId> =
-            self.nodes.get(&id).map(|node| node.neighbours().collect()).unwrap_or_default();
-        let counts_on_it = |node: &Node| node.neighbours().any(|neighbour| neighbour == id);
-        peers.extend(self.nodes.iter().filter(|(_, node)| counts_on_it(node)).map(|(other, _)| *other));
-        for peer in peers {
-            self.link_up(id, peer)?;
-        }
-        Ok(())
-    }
-
-    /// A stream that cannot be trusted any more is given up, and another one opened.
-    fn break_stream(&mut self, a: NodeId, b: NodeId) -> Result<(), SimError> {
-        if !self.network.is_stream() || self.network.is_cut(a, b) {
-            return Ok(());
-        }
-        self.network.reconnect(a, b);
-        self.input(a, Input::LinkDown { peer: b }, Entry::Faulted, &[])?;
-        self.input(b, Input::LinkDown { peer: a }, Entry::Faulted, &[])?;
-        self.link_up(a, b)
-    }
-
-    fn link_up(&mut self, a: NodeId, b: NodeId) -> Result<(), SimError> {
-        if self.network.is_cut(a, b) || !self.nodes.contains_key(&a) || !self.nodes.contains_key(&b) {
-            return Ok(());
-        }
-        self.input(a, Input::LinkUp { peer: b }, Entry::Faulted, &[])?;
-        self.input(b, Input::LinkUp { peer: a }, Entry::Faulted, &[])
-    }
-
-    /// Serves one input, carries out its effects and checks the mass.
-    fn input(&mut self, id: NodeId, input: Input, entry: Entry, content: &[u8]) -> Result<(), SimError> {
-        self.trace.record(self.now, id, entry, content);
-        if self.events_now > MOST_EVENTS_PER_INSTANT {
-            return Err(SimError::Livelock { now: self.now, id });
-        }
-        let Some(node) = self.nodes.get_mut(&id) else {
-            return Ok(());
-        };
-        let effects = node.handle(self.now, input);
-        let (generation, books) = (node.config().generation, node.ledger());
-        let has_left = node.has_left();
-        self.set_alarm(id);
-        let mut sent: Vec<(NodeId, ParcelHeader)> = Vec::new();
-        let (mut ended, mut renewed) = (false, Vec::new());
-        for effect in effects {
-            match effect {
-                Effect::Send { to, message } => {
-                    if let Message::Parcel(parcel) = &message {
-                        sent.push((to, parcel.header));
-                    }
-                    self.transmit(id, to, message);
-                }
-                Effect::Train { round, from, local_steps, time_box, .. } => {
-                    self.train(id, round, &from, local_steps, time_box);
-                }
-                Effect::Persist(record) => {
-                    self.conservation.check_record(self.now, id, &record.books)?;
-                    self.begin_write(id, record)?;
-                }
-                Effect::Renew { peer } => renewed.push(peer),
-                Effect::Reserve(room) => self.reserve(id, room),
-                Effect::Report(event) => {
-                    match event {
-                        Event::NewerPlan { generation, .. } => self.fetch_plan(id, generation),
-                        Event::CaughtUp { to, .. } => self.check_jump(id, to)?,
-                        Event::SetBack { .. } => {
-                            self.set_back_in.insert(generation.counter);
-                        }
-                        _ => {}
-                    }
-                    self.trace.record(self.now, id, Entry::Reported, format!("{event:?}").as_bytes());
-                    self.events.push((self.now, id, event));
-                }
-                Effect::Drained => {
-                    self.drained.insert(id, true);
-                    ended |= has_left;
-                    self.check_leaver(id)?;
-                }
-            }
-        }
-        self.conservation.check(self.now, id, generation, books, &sent)?;
-        if ended && self.config.durability == Durability::On {
-            self.end(id)?;
-        }
-        renewed.into_iter().try_for_each(|peer| self.break_stream(id, peer))
-    }
-
-    /// Notes when a node wants to be woken next.
-    fn set_alarm(&mut self, id: NodeId) {
-        let awake = self.paused_until.get(&id).copied().unwrap_or_default();
-        let at = self.nodes.get(&id).and_then(Node::next_deadline).map(|at| at.max(awake));
-        self.alarms.set(id, at);
-    }
-
-    fn transmit(&mut self, from: NodeId, to: NodeId, message: Message) {
-        if !self.hostile.contains(&from) {
-            let bytes = flattened(message);
-            return self.put_on_the_way(from, to, bytes);
-        }
-        let nodes = self.config.schedule.nodes() as u32;
-        for lie in burst(&message, self.network.rng()) {
-            self.put_on_the_way(from, to, flattened(lie));
-        }
-        let mut bytes = flattened(tampered(message, nodes, self.network.rng()));
-        garbled(&mut bytes, self.network.rng());
-        self.put_on_the_way(from, to, bytes);
-    }
-
-    fn put_on_the_way(&mut self, from: NodeId, to: NodeId, bytes: Vec<u8>) {
-        let bytes: Arc<[u8]> = bytes.into();
-        self.sendings += 1;
-        let sending = self.sendings;
-        self.trace.record(self.now, from, Entry::Sent, &bytes);
-        let connection = self.network.connection(from, to);
-        for at in self.network.route(self.now, from, to) {
-            self.agenda.add(at, Happening::Delivery { from, to, connection, sending, bytes: Arc::clone(&bytes) });
-        }
-    }
-
-    fn train(&mut self, id: NodeId, round: u64, from: &[f32], local_steps: u32, time_box: Option<Duration>) {
-        let local_steps = local_steps.max(1);
-        let slowness = self.config.slowness.get(&id).copied().unwrap_or(1);
-        let whole = self.network.draw_between(self.config.training_time) * slowness;
-        let fitting = time_box.map(|time_box| time_box.as_nanos() * u128::from(local_steps) / whole.as_nanos().max(1));
-        let fitting = fitting.and_then(|steps| u32::try_from(steps).ok()).unwrap_or(local_steps);
-        let steps = fitting.clamp(1, local_steps);
-        let delta = (self.config.trainer)(id, round, from, steps);
-        let process = self.processes.get(&id).copied().unwrap_or(0);
-        self.agenda
-            .add(self.now + whole * steps / local_steps, Happening::Trained { id, process, round, delta, steps });
-    }
-}
-
-/// A message as it is on the wire.
-fn flattened(message: Message) -> Vec<u8> {
-    let encoded = encode(message);
-    let mut bytes = Vec::with_capacity(encoded.total_bytes());
-    encoded.slices().for_each(|slice| bytes.extend_from_slice(slice));
-    bytes
 }

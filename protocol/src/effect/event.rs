@@ -1,0 +1,256 @@
+//! What a node reports.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Fault, Mismatch};
+use crate::mass::Mass;
+use crate::message::Generation;
+use crate::schedule::NodeId;
+
+/// Something that happened in a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Event {
+    /// The node is about to move mass for the first time. From here on its incarnation is spent: the host stores that
+    /// before it carries out the effects that follow.
+    Started {
+        /// The first global step it takes part in.
+        step: u64,
+    },
+    /// The node had fallen so far behind that it skipped steps to rejoin its neighbours.
+    CaughtUp {
+        /// The step it was about to begin.
+        from: u64,
+        /// The step it goes on with.
+        to: u64,
+    },
+    /// A neighbour says that it is much further than anything else suggests: the node goes on at its own pace.
+    ProgressDoubted {
+        /// The neighbour.
+        peer: NodeId,
+        /// Rounds that it claims to be through with.
+        claimed: u64,
+        /// Rounds that are believed.
+        credible: u64,
+    },
+    /// A round is complete.
+    RoundFinished(RoundReport),
+    /// A neighbour is no longer waited for or sent to.
+    NeighbourSuspended {
+        /// The neighbour.
+        peer: NodeId,
+        /// Why.
+        reason: Suspension,
+    },
+    /// A suspended neighbour takes part again.
+    NeighbourBack {
+        /// The neighbour.
+        peer: NodeId,
+    },
+    /// A wait ended without some neighbours.
+    DeadlineMissed {
+        /// The global step.
+        step: u64,
+        /// Those that were waited for in vain.
+        missing: Vec<NodeId>,
+        /// How long the wait was.
+        waited: Duration,
+    },
+    /// A local step was not taken.
+    DeltaSkipped {
+        /// The round.
+        round: u64,
+        /// Why.
+        reason: SkippedDelta,
+    },
+    /// The training of a round has not come by its deadline: the node goes on without it, and uses it when it comes.
+    TrainingLate {
+        /// The round.
+        round: u64,
+    },
+    /// A local step was far longer than the usual ones, and scaled down.
+    DeltaClipped {
+        /// The round.
+        round: u64,
+        /// The norm it had.
+        norm: f64,
+        /// The norm it was given.
+        bound: f64,
+    },
+    /// The node has had less than half of the weight it should have for many rounds: a member keeps all it gets, or mass
+    /// has died with members. Training goes on, in smaller steps; a new generation puts it right.
+    MassLow {
+        /// Mean of w / w* over the last rounds.
+        share: f64,
+    },
+    /// The weight is nearly what it should be again.
+    MassRecovered {
+        /// Mean of w / w* over the last rounds.
+        share: f64,
+    },
+    /// A neighbour restarted without its state.
+    NewIncarnation {
+        /// The neighbour.
+        peer: NodeId,
+        /// Its new incarnation.
+        incarnation: u64,
+    },
+    /// Parcels that an earlier life of a neighbour may or may not have applied are given up.
+    MassWrittenOff {
+        /// The neighbour.
+        peer: NodeId,
+        /// Their total mass.
+        mass: Mass,
+        /// How many there were.
+        parcels: usize,
+    },
+    /// A neighbour has left the generation for good, by its certificate.
+    MemberLeft {
+        /// The neighbour.
+        peer: NodeId,
+    },
+    /// The node was to leave, and all its neighbours have stopped or left before it: it keeps what it holds.
+    NobodyToGiveTo {
+        /// Its mass.
+        mass: Mass,
+    },
+    /// Parcels that a neighbour did not apply, and never will, are this node's again.
+    MassReturned {
+        /// The neighbour.
+        peer: NodeId,
+        /// Their total mass.
+        mass: Mass,
+        /// How many there were.
+        parcels: usize,
+    },
+    /// A parcel was too large to be believed: its mass goes back to the sender.
+    ParcelRefused {
+        /// The sender.
+        peer: NodeId,
+        /// Its mass.
+        mass: Mass,
+    },
+    /// Neighbours remember a later state of this node than it does: it was started from an old copy of its records, or
+    /// without them. It goes on as a new incarnation without mass.
+    SetBack {
+        /// Its incarnation from now on.
+        incarnation: u64,
+        /// The mass that it held by its old books, which is gone.
+        discarded: Mass,
+    },
+    /// A neighbour follows a newer plan: the host fetches it from there, verifies it and hands it in.
+    NewerPlan {
+        /// Who has it.
+        peer: NodeId,
+        /// The generation it is for.
+        generation: Generation,
+        /// Its version in that generation, where that is this node's.
+        version: u64,
+    },
+    /// The node was to enter a generation, and has fallen too far behind to begin it with its own ratio: the host fetches
+    /// one from a member that is up to date, and hands the plan in again with it.
+    RatioWanted {
+        /// The generation.
+        generation: Generation,
+    },
+    /// The node entered a new generation: it kept its ratio, or took a donor's, and has weight 1.
+    Entered {
+        /// Which.
+        generation: Generation,
+    },
+    /// The node follows another plan of the same generation.
+    Rewired {
+        /// Its version.
+        version: u64,
+    },
+    /// A neighbour's Hello does not fit.
+    Refused {
+        /// The neighbour.
+        peer: NodeId,
+        /// What differs.
+        mismatch: Mismatch,
+    },
+    /// A message was ignored because no sound neighbour would send it.
+    Ignored {
+        /// The neighbour.
+        peer: NodeId,
+        /// What is wrong with it.
+        fault: Fault,
+    },
+    /// The node's own ratio is no longer finite: it keeps everything.
+    OwnRatioUnusable {
+        /// The global step.
+        step: u64,
+    },
+    /// The node has taken its last step and waits until all it sent has been applied.
+    Draining {
+        /// Steps it took part in, counted from the start of the plan.
+        steps: u64,
+    },
+    /// Draining ended at its deadline.
+    DrainGaveUp {
+        /// Neighbours that did not answer, and the mass on its way to each that may or may not have arrived.
+        undelivered: Vec<(NodeId, Mass)>,
+    },
+}
+
+/// One completed round.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoundReport {
+    /// The round, from 0.
+    pub round: u64,
+    /// Global steps completed so far.
+    pub step: u64,
+    /// The node's weight now.
+    pub mass: Mass,
+    /// The weight it would have in a settled swarm.
+    pub stationary_weight: f64,
+    /// Mean of weight / stationary weight at the first splits of the last rounds, exponentially weighted, where parcels
+    /// that nobody has acknowledged still count as their sender's: about 1 in a sound swarm. See [`Event::MassLow`].
+    pub mass_share: f64,
+    /// Relative root mean square distance between what was absorbed and the node's own ratio just before, over all
+    /// parcels of the round; `None` when none could be compared.
+    pub disagreement: Option<f64>,
+    /// Parcels absorbed in this round.
+    pub absorbed: u32,
+    /// Time spent waiting for neighbours in this round.
+    pub waited: Duration,
+    /// Time the whole round took.
+    pub took: Duration,
+}
+
+/// Why a neighbour is suspended. Mass is never touched by it: false alarms are harmless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Suspension {
+    /// It let a deadline pass; back as soon as it makes progress.
+    Late,
+    /// Nothing was heard for three heartbeats; back at its next message.
+    Silent,
+    /// The host says the link is down; back at the first message after it is up again.
+    LinkDown,
+    /// It sends parcels that cannot be believed; back when it begins a new life.
+    Refused,
+}
+
+/// Why a local step was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SkippedDelta {
+    /// The node holds too little mass to add a step to.
+    NoMass,
+    /// The host could not take a single local step.
+    NoSteps,
+    /// The step contains a number that is not finite.
+    NotFinite,
+    /// The step has the wrong number of coordinates.
+    WrongDimension {
+        /// How many it has.
+        got: usize,
+        /// How many it needs.
+        expected: usize,
+    },
+}

@@ -1,0 +1,51 @@
+//! Why a node does not take an input.
+
+use serde::{Deserialize, Serialize};
+
+/// Why an input was not taken. [`Node::refusals`](crate::Node::refusals) counts all of them; those that no sound neighbour
+/// causes are reported as [`Event::Ignored`](crate::Event::Ignored) too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// It is not a neighbour in the plan.
+    NotANeighbour,
+    /// It belongs to another generation.
+    OtherGeneration,
+    /// The plan has no such link in that step.
+    NoSuchLink,
+    /// A mass of zero, or more than the whole swarm has.
+    ImpossibleMass,
+    /// A payload of the wrong dimension.
+    WrongDimension,
+    /// Steps that run backwards or past the end.
+    ImpossibleStep,
+    /// It acknowledges parcels that were never sent, or takes back acknowledgements.
+    ImpossibleAck,
+    /// More parcels than the window allows.
+    WindowExceeded,
+    /// A plan that does not replace the present one, or that this node cannot follow.
+    UnusablePlan,
+    /// A leave certificate that nobody can have written.
+    ImpossibleCertificate,
+    /// An answer to a question that was not asked.
+    UnexpectedTraining,
+    /// A life of this node that it cannot have had.
+    ImpossibleLife,
+    /// A neighbour that was believed once that this node is set back says so again.
+    RepeatedSetBack,
+    /// A parcel that was here before. Only counted: networks repeat, and senders whose acknowledgement was lost.
+    Repeated,
+    /// A parcel that came before the one that precedes it. Only counted: networks reorder.
+    OutOfOrder,
+    /// A parcel that continues another sequence than the one that was received. Only counted: it comes from a sender that
+    /// was set back.
+    Forked,
+    /// An Ack or a parcel of or for a life that is over or unknown. Only counted: it is answered with a Hello.
+    OtherLife,
+    /// A Hello that does not fit. Only counted; what differs is in [`Event::Refused`](crate::Event::Refused).
+    UnfitHello,
+    /// A message of a generation that the present one has replaced. Only counted: its sender is told.
+    OlderGeneration,
+    /// A message of a generation that replaces the present one. Only counted: its plan is asked for.
+    NewerGeneration,
+}

@@ -1,0 +1,46 @@
+//! The kernels under names the benchmark can call; not part of the interface.
+
+use std::sync::Arc;
+
+use super::{Codec, Dither, Mass, Payload, PushSum, codec};
+
+/// A push-sum pair to run the kernels on.
+#[derive(Debug)]
+pub struct Pair(PushSum);
+
+impl Pair {
+    /// A founder with the given ratio.
+    pub fn new(initial: Vec<f32>) -> Self {
+        Self(PushSum::new(initial, Mass::ONE))
+    }
+
+    /// Sends `outgoing` away.
+    pub fn split(&mut self, outgoing: Mass, codec: Codec, seed: u64) -> Option<Payload> {
+        self.0.split(outgoing, codec, &mut Dither::seeded(seed), false)
+    }
+
+    /// Absorbs a parcel.
+    pub fn absorb(&mut self, mass: Mass, payload: &Payload) {
+        let _ = self.0.absorb(mass, payload);
+    }
+
+    /// Adds a local step.
+    pub fn step(&mut self, scale: f32, delta: &[f32]) {
+        self.0.step(scale, delta);
+    }
+
+    /// Forms the ratio.
+    pub fn ratio(&mut self) -> Arc<[f32]> {
+        self.0.ratio()
+    }
+}
+
+/// The pass of a split, without hashing: writes `numerator` to `bytes` and takes `weight` times that out of it.
+pub fn emit(codec: Codec, numerator: &mut [f32], bytes: &mut [u8], weight: f32) -> f32 {
+    codec::emit(codec, numerator, bytes, (weight, 1.0), &mut Dither::seeded(0), |_| ())
+}
+
+/// The pass of an absorption: adds `weight` times what `bytes` say to `numerator`.
+pub fn absorb(codec: Codec, numerator: &mut [f32], bytes: &[u8], weight: f32) -> f64 {
+    codec::absorb(codec, numerator, bytes, weight, 1.0).apart
+}

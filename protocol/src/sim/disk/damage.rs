@@ -1,0 +1,133 @@
+//! What goes wrong with a disk: writes that are cut off, backups that come back, contents that are lost or spoiled.
+
+use std::sync::Arc;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::{Disk, Unwritable};
+use crate::record::{Record, SlotMap};
+
+const SECTOR_BYTES: usize = 512;
+
+/// What a disk does to a node whose process is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::sim) enum Damage {
+    /// One bit of a slot is another one.
+    FlippedBit,
+    /// A file is shorter than it was.
+    Truncated,
+    /// Some sectors of the last write were never written, though the disk said so.
+    LostSectors,
+}
+
+impl Disk {
+    /// The process that writes is gone, in the middle of a write. Returns its record if all of that arrived all the same.
+    pub(in crate::sim) fn tear(&mut self, rng: &mut ChaCha8Rng) -> Result<Option<Arc<Record>>, Unwritable> {
+        if std::mem::take(&mut self.is_unsynced) {
+            self.undo_last_write();
+        }
+        let record = self.writing.pop_front().filter(|_| !self.is_full);
+        self.writing.clear();
+        self.unwritten = 0;
+        let Some(record) = record else {
+            return Ok(None);
+        };
+        let (slot, bytes) = self.claim(&record)?;
+        match rng.random_range(0..4) {
+            // Where the system has the whole of it, and the disk nothing yet.
+            0 => {
+                self.write(slot, &bytes, |_| true);
+                self.is_unsynced = true;
+            }
+            1 => {
+                let arrived: Vec<bool> = bytes.chunks(SECTOR_BYTES).map(|_| rng.random_bool(0.5)).collect();
+                self.write(slot, &bytes, |at| arrived[at / SECTOR_BYTES]);
+            }
+            2 => {
+                let end = rng.random_range(0..=bytes.len());
+                self.write(slot, &bytes, |at| at < end);
+            }
+            // The parts of a record are written one after the other.
+            _ => {
+                let parts: Vec<usize> =
+                    record.encoded().map_err(Unwritable::Record)?.slices().map(<[u8]>::len).collect();
+                let end: usize = parts[..rng.random_range(0..parts.len())].iter().sum();
+                self.write(slot, &bytes, |at| at < end);
+            }
+        }
+        if !self.files[slot].starts_with(&bytes) {
+            return Ok(None);
+        }
+        self.note_complete(slot, &record);
+        Ok(Some(record))
+    }
+
+    /// The power was out before the last write was on the disk.
+    fn undo_last_write(&mut self) {
+        if let Some((slot, _, before)) = self.last_write.take()
+            && let Some(file) = self.files.get_mut(slot)
+        {
+            *file = before;
+        }
+    }
+
+    /// Remembers the present contents.
+    pub(in crate::sim) fn back_up(&mut self) {
+        self.backup = Some(self.files.clone());
+    }
+
+    /// Brings the remembered contents back, if there are any.
+    pub(in crate::sim) fn restore(&mut self) {
+        if let Some(files) = &self.backup {
+            self.files.clone_from(files);
+            self.is_harmed = true;
+        }
+    }
+
+    /// Nothing is left on it but empty slots.
+    pub(in crate::sim) fn wipe(&mut self) {
+        self.files.iter_mut().for_each(|file| file.fill(0));
+        self.slots = SlotMap::new(self.files.len());
+        self.last_write = None;
+        self.is_harmed = true;
+    }
+
+    /// What is on it is given up on purpose, as with `--fresh`.
+    pub(in crate::sim) fn give_up(&mut self) {
+        self.wipe();
+        self.take_for_true(None);
+    }
+
+    /// Does some damage, drawn from a seed: every other time to the record written last.
+    pub(in crate::sim) fn damage(&mut self, damage: Damage, seed: u64) {
+        let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+        if self.files.is_empty() {
+            return;
+        }
+        let any = rng.random_range(0..self.files.len());
+        let hits_newest = rng.random_bool(0.5) || damage == Damage::LostSectors;
+        let newest = self.last_write.as_ref().filter(|(slot, ..)| hits_newest && *slot < self.files.len());
+        let (slot, length) = newest.map_or_else(|| (any, self.files[any].len()), |(slot, length, _)| (*slot, *length));
+        // It may have been cut off before.
+        let length = length.min(self.files[slot].len());
+        if length == 0 || (damage == Damage::LostSectors && newest.is_none()) {
+            return;
+        }
+        let at = rng.random_range(0..length);
+        let file = &mut self.files[slot];
+        match damage {
+            Damage::FlippedBit => file[at] ^= 1 << rng.random_range(0..8),
+            Damage::Truncated => file.truncate(at),
+            Damage::LostSectors => {
+                let before = self.last_write.as_ref().map_or(&[][..], |(.., before)| before);
+                for (new, old) in file.chunks_mut(SECTOR_BYTES).zip(before.chunks(SECTOR_BYTES)) {
+                    if rng.random_bool(0.7) && new.len() == old.len() {
+                        new.copy_from_slice(old);
+                    }
+                }
+            }
+        }
+        self.is_harmed = true;
+    }
+}

@@ -1,0 +1,132 @@
+//! What a node is told, and what it wants done about that: messages sent, local steps taken, records written.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Happening, Swarm};
+use crate::config::Durability;
+use crate::effect::{Effect, Event};
+use crate::input::Input;
+use crate::message::{Message, ParcelHeader};
+use crate::node::Node;
+use crate::schedule::NodeId;
+use crate::sim::error::SimError;
+use crate::sim::hostile::{burst, garbled, tampered};
+use crate::sim::trace::Entry;
+use crate::wire::encode;
+
+/// Events at one instant after which a simulation is considered stuck.
+const MOST_EVENTS_PER_INSTANT: u32 = 100_000;
+
+impl Swarm {
+    /// Serves one input, carries out its effects and checks the mass.
+    pub(super) fn input(&mut self, id: NodeId, input: Input, entry: Entry, content: &[u8]) -> Result<(), SimError> {
+        self.trace.record(self.now, id, entry, content);
+        if self.events_now > MOST_EVENTS_PER_INSTANT {
+            return Err(SimError::Livelock { now: self.now, id });
+        }
+        let Some(node) = self.nodes.get_mut(&id) else {
+            return Ok(());
+        };
+        let effects = node.handle(self.now, input);
+        let (generation, books) = (node.config().generation, node.ledger());
+        let has_left = node.has_left();
+        self.set_alarm(id);
+        let mut sent: Vec<(NodeId, ParcelHeader)> = Vec::new();
+        let (mut ended, mut renewed) = (false, Vec::new());
+        for effect in effects {
+            match effect {
+                Effect::Send { to, message } => {
+                    if let Message::Parcel(parcel) = &message {
+                        sent.push((to, parcel.header));
+                    }
+                    self.transmit(id, to, message);
+                }
+                Effect::Train { round, from, local_steps, time_box, .. } => {
+                    self.train(id, round, &from, local_steps, time_box);
+                }
+                Effect::Persist(record) => {
+                    self.conservation.check_record(self.now, id, &record.books)?;
+                    self.begin_write(id, record)?;
+                }
+                Effect::Renew { peer } => renewed.push(peer),
+                Effect::Reserve(room) => self.reserve(id, room),
+                Effect::Report(event) => {
+                    match event {
+                        Event::NewerPlan { generation, .. } => self.fetch_plan(id, generation),
+                        Event::CaughtUp { to, .. } => self.check_jump(id, to)?,
+                        Event::SetBack { .. } => {
+                            self.set_back_in.insert(generation.counter);
+                        }
+                        _ => {}
+                    }
+                    self.trace.record(self.now, id, Entry::Reported, format!("{event:?}").as_bytes());
+                    self.events.push((self.now, id, event));
+                }
+                Effect::Drained => {
+                    self.drained.insert(id, true);
+                    ended |= has_left;
+                    self.check_leaver(id)?;
+                }
+            }
+        }
+        self.conservation.check(self.now, id, generation, books, &sent)?;
+        if ended && self.config.durability == Durability::On {
+            self.end(id)?;
+        }
+        renewed.into_iter().try_for_each(|peer| self.break_stream(id, peer))
+    }
+
+    /// Notes when a node wants to be woken next.
+    pub(super) fn set_alarm(&mut self, id: NodeId) {
+        let awake = self.paused_until.get(&id).copied().unwrap_or_default();
+        let at = self.nodes.get(&id).and_then(Node::next_deadline).map(|at| at.max(awake));
+        self.alarms.set(id, at);
+    }
+
+    fn transmit(&mut self, from: NodeId, to: NodeId, message: Message) {
+        if !self.hostile.contains(&from) {
+            let bytes = flattened(message);
+            return self.put_on_the_way(from, to, bytes);
+        }
+        let nodes = self.config.schedule.nodes() as u32;
+        for lie in burst(&message, self.network.rng()) {
+            self.put_on_the_way(from, to, flattened(lie));
+        }
+        let mut bytes = flattened(tampered(message, nodes, self.network.rng()));
+        garbled(&mut bytes, self.network.rng());
+        self.put_on_the_way(from, to, bytes);
+    }
+
+    fn put_on_the_way(&mut self, from: NodeId, to: NodeId, bytes: Vec<u8>) {
+        let bytes: Arc<[u8]> = bytes.into();
+        self.sendings += 1;
+        let sending = self.sendings;
+        self.trace.record(self.now, from, Entry::Sent, &bytes);
+        let connection = self.network.connection(from, to);
+        for at in self.network.route(self.now, from, to) {
+            self.agenda.add(at, Happening::Delivery { from, to, connection, sending, bytes: Arc::clone(&bytes) });
+        }
+    }
+
+    fn train(&mut self, id: NodeId, round: u64, from: &[f32], local_steps: u32, time_box: Option<Duration>) {
+        let local_steps = local_steps.max(1);
+        let slowness = self.config.slowness.get(&id).copied().unwrap_or(1);
+        let whole = self.network.draw_between(self.config.training_time) * slowness;
+        let fitting = time_box.map(|time_box| time_box.as_nanos() * u128::from(local_steps) / whole.as_nanos().max(1));
+        let fitting = fitting.and_then(|steps| u32::try_from(steps).ok()).unwrap_or(local_steps);
+        let steps = fitting.clamp(1, local_steps);
+        let delta = (self.config.trainer)(id, round, from, steps);
+        let process = self.processes.get(&id).copied().unwrap_or(0);
+        self.agenda
+            .add(self.now + whole * steps / local_steps, Happening::Trained { id, process, round, delta, steps });
+    }
+}
+
+/// A message as it is on the wire.
+fn flattened(message: Message) -> Vec<u8> {
+    let encoded = encode(message);
+    let mut bytes = Vec::with_capacity(encoded.total_bytes());
+    encoded.slices().for_each(|slice| bytes.extend_from_slice(slice));
+    bytes
+}

@@ -1,0 +1,72 @@
+//! What each fault does to a swarm.
+
+use super::Swarm;
+use crate::input::Input;
+use crate::schedule::NodeId;
+use crate::sim::error::SimError;
+use crate::sim::fault::Fault;
+use crate::sim::plans::Change;
+use crate::sim::trace::Entry;
+
+impl Swarm {
+    pub(super) fn inflict(&mut self, fault: Fault) -> Result<(), SimError> {
+        self.trace.record(self.now, NodeId(0), Entry::Faulted, format!("{fault:?}").as_bytes());
+        match fault {
+            Fault::Crash(id) => self.crash(id),
+            Fault::Restart(id) if !self.nodes.contains_key(&id) && !self.gone.contains(&id) => {
+                self.make(id, None)?;
+                self.connect(id)
+            }
+            Fault::Restart(_) => Ok(()),
+            Fault::Pause(id, span) => {
+                self.paused_until.insert(id, self.now + span);
+                self.set_alarm(id);
+                Ok(())
+            }
+            Fault::FillDisk(_)
+            | Fault::FreeDisk(_)
+            | Fault::SlowDisk(..)
+            | Fault::BackUpDisk(_)
+            | Fault::RestoreDisk(_)
+            | Fault::WipeDisk(_)
+            | Fault::FlipBit(..)
+            | Fault::TruncateSlot(..)
+            | Fault::LoseSectors(..) => {
+                self.harm_disk(fault);
+                Ok(())
+            }
+            Fault::Replan(seed) => self.replan(Change::Draw { seed, without: None }),
+            Fault::Resize(members, seed) => self.replan(Change::Resize { members, seed }),
+            Fault::Rewire(seed) => self.rewire(seed),
+            Fault::Leave(id) => self.leave(id),
+            Fault::DismissRemoved => self.dismiss_removed(),
+            Fault::Stop(id) => self.input(id, Input::Stop, Entry::Faulted, &[]),
+            Fault::LinkDown(a, b) => {
+                self.network.cut(a, b);
+                self.input(a, Input::LinkDown { peer: b }, Entry::Faulted, &[])?;
+                self.input(b, Input::LinkDown { peer: a }, Entry::Faulted, &[])
+            }
+            Fault::FailSync(id) => {
+                self.disks.entry(id).or_default().fails_sync = true;
+                Ok(())
+            }
+            Fault::Corrupt(id) => {
+                self.hostile.insert(id);
+                self.give_up(self.plans.newest().generation);
+                Ok(())
+            }
+            Fault::Expel(id, seed) => self.replan(Change::Draw { seed, without: Some(id) }),
+            Fault::Mute(from, to) => {
+                self.network.mute(from, to);
+                Ok(())
+            }
+            Fault::LinkUp(a, b) => {
+                self.network.mend(a, b);
+                if self.network.unmute(a, b) {
+                    self.break_stream(a, b)?;
+                }
+                self.link_up(a, b)
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The processes of nodes: how they start, from a record or without, and how they are killed.
+
+use std::sync::Arc;
+
+use super::Swarm;
+use super::disks::slot_bytes;
+use crate::config::{Durability, NodeConfig};
+use crate::effect::RecordRoom;
+use crate::input::Input;
+use crate::message::Identity;
+use crate::node::Node;
+use crate::record::Recovered;
+use crate::schedule::NodeId;
+use crate::sim::error::SimError;
+use crate::sim::trace::Entry;
+
+impl Swarm {
+    /// Starts a process: from its disk, or with the ratio of a donor, or as the founder it was.
+    pub(super) fn make(&mut self, id: NodeId, donated: Option<Vec<f32>>) -> Result<(), SimError> {
+        let process = self.processes.entry(id).or_insert(0);
+        *process += 1;
+        let process = *process;
+        let config = &self.config;
+        let initial = config.initial.get(id.index()).cloned().unwrap_or_default();
+        let initial = donated.unwrap_or(initial);
+        let planted = config.planted_in.get(&id).copied().or(config.planted);
+        let recovered = self.recover(id, planted)?;
+        let config = &self.config;
+        let newest = self.plans.newest();
+        let recorded = recovered.as_ref().map(|found| (found.record.books.generation, found.record.books.plan_version));
+        let plan = recorded.and_then(|(generation, version)| self.plans.find(generation, version)).unwrap_or(newest);
+        let mut node_config = NodeConfig::new(id, Arc::clone(&plan.schedule), initial, config.rounds);
+        let incarnation = if config.durability == Durability::Off { process } else { 1 };
+        node_config.identity = Identity { incarnation, boot_nonce: process };
+        node_config.generation = plan.generation;
+        node_config.codec = config.codec;
+        node_config.largest_norm = config.largest_norm;
+        node_config.durability = config.durability;
+        node_config.planted = planted;
+        node_config.clip = config.clip;
+        node_config.time_box = config.time_box;
+        node_config.policy = config.policy;
+        node_config.retransmit_after = config.retransmit_after;
+        node_config.heartbeat = config.heartbeat;
+        node_config.drain_deadline = config.drain_deadline;
+        if config.durability == Durability::On {
+            // Like the daemon, which makes room for the links of the plan before it starts a node.
+            let disk = self.disks.entry(id).or_default();
+            let room = RecordRoom::of(&plan.schedule, id);
+            disk.make_room(room.slots.max(disk.wanted_slots()), slot_bytes(node_config.initial.len(), room));
+            node_config.record_slots = Some(disk.slots());
+        }
+        let generation = node_config.generation;
+        let node = match recovered {
+            Some(Recovered { record, payloads, .. }) => {
+                let books = record.books.clone();
+                let node = Node::resume(node_config, record, &payloads)?;
+                self.conservation.resumed(self.now, id, &books, node.ledger())?;
+                node
+            }
+            None => {
+                let node = Node::new(node_config)?;
+                self.conservation.born(id, generation, node.ledger());
+                node
+            }
+        };
+        self.nodes.insert(id, node);
+        self.drained.insert(id, false);
+        self.input(id, Input::Start, Entry::Faulted, &[])?;
+        if self.leavers.contains(&id) { self.input(id, Input::Leave, Entry::Faulted, &[]) } else { Ok(()) }
+    }
+
+    pub(super) fn crash(&mut self, id: NodeId) -> Result<(), SimError> {
+        let Some(node) = self.nodes.remove(&id) else {
+            return Ok(());
+        };
+        self.crashes += 1;
+        self.paused_until.remove(&id);
+        self.set_alarm(id);
+        match self.config.durability {
+            Durability::Off => self.conservation.died(id),
+            Durability::On => self.end_writes(id)?,
+        }
+        self.drained.remove(&id);
+        for peer in node.neighbours() {
+            self.network.reconnect(id, peer);
+            if self.network.is_stream() {
+                self.input(peer, Input::LinkDown { peer: id }, Entry::Faulted, &[])?;
+            }
+        }
+        Ok(())
+    }
+}
