@@ -8,7 +8,6 @@
 //! Pure text: nothing is measured with a font, no clock, no file. The same plan gives the same text.
 
 mod circle_order;
-mod document;
 mod dot;
 mod graphml;
 mod labels;

@@ -15,6 +15,7 @@
 //!       1        20            60   round
 //! ```
 
+pub mod document;
 mod axis;
 mod lanes;
 mod legend;

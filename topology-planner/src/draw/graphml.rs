@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::{Layout, document::escaped, dot::slots_of};
+use mingle_plot::document::escaped;
+
+use super::{Layout, dot::slots_of};
 use crate::plan::Plan;
 
 const HEAD: &str = r#"<?xml version="1.0" encoding="UTF-8"?>

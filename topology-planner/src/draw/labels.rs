@@ -1,11 +1,10 @@
 //! Where the names of the nodes are written: in the nodes if they are short, else outwards on a circle, else where they
 //! cover least.
 
-use super::{
-    document::{Anchor, Point, shortened, text_width},
-    layout::Placement,
-    union::Union,
-};
+use mingle_plot::document::{Anchor, Point, shortened, text_width};
+
+use super::{layout::Placement,
+    union::Union};
 
 /// Names are cut to this many characters; the full one is in the tooltip.
 const LONGEST_NAME: usize = 22;

@@ -2,7 +2,9 @@
 
 use std::f64::consts::{PI, TAU};
 
-use super::{Layout, circle_order::circle_order, document::Point, union::Union};
+use mingle_plot::document::Point;
+
+use super::{Layout, circle_order::circle_order, union::Union};
 
 /// The least radius of the circle; it grows with the number of nodes.
 const LEAST_RADIUS: f64 = 290.0;

@@ -1,11 +1,10 @@
 //! What the colours mean, with a bar for how many links each has, and how to read links and nodes.
 
-use super::{
-    document::{Anchor, Document, Length, Point, shortened, text_width},
-    labels::Names,
+use mingle_plot::document::{Anchor, Document, Length, Point, shortened, text_width};
+
+use super::{labels::Names,
     shape::{Band, bowed, outline},
-    union::{Class, Union},
-};
+    union::{Class, Union}};
 
 /// Width of the column at the right.
 pub(super) const WIDTH: f64 = 190.0;

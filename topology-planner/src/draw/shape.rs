@@ -3,10 +3,9 @@
 //! Readers follow tapered links with fewer errors than plain ones with heads (Holten and van Wijk, "A User Study on
 //! Visualizing Directed Edges in Graphs", 2009). A head says the same to those who do not know the convention.
 
-use super::{
-    document::{At, Point},
-    layout::difference,
-};
+use mingle_plot::document::{At, Point};
+
+use super::{layout::difference};
 
 /// How links are drawn.
 #[derive(Debug, Clone, Copy)]

@@ -1,12 +1,11 @@
 //! The first steps of a longer period, one small picture each.
 
-use super::{
-    document::{Anchor, At, Document, Length, Point},
-    layout::Placement,
+use mingle_plot::document::{Anchor, At, Document, Length, Point};
+
+use super::{layout::Placement,
     palette,
     shape::{Band, bowed, outline},
-    union::Union,
-};
+    union::Union};
 use crate::plan::{Medium, Plan, Step};
 
 /// How many steps are shown at most.

@@ -3,27 +3,30 @@
 use std::fmt::{self, Arguments, Write as _};
 
 /// A point or a direction in user units, `y` downwards.
-pub(super) type Point = [f64; 2];
+pub type Point = [f64; 2];
 
 /// A document that grows one element a line.
 #[derive(Debug, Default)]
-pub(super) struct Document(String);
+pub struct Document(String);
 
 /// Which part of a text stands at its coordinates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Anchor {
+pub enum Anchor {
+    /// Its beginning.
     Start,
+    /// Its middle.
     Middle,
+    /// Its end.
     End,
 }
 
-/// A coordinate with one decimal and without a sign on zero. Places are finite: see `Layout::check`.
+/// A coordinate with one decimal and without a sign on zero. Places are finite: what is not is written as 0.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Length(pub(super) f64);
+pub struct Length(pub f64);
 
 impl Length {
     /// Tenths of a unit: what is written, and what decisions about order may rest on.
-    pub(super) fn tenths(self) -> i64 {
+    pub fn tenths(self) -> i64 {
         let tenths = (self.0 * 10.0).round();
         if tenths.is_finite() { tenths as i64 } else { 0 }
     }
@@ -40,7 +43,7 @@ impl fmt::Display for Length {
 
 /// `x,y` of a path.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct At(pub(super) Point);
+pub struct At(pub Point);
 
 impl fmt::Display for At {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -50,13 +53,13 @@ impl fmt::Display for At {
 
 impl Document {
     /// Appends one line. Writing to a `String` cannot fail.
-    pub(super) fn put(&mut self, line: Arguments<'_>) {
+    pub fn put(&mut self, line: Arguments<'_>) {
         let _ = self.0.write_fmt(line);
         self.0.push('\n');
     }
 
     /// Writes a text; what is too long for its place is up to the caller.
-    pub(super) fn text(&mut self, class: &str, [x, y]: Point, anchor: Anchor, label: &str) {
+    pub fn text(&mut self, class: &str, [x, y]: Point, anchor: Anchor, label: &str) {
         let (anchor, label) = (anchor.attribute(), escaped(label));
         self.put(format_args!(
             "<text class=\"{class}\" x=\"{}\" y=\"{}\"{anchor}>{label}</text>",
@@ -65,14 +68,15 @@ impl Document {
         ));
     }
 
-    pub(super) fn finish(self) -> String {
+    /// The document as text.
+    pub fn finish(self) -> String {
         self.0
     }
 }
 
 impl Anchor {
     /// The attribute with a blank before it; the default is left out.
-    pub(super) const fn attribute(self) -> &'static str {
+    pub const fn attribute(self) -> &'static str {
         match self {
             Self::Start => "",
             Self::Middle => " text-anchor=\"middle\"",
@@ -82,12 +86,12 @@ impl Anchor {
 }
 
 /// About the width of a text in a proportional sans-serif font; fonts differ by some percent.
-pub(super) fn text_width(text: &str, font_size: f64) -> f64 {
-    0.56 * font_size * text.chars().count() as f64
+pub fn text_width(text: &str, font_size: f64) -> f64 {
+    0.58 * font_size * text.chars().count() as f64
 }
 
 /// The text, cut to at most `most` characters.
-pub(super) fn shortened(text: &str, most: usize) -> String {
+pub fn shortened(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
     }
@@ -96,7 +100,7 @@ pub(super) fn shortened(text: &str, most: usize) -> String {
 }
 
 /// Safe between tags and in quoted attributes. Characters that XML does not allow at all become spaces.
-pub(crate) fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
