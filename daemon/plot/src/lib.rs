@@ -15,8 +15,8 @@
 //!       1        20            60   round
 //! ```
 
-pub mod document;
 mod axis;
+pub mod document;
 mod lanes;
 mod legend;
 mod marks;

@@ -3,8 +3,7 @@
 
 use mingle_plot::document::{Anchor, Point, shortened, text_width};
 
-use super::{layout::Placement,
-    union::Union};
+use super::{layout::Placement, union::Union};
 
 /// Names are cut to this many characters; the full one is in the tooltip.
 const LONGEST_NAME: usize = 22;

@@ -2,9 +2,11 @@
 
 use mingle_plot::document::{Anchor, Document, Length, Point, shortened, text_width};
 
-use super::{labels::Names,
+use super::{
+    labels::Names,
     shape::{Band, bowed, outline},
-    union::{Class, Union}};
+    union::{Class, Union},
+};
 
 /// Width of the column at the right.
 pub(super) const WIDTH: f64 = 190.0;

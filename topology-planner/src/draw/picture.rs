@@ -4,13 +4,15 @@ use std::fmt::Write as _;
 
 use mingle_plot::document::{Anchor, At, Document, Length, Point, escaped, shortened, text_width};
 
-use super::{DrawError, Layout, MAX_DRAWN_LINKS, MAX_DRAWN_NODES,
+use super::{
+    DrawError, Layout, MAX_DRAWN_LINKS, MAX_DRAWN_NODES,
     labels::{self, Label, Names},
     layout::{Placement, difference},
     legend::{self, Key, LEAST_NUMBERED},
     shape::{Band, bowed, outline},
     small_multiples::SmallMultiples,
-    union::{DrawnLink, Union}};
+    union::{DrawnLink, Union},
+};
 use crate::{
     digraph::Link,
     plan::{Medium, Plan},

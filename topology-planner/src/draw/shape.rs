@@ -5,7 +5,7 @@
 
 use mingle_plot::document::{At, Point};
 
-use super::{layout::difference};
+use super::layout::difference;
 
 /// How links are drawn.
 #[derive(Debug, Clone, Copy)]

@@ -2,10 +2,12 @@
 
 use mingle_plot::document::{Anchor, At, Document, Length, Point};
 
-use super::{layout::Placement,
+use super::{
+    layout::Placement,
     palette,
     shape::{Band, bowed, outline},
-    union::Union};
+    union::Union,
+};
 use crate::plan::{Medium, Plan, Step};
 
 /// How many steps are shown at most.
