@@ -157,13 +157,7 @@ impl Error {
 /// What went wrong; with `{:#}` also what caused it, in the same line.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
-        let mut cause = self.source().filter(|_| f.alternate());
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
-        }
-        Ok(())
+        if f.alternate() { f.write_str(&with_causes(self)) } else { f.write_str(&self.message) }
     }
 }
 
@@ -174,6 +168,17 @@ impl StdError for Error {
             Source::Itself(error) => error.source(),
         }
     }
+}
+
+/// What went wrong and what caused it, in one line.
+pub(crate) fn with_causes(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text += &format!(": {error}");
+        cause = error.source();
+    }
+    text
 }
 
 /// Whether the same write may succeed once something else on the disk is deleted.

@@ -1,5 +1,5 @@
-//! What happens on a peer, told once and shown three ways: a JSON line in the home, a JSON line on stdout, a sentence
-//! for a person on stderr. A fourth way, for any number of readers, is the [`bus`].
+//! What happens on a peer, told once and shown three ways: a JSON line in the home, the sink of whoever started the
+//! peer, and, for any number of readers, the bus.
 
 mod bus;
 mod sentence;
@@ -27,7 +27,7 @@ pub const SCHEMA: &str = "mingle.event/1";
 /// One line of the event stream.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EventLine {
-    /// [`SCHEMA`].
+    /// The version of the format.
     pub schema: String,
     /// Milliseconds since the process started.
     pub at_ms: u64,

@@ -1,7 +1,7 @@
 //! A running peer of Mingle as a library.
 //!
 //! A peer keeps its data, trains locally, and pushes shares of its model along a planned directed graph until all peers
-//! agree. What it trains is yours: implement [`LocalTraining`](training::LocalTraining), and give it to
+//! agree. What it trains is yours: implement [`LocalTraining`], and give it to
 //! [`Peer::builder`]. The program `mingle` is a thin user of this crate.
 
 pub mod api;

@@ -19,5 +19,5 @@ mod writer;
 pub use ending::Ending;
 pub use folder::{Contents, RecordFolder, read_outline};
 pub use past::{Past, discard};
-pub use store::{RecordStore, Room};
+pub use store::{RecordStore, Room, StoreError};
 pub use writer::{RecordWriter, Written};

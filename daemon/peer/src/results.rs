@@ -17,7 +17,7 @@ const SCHEMA: &str = "mingle.summary/2";
 /// How a run went for one peer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Summary {
-    /// [`SCHEMA`].
+    /// The version of the format.
     pub schema: String,
     /// This peer.
     pub peer: String,

@@ -1,8 +1,8 @@
 //! Coupled convex problems on a swarm: where the solvers meet the protocol's collectives.
 //!
-//! A [`SolverPeer`](peer::SolverPeer) is one node's part in solving a [`Problem`]. It does no input or output: it is given envelopes that came and
+//! A `SolverPeer` is one node's part in solving a [`Problem`]. It does no input or output: it is given envelopes that came and
 //! asked for those to send, by [`solve_here`], which runs all nodes of a plan in this process on virtual time over links that may
-//! lose, and by [`host`](host::take_part), which gives it real streams and a real clock. What a node does is written as one
+//! lose, and by `host`, which gives it real streams and a real clock. What a node does is written as one
 //! `async` function per kind of problem, in the order in which it happens; it waits for nothing but collectives.
 
 mod allocation;

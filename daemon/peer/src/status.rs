@@ -19,7 +19,7 @@ pub const SCHEMA: &str = "mingle.status/1";
 /// A snapshot of one peer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// [`SCHEMA`].
+    /// The version of the format.
     pub schema: String,
     /// The release of the program.
     pub version: String,

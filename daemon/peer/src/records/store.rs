@@ -17,19 +17,21 @@
 //! beforehand, so a full disk does that only where files are copied on write (btrfs, ZFS); the record may be written
 //! again.
 
-use std::fmt;
+mod error;
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use mingle_protocol::record::{
-    MAX_HOST_BYTES, RecordError, Recovered, RecoveryError, SlotContent, SlotError, SlotMap, Survey, survey,
+    MAX_HOST_BYTES, Recovered, RecoveryError, SlotContent, SlotError, SlotMap, Survey, survey,
 };
 use mingle_protocol::{Record, RecordRoom};
 
 use super::folder::{Contents, MAX_SLOTS, RecordFolder};
-use crate::error::{self, Error, ErrorKind};
+use crate::error::is_full_disk;
 use crate::home::create_private;
+pub use error::StoreError;
 
 /// The record files of one peer, for the process that holds its home.
 #[derive(Debug)]
@@ -269,7 +271,7 @@ fn fill_slots(folder: &RecordFolder, slots: usize, slot_bytes: u64) -> Result<()
             Some(_) => lengthen_slot(&path, lacks(length)),
         };
         made.map_err(|error| {
-            if error::is_full_disk(&error) {
+            if is_full_disk(&error) {
                 let path = folder.path().to_path_buf();
                 return StoreError::NoSpace { path, slots, slot_bytes, missing_bytes };
             }
@@ -332,96 +334,6 @@ fn private(options: &mut OpenOptions) -> &mut OpenOptions {
         options.mode(0o600);
     }
     options
-}
-
-/// Why a record is not on the disk, or not back from it.
-#[derive(Debug)]
-pub enum StoreError {
-    /// The folder or a file in it cannot be used.
-    Folder { doing: String, error: io::Error },
-    /// More slots than a peer may have.
-    TooManySlots { slots: usize },
-    /// More parameters or links than a record can hold.
-    TooLong { dimension: usize, links: usize },
-    /// The disk is too full for the slots.
-    NoSpace { path: PathBuf, slots: usize, slot_bytes: u64, missing_bytes: u64 },
-    /// Going on from what is in the slots could lose or double mass.
-    Recovery { folder: PathBuf, error: RecoveryError, faults: Vec<String> },
-    /// A slot that was whole when the store was opened is not any more.
-    Changed { path: PathBuf, error: RecordError },
-    /// A record that breaks the rules of the format.
-    Record { number: u64, error: RecordError },
-    /// A record that no slot may take.
-    Refused(SlotError),
-    /// A slot that could not be written. The durable record is the one before.
-    Write { path: PathBuf, error: io::Error },
-    /// A slot of which nobody knows whether it is on the disk. **The process has to end.**
-    Sync { path: PathBuf, error: io::Error },
-    /// A sync failed before.
-    Spoiled,
-}
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Folder { doing, error } => write!(f, "{doing}: {error}"),
-            Self::TooManySlots { slots } => write!(f, "{slots} slots are more than the {MAX_SLOTS} a peer may have"),
-            Self::TooLong { dimension, links } => {
-                write!(f, "no record holds {dimension} parameters and {links} links")
-            }
-            Self::NoSpace { path, slots, slot_bytes, missing_bytes } => write!(
-                f,
-                "the disk is too full for the records in {}: {slots} slots of {slot_bytes} bytes, of which \
-                 {missing_bytes} bytes are still missing",
-                path.display()
-            ),
-            Self::Recovery { folder, error, faults } => {
-                write!(f, "the records in {} cannot be relied on: {error}", folder.display())?;
-                if faults.is_empty() { Ok(()) } else { write!(f, " ({})", faults.join("; ")) }
-            }
-            Self::Changed { path, error } => write!(f, "{} has changed while it was read: {error}", path.display()),
-            Self::Record { number, error } => write!(f, "record {number} would not be readable: {error}"),
-            Self::Refused(error) => write!(f, "{error}"),
-            Self::Write { path, error } => write!(f, "cannot write {}: {error}", path.display()),
-            Self::Sync { path, error } => {
-                write!(f, "cannot make sure that {} is on the disk: {error}", path.display())
-            }
-            Self::Spoiled => write!(f, "an earlier record may not be on the disk: start again"),
-        }
-    }
-}
-
-impl StoreError {
-    /// Whether the same write may succeed once something else on the disk is deleted.
-    pub fn is_full_disk(&self) -> bool {
-        match self {
-            Self::Write { error, .. } => error::is_full_disk(error),
-            Self::NoSpace { .. } => true,
-            _ => false,
-        }
-    }
-}
-
-impl From<StoreError> for Error {
-    fn from(error: StoreError) -> Self {
-        let failure = |kind| Self::new(kind, &error);
-        match &error {
-            StoreError::NoSpace { missing_bytes, .. } => failure(ErrorKind::BadInput).hint(format!(
-                "free {missing_bytes} bytes there, or give this peer a home on another disk with --home DIR"
-            )),
-            StoreError::TooLong { .. } => failure(ErrorKind::BadInput).hint("--durability off trains without records"),
-            StoreError::Folder { .. } | StoreError::TooManySlots { .. } => failure(ErrorKind::BadInput),
-            StoreError::Recovery { folder, .. } => failure(ErrorKind::Integrity).hint(format!(
-                "look at them with `mingle audit {}` and keep a copy. --fresh gives up what this peer held: its \
-                 neighbours remember that it took part, and it goes on without weight until they send it some",
-                folder.display()
-            )),
-            StoreError::Changed { .. } => failure(ErrorKind::Integrity),
-            StoreError::Write { .. } | StoreError::Sync { .. } | StoreError::Spoiled => failure(ErrorKind::Unexpected)
-                .hint("look at the disk, then start this peer again: it goes on where it was"),
-            StoreError::Record { .. } | StoreError::Refused(_) => failure(ErrorKind::Unexpected),
-        }
-    }
 }
 
 #[cfg(test)]

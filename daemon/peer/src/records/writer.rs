@@ -16,7 +16,7 @@ use mingle_protocol::Record;
 use tokio::sync::mpsc;
 
 use super::store::{RecordStore, Room, StoreError};
-use crate::error::{Context, Error, ErrorKind, Result};
+use crate::error::{Context, Error, ErrorKind, Result, with_causes};
 use crate::timeline::{Deed, Timeline};
 
 /// Answers that wait for the event loop. The thread waits for it when there are more.
@@ -222,7 +222,7 @@ impl Worker {
 
     fn note_full(&mut self, error: &StoreError) {
         if !std::mem::replace(&mut self.is_full, true) {
-            self.answer(Written::DiskFull { message: error.to_string() });
+            self.answer(Written::DiskFull { message: with_causes(error) });
         }
     }
 

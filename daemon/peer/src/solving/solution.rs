@@ -10,7 +10,7 @@ const SCHEMA: &str = "mingle.solution/1";
 /// One node's solution.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Solution {
-    /// [`SCHEMA`].
+    /// The version of the format.
     pub schema: String,
     /// The node.
     pub node: usize,

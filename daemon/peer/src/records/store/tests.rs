@@ -1,4 +1,6 @@
 #![allow(clippy::unwrap_used)]
+
+use crate::error::{Error, ErrorKind};
 use std::collections::BTreeMap;
 
 use mingle_protocol::{

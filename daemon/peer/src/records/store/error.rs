@@ -1,0 +1,154 @@
+//! Why a record is not on the disk, or not back from it.
+
+use std::io;
+use std::path::PathBuf;
+
+use mingle_protocol::record::{RecordError, RecoveryError, SlotError};
+
+use super::super::folder::MAX_SLOTS;
+use crate::error::{Error, ErrorKind, is_full_disk};
+
+/// Why a record is not on the disk, or not back from it.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The folder or a file in it cannot be used.
+    #[error("{doing}")]
+    Folder {
+        /// What was being done.
+        doing: String,
+        /// Why it did not work.
+        #[source]
+        error: io::Error,
+    },
+    /// More slots than a peer may have.
+    #[error("{slots} slots are more than the {MAX_SLOTS} a peer may have")]
+    TooManySlots {
+        /// So many were wanted.
+        slots: usize,
+    },
+    /// More parameters or links than a record can hold.
+    #[error("no record holds {dimension} parameters and {links} links")]
+    TooLong {
+        /// Parameters.
+        dimension: usize,
+        /// Links from and to others.
+        links: usize,
+    },
+    /// The disk is too full for the slots.
+    #[error("the disk is too full for the records in {}: {slots} slots of {slot_bytes} bytes, of which {missing_bytes} bytes are still missing", path.display())]
+    NoSpace {
+        /// The folder.
+        path: PathBuf,
+        /// Slots that are needed.
+        slots: usize,
+        /// How long each is.
+        slot_bytes: u64,
+        /// What there is no room for.
+        missing_bytes: u64,
+    },
+    /// Going on from what is in the slots could lose or double mass.
+    #[error("the records in {} cannot be relied on: {error}{}", folder.display(), listed(faults))]
+    Recovery {
+        /// The folder.
+        folder: PathBuf,
+        /// What could be lost or doubled.
+        error: RecoveryError,
+        /// What is wrong with slots that cannot be read.
+        faults: Vec<String>,
+    },
+    /// A slot that was whole when the store was opened is not any more.
+    #[error("{} has changed while it was read", path.display())]
+    Changed {
+        /// The slot.
+        path: PathBuf,
+        /// What is wrong with it now.
+        #[source]
+        error: RecordError,
+    },
+    /// A record that breaks the rules of the format.
+    #[error("record {number} would not be readable")]
+    Record {
+        /// Its number.
+        number: u64,
+        /// The rule.
+        #[source]
+        error: RecordError,
+    },
+    /// A record that no slot may take.
+    #[error(transparent)]
+    Refused(SlotError),
+    /// A slot that could not be written. The durable record is the one before.
+    #[error("cannot write {}", path.display())]
+    Write {
+        /// The slot.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: io::Error,
+    },
+    /// A slot of which nobody knows whether it is on the disk. **The process has to end.**
+    #[error("cannot make sure that {} is on the disk", path.display())]
+    Sync {
+        /// The slot.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: io::Error,
+    },
+    /// A sync failed before.
+    #[error("an earlier record may not be on the disk: start again")]
+    Spoiled,
+}
+
+/// Such as ` (slot 1: it is torn; slot 4: it is empty)`.
+fn listed(faults: &[String]) -> String {
+    if faults.is_empty() { String::new() } else { format!(" ({})", faults.join("; ")) }
+}
+
+impl StoreError {
+    /// Whether the same write may succeed once something else on the disk is deleted.
+    pub fn is_full_disk(&self) -> bool {
+        match self {
+            Self::Write { error, .. } => is_full_disk(error),
+            Self::NoSpace { .. } => true,
+            _ => false,
+        }
+    }
+
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NoSpace { .. } | Self::TooLong { .. } | Self::Folder { .. } | Self::TooManySlots { .. } => {
+                ErrorKind::BadInput
+            }
+            Self::Recovery { .. } | Self::Changed { .. } => ErrorKind::Integrity,
+            Self::Write { .. } | Self::Sync { .. } | Self::Spoiled | Self::Record { .. } | Self::Refused(_) => {
+                ErrorKind::Unexpected
+            }
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NoSpace { missing_bytes, .. } => {
+                format!("free {missing_bytes} bytes there, or give this peer a home on another disk with --home DIR")
+            }
+            Self::TooLong { .. } => "--durability off trains without records".to_owned(),
+            Self::Recovery { folder, .. } => format!(
+                "look at them with `mingle audit {}` and keep a copy. --fresh gives up what this peer held: its \
+                 neighbours remember that it took part, and it goes on without weight until they send it some",
+                folder.display()
+            ),
+            Self::Write { .. } | Self::Sync { .. } | Self::Spoiled => {
+                "look at the disk, then start this peer again: it goes on where it was".to_owned()
+            }
+            _ => return None,
+        })
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        let (kind, hint) = (error.kind(), error.hint());
+        hint.into_iter().fold(Self::of(kind, error), Self::hint)
+    }
+}
