@@ -133,7 +133,6 @@ impl TaskCard for Card {
     fn difference(&self, here: &[u8], there: &[u8]) -> Option<String> {
         match (Self::decode(here), Self::decode(there)) {
             (Some(here), Some(there)) => here.difference(&there),
-            (None, None) => None,
             _ => Some("the model is a built-in one here or there, and another program's on the other side".to_owned()),
         }
     }

@@ -320,12 +320,11 @@ impl<'a> Driver<'a> {
                 Ok(())
             }
             Answer::Evaluated { evaluation, .. } => {
-                self.check_divergence(&evaluation, false)?;
                 if let Some((rounds, report)) = self.evaluating.take().filter(|_| evaluation.is_whole) {
                     self.tell_evaluation(rounds, &report, &evaluation);
-                    self.last_evaluation = Some((rounds, evaluation));
+                    self.last_evaluation = Some((rounds, evaluation.clone()));
                 }
-                Ok(())
+                self.check_divergence(&evaluation, false)
             }
             // Ordered only once this loop has ended.
             Answer::Saved(_) => Ok(()),

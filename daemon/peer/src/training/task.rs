@@ -143,7 +143,6 @@ impl TaskCard for FixedCard {
         let decoded = |bytes| postcard::from_bytes::<Self>(bytes).ok();
         match (decoded(here), decoded(there)) {
             (Some(here), Some(there)) => here.differs(&there),
-            (None, None) => None,
             _ => Some("the model is one of this program here, and of another there".to_owned()),
         }
     }
@@ -165,6 +164,7 @@ mod tests {
         assert_eq!(differs(&rounds).as_deref(), Some("it has 8 rounds here and 9 rounds there"));
         let layout = FixedCard { layout: Layout::flat(4), ..here.clone() };
         assert_eq!(differs(&layout).as_deref(), Some("tensor `parameters` has shape [3] here and [4] there"));
-        assert!(here.difference(&here.encode(), b"\xff\xff\xff").is_some(), "damaged");
+        let damaged = b"\xff\xff\xff";
+        assert!(here.difference(&here.encode(), damaged).is_some() && here.difference(damaged, damaged).is_some());
     }
 }
