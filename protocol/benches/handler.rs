@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use mingle_bench::{Row, Turns, print_head, time};
+use mingle_protocol::record::HostState;
 use mingle_protocol::{
     Ack, Chain, Codec, Durability, Effect, Hello, Identity, Input, LinkState, Mass, Message, Node, NodeConfig, NodeId,
     PROTOCOL_VERSION, Parcel, ParcelHeader, Payload, Schedule, State, Step, Time, WaitPolicy,
@@ -134,7 +135,12 @@ impl Bench {
     /// One round: how long a parcel, a split, and a parcel that ends the round take.
     fn round(&mut self) -> [Duration; 3] {
         self.rounds += 1;
-        let split = self.take(Input::Trained { round: self.node.round(), delta: Vec::new(), steps: 0 });
+        let split = self.take(Input::Trained {
+            round: self.node.round(),
+            delta: Vec::new(),
+            steps: 0,
+            state: HostState::default(),
+        });
         let sent = self.sent.take().expect("a parcel leaves in every round");
         self.acknowledge(&sent);
         assert_eq!(self.node.state(), State::AwaitingParcels);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::message::{Generation, Message};
+use crate::record::HostState;
 use crate::schedule::{NodeId, Schedule};
 
 /// One thing that happened, handed to [`Node::handle`](crate::Node::handle).
@@ -36,6 +37,10 @@ pub enum Input {
         /// How many local steps it is the sum of: those asked for, fewer if no more fitted into the time box, or 0 if none
         /// was taken and nothing is to be added.
         steps: u32,
+        /// What a restarted host needs to go on from there: the position in its data, the state of its optimizer; at most
+        /// [`most_host_bytes`](crate::record::most_host_bytes). Records keep it from the one on that has the change in its
+        /// model.
+        state: HostState,
     },
     /// The record asked for by [`Effect::Persist`](crate::Effect::Persist) is on disk, whatever happens next.
     Persisted {

@@ -58,7 +58,7 @@ pub(crate) use progress::Belief;
 use refusals::Refusals;
 use round::RoundTally;
 use step_guard::UsualSteps;
-use training::Training;
+use training::{Change, Training};
 
 /// One node of a swarm: a function from inputs to effects.
 ///
@@ -217,7 +217,7 @@ impl Node {
             Input::LinkUp { peer } => self.on_link_up(peer),
             Input::LinkDown { peer } => self.on_link_down(peer),
             Input::Received { from, message } => self.on_message(from, message),
-            Input::Trained { round, delta, steps } => self.on_trained(round, delta, steps),
+            Input::Trained { round, delta, steps, state } => self.on_trained(round, Change { delta, steps, state }),
             Input::Persisted { number } => self.on_persisted(number),
             Input::Reserved { slots } => self.on_reserved(slots),
             Input::Tick => self.on_tick(),

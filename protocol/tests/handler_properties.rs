@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use mingle_protocol::record::HostState;
 use mingle_protocol::*;
 use proptest::prelude::*;
 
@@ -45,7 +46,10 @@ fn messages_of_a_run(durability: Durability, policy: WaitPolicy) -> Vec<(NodeId,
             match effect {
                 Effect::Send { to, message } => inputs.push_back((to, Input::Received { from: id, message })),
                 Effect::Train { round, .. } => {
-                    inputs.push_back((id, Input::Trained { round, delta: vec![1.0; DIMENSION], steps: 1 }));
+                    inputs.push_back((
+                        id,
+                        Input::Trained { round, delta: vec![1.0; DIMENSION], steps: 1, state: HostState::default() },
+                    ));
                 }
                 Effect::Persist(record) => inputs.push_back((id, Input::Persisted { number: record.books.number })),
                 Effect::Reserve(_) | Effect::Renew { .. } | Effect::Report(_) | Effect::Drained => {}
@@ -195,7 +199,7 @@ fn drive(durability: Durability, policy: WaitPolicy, happenings: &[Happening]) -
             }
             Happening::Trained { is_expected, value, steps } => {
                 let round = node.round() + u64::from(!is_expected);
-                Input::Trained { round, delta: vec![*value; DIMENSION], steps: *steps }
+                Input::Trained { round, delta: vec![*value; DIMENSION], steps: *steps, state: HostState::default() }
             }
             Happening::Persisted { is_expected } => Input::Persisted { number: pending + u64::from(!is_expected) },
             Happening::Tick { after_ms } => {

@@ -5,6 +5,7 @@ use std::alloc::System;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use mingle_protocol::record::HostState;
 use mingle_protocol::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -62,7 +63,8 @@ impl Swarm {
                     }
                     Effect::Train { round, .. } => {
                         let delta = self.deltas.pop().unwrap_or_else(|| vec![1e-3; dimension]);
-                        self.inputs.push_back((id, Input::Trained { round, delta, steps: 1 }));
+                        self.inputs
+                            .push_back((id, Input::Trained { round, delta, steps: 1, state: HostState::default() }));
                     }
                     Effect::Persist(record) => {
                         let number = record.books.number;

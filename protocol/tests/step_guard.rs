@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use mingle_protocol::record::HostState;
 use mingle_protocol::*;
 
 const ME: NodeId = NodeId(0);
@@ -33,7 +34,7 @@ fn train(node: &mut Node, length: f32, steps: u32) -> (f32, Vec<Event>) {
     let mut delta = vec![0.0; DIMENSION];
     delta[0] = length;
     let round = node.round();
-    let effects = node.handle(Time::default(), Input::Trained { round, delta, steps });
+    let effects = node.handle(Time::default(), Input::Trained { round, delta, steps, state: HostState::default() });
     assert_eq!(node.mass(), Mass::ONE, "no guard touches mass");
     (node.ratio()[0] - before, events(effects))
 }
@@ -81,7 +82,10 @@ fn fewer_local_steps_count_as_if_they_had_been_all() {
         assert_eq!(train(&mut node, 1.5, steps), (1.5 * scale, vec![]), "{steps} steps");
     }
     let round = node.round();
-    let effects = node.handle(Time::default(), Input::Trained { round, delta: vec![0.0; DIMENSION], steps: 1 });
+    let effects = node.handle(
+        Time::default(),
+        Input::Trained { round, delta: vec![0.0; DIMENSION], steps: 1, state: HostState::default() },
+    );
     let asked = |effect: &Effect| matches!(effect, Effect::Train { time_box: asked, .. } if *asked == time_box);
     assert!(effects.iter().any(asked), "the host is told of the box: {effects:?}");
 }

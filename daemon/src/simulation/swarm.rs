@@ -7,6 +7,7 @@ use std::time::Duration;
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result, plan};
 use mingle_planner::Plan;
+use mingle_protocol::record::HostState;
 use mingle_protocol::{Effect, Input, Message, Node, NodeConfig, NodeId, Schedule, State, Time};
 
 use super::courier::Courier;
@@ -130,7 +131,7 @@ impl VirtualSwarm {
         }
         Ok(match self.orders.remove(&id) {
             Some(Order { round, job, delta: Some(delta), .. }) => {
-                Some(Input::Trained { round, delta, steps: job.steps })
+                Some(Input::Trained { round, delta, steps: job.steps, state: HostState::default() })
             }
             _ => None,
         })

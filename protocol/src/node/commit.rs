@@ -117,10 +117,9 @@ impl Node {
         Ok(node)
     }
 
-    /// What every record from now on keeps for the host: where it is in its data, the state of its optimizer, and the like;
-    /// at most [`most_host_bytes`](crate::record::most_host_bytes).
-    pub fn set_host_state(&mut self, state: Vec<u8>) {
-        self.commits.host = state.into();
+    /// Every record from now on keeps this for the host.
+    pub(super) fn keep_host_state(&mut self, state: HostState) {
+        self.commits.host = state;
     }
 
     /// Whether a split is followed by a record of what is left.

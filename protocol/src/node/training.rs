@@ -2,6 +2,7 @@
 
 use super::{Node, Phase};
 use crate::effect::{Effect, Event, Fault, SkippedDelta};
+use crate::record::HostState;
 use crate::time::Time;
 
 /// What the node knows of the training that its host does.
@@ -9,10 +10,21 @@ use crate::time::Time;
 pub(super) struct Training {
     /// The round that was ordered and not answered yet.
     ordered: Option<u64>,
-    /// A change and its number of steps that came after their deadline: they are those of the next round.
-    late: Option<(Vec<f32>, u32)>,
+    /// A change that came after its deadline: it is that of the next round.
+    late: Option<Change>,
     /// By what the last change was multiplied; 0 if it was not used.
     last_factor: f64,
+}
+
+/// What came of a round's training.
+#[derive(Clone, Debug)]
+pub(super) struct Change {
+    /// `[dimension]`.
+    pub(super) delta: Vec<f32>,
+    /// How many steps it is the sum of.
+    pub(super) steps: u32,
+    /// Where the training stands after them, in its host's words.
+    pub(super) state: HostState,
 }
 
 impl Default for Training {
@@ -34,8 +46,8 @@ impl Node {
             self.report(Event::DeltaSkipped { round, reason: SkippedDelta::NoMass });
             return false;
         }
-        if let Some((delta, steps)) = self.training.late.take() {
-            self.use_change(round, &delta, steps);
+        if let Some(change) = self.training.late.take() {
+            self.use_change(round, change);
             return false;
         }
         if self.training.ordered.is_some() {
@@ -48,17 +60,17 @@ impl Node {
         true
     }
 
-    pub(super) fn on_trained(&mut self, round: u64, delta: Vec<f32>, steps: u32) {
+    pub(super) fn on_trained(&mut self, round: u64, change: Change) {
         if self.training.ordered != Some(round) {
             self.ignore(self.config.id, Fault::UnexpectedTraining);
             return;
         }
         self.training.ordered = None;
         if matches!(self.phase, Phase::Training { .. }) && round == self.round() {
-            self.use_change(round, &delta, steps);
+            self.use_change(round, change);
             self.phase = Phase::AwaitingRoom(self.new_wait());
         } else {
-            self.training.late = Some((delta, steps));
+            self.training.late = Some(change);
         }
     }
 
@@ -77,8 +89,10 @@ impl Node {
         self.training = Training::default();
     }
 
-    fn use_change(&mut self, round: u64, delta: &[f32], steps: u32) {
-        self.training.last_factor = self.take_step(round, delta, steps);
+    /// Adds a change to the model; from here on records keep the state that belongs to it.
+    fn use_change(&mut self, round: u64, Change { delta, steps, state }: Change) {
+        self.training.last_factor = self.take_step(round, &delta, steps);
+        self.keep_host_state(state);
         // A host that could not train at all must not spin.
         self.tally.trained = steps > 0;
     }

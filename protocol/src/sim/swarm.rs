@@ -26,6 +26,7 @@ use crate::effect::Event;
 use crate::input::Input;
 use crate::message::Generation;
 use crate::node::Node;
+use crate::record::HostState;
 use crate::schedule::NodeId;
 use crate::time::Time;
 use crate::wire::MessageReader;
@@ -204,7 +205,12 @@ impl Swarm {
                 if !self.is_alive(id, process) {
                     return Ok(());
                 }
-                self.input(id, Input::Trained { round, delta, steps }, Entry::Trained, &round.to_le_bytes())
+                self.input(
+                    id,
+                    Input::Trained { round, delta, steps, state: HostState::default() },
+                    Entry::Trained,
+                    &round.to_le_bytes(),
+                )
             }
             Happening::Written { id, process } => {
                 if !self.is_alive(id, process) {

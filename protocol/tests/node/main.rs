@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mingle_protocol::record::HostState;
 use mingle_protocol::*;
 
 const ME: NodeId = NodeId(0);
@@ -43,6 +44,14 @@ fn messages(effects: &[Effect]) -> Vec<Message> {
         .collect()
 }
 
+/// The records that a host was asked to write.
+fn records(effects: &[Effect]) -> Vec<Arc<Record>> {
+    effects
+        .iter()
+        .filter_map(|effect| if let Effect::Persist(record) = effect { Some(record.clone()) } else { None })
+        .collect()
+}
+
 fn parcels(effects: &[Effect]) -> Vec<Parcel> {
     let parcel = |message| {
         if let Message::Parcel(parcel) = message { Some(parcel) } else { None }
@@ -73,6 +82,7 @@ impl Pair {
             for message in messages(&effects) {
                 inbox.push_back((1 - to, Input::Received { from: NodeId(to as u32), message }));
             }
+            inbox.extend(records(&effects).iter().map(|record| (to, Input::Persisted { number: record.books.number })));
             all[to].extend(effects);
         }
         all
@@ -182,7 +192,7 @@ fn a_parcel_is_applied_exactly_once_and_only_after_the_one_before_it() {
         assert!(matches!(&acks[..], [Message::Ack(ack)] if ack.link.received == 1), "{acks:?}");
     }
     assert_eq!(node.mass(), Mass::ONE, "a synchronous node absorbs when the step is over");
-    node.handle(AT, Input::Trained { round: 0, delta: vec![0.0; 3], steps: 1 });
+    node.handle(AT, Input::Trained { round: 0, delta: vec![0.0; 3], steps: 1, state: HostState::default() });
     assert_eq!(applied(&node).applied_total, u128::from(UNITS_PER_ONE / 2));
     assert_eq!(node.mass(), Mass::ONE);
 }
@@ -260,7 +270,7 @@ fn a_hello_that_does_not_fit_is_refused_once_with_the_difference() {
 #[test]
 fn a_late_neighbour_is_suspended_at_the_deadline_and_its_share_stays_home() {
     let (mut node, _) = greeted(1);
-    node.handle(AT, Input::Trained { round: 0, delta: vec![0.0; 3], steps: 1 });
+    node.handle(AT, Input::Trained { round: 0, delta: vec![0.0; 3], steps: 1, state: HostState::default() });
     assert_eq!(node.state(), State::AwaitingParcels);
     let deadline = AT + Duration::from_secs(2);
     node.handle(AT + Duration::from_millis(1_999), Input::Tick);
@@ -269,7 +279,8 @@ fn a_late_neighbour_is_suspended_at_the_deadline_and_its_share_stays_home() {
     let late = Event::NeighbourSuspended { peer: PEER, reason: Suspension::Late };
     assert!(reports(&effects).contains(&late));
     assert_eq!(node.state(), State::Training);
-    let effects = node.handle(deadline, Input::Trained { round: 1, delta: vec![0.0; 3], steps: 1 });
+    let effects =
+        node.handle(deadline, Input::Trained { round: 1, delta: vec![0.0; 3], steps: 1, state: HostState::default() });
     assert_eq!(parcels(&effects), []);
     // Its parcel comes at last: the mass is absorbed and it takes part again.
     let effects = node.handle(deadline, from_peer(Message::Parcel(parcel_from_peer(1, 0, 5.0))));

@@ -12,7 +12,7 @@ fn training_is_asked_for_once_a_round_and_guarded_by_the_weight() {
     );
     assert_eq!(node.state(), State::Training);
     // With w = w* the whole step is taken.
-    let effects = node.handle(AT, Input::Trained { round: 0, delta: vec![2.0; 3], steps: 2 });
+    let effects = node.handle(AT, trained(0, 2.0, b""));
     assert_eq!(*node.ratio(), [2.0; 3]);
     let sent = parcels(&effects);
     assert_eq!(sent.len(), 1);
@@ -27,7 +27,7 @@ fn training_is_asked_for_once_a_round_and_guarded_by_the_weight() {
     };
     node.handle(AT, from_peer(Message::Ack(ack)));
     assert_eq!((node.round(), node.w()), (1, 0.5));
-    node.handle(AT, Input::Trained { round: 1, delta: vec![1.0; 3], steps: 2 });
+    node.handle(AT, trained(1, 1.0, b""));
     // x = 0.5 * 2 + min(1, 0.5 / 1) * 1 = 1.5, so z = 3: the step of z is delta / w*, never delta / w.
     assert_eq!(*node.ratio(), [3.0; 3]);
 }
@@ -36,7 +36,7 @@ fn training_is_asked_for_once_a_round_and_guarded_by_the_weight() {
 fn training_that_was_not_asked_for_is_ignored() {
     let (mut node, _) = greeted(1);
     let before = node.ratio();
-    let effects = node.handle(AT, Input::Trained { round: 5, delta: vec![1.0; 3], steps: 1 });
+    let effects = node.handle(AT, trained(5, 1.0, b""));
     let ignored = Event::Ignored { peer: ME, fault: Fault::UnexpectedTraining };
     assert_eq!(reports(&effects), [ignored]);
     assert_eq!(node.ratio(), before);
@@ -45,9 +45,14 @@ fn training_that_was_not_asked_for_is_ignored() {
 
 /// A node whose neighbour has greeted and that trains, with a deadline for that.
 fn impatient(deadline: Duration) -> (Pair, Time) {
+    impatient_with(deadline, Durability::Off)
+}
+
+fn impatient_with(deadline: Duration, durability: Durability) -> (Pair, Time) {
     let configs = [ME, PEER].map(|id| {
         let mut config = config(id, 2);
         config.policy = WaitPolicy::Bounded { staleness: 8 };
+        config.durability = durability;
         config.training_deadline = (id == ME).then_some(deadline);
         config
     });
@@ -55,6 +60,10 @@ fn impatient(deadline: Duration) -> (Pair, Time) {
     let effects = pair.meet(AT);
     assert!(effects[0].iter().any(|effect| matches!(effect, Effect::Train { round: 0, .. })));
     (pair, AT)
+}
+
+fn trained(round: u64, value: f32, state: &[u8]) -> Input {
+    Input::Trained { round, delta: vec![value; 3], steps: 2, state: state.to_vec().into() }
 }
 
 fn orders(effects: &[Effect]) -> Vec<(u64, f64)> {
@@ -80,7 +89,7 @@ fn a_node_whose_trainer_hangs_goes_on_mixing_and_orders_nothing_until_it_answers
     // The neighbour trains on; the node mixes what it is sent, round after round.
     for round in 0..4 {
         now = now + Duration::from_millis(10);
-        let effects = pair.settle(now, 1, Input::Trained { round, delta: vec![0.0; 3], steps: 2 });
+        let effects = pair.settle(now, 1, trained(round, 0.0, b""));
         ordered.extend(orders(&effects[0]));
     }
     assert!(ordered.is_empty(), "a second order would wait behind the first: {ordered:?}");
@@ -94,10 +103,10 @@ fn a_change_that_comes_late_is_that_of_the_next_round_and_its_factor_is_told() {
     let mut now = began + deadline;
     pair.settle(now, 0, Input::Tick);
     let before = pair.nodes[0].ratio().to_vec();
-    let mut all = pair.settle(now, 0, Input::Trained { round: 0, delta: vec![100.0; 3], steps: 2 })[0].clone();
+    let mut all = pair.settle(now, 0, trained(0, 100.0, b""))[0].clone();
     for round in 0..3 {
         now = now + Duration::from_millis(10);
-        all.extend(pair.settle(now, 1, Input::Trained { round, delta: vec![0.0; 3], steps: 2 })[0].clone());
+        all.extend(pair.settle(now, 1, trained(round, 0.0, b""))[0].clone());
     }
     let after = pair.nodes[0].ratio().to_vec();
     assert!(after[0] > before[0] + 10.0, "the change is not in {after:?}");
@@ -106,4 +115,29 @@ fn a_change_that_comes_late_is_that_of_the_next_round_and_its_factor_is_told() {
     let (round, factor) = ordered[0];
     assert!(round > 0 && factor > 0.0 && factor <= 1.0, "{ordered:?}");
     assert!(!reports(&all).iter().any(|event| matches!(event, Event::Ignored { .. })));
+}
+
+#[test]
+fn records_keep_the_state_of_a_training_from_the_one_on_that_has_its_change() {
+    let deadline = Duration::from_millis(100);
+    let (mut pair, began) = impatient_with(deadline, Durability::On);
+    let mut now = began + deadline;
+    pair.settle(now, 0, Input::Tick);
+    let before = pair.nodes[0].ratio()[0];
+    let mut all = pair.settle(now, 0, trained(0, 100.0, b"later"))[0].clone();
+    for round in 0..3 {
+        now = now + Duration::from_millis(10);
+        all.extend(pair.settle(now, 1, trained(round, 0.0, b"neighbour's"))[0].clone());
+    }
+    let written: Vec<(bool, Vec<u8>)> = records(&all)
+        .iter()
+        .map(|record| {
+            let ratio = record.believed_ratio()[0];
+            (ratio > before + 10.0, record.books.host.to_vec())
+        })
+        .collect();
+    assert!(written.iter().any(|(has_change, _)| *has_change), "{written:?}");
+    for (has_change, state) in written {
+        assert_eq!(state, if has_change { b"later".as_slice() } else { b"" });
+    }
 }
