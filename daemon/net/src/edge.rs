@@ -18,6 +18,8 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
 use crate::error::NetworkError;
+use crate::known_peers::KnownPeers;
+use crate::places::{Limits, Place, Places};
 use crate::transport::{accept, open_stream};
 pub use preamble::{Greeting, Refusal};
 pub use stream::EdgeHandle;
@@ -29,8 +31,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Events that wait for the driver; streams are not read while it is full.
 const EVENT_QUEUE: usize = 16;
-/// Streams of in-neighbours that have not yet greeted, or are being replaced.
-const MAX_INCOMING_STREAMS: usize = 1024;
+/// Streams that are greeted or carried; one in-neighbour has several while one is being replaced.
+const INCOMING: Limits = Limits { known: usize::MAX, strangers: 64, per_peer: 8 };
 
 /// Which way the plan's edge points, seen from this peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -194,14 +196,18 @@ async fn open(control: &mut libp2p_stream::Control, shared: &Shared, peer: PeerI
 /// Takes streams from in-neighbours, and turns others away.
 async fn accept_all(mut incoming: libp2p_stream::IncomingStreams, shared: Shared, nodes: BTreeMap<PeerId, NodeId>) {
     let open = Open::default();
+    let neighbours = KnownPeers::default();
+    neighbours.replace(nodes.keys().copied().collect());
+    let places = Places::new(neighbours, INCOMING);
     let mut streams = JoinSet::new();
     loop {
         tokio::select! {
             next = incoming.next() => {
                 let Some((peer, stream)) = next else { return };
-                if streams.len() < MAX_INCOMING_STREAMS {
+                // Whoever finds no place opens another stream later.
+                if let Some(place) = places.take(peer) {
                     let node = nodes.get(&peer).copied();
-                    streams.spawn(receive(stream, node, shared.clone(), Arc::clone(&open)));
+                    streams.spawn(receive(stream, node, place, shared.clone(), Arc::clone(&open)));
                 }
             }
             Some(_) = streams.join_next() => {}
@@ -210,14 +216,15 @@ async fn accept_all(mut incoming: libp2p_stream::IncomingStreams, shared: Shared
 }
 
 /// Greets one incoming stream, then carries it until it ends.
-async fn receive(mut stream: Stream, node: Option<NodeId>, shared: Shared, open: Open) {
+async fn receive(mut stream: Stream, node: Option<NodeId>, place: Place, shared: Shared, open: Open) {
+    let patience = place.patience(PREAMBLE_TIMEOUT);
     let answer = |stream: Stream, refusal| async move {
         let mut stream = stream;
-        let answered = tokio::time::timeout(PREAMBLE_TIMEOUT, preamble::answer(&mut stream, refusal)).await;
+        let answered = tokio::time::timeout(patience, preamble::answer(&mut stream, refusal)).await;
         matches!(answered, Ok(Ok(()))).then_some(stream)
     };
     // Heard out also where it is of no use: a stream that is closed with words unread loses the answer.
-    let greeting = tokio::time::timeout(PREAMBLE_TIMEOUT, preamble::listen(&mut stream)).await;
+    let greeting = tokio::time::timeout(patience, preamble::listen(&mut stream)).await;
     let Ok(Ok(theirs)) = greeting else { return };
     let Some(node) = node else {
         answer(stream, Some(Refusal::NotANeighbour)).await;

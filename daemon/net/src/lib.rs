@@ -5,6 +5,7 @@
 //! - [`neighbour_table`] knows which streams there are to each neighbour, and which links are up.
 //! - [`probe`] measures round-trip times and throughput between two members.
 //! - [`framed`] reads and writes single values on a stream, each with a limit of its size.
+//! - [`known_peers`] are those that are served before others, and [`places`] the room that each protocol has for both.
 //! - [`printable`] makes text that others wrote safe to print.
 //!
 //! Nothing here knows what is trained, who may join, or where files lie: who is let in is decided by callers.
@@ -13,7 +14,9 @@ mod dial_error;
 pub mod edge;
 mod error;
 pub mod framed;
+pub mod known_peers;
 pub mod neighbour_table;
+pub mod places;
 pub mod printable;
 pub mod probe;
 pub mod traffic;

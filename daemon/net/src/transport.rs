@@ -5,6 +5,7 @@
 //! [`Network`] and hears from it through [`NetworkEvent`]s.
 
 mod address_book;
+mod admission;
 mod batching;
 mod behaviour;
 mod bootstraps;
@@ -34,6 +35,7 @@ use tokio::sync::{oneshot, watch};
 
 pub use crate::dial_error::DialAttempt;
 use crate::error::NetworkError;
+use crate::known_peers::KnownPeers;
 use behaviour::{Behaviour, BehaviourEvent};
 use counts::Counter;
 pub use counts::NetworkCounts;
@@ -42,7 +44,6 @@ use listening::is_loopback;
 pub use open_stream::{accept, open_stream};
 pub use outlook::Outlook;
 pub use reach::Reach;
-pub use relaying::Guests;
 
 /// A QUIC connection that says nothing for so long is dead. A killed process is noticed within this time.
 const QUIC_IDLE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -117,8 +118,8 @@ pub struct Network {
     pub streams: libp2p_stream::Control,
     /// Where this peer can be reached, each ending in its PeerId.
     pub addresses: Vec<Multiaddr>,
-    /// For whom this peer relays.
-    pub guests: Guests,
+    /// Whom this peer serves before others, and relays for.
+    pub known: KnownPeers,
     /// Which neighbours are missing.
     pub outlook: watch::Receiver<Outlook>,
     counter: Counter,
@@ -136,8 +137,8 @@ impl Network {
         options: &NetworkOptions<'_>,
         registry: &mut Registry,
     ) -> Result<(Self, mpsc::Receiver<NetworkEvent>), NetworkError> {
-        let guests = Guests::default();
-        let mut swarm = build_swarm(keypair, &guests, options.mdns)?;
+        let known = KnownPeers::default();
+        let mut swarm = build_swarm(keypair, &known, options.mdns)?;
         let addresses = listening::listen_on_all(&mut swarm, options).await?;
         // Whoever has a place with this peer as its relay tells others these addresses.
         let only_loopback = addresses.iter().all(is_loopback);
@@ -149,9 +150,9 @@ impl Network {
         let (event_sender, event_receiver) = mpsc::channel(EVENT_QUEUE);
         let (show, outlook) = watch::channel(Outlook::default());
         let counter = Counter::default();
-        let discovery = Discovery::new(*swarm.local_peer_id(), guests.clone(), counter.clone(), show);
+        let discovery = Discovery::new(*swarm.local_peer_id(), known.clone(), counter.clone(), show);
         let task = tokio::spawn(run(swarm, discovery, Metrics::new(registry), command_receiver, event_sender));
-        let network = Self { streams, addresses, guests, outlook, counter, commands: command_sender, task };
+        let network = Self { streams, addresses, known, outlook, counter, commands: command_sender, task };
         Ok((network, event_receiver))
     }
 
@@ -188,7 +189,7 @@ impl Drop for Network {
     }
 }
 
-fn build_swarm(keypair: &Keypair, guests: &Guests, with_mdns: bool) -> Result<Swarm<Behaviour>, NetworkError> {
+fn build_swarm(keypair: &Keypair, known: &KnownPeers, with_mdns: bool) -> Result<Swarm<Behaviour>, NetworkError> {
     let swarm = SwarmBuilder::with_existing_identity(keypair.clone())
         .with_tokio()
         .with_other_transport(|keypair| Ok(direct::over_tcp(keypair)?))
@@ -199,7 +200,7 @@ fn build_swarm(keypair: &Keypair, guests: &Guests, with_mdns: bool) -> Result<Sw
         .map_err(NetworkError::Dns)?
         .with_relay_client(noise::Config::new, yamux::Config::default)
         .map_err(setup)?
-        .with_behaviour(|keypair, relayed| Ok(Behaviour::new(keypair, relayed, guests, with_mdns)?))
+        .with_behaviour(|keypair, relayed| Ok(Behaviour::new(keypair, relayed, known, with_mdns)?))
         .map_err(setup)?
         .with_swarm_config(|config| config.with_idle_connection_timeout(UNUSED_CONNECTION_TIMEOUT))
         .build();

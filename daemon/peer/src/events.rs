@@ -126,10 +126,10 @@ pub enum Event {
         /// Its number in the swarm.
         counter: u64,
     },
-    /// This peer begins with the model of a member that is further.
+    /// This peer begins with the model that members have by now.
     Borrowed {
-        /// The member.
-        peer: String,
+        /// The members who gave it: of three, the median of theirs was taken.
+        peers: Vec<String>,
     },
     /// This peer hands over all it holds, and goes for good.
     Leaving {

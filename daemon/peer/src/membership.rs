@@ -6,6 +6,7 @@
 //! waiting room; it takes part once a plan names it.
 
 mod census;
+mod donors;
 mod exchange;
 mod hall;
 mod introductions;
@@ -19,7 +20,9 @@ mod tasks;
 mod ticket;
 mod words;
 
-pub use exchange::{announce, ask_progress, fetch_model, fetch_plan, fetch_task, knock};
+pub use donors::Borrowed;
+pub(crate) use donors::borrow_model;
+pub use exchange::{announce, ask_progress, fetch_plan, fetch_task, knock};
 pub use hall::{Hall, Standing, Wanted, serve};
 pub use introductions::Introductions;
 pub use invite::Invite;

@@ -42,6 +42,15 @@ impl Place {
         Ok(Self { plan, hash, origin, node, peers, schedule })
     }
 
+    /// The other members: those that this peer has a link with, then the rest.
+    pub fn others(&self) -> Vec<PeerId> {
+        let (out, inward) = self.neighbours();
+        let is_near = |node| out.contains_key(node) || inward.contains_key(node);
+        let others = self.peers.iter().filter(|(node, _)| **node != self.node);
+        let (near, far): (Vec<_>, Vec<_>) = others.partition(|(node, _)| is_near(node));
+        near.into_iter().chain(far).map(|(_, peer)| *peer).collect()
+    }
+
     /// The peers that this one sends to, and those that it hears from, over the whole period.
     pub fn neighbours(&self) -> (BTreeMap<NodeId, PeerId>, BTreeMap<NodeId, PeerId>) {
         let of = |nodes: &[NodeId]| nodes.iter().map(|node| (*node, self.peers[node])).collect();

@@ -34,6 +34,13 @@ pub enum Refusal {
     IdentityInUse,
 }
 
+impl Refusal {
+    /// Whether one of the two may only not have heard of the newest plan yet.
+    pub fn is_about_plans(&self) -> bool {
+        matches!(self, Self::OtherPlan { .. } | Self::NotANeighbour)
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

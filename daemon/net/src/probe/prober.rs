@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{AsyncWriteExt, StreamExt};
-use libp2p::{Multiaddr, PeerId, StreamProtocol};
+use libp2p::{Multiaddr, PeerId, Stream, StreamProtocol};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
@@ -12,14 +12,20 @@ use super::conversation::{self, Measured};
 use super::token::ProbeToken;
 use crate::error::{NetworkError, ProbeError};
 use crate::framed;
+use crate::known_peers::KnownPeers;
+use crate::places::{Limits, Place, Places};
 use crate::printable::quoted;
 use crate::transport::{Reach, accept, open_stream};
 
 const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/probe/1");
 /// The first words of either side.
 const MAX_GREETING_BYTES: usize = 512;
-/// Measurements that a peer makes, and as many that it lets others make, at the same time; they disturb each other.
+/// Measurements that a peer makes at the same time; they disturb each other.
 const MAX_AT_ONCE: usize = 4;
+/// Peers that are heard out, and told why they may not measure.
+const HEARD: Limits = Limits { known: 32, strangers: 8, per_peer: 4 };
+/// Those that measure; a stranger may with a token of the operator.
+const MEASURED: Limits = Limits { known: 4, strangers: 2, per_peer: 4 };
 /// The peer at the other end is reached and lets us in within this time.
 const REACH_TIMEOUT: Duration = Duration::from_secs(10);
 /// A measurement takes no longer, also on a link of 100 kbit/s.
@@ -106,41 +112,51 @@ impl Prober {
     }
 }
 
-/// Lets peers measure their links to this one for as long as the process runs, unless `object` says why one may not.
+/// Lets peers measure their links to this one for as long as the process runs, unless `object` says why one may not. Those
+/// that are `known` have places of their own.
 ///
 /// # Errors
 /// This process does so already.
 pub fn serve(
     mut streams: libp2p_stream::Control,
+    known: KnownPeers,
     object: impl Fn(PeerId, Option<&ProbeToken>) -> Option<String> + Send + Sync + 'static,
 ) -> Result<(), NetworkError> {
     let mut incoming = accept(&mut streams, PROTOCOL)?;
     let object = Arc::new(object);
     tokio::spawn(async move {
-        let places = Arc::new(Semaphore::new(MAX_AT_ONCE));
-        while let Some((peer, mut stream)) = incoming.next().await {
-            let place = Arc::clone(&places).try_acquire_owned();
-            let object = Arc::clone(&object);
+        let (heard, measured) = (Places::new(known.clone(), HEARD), Places::new(known, MEASURED));
+        while let Some((peer, stream)) = incoming.next().await {
+            // Whoever finds no place asks again later.
+            let Some(place) = heard.take(peer) else { continue };
+            let (measured, object) = (measured.clone(), Arc::clone(&object));
             tokio::spawn(async move {
-                let answering = async {
-                    let greeting: Greeting = framed::read(&mut stream, MAX_GREETING_BYTES).await?;
-                    let refusal = match place {
-                        Err(_) => Some("too many measurements are under way".to_owned()),
-                        Ok(_) => object(peer, greeting.token.as_ref()),
-                    };
-                    let refused = refusal.is_some();
-                    framed::write(&mut stream, &Verdict { refusal }).await?;
-                    if refused {
-                        return stream.close().await;
-                    }
-                    conversation::answer(&mut stream).await
+                let permit = |token: Option<&ProbeToken>| match object(peer, token) {
+                    Some(refusal) => Err(refusal),
+                    None => measured.take(peer).ok_or_else(|| "too many measurements are under way".to_owned()),
                 };
-                let answered = tokio::time::timeout(MEASURE_TIMEOUT, answering).await;
-                if let Ok(Err(error)) = answered {
+                let answering = answer_one(stream, &place, permit);
+                if let Ok(Err(error)) = tokio::time::timeout(MEASURE_TIMEOUT, answering).await {
                     tracing::debug!(%peer, %error, "a measurement broke off");
                 }
             });
         }
     });
     Ok(())
+}
+
+/// Hears who wants to measure, and lets it, if that is permitted, for as long as its place is held.
+async fn answer_one(
+    mut stream: Stream,
+    place: &Place,
+    permit: impl Fn(Option<&ProbeToken>) -> Result<Place, String>,
+) -> std::io::Result<()> {
+    let greeting = framed::read(&mut stream, MAX_GREETING_BYTES);
+    let greeting: Greeting = tokio::time::timeout(place.patience(MEASURE_TIMEOUT), greeting).await??;
+    let permitted = permit(greeting.token.as_ref());
+    framed::write(&mut stream, &Verdict { refusal: permitted.as_ref().err().cloned() }).await?;
+    if permitted.is_err() {
+        return stream.close().await;
+    }
+    conversation::answer(&mut stream).await
 }

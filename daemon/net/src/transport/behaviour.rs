@@ -9,18 +9,16 @@ use libp2p::swarm::NetworkBehaviour;
 use libp2p::swarm::behaviour::toggle::Toggle;
 use libp2p::{StreamProtocol, dcutr, identify, mdns, ping, relay};
 
+use super::admission::Admission;
 use super::last_resort::LastResort;
-use super::relaying::{self, Guests};
+use super::relaying;
+use crate::known_peers::KnownPeers;
 
 /// Spoken by every Mingle peer; peers of other libp2p networks are not put into the address table.
 pub(super) const IDENTIFY_PROTOCOL: &str = "/mingle/1";
 /// A table of addresses of our own: this swarm never mixes with public ones.
 const KADEMLIA_PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/kad/1");
 
-/// When both sides dial at once, each over QUIC and TCP, four connections to a peer arise for a moment; a relayed one and
-/// those of a process that has just ended may be there still. More have no use.
-const MAX_CONNECTIONS_PER_PEER: u32 = 8;
-const MAX_CONNECTIONS: u32 = 1024;
 const MAX_PENDING_CONNECTIONS: u32 = 128;
 /// A peer that does not answer a ping in time is gone, whatever the transport believes.
 const PING_INTERVAL: Duration = Duration::from_secs(3);
@@ -31,6 +29,7 @@ const PING_TIMEOUT: Duration = Duration::from_secs(6);
 #[derive(NetworkBehaviour)]
 pub(super) struct Behaviour {
     pub(super) limits: connection_limits::Behaviour,
+    pub(super) admission: Admission,
     pub(super) identify: identify::Behaviour,
     pub(super) kademlia: LastResort,
     pub(super) ping: ping::Behaviour,
@@ -47,14 +46,12 @@ impl Behaviour {
     pub(super) fn new(
         keypair: &Keypair,
         relayed: relay::client::Behaviour,
-        guests: &Guests,
+        known: &KnownPeers,
         with_mdns: bool,
     ) -> std::io::Result<Self> {
         let local = keypair.public().to_peer_id();
-        let limits = ConnectionLimits::default()
-            .with_max_established_per_peer(Some(MAX_CONNECTIONS_PER_PEER))
-            .with_max_established(Some(MAX_CONNECTIONS))
-            .with_max_pending_incoming(Some(MAX_PENDING_CONNECTIONS));
+        // Who comes is not known while a connection is being made.
+        let limits = ConnectionLimits::default().with_max_pending_incoming(Some(MAX_PENDING_CONNECTIONS));
         let identify = identify::Config::new(IDENTIFY_PROTOCOL.to_owned(), keypair.public())
             .with_agent_version(concat!("mingle/", env!("CARGO_PKG_VERSION")).to_owned())
             // An address through a relay comes later.
@@ -65,11 +62,12 @@ impl Behaviour {
         let mdns = with_mdns.then(|| mdns::tokio::Behaviour::new(mdns::Config::default(), local)).transpose()?;
         Ok(Self {
             limits: connection_limits::Behaviour::new(limits),
+            admission: Admission::new(known.clone()),
             identify: identify::Behaviour::new(identify),
             kademlia: LastResort::new(kademlia),
             ping: ping::Behaviour::new(ping::Config::new().with_interval(PING_INTERVAL).with_timeout(PING_TIMEOUT)),
             streams: libp2p_stream::Behaviour::new(),
-            relay: relay::Behaviour::new(local, relaying::config(guests)),
+            relay: relay::Behaviour::new(local, relaying::config(known)),
             relayed,
             hole_punching: dcutr::Behaviour::new(local),
             mdns: mdns.into(),

@@ -15,6 +15,7 @@ use libp2p::{Multiaddr, PeerId, Swarm, dcutr, identify, mdns, ping};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
+use super::NetworkEvent;
 use super::address_book::{AddressBook, MAX_ADDRESSES_PER_PEER, is_quic};
 use super::behaviour::{Behaviour, BehaviourEvent, IDENTIFY_PROTOCOL};
 use super::bootstraps::Bootstraps;
@@ -22,8 +23,8 @@ use super::counts::Counter;
 use super::outlook::Outlook;
 use super::relays::Relays;
 use super::searches::{Attempt, Searches};
-use super::{Guests, NetworkEvent};
 use crate::dial_error::{self, DialAttempt};
+use crate::known_peers::KnownPeers;
 
 /// Who is looked for beside the neighbours is looked for so long.
 const ORDER_LIFETIME: Duration = Duration::from_secs(30);
@@ -36,7 +37,7 @@ const MAX_QUERIES: usize = 4;
 /// What is still looked for, and when to look again.
 pub(super) struct Discovery {
     local: PeerId,
-    guests: Guests,
+    known: KnownPeers,
     counter: Counter,
     bootstraps: Bootstraps,
     sought: BTreeSet<PeerId>,
@@ -63,10 +64,10 @@ struct Order {
 
 impl Discovery {
     /// Knows nobody yet. What it lacks can be seen through the outlook.
-    pub(super) fn new(local: PeerId, guests: Guests, counter: Counter, outlook: watch::Sender<Outlook>) -> Self {
+    pub(super) fn new(local: PeerId, known: KnownPeers, counter: Counter, outlook: watch::Sender<Outlook>) -> Self {
         Self {
             local,
-            guests,
+            known,
             counter,
             bootstraps: Bootstraps::new(),
             sought: BTreeSet::new(),
@@ -124,7 +125,7 @@ impl Discovery {
     pub(super) fn learn(&mut self, swarm: &mut Swarm<Behaviour>, found: &[(PeerId, Vec<Multiaddr>)]) {
         self.searches.note_told(Instant::now());
         for (peer, addresses) in found {
-            let is_of_use = self.guests.has(peer) || self.searches.includes(peer);
+            let is_of_use = self.known.contains(peer) || self.searches.includes(peer);
             if is_of_use && *peer != self.local && self.book.note_told(*peer, addresses) {
                 self.searches.hurry(Instant::now(), peer);
             }
@@ -234,7 +235,7 @@ impl Discovery {
             swarm.behaviour_mut().kademlia.rest();
         }
         let room = MAX_QUERIES.saturating_sub(self.queries.len());
-        for peer in self.searches.for_the_table(Instant::now(), room, !self.guests.is_empty()) {
+        for peer in self.searches.for_the_table(Instant::now(), room, !self.known.is_empty()) {
             self.counter.count_table_query();
             self.queries.push(swarm.behaviour_mut().kademlia.look_for(peer));
         }
@@ -248,7 +249,7 @@ impl Discovery {
             let now = if missing.is_empty() {
                 Outlook::default()
             } else {
-                let members = self.connected.iter().filter(|peer| self.guests.has(peer)).copied().collect();
+                let members = self.connected.iter().filter(|peer| self.known.contains(peer)).copied().collect();
                 Outlook { missing, members, listening: swarm.listeners().cloned().collect() }
             };
             let is_news = *outlook != now;
@@ -306,7 +307,7 @@ impl Discovery {
     fn on_disconnection(&mut self, peer: PeerId) {
         self.connected.remove(&peer);
         self.bootstraps.note_disconnection(peer);
-        if !self.guests.has(&peer) && !self.sought.contains(&peer) {
+        if !self.known.contains(&peer) && !self.sought.contains(&peer) {
             self.book.forget(&peer);
         }
     }

@@ -4,12 +4,12 @@
 //! relayed are encrypted between the two ends. A peer asks others to relay for it only once somebody that it needs could
 //! not be reached for a while.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use libp2p::relay::{self, RateLimiter};
 use libp2p::{Multiaddr, PeerId};
+
+use crate::known_peers::KnownPeers;
 
 const MAX_RESERVATIONS: usize = 128;
 const MAX_CIRCUITS: usize = 64;
@@ -18,63 +18,42 @@ const MAX_CIRCUITS_PER_PEER: usize = 16;
 const MAX_CIRCUIT_DURATION: Duration = Duration::from_secs(24 * 3600);
 const MAX_CIRCUIT_BYTES: u64 = 1 << 40;
 
-/// The peers that may be relayed.
-#[derive(Clone, Debug, Default)]
-pub struct Guests {
-    peers: Arc<Mutex<BTreeSet<PeerId>>>,
-}
-
-impl Guests {
-    /// Relays for these peers from now on, and no others.
-    pub fn admit_only(&self, peers: BTreeSet<PeerId>) {
-        *self.peers.lock().unwrap_or_else(PoisonError::into_inner) = peers;
-    }
-
-    /// Whether this peer knows no member.
-    pub(super) fn is_empty(&self) -> bool {
-        self.peers.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
-    }
-
-    /// Whether this peer is relayed.
-    pub(super) fn has(&self, peer: &PeerId) -> bool {
-        self.peers.lock().unwrap_or_else(PoisonError::into_inner).contains(peer)
-    }
-}
-
-impl RateLimiter for Guests {
+impl RateLimiter for KnownPeers {
     fn try_next(&mut self, peer: PeerId, _: &Multiaddr, _: Instant) -> bool {
-        self.has(&peer)
+        self.contains(&peer)
     }
 }
 
-/// Relays for guests, within limits that training does not meet.
-pub(super) fn config(guests: &Guests) -> relay::Config {
+/// Relays for known peers, within limits that training does not meet.
+pub(super) fn config(known: &KnownPeers) -> relay::Config {
     relay::Config {
         max_reservations: MAX_RESERVATIONS,
         max_circuits: MAX_CIRCUITS,
         max_circuits_per_peer: MAX_CIRCUITS_PER_PEER,
         max_circuit_duration: MAX_CIRCUIT_DURATION,
         max_circuit_bytes: MAX_CIRCUIT_BYTES,
-        reservation_rate_limiters: vec![Box::new(guests.clone())],
-        circuit_src_rate_limiters: vec![Box::new(guests.clone())],
+        reservation_rate_limiters: vec![Box::new(known.clone())],
+        circuit_src_rate_limiters: vec![Box::new(known.clone())],
         ..relay::Config::default()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
-    fn only_guests_are_relayed() {
-        let guests = Guests::default();
+    fn only_known_peers_are_relayed() {
+        let known = KnownPeers::default();
         let [ana, stranger] = [PeerId::random(), PeerId::random()];
-        guests.admit_only([ana].into());
-        let mut limiter = guests.clone();
+        known.replace([ana].into());
+        let mut limiter = known.clone();
         let address = Multiaddr::empty();
         assert!(limiter.try_next(ana, &address, Instant::now()));
         assert!(!limiter.try_next(stranger, &address, Instant::now()));
-        guests.admit_only(BTreeSet::new());
+        known.replace(BTreeSet::new());
         assert!(!limiter.try_next(ana, &address, Instant::now()));
     }
 }

@@ -41,7 +41,10 @@ impl Event {
             Self::PlannedOut { counter } => {
                 format!("planned out plan {counter} does not name this peer any more: its part is over")
             }
-            Self::Borrowed { peer } => format!("model      the one of {peer}, to begin with"),
+            Self::Borrowed { peers } => match peers.as_slice() {
+                [peer] => format!("model      the one of {peer}, to begin with"),
+                peers => format!("model      the median of those of {}, to begin with", peers.join(", ")),
+            },
             Self::Leaving { weight_units } => {
                 format!("leaving    with weight {:.4} to hand over", crate::units::weight(*weight_units))
             }

@@ -104,7 +104,11 @@ pub async fn knock(
 }
 
 /// The model of `peer`, `[dimension]`. `None`: it has none, went away, or sent something else.
-pub async fn fetch_model(streams: &mut libp2p_stream::Control, peer: PeerId, dimension: usize) -> Option<Vec<f32>> {
+pub(super) async fn fetch_model(
+    streams: &mut libp2p_stream::Control,
+    peer: PeerId,
+    dimension: usize,
+) -> Option<Vec<f32>> {
     let most = dimension.checked_mul(4)?.checked_add(64)?;
     let answer = ask(streams, peer, &Request::Model, most, MODEL_TIMEOUT).await;
     let Ok(Some(Answer::Model(bytes))) = answer else { return None };

@@ -7,11 +7,13 @@ use futures::{AsyncWriteExt, StreamExt};
 use libp2p::identity::Keypair;
 use libp2p::{Multiaddr, PeerId, Stream};
 use mingle_net::framed;
+use mingle_net::known_peers::KnownPeers;
+use mingle_net::places::{Limits, Place, Places};
 use mingle_net::probe::Prober;
-use mingle_net::transport::Guests;
 use mingle_protocol::NodeId;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
+use super::donors::Borrowed;
 use super::exchange::{ANSWER_TIMEOUT, MODEL_TIMEOUT};
 use super::invite::Invite;
 use super::lobby::Lobby;
@@ -24,7 +26,9 @@ use crate::identity::Identity;
 use crate::task::{Assignment, Work};
 
 /// Requests that are answered at the same time.
-const MAX_ANSWERS_AT_ONCE: usize = 32;
+const ANSWERS: Limits = Limits { known: 64, strangers: 32, per_peer: 4 };
+/// Models that are on their way at the same time, each with two copies in memory.
+const MODELS: Limits = Limits { known: 4, strangers: 0, per_peer: 1 };
 /// Addresses that fit into an answer with room to spare; for others, whoever asks looks in the table.
 const MAX_PEERS_TOLD: usize = 1024;
 const MAX_ADDRESSES_TOLD: usize = 6;
@@ -38,8 +42,8 @@ pub enum Wanted {
     Model(oneshot::Sender<Option<Arc<[f32]>>>),
     /// A newer plan of the operator is there.
     Plan(Box<CheckedPlan>, oneshot::Sender<Verdict>),
-    /// A newer plan of the operator, and the model of this member to begin it with.
-    PlanWithModel(Box<CheckedPlan>, PeerId, Vec<f32>),
+    /// A newer plan of the operator, and a model to begin it with.
+    PlanWithModel(Box<CheckedPlan>, Borrowed),
     /// How far training is.
     Standing(oneshot::Sender<Standing>),
     /// A peer was let in and waits.
@@ -66,7 +70,8 @@ pub struct Hall {
     /// The key, where this peer operates the swarm.
     pub(super) operator: Option<Keypair>,
     pub(super) prober: Prober,
-    guests: Guests,
+    known_peers: KnownPeers,
+    models: Places,
     state: Mutex<State>,
     wanted: mpsc::Sender<Wanted>,
 }
@@ -92,14 +97,26 @@ impl Hall {
         identity: &Identity,
         swarm: Option<Swarm>,
         prober: Prober,
-        guests: Guests,
+        known_peers: KnownPeers,
     ) -> Result<(Arc<Self>, mpsc::Receiver<Wanted>)> {
         let (wanted, receiver) = mpsc::channel(WANTED_QUEUE);
         let state = Mutex::new(State { plan: None, lobby: Lobby::open(home)?, work: None });
         let local = identity.peer_id();
         let operates = swarm.as_ref().is_some_and(|swarm| swarm.operator().is_ok_and(|operator| operator == local));
         let operator = operates.then(|| identity.keypair().clone());
-        Ok((Arc::new(Self { local, swarm, operator, prober, guests, state, wanted }), receiver))
+        Ok((
+            Arc::new(Self {
+                local,
+                swarm,
+                operator,
+                prober,
+                models: Places::new(known_peers.clone(), MODELS),
+                known_peers,
+                state,
+                wanted,
+            }),
+            receiver,
+        ))
     }
 
     /// From here on this is the plan.
@@ -109,7 +126,7 @@ impl Hall {
         state.lobby.dismiss(&members);
         state.plan = Some((plan.offer.clone(), members));
         drop(state);
-        self.invite_guests();
+        self.show_known();
     }
 
     /// How many peers wait here for a plan that names them.
@@ -139,9 +156,9 @@ impl Hall {
         self.ask(Wanted::Standing).await
     }
 
-    /// This peer relays for everybody that it knows.
-    fn invite_guests(&self) {
-        self.guests.admit_only(self.known().into_iter().collect());
+    /// This peer serves everybody that it knows before others, and relays for them.
+    fn show_known(&self) {
+        self.known_peers.replace(self.known().into_iter().collect());
     }
 
     /// Whether this peer operates the swarm.
@@ -234,7 +251,7 @@ impl Hall {
         let admitted = self.state().lobby.admit(peer, invite, ours);
         match admitted {
             Ok(is_new) => {
-                self.invite_guests();
+                self.show_known();
                 if is_new {
                     // Only news for a person: without a reader it is dropped.
                     let _ = self.wanted.try_send(Wanted::Knocked(peer));
@@ -285,14 +302,14 @@ fn other_swarm() -> Answer {
 pub fn serve(mut streams: libp2p_stream::Control, hall: Arc<Hall>) -> Result {
     let mut incoming = streams.accept(PROTOCOL).context(ErrorKind::Unexpected, "cannot serve the plan")?;
     tokio::spawn(async move {
-        let places = Arc::new(Semaphore::new(MAX_ANSWERS_AT_ONCE));
+        let places = Places::new(hall.known_peers.clone(), ANSWERS);
         while let Some((peer, stream)) = incoming.next().await {
             // Whoever finds no place asks again later.
-            let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+            let Some(place) = places.take(peer) else { continue };
             let hall = Arc::clone(&hall);
             tokio::spawn(async move {
-                let _place = place;
-                let served = tokio::time::timeout(MODEL_TIMEOUT, answer_one(peer, stream, &hall)).await;
+                let limit = if place.is_known() { MODEL_TIMEOUT } else { ANSWER_TIMEOUT };
+                let served = tokio::time::timeout(limit, answer_one(peer, stream, &hall, &place)).await;
                 if !matches!(served, Ok(Ok(()))) {
                     tracing::debug!(%peer, "a peer went away before it had its answer");
                 }
@@ -302,9 +319,15 @@ pub fn serve(mut streams: libp2p_stream::Control, hall: Arc<Hall>) -> Result {
     Ok(())
 }
 
-async fn answer_one(peer: PeerId, mut stream: Stream, hall: &Hall) -> std::io::Result<()> {
-    let request = tokio::time::timeout(ANSWER_TIMEOUT, framed::read(&mut stream, MAX_BYTES)).await??;
-    let answer = hall.answer(peer, request).await;
+async fn answer_one(peer: PeerId, mut stream: Stream, hall: &Hall, place: &Place) -> std::io::Result<()> {
+    let patience = place.patience(ANSWER_TIMEOUT);
+    let request = tokio::time::timeout(patience, framed::read(&mut stream, MAX_BYTES)).await??;
+    // Held until the model is written.
+    let model_place = matches!(request, Request::Model).then(|| hall.models.take(peer));
+    let answer = match model_place {
+        Some(None) => Answer::NotYet,
+        _ => hall.answer(peer, request).await,
+    };
     framed::write(&mut stream, &answer).await?;
     stream.close().await
 }

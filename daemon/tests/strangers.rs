@@ -1,0 +1,99 @@
+//! Strangers who take all the room that they can get: members are served as if there were none.
+#![allow(clippy::unwrap_used)]
+
+#[path = "support/played_peers.rs"]
+mod played_peers;
+mod support;
+
+use std::time::Duration;
+
+use futures::{AsyncReadExt, AsyncWriteExt};
+use libp2p::Multiaddr;
+use libp2p::identity::Keypair;
+use played_peers::{Connection, EDGE, PATIENCE, PROBE, SWARM, Swarm, framed, greeting, say};
+
+/// What a peer that has a plan answers to a request for it.
+const PLAN: u8 = 0;
+/// More than any protocol has places for.
+const CROWD: usize = 40;
+const STREAMS_EACH: usize = 8;
+
+/// A stranger that opens streams, says nothing on them, and opens others as soon as one is closed.
+async fn hold_places(address: Multiaddr) {
+    let mut connection = Connection::open(Keypair::generate_ed25519(), address).await;
+    let mut holders = tokio::task::JoinSet::new();
+    for turn in 0..STREAMS_EACH {
+        let protocol = [&SWARM, &PROBE, &EDGE][turn % 3];
+        let (mut control, peer) = (connection.control.clone(), connection.peer);
+        holders.spawn(async move {
+            while let Ok(mut stream) = control.open_stream(peer, protocol.clone()).await {
+                // The protocol is agreed on with the first byte, of a length that never comes to its end.
+                let _ = stream.write_all(&[1]).await;
+                let _ = stream.flush().await;
+                let _ = stream.read(&mut [0]).await;
+            }
+        });
+    }
+    while holders.join_next().await.is_some() {}
+}
+
+#[test]
+fn members_are_served_while_strangers_hold_all_the_places_that_they_can_get() {
+    let swarm = Swarm::new();
+    let (peers, address) = swarm.start();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let mut crowd = tokio::task::JoinSet::new();
+        for _ in 0..CROWD {
+            crowd.spawn(hold_places(address.clone()));
+        }
+        let mut stranger = Connection::open(Keypair::generate_ed25519(), address.clone()).await;
+        // Until strangers are turned away: their places are taken.
+        let turned_away = async { while !is_turned_away(&mut stranger).await {} };
+        tokio::time::timeout(PATIENCE, turned_away).await.unwrap();
+
+        let mut member = Connection::open(swarm.member.clone(), address).await;
+        for _ in 0..20 {
+            let mut stream = member.stream(&SWARM).await.unwrap();
+            let answer = say(&mut stream, &framed(&[PLAN])).await;
+            assert_eq!(answer.get(4), Some(&PLAN), "a member asks for the plan and is not answered");
+        }
+        let mut stream = member.stream(&EDGE).await.unwrap();
+        assert_eq!(
+            say(&mut stream, &framed(&greeting(swarm.plan_hash))).await[..5],
+            [1, 0, 0, 0, 0],
+            "it is a neighbour"
+        );
+        crowd.shutdown().await;
+    });
+    swarm.check(peers);
+}
+
+/// Whether a request gets no answer.
+async fn is_turned_away(connection: &mut Connection) -> bool {
+    let Some(mut stream) = connection.stream(&SWARM).await else { return true };
+    say(&mut stream, &framed(&[PLAN])).await.is_empty()
+}
+
+#[test]
+fn a_member_finds_a_connection_however_many_strangers_hold_one() {
+    let swarm = Swarm::new();
+    let (peers, address) = swarm.start();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let mut held = Vec::new();
+        // More than one network address may hold.
+        for _ in 0..160 {
+            held.push(Connection::open(Keypair::generate_ed25519(), address.clone()).await);
+        }
+        let mut refused = 0;
+        for connection in &mut held {
+            let asked = tokio::time::timeout(Duration::from_secs(5), is_turned_away(connection)).await;
+            refused += usize::from(asked.unwrap_or(true));
+        }
+        assert!(refused > 0, "160 strangers hold a connection each, from one address");
+        let mut member = Connection::open(swarm.member.clone(), address).await;
+        assert!(!is_turned_away(&mut member).await);
+    });
+    swarm.check(peers);
+}
