@@ -1,10 +1,10 @@
 //! The built-in models as the local training of a peer.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use mingle_models::{Checkpoint, Evaluator, Samples, Task, Trainer};
 use mingle_peer::training::{
-    Budget, Evaluation, Facts, Layout, LocalTraining, Metrics, Patience, Trained, TrainingError,
+    Budget, Evaluation, Facts, Layout, LocalTraining, Metrics, ModelEncoder, Patience, Trained, TrainingError,
 };
 
 use crate::meaning;
@@ -75,9 +75,11 @@ impl LocalTraining for BuiltInTraining {
     }
 
     /// In PyTorch's names and shapes, with what the numbers mean.
-    fn model_file(&self, parameters: &[f32], metadata: &BTreeMap<String, String>) -> Result<Vec<u8>, TrainingError> {
-        let mut all = meaning::of(&self.card);
-        all.extend(metadata.iter().map(|(key, value)| (key.clone(), value.clone())));
-        Ok(Checkpoint { parameters: parameters.to_vec(), metadata: all }.to_bytes(&self.task)?)
+    fn model_encoder(&self) -> ModelEncoder {
+        let (task, metadata) = (self.task.clone(), meaning::of(&self.card));
+        Arc::new(move |parameters| {
+            let checkpoint = Checkpoint { parameters: parameters.to_vec(), metadata: metadata.clone() };
+            Ok(checkpoint.to_bytes(&task)?)
+        })
     }
 }

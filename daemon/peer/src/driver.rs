@@ -10,60 +10,33 @@ mod steering;
 mod watching;
 mod words;
 
-pub(crate) use replanning::borrow_model;
+pub(crate) use ending::before_the_model;
 
-use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use libp2p::PeerId;
-use mingle_net::edge::EdgeEvent;
 use mingle_net::neighbour_table::LinkChange;
 use mingle_net::traffic::Traffic;
-use mingle_net::transport::{Network, NetworkEvent};
 use mingle_protocol::record::Recovered;
 use mingle_protocol::{
-    Durability, Effect, Event as NodeEvent, Input, Node, NodeConfig, NodeId, RoundReport, State as NodeState, Time,
+    Effect, Event as NodeEvent, Generation, Input, Node, NodeConfig, NodeId, RoundReport, State as NodeState, Time,
 };
-use tokio::sync::mpsc;
 
-use crate::api::{Interface, Request};
-use crate::error::{Context, Error, ErrorKind, Result};
-use crate::events::Watchdog;
-use crate::events::{Event, EventLog};
-use crate::home::Home;
-use crate::membership::{Hall, Swarm, Wanted};
-use crate::objections::Objections;
+use crate::error::{Context, ErrorKind, Result};
+use crate::event_loop::{EventReceivers, LoopEvent};
+use crate::events::Event;
+use crate::member::Member;
 use crate::place::Place;
 use crate::records::{Ending, RecordWriter, Room, Written};
-use crate::status::StatusBoard;
-use crate::stop::StopRequests;
 use crate::timeline::{Timeline, Waits};
 use crate::training::thread::{Answer, TrainingOrder, TrainingOrders, TrainingThread};
-use crate::training::{Evaluation, Layout, Trained};
-use crate::wiring::Wiring;
+use crate::training::{Evaluation, Trained};
 use divergence::Divergence;
 use ending::FINAL;
 use watching::Watching;
 
 /// While neighbours are missing, the user hears so this often.
 const WAITING_NOTICE: Duration = Duration::from_secs(5);
-/// So many warnings are told, then only logged.
-const MAX_WARNINGS: u32 = 20;
-
-/// Everything that can happen to the loop, by where it comes from.
-pub(crate) struct Sources {
-    pub edges: mpsc::Receiver<EdgeEvent>,
-    pub network: mpsc::Receiver<NetworkEvent>,
-    pub answers: mpsc::Receiver<Answer>,
-    /// `None` without records.
-    pub written: Option<mpsc::Receiver<Written>>,
-    /// What others ask that only the loop can answer.
-    pub wanted: mpsc::Receiver<Wanted>,
-    pub stop: StopRequests,
-    /// What is asked through the local interface.
-    pub requests: mpsc::Receiver<Request>,
-}
 
 /// How the run ended.
 pub(crate) struct Finished {
@@ -79,48 +52,30 @@ pub(crate) struct Finished {
     pub traffic: Traffic,
     /// How the run ended, for a later start; `None` where the records are still needed.
     pub ending: Option<Ending>,
-    /// None where it does not answer.
-    training: Option<TrainingThread>,
-    layout: Layout,
     /// What this process wrote down of what it did when.
     pub(crate) timeline: Timeline,
 }
 
-/// What a driver is built from.
-pub(crate) struct DriverParts<'a> {
+/// What a driver is built from, beside what any member of a plan has.
+pub(crate) struct DriverParts {
     /// The node's configuration; its incarnation may grow when neighbours remember an earlier life of this peer.
     pub config: NodeConfig,
-    pub home: &'a Home,
-    pub wiring: Wiring,
-    /// What others may ask of this process.
-    pub hall: Arc<Hall>,
-    /// The swarm, where it has an operator: then its plan can change.
-    pub swarm: Option<Swarm>,
-    pub network: &'a Network,
-    /// This peer.
-    pub local: PeerId,
     /// It only comes to leave.
     pub leaves: bool,
     /// Rounds of the whole training; the plan may begin later than with the first.
     pub rounds: u64,
     pub training: TrainingThread,
-    /// What its vectors are.
-    pub layout: Layout,
     /// The most bytes that it keeps in a record.
     pub largest_state: usize,
     /// `None` without records.
     pub records: Option<RecordWriter>,
-    pub log: &'a mut EventLog,
-    pub board: &'a StatusBoard,
-    pub interface: &'a Interface,
     pub evaluate_every: u64,
-    pub timeline: Timeline,
-    pub started: Instant,
 }
 
 /// The event loop and what it works with.
 pub(crate) struct Driver<'a> {
-    parts: DriverParts<'a>,
+    member: Member<'a>,
+    parts: DriverParts,
     node: Node,
     rounds: u64,
     train_loss: Option<f64>,
@@ -134,37 +89,34 @@ pub(crate) struct Driver<'a> {
     watching: Watching,
     waits: Waits,
     divergence: Divergence,
-    objections: Objections,
-    dial_failures: BTreeSet<String>,
-    warnings: u32,
     joined: bool,
     stopping: bool,
     drained: bool,
+    /// The generation of the plan that a model is being fetched for.
+    fetching: Option<Generation>,
     /// Neighbours did not answer at the end, and may still need this peer.
     gave_up: bool,
     /// The number of the last record that the node asked for.
     last_record: u64,
     /// Rounds that were over when the present plan began.
     first_round: u64,
-    /// What went over the links of earlier plans.
-    past: Traffic,
     /// Rounds that this peer never did, since its neighbours were too far ahead.
     skipped_rounds: u64,
-    watchdog: Watchdog,
 }
 
 impl<'a> Driver<'a> {
     /// A driver that has not begun; its node goes on from what was recovered, if anything was.
-    pub(crate) fn new(parts: DriverParts<'a>, recovered: Option<Recovered>) -> Result<Self> {
+    pub(crate) fn new(member: Member<'a>, parts: DriverParts, recovered: Option<Recovered>) -> Result<Self> {
         let last_record = recovered.as_ref().map_or(0, |recovered| recovered.record.books.number);
         let node = match recovered {
             None => build(&parts.config)?,
             Some(Recovered { record, payloads, .. }) => Node::resume(parts.config.clone(), record, &payloads)
                 .context(ErrorKind::Refused, "this peer cannot go on from its records")?,
         };
-        let first_round = parts.wiring.place.plan.first_round();
+        let first_round = member.wiring.place.plan.first_round();
         Ok(Self {
-            watching: Watching::new(&parts.wiring.place.peers),
+            watching: Watching::new(&member.wiring.place.peers),
+            member,
             parts,
             rounds: first_round + node.round(),
             node,
@@ -175,18 +127,14 @@ impl<'a> Driver<'a> {
             divergence: Divergence::default(),
             final_evaluation: None,
             last_evaluation: None,
-            objections: Objections::default(),
-            dial_failures: BTreeSet::new(),
-            warnings: 0,
             joined: false,
             stopping: false,
             drained: false,
+            fetching: None,
             gave_up: false,
             last_record,
             first_round,
-            past: Traffic::default(),
             skipped_rounds: 0,
-            watchdog: Watchdog::of_environment(),
         })
     }
 
@@ -195,40 +143,30 @@ impl<'a> Driver<'a> {
     /// # Errors
     /// The neighbours refused this peer for good, training failed, the swarm holds no weight, or the user insisted on
     /// stopping at once.
-    pub(crate) async fn run(mut self, sources: &mut Sources) -> Result<Finished> {
-        if let Err(failure) = self.take_part(sources).await {
+    pub(crate) async fn run(mut self, receivers: &mut EventReceivers) -> Result<Finished> {
+        if let Err(failure) = self.take_part(receivers).await {
             if failure.is(ErrorKind::Refused) {
-                self.take_leave(sources).await;
+                self.take_leave(receivers).await;
             }
             return Err(failure);
         }
         self.show();
-        self.linger(sources).await?;
+        self.linger(receivers).await?;
         if self.node.has_left() {
-            self.parts.log.tell(Event::Left);
+            self.member.log.tell(Event::Left);
         }
-        let evaluation = self.evaluate_final(sources).await?;
+        let evaluation = self.evaluate_final(receivers).await?;
         self.show_end(&evaluation);
-        let ending = self.close_books(sources)?;
-        let traffic = self.past + self.parts.wiring.end().await;
-        let DriverParts { wiring, training, timeline, layout, .. } = self.parts;
-        let training = (!self.training.is_under_way()).then_some(training);
-        let place = wiring.place;
-        Ok(Finished {
-            node: self.node,
-            place,
-            evaluation,
-            rounds: self.rounds,
-            traffic,
-            ending,
-            training,
-            layout,
-            timeline,
-        })
+        let ending = self.close_books(receivers)?;
+        self.member.wiring.end().await;
+        let traffic = self.member.traffic();
+        let Member { wiring, timeline, .. } = self.member;
+        let (node, rounds, place) = (self.node, self.rounds, wiring.place);
+        Ok(Finished { node, place, evaluation, rounds, traffic, ending, timeline })
     }
 
     /// Goes along with the swarm until the node has drained.
-    async fn take_part(&mut self, sources: &mut Sources) -> Result {
+    async fn take_part(&mut self, receivers: &mut EventReceivers) -> Result {
         self.tell_encodings();
         self.feed(Input::Start)?;
         let mut notice = tokio::time::interval(WAITING_NOTICE);
@@ -236,19 +174,27 @@ impl<'a> Driver<'a> {
         while !self.drained {
             self.show();
             tokio::select! {
-                Some(event) = sources.edges.recv() => self.on_edge(event)?,
-                Some(event) = sources.network.recv() => self.on_network(&event),
-                answer = sources.answers.recv() => self.on_answer(alive(answer)?)?,
-                written = next_written(&mut sources.written) => self.on_written(written?)?,
-                Some(wanted) = sources.wanted.recv() => self.on_wanted(wanted, sources).await?,
+                event = receivers.next() => self.on_event(event?, receivers).await?,
                 () = sleep_until(self.wake_at()) => self.feed(Input::Tick)?,
-                reason = sources.stop.next() => self.on_stop(&reason)?,
-                Some(request) = sources.requests.recv() => self.on_request(request)?,
                 _ = notice.tick() => self.notice_waiting(),
-                () = self.watchdog.turn() => {}
             }
         }
         Ok(())
+    }
+
+    async fn on_event(&mut self, event: LoopEvent, receivers: &mut EventReceivers) -> Result {
+        match event {
+            LoopEvent::Edge(event) => self.on_edge(event),
+            LoopEvent::Network(event) => {
+                self.on_network(&event);
+                Ok(())
+            }
+            LoopEvent::Wanted(wanted) => self.on_wanted(wanted, receivers).await,
+            LoopEvent::Stop(reason) => self.on_stop(&reason),
+            LoopEvent::Request(request) => self.on_request(request),
+            LoopEvent::Answer(answer) => self.on_answer(answer),
+            LoopEvent::Written(written) => self.on_written(written),
+        }
     }
 
     /// Hands one input to the node and carries out what it wants, in its order; what follows from that comes after.
@@ -260,7 +206,7 @@ impl<'a> Driver<'a> {
             }
         }
         let is_waiting = matches!(self.node.state(), NodeState::AwaitingParcels | NodeState::AwaitingRoom);
-        self.waits.look(is_waiting, &self.parts.timeline);
+        self.waits.look(is_waiting, &self.member.timeline);
         Ok(())
     }
 
@@ -268,9 +214,9 @@ impl<'a> Driver<'a> {
     fn carry_out(&mut self, effect: Effect) -> Result<Option<Input>> {
         match effect {
             Effect::Send { to, message } => {
-                if !self.parts.wiring.links.send(to, message) {
-                    self.warn(format!("node {to} does not keep up: its streams are opened anew"));
-                    return Ok(link_input(to, self.parts.wiring.links.drop_streams(to)));
+                if !self.member.wiring.links.send(to, message) {
+                    self.member.warn(format!("node {to} does not keep up: its streams are opened anew"));
+                    return Ok(link_input(to, self.member.wiring.links.drop_streams(to)));
                 }
             }
             Effect::Train { round, from, local_steps, time_box, last_factor } => {
@@ -285,7 +231,7 @@ impl<'a> Driver<'a> {
             }
             Effect::Renew { peer } => {
                 tracing::debug!(%peer, "the streams carry no understanding: they are opened anew");
-                return Ok(link_input(peer, self.parts.wiring.links.drop_streams(peer)));
+                return Ok(link_input(peer, self.member.wiring.links.drop_streams(peer)));
             }
             Effect::Reserve(links) => {
                 let room = Room::new(self.parts.config.initial.len(), links)?.with_state(self.parts.largest_state);
@@ -309,9 +255,8 @@ impl<'a> Driver<'a> {
                 let counts = self.training.end(&self.parts.training)?;
                 let Trained { change: delta, steps, loss } = trained;
                 self.train_loss = Some(loss);
-                // The record that has the steps in its model also says where the training stood after them.
-                self.node.set_host_state(state);
-                if counts { self.feed(Input::Trained { round, delta, steps }) } else { Ok(()) }
+                let state = state.into();
+                if counts { self.feed(Input::Trained { round, delta, steps, state }) } else { Ok(()) }
             }
             Answer::Evaluated { round: FINAL, evaluation } => {
                 self.check_divergence(&evaluation, true)?;
@@ -326,8 +271,6 @@ impl<'a> Driver<'a> {
                 }
                 self.check_divergence(&evaluation, false)
             }
-            // Ordered only once this loop has ended.
-            Answer::Saved(_) => Ok(()),
             Answer::Failed(failure) => Err(failure),
         }
     }
@@ -336,11 +279,11 @@ impl<'a> Driver<'a> {
         match written {
             Written::Record { number } => self.feed(Input::Persisted { number })?,
             Written::Reserved { slots } => self.feed(Input::Reserved { slots })?,
-            Written::DiskFull { message } => self.parts.log.tell(Event::Warning {
+            Written::DiskFull { message } => self.member.log.tell(Event::Warning {
                 message: format!("the disk is full: {message}; this peer goes on when there is room"),
             }),
             Written::RoomAgain => self
-                .parts
+                .member
                 .log
                 .tell(Event::Warning { message: "there is room on the disk again: this peer goes on".to_owned() }),
             Written::Failed(failure) => return Err(failure),
@@ -348,73 +291,33 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    fn on_stop(&mut self, reason: &str) -> Result {
-        if self.stopping {
-            let mass = self.node.mass();
-            let consequence = match self.parts.config.durability {
-                Durability::On => {
-                    format!("this peer keeps its weight {mass} on disk, and goes on when it is started again")
-                }
-                Durability::Off => format!("this peer's weight {mass} is lost to the swarm"),
-            };
-            let rounds = self.rounds;
-            return Err(Error::new(ErrorKind::Forced, format!("stopped at once, after round {rounds}: {consequence}")));
-        }
-        self.stopping = true;
-        self.parts.training.interrupt(true);
-        self.watching.note();
-        self.parts.log.tell(Event::Stopping { round: self.rounds, reason: reason.to_owned() });
-        self.feed(Input::Stop)
-    }
-
     /// What makes the node hand over all it holds, and end.
     fn leave(&mut self) -> Input {
         self.stopping = true;
-        self.parts.log.tell(Event::Leaving { weight_units: self.node.mass().units() });
+        self.member.log.tell(Event::Leaving { weight_units: self.node.mass().units() });
         Input::Leave
     }
 
     fn notice_waiting(&mut self) {
         let missing: Vec<usize> = self.node.missing_neighbours().iter().map(|node| node.index()).collect();
         if !self.joined && !missing.is_empty() {
-            self.parts.log.tell(Event::Waiting { missing });
-        }
-    }
-
-    fn warn(&mut self, message: String) {
-        self.warnings += 1;
-        if self.warnings <= MAX_WARNINGS {
-            self.parts.log.tell(Event::Warning { message });
-        } else {
-            tracing::warn!(message);
+            self.member.log.tell(Event::Waiting { missing });
         }
     }
 
     fn now(&self) -> Time {
-        Time(u64::try_from(self.parts.started.elapsed().as_micros()).unwrap_or(u64::MAX))
+        Time(u64::try_from(self.member.started.elapsed().as_micros()).unwrap_or(u64::MAX))
     }
 
     /// When the node wants to be woken.
     fn wake_at(&self) -> Option<Instant> {
         let deadline = self.node.next_deadline()?;
-        self.parts.started.checked_add(Duration::from_micros(deadline.micros()))
+        self.member.started.checked_add(Duration::from_micros(deadline.micros()))
     }
 }
 
 fn build(config: &NodeConfig) -> Result<Node> {
     Node::new(config.clone()).context(ErrorKind::BadInput, "this peer cannot run its plan")
-}
-
-/// The training thread never ends before the driver does.
-fn alive(answer: Option<Answer>) -> Result<Answer> {
-    answer.ok_or_else(|| Error::new(ErrorKind::Training, "the training thread has stopped; the log says why"))
-}
-
-/// The next word of the thread that writes records; never, without one.
-async fn next_written(written: &mut Option<mpsc::Receiver<Written>>) -> Result<Written> {
-    let Some(written) = written else { return std::future::pending().await };
-    let next = written.recv().await;
-    next.ok_or_else(|| Error::new(ErrorKind::Unexpected, "the thread that writes records has stopped"))
 }
 
 fn link_input(peer: NodeId, change: LinkChange) -> Option<Input> {

@@ -3,6 +3,7 @@
 mod agree;
 mod builder;
 mod find_place;
+mod finish;
 mod options;
 mod solve;
 mod train;
@@ -20,16 +21,20 @@ use tokio::sync::mpsc;
 
 use crate::api::{self, Exhibits, Interface, Request, Stopping};
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::events::{Event, EventFeed, EventLog, EventSink};
+use crate::event_loop::EventReceivers;
+use crate::events::{Event, EventFeed, EventLog, EventSink, Watchdog};
 use crate::home::Home;
 use crate::identity::Identity;
+use crate::member::{Member, Told};
 use crate::membership::{self, Hall, Introductions, Membership, Steward, Wanted};
 use crate::place::Place;
 use crate::results::Summary;
 use crate::status::{State, Status, StatusBoard, StatusView};
 use crate::stop::StopRequests;
 use crate::task::{Assignment, Work};
+use crate::timeline::Timeline;
 use crate::training::TrainingTask;
+use crate::wiring::Wiring;
 pub use builder::{PeerBuilder, RunningPeer};
 use find_place::Ears;
 pub use options::{GivenPlan, PeerOptions};
@@ -191,10 +196,12 @@ impl Peer {
     async fn take_part(&mut self, network: &Network, interface: &Interface, mut incoming: Incoming) -> Result<Outcome> {
         let swarm = self.membership.as_ref().map(|membership| membership.swarm.clone());
         let prober = Prober::new(network.streams.clone(), network.reach());
-        let (hall, mut wanted) = Hall::open(&self.home, &self.identity, swarm, prober, network.guests.clone())?;
+        let (hall, mut wanted) = Hall::open(&self.home, &self.identity, swarm, prober, network.known.clone())?;
         membership::serve(network.streams.clone(), Arc::clone(&hall))?;
         let guard = Arc::clone(&hall);
-        probe::serve(network.streams.clone(), move |peer, token| guard.objection_to_probe(peer, token))?;
+        probe::serve(network.streams.clone(), network.known.clone(), move |peer, token| {
+            guard.objection_to_probe(peer, token)
+        })?;
         interface.show_hall(&hall);
         if let Some(forget_after) = self.options.automatic_planning {
             Steward::start(&hall, network.streams.clone(), forget_after)?;
@@ -236,6 +243,46 @@ impl Peer {
         Ok(place)
     }
 
+    /// Begins to open the streams of the plan: this peer as a member, and what it hears from here on.
+    fn join_plan<'a>(
+        &'a mut self,
+        place: Place,
+        network: &'a Network,
+        access: Access<'a>,
+        incoming: Incoming,
+        streams: Streams,
+    ) -> Result<(EventReceivers, Member<'a>)> {
+        let Streams { boot_nonce, dimension, timeline } = streams;
+        let (wiring, edges) = Wiring::open(&network.streams, place, boot_nonce, dimension, &timeline)?;
+        let Incoming { events, stop, asked } = incoming;
+        let Access { hall, wanted, interface } = access;
+        let receivers = EventReceivers {
+            edges,
+            network: events,
+            wanted,
+            stop,
+            requests: asked,
+            answers: None,
+            written: None,
+            watchdog: Watchdog::of_environment(),
+        };
+        let member = Member {
+            home: &self.home,
+            local: self.identity.peer_id(),
+            wiring,
+            hall,
+            swarm: self.membership.as_ref().map(|membership| membership.swarm.clone()),
+            network,
+            log: &mut self.log,
+            board: &self.board,
+            interface,
+            timeline,
+            started: self.started,
+            told: Told::default(),
+        };
+        Ok((receivers, member))
+    }
+
     /// Whom to ask first: those named, else those of the ticket.
     fn bootstrap(&self) -> Vec<Multiaddr> {
         match &self.membership {
@@ -251,6 +298,16 @@ impl Peer {
             Purpose::Train(task) => task.card().map(Work::Train),
         }
     }
+}
+
+/// How the streams of a plan are opened.
+struct Streams {
+    /// A number that tells this process from any other.
+    boot_nonce: u64,
+    /// Parameters in a parcel.
+    dimension: usize,
+    /// Where it is noted what this process does when.
+    timeline: Timeline,
 }
 
 /// What others may ask of this process, and what only the event loop can answer of it.

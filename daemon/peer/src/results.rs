@@ -7,6 +7,8 @@ use mingle_net::traffic::Encoding;
 use mingle_protocol::LedgerSummary;
 use serde::{Deserialize, Serialize};
 
+pub use crate::training::model_file::MODEL_CHECKSUM;
+
 use crate::error::{Context, ErrorKind, Result};
 use crate::home::{self, Home};
 use crate::metrics::Metrics;
@@ -71,17 +73,6 @@ impl Summary {
         let text = fs::read_to_string(path).context(ErrorKind::Integrity, &doing)?;
         serde_json::from_str(&text).context(ErrorKind::Integrity, doing)
     }
-}
-
-/// The key under which a model file keeps the BLAKE3 of its numbers: whoever has only the file can check it.
-pub const MODEL_CHECKSUM: &str = "data_blake3";
-
-/// BLAKE3 of what comes behind the header of a safetensors file, in hexadecimal.
-pub fn model_data_hash(file: &[u8]) -> String {
-    let length = file.first_chunk().map_or(0, |bytes: &[u8; 8]| u64::from_le_bytes(*bytes));
-    let begin = usize::try_from(length).ok().and_then(|length| length.checked_add(8));
-    let data = begin.and_then(|begin| file.get(begin..)).unwrap_or_default();
-    blake3::hash(data).to_hex().to_string()
 }
 
 /// The largest resident memory of this process so far, where the system tells.

@@ -8,13 +8,17 @@ pub struct StopHandle(mpsc::Sender<String>);
 
 /// What a peer hears of that.
 #[derive(Debug)]
-pub struct StopRequests(mpsc::Receiver<String>);
+pub struct StopRequests {
+    requests: mpsc::Receiver<String>,
+    /// So many were heard.
+    heard: usize,
+}
 
 /// A handle and what it is heard by.
 pub fn channel() -> (StopHandle, StopRequests) {
     // One to stop in good order, one to stop at once: more say nothing.
     let (sender, receiver) = mpsc::channel(2);
-    (StopHandle(sender), StopRequests(receiver))
+    (StopHandle(sender), StopRequests { requests: receiver, heard: 0 })
 }
 
 impl StopHandle {
@@ -28,9 +32,22 @@ impl StopHandle {
 impl StopRequests {
     /// Waits for the next request, and says why; for ever, where nobody can ask any more.
     pub(crate) async fn next(&mut self) -> String {
-        match self.0.recv().await {
-            Some(reason) => reason,
+        match self.requests.recv().await {
+            Some(reason) => {
+                self.heard += 1;
+                reason
+            }
             None => std::future::pending().await,
+        }
+    }
+
+    /// Waits until the peer was asked for the second time: it is to stop at once.
+    pub(crate) async fn insists(&mut self) -> String {
+        loop {
+            let reason = self.next().await;
+            if self.heard > 1 {
+                return reason;
+            }
         }
     }
 }

@@ -8,7 +8,6 @@ pub(crate) mod model_file;
 mod task;
 pub(crate) mod thread;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -75,17 +74,19 @@ pub trait LocalTraining: Send {
         Facts { device: "processor".to_owned(), train_samples: 0, test_samples: 0 }
     }
 
-    /// The file that holds a model, `[dimension]`, for other programs: [safetensors] with these metadata, unless
-    /// something else is wanted.
-    ///
-    /// # Errors
-    /// It cannot be encoded.
-    ///
-    /// [safetensors]: https://github.com/huggingface/safetensors
-    fn model_file(&self, parameters: &[f32], metadata: &BTreeMap<String, String>) -> Result<Vec<u8>, TrainingError> {
-        model_file::encode(self.layout(), parameters, metadata)
+    /// What writes the file of a model for other programs: by default each tensor of the layout under its name. It is taken
+    /// once, before the training begins, and called on another thread: a trainer that does not answer any more keeps
+    /// nobody from writing the model.
+    fn model_encoder(&self) -> ModelEncoder {
+        self.layout().clone().encoder()
     }
 }
+
+/// Encodes a model, `[dimension]`, as the bytes of a [safetensors] file. The peer adds metadata to its header: the plan, the
+/// task, what was measured, and a checksum.
+///
+/// [safetensors]: https://github.com/huggingface/safetensors
+pub type ModelEncoder = Arc<dyn Fn(&[f32]) -> Result<Vec<u8>, TrainingError> + Send + Sync>;
 
 /// How much training a round is given.
 #[derive(Clone, Debug)]

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use libp2p::PeerId;
-use mingle_net::edge::{EdgeEvent, Edges, Greeting};
-use mingle_net::neighbour_table::NeighbourTable;
+use mingle_net::edge::{EdgeEvent, Edges, Greeting, Refusal};
+use mingle_net::neighbour_table::{LinkChange, NeighbourTable};
 use mingle_net::traffic::Traffic;
-use mingle_protocol::NodeId;
+use mingle_protocol::{Message, NodeId};
 use tokio::sync::mpsc;
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
+use crate::objections::{Objection, Objections};
 use crate::place::Place;
 use crate::timeline::Timeline;
 
@@ -19,7 +20,26 @@ pub(crate) struct Wiring {
     pub place: Place,
     /// What is up.
     pub links: NeighbourTable,
+    objections: Objections,
     edges: Edges,
+}
+
+/// What came over the streams, once it is known who is up.
+pub(crate) enum News {
+    /// A link is up or down, or as it was.
+    Link(NodeId, LinkChange),
+    /// A neighbour said something.
+    Message(NodeId, Message),
+    /// A neighbour turned a stream away.
+    Refused(NodeId, Refusal),
+}
+
+/// What follows from an objection.
+pub(crate) struct Raised {
+    /// A sentence for people, where they have not heard it yet.
+    pub warning: Option<String>,
+    /// Everybody whom this peer would send to objects: it is the odd one, and this is why.
+    pub refused: Option<Error>,
 }
 
 impl Wiring {
@@ -38,11 +58,42 @@ impl Wiring {
         let greeting = Greeting { plan_hash: place.plan.generation().plan_hash, boot_nonce };
         let (edges, events) = Edges::start(streams, greeting, dimension, &out, &inward, Arc::new(timeline.clone()))?;
         let links = NeighbourTable::new(out.keys().copied(), inward.keys().copied());
-        Ok((Self { place, links, edges }, events))
+        Ok((Self { place, links, objections: Objections::default(), edges }, events))
+    }
+
+    /// Notes what happened to a stream, and says what that means.
+    pub(crate) fn hear(&mut self, event: EdgeEvent) -> News {
+        match event {
+            EdgeEvent::Up { node, direction, handle } => {
+                self.objections.withdraw(node);
+                News::Link(node, self.links.attach(node, direction, handle))
+            }
+            EdgeEvent::Message { node, message } => News::Message(node, message),
+            EdgeEvent::Down { node, direction, stream, error } => {
+                if let Some(error) = &error {
+                    tracing::debug!(%node, ?direction, error, "a stream broke");
+                }
+                News::Link(node, self.links.detach(node, direction, stream, error.is_none()))
+            }
+            EdgeEvent::Refused { node, refusal } => News::Refused(node, refusal),
+        }
+    }
+
+    /// Notes that a neighbour and this peer do not fit together.
+    pub(crate) fn object(&mut self, node: NodeId, objection: Objection) -> Raised {
+        let name = self.peer(node).map_or_else(|| "unknown".to_owned(), |peer| peer.to_string());
+        let sentence = format!("node {node} ({name}) {}", objection.what);
+        let hint = objection.hint;
+        let is_new = self.objections.raise(node, objection);
+        let is_final = self.objections.are_final(self.receivers());
+        Raised {
+            warning: is_new.then(|| sentence.clone()),
+            refused: is_final.then(|| Error::new(ErrorKind::Refused, sentence).hint(hint)),
+        }
     }
 
     /// Whom this peer sends to.
-    pub(crate) fn receivers(&self) -> &[NodeId] {
+    fn receivers(&self) -> &[NodeId] {
         self.place.schedule.all_out_neighbours(self.place.node)
     }
 

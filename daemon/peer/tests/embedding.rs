@@ -7,11 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use mingle_peer::events::{Event, EventLine, Read};
-use mingle_peer::results::Summary;
-use mingle_peer::training::{Budget, Evaluation, Layout, LocalTraining, Patience, Trained, TrainingError};
+use mingle_peer::results::{MODEL_CHECKSUM, Summary};
+use mingle_peer::training::{
+    Budget, Evaluation, Layout, LocalTraining, ModelEncoder, Patience, Trained, TrainingError,
+};
 use mingle_peer::{ErrorKind, Home, Outcome, Peer, PeerBuilder, RunningPeer};
 use mingle_planner::{DesignOptions, Method, Plan, Topology, design};
 use mingle_protocol::{NodeId, audit};
+use safetensors::SafeTensors;
 use tokio::time::timeout;
 
 /// Nothing here takes longer.
@@ -24,6 +27,8 @@ struct Pull {
     layout: Layout,
     target: [f32; 2],
     notes: Arc<Notes>,
+    /// Where it is not the default.
+    encoder: Option<ModelEncoder>,
 }
 
 #[derive(Default)]
@@ -37,13 +42,18 @@ struct Notes {
 
 impl Pull {
     fn new(target: [f32; 2]) -> Self {
-        Self { layout: Layout::new([("x", vec![1]), ("y", vec![1])]), target, notes: Arc::default() }
+        Self { layout: Layout::new([("x", vec![1]), ("y", vec![1])]), target, notes: Arc::default(), encoder: None }
     }
 }
 
 impl LocalTraining for Pull {
     fn layout(&self) -> &Layout {
         &self.layout
+    }
+
+    fn model_encoder(&self) -> ModelEncoder {
+        let layout = self.layout.clone();
+        self.encoder.clone().unwrap_or_else(|| layout.encoder())
     }
 
     fn initial(&mut self) -> Result<Vec<f32>, TrainingError> {
@@ -74,6 +84,11 @@ impl LocalTraining for Pull {
         self.notes.restored.lock().unwrap_or_else(PoisonError::into_inner).push(count);
         Ok(())
     }
+}
+
+/// A file that other programs would not write: it has no header.
+fn no_safetensors() -> ModelEncoder {
+    Arc::new(|_| Ok(b"GGUF".to_vec()))
 }
 
 fn homes(folder: &Path) -> Vec<Home> {
@@ -166,7 +181,7 @@ async fn three_peers_meet_at_the_mean_of_their_targets_and_their_books_balance()
     check_books(&done);
     for home in &homes {
         let file = std::fs::read(home.model()).unwrap();
-        let model = safetensors::SafeTensors::deserialize(&file).unwrap();
+        let model = SafeTensors::deserialize(&file).unwrap();
         assert_eq!(model.tensor("y").unwrap().shape(), [1]);
     }
 }
@@ -222,25 +237,30 @@ async fn a_peer_that_is_started_again_gets_the_state_of_its_training_back() {
     check_books(&stop(peers).await);
 }
 
+/// Three peers, the last of which hangs in its training from some round on.
+async fn with_a_hanging_third(homes: &[Home], hanging: Pull) -> (Vec<RunningPeer>, Arc<Notes>) {
+    let plan = plan_of(homes);
+    let notes = Arc::clone(&hanging.notes);
+    let trainings = [Pull::new(TARGETS[0]), Pull::new(TARGETS[1]), hanging];
+    let builders = homes.iter().zip(trainings).map(|(home, pull)| builder(home, &plan, 1_000_000).training(pull));
+    let peers = start(builders.collect()).await;
+    wait_for(&peers[2], |event| matches!(event, Event::Evaluated { .. })).await;
+    notes.hangs.store(true, Ordering::Relaxed);
+    wait_for(&peers[2], |event| matches!(event, Event::Warning { message } if message.contains("is late"))).await;
+    (peers, notes)
+}
+
 #[tokio::test]
 async fn a_trainer_that_hangs_holds_neither_its_peer_nor_the_others_and_its_change_still_counts() {
     let folder = tempfile::tempdir().unwrap();
     let homes = homes(folder.path());
-    let plan = plan_of(&homes);
-    let hanging = Pull::new(TARGETS[2]);
-    let notes = Arc::clone(&hanging.notes);
-    let endless = |node: usize, training: Pull| builder(&homes[node], &plan, 1_000_000).training(training);
-    let builders = vec![endless(0, Pull::new(TARGETS[0])), endless(1, Pull::new(TARGETS[1])), endless(2, hanging)];
-    let peers = start(builders).await;
-    wait_for(&peers[2], |event| matches!(event, Event::Evaluated { .. })).await;
-    notes.hangs.store(true, Ordering::Relaxed);
-    wait_for(&peers[2], |event| matches!(event, Event::Warning { message } if message.contains("is late"))).await;
+    let (peers, notes) = with_a_hanging_third(&homes, Pull::new(TARGETS[2])).await;
     let trained = notes.trained.load(Ordering::Relaxed);
     for node in [0, 2] {
         let mut status = peers[node].status();
         let before = status.borrow().round;
-        let goes_on = async { while status.wait_for(|status| status.round >= before + 20).await.is_err() {} };
-        assert!(timeout(PATIENCE, goes_on).await.is_ok(), "peer {node} stands still after round {before}");
+        let goes_on = timeout(PATIENCE, status.wait_for(|status| status.round >= before + 20)).await;
+        assert!(goes_on.is_ok_and(|seen| seen.is_ok()), "peer {node} stands still after round {before}");
     }
     assert_eq!(notes.trained.load(Ordering::Relaxed), trained, "it hangs still");
     notes.hangs.store(false, Ordering::Relaxed);
@@ -254,22 +274,46 @@ async fn a_trainer_that_hangs_holds_neither_its_peer_nor_the_others_and_its_chan
 }
 
 #[tokio::test]
-async fn a_trainer_that_never_answers_again_does_not_keep_its_peer_from_ending() {
+async fn a_trainer_that_never_answers_again_keeps_its_peer_neither_from_ending_nor_from_writing_its_own_file() {
     let folder = tempfile::tempdir().unwrap();
     let homes = homes(folder.path());
-    let plan = plan_of(&homes);
-    let hanging = Pull::new(TARGETS[2]);
-    let notes = Arc::clone(&hanging.notes);
-    let endless = |node: usize, training: Pull| builder(&homes[node], &plan, 1_000_000).training(training);
-    let builders = vec![endless(0, Pull::new(TARGETS[0])), endless(1, Pull::new(TARGETS[1])), endless(2, hanging)];
-    let peers = start(builders).await;
-    wait_for(&peers[2], |event| matches!(event, Event::Evaluated { .. })).await;
-    notes.hangs.store(true, Ordering::Relaxed);
-    wait_for(&peers[2], |event| matches!(event, Event::Warning { message } if message.contains("is late"))).await;
+    let own = Layout::new([("transposed", vec![2, 1])]).encoder();
+    let hanging = Pull { encoder: Some(own), ..Pull::new(TARGETS[2]) };
+    let (peers, notes) = with_a_hanging_third(&homes, hanging).await;
     let done = stop(peers).await;
     check_books(&done);
     assert!(done[2].0.metrics.get("distance").is_some(), "what was last measured");
     let file = std::fs::read(homes[2].model()).unwrap();
-    assert_eq!(safetensors::SafeTensors::deserialize(&file).unwrap().names().len(), 2);
+    assert_eq!(SafeTensors::deserialize(&file).unwrap().names(), ["transposed"]);
+    let (_, header) = SafeTensors::read_metadata(&file).unwrap();
+    let metadata = header.metadata().clone().unwrap();
+    assert!(["plan", "task", "rounds", "distance", MODEL_CHECKSUM].iter().all(|key| metadata.contains_key(*key)));
     notes.hangs.store(false, Ordering::Relaxed);
+}
+
+#[tokio::test]
+async fn a_model_that_its_training_cannot_encode_is_written_by_its_layout_with_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let homes = homes(folder.path());
+    let plan = plan_of(&homes);
+    let panicking: ModelEncoder = Arc::new(|_| panic!("out of ideas"));
+    let encoders = [Some(panicking), Some(no_safetensors()), None];
+    let builders = homes
+        .iter()
+        .zip(encoders)
+        .zip(TARGETS)
+        .map(|((home, encoder), target)| builder(home, &plan, 20).training(Pull { encoder, ..Pull::new(target) }));
+    let peers = start(builders.collect()).await;
+    let told: Vec<_> = peers.iter().map(|peer| peer.events().read(Some(0))).collect();
+    summaries(peers).await;
+    for (node, (home, mut reader)) in homes.iter().zip(told).enumerate() {
+        let mut is_warned = false;
+        while let Ok(Some(Read::Event(told))) = timeout(PATIENCE, reader.next()).await {
+            let line: EventLine = serde_json::from_str(&told.json).unwrap();
+            is_warned |= matches!(line.event, Event::Warning { message } if message.contains("by its layout"));
+        }
+        assert_eq!(is_warned, node < 2, "peer {node}");
+        let file = std::fs::read(home.model()).unwrap();
+        assert_eq!(SafeTensors::deserialize(&file).unwrap().names().len(), 2);
+    }
 }

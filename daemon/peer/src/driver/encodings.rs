@@ -10,7 +10,7 @@ impl Driver<'_> {
         let config = &self.parts.config;
         let sent = config.schedule.encodings_of(config.id, config.codec);
         if let Some(message) = encodings::objection(&sent, config.codec) {
-            self.parts.log.tell(Event::Warning { message });
+            self.member.log.tell(Event::Warning { message });
         }
     }
 }

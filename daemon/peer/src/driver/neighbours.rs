@@ -1,39 +1,23 @@
 //! What comes from neighbours: streams, messages and objections.
 
-use libp2p::PeerId;
-use mingle_net::edge::{EdgeEvent, Refusal};
+use mingle_net::edge::EdgeEvent;
 use mingle_net::neighbour_table::LinkChange;
-use mingle_net::transport::{DialAttempt, NetworkEvent};
+use mingle_net::transport::NetworkEvent;
 use mingle_protocol::{Durability, Hello, Identity, Input, LinkState, Message, NodeId};
 
 use super::{Driver, build, link_input};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::events::Event;
 use crate::objections::Objection;
+use crate::wiring::News;
 
 impl Driver<'_> {
     pub(super) fn on_edge(&mut self, event: EdgeEvent) -> Result {
-        match event {
-            EdgeEvent::Up { node, direction, handle } => {
-                self.objections.withdraw(node);
-                let change = self.parts.wiring.links.attach(node, direction, handle);
-                self.on_link_change(node, change)
-            }
-            EdgeEvent::Message { node, message } => self.on_message(node, message),
-            EdgeEvent::Down { node, direction, stream, error } => {
-                if let Some(error) = &error {
-                    tracing::debug!(%node, ?direction, error, "a stream broke");
-                }
-                let change = self.parts.wiring.links.detach(node, direction, stream, error.is_none());
-                self.on_link_change(node, change)
-            }
-            EdgeEvent::Refused { node, refusal } => {
-                let may_be_older = matches!(refusal, Refusal::OtherPlan { .. } | Refusal::NotANeighbour);
-                if may_be_older && self.compare_plans(node) {
-                    return Ok(());
-                }
-                self.object(node, Objection::refusal(&refusal))
-            }
+        match self.member.wiring.hear(event) {
+            News::Link(node, change) => self.on_link_change(node, change),
+            News::Message(node, message) => self.on_message(node, message),
+            News::Refused(node, refusal) if refusal.is_about_plans() && self.member.compare_plans(node) => Ok(()),
+            News::Refused(node, refusal) => self.object(node, Objection::refusal(&refusal)),
         }
     }
 
@@ -41,15 +25,10 @@ impl Driver<'_> {
         match event {
             NetworkEvent::Bootstrapped { .. } => {}
             NetworkEvent::RoundTrip { peer, time } => self.watching.note_round_trip(peer, *time),
-            NetworkEvent::DialFailed { peer, attempts } => self.on_dial_failed(*peer, attempts),
-        }
-    }
-
-    fn on_dial_failed(&mut self, peer: Option<PeerId>, attempts: &[DialAttempt]) {
-        let attempts: Vec<String> = attempts.iter().map(ToString::to_string).collect();
-        let fresh: Vec<String> = attempts.into_iter().filter(|text| self.dial_failures.insert(text.clone())).collect();
-        if !self.joined && !fresh.is_empty() {
-            self.parts.log.tell(Event::DialFailed { peer: peer.map(|peer| peer.to_string()), attempts: fresh });
+            NetworkEvent::DialFailed { peer, attempts } if !self.joined => {
+                self.member.tell_dial_failure(*peer, attempts);
+            }
+            NetworkEvent::DialFailed { .. } => {}
         }
     }
 
@@ -58,7 +37,7 @@ impl Driver<'_> {
             return self.object(from, Objection::solves());
         }
         if link_state(&message).is_some_and(|link| link.final_seq.is_some()) {
-            self.parts.wiring.links.note_last_parcel(from);
+            self.member.wiring.links.note_last_parcel(from);
         }
         if let Message::Hello(hello) = &message
             && let Some(incarnation) = self.later_life(hello)
@@ -84,10 +63,10 @@ impl Driver<'_> {
     /// Starts over as a later life of this peer: it begins with no weight, and takes the swarm's model.
     fn rejoin(&mut self, incarnation: u64) -> Result {
         self.parts.config.identity = Identity { incarnation, ..self.parts.config.identity };
-        self.parts.log.tell(Event::Rejoining { incarnation });
+        self.member.log.tell(Event::Rejoining { incarnation });
         self.node = build(&self.parts.config)?;
         self.feed(Input::Start)?;
-        for peer in self.parts.wiring.links.up() {
+        for peer in self.member.wiring.links.up() {
             self.feed(Input::LinkUp { peer })?;
         }
         Ok(())
@@ -95,24 +74,16 @@ impl Driver<'_> {
 
     /// A neighbour and this peer do not fit together.
     pub(super) fn object(&mut self, node: NodeId, objection: Objection) -> Result {
-        let name = self.parts.wiring.peer(node).map_or_else(|| "unknown".to_owned(), |peer| peer.to_string());
-        let sentence = format!("node {node} ({name}) {}", objection.what);
-        let (hint, is_about_the_task) = (objection.hint, objection.is_about_the_task);
-        if self.objections.raise(node, objection) {
-            self.warn(sentence.clone());
-        }
         // What the operator trains is the task of the swarm: whoever does not fit is the odd one, were they all.
-        let decides = is_about_the_task && self.parts.hall.is_operator();
-        if !self.joined && !decides && self.objections.are_final(self.parts.wiring.receivers()) {
-            return Err(Error::new(ErrorKind::Refused, sentence).hint(hint));
-        }
-        Ok(())
+        let decides = objection.is_about_the_task && self.member.hall.is_operator();
+        let raised = self.member.object(node, objection);
+        raised.refused.filter(|_| !self.joined && !decides).map_or(Ok(()), Err)
     }
 
     /// A neighbour trains something else: it is asked what, and what it says comes back through the hall.
     pub(super) fn ask_for_the_difference(&self, node: NodeId, otherwise: String) {
-        let Some(peer) = self.parts.wiring.peer(node) else { return };
-        let (hall, streams) = (self.parts.hall.clone(), self.parts.network.streams.clone());
+        let Some(peer) = self.member.wiring.peer(node) else { return };
+        let (hall, streams) = (self.member.hall.clone(), self.member.network.streams.clone());
         tokio::spawn(async move { hall.explain(streams, node, peer, otherwise).await });
     }
 

@@ -9,42 +9,34 @@
 //! Nobody waits for anybody: a peer that comes later refuses, or is refused by, those who went before, and hears of the
 //! plan from them.
 
-use std::collections::BTreeMap;
+use mingle_protocol::{Durability, Input, NewGeneration, RecordRoom};
 
-use libp2p::PeerId;
-use mingle_protocol::{Durability, Input, NewGeneration, NodeId, RecordRoom};
-
-use super::{Driver, Sources};
+use super::Driver;
 use crate::error::Result;
+use crate::event_loop::EventReceivers;
 use crate::events::Event;
-use crate::membership::{self, CheckedPlan, Hall, Standing, Verdict, Wanted};
+use crate::membership::{self, Borrowed, CheckedPlan, Standing, Verdict, Wanted};
 use crate::objections::Objection;
 use crate::place::Place;
-use crate::plan;
 use crate::records::Room;
-use crate::wiring::Wiring;
 
 impl Driver<'_> {
-    pub(super) async fn on_wanted(&mut self, wanted: Wanted, sources: &mut Sources) -> Result {
-        match wanted {
+    pub(super) async fn on_wanted(&mut self, wanted: Wanted, receivers: &mut EventReceivers) -> Result {
+        match self.member.answer(wanted) {
             // Whoever asked may be gone.
-            Wanted::Model(answer) => drop(answer.send(self.joined.then(|| self.node.ratio()))),
-            Wanted::Standing(answer) => drop(answer.send(self.standing())),
-            Wanted::Warning(message) => self.warn(message),
-            Wanted::OtherTask(node, difference) => self.object(node, Objection::other_task(&difference))?,
-            Wanted::Knocked(peer) => {
-                let waiting = self.parts.hall.waiting();
-                self.parts.board.update(|status| status.waiting = waiting);
-                self.parts.log.tell(Event::Knocked { peer: peer.to_string() });
-            }
-            Wanted::Plan(plan, answer) => {
-                let verdict = self.on_plan(*plan, sources).await?;
+            Some(Wanted::Model(answer)) => drop(answer.send(self.joined.then(|| self.node.ratio()))),
+            Some(Wanted::Standing(answer)) => drop(answer.send(self.standing())),
+            Some(Wanted::OtherTask(node, difference)) => self.object(node, Objection::other_task(&difference))?,
+            Some(Wanted::Plan(plan, answer)) => {
+                let verdict = self.on_plan(*plan, receivers).await?;
                 let _ = answer.send(verdict);
             }
-            Wanted::PlanWithModel(plan, peer, model) => {
-                self.parts.log.tell(Event::Borrowed { peer: peer.to_string() });
-                self.cut_over(*plan, Some(model), sources).await?;
+            Some(Wanted::PlanWithModel(plan, Borrowed { donors, model })) if !self.drained => {
+                self.fetching = None;
+                self.member.log.tell(Event::Borrowed { peers: donors.iter().map(ToString::to_string).collect() });
+                self.cut_over(*plan, Some(model), receivers).await?;
             }
+            _ => {}
         }
         Ok(())
     }
@@ -53,26 +45,28 @@ impl Driver<'_> {
         let left = self.node.neighbour_views().filter(|neighbour| neighbour.has_left);
         Standing {
             round: self.rounds,
-            left: left.filter_map(|neighbour| self.parts.wiring.peer(neighbour.id)).collect(),
+            left: left.filter_map(|neighbour| self.member.wiring.peer(neighbour.id)).collect(),
         }
     }
 
-    async fn on_plan(&mut self, plan: CheckedPlan, sources: &mut Sources) -> Result<Verdict> {
-        let ours = self.parts.config.generation;
-        if plan.generation() == ours {
-            return Ok(Verdict::Known);
+    async fn on_plan(&mut self, plan: CheckedPlan, receivers: &mut EventReceivers) -> Result<Verdict> {
+        if let Some(verdict) = self.member.verdict_on(&plan) {
+            return Ok(verdict);
         }
-        if !plan.generation().replaces(&ours) {
-            return Ok(Verdict::Older(self.parts.wiring.place.plan.offer.clone()));
+        if self.fetching.is_some_and(|fetched| !plan.generation().replaces(&fetched)) {
+            // It takes this plan up, or a newer one, as soon as a model for it is there.
+            return Ok(Verdict::Taken);
         }
-        if plan::node_of(&plan.plan, &self.parts.local).is_none() {
-            self.parts.log.tell(Event::PlannedOut { counter: plan.generation().counter });
+        if self.drained {
+            return Ok(Verdict::Refused("this peer is done with the plan it had, and is going".to_owned()));
+        }
+        if !self.member.is_named_by(&plan) {
             // Whoever is left of the old plan goes on without this peer; its model is written as at any other end.
             self.gave_up = true;
             self.drained = true;
             return Ok(Verdict::Taken);
         }
-        match Place::of(plan.clone(), String::new(), self.parts.local) {
+        match Place::of(plan.clone(), String::new(), self.member.local) {
             Err(failure) => return Ok(Verdict::Refused(format!("{failure:#}"))),
             Ok(place) if self.parts.records.is_some() => {
                 let links = RecordRoom::of(&place.schedule, place.node);
@@ -83,7 +77,7 @@ impl Driver<'_> {
             Ok(_) => {}
         }
         if self.node.is_fresh() {
-            self.cut_over(plan, None, sources).await?;
+            self.cut_over(plan, None, receivers).await?;
         } else {
             self.borrow_model_for(plan);
         }
@@ -92,112 +86,44 @@ impl Driver<'_> {
 
     /// Fetches a model from the other members; when it is there, the plan is taken up with it.
     fn borrow_model_for(&mut self, plan: CheckedPlan) {
-        let Ok(place) = Place::of(plan.clone(), String::new(), self.parts.local) else { return };
-        let (hall, streams) = (self.parts.hall.clone(), self.parts.network.streams.clone());
-        let dimension = self.parts.config.initial.len();
+        let Ok(place) = Place::of(plan.clone(), String::new(), self.member.local) else { return };
+        let (hall, streams) = (self.member.hall.clone(), self.member.network.streams.clone());
+        let (dimension, max_norm) =
+            (self.parts.config.initial.len(), self.parts.config.largest_norm.unwrap_or(f64::INFINITY));
+        self.fetching = Some(plan.generation());
         tokio::spawn(async move {
-            let (peer, model) = borrow_model(streams, &place, dimension).await;
-            hall.hand_in(Wanted::PlanWithModel(Box::new(plan), peer, model)).await;
+            let borrowed = membership::borrow_model(streams, place.others(), dimension, max_norm).await;
+            hall.hand_in(Wanted::PlanWithModel(Box::new(plan), borrowed)).await;
         });
     }
 
     /// Takes up a plan that names this peer.
-    async fn cut_over(&mut self, plan: CheckedPlan, model: Option<Vec<f32>>, sources: &mut Sources) -> Result {
+    async fn cut_over(&mut self, plan: CheckedPlan, model: Option<Vec<f32>>, receivers: &mut EventReceivers) -> Result {
         if !plan.generation().replaces(&self.parts.config.generation) {
             return Ok(());
         }
-        let origin = "from the operator".to_owned();
-        let place = Place::of(plan, origin, self.parts.local)?;
-        let rounds = place.plan.rounds(self.parts.rounds);
-        let generation = place.plan.generation();
-        let dimension = self.parts.config.initial.len();
-        place.plan.keep(self.parts.home)?;
-        plan::write(&place.plan.plan, &self.parts.home.plan())?;
-        self.parts.hall.follow(&place.plan);
-        self.first_round = place.plan.first_round();
-        self.parts.log.tell(Event::NewPlan {
-            counter: generation.counter,
-            hash: place.hash.clone(),
-            nodes: place.peers.len(),
-            node: place.node.index(),
-            first_round: self.first_round,
-        });
-        let new = NewGeneration { generation, schedule: place.schedule.clone(), id: place.node, rounds, ratio: model };
         self.training.forget();
-        self.rewire(place, dimension, sources).await?;
-        (self.parts.config.generation, self.parts.config.rounds, self.parts.config.id) = (generation, rounds, new.id);
-        self.parts.config.schedule = new.schedule.clone();
+        let (boot_nonce, dimension) = (self.parts.config.identity.boot_nonce, self.parts.config.initial.len());
+        self.member.take_up(plan, boot_nonce, dimension, receivers).await?;
+        let place = &self.member.wiring.place;
+        self.first_round = place.plan.first_round();
+        let new = NewGeneration {
+            generation: place.plan.generation(),
+            schedule: place.schedule.clone(),
+            id: place.node,
+            rounds: place.plan.rounds(self.parts.rounds),
+            ratio: model,
+        };
+        let config = &mut self.parts.config;
+        (config.generation, config.rounds, config.id) = (new.generation, new.rounds, new.id);
+        config.schedule = new.schedule.clone();
         // Lives are counted within a generation, as the node does.
-        self.parts.config.identity.incarnation = 1;
-        if self.parts.config.durability == Durability::Off {
-            self.parts.home.spend_incarnation(&self.parts.wiring.place.hash, 1)?;
+        config.identity.incarnation = 1;
+        if config.durability == Durability::Off {
+            self.member.home.spend_incarnation(&place.hash, 1)?;
         }
-        let place = &self.parts.wiring.place;
         self.watching.follow(&place.peers);
-        self.parts.board.show_place(place);
-        let waiting = self.parts.hall.waiting();
-        self.parts.board.update(|status| status.waiting = waiting);
-        self.parts.interface.show_plan(&place.plan.plan);
         self.tell_encodings();
         self.feed(Input::Enter(Box::new(new)))
     }
-
-    /// Closes the streams of the present plan and opens those of another place; the node is about to forget its links.
-    async fn rewire(&mut self, place: Place, dimension: usize, sources: &mut Sources) -> Result {
-        let (out, inward) = place.neighbours();
-        self.parts.network.seek(out.into_values().chain(inward.into_values()).collect()).await;
-        let ended = self.parts.wiring.end().await;
-        self.past += ended;
-        let boot_nonce = self.parts.config.identity.boot_nonce;
-        let (wiring, events) =
-            Wiring::open(&self.parts.network.streams, place, boot_nonce, dimension, &self.parts.timeline)?;
-        // What was still in the queue came over streams of the old plan.
-        (self.parts.wiring, sources.edges) = (wiring, events);
-        self.objections = crate::objections::Objections::default();
-        Ok(())
-    }
-
-    /// A neighbour follows another plan: whichever of the two is newer is told to the other. False where plans are fixed.
-    pub(super) fn compare_plans(&self, node: NodeId) -> bool {
-        let (Some(swarm), Some(peer)) = (self.parts.swarm.clone(), self.parts.wiring.peer(node)) else { return false };
-        let offer = self.parts.wiring.place.plan.offer.clone();
-        let hall = self.parts.hall.clone();
-        let mut streams = self.parts.network.streams.clone();
-        tokio::spawn(async move {
-            if let Ok(Some(Verdict::Older(newer))) = membership::announce(&mut streams, peer, &offer).await
-                && let Ok(plan) = newer.check(Some(&swarm))
-            {
-                tell_of(&hall, plan).await;
-            }
-        });
-        true
-    }
 }
-
-async fn tell_of(hall: &Hall, plan: CheckedPlan) {
-    let (answer, verdict) = tokio::sync::oneshot::channel();
-    hall.hand_in(Wanted::Plan(Box::new(plan), answer)).await;
-    if let Ok(Verdict::Refused(why)) = verdict.await {
-        tracing::warn!(why, "a newer plan cannot be followed");
-    }
-}
-
-/// The model of some other member, asked one after the other until one gives it, and who that was.
-pub(crate) async fn borrow_model(
-    mut streams: libp2p_stream::Control,
-    place: &Place,
-    dimension: usize,
-) -> (PeerId, Vec<f32>) {
-    let others: BTreeMap<&NodeId, &PeerId> = place.peers.iter().filter(|(node, _)| **node != place.node).collect();
-    loop {
-        for peer in others.values() {
-            if let Some(model) = membership::fetch_model(&mut streams, **peer, dimension).await {
-                return (**peer, model);
-            }
-        }
-        tokio::time::sleep(MODEL_PAUSE).await;
-    }
-}
-
-/// Between two rounds of asking for a model.
-const MODEL_PAUSE: std::time::Duration = std::time::Duration::from_millis(300);

@@ -21,16 +21,16 @@ impl Driver<'_> {
                 if self.parts.config.durability == Durability::Off {
                     // On disk before the first weight moves: a crash from here on must not begin with weight again.
                     let incarnation = self.parts.config.identity.incarnation;
-                    self.parts.home.spend_incarnation(&self.parts.wiring.place.hash, incarnation)?;
+                    self.member.home.spend_incarnation(&self.member.wiring.place.hash, incarnation)?;
                 }
                 self.joined = true;
-                let neighbours = self.parts.wiring.links.up().len();
-                self.parts.log.tell(Event::Joined { neighbours, network: self.parts.network.counts() });
+                let neighbours = self.member.wiring.links.up().len();
+                self.member.log.tell(Event::Joined { neighbours, network: self.member.network.counts() });
             }
             NodeEvent::CaughtUp { from, to } => self.on_skipped(from, to),
             NodeEvent::ProgressDoubted { peer, claimed, credible } => {
                 let [claimed, credible] = [claimed, credible].map(|round| self.first_round.saturating_add(round));
-                self.warn(format!(
+                self.member.warn(format!(
                     "node {peer} says that it has done {claimed} rounds; neither another neighbour nor the time it had bears \
                      out more than {credible}, so this peer goes on at its own pace"
                 ));
@@ -42,19 +42,21 @@ impl Driver<'_> {
             NodeEvent::Refused { peer, mismatch } => self.object(peer, Objection::mismatch(&mismatch))?,
             // Neighbours that are done before this peer may leave.
             NodeEvent::NeighbourSuspended { peer, reason } if self.rounds < self.parts.rounds => {
-                self.parts.log.tell(Event::Suspended { node: peer.index(), reason: in_words(reason).to_owned() });
+                self.member.log.tell(Event::Suspended { node: peer.index(), reason: in_words(reason).to_owned() });
             }
             NodeEvent::SetBack { incarnation, discarded } => {
-                self.parts.log.tell(Event::SetBack { incarnation, discarded_units: discarded.units() });
+                self.member.log.tell(Event::SetBack { incarnation, discarded_units: discarded.units() });
             }
-            NodeEvent::NeighbourBack { peer } => self.parts.log.tell(Event::Resumed { node: peer.index() }),
+            // Its streams carry the same plan, and its operator has applied that once more.
+            NodeEvent::NewerPlan { peer, .. } => drop(self.member.compare_plans(peer)),
+            NodeEvent::NeighbourBack { peer } => self.member.log.tell(Event::Resumed { node: peer.index() }),
             // The local steps of a round that a request to stop has ended.
             NodeEvent::Ignored { fault: Fault::UnexpectedTraining, .. } if self.stopping => {}
             other => {
                 self.gave_up |= matches!(other, NodeEvent::DrainGaveUp { .. });
                 let not_finite = matches!(other, NodeEvent::DeltaSkipped { reason: SkippedDelta::NotFinite, .. });
                 match warning(&other) {
-                    Some(message) => self.warn(message),
+                    Some(message) => self.member.warn(message),
                     None => tracing::debug!(?other, "node"),
                 }
                 if not_finite {
@@ -71,7 +73,7 @@ impl Driver<'_> {
         let rounds = to.saturating_sub(from);
         if rounds > 0 {
             self.skipped_rounds += rounds;
-            self.parts.log.tell(Event::Skipped { rounds, from, to, total: self.skipped_rounds });
+            self.member.log.tell(Event::Skipped { rounds, from, to, total: self.skipped_rounds });
         }
     }
 
@@ -80,9 +82,9 @@ impl Driver<'_> {
         self.watching.note_round(report);
         self.note_end_of_round();
         if let Some(began) = Instant::now().checked_sub(report.took) {
-            self.parts.timeline.note(Deed::Round { round: self.rounds }, began);
+            self.member.timeline.note(Deed::Round { round: self.rounds }, began);
         }
-        self.parts.log.tell(Event::Round { round: self.rounds, weight_units: report.mass.units() });
+        self.member.log.tell(Event::Round { round: self.rounds, weight_units: report.mass.units() });
         let due = self.rounds.is_multiple_of(self.parts.evaluate_every) || self.rounds == self.parts.rounds;
         // Rounds without training can outrun the evaluation; one at a time is enough.
         if due && self.evaluating.is_none() {
@@ -94,8 +96,8 @@ impl Driver<'_> {
 
     pub(super) fn tell_evaluation(&mut self, rounds: u64, report: &RoundReport, evaluation: &Evaluation) {
         self.watching.note_evaluation(rounds, evaluation);
-        let sent_bytes = self.traffic().sent_bytes;
-        self.parts.log.tell(Event::Evaluated {
+        let sent_bytes = self.member.traffic().sent_bytes;
+        self.member.log.tell(Event::Evaluated {
             round: rounds,
             metrics: evaluation.metrics.clone(),
             train_loss: self.train_loss,

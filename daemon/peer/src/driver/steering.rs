@@ -1,17 +1,19 @@
 //! What is asked of a running peer through its local interface.
 
-use mingle_protocol::Durability;
+use mingle_protocol::{Durability, Input};
 
 use super::Driver;
+use super::ending::before_the_model;
 use crate::api::{Request, Stopping};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
+use crate::events::Event;
 
 impl Driver<'_> {
     pub(super) fn on_request(&mut self, request: Request) -> Result {
         match request {
             Request::Stop(answer) => {
-                // Unlike a second interrupt, asking twice is no reason to give anything up, and a peer that is done ends anyway.
-                if !self.stopping && !self.drained {
+                // Unlike a second interrupt, asking twice is no reason to give anything up.
+                if !self.stopping {
                     self.on_stop("asked to stop")?;
                 }
                 // Whoever asked may have gone.
@@ -33,6 +35,30 @@ impl Driver<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// Somebody wants this peer to stop: in good order, and asked again, at once.
+    pub(super) fn on_stop(&mut self, reason: &str) -> Result {
+        if self.stopping {
+            return Err(if self.drained { before_the_model(reason) } else { self.stopped_at_once() });
+        }
+        self.stopping = true;
+        self.parts.training.interrupt(true);
+        self.watching.note();
+        self.member.log.tell(Event::Stopping { round: self.rounds, reason: reason.to_owned() });
+        // A node that has drained has nothing to end; what is left to do is not to take long.
+        if self.drained { Ok(()) } else { self.feed(Input::Stop) }
+    }
+
+    fn stopped_at_once(&self) -> Error {
+        let mass = self.node.mass();
+        let consequence = match self.parts.config.durability {
+            Durability::On => {
+                format!("this peer keeps its weight {mass} on disk, and goes on when it is started again")
+            }
+            Durability::Off => format!("this peer's weight {mass} is lost to the swarm"),
+        };
+        Error::new(ErrorKind::Forced, format!("stopped at once, after round {}: {consequence}", self.rounds))
     }
 
     fn stopping_now(&self) -> Stopping {

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use libp2p::PeerId;
 use mingle_net::neighbour_table::NeighbourTable;
-use mingle_net::traffic::Traffic;
 use mingle_protocol::{Fault, NeighbourView, Node, NodeId, RoundReport, State as NodeState};
 
 use super::Driver;
@@ -135,13 +134,13 @@ impl Driver<'_> {
         }
         (self.watching.is_stale, self.watching.shown_state) = (false, Some(state));
         self.watching.shown_at = Some(Instant::now());
-        let traffic = self.traffic();
-        let (node, links, watching) = (&self.node, &self.parts.wiring.links, &self.watching);
+        let traffic = self.member.traffic();
+        let (node, links, watching) = (&self.node, &self.member.wiring.links, &self.watching);
         let config = &self.parts.config;
         let settled = || weight(node.mass().units(), config.schedule.stationary_weight(node.id(), node.step()));
         let last_weight = watching.weight.filter(|_| !matches!(state, State::Draining | State::Done | State::Stopped));
         let rounds_left = self.parts.rounds.saturating_sub(self.rounds);
-        self.parts.board.update(|status| {
+        self.member.board.update(|status| {
             status.state = state;
             status.joined = self.joined;
             status.round = self.rounds;
@@ -165,11 +164,6 @@ impl Driver<'_> {
     pub(super) fn show_end(&mut self, evaluation: &Evaluation) {
         self.watching.note_evaluation(self.rounds, evaluation);
         self.show();
-    }
-
-    /// What went over all links since this process began.
-    pub(super) fn traffic(&self) -> Traffic {
-        self.past + self.parts.wiring.links.traffic()
     }
 
     fn state(&self) -> State {

@@ -1,6 +1,5 @@
 //! A peer that trains a model with the others.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mingle_net::transport::Network;
@@ -8,21 +7,20 @@ use mingle_protocol::record::{Recovered, most_host_bytes};
 use mingle_protocol::{Durability, Identity as NodeIdentity, NodeConfig, RecordRoom, TaskCard as NodeTask};
 use tokio::sync::mpsc;
 
-use super::{Access, Incoming, Outcome, Peer, boot_nonce, stopped};
+use super::finish::{ModelForm, RunWanted};
+use super::{Access, Incoming, Outcome, Peer, PeerOptions, Streams, boot_nonce, stopped};
 use crate::api::Stopping;
-use crate::driver::{Driver, DriverParts, Finished, Sources, borrow_model};
+use crate::driver::{Driver, DriverParts};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::events::Event;
-use crate::home::write_file;
+use crate::membership::{self, Borrowed};
 use crate::place::Place;
 use crate::records::{self, Past, RecordWriter, Room, Written};
-use crate::results::{self, MODEL_CHECKSUM, Summary};
 use crate::status::State;
 use crate::task::{Assignment, TaskCard};
 use crate::timeline::Timeline;
 use crate::training::thread::TrainingThread;
 use crate::training::{LocalTraining, TrainingTask};
-use crate::wiring::Wiring;
 
 impl Peer {
     pub(super) async fn train(
@@ -48,53 +46,31 @@ impl Peer {
         }
         if start.needs_a_model(&place) {
             let stopping = Stopping { round: 0, rounds, weight_units: 0, durable: true };
-            let (peer, model) = tokio::select! {
-                borrowed = borrow_model(network.streams.clone(), &place, config.initial.len()) => borrowed,
+            let max_norm = config.largest_norm.unwrap_or(f64::INFINITY);
+            let Borrowed { donors, model } = tokio::select! {
+                borrowed = membership::borrow_model(network.streams.clone(), place.others(), config.initial.len(), max_norm) => borrowed,
                 reason = stopped(&mut incoming.stop, &mut incoming.asked, stopping) => {
                     return Err(Error::new(ErrorKind::Forced, format!("{reason} before a member gave its model")));
                 }
             };
-            self.log.tell(Event::Borrowed { peer: peer.to_string() });
+            self.log.tell(Event::Borrowed { peers: donors.iter().map(ToString::to_string).collect() });
             config.initial = model;
         }
-        let boot_nonce = config.identity.boot_nonce;
-        let (wiring, edge_events) =
-            Wiring::open(&network.streams, place, boot_nonce, config.initial.len(), &start.timeline)?;
         if let Some(state) = start.state() {
             let doing = "the training cannot go on from the state in this peer's records";
             training.restore(state).context(ErrorKind::Training, doing)?;
         }
-        let (layout, largest_state) = (training.layout().clone(), training.largest_state());
-        let (thread, answers) =
-            TrainingThread::start(training, start.records.is_some(), self.options.priority, start.timeline.clone())?;
         let Start { records, written, recovered, timeline, .. } = start;
-        let Incoming { events, stop, asked } = incoming;
-        let Access { hall, wanted, interface } = access;
-        let mut sources =
-            Sources { edges: edge_events, network: events, answers, written, wanted, stop, requests: asked };
-        let parts = DriverParts {
-            config,
-            home: &self.home,
-            wiring,
-            hall,
-            swarm: self.membership.as_ref().map(|membership| membership.swarm.clone()),
-            network,
-            local: self.identity.peer_id(),
-            leaves: self.options.leaves,
-            rounds,
-            training: thread,
-            layout,
-            largest_state,
-            records,
-            log: &mut self.log,
-            board: &self.board,
-            interface,
-            evaluate_every: self.options.evaluate_every,
-            timeline,
-            started: self.started,
-        };
-        let finished = Driver::new(parts, recovered)?.run(&mut sources).await?;
-        self.finish(finished, rounds, &*card, &mut sources).await
+        let (form, largest_state) = (ModelForm::of(&*training), training.largest_state());
+        let (training, answers) =
+            TrainingThread::start(training, records.is_some(), self.options.priority, timeline.clone())?;
+        let PeerOptions { leaves, evaluate_every, .. } = self.options;
+        let streams = Streams { boot_nonce: config.identity.boot_nonce, dimension: config.initial.len(), timeline };
+        let (mut receivers, member) = self.join_plan(place, network, access, incoming, streams)?;
+        (receivers.answers, receivers.written) = (Some(answers), written);
+        let parts = DriverParts { config, leaves, rounds, training, largest_state, records, evaluate_every };
+        let finished = Driver::new(member, parts, recovered)?.run(&mut receivers).await?;
+        self.finish(finished, RunWanted { rounds, card: &*card, form }, &mut receivers.stop).await
     }
 
     fn introduce_training(&mut self, card: &dyn TaskCard, training: &dyn LocalTraining) {
@@ -110,46 +86,6 @@ impl Peer {
             status.task = Some(description);
             status.device = Some(facts.device);
         });
-    }
-
-    /// Writes what the peer leaves behind: its model, then its summary, then that its run is over.
-    async fn finish(
-        &mut self,
-        mut finished: Finished,
-        rounds: u64,
-        card: &dyn TaskCard,
-        sources: &mut Sources,
-    ) -> Result<Outcome> {
-        let mut summary = Summary {
-            schema: Summary::schema(),
-            peer: self.identity.peer_id().to_string(),
-            node: finished.place.node.0,
-            plan: finished.place.hash.clone(),
-            task: card.describe(),
-            rounds: finished.rounds,
-            rounds_wanted: rounds,
-            metrics: finished.evaluation.metrics.clone(),
-            seconds: self.started.elapsed().as_secs_f64(),
-            sent_bytes: finished.traffic.sent_bytes,
-            received_bytes: finished.traffic.received_bytes,
-            encoding: finished.traffic.encoding(self.options.codec),
-            peak_resident_bytes: results::peak_resident_bytes(),
-            model_blake3: None,
-            ledger: finished.node.ledger(),
-        };
-        let parameters = finished.node.ratio();
-        let file = finished.model_file(&parameters, metadata(&summary), sources).await?;
-        write_file(&self.home.model(), &file)?;
-        summary.model_blake3 = Some(blake3::hash(&file).to_hex().to_string());
-        summary.write(&self.home)?;
-        if let Some(ending) = &finished.ending {
-            ending.write(&self.home)?;
-        }
-        finished.timeline.flush();
-        self.log.tell(done(&summary));
-        let is_done = summary.rounds >= summary.rounds_wanted;
-        self.board.update(|status| status.state = if is_done { State::Done } else { State::Stopped });
-        Ok(Outcome::Trained { summary: Box::new(summary), parameters })
     }
 
     /// Finds out what this peer goes on with, and gets its records ready. `None` if its run is over.
@@ -278,41 +214,8 @@ impl Start {
     }
 }
 
-impl Finished {
-    /// The final model as a file that holds a checksum of its own numbers.
-    async fn model_file(
-        &mut self,
-        parameters: &Arc<[f32]>,
-        mut metadata: BTreeMap<String, String>,
-        sources: &mut Sources,
-    ) -> Result<Vec<u8>> {
-        let file = self.save(parameters, metadata.clone(), sources).await?;
-        // The numbers come behind the text that names their checksum, so they are there first.
-        metadata.insert(MODEL_CHECKSUM.to_owned(), results::model_data_hash(&file));
-        self.save(parameters, metadata, sources).await
-    }
-}
-
 /// No sound model of a training that began with `initial` has a larger norm.
 fn usual_bound(initial: &[f32]) -> f64 {
     let square: f64 = initial.iter().map(|value| f64::from(*value).powi(2)).sum();
     1000.0 * square.sqrt().max(1.0)
-}
-
-fn metadata(summary: &Summary) -> BTreeMap<String, String> {
-    let measured = summary.metrics.iter().map(|(name, value)| (name.to_owned(), value.to_string()));
-    let known =
-        [("plan", summary.plan.clone()), ("task", summary.task.clone()), ("rounds", summary.rounds.to_string())];
-    measured.chain(known.map(|(key, value)| (key.to_owned(), value))).collect()
-}
-
-fn done(summary: &Summary) -> Event {
-    Event::Done {
-        round: summary.rounds,
-        metrics: summary.metrics.clone(),
-        weight_units: summary.ledger.mass.units(),
-        seconds: summary.seconds,
-        sent_bytes: summary.sent_bytes,
-        peak_resident_bytes: summary.peak_resident_bytes,
-    }
 }

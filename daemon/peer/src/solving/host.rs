@@ -5,13 +5,12 @@ mod showing;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use mingle_net::edge::{EdgeEvent, Refusal};
+use mingle_net::edge::EdgeEvent;
 use mingle_net::neighbour_table::LinkChange;
 use mingle_net::transport::NetworkEvent;
 use mingle_protocol::{Envelope, Message, NodeId};
-use tokio::sync::mpsc;
 
 use super::attempt::AttemptFile;
 use super::peer::{Reception, SolverPeer};
@@ -20,51 +19,28 @@ use super::solution::Solution;
 use super::ways::Ways;
 use crate::api::{Request, Stopping};
 use crate::error::{Error, ErrorKind, Result};
-use crate::events::{Event, EventLog};
-use crate::home::Home;
+use crate::event_loop::{EventReceivers, LoopEvent};
+use crate::events::Event;
+use crate::member::Member;
 use crate::membership::{CheckedPlan, Standing, Verdict, Wanted};
-use crate::objections::{Objection, Objections};
-use crate::status::StatusBoard;
-use crate::stop::StopRequests;
-use crate::wiring::Wiring;
+use crate::objections::Objection;
+use crate::wiring::News;
 
 /// A node that has got nowhere for so long says again what may be lost.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// While neighbours are missing, the user hears so this often.
+/// While neighbours are missing, the user hreceivers so this often.
 const WAITING_NOTICE: Duration = Duration::from_secs(5);
 /// While a stream has no room, so long until it is looked at again.
 const ROOM_PAUSE: Duration = Duration::from_millis(1);
 
-/// Everything that can happen to the loop, by where it comes from.
-pub(crate) struct Ears {
-    pub edges: mpsc::Receiver<EdgeEvent>,
-    pub network: mpsc::Receiver<NetworkEvent>,
-    pub wanted: mpsc::Receiver<Wanted>,
-    pub stop: StopRequests,
-    pub requests: mpsc::Receiver<Request>,
-}
-
-/// What a host is built from.
-pub(crate) struct HostParts<'a> {
-    pub problem: &'a Problem,
-    pub ways: Arc<Ways>,
-    /// Whether its plans come from an operator.
-    pub has_operator: bool,
-    pub wiring: Wiring,
-    pub home: &'a Home,
-    pub log: &'a mut EventLog,
-    pub board: &'a StatusBoard,
-    pub started: Instant,
-}
-
 /// The event loop and what it works with.
-struct Host<'a> {
-    parts: HostParts<'a>,
+struct Host<'a, 'b> {
+    member: &'a mut Member<'b>,
+    problem: &'a Problem,
     peer: SolverPeer,
     attempts: AttemptFile,
     /// What waits for room on a stream, by neighbour.
     backlog: BTreeMap<NodeId, VecDeque<Envelope>>,
-    objections: Objections,
     /// Neighbours that a person was told of.
     named: BTreeSet<NodeId>,
     /// Neighbours to whom all streams were open once.
@@ -89,18 +65,23 @@ pub(crate) enum End {
 ///
 /// # Errors
 /// The problem cannot be solved, neighbours refuse this peer, or it is stopped.
-pub(crate) async fn take_part(parts: HostParts<'_>, ears: &mut Ears) -> Result<End> {
-    let place = &parts.wiring.place;
-    let part = parts.problem.part(place.node.index())?;
-    let attempts = AttemptFile::of(parts.home, &place.hash, parts.problem)?;
+pub(crate) async fn take_part(
+    member: &mut Member<'_>,
+    problem: &Problem,
+    ways: Arc<Ways>,
+    receivers: &mut EventReceivers,
+) -> Result<End> {
+    let place = &member.wiring.place;
+    let part = problem.part(place.node.index())?;
+    let attempts = AttemptFile::of(member.home, &place.hash, problem)?;
     let attempt = attempts.begin()?;
-    let peer = SolverPeer::new(place.node.index(), parts.problem, part, Arc::clone(&parts.ways), attempt);
+    let peer = SolverPeer::new(place.node.index(), problem, part, ways, attempt);
     let mut host = Host {
-        parts,
+        member,
+        problem,
         peer,
         attempts,
         backlog: BTreeMap::new(),
-        objections: Objections::default(),
         named: BTreeSet::new(),
         met: BTreeSet::new(),
         joined: false,
@@ -108,16 +89,15 @@ pub(crate) async fn take_part(parts: HostParts<'_>, ears: &mut Ears) -> Result<E
         turns: 0,
         told: f64::INFINITY,
     };
-    host.run(ears).await
+    host.run(receivers).await
 }
 
-impl Host<'_> {
-    async fn run(&mut self, ears: &mut Ears) -> Result<End> {
+impl Host<'_, '_> {
+    async fn run(&mut self, receivers: &mut EventReceivers) -> Result<End> {
         loop {
-            let found = self.solve(ears).await;
+            let found = self.solve(receivers).await;
             if let Some(newer) = self.newer.take() {
                 self.attempts.end()?;
-                self.parts.wiring.end().await;
                 return Ok(End::Replanned(newer));
             }
             let solution = match found {
@@ -128,30 +108,30 @@ impl Host<'_> {
                 Err(failure) if failure.is(ErrorKind::Forced) => return Err(failure),
                 Err(failure) => {
                     // What went wrong first is what to tell.
-                    let _ = self.linger(ears).await;
+                    let _ = self.linger(receivers).await;
                     return Err(failure);
                 }
             };
             let written = self.write(&solution);
-            match self.linger(ears).await {
+            match self.linger(receivers).await {
                 Ok(true) => {}
                 // A neighbour that was started again needs another attempt.
                 Ok(false) => continue,
                 // It has its solution: what the others do now is no reason to lose it.
-                Err(failure) => self.parts.log.tell(Event::Warning { message: format!("{failure:#}") }),
+                Err(failure) => self.member.log.tell(Event::Warning { message: format!("{failure:#}") }),
             }
             if let Err(failure) = written {
-                self.write_when_possible(&solution, failure, ears).await?;
+                self.write_when_possible(&solution, failure, receivers).await?;
             }
             self.attempts.end()?;
-            let traffic = self.parts.wiring.end().await;
-            self.tell_end(&solution, traffic);
+            self.member.wiring.end().await;
+            self.tell_end(&solution);
             return solution.not_solved().map_or(Ok(End::Solved), Err);
         }
     }
 
     /// Goes along until there is an outcome, or another plan.
-    async fn solve(&mut self, ears: &mut Ears) -> Result<Option<Solution>> {
+    async fn solve(&mut self, receivers: &mut EventReceivers) -> Result<Option<Solution>> {
         let (mut patience, mut notice) = (tokio::time::interval(PATIENCE), tokio::time::interval(WAITING_NOTICE));
         patience.tick().await;
         notice.tick().await;
@@ -165,15 +145,11 @@ impl Host<'_> {
             }
             self.show();
             tokio::select! {
-                Some(event) = ears.edges.recv() => self.on_edge(event)?,
-                Some(event) = ears.network.recv() => self.on_network(&event),
-                Some(wanted) = ears.wanted.recv() => self.on_wanted(wanted),
-                Some(request) = ears.requests.recv() => {
-                    if self.answer(request) {
-                        return Err(stopped("asked to stop"));
+                event = receivers.next() => {
+                    if let Some(reason) = self.on_event(event?)? {
+                        return Err(stopped(&reason));
                     }
                 }
-                reason = ears.stop.next() => return Err(stopped(&reason)),
                 () = tokio::time::sleep(ROOM_PAUSE), if !self.backlog.is_empty() => {}
                 _ = patience.tick() => self.be_patient(),
                 _ = notice.tick() => self.notice_waiting(),
@@ -182,34 +158,37 @@ impl Host<'_> {
         }
     }
 
-    fn on_edge(&mut self, event: EdgeEvent) -> Result {
+    /// Takes an event; returns why the peer is to stop, where it is.
+    fn on_event(&mut self, event: LoopEvent) -> Result<Option<String>> {
         match event {
-            EdgeEvent::Up { node, direction, handle } => {
-                self.objections.withdraw(node);
-                if self.parts.wiring.links.attach(node, direction, handle) == LinkChange::Up {
-                    self.on_link_up(node);
-                }
-                Ok(())
+            LoopEvent::Edge(event) => self.on_edge(event)?,
+            LoopEvent::Network(NetworkEvent::DialFailed { peer, attempts }) if !self.joined => {
+                self.member.tell_dial_failure(peer, &attempts);
             }
-            EdgeEvent::Message { node, message: Message::Collective(envelope) } => self.on_envelope(node, &envelope),
-            EdgeEvent::Message { node, message: Message::Hello(_) } => self.object(node, Objection::trains()),
-            EdgeEvent::Message { .. } => Ok(()),
-            EdgeEvent::Down { node, direction, stream, error } => {
-                if let Some(error) = &error {
-                    tracing::debug!(%node, ?direction, error, "a stream broke");
-                }
-                self.parts.wiring.links.detach(node, direction, stream, error.is_none());
-                Ok(())
-            }
-            // Where there is an operator, one of the two has not heard of the newest plan yet.
-            EdgeEvent::Refused { refusal, .. } if self.parts.has_operator && is_about_plans(&refusal) => Ok(()),
-            EdgeEvent::Refused { node, refusal } => self.object(node, Objection::refusal(&refusal)),
+            LoopEvent::Wanted(wanted) => self.on_wanted(wanted),
+            LoopEvent::Request(request) => return Ok(self.answer(request).then(|| "asked to stop".to_owned())),
+            LoopEvent::Stop(reason) => return Ok(Some(reason)),
+            // It trains nothing, and keeps no records.
+            LoopEvent::Network(_) | LoopEvent::Answer(_) | LoopEvent::Written(_) => {}
         }
+        Ok(None)
+    }
+
+    fn on_edge(&mut self, event: EdgeEvent) -> Result {
+        match self.member.wiring.hear(event) {
+            News::Link(node, LinkChange::Up) => self.on_link_up(node),
+            News::Message(node, Message::Collective(envelope)) => return self.on_envelope(node, &envelope),
+            News::Message(node, Message::Hello(_)) => return self.object(node, Objection::trains()),
+            News::Refused(node, refusal) if refusal.is_about_plans() && self.member.compare_plans(node) => {}
+            News::Refused(node, refusal) => return self.object(node, Objection::refusal(&refusal)),
+            News::Link(..) | News::Message(..) => {}
+        }
+        Ok(())
     }
 
     /// Neighbours that were never there.
     fn missing(&self) -> Vec<usize> {
-        let (out, inward) = self.parts.wiring.place.neighbours();
+        let (out, inward) = self.member.wiring.place.neighbours();
         let all: BTreeSet<NodeId> = out.into_keys().chain(inward.into_keys()).collect();
         all.difference(&self.met).map(|node| node.index()).collect()
     }
@@ -217,7 +196,7 @@ impl Host<'_> {
     fn notice_waiting(&mut self) {
         let missing = self.missing();
         if !missing.is_empty() {
-            self.parts.log.tell(Event::Waiting { missing });
+            self.member.log.tell(Event::Waiting { missing });
         }
     }
 
@@ -227,7 +206,7 @@ impl Host<'_> {
         self.peer.resend();
         if !self.joined && self.missing().is_empty() {
             self.joined = true;
-            self.parts.log.tell(Event::Met { neighbours: self.met.len() });
+            self.member.log.tell(Event::Met { neighbours: self.met.len() });
         }
     }
 
@@ -236,65 +215,43 @@ impl Host<'_> {
             Ok(Reception::Taken) => Ok(()),
             Ok(Reception::OtherProblem) => self.object(from, Objection::other_problem()),
             Ok(Reception::NewAttempt(attempt)) => {
-                // Before anybody hears of this peer in that attempt.
+                // Before anybody hreceivers of this peer in that attempt.
                 self.attempts.note(attempt)?;
                 self.backlog.clear();
                 self.told = f64::INFINITY;
                 let message = format!("a peer was started again and has lost its part: all begin attempt {attempt}");
-                self.parts.log.tell(Event::Warning { message });
+                self.member.log.tell(Event::Warning { message });
                 Ok(())
             }
             Err(fault) => {
                 if self.named.insert(from) {
                     let message = format!("node {from} sent what no sound peer sends: {fault}");
-                    self.parts.log.tell(Event::Warning { message });
+                    self.member.log.tell(Event::Warning { message });
                 }
-                self.parts.wiring.links.drop_streams(from);
+                self.member.wiring.links.drop_streams(from);
                 Ok(())
             }
         }
     }
 
     fn object(&mut self, node: NodeId, objection: Objection) -> Result {
-        let sentence = format!("node {node} {}", objection.what);
-        let hint = objection.hint;
-        if self.objections.raise(node, objection) {
-            self.parts.log.tell(Event::Warning { message: sentence.clone() });
-        }
-        if self.objections.are_final(self.parts.wiring.receivers()) {
-            return Err(Error::new(ErrorKind::Refused, sentence).hint(hint));
-        }
-        Ok(())
-    }
-
-    fn on_network(&mut self, event: &NetworkEvent) {
-        if let NetworkEvent::DialFailed { peer, attempts } = event
-            && !self.joined
-        {
-            tracing::debug!(?peer, ?attempts, "cannot be dialled");
-        }
+        self.member.object(node, objection).refused.map_or(Ok(()), Err)
     }
 
     /// Answers what others want of a peer that does not train.
     fn on_wanted(&mut self, wanted: Wanted) {
-        match wanted {
+        match self.member.answer(wanted) {
             // Whoever asked may be gone.
-            Wanted::Model(answer) => drop(answer.send(None)),
-            Wanted::Standing(answer) => drop(answer.send(Standing::default())),
-            Wanted::Plan(plan, answer) => drop(answer.send(self.on_plan(plan))),
-            Wanted::PlanWithModel(..) | Wanted::OtherTask(..) => {}
-            Wanted::Knocked(peer) => self.parts.log.tell(Event::Knocked { peer: peer.to_string() }),
-            Wanted::Warning(message) => self.parts.log.tell(Event::Warning { message }),
+            Some(Wanted::Model(answer)) => drop(answer.send(None)),
+            Some(Wanted::Standing(answer)) => drop(answer.send(Standing::default())),
+            Some(Wanted::Plan(plan, answer)) => drop(answer.send(self.on_plan(plan))),
+            _ => {}
         }
     }
 
     fn on_plan(&mut self, plan: Box<CheckedPlan>) -> Verdict {
-        let (ours, theirs) = (self.parts.wiring.place.plan.generation(), plan.generation());
-        if theirs == ours {
-            return Verdict::Known;
-        }
-        if !theirs.replaces(&ours) {
-            return Verdict::Older(self.parts.wiring.place.plan.offer.clone());
+        if let Some(verdict) = self.member.verdict_on(&plan) {
+            return verdict;
         }
         if self.peer.outcome().is_some() {
             return Verdict::Refused("this peer has solved its problem by the old plan, and is going".to_owned());
@@ -308,7 +265,7 @@ impl Host<'_> {
         match request {
             Request::Stop(answer) => {
                 let round = self.peer.journal().read().iterations;
-                let rounds = self.parts.problem.limits.iterations;
+                let rounds = self.problem.limits.iterations;
                 // Whoever asked may have gone.
                 let _ = answer.send(Stopping { round, rounds, weight_units: 0, durable: false });
                 true
@@ -325,7 +282,7 @@ impl Host<'_> {
         while let Some((to, envelope)) = self.peer.poll() {
             self.backlog.entry(to).or_default().push_back(envelope);
         }
-        let links = &self.parts.wiring.links;
+        let links = &self.member.wiring.links;
         self.backlog.retain(|to, waiting| {
             while links.has_room(*to)
                 && let Some(envelope) = waiting.pop_front()
@@ -345,10 +302,6 @@ impl Host<'_> {
         }
         self.turns = turns;
     }
-}
-
-fn is_about_plans(refusal: &Refusal) -> bool {
-    matches!(refusal, Refusal::OtherPlan { .. } | Refusal::NotANeighbour)
 }
 
 fn stopped(reason: &str) -> Error {

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::sync::Arc;
+
+use super::{ModelEncoder, model_file};
 
 /// The tensors of a model, in the order in which a flat vector holds them, each in row-major order.
 ///
@@ -59,6 +62,20 @@ impl Layout {
     /// How many numbers all tensors hold; as many as fit into a `usize` if they are more.
     pub fn dimension(&self) -> usize {
         self.tensors.iter().fold(0, |sum: usize, tensor| sum.saturating_add(tensor.len()))
+    }
+
+    /// Writes models as safetensors files with these tensors in `f32`.
+    ///
+    /// ```
+    /// use mingle_peer::training::Layout;
+    ///
+    /// let encode = Layout::new([("bias", vec![2])]).encoder();
+    /// let file = encode(&[0.5, -1.0])?;
+    /// assert_eq!(file[file.len() - 8..], [0, 0, 0, 63, 0, 0, 128, 191]);
+    /// # Ok::<(), mingle_peer::training::TrainingError>(())
+    /// ```
+    pub fn encoder(self) -> ModelEncoder {
+        Arc::new(move |parameters| model_file::encode(&self, parameters))
     }
 
     /// The first difference to another layout, in words with "here" and "there".

@@ -1,21 +1,24 @@
-//! A model as a safetensors file, by its layout.
+//! A model as a safetensors file: its tensors by the layout, and what is known about it in the header.
 
 use std::collections::{BTreeMap, HashMap};
 
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
+use serde_json::{Map, Value};
 
 use super::{Layout, TrainingError};
 
-/// The bytes of the file: tensors in the names and shapes of the layout. Equal models and metadata give equal bytes.
+/// The key under which a model file keeps the BLAKE3 of its numbers: whoever has only the file can check it.
+pub const MODEL_CHECKSUM: &str = "data_blake3";
+
+/// The header starts after its length, a little-endian 64-bit number, and the tensors start at multiples of that.
+const WORD: usize = 8;
+
+/// The bytes of the file: tensors in the names and shapes of the layout. Equal models give equal bytes.
 ///
 /// # Errors
 /// The vector has another length than the layout, or two tensors share a name.
-pub(crate) fn encode(
-    layout: &Layout,
-    parameters: &[f32],
-    metadata: &BTreeMap<String, String>,
-) -> Result<Vec<u8>, TrainingError> {
+pub(crate) fn encode(layout: &Layout, parameters: &[f32]) -> Result<Vec<u8>, TrainingError> {
     if parameters.len() != layout.dimension() {
         return Err(format!("{} numbers for a layout of {}", parameters.len(), layout.dimension()).into());
     }
@@ -30,21 +33,28 @@ pub(crate) fn encode(
             return Err(format!("two tensors are called `{}`", tensor.name).into());
         }
     }
-    // In the order of their keys: a map of the standard library would write them in a random one.
-    let mut file = safetensors::serialize(views, None::<HashMap<String, String>>)?;
-    insert_metadata(&mut file, metadata)?;
-    Ok(file)
+    Ok(safetensors::serialize(views, None::<HashMap<String, String>>)?)
 }
 
-/// The header starts after its length, a little-endian 64-bit number, and the tensors start at multiples of that.
-const WORD: usize = 8;
-
-fn insert_metadata(file: &mut Vec<u8>, metadata: &BTreeMap<String, String>) -> Result<(), TrainingError> {
+/// Adds metadata to the header of a safetensors file, beside what is there, and the checksum of its numbers. Keys are in
+/// their order: a map of the standard library would write them in a random one.
+///
+/// # Errors
+/// The file has no such header.
+pub(crate) fn describe(file: &mut Vec<u8>, metadata: &BTreeMap<String, String>) -> Result<(), TrainingError> {
     let length = file.first_chunk().map_or(0, |bytes: &[u8; WORD]| u64::from_le_bytes(*bytes));
-    let end = WORD + usize::try_from(length)?;
-    let header = file.get(WORD..end).ok_or("the header of the model file is cut off")?;
-    let mut entries: BTreeMap<String, serde_json::Value> = serde_json::from_slice(header)?;
-    entries.insert("__metadata__".to_owned(), serde_json::to_value(metadata)?);
+    let end = usize::try_from(length)?.checked_add(WORD).ok_or("the header of the model file is too long")?;
+    let (header, data) = file.split_at_checked(end).ok_or("the header of the model file is cut off")?;
+    let checksum = blake3::hash(data).to_hex().to_string();
+    let mut entries: BTreeMap<String, Value> = serde_json::from_slice(header.get(WORD..).unwrap_or_default())?;
+    let mut all = match entries.remove("__metadata__") {
+        Some(Value::Object(known)) => known,
+        _ => Map::new(),
+    };
+    all.extend(metadata.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))));
+    all.insert(MODEL_CHECKSUM.to_owned(), checksum.into());
+    let sorted: BTreeMap<String, Value> = all.into_iter().collect();
+    entries.insert("__metadata__".to_owned(), serde_json::to_value(sorted)?);
     let mut header = serde_json::to_vec(&entries)?;
     header.resize(header.len().next_multiple_of(WORD), b' ');
     let length = (header.len() as u64).to_le_bytes();
@@ -58,19 +68,45 @@ mod tests {
     use super::*;
     use safetensors::SafeTensors;
 
+    fn metadata_of(file: &[u8]) -> HashMap<String, String> {
+        let (_, header) = SafeTensors::read_metadata(file).unwrap();
+        header.metadata().clone().unwrap()
+    }
+
     #[test]
     fn tensors_have_the_names_the_shapes_and_the_numbers_of_the_layout() {
         let layout = Layout::new([("second", vec![2, 2]), ("first", vec![1])]);
-        let metadata = BTreeMap::from([("round".to_owned(), "7".to_owned()), ("a".to_owned(), "b".to_owned())]);
-        let file = encode(&layout, &[1.0, 2.0, 3.0, 4.0, 5.0], &metadata).unwrap();
-        assert_eq!(encode(&layout, &[1.0, 2.0, 3.0, 4.0, 5.0], &metadata).unwrap(), file, "equal bytes");
+        let file = encode(&layout, &[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        assert_eq!(encode(&layout, &[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap(), file, "equal bytes");
         let read = SafeTensors::deserialize(&file).unwrap();
         let tensor = read.tensor("second").unwrap();
         assert_eq!((tensor.shape(), tensor.data().len()), (&[2, 2][..], 16));
         assert_eq!(tensor.data()[..4], 1.0_f32.to_le_bytes());
         assert_eq!(read.tensor("first").unwrap().data(), 5.0_f32.to_le_bytes());
-        let (_, header) = SafeTensors::read_metadata(&file).unwrap();
-        assert_eq!(header.metadata().as_ref().unwrap().len(), 2);
-        assert!(encode(&layout, &[1.0], &metadata).unwrap_err().to_string().contains("1 numbers for a layout of 5"));
+        assert!(encode(&layout, &[1.0]).unwrap_err().to_string().contains("1 numbers for a layout of 5"));
+    }
+
+    #[test]
+    fn metadata_are_added_to_those_that_are_there_with_the_checksum_of_the_numbers() {
+        let mut file = encode(&Layout::flat(2), &[1.0, 2.0]).unwrap();
+        let told = |key: &str, value: &str| BTreeMap::from([(key.to_owned(), value.to_owned())]);
+        describe(&mut file, &told("columns", "a, b")).unwrap();
+        let once = metadata_of(&file);
+        describe(&mut file, &told("round", "7")).unwrap();
+        let twice = metadata_of(&file);
+        assert_eq!((twice["columns"].as_str(), twice["round"].as_str()), ("a, b", "7"));
+        assert_eq!(once[MODEL_CHECKSUM], twice[MODEL_CHECKSUM]);
+        let bytes: Vec<u8> = [1.0_f32, 2.0].iter().flat_map(|value| value.to_le_bytes()).collect();
+        assert_eq!(once[MODEL_CHECKSUM], blake3::hash(&bytes).to_hex().to_string());
+        assert_eq!(SafeTensors::deserialize(&file).unwrap().tensor("parameters").unwrap().data(), bytes);
+    }
+
+    #[test]
+    fn what_is_no_safetensors_file_is_left_as_it_is() {
+        for other in [b"".as_slice(), b"PK", &[0xff; 64], &[8, 0, 0, 0, 0, 0, 0, 0, b'{']] {
+            let mut file = other.to_vec();
+            assert!(describe(&mut file, &BTreeMap::new()).is_err());
+            assert_eq!(file, other);
+        }
     }
 }

@@ -3,7 +3,6 @@
 //! This is where the model meets the protocol: a round's local work goes in as flat parameters, and comes back as the
 //! change that the node adds to its numerator.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -77,7 +76,6 @@ impl TrainingOrders {
 enum Job {
     Train(TrainingOrder),
     Evaluate { round: u64, parameters: Arc<[f32]>, haste: Haste },
-    Save { parameters: Arc<[f32]>, metadata: BTreeMap<String, String> },
 }
 
 /// How long an evaluation may take once the peer is to stop.
@@ -93,7 +91,7 @@ impl Job {
     fn deed(&self) -> Deed {
         match self {
             Self::Train(_) => Deed::Train,
-            Self::Evaluate { .. } | Self::Save { .. } => Deed::Evaluate,
+            Self::Evaluate { .. } => Deed::Evaluate,
         }
     }
 }
@@ -117,8 +115,6 @@ pub(crate) enum Answer {
         /// How well it does; where the peer was asked to stop, perhaps on some of the samples only.
         evaluation: Evaluation,
     },
-    /// The model as the bytes of a file.
-    Saved(Vec<u8>),
     /// The thread cannot go on.
     Failed(Error),
 }
@@ -173,11 +169,6 @@ impl TrainingThread {
         self.order(Job::Evaluate { round, parameters, haste })
     }
 
-    /// Orders the file of a model.
-    pub(crate) fn save(&self, parameters: Arc<[f32]>, metadata: BTreeMap<String, String>) -> Result {
-        self.order(Job::Save { parameters, metadata })
-    }
-
     fn order(&self, job: Job) -> Result {
         // Never blocks: the node trains one round at a time and evaluates between rounds.
         self.jobs.try_send(job).context(ErrorKind::Training, "the training thread has stopped")
@@ -195,7 +186,6 @@ impl Worker {
         let result = match job {
             Job::Train(order) => self.train(&order),
             Job::Evaluate { round, parameters, haste } => self.evaluate(round, &parameters, haste),
-            Job::Save { parameters, metadata } => self.save(&parameters, &metadata),
         };
         result.unwrap_or_else(Answer::Failed)
     }
@@ -218,11 +208,6 @@ impl Worker {
         let evaluation = self.training.evaluate(parameters, &patience);
         let evaluation = evaluation.context(ErrorKind::Training, format!("evaluation after round {round} failed"))?;
         Ok(Answer::Evaluated { round, evaluation })
-    }
-
-    fn save(&self, parameters: &[f32], metadata: &BTreeMap<String, String>) -> Result<Answer> {
-        let file = self.training.model_file(parameters, metadata);
-        file.map(Answer::Saved).context(ErrorKind::Unexpected, "cannot encode the model")
     }
 
     fn patience(&self) -> Patience {

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use mingle_net::edge::EdgeHandle;
-use mingle_net::traffic::Traffic;
 
-use super::{Ears, Host, PATIENCE, ROOM_PAUSE};
+use super::{Host, PATIENCE, ROOM_PAUSE};
 use crate::error::{Error, Result};
+use crate::event_loop::{EventReceivers, LoopEvent};
 use crate::events::Event;
 use crate::home::write_file;
 use crate::results;
@@ -20,21 +20,21 @@ const DRAIN: Duration = Duration::from_secs(10);
 /// It answers them for so long at most once it has closed its own streams.
 const LINGER: Duration = Duration::from_millis(1500);
 
-impl Host<'_> {
+impl Host<'_, '_> {
     /// Stays until the neighbours have all that this peer said, then closes its streams and answers until they have closed
     /// theirs. `false` if a new attempt begins instead.
-    pub(super) async fn linger(&mut self, ears: &mut Ears) -> Result<bool> {
+    pub(super) async fn linger(&mut self, receivers: &mut EventReceivers) -> Result<bool> {
         let until = Instant::now() + DRAIN;
         let mut patience = tokio::time::interval(PATIENCE);
-        while (self.peer.is_owed() || !self.backlog.is_empty()) && self.parts.wiring.links.any_open() {
+        while (self.peer.is_owed() || !self.backlog.is_empty()) && self.member.wiring.links.any_open() {
             self.send();
             tokio::select! {
-                Some(event) = ears.edges.recv() => self.on_edge(event)?,
-                Some(wanted) = ears.wanted.recv() => self.on_wanted(wanted),
-                Some(request) = ears.requests.recv() => drop(self.answer(request)),
+                event = receivers.next() => match event? {
+                    LoopEvent::Stop(_) => break,
+                    event => drop(self.on_event(event)?),
+                },
                 () = tokio::time::sleep(ROOM_PAUSE), if !self.backlog.is_empty() => {}
                 _ = patience.tick() => self.be_patient(),
-                _ = ears.stop.next() => break,
                 () = tokio::time::sleep_until(until.into()) => break,
             }
             if self.peer.outcome().is_none() {
@@ -43,16 +43,16 @@ impl Host<'_> {
         }
         self.send();
         let until = Instant::now() + LINGER;
-        let closing = join_all(self.parts.wiring.links.take_outgoing().into_iter().map(EdgeHandle::finish));
+        let closing = join_all(self.member.wiring.links.take_outgoing().into_iter().map(EdgeHandle::finish));
         tokio::pin!(closing);
         let mut closed = false;
-        while !closed || self.parts.wiring.links.any_incoming() {
+        while !closed || self.member.wiring.links.any_incoming() {
             tokio::select! {
                 _ = &mut closing, if !closed => closed = true,
-                Some(event) = ears.edges.recv() => self.on_edge(event)?,
-                Some(wanted) = ears.wanted.recv() => self.on_wanted(wanted),
-                Some(request) = ears.requests.recv() => drop(self.answer(request)),
-                _ = ears.stop.next() => break,
+                event = receivers.next() => match event? {
+                    LoopEvent::Stop(_) => break,
+                    event => drop(self.on_event(event)?),
+                },
                 () = tokio::time::sleep_until(until.into()) => break,
             }
             self.send();
@@ -66,24 +66,28 @@ impl Host<'_> {
     /// Writes the solution into the home.
     pub(super) fn write(&self, solution: &Solution) -> Result {
         let residuals = self.peer.journal().read().residuals.clone();
-        let title = self.parts.problem.title();
+        let title = self.problem.title();
         for (name, text) in curves::files(&title, std::slice::from_ref(solution), &residuals)? {
-            write_file(&self.parts.home.root().join(name), text.as_bytes())?;
+            write_file(&self.member.home.root().join(name), text.as_bytes())?;
         }
         Ok(())
     }
 
     /// Writes it once that is possible. The others are gone by now and cannot find it again with this peer: it is kept in
     /// memory until it can be written, or until the user gives it up.
-    pub(super) async fn write_when_possible(&mut self, solution: &Solution, failure: Error, ears: &mut Ears) -> Result {
+    pub(super) async fn write_when_possible(
+        &mut self,
+        solution: &Solution,
+        failure: Error,
+        receivers: &mut EventReceivers,
+    ) -> Result {
         let message = format!("{failure:#}; the problem is solved: this is tried again until it can be written");
-        self.parts.log.tell(Event::Warning { message });
+        self.member.log.tell(Event::Warning { message });
         while let Err(failure) = self.write(solution) {
             tokio::select! {
                 () = tokio::time::sleep(PATIENCE) => {}
-                _ = ears.stop.next() => return Err(failure),
-                Some(request) = ears.requests.recv() => {
-                    if self.answer(request) {
+                event = receivers.next_local() => {
+                    if self.on_event(event?)?.is_some() {
                         return Err(failure);
                     }
                 }
@@ -92,18 +96,19 @@ impl Host<'_> {
         Ok(())
     }
 
-    pub(super) fn tell_end(&mut self, solution: &Solution, traffic: Traffic) {
-        self.parts.log.tell(Event::Solved {
+    pub(super) fn tell_end(&mut self, solution: &Solution) {
+        let traffic = self.member.traffic();
+        self.member.log.tell(Event::Solved {
             iterations: solution.iterations,
             converged: solution.converged,
             objective: solution.objective,
             kkt: solution.certificate.kkt,
             violation: solution.certificate.violation,
-            seconds: self.parts.started.elapsed().as_secs_f64(),
+            seconds: self.member.started.elapsed().as_secs_f64(),
             sent_bytes: traffic.sent_bytes,
             peak_resident_bytes: results::peak_resident_bytes(),
         });
-        self.parts.board.update(|status| {
+        self.member.board.update(|status| {
             status.state = if solution.converged { State::Done } else { State::Stopped };
             (status.sent_bytes, status.received_bytes) = (traffic.sent_bytes, traffic.received_bytes);
         });

@@ -13,14 +13,14 @@ use crate::wiring::Wiring;
 /// The user hears of a residual that is smaller by this factor than the last one told.
 const WORTH_TELLING: f64 = 0.1;
 
-impl Host<'_> {
+impl Host<'_, '_> {
     pub(super) fn show(&mut self) {
         let (iterations, checked) = {
             let entries = self.peer.journal().read();
             (entries.iterations, entries.checked)
         };
         let joined = self.joined;
-        self.parts.board.update(|status| {
+        self.member.board.update(|status| {
             status.state = if joined { State::Solving } else { State::Waiting };
             (status.joined, status.round) = (joined, iterations);
             status.residual = checked.map(|(_, residual)| residual);
@@ -29,13 +29,13 @@ impl Host<'_> {
             && residual <= self.told * WORTH_TELLING
         {
             self.told = residual;
-            self.parts.log.tell(Event::Iterated { iteration, residual });
+            self.member.log.tell(Event::Iterated { iteration, residual });
         }
     }
 
     /// Shows who is there, and what went over the links.
     pub(super) fn show_links(&self) {
-        let Wiring { place, links, .. } = &self.parts.wiring;
+        let Wiring { place, links, .. } = &self.member.wiring;
         let (out, inward) = place.neighbours();
         let (all, up): (BTreeMap<NodeId, PeerId>, _) = (out.into_iter().chain(inward).collect(), links.up());
         let neighbour = |(node, peer): (NodeId, PeerId)| {
@@ -55,8 +55,8 @@ impl Host<'_> {
             }
         };
         let neighbours: Vec<Neighbour> = all.into_iter().map(neighbour).collect();
-        self.parts.board.update(|status| {
-            let traffic = links.traffic();
+        self.member.board.update(|status| {
+            let traffic = self.member.traffic();
             (status.sent_bytes, status.received_bytes) = (traffic.sent_bytes, traffic.received_bytes);
             status.neighbours = neighbours;
         });

@@ -1,0 +1,183 @@
+//! A peer among the members of a plan: what it has, answers and takes up alike, whatever it works on with them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use libp2p::PeerId;
+use mingle_net::traffic::Traffic;
+use mingle_net::transport::{DialAttempt, Network};
+use mingle_protocol::NodeId;
+
+use crate::api::Interface;
+use crate::error::Result;
+use crate::event_loop::EventReceivers;
+use crate::events::{Event, EventLog};
+use crate::home::Home;
+use crate::membership::{self, CheckedPlan, Hall, Swarm, Verdict, Wanted};
+use crate::objections::Objection;
+use crate::place::Place;
+use crate::plan;
+use crate::status::StatusBoard;
+use crate::timeline::Timeline;
+use crate::wiring::{Raised, Wiring};
+
+/// So many warnings are told, then only logged.
+const MAX_WARNINGS: u32 = 20;
+
+/// What a member of a plan has.
+pub(crate) struct Member<'a> {
+    pub home: &'a Home,
+    /// This peer.
+    pub local: PeerId,
+    /// Its place in the plan, and the streams there.
+    pub wiring: Wiring,
+    /// What others may ask of this process.
+    pub hall: Arc<Hall>,
+    /// The swarm, where it has an operator: then its plan can change.
+    pub swarm: Option<Swarm>,
+    pub network: &'a Network,
+    pub log: &'a mut EventLog,
+    pub board: &'a StatusBoard,
+    pub interface: &'a Interface,
+    pub timeline: Timeline,
+    pub started: Instant,
+    pub told: Told,
+}
+
+/// What was told or counted before.
+#[derive(Default)]
+pub(crate) struct Told {
+    /// What went over the links of earlier plans.
+    past: Traffic,
+    dial_failures: BTreeSet<String>,
+    warnings: u32,
+}
+
+impl Member<'_> {
+    /// What went over all links since this process began.
+    pub(crate) fn traffic(&self) -> Traffic {
+        self.told.past + self.wiring.links.traffic()
+    }
+
+    /// Tells a person of something odd; the log alone, once there is too much of it.
+    pub(crate) fn warn(&mut self, message: String) {
+        self.told.warnings += 1;
+        if self.told.warnings <= MAX_WARNINGS {
+            self.log.tell(Event::Warning { message });
+        } else {
+            tracing::warn!(message);
+        }
+    }
+
+    /// Notes an objection of a neighbour, or to it, and tells of it.
+    pub(crate) fn object(&mut self, node: NodeId, objection: Objection) -> Raised {
+        let raised = self.wiring.object(node, objection);
+        raised.warning.iter().for_each(|sentence| self.warn(sentence.clone()));
+        raised
+    }
+
+    /// Tells of addresses that cannot be reached, each once.
+    pub(crate) fn tell_dial_failure(&mut self, peer: Option<PeerId>, attempts: &[DialAttempt]) {
+        let attempts = attempts.iter().map(ToString::to_string);
+        let fresh: Vec<String> = attempts.filter(|text| self.told.dial_failures.insert(text.clone())).collect();
+        if !fresh.is_empty() {
+            self.log.tell(Event::DialFailed { peer: peer.map(|peer| peer.to_string()), attempts: fresh });
+        }
+    }
+
+    /// Does what any peer does when others want something; what is left is for its work to answer.
+    pub(crate) fn answer(&mut self, wanted: Wanted) -> Option<Wanted> {
+        match wanted {
+            Wanted::Warning(message) => self.warn(message),
+            Wanted::Knocked(peer) => {
+                self.show_waiting();
+                self.log.tell(Event::Knocked { peer: peer.to_string() });
+            }
+            left => return Some(left),
+        }
+        None
+    }
+
+    fn show_waiting(&self) {
+        let waiting = self.hall.waiting();
+        self.board.update(|status| status.waiting = waiting);
+    }
+
+    /// What is to be said to a plan that replaces nothing; `None` where it is newer than this peer's.
+    pub(crate) fn verdict_on(&self, plan: &CheckedPlan) -> Option<Verdict> {
+        let (ours, theirs) = (&self.wiring.place.plan, plan.generation());
+        if theirs == ours.generation() {
+            return Some(Verdict::Known);
+        }
+        (!theirs.replaces(&ours.generation())).then(|| Verdict::Older(ours.offer.clone()))
+    }
+
+    /// Whether the plan still names this peer; it is told if not.
+    pub(crate) fn is_named_by(&mut self, plan: &CheckedPlan) -> bool {
+        let is_named = plan::node_of(&plan.plan, &self.local).is_some();
+        if !is_named {
+            self.log.tell(Event::PlannedOut { counter: plan.generation().counter });
+        }
+        is_named
+    }
+
+    /// Takes this peer's place in the operator's new plan, which is kept for the next start: closes the streams of the
+    /// present plan and opens those of the new one, for parcels of `dimension` parameters.
+    ///
+    /// # Errors
+    /// The plan does not name this peer, or cannot be kept.
+    pub(crate) async fn take_up(
+        &mut self,
+        plan: CheckedPlan,
+        boot_nonce: u64,
+        dimension: usize,
+        receivers: &mut EventReceivers,
+    ) -> Result {
+        let place = Place::of(plan, "from the operator".to_owned(), self.local)?;
+        place.plan.keep(self.home)?;
+        plan::write(&place.plan.plan, &self.home.plan())?;
+        self.hall.follow(&place.plan);
+        self.log.tell(Event::NewPlan {
+            counter: place.plan.generation().counter,
+            hash: place.hash.clone(),
+            nodes: place.peers.len(),
+            node: place.node.index(),
+            first_round: place.plan.first_round(),
+        });
+        self.board.show_place(&place);
+        self.show_waiting();
+        self.interface.show_plan(&place.plan.plan);
+        let (out, inward) = place.neighbours();
+        self.network.seek(out.into_values().chain(inward.into_values()).collect()).await;
+        self.told.past += self.wiring.end().await;
+        let streams = &self.network.streams;
+        // What is still in the queue came over streams of the old plan.
+        (self.wiring, receivers.edges) = Wiring::open(streams, place, boot_nonce, dimension, &self.timeline)?;
+        Ok(())
+    }
+
+    /// A neighbour follows another plan: whichever of the two is newer is told to the other. False where plans are fixed.
+    pub(crate) fn compare_plans(&self, node: NodeId) -> bool {
+        let (Some(swarm), Some(peer)) = (self.swarm.clone(), self.wiring.peer(node)) else { return false };
+        let offer = self.wiring.place.plan.offer.clone();
+        let hall = Arc::clone(&self.hall);
+        let mut streams = self.network.streams.clone();
+        tokio::spawn(async move {
+            if let Ok(Some(Verdict::Older(newer))) = membership::announce(&mut streams, peer, &offer).await
+                && let Ok(plan) = newer.check(Some(&swarm))
+            {
+                tell_of(&hall, plan).await;
+            }
+        });
+        true
+    }
+}
+
+async fn tell_of(hall: &Hall, plan: CheckedPlan) {
+    let (answer, verdict) = tokio::sync::oneshot::channel();
+    hall.hand_in(Wanted::Plan(Box::new(plan), answer)).await;
+    if let Ok(Verdict::Refused(why)) = verdict.await {
+        tracing::warn!(why, "a newer plan cannot be followed");
+    }
+}

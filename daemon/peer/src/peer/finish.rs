@@ -1,0 +1,128 @@
+//! What a peer that has trained leaves behind: its model, then its summary, then that its run is over.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Outcome, Peer};
+use crate::driver::{Finished, before_the_model};
+use crate::error::{Context, ErrorKind, Result};
+use crate::events::Event;
+use crate::home::write_file;
+use crate::results::{self, Summary};
+use crate::status::State;
+use crate::stop::StopRequests;
+use crate::task::TaskCard;
+use crate::training::{Layout, LocalTraining, ModelEncoder, TrainingError, model_file};
+
+/// What the run was to be.
+pub(super) struct RunWanted<'a> {
+    /// So many rounds.
+    pub(super) rounds: u64,
+    /// Of this task.
+    pub(super) card: &'a dyn TaskCard,
+    /// How its model is written.
+    pub(super) form: ModelForm,
+}
+
+/// How a model is written: as its training wants it, or by its layout.
+pub(super) struct ModelForm {
+    encoder: ModelEncoder,
+    layout: Layout,
+}
+
+impl ModelForm {
+    pub(super) fn of(training: &dyn LocalTraining) -> Self {
+        Self { encoder: training.model_encoder(), layout: training.layout().clone() }
+    }
+}
+
+impl Peer {
+    /// Writes the model, the summary, and that the run is over, in this order.
+    pub(super) async fn finish(
+        &mut self,
+        mut finished: Finished,
+        wanted: RunWanted<'_>,
+        stop: &mut StopRequests,
+    ) -> Result<Outcome> {
+        let mut summary = Summary {
+            schema: Summary::schema(),
+            peer: self.identity.peer_id().to_string(),
+            node: finished.place.node.0,
+            plan: finished.place.hash.clone(),
+            task: wanted.card.describe(),
+            rounds: finished.rounds,
+            rounds_wanted: wanted.rounds,
+            metrics: finished.evaluation.metrics.clone(),
+            seconds: self.started.elapsed().as_secs_f64(),
+            sent_bytes: finished.traffic.sent_bytes,
+            received_bytes: finished.traffic.received_bytes,
+            encoding: finished.traffic.encoding(self.options.codec),
+            peak_resident_bytes: results::peak_resident_bytes(),
+            model_blake3: None,
+            ledger: finished.node.ledger(),
+        };
+        let parameters = finished.node.ratio();
+        let file = self.model_file(wanted.form, &parameters, metadata(&summary), stop).await?;
+        write_file(&self.home.model(), &file)?;
+        summary.model_blake3 = Some(blake3::hash(&file).to_hex().to_string());
+        summary.write(&self.home)?;
+        if let Some(ending) = &finished.ending {
+            ending.write(&self.home)?;
+        }
+        finished.timeline.flush();
+        self.log.tell(done(&summary));
+        let is_done = summary.rounds >= summary.rounds_wanted;
+        self.board.update(|status| status.state = if is_done { State::Done } else { State::Stopped });
+        Ok(Outcome::Trained { summary: Box::new(summary), parameters })
+    }
+
+    /// The model as the bytes of a file. A training whose encoder fails loses its form, never the model.
+    async fn model_file(
+        &mut self,
+        ModelForm { encoder, layout }: ModelForm,
+        parameters: &Arc<[f32]>,
+        metadata: BTreeMap<String, String>,
+        stop: &mut StopRequests,
+    ) -> Result<Vec<u8>> {
+        let (own, own_metadata) = (Arc::clone(parameters), metadata.clone());
+        let encoding = tokio::task::spawn_blocking(move || described(encoder(&own), &own_metadata));
+        let encoded = tokio::select! {
+            encoded = encoding => encoded.unwrap_or_else(|panic| Err(panic.into())),
+            reason = stop.insists() => return Err(before_the_model(&reason)),
+        };
+        encoded.or_else(|failure| {
+            let message = format!("the model is written by its layout, for its training cannot encode it: {failure}");
+            self.log.tell(Event::Warning { message });
+            let file = described(model_file::encode(&layout, parameters), &metadata);
+            file.context(ErrorKind::Unexpected, "cannot encode the model")
+        })
+    }
+}
+
+/// A file with its metadata and checksum.
+fn described(
+    file: Result<Vec<u8>, TrainingError>,
+    metadata: &BTreeMap<String, String>,
+) -> Result<Vec<u8>, TrainingError> {
+    let mut file = file?;
+    model_file::describe(&mut file, metadata)?;
+    Ok(file)
+}
+
+fn metadata(summary: &Summary) -> BTreeMap<String, String> {
+    let measured = summary.metrics.iter().map(|(name, value)| (name.to_owned(), value.to_string()));
+    let known =
+        [("plan", summary.plan.clone()), ("task", summary.task.clone()), ("rounds", summary.rounds.to_string())];
+    measured.chain(known.map(|(key, value)| (key.to_owned(), value))).collect()
+}
+
+fn done(summary: &Summary) -> Event {
+    Event::Done {
+        round: summary.rounds,
+        metrics: summary.metrics.clone(),
+        weight_units: summary.ledger.mass.units(),
+        seconds: summary.seconds,
+        sent_bytes: summary.sent_bytes,
+        peak_resident_bytes: summary.peak_resident_bytes,
+    }
+}
