@@ -6,9 +6,9 @@
 mod cli;
 mod command;
 mod config;
-mod evaluation;
 mod event_loop;
 mod exit;
+mod lab;
 mod limits;
 mod meaning;
 mod model_files;
@@ -16,7 +16,6 @@ mod out;
 mod output_file;
 mod provisional;
 mod signals;
-mod simulation;
 mod solving_report;
 mod task;
 mod task_card;

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mingle_net::transport::Network;
+use mingle_solving::{Problem, Ways};
 
 use super::{Access, Incoming, Outcome, Peer, boot_nonce};
 use crate::error::{Error, ErrorKind, Result};
@@ -12,7 +13,6 @@ use crate::membership::CheckedPlan;
 use crate::place::Place;
 use crate::plan;
 use crate::solving::host::{self, Ears, End, HostParts};
-use crate::solving::{Problem, Ways};
 use crate::timeline::Timeline;
 use crate::wiring::Wiring;
 

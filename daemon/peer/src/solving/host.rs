@@ -11,13 +11,10 @@ use mingle_net::edge::{EdgeEvent, Refusal};
 use mingle_net::neighbour_table::LinkChange;
 use mingle_net::transport::NetworkEvent;
 use mingle_protocol::{Envelope, Message, NodeId};
+use mingle_solving::{Problem, Reception, Solution, SolverPeer, Ways};
 use tokio::sync::mpsc;
 
 use super::attempt::AttemptFile;
-use super::peer::{Reception, SolverPeer};
-use super::problem::Problem;
-use super::solution::Solution;
-use super::ways::Ways;
 use crate::api::{Request, Stopping};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::{Event, EventLog};
@@ -146,7 +143,7 @@ impl Host<'_> {
             self.attempts.end()?;
             let traffic = self.parts.wiring.end().await;
             self.tell_end(&solution, traffic);
-            return solution.not_solved().map_or(Ok(End::Solved), Err);
+            return solution.not_solved().map_or(Ok(End::Solved), |failure| Err(failure.into()));
         }
     }
 
@@ -159,7 +156,7 @@ impl Host<'_> {
         loop {
             match self.peer.outcome() {
                 Some(Ok(solution)) => return Ok(Some(solution.clone())),
-                Some(Err(failure)) => return Err(failure.clone()),
+                Some(Err(failure)) => return Err(failure.clone().into()),
                 None if self.newer.is_some() => return Ok(None),
                 None => {}
             }
