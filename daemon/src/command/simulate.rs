@@ -12,7 +12,7 @@ use mingle_protocol::Codec;
 use serde::Serialize;
 
 use super::plan_make::parse_extra_edges;
-use super::run::parse_policy;
+use crate::arguments::parse_policy;
 use crate::cli::{SimulateArgs, Switch};
 use crate::{lab, limits, out, topology};
 
