@@ -21,7 +21,7 @@ const FAR: f64 = 1e290;
 const REMEDY: &str = "numbers of very different size do that: budgets and weights want other units";
 
 /// One node's work, from what it wants to what it gets. It begins at `start`, else at zero.
-pub(super) async fn solve(
+pub(crate) async fn solve(
     task: Arc<AllocationTask>,
     preference: Preference,
     limits: Limits,

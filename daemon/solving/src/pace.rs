@@ -7,24 +7,24 @@ use crate::solution::{Answer, Certificate};
 use crate::talk::Talk;
 
 /// What a node's work comes to.
-pub(super) struct Found {
-    pub(super) iterations: u64,
-    pub(super) converged: bool,
-    pub(super) step: f64,
-    pub(super) objective: f64,
-    pub(super) certificate: Certificate,
-    pub(super) answer: Answer,
+pub(crate) struct Found {
+    pub(crate) iterations: u64,
+    pub(crate) converged: bool,
+    pub(crate) step: f64,
+    pub(crate) objective: f64,
+    pub(crate) certificate: Certificate,
+    pub(crate) answer: Answer,
 }
 
 /// Counts iterations, and lets all nodes stop after the same one.
-pub(super) struct Pace {
+pub(crate) struct Pace {
     limits: Limits,
     /// Between two checks.
     interval: u64,
-    pub(super) iterations: u64,
-    pub(super) converged: bool,
+    pub(crate) iterations: u64,
+    pub(crate) converged: bool,
     /// The largest residual of all nodes at the last check, as a share of the solution where that is larger than 1.
-    pub(super) worst: f64,
+    pub(crate) worst: f64,
     growth: Growth,
 }
 
@@ -32,13 +32,13 @@ pub(super) struct Pace {
 const SHORTEST_INTERVAL: u64 = 10;
 
 impl Pace {
-    pub(super) fn new(talk: &Talk, limits: Limits, remedy: &'static str) -> Self {
+    pub(crate) fn new(talk: &Talk, limits: Limits, remedy: &'static str) -> Self {
         let interval = talk.ways.diameter.max(SHORTEST_INTERVAL);
         let growth = Growth { nodes: talk.ways.schedule.nodes(), least: (0, f64::INFINITY), remedy };
         Self { limits, interval, iterations: 0, converged: false, worst: f64::INFINITY, growth }
     }
 
-    pub(super) fn goes_on(&self) -> bool {
+    pub(crate) fn goes_on(&self) -> bool {
         !self.converged && self.iterations < self.limits.iterations
     }
 
@@ -46,7 +46,7 @@ impl Pace {
     ///
     /// # Errors
     /// The residual has grown by so much that the iteration diverges; all nodes find that out after the same iteration.
-    pub(super) async fn note(
+    pub(crate) async fn note(
         &mut self,
         journal: &Journal,
         talk: &Talk,

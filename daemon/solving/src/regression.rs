@@ -13,7 +13,7 @@ use crate::talk::Talk;
 use crate::ways::Agreement;
 
 /// One node's work, from its table to the coefficients. It begins at `start`, else at zero.
-pub(super) async fn solve(
+pub(crate) async fn solve(
     task: Arc<RegressionTask>,
     table: Table,
     limits: Limits,
