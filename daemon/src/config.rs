@@ -2,7 +2,7 @@
 //! run in that home, else the task of the swarm, else the default.
 //!
 //! ```text
-//!   cli.rs        what a setting is called, what it means, its default        (clap)
+//!   cli/run.rs    what a setting is called, what it means, its default        (clap)
 //!   settings.rs   which options of `run` are settings, and how TOML writes them
 //!   file.rs       config.toml: every entry with its line, every fault with a line and what is possible
 //!   remembered.rs with what options a home was last run
@@ -27,15 +27,12 @@ use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Home, Result};
 
-use crate::cli::{Cli, Command as Asked, Given, RunArgs};
+use crate::cli::{CONFIG_ENV, Cli, Command as Asked, Given, RunArgs};
 
 pub(crate) use file::ConfigFile;
 pub(crate) use remembered::Remembered;
 pub(crate) use settings::{Form, SETTINGS, Setting};
 pub(crate) use template::template;
-
-/// Names a configuration file, as `--config` does.
-pub(crate) const CONFIG_ENV: &str = "MINGLE_CONFIG";
 
 /// The commands that start a peer, and so take settings.
 const PEER_COMMANDS: [&str; 3] = ["run", "join", "leave"];
@@ -93,7 +90,7 @@ fn with_given(mut cli: Cli, peer: &ArgMatches, file: Option<&ConfigFile>, last: 
             options.insert(setting.key.to_owned(), values.map(|value| value.to_string_lossy().into_owned()).collect());
         }
     }
-    let given = Given { keys, options: Remembered::new(options) };
+    let given = Given { keys, options };
     match &mut cli.command {
         Asked::Run(run) | Asked::Leave(run) => run.given = given,
         Asked::Join(join) => join.run.given = given,

@@ -3,12 +3,13 @@
 //! The binary reads the command line and the configuration, prints, and ends with an exit code. What a running peer is
 //! stands in the library `mingle-peer`; the built-in models become its local training in `training.rs`.
 
+mod arguments;
 mod cli;
 mod command;
 mod config;
-mod evaluation;
 mod event_loop;
 mod exit;
+mod lab;
 mod limits;
 mod meaning;
 mod model_files;
@@ -16,7 +17,6 @@ mod out;
 mod output_file;
 mod provisional;
 mod signals;
-mod simulation;
 mod solving_report;
 mod task;
 mod task_card;

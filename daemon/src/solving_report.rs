@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use mingle_peer::Result;
-use mingle_peer::solving::{Answer, Coefficient, Paid, Problem, Solution, Task, solution_files};
+use mingle_peer::error::Context;
+use mingle_peer::{ErrorKind, Result};
+use mingle_solving::{Answer, Coefficient, Paid, Problem, Solution, Task, solution_files};
 
 use crate::{out, output_file};
 
@@ -79,7 +80,9 @@ fn in_file_order(problem: &Problem, mut cliques: Vec<Paid>) -> Vec<Paid> {
 
 /// Writes the files that belong to solutions into a folder.
 pub(crate) fn write_files(folder: &Path, title: &str, solutions: &[Solution], residuals: &[f64]) -> Result {
-    for (name, text) in solution_files(title, solutions, residuals)? {
+    let files =
+        solution_files(title, solutions, residuals).context(ErrorKind::Unexpected, "cannot encode the solution")?;
+    for (name, text) in files {
         output_file::write(&folder.join(name), text.as_bytes())?;
     }
     Ok(())

@@ -142,7 +142,7 @@ impl TaskCard for Card {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::cli::tests::training_defaults;
+    use crate::cli::training_defaults;
 
     fn card(columns: &[&str]) -> Card {
         let columns: Vec<String> = columns.iter().map(|name| (*name).to_owned()).collect();

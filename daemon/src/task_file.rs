@@ -82,7 +82,7 @@ impl TaskFile {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::cli::tests::training_defaults;
+    use crate::cli::training_defaults;
     use mingle_models::DataCard;
 
     #[test]

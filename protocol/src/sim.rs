@@ -20,6 +20,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod agenda;
 mod campaign;
 mod config;
 mod conservation;
@@ -38,6 +39,7 @@ mod story;
 mod swarm;
 mod trace;
 
+pub use agenda::Agenda;
 pub use campaign::{Outcome, run_scenario, tell_scenario};
 pub use config::{SwarmConfig, Trainer};
 pub use error::SimError;

@@ -1,6 +1,7 @@
 //! What can go wrong with a peer: what kind of error it is, what was being done, what caused it, and what to do next.
 
 mod network;
+mod solving;
 
 use std::error::Error as StdError;
 use std::fmt;

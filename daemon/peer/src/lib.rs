@@ -23,7 +23,7 @@ pub mod plan;
 pub mod priority;
 pub mod records;
 pub mod results;
-pub mod solving;
+mod solving;
 pub mod status;
 pub mod stop;
 pub mod task;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use libp2p::PeerId;
 use mingle_planner::Plan;
-use mingle_protocol::{NodeId, Schedule, Step};
+use mingle_protocol::{NodeId, Schedule};
 
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::home;
@@ -68,21 +68,7 @@ pub fn peers(plan: &Plan) -> Result<BTreeMap<NodeId, PeerId>> {
 
 /// The schedule that the protocol runs for this plan.
 pub fn schedule(plan: &Plan) -> Result<Schedule> {
-    let steps: Vec<Step> = plan
-        .steps()
-        .iter()
-        .map(|step| Step {
-            keep: step.keep(),
-            links: step
-                .links()
-                .iter()
-                .map(|link| (NodeId(index_to_u32(link.from)), NodeId(index_to_u32(link.to)), link.weight))
-                .collect(),
-        })
-        .collect();
-    Schedule::new(plan.node_count(), &steps, plan.local_steps())
-        .and_then(|schedule| schedule.with_round_length(plan.round_length()))
-        .context(ErrorKind::BadInput, "the plan cannot be run")
+    mingle_solving::schedule(plan).context(ErrorKind::BadInput, "the plan cannot be run")
 }
 
 /// Node indices of a checked plan are far below 2^32.

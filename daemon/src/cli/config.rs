@@ -6,6 +6,9 @@ use clap::{Args, Subcommand};
 
 use super::HomeArgs;
 
+/// Names a configuration file, as `--config` does.
+pub(crate) const CONFIG_ENV: &str = "MINGLE_CONFIG";
+
 /// What to do with the configuration.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
@@ -23,7 +26,7 @@ pub(crate) struct ConfigPathArgs {
     #[command(flatten)]
     pub(crate) home: HomeArgs,
     /// The configuration file [default: config.toml in the home, if there is one]
-    #[arg(long, env = crate::config::CONFIG_ENV, value_name = "FILE")]
+    #[arg(long, env = CONFIG_ENV, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 }
 

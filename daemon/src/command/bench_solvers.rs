@@ -5,12 +5,12 @@
 use std::path::Path;
 
 use mingle_peer::error::Context;
-use mingle_peer::solving::symmetric_rows;
 use mingle_peer::{ErrorKind, Result};
 use mingle_planner::{DesignOptions, Medium, Method, Topology};
 use mingle_plot::{Horizontal, Panel, Scale, Series, Weight, line_chart};
 use mingle_solver::experiments::{SharedBudgets, SharedModel};
 use mingle_solver::{Constraint, Metric, Mixing, NidsNode, SolverNode, solve};
+use mingle_solving::symmetric_rows;
 
 use crate::cli::BenchSolversArgs;
 use crate::{out, output_file};

@@ -1,29 +1,30 @@
 //! `mingle evaluate`: designs compared by experiment.
 
 use std::io::IsTerminal;
+use std::num::NonZero;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use mingle_lab::evaluation::{Record, Records, Run, Suite, Training, all_runs, page, summary};
+use mingle_lab::simulation::Progress;
 use mingle_peer::Result;
 
-use crate::cli::EvaluateArgs;
-use crate::evaluation::{Record, Records, Run, Suite, all_runs, page, summary};
-use crate::simulation::Progress;
-use crate::{out, output_file};
+use crate::cli::{EvaluateArgs, TrainingArgs};
+use crate::{lab, out, output_file, topology};
 
 /// Runs what is missing of a suite, and writes its report.
 pub(super) fn execute(arguments: &EvaluateArgs, json: bool) -> Result {
-    let suite = Suite::read(&arguments.suite)?;
-    let runs = all_runs(&suite)?;
+    let suite = Suite::read(&arguments.suite).map_err(lab::suite_error)?;
+    let runs = all_runs(&suite, topology::read)?;
     if arguments.list {
         runs.iter().for_each(|run| out::line(run.name()));
         return Ok(());
     }
     let folder = &arguments.output;
     output_file::make_folder(folder)?;
-    let mut records = Records::open(&folder.join("runs.jsonl"))?;
+    let mut records = Records::open(&folder.join("runs.jsonl")).map_err(lab::records_error)?;
     let missing: Vec<&Run> = runs.iter().filter(|run| records.get(&run.key()).is_none()).collect();
     if !json {
         out::line(format!("{}: {} runs, {} to do", suite.title, runs.len(), missing.len()));
@@ -33,9 +34,10 @@ pub(super) fn execute(arguments: &EvaluateArgs, json: bool) -> Result {
     run_all(&missing, threads(arguments), |run, record| {
         let path = record.plan_file(&plans);
         if !path.exists() {
-            output_file::write(&path, run.plan()?.to_json().as_bytes())?;
+            let plan = run.plan().map_err(lab::simulation_error)?;
+            output_file::write(&path, plan.to_json().as_bytes())?;
         }
-        records.add(record)
+        records.add(record).map_err(lab::records_error)
     })?;
     let done: Vec<&Record> = runs.iter().filter_map(|run| records.get(&run.key())).collect();
     let report = folder.join("report.html");
@@ -55,8 +57,8 @@ fn command(suite: &Path) -> String {
 }
 
 fn threads(arguments: &EvaluateArgs) -> usize {
-    let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    arguments.threads.map_or_else(cores, std::num::NonZero::get)
+    let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
+    arguments.threads.map_or_else(cores, NonZero::get)
 }
 
 /// Every thread takes the next run that nobody has; results are kept as they come. After a failure nothing new is begun.
@@ -110,7 +112,7 @@ impl Display {
         let line = self.lines.add(ProgressBar::new_spinner());
         line.set_style(style("{spinner} {msg}"));
         line.set_message(format!("{}: begins", run.name()));
-        let result = run.execute(|progress| line.set_message(format!("{}: {}", run.name(), standing(progress))));
+        let result = execute_run(run, |progress| line.set_message(format!("{}: {}", run.name(), standing(progress))));
         line.finish_and_clear();
         self.all.inc(1);
         if let (Ok(record), false) = (&result, self.is_terminal) {
@@ -118,6 +120,34 @@ impl Display {
             eprintln!("{} of {}: {}: {ended}", self.all.position(), self.all.length().unwrap_or_default(), run.name());
         }
         result
+    }
+}
+
+/// Simulates a run, on one thread.
+fn execute_run(run: &Run, tell: impl FnMut(&Progress)) -> Result<Record> {
+    let nodes = run.plan().map_err(lab::simulation_error)?.node_count();
+    let test_samples = run.training.test_samples.map(NonZero::get);
+    let learners = lab::learners(&training_of(run), nodes, test_samples, 1)?;
+    run.execute(learners, tell).map_err(lab::simulation_error)
+}
+
+/// What a run trains, in the words of `run`.
+fn training_of(run: &Run) -> TrainingArgs {
+    let Training { data, model, batch_size, augment, learning_rate, momentum, weight_decay, device, .. } =
+        run.training.clone();
+    TrainingArgs {
+        data,
+        model,
+        split: Some(run.split.split.clone()),
+        rounds: 1,
+        batch_size,
+        augment: augment.to_string(),
+        learning_rate,
+        momentum,
+        weight_decay,
+        seed: run.seed,
+        device,
+        evaluate_every: run.evaluate_every,
     }
 }
 

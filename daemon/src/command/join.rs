@@ -3,6 +3,7 @@
 use mingle_peer::membership::{Membership, Ticket};
 use mingle_peer::{Home, Identity, Result};
 
+use crate::arguments::check;
 use crate::cli::JoinArgs;
 use crate::out;
 use crate::provisional::Provisional;
@@ -11,7 +12,7 @@ use crate::provisional::Provisional;
 /// need no ticket; of a peer that is not let in, nothing is kept.
 pub(super) fn execute(arguments: &JoinArgs, json: bool) -> Result {
     let ticket: Ticket = arguments.ticket.parse()?;
-    super::run::check(&arguments.run)?;
+    check(&arguments.run)?;
     let home = Home::at(arguments.run.home.home.as_deref())?;
     let before = Provisional::look(&home);
     let joined = join(arguments, ticket, json);

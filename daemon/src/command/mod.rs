@@ -51,8 +51,6 @@ use mingle_peer::Result;
 
 use crate::cli::{BenchCommand, Cli, Command, PlanCommand, TopologyCommand};
 
-pub(crate) use run::check as check_run;
-
 /// Does what the command line asks for. The exit code is not 0 where a command answers by it.
 pub(crate) fn execute(cli: Cli) -> Result<ExitCode> {
     let json = cli.json;

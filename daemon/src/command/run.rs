@@ -14,14 +14,14 @@ use mingle_peer::membership::Membership;
 use mingle_peer::peer::{GivenPlan, Peer, PeerOptions, PeerParts, Purpose};
 use mingle_peer::task::Assignment;
 use mingle_peer::{Error, ErrorKind, Home, Identity, Result, plan, priority, stop};
-use mingle_protocol::{Codec, WaitPolicy};
 
+use crate::arguments::{self, parse_policy};
 use crate::cli::{Planning, RunArgs, Switch};
 use crate::config::Remembered;
 use crate::signals::StopRequests;
 use crate::task_card::Card;
 use crate::task_file::TaskFile;
-use crate::{event_loop, limits, out, task};
+use crate::{event_loop, out};
 use data_task::{DataTask, HomeTask};
 
 /// Runs the peer.
@@ -32,7 +32,7 @@ pub(super) fn execute(arguments: &RunArgs, json: bool) -> Result {
 /// Runs the peer in the swarm of a ticket, or in the one that its home knows.
 pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: bool) -> Result {
     let started = Instant::now();
-    check(arguments)?;
+    arguments::check(arguments)?;
     let priority = arguments.priority.into();
     let threads = arguments.threads.and_then(|count| NonZeroUsize::new(count.into()));
     start_threads(threads, move || priority::lower(priority))
@@ -58,7 +58,7 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
         }
         (None, problem) => Purpose::Solve(problem.clone().unwrap_or_default()),
     };
-    let remember = remember(home.clone(), arguments.given.options.clone());
+    let remember = remember(home.clone(), Remembered::new(arguments.given.options.clone()));
     let options = options(arguments)?;
     let mut peer =
         Peer::new(PeerParts { home, identity, membership, purpose, options, sink: sink(json), remember, started })?;
@@ -139,48 +139,4 @@ fn identity_of(home: &Home) -> Result<Identity> {
     let root = home.root().display();
     Err(Error::new(ErrorKind::BadInput, format!("there is no peer in {root}: it has no key, so no plan names it"))
         .hint(format!("join a swarm with a ticket: mingle join TICKET --home {root}; or make a key with `mingle init --home {root}`, and bind it: mingle plan bind PLAN --peer NODE=PEERID")))
-}
-
-/// Refuses what can be seen to be wrong before anything is read or started.
-pub(crate) fn check(arguments: &RunArgs) -> Result {
-    task::check_arguments(&arguments.training)?;
-    if arguments.largest_norm.is_some_and(|norm| norm.is_nan() || norm <= 0.0) {
-        return Err(Error::new(ErrorKind::BadInput, "--largest-norm must be a positive number"));
-    }
-    if arguments.problem.is_some() && arguments.codec != Codec::F32 {
-        return Err(Error::new(
-            ErrorKind::BadInput,
-            "--codec is for models: what peers that solve a problem say is exact",
-        )
-        .hint("leave --codec or --problem away"));
-    }
-    let RunArgs { bootstrap_timeout_s, gather_s, deadline_ms, time_box_ms, training_deadline_s, drain_ms, .. } =
-        *arguments;
-    limits::check("bootstrap-timeout-s", bootstrap_timeout_s, 1..=limits::LONGEST_WAIT_S)?;
-    limits::check("gather-s", gather_s, 0..=limits::LONGEST_WAIT_S)?;
-    limits::check("deadline-ms", deadline_ms, 1..=limits::LONGEST_WAIT_MS)?;
-    limits::check("training-deadline-s", training_deadline_s, 1..=limits::LONGEST_WAIT_S)?;
-    limits::check("drain-ms", drain_ms, 0..=limits::LONGEST_WAIT_MS)?;
-    time_box_ms.map_or(Ok(()), |time_box_ms| limits::check("time-box-ms", time_box_ms, 1..=limits::LONGEST_WAIT_MS))?;
-    parse_policy(&arguments.wait).map(drop)
-}
-
-/// `sync`, `bounded:STALENESS` or `async`.
-pub(super) fn parse_policy(text: &str) -> Result<WaitPolicy> {
-    let parsed = match text.split_once(':') {
-        None if text == "sync" => Some(WaitPolicy::Sync),
-        None if text == "async" => Some(WaitPolicy::Async),
-        Some(("bounded", staleness)) => staleness
-            .parse()
-            .ok()
-            .filter(|staleness| *staleness <= limits::LARGEST_STALENESS)
-            .map(|staleness| WaitPolicy::Bounded { staleness }),
-        _ => None,
-    };
-    parsed.ok_or_else(|| {
-        Error::new(
-            ErrorKind::BadInput,
-            format!("--wait {text}: choose sync, bounded:STALENESS (such as bounded:4) or async"),
-        )
-    })
 }

@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
+use mingle_lab::simulation::{self, Conditions, Goal, Learners, Progress, Stop, recent_accuracy};
 use mingle_models::Split;
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result, encodings, plan, units};
@@ -11,11 +12,9 @@ use mingle_protocol::Codec;
 use serde::Serialize;
 
 use super::plan_make::parse_extra_edges;
-use super::run::parse_policy;
+use crate::arguments::parse_policy;
 use crate::cli::{SimulateArgs, Switch};
-use crate::limits;
-use crate::simulation::{self, Conditions, Goal, Learners, Progress, Stop, recent_accuracy};
-use crate::{out, topology};
+use crate::{lab, limits, out, topology};
 
 /// Rounds, where nothing says when to stop.
 const USUAL_ROUNDS: u64 = 200;
@@ -54,14 +53,15 @@ pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Result {
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let threads = arguments.threads.map_or_else(cores, std::num::NonZero::get);
     let test_samples = arguments.test_samples.map(std::num::NonZero::get);
-    let mut learners = Learners::new(&arguments.training(), plan.node_count(), test_samples, threads)?;
+    let mut learners = lab::learners(&arguments.training(), plan.node_count(), test_samples, threads)?;
     let initial = learners.initial();
-    let mut swarm = simulation::found(&plan, &initial, conditions)?;
+    let mut swarm = simulation::found(&plan, &initial, conditions).map_err(lab::simulation_error)?;
     if !json {
         introduce(&plan, &learners, arguments.codec)?;
     }
-    let (curve, stop) =
-        goal.pursue(&mut *swarm, &mut learners, arguments.batch_size, |progress| tell(progress, json))?;
+    let (curve, stop) = goal
+        .pursue(&mut *swarm, &mut learners, arguments.batch_size, |progress| tell(progress, json))
+        .map_err(lab::simulation_error)?;
     let (tally, learnt) = (swarm.tally(), learners.time_spent());
     let Some(end) = curve.last() else { return Ok(()) };
     let report = Report {

@@ -4,12 +4,13 @@ use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
 use std::time::Instant;
 
-use mingle_peer::solving::{Conditions, Problem, Solution, Solved, Ways, solve_here};
+use mingle_lab::solving::{Conditions, Solved, solve_here};
 use mingle_peer::{Error, ErrorKind, Result, plan, units};
+use mingle_solving::{Problem, Solution, Ways};
 
 use crate::cli::SolveArgs;
 use crate::solving_report::{print_solutions, write_files};
-use crate::{out, output_file};
+use crate::{lab, out, output_file};
 
 /// Solves the problem.
 pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Result {
@@ -34,7 +35,8 @@ pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Result {
         }
         out::line("");
     }
-    let solved = solve_here(&problem, &ways, conditions, |iteration, worst| tell(iteration, worst, json))?;
+    let solved = solve_here(&problem, &ways, conditions, |iteration, worst| tell(iteration, worst, json))
+        .map_err(lab::swarm_error)?;
     if stderr().is_terminal() && !json {
         eprintln!();
     }
@@ -47,7 +49,7 @@ pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Result {
         print_solutions(&problem, &solved.solutions);
         conclude(&solved, began.elapsed().as_secs_f64());
     }
-    solved.solutions.iter().find_map(Solution::not_solved).map_or(Ok(()), Err)
+    solved.solutions.iter().find_map(Solution::not_solved).map_or(Ok(()), |failure| Err(failure.into()))
 }
 
 /// Names that are listed, at most.

@@ -15,8 +15,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::edit_distance::nearest;
 use super::settings::{self, Form, SETTINGS, Setting};
+use crate::arguments;
 use crate::cli::{Cli, DurabilityName};
-use crate::command;
 
 /// No configuration is larger.
 const MAX_BYTES: u64 = 1 << 20;
@@ -170,9 +170,9 @@ pub(super) fn check(setting: Setting, values: &[String]) -> Result<(), String> {
     let matches = Cli::command()
         .try_get_matches_from(["mingle".to_owned(), "run".to_owned()].into_iter().chain(options))
         .map_err(|error| reason(&error, setting))?;
-    let arguments = settings::run_arguments(&matches).map_err(|error| reason(&error, setting))?;
+    let run = settings::run_arguments(&matches).map_err(|error| reason(&error, setting))?;
     // All others have their defaults, so that a fault found here is this setting's.
-    command::check_run(&arguments).map_err(|failure: Error| format!("{failure:#}"))
+    arguments::check(&run).map_err(|failure: Error| format!("{failure:#}"))
 }
 
 /// Why clap does not take a value.

@@ -4,7 +4,7 @@ use clap::{ArgMatches, FromArgMatches};
 
 use crate::cli::RunArgs;
 
-/// An option of `run` that describes the peer. What it means and what it is without being set stands in `cli.rs`.
+/// An option of `run` that describes the peer. What it means and what it is without being set stands in `cli/run.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Setting {
     /// Its key in the file, which is the name of its option with `_` for `-`.

@@ -1,7 +1,6 @@
 //! The simulated network: when, how often and whether a message arrives.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rand::{RngExt, SeedableRng};
@@ -38,84 +37,6 @@ impl NetworkModel {
     /// Datagrams with 1 to 100 ms of delay, so reordered, of which a fraction is lost or duplicated.
     pub fn datagrams(drop: f64, duplicate: f64) -> Self {
         Self { drop, duplicate, delay: (Duration::from_millis(1), Duration::from_millis(100)), is_stream: false }
-    }
-}
-
-/// Something that will happen.
-#[derive(Debug)]
-pub(super) struct Scheduled<T> {
-    pub(super) at: Time,
-    order: u64,
-    pub(super) what: T,
-}
-
-impl<T> PartialEq for Scheduled<T> {
-    fn eq(&self, other: &Self) -> bool {
-        (self.at, self.order) == (other.at, other.order)
-    }
-}
-impl<T> Eq for Scheduled<T> {}
-impl<T> PartialOrd for Scheduled<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl<T> Ord for Scheduled<T> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.order).cmp(&(other.at, other.order))
-    }
-}
-
-/// Future events in the order of their time, then of their making.
-#[derive(Debug)]
-pub(super) struct Agenda<T> {
-    heap: BinaryHeap<Reverse<Scheduled<T>>>,
-    made: u64,
-}
-
-impl<T> Agenda<T> {
-    pub(super) fn new() -> Self {
-        Self { heap: BinaryHeap::new(), made: 0 }
-    }
-
-    pub(super) fn add(&mut self, at: Time, what: T) {
-        self.made += 1;
-        self.heap.push(Reverse(Scheduled { at, order: self.made, what }));
-    }
-
-    pub(super) fn next_at(&self) -> Option<Time> {
-        self.heap.peek().map(|Reverse(next)| next.at)
-    }
-
-    pub(super) fn pop(&mut self) -> Option<Scheduled<T>> {
-        self.heap.pop().map(|Reverse(next)| next)
-    }
-}
-
-/// When each node wants to be woken.
-#[derive(Debug, Default)]
-pub(super) struct Alarms {
-    by_time: BTreeSet<(Time, NodeId)>,
-    by_node: BTreeMap<NodeId, Time>,
-}
-
-impl Alarms {
-    /// Sets, moves or takes away the alarm of a node.
-    pub(super) fn set(&mut self, id: NodeId, at: Option<Time>) {
-        let before = match at {
-            Some(at) => self.by_node.insert(id, at),
-            None => self.by_node.remove(&id),
-        };
-        if before == at {
-            return;
-        }
-        before.map(|before| self.by_time.remove(&(before, id)));
-        at.map(|at| self.by_time.insert((at, id)));
-    }
-
-    /// The first one.
-    pub(super) fn next(&self) -> Option<(Time, NodeId)> {
-        self.by_time.first().copied()
     }
 }
 

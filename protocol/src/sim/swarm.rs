@@ -12,13 +12,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
+use super::agenda::Agenda;
 use super::config::SwarmConfig;
 use super::conservation::Conservation;
 use super::disk::Disk;
 use super::durable_ledger::DurableLedger;
 use super::error::SimError;
 use super::fault::Fault;
-use super::network::{Agenda, Alarms, Network};
+use super::network::Network;
 use super::plans::Plans;
 use super::trace::{Entry, Trace};
 use crate::config::Durability;
@@ -49,7 +50,6 @@ pub struct Swarm {
     /// How many processes each node has had.
     processes: BTreeMap<NodeId, u64>,
     paused_until: BTreeMap<NodeId, Time>,
-    alarms: Alarms,
     /// Messages sent so far.
     sendings: u64,
     disks: BTreeMap<NodeId, Disk>,
@@ -95,7 +95,6 @@ impl Swarm {
             nodes: BTreeMap::new(),
             processes: BTreeMap::new(),
             paused_until: BTreeMap::new(),
-            alarms: Alarms::default(),
             sendings: 0,
             disks: BTreeMap::new(),
             durable_ledger: DurableLedger::default(),
@@ -109,7 +108,7 @@ impl Swarm {
             gone: BTreeSet::new(),
             replanned: false,
             drained: BTreeMap::new(),
-            agenda: Agenda::new(),
+            agenda: Agenda::default(),
             network: Network::new(config.network.clone(), config.seed),
             conservation: Conservation::new(config.durability == Durability::On),
             trace: Trace::default(),
@@ -159,19 +158,16 @@ impl Swarm {
 
     /// Lets the next thing happen, unless it lies beyond `limit`.
     fn step(&mut self, limit: Time) -> Result<bool, SimError> {
-        let tick = self.alarms.next().map(|(at, id)| (at.max(self.now), id));
-        let happening = self.agenda.next_at();
-        let is_tick = tick.is_some_and(|(at, _)| happening.is_none_or(|happening| at < happening));
-        let Some(at) = tick.filter(|_| is_tick).map(|(at, _)| at).or(happening).filter(|at| *at <= limit) else {
+        let Some((at, alarm)) = self.agenda.next(self.now).filter(|(at, _)| *at <= limit) else {
             return Ok(false);
         };
         self.events_now = if at > self.now { 0 } else { self.events_now + 1 };
         self.now = at;
-        match tick.filter(|_| is_tick) {
-            Some((_, id)) => self.input(id, Input::Tick, Entry::Ticked, &[])?,
+        match alarm {
+            Some(id) => self.input(id, Input::Tick, Entry::Ticked, &[])?,
             None => {
-                if let Some(next) = self.agenda.pop() {
-                    self.happen(next.what)?;
+                if let Some(what) = self.agenda.pop(at) {
+                    self.happen(what)?;
                 }
             }
         }

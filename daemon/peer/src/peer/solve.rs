@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mingle_net::transport::Network;
+use mingle_solving::{Problem, Ways};
 
 use super::{Access, Incoming, Outcome, Peer, Streams, boot_nonce};
 use crate::error::{Error, ErrorKind, Result};
@@ -11,7 +12,6 @@ use crate::events::Event;
 use crate::member::Member;
 use crate::place::Place;
 use crate::solving::host::{self, End};
-use crate::solving::{Problem, Ways};
 use crate::timeline::Timeline;
 
 /// A problem's messages are no parcels: those of any size are refused.

@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use super::problem::Problem;
+use mingle_solving::Problem;
+
 use crate::error::{Context, ErrorKind, Result};
 use crate::home::{Home, write_file};
 

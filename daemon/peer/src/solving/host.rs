@@ -11,12 +11,9 @@ use mingle_net::edge::EdgeEvent;
 use mingle_net::neighbour_table::LinkChange;
 use mingle_net::transport::NetworkEvent;
 use mingle_protocol::{Envelope, Message, NodeId};
+use mingle_solving::{Problem, Reception, Solution, SolverPeer, Ways};
 
 use super::attempt::AttemptFile;
-use super::peer::{Reception, SolverPeer};
-use super::problem::Problem;
-use super::solution::Solution;
-use super::ways::Ways;
 use crate::api::{Request, Stopping};
 use crate::error::{Error, ErrorKind, Result};
 use crate::event_loop::{EventReceivers, LoopEvent};
@@ -126,7 +123,7 @@ impl Host<'_, '_> {
             self.attempts.end()?;
             self.member.wiring.end().await;
             self.tell_end(&solution);
-            return solution.not_solved().map_or(Ok(End::Solved), Err);
+            return solution.not_solved().map_or(Ok(End::Solved), |failure| Err(failure.into()));
         }
     }
 
@@ -139,7 +136,7 @@ impl Host<'_, '_> {
         loop {
             match self.peer.outcome() {
                 Some(Ok(solution)) => return Ok(Some(solution.clone())),
-                Some(Err(failure)) => return Err(failure.clone()),
+                Some(Err(failure)) => return Err(failure.clone().into()),
                 None if self.newer.is_some() => return Ok(None),
                 None => {}
             }

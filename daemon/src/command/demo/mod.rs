@@ -8,6 +8,7 @@ mod baselines;
 mod joining;
 mod kill;
 mod output;
+mod peer_options;
 mod problem;
 mod progress;
 mod report;
@@ -16,7 +17,6 @@ mod tally;
 
 use std::time::{Duration, Instant};
 
-use mingle_models::Augmentation;
 use mingle_peer::error::Context;
 use mingle_peer::events::Event;
 use mingle_peer::training::Metrics;
@@ -26,7 +26,8 @@ use mingle_protocol::Codec;
 use tokio::sync::mpsc;
 
 use super::timeline;
-use crate::cli::{DemoArgs, DurabilityName, Switch, TrainingArgs};
+use crate::arguments::parse_policy;
+use crate::cli::{DemoArgs, Switch};
 use crate::event_loop;
 use crate::limits;
 use crate::signals::StopRequests;
@@ -35,6 +36,7 @@ use baselines::Baselines;
 use joining::Joining;
 use kill::Kills;
 use output::Output;
+use peer_options::{keeps_records, peer_arguments, training_arguments};
 use progress::Progress;
 use report::{PeerResult, Report};
 use swarm::{PeerEvent, PeerProcesses};
@@ -42,13 +44,6 @@ use tally::Tally;
 
 /// More processes than this on one machine would measure the machine.
 const MAX_PEERS: usize = 256;
-/// On loopback a living neighbour answers at once: longer waits would be for the killed.
-const DRAIN_MS: u64 = 2000;
-/// A killed peer's links break at once. Only a frozen one is waited for, and a busy machine must not look like one:
-/// without a missed deadline, the same seed gives the same models.
-const DEADLINE_MS: u64 = 20_000;
-/// Whoever is missing while the peers come together is still to be started.
-const START_S: u64 = 600;
 /// After the demo is interrupted, peers that have not stopped by then are killed: nobody waits for what they would still
 /// evaluate and write, and what they keep for a later start is on disk at any moment.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
@@ -83,7 +78,7 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Result {
     parts.task(&arguments.model)?;
     task::open_device(&arguments.device)?;
     task::check_arguments(&training_arguments(arguments))?;
-    super::run::parse_policy(&arguments.wait)?;
+    parse_policy(&arguments.wait)?;
     let plan = make_plan(arguments)?;
     let output = Output::create(&arguments.output)?;
     let runtime = event_loop::start()?;
@@ -361,63 +356,6 @@ fn bind_to_new_homes(plan: &mut Plan, output: &Output) -> Result<Vec<Home>> {
             Ok(home)
         })
         .collect()
-}
-
-/// What the peers will train with.
-fn training_arguments(demo: &DemoArgs) -> TrainingArgs {
-    TrainingArgs {
-        data: demo.data.clone(),
-        model: demo.model.clone(),
-        split: Some(demo.split.clone()),
-        rounds: demo.rounds,
-        batch_size: demo.batch_size,
-        augment: Augmentation::NONE.to_string(),
-        learning_rate: demo.learning_rate,
-        momentum: demo.momentum,
-        weight_decay: 0.0,
-        seed: demo.seed,
-        device: demo.device.clone(),
-        evaluate_every: demo.evaluate_every,
-    }
-}
-
-/// Whether the peers write their weight to disk. A demo in which nobody comes back has no use for that.
-fn keeps_records(demo: &DemoArgs) -> bool {
-    demo.durability.map_or(demo.restart, |durability| durability == DurabilityName::On)
-}
-
-/// The command line of one peer.
-fn peer_arguments(demo: &DemoArgs, home: &Home, way_in: &[String]) -> Vec<String> {
-    let mut arguments: Vec<String> = ["run", "--json", "--stop-with-stdin"].map(str::to_owned).to_vec();
-    let mut option = |name: &str, value: &dyn std::fmt::Display| {
-        arguments.push(format!("--{name}"));
-        arguments.push(value.to_string());
-    };
-    option("home", &home.root().display());
-    option("listen", &"/ip4/127.0.0.1/udp/0/quic-v1");
-    option("listen", &"/ip4/127.0.0.1/tcp/0");
-    option("data", &demo.data);
-    option("model", &demo.model);
-    option("split", &demo.split);
-    option("rounds", &demo.rounds);
-    option("batch-size", &demo.batch_size);
-    option("learning-rate", &demo.learning_rate);
-    option("momentum", &demo.momentum);
-    option("seed", &demo.seed);
-    option("device", &demo.device);
-    option("evaluate-every", &demo.evaluate_every);
-    option("wait", &demo.wait);
-    option("codec", &demo.codec);
-    // They share this machine: one thread each leaves the others their turn.
-    option("threads", &1);
-    option("drain-ms", &DRAIN_MS);
-    option("deadline-ms", &DEADLINE_MS);
-    option("gather-s", &START_S);
-    option("bootstrap-timeout-s", &START_S);
-    option("timeline", &if demo.timeline == Switch::On { "on" } else { "off" });
-    option("durability", &if keeps_records(demo) { "on" } else { "off" });
-    arguments.extend_from_slice(way_in);
-    arguments
 }
 
 /// What the built-in models measure.

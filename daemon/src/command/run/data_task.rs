@@ -289,7 +289,7 @@ fn conflict(training: &TrainingArgs, given: &BTreeSet<String>, card: &Card, is_s
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::cli::tests::training_defaults;
+    use crate::cli::training_defaults;
 
     fn card() -> Card {
         let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();

@@ -81,7 +81,7 @@ impl Swarm {
     pub(super) fn set_alarm(&mut self, id: NodeId) {
         let awake = self.paused_until.get(&id).copied().unwrap_or_default();
         let at = self.nodes.get(&id).and_then(Node::next_deadline).map(|at| at.max(awake));
-        self.alarms.set(id, at);
+        self.agenda.set_alarm(id, at);
     }
 
     fn transmit(&mut self, from: NodeId, to: NodeId, message: Message) {

@@ -4,15 +4,14 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use mingle_net::edge::EdgeHandle;
+use mingle_solving::{Solution, solution_files};
 
 use super::{Host, PATIENCE, ROOM_PAUSE};
-use crate::error::{Error, Result};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crate::event_loop::{EventReceivers, LoopEvent};
 use crate::events::Event;
 use crate::home::write_file;
 use crate::results;
-use crate::solving::curves;
-use crate::solving::solution::Solution;
 use crate::status::State;
 
 /// A peer that has its solution waits so long at most for neighbours that have not got all it said.
@@ -67,7 +66,9 @@ impl Host<'_, '_> {
     pub(super) fn write(&self, solution: &Solution) -> Result {
         let residuals = self.peer.journal().read().residuals.clone();
         let title = self.problem.title();
-        for (name, text) in curves::files(&title, std::slice::from_ref(solution), &residuals)? {
+        let files = solution_files(&title, std::slice::from_ref(solution), &residuals)
+            .context(ErrorKind::Unexpected, "cannot encode the solution")?;
+        for (name, text) in files {
             write_file(&self.member.home.root().join(name), text.as_bytes())?;
         }
         Ok(())

@@ -4,16 +4,17 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mingle_lab::solving::{Conditions, solve_here};
 use mingle_peer::error::Context;
-use mingle_peer::solving::{Answer, Conditions, Problem, Solution, Ways, solve_here};
 use mingle_peer::{Error, ErrorKind, Home, Result, plan, units};
 use mingle_solver::{Regression, Scaling, Table};
+use mingle_solving::{Answer, Problem, Solution, Ways};
 use serde::Serialize;
 
 use super::super::output::Output;
 use super::given::{self, Given};
-use crate::out;
 use crate::solving_report::print_solutions;
+use crate::{lab, out};
 
 /// In one place, the optimality conditions hold to this, or as well as rounding lets them after so many steps.
 const ALONE: (f64, usize) = (1e-14, 100_000);
@@ -156,7 +157,8 @@ impl OnePlace {
     fn budgets(given: &Given, problem: &std::path::Path) -> Result<Self> {
         let problem = Problem::read(problem, &given.plan)?;
         let ways = Arc::new(Ways::of(&given.plan, Arc::new(plan::schedule(&given.plan)?))?);
-        let solved = solve_here(&problem, &ways, Conditions { loss: 0.0, seed: 0 }, |_, _| {})?;
+        let solved =
+            solve_here(&problem, &ways, Conditions { loss: 0.0, seed: 0 }, |_, _| {}).map_err(lab::swarm_error)?;
         let objective = solved.solutions.first().map_or(f64::NAN, |solution| solution.objective);
         Ok(Self {
             method: "all nodes in one process",

@@ -1,0 +1,152 @@
+//! What came of runs, kept line by line, so that an interrupted suite loses only what was under way.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+
+use mingle_planner::Plan;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::runs::Run;
+use crate::simulation::Progress;
+
+const SCHEMA: &str = "mingle.evaluation-run/1";
+
+/// The result of one run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    schema: String,
+    /// All that decided about it, as a hash.
+    pub key: String,
+    /// The topology, by its name in the suite.
+    pub topology: String,
+    /// How the data lay.
+    pub split: String,
+    /// The design, by its name in the suite.
+    pub design: String,
+    /// The seed.
+    pub seed: u64,
+    /// BLAKE3 of the plan.
+    pub plan: String,
+    /// The method that made it.
+    pub method: String,
+    /// Slots of a period.
+    pub slots_per_period: usize,
+    /// Rounds in a period.
+    pub rounds_per_period: usize,
+    /// Whether it reached its target; it then ended there.
+    pub reached: bool,
+    /// All evaluations.
+    pub curve: Vec<Progress>,
+}
+
+impl Record {
+    /// What came of a run.
+    pub(super) fn new(run: &Run, plan: &Plan, curve: Vec<Progress>, reached: bool) -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            key: run.key(),
+            topology: run.topology.clone(),
+            split: run.split.split.clone(),
+            design: run.design.name.clone(),
+            seed: run.seed,
+            plan: plan.hash().to_string(),
+            method: plan.method().to_owned(),
+            slots_per_period: plan.forecast().slots_per_period,
+            rounds_per_period: plan.steps().len() / plan.round_length(),
+            reached,
+            curve,
+        }
+    }
+
+    /// Where its plan is kept.
+    pub fn plan_file(&self, folder: &Path) -> PathBuf {
+        folder.join(format!("{}.json", self.plan))
+    }
+
+    /// Slots to the target.
+    pub fn slots_to_target(&self) -> Option<u64> {
+        self.curve.last().filter(|_| self.reached).map(|progress| progress.slots)
+    }
+}
+
+/// The file of all results.
+pub struct Records {
+    known: BTreeMap<String, Record>,
+    file: File,
+}
+
+impl Records {
+    /// Opens the file, or begins one. A last line that was cut off by a crash is dropped.
+    ///
+    /// # Errors
+    /// It cannot be read or written, or has a line that is no record.
+    pub fn open(path: &Path) -> Result<Self, RecordsError> {
+        let unusable = |source| RecordsError::Unusable { path: path.to_owned(), source };
+        let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(unusable)?;
+        let mut known = BTreeMap::new();
+        let mut whole_bytes = 0;
+        let mut reader = BufReader::new(&mut file);
+        let mut line = String::new();
+        for number in 1.. {
+            line.clear();
+            reader.read_line(&mut line).map_err(unusable)?;
+            if !line.ends_with('\n') {
+                break;
+            }
+            let record: Record = serde_json::from_str(&line).map_err(|source| RecordsError::Line {
+                path: path.to_owned(),
+                number,
+                source,
+            })?;
+            known.insert(record.key.clone(), record);
+            whole_bytes += line.len() as u64;
+        }
+        file.set_len(whole_bytes).map_err(unusable)?;
+        Ok(Self { known, file })
+    }
+
+    /// The result of a run, if there is one.
+    pub fn get(&self, key: &str) -> Option<&Record> {
+        self.known.get(key)
+    }
+
+    /// Keeps a result.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn add(&mut self, record: Record) -> Result<(), RecordsError> {
+        let line = format!("{}\n", serde_json::json!(record));
+        self.file.write_all(line.as_bytes()).map_err(RecordsError::NotWritten)?;
+        self.known.insert(record.key.clone(), record);
+        Ok(())
+    }
+}
+
+/// Why results cannot be kept.
+#[derive(Debug, Error)]
+pub enum RecordsError {
+    /// The file cannot be read or written.
+    #[error("cannot use {}", .path.display())]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A line that is no record.
+    #[error("cannot use {}: line {number}", .path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// Which line, from 1.
+        number: u64,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// A result that cannot be written.
+    #[error("cannot write down the result of a run")]
+    NotWritten(#[source] io::Error),
+}

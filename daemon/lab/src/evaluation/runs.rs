@@ -1,0 +1,155 @@
+//! The runs of a suite, and what makes one of them what it is.
+
+use std::sync::{Arc, OnceLock};
+
+use mingle_planner::{DesignError, DesignOptions, Method, Plan, Topology};
+use mingle_protocol::Codec;
+use serde::Serialize;
+
+use super::records::Record;
+use super::suite::{DesignEntry, SplitEntry, Suite, Training};
+use crate::simulation::{self, Conditions, Goal, Learners, Progress, SimulationError, Stop};
+
+/// A result of another version of this is run again.
+const VERSION: u32 = 2;
+
+/// One simulation of a suite.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The name of the topology.
+    pub topology: String,
+    graph: Arc<Topology>,
+    /// Designed by whoever needs it first.
+    plan: Arc<OnceLock<Result<Plan, DesignError>>>,
+    /// How the data lie.
+    pub split: SplitEntry,
+    /// How it is mixed.
+    pub design: DesignEntry,
+    /// Of the split, the minibatches and the losses.
+    pub seed: u64,
+    /// What is trained.
+    pub training: Training,
+    max_slots: u64,
+    /// Rounds between two evaluations.
+    pub evaluate_every: u64,
+}
+
+/// All that decides about a result.
+#[derive(Serialize)]
+struct Identity<'a> {
+    version: u32,
+    program: &'static str,
+    nodes: usize,
+    edges: &'a [(usize, usize)],
+    split: &'a str,
+    target_accuracy: f64,
+    design: &'a DesignEntry,
+    seed: u64,
+    training: &'a Training,
+    max_slots: u64,
+    evaluate_every: u64,
+}
+
+/// The runs of a suite: all seeds of a design before the next, so that a row of the report is complete early. Each plan is
+/// designed once for all of them, that of `auto` once for each split. `read` makes a topology of its source: a file, or a generator.
+///
+/// # Errors
+/// What `read` runs into.
+pub fn all_runs<E>(suite: &Suite, read: impl Fn(&str) -> Result<Topology, E>) -> Result<Vec<Run>, E> {
+    let mut runs = Vec::new();
+    for entry in &suite.topology {
+        let graph = Arc::new(read(&entry.source)?);
+        let plans: Vec<Arc<OnceLock<_>>> = suite.design.iter().map(|_| Arc::default()).collect();
+        for split in &suite.split {
+            for (design, plan) in suite.design.iter().zip(&plans) {
+                // What auto takes depends on the data.
+                let plan = if design.method == Method::Auto.name() { &Arc::default() } else { plan };
+                if !design.topologies.is_empty() && !design.topologies.contains(&entry.name) {
+                    continue;
+                }
+                runs.extend(suite.seeds.iter().map(|&seed| Run {
+                    topology: entry.name.clone(),
+                    graph: Arc::clone(&graph),
+                    plan: Arc::clone(plan),
+                    split: split.clone(),
+                    design: design.clone(),
+                    seed,
+                    training: suite.training.clone(),
+                    max_slots: suite.max_slots,
+                    evaluate_every: suite.evaluate_every,
+                }));
+            }
+        }
+    }
+    Ok(runs)
+}
+
+impl Run {
+    /// What tells this run from every other: BLAKE3, in hexadecimal.
+    pub fn key(&self) -> String {
+        let identity = Identity {
+            version: VERSION,
+            program: env!("CARGO_PKG_VERSION"),
+            nodes: self.graph.node_count(),
+            edges: self.graph.edges(),
+            split: &self.split.split,
+            target_accuracy: self.split.target_accuracy,
+            design: &self.design,
+            seed: self.seed,
+            training: &self.training,
+            max_slots: self.max_slots,
+            evaluate_every: self.evaluate_every,
+        };
+        let text = serde_json::json!(identity).to_string();
+        blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
+    }
+
+    /// Which one it is, for people.
+    pub fn name(&self) -> String {
+        format!("{}, {}, {}, seed {}", self.topology, self.split.split, self.design.name, self.seed)
+    }
+
+    /// Simulates it with the learners that its [training](Self::training) asks for, one for each node of its [plan](Self::plan),
+    /// and tells of every evaluation.
+    ///
+    /// # Errors
+    /// The design is not possible on this topology, or the device fails.
+    pub fn execute(&self, mut learners: Learners, tell: impl FnMut(&Progress)) -> Result<Record, SimulationError> {
+        let plan = self.plan()?;
+        let initial = learners.initial();
+        let DesignEntry { ledger, loss, .. } = self.design;
+        let conditions = Conditions { ledger, policy: None, loss, codec: Codec::F32, seed: self.seed };
+        let mut swarm = simulation::found(plan, &initial, conditions)?;
+        let goal = Goal {
+            target_accuracy: Some(self.split.target_accuracy),
+            epochs: None,
+            max_slots: Some(self.max_slots),
+            rounds: u64::MAX,
+            evaluate_every: self.evaluate_every,
+        };
+        let (curve, stop) = goal.pursue(&mut *swarm, &mut learners, self.training.batch_size, tell)?;
+        Ok(Record::new(self, plan, curve, stop == Stop::Target))
+    }
+
+    /// The plan of its design for its topology.
+    ///
+    /// # Errors
+    /// The design is not possible there.
+    pub fn plan(&self) -> Result<&Plan, SimulationError> {
+        let made = self.plan.get_or_init(|| {
+            let design = &self.design;
+            // Both were checked with the suite.
+            let method = design.method.parse().unwrap_or(Method::Auto);
+            let extra_edges = design.extra_edges().unwrap_or_default();
+            let heterogeneity = self.split.split.parse().map_or(1.0, simulation::heterogeneity);
+            let local_steps = design.local_steps;
+            let options = DesignOptions { extra_edges, local_steps, heterogeneity, ..DesignOptions::default() };
+            mingle_planner::design(&self.graph, method, &options)
+        });
+        made.as_ref().map_err(|source| SimulationError::Design {
+            design: self.design.name.clone(),
+            topology: self.topology.clone(),
+            source: source.clone(),
+        })
+    }
+}

@@ -1,0 +1,258 @@
+//! The file that says what to compare.
+
+use std::fs;
+use std::io;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+
+use mingle_models::{Augmentation, Split};
+use mingle_planner::{ExtraEdges, Method};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Bytes of a suite file at most.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Designs x topologies x splits x seeds.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Suite {
+    /// What the report is called.
+    pub title: String,
+    /// Seeds of the split, the minibatches and the losses.
+    pub seeds: Vec<u64>,
+    /// A run that is not at its target by then stops there.
+    pub max_slots: u64,
+    /// Rounds between two evaluations.
+    #[serde(default = "every_fourth")]
+    pub evaluate_every: u64,
+    /// What is trained.
+    pub training: Training,
+    /// Whom the others are compared with: names of designs, the first of which is the yardstick.
+    #[serde(default)]
+    pub baselines: Vec<String>,
+    /// Who can hear whom.
+    pub topology: Vec<TopologyEntry>,
+    /// How the data lie.
+    pub split: Vec<SplitEntry>,
+    /// How it is mixed.
+    pub design: Vec<DesignEntry>,
+}
+
+/// What is trained in every run.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Training {
+    /// `digits`, `idx:DIR`, `cifar10:DIR` or `csv:FILE`; folders and files as seen from where the suite is.
+    pub data: String,
+    /// The model.
+    pub model: String,
+    /// Samples in a gradient step.
+    pub batch_size: usize,
+    /// How training images are changed.
+    #[serde(default, skip_serializing_if = "is_no_augmentation")]
+    pub augment: Augmentation,
+    /// Step size of SGD.
+    pub learning_rate: f64,
+    /// Momentum of SGD.
+    #[serde(default)]
+    pub momentum: f64,
+    /// Weight decay of SGD.
+    #[serde(default)]
+    pub weight_decay: f64,
+    /// Models are judged by so many samples of the test set [default: all].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test_samples: Option<NonZero<usize>>,
+    /// Where to compute.
+    #[serde(default = "cpu")]
+    pub device: String,
+}
+
+/// One topology.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TopologyEntry {
+    /// Its name in the report.
+    pub name: String,
+    /// A generator, or a file as seen from where the suite is.
+    pub source: String,
+}
+
+/// One way to deal the data out.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SplitEntry {
+    /// `iid`, `label-sorted` or `dirichlet:ALPHA`.
+    pub split: String,
+    /// A run is at its target when the mean of three evaluations is there.
+    pub target_accuracy: f64,
+}
+
+/// One design.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct DesignEntry {
+    /// Its name in the report.
+    pub name: String,
+    /// As in `mingle plan make`.
+    pub method: String,
+    /// A number, or `auto`.
+    #[serde(default = "auto")]
+    pub extra_edges: String,
+    /// Gradient steps in a round.
+    #[serde(default = "one")]
+    pub local_steps: u32,
+    /// The share of messages that is lost.
+    #[serde(default)]
+    pub loss: f64,
+    /// Whether what is lost is sent again; without, it is gone, as in textbooks.
+    #[serde(default = "yes")]
+    pub ledger: bool,
+    /// Only on these topologies [default: on all].
+    #[serde(default, skip_serializing)]
+    pub topologies: Vec<String>,
+}
+
+fn every_fourth() -> u64 {
+    4
+}
+
+fn is_no_augmentation(augmentation: &Augmentation) -> bool {
+    *augmentation == Augmentation::NONE
+}
+
+fn cpu() -> String {
+    "cpu".to_owned()
+}
+
+fn auto() -> String {
+    "auto".to_owned()
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Suite {
+    /// Reads a suite and checks every word of it.
+    ///
+    /// # Errors
+    /// What cannot be used, with its line or name.
+    pub fn read(path: &Path) -> Result<Self, SuiteError> {
+        let unreadable = |source| SuiteError::Unreadable { path: path.to_owned(), source };
+        let bytes = fs::metadata(path).map_err(unreadable)?.len();
+        if bytes > MAX_BYTES {
+            return Err(SuiteError::TooLong { path: path.to_owned(), bytes });
+        }
+        let text = fs::read_to_string(path).map_err(unreadable)?;
+        let mut suite: Self =
+            toml::from_str(&text).map_err(|source| SuiteError::Toml { path: path.to_owned(), source })?;
+        suite.check().map_err(|what| SuiteError::Entry { path: path.to_owned(), what })?;
+        suite.resolve(path.parent().unwrap_or(Path::new(".")));
+        Ok(suite)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.seeds.is_empty() || self.topology.is_empty() || self.split.is_empty() || self.design.is_empty() {
+            return Err("a suite needs at least one seed, [[topology]], [[split]] and [[design]]".to_owned());
+        }
+        if self.max_slots == 0 || self.evaluate_every == 0 {
+            return Err("max-slots and evaluate-every must be at least 1".to_owned());
+        }
+        for entry in &self.split {
+            entry.split.parse::<Split>().map_err(|error| format!("split {}: {error}", entry.split))?;
+            if !(0.0..=1.0).contains(&entry.target_accuracy) {
+                return Err(format!("split {}: target-accuracy is a share, such as 0.93", entry.split));
+            }
+        }
+        self.design.iter().try_for_each(|design| self.check_design(design))?;
+        let unique = |names: Vec<&str>, what: &str| {
+            let repeated = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name));
+            repeated.map_or(Ok(()), |(_, name)| Err(format!("two {what} are called {name}")))
+        };
+        unique(self.design.iter().map(|design| design.name.as_str()).collect(), "designs")?;
+        unique(self.topology.iter().map(|topology| topology.name.as_str()).collect(), "topologies")?;
+        unique(self.split.iter().map(|entry| entry.split.as_str()).collect(), "splits")?;
+        let unknown = self.baselines.iter().find(|name| self.design.iter().all(|design| design.name != **name));
+        unknown.map_or(Ok(()), |name| Err(format!("baselines: there is no design {name}")))
+    }
+
+    fn check_design(&self, design: &DesignEntry) -> Result<(), String> {
+        let name = &design.name;
+        design.method.parse::<Method>().map_err(|error| format!("design {name}: {error}"))?;
+        design.extra_edges().map_err(|error| format!("design {name}: {error}"))?;
+        if design.local_steps == 0 {
+            return Err(format!("design {name}: local-steps must be at least 1"));
+        }
+        if !(0.0..1.0).contains(&design.loss) {
+            return Err(format!("design {name}: loss is a share from 0 to below 1"));
+        }
+        let knows = |topology: &String| self.topology.iter().any(|entry| entry.name == *topology);
+        let unknown = design.topologies.iter().find(|topology| !knows(topology));
+        unknown.map_or(Ok(()), |topology| Err(format!("design {name}: there is no topology {topology}")))
+    }
+
+    /// Files are named as seen from the folder of the suite.
+    fn resolve(&mut self, folder: &Path) {
+        let from_here = |path: &str| -> PathBuf { folder.join(path) };
+        for entry in &mut self.topology {
+            if !mingle_planner::Topology::looks_like_generator(&entry.source) {
+                entry.source = from_here(&entry.source).display().to_string();
+            }
+        }
+        if let Some((kind, path)) = self.training.data.split_once(':') {
+            self.training.data = format!("{kind}:{}", from_here(path).display());
+        }
+    }
+}
+
+impl DesignEntry {
+    /// `K` of Algorithm 1.
+    pub(super) fn extra_edges(&self) -> Result<ExtraEdges, String> {
+        if self.extra_edges == "auto" {
+            return Ok(ExtraEdges::Auto);
+        }
+        self.extra_edges.parse().map(ExtraEdges::Exactly).map_err(|_| "extra-edges: a number, or \"auto\"".to_owned())
+    }
+}
+
+/// A suite that cannot be run.
+#[derive(Debug, Error)]
+pub enum SuiteError {
+    /// The file cannot be read.
+    #[error("cannot read the suite {}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The file is longer than any suite.
+    #[error("cannot read the suite {}: {bytes} bytes are too many", .path.display())]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        bytes: u64,
+    },
+    /// It is no TOML, or has entries that mean nothing.
+    #[error("cannot read the suite {}", .path.display())]
+    Toml {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: toml::de::Error,
+    },
+    /// An entry that cannot be used.
+    #[error("{}: {what}", .path.display())]
+    Entry {
+        /// The file.
+        path: PathBuf,
+        /// The entry, and what is wrong with it.
+        what: String,
+    },
+}

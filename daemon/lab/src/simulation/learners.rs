@@ -1,0 +1,186 @@
+//! The training of all nodes of a simulated swarm, and the judgement of their models.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mingle_models::{Device, Evaluation, Evaluator, Samples, Task, Trainer};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+use super::SimulationError;
+use super::parallel::in_parallel;
+
+/// The local work of one node.
+pub(super) struct Job {
+    /// Who.
+    pub(super) node: usize,
+    /// From where, `[parameters]`.
+    pub(super) from: Arc<[f32]>,
+    /// How many gradient steps.
+    pub(super) steps: u32,
+}
+
+/// How good the models of a swarm are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Judgement {
+    /// Test accuracy, the mean over nodes.
+    pub(super) mean_accuracy: f64,
+    /// That of the worst node.
+    pub(super) worst_accuracy: f64,
+    /// Test cross-entropy in nats, the mean over nodes.
+    pub(super) loss: f64,
+    /// How far the models are from their mean: root mean square distance, over the norm of the mean.
+    pub(super) disagreement: f64,
+}
+
+/// A trainer for each node, and one evaluator.
+pub struct Learners {
+    trainers: Vec<Trainer>,
+    evaluator: Evaluator,
+    test: Samples,
+    task: Task,
+    train_samples: usize,
+    seed: u64,
+    threads: usize,
+    /// Spent here so far.
+    time: Duration,
+}
+
+/// What all nodes of a swarm learn, and what their models are judged by.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// The model and the shape of its data.
+    pub task: Task,
+    /// Where it is computed.
+    pub device: Device,
+    /// The samples that no node trains on.
+    pub test: Samples,
+    /// The samples that all nodes together train on.
+    pub train_samples: usize,
+    /// Of the initial model, and of who gets which shard.
+    pub seed: u64,
+}
+
+impl Learners {
+    /// Learners for `nodes` nodes, at work on so many threads; `trainer` makes that of a node for a shard of the data. Shards go to
+    /// nodes in an order drawn from the seed, so that who holds similar data does not follow from where a node stands in the plan.
+    ///
+    /// # Errors
+    /// What `trainer` runs into.
+    pub fn new<E>(
+        subject: Subject,
+        nodes: usize,
+        threads: usize,
+        trainer: impl Fn(usize, usize) -> Result<Trainer, E>,
+    ) -> Result<Self, E> {
+        let Subject { task, device, test, train_samples, seed } = subject;
+        let mut shards: Vec<usize> = (0..nodes).collect();
+        shards.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+        Ok(Self {
+            trainers: (0..nodes).map(|node| trainer(node, shards[node])).collect::<Result<_, E>>()?,
+            evaluator: Evaluator::new(task, &device),
+            train_samples,
+            test,
+            task,
+            seed,
+            threads: threads.max(1),
+            time: Duration::ZERO,
+        })
+    }
+
+    /// The model that every node begins with.
+    pub fn initial(&self) -> Vec<f32> {
+        self.task.initial_parameters(self.seed)
+    }
+
+    /// The model and the shape of its data.
+    pub fn task(&self) -> &Task {
+        &self.task
+    }
+
+    /// Gradient steps taken by all nodes, in passes over all data.
+    pub(super) fn epochs(&self, batch_size: usize) -> f64 {
+        let samples = |trainer: &Trainer| trainer.step() * batch_size.min(trainer.sample_count()) as u64;
+        self.trainers.iter().map(samples).sum::<u64>() as f64 / self.train_samples as f64
+    }
+
+    /// Threads at work at once.
+    pub(super) fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// How long training and evaluating took, of real time.
+    pub fn time_spent(&self) -> Duration {
+        self.time
+    }
+
+    /// Does the work of some nodes, each named at most once and in ascending order; the changes come in the same order.
+    ///
+    /// # Errors
+    /// The device failed.
+    pub(super) fn train(&mut self, jobs: &[Job]) -> Result<Vec<Vec<f32>>, SimulationError> {
+        let began = Instant::now();
+        let mut wanted = jobs.iter().peekable();
+        let mut work: Vec<(&mut Trainer, &Job)> = Vec::with_capacity(jobs.len());
+        for (node, trainer) in self.trainers.iter_mut().enumerate() {
+            if let Some(job) = wanted.next_if(|job| job.node == node) {
+                work.push((trainer, job));
+            }
+        }
+        let deltas = in_parallel(self.threads, work, |(trainer, job)| {
+            let outcome = trainer.train(&job.from, job.steps);
+            let failed = |source| SimulationError::Training { node: job.node, source };
+            outcome.map(|outcome| outcome.delta).map_err(failed)
+        });
+        self.time += began.elapsed();
+        deltas
+    }
+
+    /// Judges the models of all nodes on the data that none of them trains on.
+    ///
+    /// # Errors
+    /// The device failed.
+    pub(super) fn judge(&mut self, models: &[Arc<[f32]>]) -> Result<Judgement, SimulationError> {
+        let began = Instant::now();
+        let (evaluator, test) = (&self.evaluator, &self.test);
+        let judged: Vec<Evaluation> = in_parallel(self.threads, models.iter().collect(), |model| {
+            evaluator.evaluate(model, test).map_err(SimulationError::Evaluation)
+        })?;
+        let n = judged.len().max(1) as f64;
+        self.time += began.elapsed();
+        Ok(Judgement {
+            mean_accuracy: judged.iter().map(|judged| judged.accuracy).sum::<f64>() / n,
+            worst_accuracy: judged.iter().map(|judged| judged.accuracy).fold(1.0, f64::min),
+            loss: judged.iter().map(|judged| judged.loss).sum::<f64>() / n,
+            disagreement: disagreement(models),
+        })
+    }
+}
+
+/// Root mean square distance of the models from their mean, over the norm of the mean; 0 if all are zero.
+fn disagreement(models: &[Arc<[f32]>]) -> f64 {
+    let n = models.len() as f64;
+    let (mut apart, mut own) = (0.0, 0.0);
+    for index in 0..models.first().map_or(0, |model| model.len()) {
+        let values = || models.iter().map(|model| f64::from(model[index]));
+        let mean = values().sum::<f64>() / n;
+        apart += values().map(|value| (value - mean) * (value - mean)).sum::<f64>() / n;
+        own += mean * mean;
+    }
+    if apart == 0.0 { 0.0 } else { (apart / own).sqrt() }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn models_disagree_as_far_as_they_are_from_their_mean() {
+        let models: [Arc<[f32]>; 2] = [Arc::from([3.0, 5.0]), Arc::from([3.0, 3.0])];
+        assert!((disagreement(&models) - (1.0f64 / 25.0).sqrt()).abs() < 1e-12);
+        assert_eq!(disagreement(&[Arc::from([1.0, 2.0]), Arc::from([1.0, 2.0])]), 0.0);
+        assert_eq!(disagreement(&[]), 0.0);
+    }
+}

@@ -1,0 +1,125 @@
+//! How far a simulated swarm has come, and when it is enough.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Learners, Rounds, SimulationError};
+
+/// The target is reached when the mean of so many evaluations is there: one lucky one is not enough.
+const AT_TARGET: usize = 3;
+
+/// When to stop; whatever comes first.
+#[derive(Clone, Copy, Debug)]
+pub struct Goal {
+    /// Test accuracy, as the mean over nodes and over the last three evaluations.
+    pub target_accuracy: Option<f64>,
+    /// Passes over all data.
+    pub epochs: Option<f64>,
+    /// Slots.
+    pub max_slots: Option<u64>,
+    /// Rounds.
+    pub rounds: u64,
+    /// Rounds between two evaluations.
+    pub evaluate_every: u64,
+}
+
+/// Where a swarm stands at an evaluation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Rounds that every node has done.
+    pub round: u64,
+    /// Slots that have passed; on a point-to-point medium, mixing steps.
+    pub slots: u64,
+    /// Passes over all data.
+    pub epochs: f64,
+    /// Bytes of parameters on links.
+    pub link_bytes: u64,
+    /// Test accuracy, the mean over nodes.
+    pub mean_accuracy: f64,
+    /// That of the worst node.
+    pub worst_accuracy: f64,
+    /// Test cross-entropy in nats, the mean over nodes; none if it is not finite.
+    pub loss: Option<f64>,
+    /// Root mean square distance of the models from their mean, over its norm; none if it is not finite.
+    pub disagreement: Option<f64>,
+}
+
+/// Why a simulation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// The target was reached.
+    Target,
+    /// The epochs are over.
+    Epochs,
+    /// The slots are used up.
+    Slots,
+    /// The rounds are over.
+    Rounds,
+}
+
+impl Goal {
+    /// Trains until it is enough; tells of every evaluation. Returns all of them, and why it ended.
+    ///
+    /// # Errors
+    /// The device failed, or the swarm stands still.
+    pub fn pursue(
+        &self,
+        swarm: &mut dyn Rounds,
+        learners: &mut Learners,
+        batch_size: usize,
+        mut tell: impl FnMut(&Progress),
+    ) -> Result<(Vec<Progress>, Stop), SimulationError> {
+        let mut curve: Vec<Progress> = Vec::new();
+        loop {
+            let done = curve.last().map_or(0, |progress| progress.round);
+            let round = (done + self.evaluate_every).min(self.rounds);
+            swarm.advance(round, learners)?;
+            let progress = look(swarm, learners, round, batch_size)?;
+            tell(&progress);
+            curve.push(progress);
+            if let Some(stop) = self.is_enough(&curve) {
+                return Ok((curve, stop));
+            }
+        }
+    }
+
+    fn is_enough(&self, curve: &[Progress]) -> Option<Stop> {
+        let last = curve.last()?;
+        let stops = [
+            (
+                self.target_accuracy.is_some_and(|target| recent_accuracy(curve).is_some_and(|mean| mean >= target)),
+                Stop::Target,
+            ),
+            (self.epochs.is_some_and(|epochs| last.epochs >= epochs), Stop::Epochs),
+            (self.max_slots.is_some_and(|slots| last.slots >= slots), Stop::Slots),
+            (last.round >= self.rounds, Stop::Rounds),
+        ];
+        stops.into_iter().find(|(is_met, _)| *is_met).map(|(_, stop)| stop)
+    }
+}
+
+/// The mean accuracy over the last evaluations that decide about the target.
+pub fn recent_accuracy(curve: &[Progress]) -> Option<f64> {
+    let last = curve.last_chunk::<AT_TARGET>()?;
+    Some(last.iter().map(|progress| progress.mean_accuracy).sum::<f64>() / AT_TARGET as f64)
+}
+
+fn look(
+    swarm: &mut dyn Rounds,
+    learners: &mut Learners,
+    round: u64,
+    batch_size: usize,
+) -> Result<Progress, SimulationError> {
+    let tally = swarm.tally();
+    let judgement = learners.judge(&swarm.models())?;
+    Ok(Progress {
+        round,
+        slots: tally.slots,
+        epochs: learners.epochs(batch_size),
+        link_bytes: tally.link_bytes,
+        mean_accuracy: judgement.mean_accuracy,
+        worst_accuracy: judgement.worst_accuracy,
+        loss: Some(judgement.loss).filter(|loss| loss.is_finite()),
+        disagreement: Some(judgement.disagreement).filter(|apart| apart.is_finite()),
+    })
+}

@@ -1,0 +1,244 @@
+//! The host of a simulated swarm: every node is the production state machine.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mingle_planner::Plan;
+use mingle_protocol::record::HostState;
+use mingle_protocol::sim::Agenda;
+use mingle_protocol::{Effect, Input, Message, Node, NodeConfig, NodeId, Schedule, State, Time};
+
+use super::courier::Courier;
+use super::learners::{Job, Learners};
+use super::parallel::in_parallel;
+use super::{Conditions, RoundLengths, Rounds, SimulationError, Tally};
+
+/// A slot in virtual time; a message takes the shortest time there is, a millionth of it.
+const SLOT: Duration = Duration::from_secs(1);
+const DELIVERY: Duration = Duration::from_micros(1);
+/// What was sent at the end of a round has arrived, or is lost, long before anybody trains again.
+const SETTLED: Duration = Duration::from_millis(500);
+/// Beyond all that happens.
+const NEVER: Time = Time(u64::MAX);
+/// Parameters from which on a node has enough to do in an instant for a thread.
+const WORTH_A_THREAD: usize = 1 << 16;
+/// Whom a node waits for, it waits for so many rounds at most.
+const PATIENCE_ROUNDS: u32 = 4;
+
+enum Happening {
+    Arrival { from: NodeId, to: NodeId, message: Box<Message> },
+    TrainingEnds(NodeId),
+}
+
+/// Training under way on a node, and what came of it once it was computed.
+struct Order {
+    round: u64,
+    ends: Time,
+    job: Job,
+    delta: Option<Vec<f32>>,
+}
+
+/// A swarm of production nodes.
+pub(crate) struct VirtualSwarm {
+    nodes: Vec<Node>,
+    lengths: RoundLengths,
+    now: Time,
+    agenda: Agenda<Happening>,
+    orders: BTreeMap<NodeId, Order>,
+    courier: Courier,
+}
+
+impl VirtualSwarm {
+    /// A swarm whose nodes all begin with `initial`, and are connected at once.
+    ///
+    /// # Errors
+    /// The plan cannot be run.
+    pub(crate) fn new(plan: &Plan, initial: &[f32], conditions: Conditions) -> Result<Self, SimulationError> {
+        let schedule = Arc::new(mingle_solving::schedule(plan).map_err(SimulationError::Schedule)?);
+        let lengths = RoundLengths::of(plan);
+        let nodes = (0..schedule.nodes()).map(|node| {
+            let config = configure(NodeId(node as u32), &schedule, initial, &lengths, conditions);
+            Node::new(config).map_err(SimulationError::Node)
+        });
+        let mut swarm = Self {
+            nodes: nodes.collect::<Result<_, _>>()?,
+            lengths,
+            now: Time::default(),
+            agenda: Agenda::default(),
+            orders: BTreeMap::new(),
+            courier: Courier::new(conditions.loss, conditions.seed),
+        };
+        for id in swarm.ids() {
+            let neighbours: Vec<NodeId> = swarm.nodes[id.index()].neighbours().collect();
+            neighbours.into_iter().for_each(|peer| swarm.input(id, Input::LinkUp { peer }));
+        }
+        swarm.ids().for_each(|id| swarm.input(id, Input::Start));
+        Ok(swarm)
+    }
+
+    fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.nodes.len() as u32).map(NodeId)
+    }
+
+    /// Rounds that the slowest node has done.
+    fn rounds(&self) -> u64 {
+        self.nodes.iter().map(Node::round).min().unwrap_or_default()
+    }
+
+    /// Lets happen what happens next, all of it that falls on one instant; false when nothing ever will, or not before `limit`.
+    fn happen(&mut self, learners: &mut Learners, limit: Time) -> Result<bool, SimulationError> {
+        let Some((at, alarm)) = self.agenda.next(self.now).filter(|(at, _)| *at < limit) else { return Ok(false) };
+        self.now = at;
+        if let Some(id) = alarm {
+            self.input(id, Input::Tick);
+            return Ok(true);
+        }
+        let mut inputs = Vec::new();
+        while let Some(happening) = self.agenda.pop(at) {
+            match happening {
+                Happening::Arrival { from, to, message } => {
+                    inputs.push((to, Input::Received { from, message: *message }));
+                }
+                Happening::TrainingEnds(id) => {
+                    inputs.extend(self.end_training(id, learners)?.map(|input| (id, input)));
+                }
+            }
+        }
+        self.input_all(inputs, learners.threads())?;
+        Ok(true)
+    }
+
+    fn end_training(&mut self, id: NodeId, learners: &mut Learners) -> Result<Option<Input>, SimulationError> {
+        if self.orders.get(&id).is_some_and(|order| order.delta.is_none()) {
+            self.compute(learners)?;
+        }
+        Ok(match self.orders.remove(&id) {
+            Some(Order { round, job, delta: Some(delta), .. }) => {
+                Some(Input::Trained { round, delta, steps: job.steps, state: HostState::default() })
+            }
+            _ => None,
+        })
+    }
+
+    /// Hands all inputs of one instant over. Nodes know nothing of each other before the next, so that each can be at
+    /// work on a thread of its own; what comes of it is carried out in the order of the inputs.
+    fn input_all(&mut self, inputs: Vec<(NodeId, Input)>, threads: usize) -> Result<(), SimulationError> {
+        if threads == 1 || self.nodes[0].dimension() < WORTH_A_THREAD {
+            inputs.into_iter().for_each(|(id, input)| self.input(id, input));
+            return Ok(());
+        }
+        let now = self.now;
+        let mut queues: Vec<Vec<(usize, Input)>> = self.nodes.iter().map(|_| Vec::new()).collect();
+        for (place, (id, input)) in inputs.into_iter().enumerate() {
+            queues[id.index()].push((place, input));
+        }
+        let busy = self.ids().zip(&mut self.nodes).zip(queues).filter(|(_, queue)| !queue.is_empty()).collect();
+        let handled = in_parallel(threads, busy, |((id, node), queue)| {
+            let handle = |(place, input)| (place, id, node.handle(now, input));
+            Ok(queue.into_iter().map(handle).collect::<Vec<_>>())
+        })?;
+        let mut handled: Vec<_> = handled.into_iter().flatten().collect();
+        handled.sort_unstable_by_key(|(place, ..)| *place);
+        for (_, id, effects) in handled {
+            let alarm = self.nodes[id.index()].next_deadline();
+            self.agenda.set_alarm(id, alarm);
+            effects.into_iter().for_each(|effect| self.carry_out(id, effect));
+        }
+        Ok(())
+    }
+
+    /// All training that ends now, at once: that is what can be computed in parallel.
+    fn compute(&mut self, learners: &mut Learners) -> Result<(), SimulationError> {
+        let now = self.now;
+        let due = || move |order: &&mut Order| order.ends == now && order.delta.is_none();
+        let jobs: Vec<Job> = self
+            .orders
+            .values_mut()
+            .filter(due())
+            .map(|order| Job { node: order.job.node, from: Arc::clone(&order.job.from), steps: order.job.steps })
+            .collect();
+        let deltas = learners.train(&jobs)?;
+        for (order, delta) in self.orders.values_mut().filter(due()).zip(deltas) {
+            order.delta = Some(delta);
+        }
+        Ok(())
+    }
+
+    fn input(&mut self, id: NodeId, input: Input) {
+        let node = &mut self.nodes[id.index()];
+        let effects = node.handle(self.now, input);
+        let alarm = node.next_deadline();
+        self.agenda.set_alarm(id, alarm);
+        for effect in effects {
+            self.carry_out(id, effect);
+        }
+    }
+
+    fn carry_out(&mut self, id: NodeId, effect: Effect) {
+        match effect {
+            Effect::Send { to, message } => {
+                if self.courier.carries(&message) {
+                    self.agenda
+                        .add(self.now + DELIVERY, Happening::Arrival { from: id, to, message: Box::new(message) });
+                }
+            }
+            Effect::Train { round, from, local_steps, .. } => {
+                let ends = self.now + SLOT * u32::try_from(self.lengths.of_round(round)).unwrap_or(u32::MAX);
+                let job = Job { node: id.index(), from, steps: local_steps };
+                self.orders.insert(id, Order { round, ends, job, delta: None });
+                self.agenda.add(ends, Happening::TrainingEnds(id));
+            }
+            // There are no records, and nobody to tell.
+            Effect::Persist(_) | Effect::Reserve(_) | Effect::Renew { .. } | Effect::Report(_) | Effect::Drained => {}
+        }
+    }
+}
+
+impl Rounds for VirtualSwarm {
+    fn advance(&mut self, rounds: u64, learners: &mut Learners) -> Result<(), SimulationError> {
+        while self.rounds() < rounds {
+            let stuck = self.nodes.iter().all(|node| node.state() == State::Drained);
+            if stuck || !self.happen(learners, NEVER)? {
+                return Err(SimulationError::StandsStill { round: self.rounds() });
+            }
+        }
+        let settled = self.now + SETTLED;
+        while self.happen(learners, settled)? {}
+        Ok(())
+    }
+
+    fn models(&mut self) -> Vec<Arc<[f32]>> {
+        self.nodes.iter_mut().map(Node::ratio).collect()
+    }
+
+    fn tally(&self) -> Tally {
+        Tally {
+            slots: self.now.micros() / SLOT.as_micros() as u64,
+            link_bytes: self.courier.link_bytes,
+            parcels: self.courier.parcels,
+            lost_parcels: self.courier.lost_parcels,
+            weight: self.nodes.iter().map(Node::w).sum(),
+        }
+    }
+}
+
+fn configure(
+    id: NodeId,
+    schedule: &Arc<Schedule>,
+    initial: &[f32],
+    lengths: &RoundLengths,
+    conditions: Conditions,
+) -> NodeConfig {
+    let round = SLOT * u32::try_from(lengths.of_round(0)).unwrap_or(u32::MAX);
+    // The caller says when it is over.
+    let rounds = u64::MAX >> 24;
+    let mut config = NodeConfig::new(id, Arc::clone(schedule), initial.to_vec(), rounds);
+    config.policy = conditions.policy();
+    config.codec = conditions.codec;
+    config.deadline_floor = PATIENCE_ROUNDS * round;
+    config.heartbeat = 2 * round;
+    // What is lost goes out again with the next round.
+    config.retransmit_after = (conditions.loss > 0.0).then_some(round);
+    config
+}

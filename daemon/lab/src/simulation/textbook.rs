@@ -1,0 +1,111 @@
+//! Push-sum SGD as textbooks have it: matrices, no messages, no ledger. What is lost is gone.
+//!
+//! Nedic and Olshevsky, IEEE TAC 2016; Assran et al., ICML 2019, Algorithm 1. It is what the production state machine is
+//! compared with: without losses both come to the same models up to rounding, with losses only one of them keeps the
+//! average.
+
+use std::sync::Arc;
+
+use mingle_planner::{Plan, Step};
+
+use super::courier::Courier;
+use super::learners::{Job, Learners};
+use super::{Conditions, RoundLengths, Rounds, SimulationError, Tally};
+
+/// A swarm as two sequences of vectors: numerators x and weights w.
+pub(crate) struct Textbook {
+    steps: Vec<Step>,
+    round_length: usize,
+    local_steps: u32,
+    lengths: RoundLengths,
+    numerators: Vec<Vec<f32>>,
+    weights: Vec<f64>,
+    rounds: u64,
+    slots: u64,
+    courier: Courier,
+}
+
+impl Textbook {
+    /// A swarm whose nodes all begin with `initial`. Nobody waits for anybody: what arrives in a step is mixed in it.
+    pub(crate) fn new(plan: &Plan, initial: &[f32], conditions: Conditions) -> Self {
+        let nodes = plan.node_count();
+        Self {
+            steps: plan.steps().to_vec(),
+            round_length: plan.round_length(),
+            local_steps: plan.local_steps(),
+            lengths: RoundLengths::of(plan),
+            numerators: vec![initial.to_vec(); nodes],
+            weights: vec![1.0; nodes],
+            rounds: 0,
+            slots: 0,
+            courier: Courier::new(conditions.loss, conditions.seed),
+        }
+    }
+
+    fn ratio(&self, node: usize) -> Arc<[f32]> {
+        let weight = self.weights[node] as f32;
+        self.numerators[node].iter().map(|x| x / weight).collect()
+    }
+
+    fn round(&mut self, learners: &mut Learners) -> Result<(), SimulationError> {
+        let holds = |node: &usize| self.weights[*node] > 0.0;
+        let job = |node| Job { node, from: self.ratio(node), steps: self.local_steps };
+        let jobs: Vec<Job> = (0..self.weights.len()).filter(holds).map(job).collect();
+        for (job, delta) in jobs.iter().zip(learners.train(&jobs)?) {
+            self.numerators[job.node].iter_mut().zip(&delta).for_each(|(x, delta)| *x += delta);
+        }
+        let first = self.rounds as usize * self.round_length % self.steps.len();
+        for step in first..first + self.round_length {
+            self.mix(step);
+        }
+        self.slots += self.lengths.of_round(self.rounds);
+        self.rounds += 1;
+        Ok(())
+    }
+
+    /// x <- W x and w <- W w, without what is lost.
+    fn mix(&mut self, step: usize) {
+        let step = &self.steps[step];
+        let keep = step.keep();
+        let mut numerators: Vec<Vec<f32>> =
+            self.numerators.iter().zip(&keep).map(|(x, &keep)| scaled(x, keep as f32)).collect();
+        let mut weights: Vec<f64> = self.weights.iter().zip(&keep).map(|(w, keep)| w * keep).collect();
+        for link in step.links() {
+            let sent = &self.numerators[link.from];
+            if !self.courier.carries_parcel(Some(4 * sent.len() as u64)) {
+                continue;
+            }
+            let share = link.weight as f32;
+            numerators[link.to].iter_mut().zip(sent).for_each(|(x, sent)| *x += share * sent);
+            weights[link.to] += link.weight * self.weights[link.from];
+        }
+        (self.numerators, self.weights) = (numerators, weights);
+    }
+}
+
+impl Rounds for Textbook {
+    fn advance(&mut self, rounds: u64, learners: &mut Learners) -> Result<(), SimulationError> {
+        while self.rounds < rounds {
+            self.round(learners)?;
+        }
+        Ok(())
+    }
+
+    fn models(&mut self) -> Vec<Arc<[f32]>> {
+        (0..self.weights.len()).map(|node| self.ratio(node)).collect()
+    }
+
+    fn tally(&self) -> Tally {
+        Tally {
+            slots: self.slots,
+            link_bytes: self.courier.link_bytes,
+            parcels: self.courier.parcels,
+            lost_parcels: self.courier.lost_parcels,
+            weight: self.weights.iter().sum(),
+        }
+    }
+}
+
+fn scaled(x: &[f32], by: f32) -> Vec<f32> {
+    x.iter().map(|x| x * by).collect()
+}

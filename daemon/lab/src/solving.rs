@@ -1,0 +1,208 @@
+//! All nodes of a plan in this process, on virtual time, over links that may lose what is sent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mingle_protocol::sim::Agenda;
+use mingle_protocol::{Envelope, NodeId, Time};
+use mingle_solving::{Fault, Problem, ProblemError, Solution, SolveError, SolverPeer, Ways};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use thiserror::Error;
+
+/// A message is under way for so long at least, and up to twice as long.
+const DELAY_US: u64 = 1_000;
+/// A node that has got nowhere for so long sends again what may be lost.
+const PATIENCE: Duration = Duration::from_micros(4 * DELAY_US);
+
+/// Why the nodes found no solution.
+#[derive(Debug, Error)]
+pub enum SwarmError {
+    /// What a node brings cannot be used.
+    #[error(transparent)]
+    Problem(#[from] ProblemError),
+    /// What a node ran into.
+    #[error(transparent)]
+    Solve(#[from] SolveError),
+    /// A node does not understand another.
+    #[error("from node {from}")]
+    Message {
+        /// Who sent it.
+        from: NodeId,
+        /// What is wrong with it.
+        source: Fault,
+    },
+    /// Nothing is under way, and a node has no solution.
+    #[error("a node has not come to an end")]
+    Unfinished,
+}
+
+/// What the network of the simulation is like.
+#[derive(Clone, Copy, Debug)]
+pub struct Conditions {
+    /// The share of messages that do not arrive.
+    pub loss: f64,
+    /// Of delays and losses.
+    pub seed: u64,
+}
+
+/// How it went.
+pub struct Solved {
+    /// By node.
+    pub solutions: Vec<Solution>,
+    /// The largest residual of all nodes, by iteration.
+    pub residuals: Vec<f64>,
+    /// Messages that were sent.
+    pub messages: u64,
+    /// Of them, those that were lost.
+    pub lost: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// How long it took in the simulation.
+    pub virtual_s: f64,
+}
+
+/// Solves a problem whose parts are all at hand. `watch` hears of every check: the iteration and the largest residual.
+///
+/// # Errors
+/// What any node runs into.
+pub fn solve_here(
+    problem: &Problem,
+    ways: &Arc<Ways>,
+    conditions: Conditions,
+    mut watch: impl FnMut(u64, f64),
+) -> Result<Solved, SwarmError> {
+    let parts = problem.parts()?;
+    let peers: Vec<SolverPeer> = parts
+        .into_iter()
+        .enumerate()
+        .map(|(me, part)| SolverPeer::new(me, problem, part, Arc::clone(ways), 0))
+        .collect();
+    let mut swarm = Swarm::new(peers, conditions);
+    let mut checked = None;
+    while swarm.step()? {
+        let now = swarm.peers[0].journal().read().checked;
+        if let Some((iteration, worst)) = now.filter(|_| now != checked) {
+            watch(iteration, worst);
+            checked = now;
+        }
+    }
+    swarm.finish()
+}
+
+struct Swarm {
+    peers: Vec<SolverPeer>,
+    agenda: Agenda<Event>,
+    now: Time,
+    dice: ChaCha8Rng,
+    loss: f64,
+    /// Nodes without a solution.
+    unfinished: usize,
+    /// The turns of each node when it was last looked at.
+    turns: Vec<u64>,
+    sent: [u64; 3],
+}
+
+enum Event {
+    Arrival { from: NodeId, to: NodeId, envelope: Envelope },
+    Look { node: usize },
+}
+
+impl Swarm {
+    fn new(peers: Vec<SolverPeer>, conditions: Conditions) -> Self {
+        let mut swarm = Self {
+            turns: vec![0; peers.len()],
+            unfinished: peers.iter().filter(|peer| peer.outcome().is_none()).count(),
+            peers,
+            agenda: Agenda::default(),
+            now: Time::default(),
+            dice: ChaCha8Rng::seed_from_u64(conditions.seed),
+            loss: conditions.loss,
+            sent: [0; 3],
+        };
+        for node in 0..swarm.peers.len() {
+            swarm.send(node);
+            if swarm.loss > 0.0 {
+                swarm.agenda.add(swarm.now + PATIENCE, Event::Look { node });
+            }
+        }
+        swarm
+    }
+
+    /// Lets the next thing happen; `false` when every node has its solution.
+    fn step(&mut self) -> Result<bool, SwarmError> {
+        let Some((at, _)) = self.agenda.next(self.now) else { return Ok(false) };
+        let Some(event) = self.agenda.pop(at) else { return Ok(false) };
+        self.now = at;
+        match event {
+            Event::Arrival { from, to, envelope } => {
+                let to = to.index();
+                let had_ended = self.peers[to].outcome().is_some();
+                self.peers[to].handle(from, &envelope).map_err(|source| SwarmError::Message { from, source })?;
+                if !had_ended && self.peers[to].outcome().is_some() {
+                    self.unfinished -= 1;
+                }
+                self.send(to);
+            }
+            Event::Look { node } => {
+                let turns = self.peers[node].turns();
+                if turns == self.turns[node] && self.peers[node].is_owed() {
+                    self.peers[node].resend();
+                    self.send(node);
+                }
+                self.turns[node] = turns;
+                self.agenda.add(self.now + PATIENCE, Event::Look { node });
+            }
+        }
+        // Without loss nobody looks, and what happens comes to an end.
+        Ok(self.loss == 0.0 || self.unfinished > 0)
+    }
+
+    /// Sends all that a node has to say.
+    fn send(&mut self, from: usize) {
+        let sender = NodeId(u32::try_from(from).unwrap_or(u32::MAX));
+        while let Some((to, envelope)) = self.peers[from].poll() {
+            self.sent[0] += 1;
+            self.sent[2] += envelope.frame.len() as u64;
+            if self.loss > 0.0 && self.share() < self.loss {
+                self.sent[1] += 1;
+                continue;
+            }
+            let delay = Duration::from_micros(DELAY_US + self.dice.next_u64() % DELAY_US);
+            self.agenda.add(self.now + delay, Event::Arrival { from: sender, to, envelope });
+        }
+    }
+
+    /// In `[0, 1)`.
+    fn share(&mut self) -> f64 {
+        (self.dice.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn finish(self) -> Result<Solved, SwarmError> {
+        let longest = self.peers.iter().map(|peer| peer.journal().read().residuals.len()).max().unwrap_or(0);
+        let mut residuals = vec![0.0_f64; longest];
+        for peer in &self.peers {
+            let entries = peer.journal().read();
+            residuals.iter_mut().zip(&entries.residuals).for_each(|(worst, residual)| *worst = worst.max(*residual));
+        }
+        let (mut solutions, mut is_unfinished) = (Vec::new(), false);
+        for peer in self.peers {
+            match peer.into_outcome() {
+                Some(outcome) => solutions.push(outcome?),
+                // Those who wait for one that failed have come to no end.
+                None => is_unfinished = true,
+            }
+        }
+        if is_unfinished {
+            return Err(SwarmError::Unfinished);
+        }
+        Ok(Solved {
+            solutions,
+            residuals,
+            messages: self.sent[0],
+            lost: self.sent[1],
+            bytes: self.sent[2],
+            virtual_s: self.now.micros() as f64 / 1e6,
+        })
+    }
+}

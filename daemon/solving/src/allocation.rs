@@ -1,0 +1,179 @@
+//! Shared budgets, as one node goes about it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use mingle_protocol::NodeId;
+use mingle_solver::{CliqueMessage, CliqueNode, CliqueTerm, Metric, Preference, SolverNode};
+
+use crate::error::SolveError;
+use crate::journal::Journal;
+use crate::pace::{Found, Pace};
+use crate::problem::{AllocationTask, Limits};
+use crate::schedule::node;
+use crate::solution::{Answer, Certificate, Paid};
+use crate::talk::Talk;
+
+/// Stands for an infinite bound on the wire, where every number is finite.
+const FAR: f64 = 1e290;
+
+/// What helps when the iteration diverges.
+const REMEDY: &str = "numbers of very different size do that: budgets and weights want other units";
+
+/// One node's work, from what it wants to what it gets. It begins at `start`, else at zero.
+pub(crate) async fn solve(
+    task: Arc<AllocationTask>,
+    preference: Preference,
+    limits: Limits,
+    talk: Talk,
+    journal: Journal,
+    start: Option<Vec<f64>>,
+) -> Result<Found, SolveError> {
+    let mine = Mine::new(&task, talk.me);
+    check_budgets(&task, &mine, &preference, &talk).await?;
+    let step = agree_on_step(&talk, task.metric, &mine.terms, preference.weight).await?;
+    let own = start.and_then(|x| x.first().copied()).unwrap_or(0.0);
+    let begins: BTreeMap<usize, Vec<f64>> = mine.exchange(&talk, &[own]).await?;
+    let mut state = CliqueNode::new(talk.me, preference.terms(), mine.terms.clone(), step, task.metric)
+        .starting_at(|member| begins.get(&member).cloned().unwrap_or_else(|| vec![0.0]));
+    let mut pace = Pace::new(&talk, limits, REMEDY);
+    while pace.goes_on() {
+        let messages = mine.messages(&talk, &state.message()).await?;
+        state.absorb(&messages).map_err(unheard)?;
+        pace.note(&journal, &talk, state.residual(), state.solution()).await?;
+    }
+    let messages = mine.messages(&talk, &state.message()).await?;
+    let multipliers = mine.multipliers(&talk, &state.multipliers(&messages).map_err(unheard)?).await?;
+    let optimality = state.optimality(&messages, &multipliers).map_err(unheard)?;
+    let cost = talk.total(&[state.cost(&messages).map_err(unheard)?]).await?;
+    let worst = talk.most(&[optimality.stationarity, optimality.violation]).await?;
+    let cliques = mine.cliques.iter().zip(&optimality.prices).map(|(&clique, &price)| {
+        let clique = &task.budgets.all()[clique];
+        let sum = clique.members.iter().filter_map(|member| messages.get(member)).map(|said| said.x[0]).sum();
+        let price = clique.budget.map(|_| price);
+        Paid { clique: clique.name.clone(), budget: clique.budget, sum, price }
+    });
+    Ok(Found {
+        iterations: pace.iterations,
+        converged: pace.converged,
+        step,
+        objective: cost[0],
+        certificate: Certificate { kkt: worst[0], violation: worst[1], residual: pace.worst },
+        answer: Answer::ResourceAllocation { number: state.solution()[0], cliques: cliques.collect() },
+    })
+}
+
+fn unheard(member: usize) -> SolveError {
+    SolveError::Unheard { member }
+}
+
+/// The cliques that a node is in, and whom it has to hear for them.
+struct Mine {
+    me: usize,
+    /// Their places among all.
+    cliques: Vec<usize>,
+    terms: Vec<CliqueTerm>,
+    partners: Vec<NodeId>,
+    /// For each of its cliques and each member: which of the member's cliques it is.
+    places: Vec<Vec<usize>>,
+    /// The most cliques that any node is in.
+    most_memberships: usize,
+}
+
+impl Mine {
+    fn new(task: &AllocationTask, me: usize) -> Self {
+        let all = task.budgets.terms();
+        let cliques: Vec<usize> = (0..all.len()).filter(|&clique| all[clique].members.contains(&me)).collect();
+        let terms: Vec<CliqueTerm> = cliques.iter().map(|&clique| all[clique].clone()).collect();
+        let others: BTreeSet<usize> =
+            terms.iter().flat_map(|term| &term.members).copied().filter(|&other| other != me).collect();
+        let place = |clique: usize, member: usize| {
+            all[..clique].iter().filter(|earlier| earlier.members.contains(&member)).count()
+        };
+        let of_clique = |&clique: &usize| all[clique].members.iter().map(|&member| place(clique, member)).collect();
+        Self {
+            me,
+            places: cliques.iter().map(of_clique).collect(),
+            most_memberships: task.most_memberships(),
+            cliques,
+            terms,
+            partners: others.into_iter().map(node).collect(),
+        }
+    }
+
+    /// What each member of its cliques says, itself included.
+    async fn exchange(&self, talk: &Talk, values: &[f64]) -> Result<BTreeMap<usize, Vec<f64>>, SolveError> {
+        let said = talk.exchange(&self.partners, values).await?;
+        let mut all: BTreeMap<usize, Vec<f64>> =
+            said.into_iter().map(|(from, values)| (from.index(), values.to_vec())).collect();
+        all.insert(self.me, values.to_vec());
+        Ok(all)
+    }
+
+    /// The multipliers of all members of its cliques, `[clique][member][component]`, from what each says of its own.
+    async fn multipliers(&self, talk: &Talk, own: &[Vec<f64>]) -> Result<Vec<Vec<Vec<f64>>>, SolveError> {
+        // All say equally much: those in fewer cliques fill up.
+        let mut values = own.concat();
+        values.resize(self.most_memberships, 0.0);
+        let said = self.exchange(talk, &values).await?;
+        let of_member = |(member, place): (&usize, &usize)| {
+            said.get(member).and_then(|values| values.get(*place)).map(|value| vec![*value]).unwrap_or_default()
+        };
+        let cliques = self.terms.iter().zip(&self.places);
+        Ok(cliques.map(|(term, places)| term.members.iter().zip(places).map(of_member).collect()).collect())
+    }
+
+    async fn messages(&self, talk: &Talk, own: &CliqueMessage) -> Result<BTreeMap<usize, CliqueMessage>, SolveError> {
+        let said = self.exchange(talk, &[own.x.as_slice(), &own.gradient].concat()).await?;
+        let message = |values: Vec<f64>| {
+            let (x, gradient) = values.split_at(values.len() / 2);
+            CliqueMessage { x: x.to_vec(), gradient: gradient.to_vec() }
+        };
+        Ok(said.into_iter().map(|(from, values)| (from, message(values))).collect())
+    }
+}
+
+/// No budget is ruled out by the bounds of its members, or all nodes hear which.
+async fn check_budgets(
+    task: &AllocationTask,
+    mine: &Mine,
+    preference: &Preference,
+    talk: &Talk,
+) -> Result<(), SolveError> {
+    let bounds = mine.exchange(talk, &[preference.lower.max(-FAR), preference.upper.min(FAR)]).await?;
+    let bound = |member: &usize| {
+        let far = |value: f64| if value.abs() >= FAR { value.signum() * f64::INFINITY } else { value };
+        bounds.get(member).map_or((f64::NEG_INFINITY, f64::INFINITY), |bounds| (far(bounds[0]), far(bounds[1])))
+    };
+    let refuse = |&clique: &usize| {
+        let members = task.budgets.all()[clique].members.iter();
+        task.budgets.check_budget(clique, members.map(bound)).err().map(|error| (clique, error))
+    };
+    let refused = mine.cliques.iter().find_map(refuse);
+    // From 1, so that 0 says that nothing is wrong.
+    let mark = refused.as_ref().map_or(0.0, |(clique, _)| *clique as f64 + 1.0);
+    let worst = talk.largest(&[mark]).await?;
+    match (refused, worst[0]) {
+        (Some((_, error)), _) => Err(SolveError::Budget(error)),
+        (None, (mark, finder)) if mark > 0.0 => {
+            let place = task.budgets.all().iter().enumerate().find(|(at, _)| *at as f64 + 1.0 == mark);
+            let clique = place.map_or("of another file", |(_, clique)| clique.name.as_str()).to_owned();
+            Err(SolveError::BudgetElsewhere { finder, clique })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Half of the largest step at which the splitting converges.
+async fn agree_on_step(
+    talk: &Talk,
+    metric: Metric,
+    cliques: &[CliqueTerm],
+    smoothness: f64,
+) -> Result<f64, SolveError> {
+    let own = metric.own_smoothness(smoothness, cliques.len());
+    let coupled = cliques.iter().map(|clique| metric.coupled_smoothness(clique)).fold(0.0, f64::max);
+    let largest = talk.most(&[own, coupled]).await?;
+    let sum = largest[0] + largest[1];
+    Ok(if sum > 0.0 { 1.0 / sum } else { 1.0 })
+}

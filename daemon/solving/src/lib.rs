@@ -1,0 +1,32 @@
+//! Coupled convex problems on a swarm: where the solvers meet the protocol's collectives.
+//!
+//! A [`SolverPeer`] is one node's part in solving a [`Problem`] along a plan. It does no input or output: it is given envelopes
+//! that came and asked for those to send. `mingle-lab` runs all nodes of a plan in one process on virtual time over links that
+//! may lose, `mingle-peer` runs one of them on real streams and a real clock, and both find the same bits. What a node does is
+//! written as one `async` function per kind of problem, in the order in which it happens; it waits for nothing but collectives.
+//!
+//! Only [`Problem`] reads files: the one that says what is solved, and the tables that it names.
+
+mod allocation;
+mod curves;
+mod error;
+mod journal;
+mod pace;
+mod peer;
+mod problem;
+mod regression;
+mod schedule;
+mod solution;
+mod talk;
+mod ways;
+
+pub use curves::files as solution_files;
+pub use error::{SolveError, WaysError};
+pub use journal::{Entries, Journal};
+pub use peer::{Fault, Reception, SolverPeer};
+pub use problem::{
+    AllocationTask, FileError, Limits, Part, Problem, ProblemError, RegressionTask, TableFileError, Task,
+};
+pub use schedule::schedule;
+pub use solution::{Answer, Certificate, Coefficient, NotSolved, Paid, Solution};
+pub use ways::{Agreement, Ways, symmetric_rows};

@@ -1,0 +1,123 @@
+//! When all nodes stop, and what their work comes to.
+
+use crate::error::SolveError;
+use crate::journal::Journal;
+use crate::problem::Limits;
+use crate::solution::{Answer, Certificate};
+use crate::talk::Talk;
+
+/// What a node's work comes to.
+pub(crate) struct Found {
+    pub(crate) iterations: u64,
+    pub(crate) converged: bool,
+    pub(crate) step: f64,
+    pub(crate) objective: f64,
+    pub(crate) certificate: Certificate,
+    pub(crate) answer: Answer,
+}
+
+/// Counts iterations, and lets all nodes stop after the same one.
+pub(crate) struct Pace {
+    limits: Limits,
+    /// Between two checks.
+    interval: u64,
+    pub(crate) iterations: u64,
+    pub(crate) converged: bool,
+    /// The largest residual of all nodes at the last check, as a share of the solution where that is larger than 1.
+    pub(crate) worst: f64,
+    growth: Growth,
+}
+
+/// A check takes as long as a message there and back: iterations between two are no fewer than hops.
+const SHORTEST_INTERVAL: u64 = 10;
+
+impl Pace {
+    pub(crate) fn new(talk: &Talk, limits: Limits, remedy: &'static str) -> Self {
+        let interval = talk.ways.diameter.max(SHORTEST_INTERVAL);
+        let growth = Growth { nodes: talk.ways.schedule.nodes(), least: (0, f64::INFINITY), remedy };
+        Self { limits, interval, iterations: 0, converged: false, worst: f64::INFINITY, growth }
+    }
+
+    pub(crate) fn goes_on(&self) -> bool {
+        !self.converged && self.iterations < self.limits.iterations
+    }
+
+    /// An iteration is over. Every so often all nodes find out how far the one moved that moved most.
+    ///
+    /// # Errors
+    /// The residual has grown by so much that the iteration diverges; all nodes find that out after the same iteration.
+    pub(crate) async fn note(
+        &mut self,
+        journal: &Journal,
+        talk: &Talk,
+        residual: f64,
+        x: &[f64],
+    ) -> Result<(), SolveError> {
+        self.iterations += 1;
+        journal.note(residual, x);
+        if self.iterations.is_multiple_of(self.interval) || !self.goes_on() {
+            let size = x.iter().map(|x| x.abs()).fold(1.0, f64::max);
+            let largest = talk.most(&[residual / size, residual]).await?;
+            self.worst = largest[0];
+            self.converged = self.worst <= self.limits.tolerance;
+            journal.note_check(self.worst);
+            let watched = self.growth.watch(self.iterations, largest[1], x.len());
+            if !self.converged {
+                watched?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether residuals grow.
+///
+/// The splittings are averaged operators: with exact averages and a step that is small enough, the distance between two iterates
+/// never grows in the Euclidean norm, so the largest of `n d` coordinates never by more than `sqrt(n d)`. Averages that follow
+/// their input grow a little for a while; beyond [`LARGEST_GROWTH`] times that, nothing comes back.
+struct Growth {
+    nodes: usize,
+    /// The smallest residual at any check, and after which iteration that was.
+    least: (u64, f64),
+    /// What helps when the iteration diverges.
+    remedy: &'static str,
+}
+
+/// See [`Growth`].
+const LARGEST_GROWTH: f64 = 1e3;
+
+impl Growth {
+    /// Takes the largest residual of all nodes' coordinates, `dimension` of each, after this iteration.
+    ///
+    /// # Errors
+    /// It diverges.
+    fn watch(&mut self, iteration: u64, residual: f64, dimension: usize) -> Result<(), SolveError> {
+        if residual < self.least.1 {
+            self.least = (iteration, residual);
+        }
+        let (since, least) = self.least;
+        if residual > LARGEST_GROWTH * least * ((self.nodes * dimension) as f64).sqrt() {
+            return Err(SolveError::Diverged { least, since, residual, iteration, remedy: self.remedy });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn residuals_that_fall_or_wander_are_left_alone_and_those_that_grow_are_told() {
+        let new = || Growth { nodes: 4, least: (0, f64::INFINITY), remedy: "" };
+        let mut falling = new();
+        assert!((1..60).all(|at| falling.watch(10 * at, 0.5_f64.powi(at as i32), 25).is_ok()));
+        let mut wandering = new();
+        assert!((1..60).all(|at| wandering.watch(10 * at, 1.0 + (at % 7) as f64 * 500.0, 25).is_ok()));
+        let mut growing = new();
+        let told = (1..).find_map(|at: u64| growing.watch(10 * at, 3.0_f64.powi(at as i32), 25).err());
+        let told = told.map(|error| error.to_string()).unwrap_or_default();
+        // 3^(k - 1) exceeds 1000 sqrt(4 * 25) at k = 10.
+        assert_eq!(told, "the iteration diverges: the residual was 3.0e0 after 10 iterations and is 5.9e4 after 100");
+    }
+}

@@ -1,0 +1,225 @@
+//! One node's part in solving a problem, as a function of what it is told.
+//!
+//! An *attempt* is one solution from the beginning. A process that is started again has lost its part, and says so by
+//! counting one attempt further than its home remembers; whoever hears of a further attempt drops its own and begins that one,
+//! from the solution that it had. What belongs to another attempt is answered with nothing but the number of one's own.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{self, Poll, Waker};
+
+use mingle_protocol::collective::{CollectiveFault, Encoding, Frame, MessageError, SizeLimits, Turn};
+use mingle_protocol::{Envelope, NodeId};
+use thiserror::Error;
+
+use crate::error::SolveError;
+use crate::journal::Journal;
+use crate::pace::Found;
+use crate::problem::{Limits, Part, Problem};
+use crate::solution::Solution;
+use crate::talk::{SharedCourier, Talk, lock};
+use crate::ways::Ways;
+use crate::{allocation, regression};
+
+/// Attempts that one that is told of may be ahead: a damaged or malicious number must not use all of them up.
+const FURTHEST_ATTEMPT: u64 = 1 << 20;
+
+type Work = Pin<Box<dyn Future<Output = Result<Found, SolveError>> + Send>>;
+
+/// One node.
+pub struct SolverPeer {
+    me: usize,
+    problem: [u8; 32],
+    part: Part,
+    limits: Limits,
+    ways: Arc<Ways>,
+    attempt: u64,
+    courier: SharedCourier,
+    work: Option<Work>,
+    journal: Journal,
+    outcome: Option<Result<Solution, SolveError>>,
+    /// Those who have to hear that there is a further attempt.
+    behind: VecDeque<NodeId>,
+}
+
+/// What came of an envelope.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Reception {
+    /// It was taken, or is of no use any more.
+    Taken,
+    /// All begin anew: a process has lost its part.
+    NewAttempt(u64),
+    /// The sender solves another problem.
+    OtherProblem,
+}
+
+/// Why an envelope is none that a sound neighbour would send.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum Fault {
+    /// Its bytes are no message.
+    #[error(transparent)]
+    Message(MessageError),
+    /// Its message does not fit.
+    #[error(transparent)]
+    Collective(CollectiveFault),
+    /// Its attempt is absurd.
+    #[error("it speaks of attempt {0}, which nobody has got to")]
+    Attempt(u64),
+}
+
+impl SolverPeer {
+    /// Node `me`, which begins this attempt.
+    pub fn new(me: usize, problem: &Problem, part: Part, ways: Arc<Ways>, attempt: u64) -> Self {
+        let journal = Journal::default();
+        let limits = problem.limits;
+        let (courier, work) = begin(me, &part, limits, &ways, &journal, None);
+        let mut peer = Self {
+            me,
+            problem: problem.hash,
+            part,
+            limits,
+            ways,
+            attempt,
+            courier,
+            work: Some(work),
+            journal,
+            outcome: None,
+            behind: VecDeque::new(),
+        };
+        peer.advance();
+        peer
+    }
+
+    /// How it goes.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// What came of it, once that is known. What it still has to send goes on being polled for: others need it.
+    pub fn outcome(&self) -> Option<Result<&Solution, &SolveError>> {
+        self.outcome.as_ref().map(Result::as_ref)
+    }
+
+    /// The same, to keep.
+    pub fn into_outcome(self) -> Option<Result<Solution, SolveError>> {
+        self.outcome
+    }
+
+    /// The collectives begun so far.
+    pub fn turns(&self) -> u64 {
+        lock(&self.courier).collective().number()
+    }
+
+    /// Takes what came.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn handle(&mut self, from: NodeId, envelope: &Envelope) -> Result<Reception, Fault> {
+        if envelope.task != self.problem {
+            return Ok(Reception::OtherProblem);
+        }
+        if envelope.attempt > self.attempt.saturating_add(FURTHEST_ATTEMPT) {
+            return Err(Fault::Attempt(envelope.attempt));
+        }
+        if envelope.attempt < self.attempt {
+            if !self.behind.contains(&from) {
+                self.behind.push_back(from);
+            }
+            return Ok(Reception::Taken);
+        }
+        let frame = Frame::<Turn>::decode(&envelope.frame, &self.sizes()).map_err(Fault::Message)?;
+        let is_new = envelope.attempt > self.attempt;
+        if is_new {
+            self.begin_anew(envelope.attempt);
+        }
+        let taken = lock(&self.courier).handle(from, frame);
+        self.advance();
+        if is_new {
+            // Whatever is wrong with the message, the attempt has begun, and the home has to know. The sender says it again.
+            return Ok(Reception::NewAttempt(self.attempt));
+        }
+        taken.map(|()| Reception::Taken).map_err(Fault::Collective)
+    }
+
+    /// The next envelope to send, if any: call it until there is none, at the start and after everything else.
+    pub fn poll(&mut self) -> Option<(NodeId, Envelope)> {
+        if let Some(to) = self.behind.pop_front() {
+            let nothing = Frame::<Turn> { acknowledged: 0, message: None };
+            return Some((to, self.envelope(nothing.encode())));
+        }
+        let (to, frame) = lock(&self.courier).poll()?;
+        Some((to, self.envelope(frame.encode())))
+    }
+
+    /// Sends everything again that is not known to have arrived.
+    pub fn resend(&self) {
+        lock(&self.courier).resend();
+    }
+
+    /// Whether something that was sent is not known to have arrived.
+    pub fn is_owed(&self) -> bool {
+        lock(&self.courier).is_owed()
+    }
+
+    fn envelope(&self, frame: Vec<u8>) -> Envelope {
+        Envelope { task: self.problem, attempt: self.attempt, frame }
+    }
+
+    fn sizes(&self) -> SizeLimits {
+        SizeLimits { nodes: self.ways.schedule.nodes(), dimension: self.part.longest_message() }
+    }
+
+    fn begin_anew(&mut self, attempt: u64) {
+        self.attempt = attempt;
+        let start = Some(self.journal.read().x.clone()).filter(|x| !x.is_empty());
+        let (courier, work) = begin(self.me, &self.part, self.limits, &self.ways, &self.journal, start);
+        (self.courier, self.work, self.outcome) = (courier, Some(work), None);
+        self.behind.clear();
+        self.advance();
+    }
+
+    /// Lets the work go on until it waits for others.
+    fn advance(&mut self) {
+        let Some(work) = &mut self.work else { return };
+        if let Poll::Ready(found) = work.as_mut().poll(&mut task::Context::from_waker(Waker::noop())) {
+            self.work = None;
+            lock(&self.courier).acknowledge_at_once();
+            self.outcome = Some(found.map(|found| self.solution(found)));
+        }
+    }
+
+    fn solution(&self, found: Found) -> Solution {
+        let Found { iterations, converged, step, objective, certificate, answer } = found;
+        Solution {
+            schema: Solution::schema(),
+            node: self.me,
+            problem: hex::encode(self.problem),
+            iterations,
+            converged,
+            step,
+            objective,
+            certificate,
+            answer,
+        }
+    }
+}
+
+fn begin(
+    me: usize,
+    part: &Part,
+    limits: Limits,
+    ways: &Arc<Ways>,
+    journal: &Journal,
+    start: Option<Vec<f64>>,
+) -> (SharedCourier, Work) {
+    let (talk, courier) = Talk::new(me, Arc::clone(ways));
+    let journal = journal.clone();
+    let work: Work = match part.clone() {
+        Part::Regression { task, table } => Box::pin(regression::solve(task, table, limits, talk, journal, start)),
+        Part::Allocation { task, preference } => {
+            Box::pin(allocation::solve(task, preference, limits, talk, journal, start))
+        }
+    };
+    (courier, work)
+}

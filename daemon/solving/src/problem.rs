@@ -1,0 +1,309 @@
+//! Problem files: what is solved, and what each node brings to it.
+
+mod error;
+mod file;
+
+pub use error::{ProblemError, TableFileError};
+pub use file::FileError;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use mingle_planner::Plan;
+use mingle_solver::{Budgets, Metric, Preference, Regression, Selection, Table};
+use serde::Serialize;
+
+use crate::ways::Ways;
+
+/// Stands for the name of the node in the name of a table.
+const NODE: &str = "{node}";
+
+/// No problem file is read beyond this.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// A problem file, resolved for a plan.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    /// What is solved.
+    pub task: Task,
+    /// When to stop.
+    pub limits: Limits,
+    /// BLAKE3 of all that the peers have to agree on.
+    pub hash: [u8; 32],
+    /// The names of the nodes.
+    pub names: Arc<Vec<String>>,
+    file: PathBuf,
+}
+
+/// What is solved.
+#[derive(Clone, Debug)]
+pub enum Task {
+    /// Which columns explain another.
+    Regression(Arc<RegressionTask>),
+    /// Budgets that cliques share out.
+    Allocation(Arc<AllocationTask>),
+}
+
+/// When to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Limits {
+    /// No node moves by a larger share of its solution.
+    pub tolerance: f64,
+    /// Iterations at most.
+    pub iterations: u64,
+}
+
+/// Sparse regression.
+#[derive(Clone, Debug)]
+pub struct RegressionTask {
+    /// The penalties, and the groups.
+    pub regression: Regression,
+    selection: Selection,
+    /// Whether columns are brought to mean 0 and deviation 1 over all nodes.
+    pub standardize: bool,
+    data: String,
+    deal: bool,
+}
+
+/// Shared budgets.
+#[derive(Clone, Debug)]
+pub struct AllocationTask {
+    /// Who shares how much.
+    pub budgets: Budgets,
+    /// What distances are measured by.
+    pub metric: Metric,
+    /// Of those nodes that the file speaks of.
+    preferences: BTreeMap<usize, Preference>,
+}
+
+impl AllocationTask {
+    /// The most cliques that any node is in.
+    pub(crate) fn most_memberships(&self) -> usize {
+        self.budgets.terms().iter().flat_map(|term| term.memberships.iter().copied()).max().unwrap_or(1)
+    }
+
+    /// What a node wants: as the file says, else the defaults.
+    fn preference(&self, node: usize) -> Preference {
+        self.preferences.get(&node).copied().unwrap_or_default()
+    }
+}
+
+/// What one node brings.
+#[derive(Clone, Debug)]
+pub enum Part {
+    /// Its rows.
+    Regression {
+        /// What all agree on.
+        task: Arc<RegressionTask>,
+        /// The rows.
+        table: Table,
+    },
+    /// What it wants.
+    Allocation {
+        /// What all agree on.
+        task: Arc<AllocationTask>,
+        /// The costs and bounds of the node's number.
+        preference: Preference,
+    },
+}
+
+impl Part {
+    /// The most numbers in any message about it: bounds of all coefficients, or a variable, its gradient and its bounds, or
+    /// multipliers of all cliques of a node.
+    pub(crate) fn longest_message(&self) -> usize {
+        match self {
+            Self::Regression { table, .. } => 2 * table.columns().len() + 2,
+            Self::Allocation { task, .. } => task.most_memberships().max(4),
+        }
+    }
+}
+
+impl Problem {
+    /// Reads a problem file for the nodes of a plan.
+    ///
+    /// # Errors
+    /// The file cannot be read, names what is not there, or is not convex; each with its name.
+    pub fn read(path: &Path, plan: &Plan) -> Result<Self, ProblemError> {
+        let text = read_text(path)?;
+        let names: Arc<Vec<String>> = Arc::new(plan.nodes().map(|(name, _)| name.to_owned()).collect());
+        let (task, limits, shared) = file::resolve(&text, plan, &names)
+            .map_err(|source| ProblemError::File { path: path.to_owned(), source })?;
+        let hash = *blake3::hash(shared.to_string().as_bytes()).as_bytes();
+        Ok(Self { task, limits, hash, names, file: path.to_owned() })
+    }
+
+    /// In a line.
+    pub fn describe(&self) -> String {
+        match &self.task {
+            Task::Regression(task) => {
+                let Regression { lambda, ridge, nonnegative, groups } = &task.regression;
+                let mut words = format!("sparse regression of {}, lambda {lambda}", task.selection.target);
+                if *ridge > 0.0 {
+                    words += &format!(", ridge {ridge}");
+                }
+                if *nonnegative {
+                    words += ", nonnegative";
+                }
+                if !groups.is_empty() {
+                    words += &format!(", {} groups", groups.len());
+                }
+                words
+            }
+            Task::Allocation(task) => {
+                let cliques = task.budgets.all();
+                format!(
+                    "{} nodes share {} budgets",
+                    self.names.len(),
+                    cliques.iter().filter(|c| c.budget.is_some()).count()
+                )
+            }
+        }
+    }
+
+    /// In a few words.
+    pub fn title(&self) -> String {
+        match &self.task {
+            Task::Regression(task) => format!("Regression of {}", task.selection.target),
+            Task::Allocation(task) => format!("{} cliques with budgets", task.budgets.all().len()),
+        }
+    }
+
+    /// The nodes of shared budgets that the file has no `[[node]]` for, by name: they want what is wanted by default.
+    pub fn defaulted(&self) -> Vec<&str> {
+        let Task::Allocation(task) = &self.task else { return Vec::new() };
+        let names = self.names.iter().enumerate();
+        names.filter(|(node, _)| !task.preferences.contains_key(node)).map(|(_, name)| name.as_str()).collect()
+    }
+
+    /// How its nodes come to the solution, in words.
+    pub fn way(&self, ways: &Ways) -> String {
+        match &self.task {
+            Task::Regression(_) => ways.agreement.describe(),
+            Task::Allocation(_) => "splitting over cliques, one message to each member an iteration".to_owned(),
+        }
+    }
+
+    /// Checks that the plan can carry the problem: every two members of a clique have to hear each other.
+    ///
+    /// # Errors
+    /// The clique and two of its nodes.
+    pub fn check_links(&self, ways: &Ways) -> Result<(), ProblemError> {
+        let Task::Allocation(task) = &self.task else { return Ok(()) };
+        for clique in task.budgets.all() {
+            let members: Vec<usize> = clique.members.iter().copied().collect();
+            for (at, &a) in members.iter().enumerate() {
+                if let Some(&b) = members[at + 1..].iter().find(|&&b| !ways.hear_each_other(a, b)) {
+                    return Err(ProblemError::NotLinked {
+                        path: self.file.clone(),
+                        clique: clique.name.clone(),
+                        one: self.names[a].clone(),
+                        other: self.names[b].clone(),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What every node brings, where all of it is at hand: then the whole problem is checked.
+    ///
+    /// # Errors
+    /// A table cannot be used, something is missing, budgets contradict each other, or the costs have no least value.
+    pub fn parts(&self) -> Result<Vec<Part>, ProblemError> {
+        match &self.task {
+            Task::Regression(task) => {
+                let tables = self.tables(task)?;
+                let part = |table| Part::Regression { task: Arc::clone(task), table };
+                Ok(tables.into_iter().map(part).collect())
+            }
+            Task::Allocation(task) => {
+                let parts = (0..self.names.len()).map(|node| self.part(node)).collect::<Result<Vec<Part>, _>>()?;
+                let preferences: Vec<Preference> = (0..self.names.len()).map(|node| task.preference(node)).collect();
+                task.budgets
+                    .check_all(&preferences)
+                    .map_err(|source| ProblemError::Unsolvable { path: self.file.clone(), source })?;
+                Ok(parts)
+            }
+        }
+    }
+
+    /// What one node brings.
+    ///
+    /// # Errors
+    /// Its table cannot be used, or what it wants is not convex or within no bounds.
+    pub fn part(&self, node: usize) -> Result<Part, ProblemError> {
+        match &self.task {
+            Task::Regression(task) => {
+                let table = match task.deal {
+                    true => dealt(&self.table(task, 0)?, node, &self.names)?,
+                    false => self.table(task, node)?,
+                };
+                Ok(Part::Regression { task: Arc::clone(task), table })
+            }
+            Task::Allocation(task) => {
+                let preference = task.preference(node);
+                task.budgets
+                    .check_one(node, &preference)
+                    .map_err(|source| ProblemError::Preference { path: self.file.clone(), source })?;
+                Ok(Part::Allocation { task: Arc::clone(task), preference })
+            }
+        }
+    }
+
+    /// The tables of all nodes.
+    fn tables(&self, task: &RegressionTask) -> Result<Vec<Table>, ProblemError> {
+        let nodes = self.names.len();
+        if task.deal {
+            let whole = self.table(task, 0)?;
+            return (0..nodes).map(|node| dealt(&whole, node, &self.names)).collect();
+        }
+        let tables = (0..nodes).map(|node| self.table(task, node)).collect::<Result<Vec<Table>, _>>()?;
+        for (node, table) in tables.iter().enumerate() {
+            if table.columns() != tables[0].columns() {
+                return Err(ProblemError::Columns {
+                    first: self.names[0].clone(),
+                    other: self.names[node].clone(),
+                    first_columns: tables[0].listed_columns(),
+                    other_columns: table.listed_columns(),
+                });
+            }
+        }
+        Ok(tables)
+    }
+
+    fn table(&self, task: &RegressionTask, node: usize) -> Result<Table, ProblemError> {
+        let name = &self.names[node];
+        if task.data.contains(NODE) && Path::new(name).components().count() != 1 {
+            return Err(ProblemError::FileName { name: name.clone() });
+        }
+        let beside = self.file.parent().unwrap_or(Path::new("."));
+        let path = beside.join(task.data.replace(NODE, name));
+        read_table(&path, task).map_err(|source| ProblemError::Table { path, source })
+    }
+}
+
+fn dealt(whole: &Table, node: usize, names: &[String]) -> Result<Table, ProblemError> {
+    let table = whole.dealt(node, names.len());
+    if table.row_count() == 0 {
+        return Err(ProblemError::TooFewRows { rows: whole.row_count(), nodes: names.len() });
+    }
+    Ok(table)
+}
+
+fn read_table(path: &Path, task: &RegressionTask) -> Result<Table, TableFileError> {
+    let table = Table::read(BufReader::new(File::open(path)?), &task.selection)?;
+    task.regression.check(table.columns())?;
+    Ok(table)
+}
+
+fn read_text(path: &Path) -> Result<String, ProblemError> {
+    let unreadable = |source| ProblemError::Unreadable { path: path.to_owned(), source };
+    let bytes = fs::metadata(path).map_err(unreadable)?.len();
+    if bytes > MOST_BYTES {
+        return Err(ProblemError::TooLong { path: path.to_owned(), bytes });
+    }
+    fs::read_to_string(path).map_err(unreadable)
+}

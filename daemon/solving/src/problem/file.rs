@@ -1,0 +1,281 @@
+//! Problem files as they are written: TOML, resolved for the nodes of a plan.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use mingle_planner::Plan;
+use mingle_solver::{
+    AllocationError, Budgets, Metric, Preference, Regression, RegressionError, Selection, SharingClique,
+};
+use serde::Deserialize;
+use thiserror::Error;
+
+use super::{AllocationTask, Limits, NODE, RegressionTask, Task};
+
+const REGRESSION: &str = "sparse-regression";
+const ALLOCATION: &str = "resource-allocation";
+/// The finest tolerance: that of rounding.
+const FINEST_TOLERANCE: f64 = 1e-15;
+
+/// What is wrong with the text of a problem file.
+#[derive(Debug, Error)]
+pub enum FileError {
+    /// It is no TOML, or has entries that mean nothing.
+    #[error(transparent)]
+    Toml(#[from] toml::de::Error),
+    /// A kind of problem that is not known.
+    #[error("kind = \"{0}\": choose {REGRESSION} or {ALLOCATION}")]
+    Kind(String),
+    /// One table to deal out, and a table for each node.
+    #[error("deal = true deals out one table: data = \"{0}\" names one for each node")]
+    DealtTwice(String),
+    /// One table for all nodes.
+    #[error("data = \"{0}\" is the same table at each node: put {NODE} in its name, or deal = true to deal it out")]
+    SameTable(String),
+    /// A weight that makes the problem non-convex.
+    #[error(transparent)]
+    Regression(#[from] RegressionError),
+    /// Budgets or weights that cannot be.
+    #[error(transparent)]
+    Allocation(#[from] AllocationError),
+    /// A number that no node has.
+    #[error("{place}: there is no node {number}: those of the plan are 0 to {last}")]
+    NodeNumber {
+        /// Where it stands.
+        place: String,
+        /// The number.
+        number: usize,
+        /// The largest that a node has.
+        last: usize,
+    },
+    /// A name that no node has.
+    #[error("{place}: the plan has no node called `{name}`")]
+    NodeName {
+        /// Where it stands.
+        place: String,
+        /// The name.
+        name: String,
+    },
+    /// A node that is twice in a clique.
+    #[error("clique {0} names a node twice")]
+    MemberTwice(String),
+    /// Two cliques of one name.
+    #[error("two cliques are called {0}")]
+    CliqueTwice(String),
+    /// Two entries of one node.
+    #[error("there are two [[node]] for {0}")]
+    NodeTwice(String),
+    /// A tolerance that cannot be met, or is none.
+    #[error("tolerance = {0}: give a number from {FINEST_TOLERANCE:e} to 1")]
+    Tolerance(f64),
+    /// No iteration.
+    #[error("iterations = 0 solves nothing: give at least 1")]
+    NoIterations,
+}
+
+/// The task, when to stop, and what the peers have to agree on.
+type Resolved = (Task, Limits, serde_json::Value);
+
+#[derive(Deserialize)]
+struct KindOnly {
+    kind: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct RegressionFile {
+    #[serde(rename = "kind")]
+    _kind: String,
+    data: String,
+    #[serde(default)]
+    deal: bool,
+    target: String,
+    #[serde(default)]
+    columns: Vec<String>,
+    lambda: f64,
+    #[serde(default)]
+    ridge: f64,
+    #[serde(default)]
+    nonnegative: bool,
+    #[serde(default)]
+    groups: Vec<Vec<String>>,
+    #[serde(default = "yes")]
+    standardize: bool,
+    #[serde(default = "usual_tolerance")]
+    tolerance: f64,
+    #[serde(default = "usual_iterations")]
+    iterations: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct AllocationFile {
+    #[serde(rename = "kind")]
+    _kind: String,
+    #[serde(default)]
+    metric: MetricName,
+    #[serde(default = "usual_tolerance")]
+    tolerance: f64,
+    #[serde(default = "usual_iterations")]
+    iterations: u64,
+    clique: Vec<CliqueEntry>,
+    #[serde(default)]
+    node: Vec<NodeEntry>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum MetricName {
+    Identity,
+    #[default]
+    Memberships,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct CliqueEntry {
+    name: String,
+    members: Vec<NodeName>,
+    budget: Option<f64>,
+    #[serde(default)]
+    weight: f64,
+    #[serde(default)]
+    target: f64,
+}
+
+/// A node by its number or its name.
+#[derive(Clone, Deserialize)]
+#[serde(untagged)]
+enum NodeName {
+    Number(usize),
+    Name(String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct NodeEntry {
+    node: NodeName,
+    weight: Option<f64>,
+    wish: Option<f64>,
+    price: Option<f64>,
+    lower: Option<f64>,
+    upper: Option<f64>,
+}
+
+impl NodeEntry {
+    fn preference(&self) -> Preference {
+        let usual = Preference::default();
+        Preference {
+            weight: self.weight.unwrap_or(usual.weight),
+            wish: self.wish.unwrap_or(usual.wish),
+            price: self.price.unwrap_or(usual.price),
+            lower: self.lower.unwrap_or(usual.lower),
+            upper: self.upper.unwrap_or(usual.upper),
+        }
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn usual_tolerance() -> f64 {
+    1e-10
+}
+
+fn usual_iterations() -> u64 {
+    20_000
+}
+
+/// Reads the text of a problem file.
+pub(super) fn resolve(text: &str, plan: &Plan, names: &Arc<Vec<String>>) -> Result<Resolved, FileError> {
+    let kind = toml::from_str::<KindOnly>(text)?.kind;
+    let resolved = match kind.as_str() {
+        REGRESSION => toml::from_str::<RegressionFile>(text)?.resolve()?,
+        ALLOCATION => toml::from_str::<AllocationFile>(text)?.resolve(plan, names)?,
+        _ => return Err(FileError::Kind(kind)),
+    };
+    resolved.1.check()?;
+    Ok(resolved)
+}
+
+impl RegressionFile {
+    fn resolve(self) -> Result<Resolved, FileError> {
+        let Self { data, deal, target, columns, lambda, ridge, nonnegative, groups, standardize, .. } = self;
+        let limits = Limits { tolerance: self.tolerance, iterations: self.iterations };
+        if deal == data.contains(NODE) {
+            return Err(if deal { FileError::DealtTwice(data) } else { FileError::SameTable(data) });
+        }
+        let regression = Regression { lambda, ridge, nonnegative, groups };
+        regression.check_weights()?;
+        let shared = serde_json::json!({
+            "kind": REGRESSION, "target": target, "columns": columns, "regression": regression,
+            "standardize": standardize, "limits": limits,
+        });
+        let selection = Selection { target, columns };
+        let task = RegressionTask { regression, selection, standardize, data, deal };
+        Ok((Task::Regression(Arc::new(task)), limits, shared))
+    }
+}
+
+impl AllocationFile {
+    fn resolve(self, plan: &Plan, names: &Arc<Vec<String>>) -> Result<Resolved, FileError> {
+        let limits = Limits { tolerance: self.tolerance, iterations: self.iterations };
+        let find = |name: &NodeName, place: &dyn Fn() -> String| match name {
+            NodeName::Number(number) if *number < names.len() => Ok(*number),
+            NodeName::Number(number) => {
+                Err(FileError::NodeNumber { place: place(), number: *number, last: names.len() - 1 })
+            }
+            NodeName::Name(name) => {
+                plan.node_named(name).ok_or_else(|| FileError::NodeName { place: place(), name: name.clone() })
+            }
+        };
+        let mut cliques = Vec::new();
+        for entry in self.clique {
+            let place = || format!("clique {}", entry.name);
+            let members = entry.members.iter().map(|member| find(member, &place)).collect::<Result<Vec<usize>, _>>()?;
+            let distinct: BTreeSet<usize> = members.iter().copied().collect();
+            if distinct.len() != members.len() {
+                return Err(FileError::MemberTwice(entry.name));
+            }
+            let CliqueEntry { name, budget, weight, target, .. } = entry;
+            if cliques.iter().any(|other: &SharingClique| other.name == name) {
+                return Err(FileError::CliqueTwice(name));
+            }
+            cliques.push(SharingClique { name, members: distinct, budget, weight, target });
+        }
+        let mut preferences = BTreeMap::new();
+        for entry in self.node {
+            let node = find(&entry.node, &|| "[[node]]".to_owned())?;
+            if preferences.insert(node, entry.preference()).is_some() {
+                return Err(FileError::NodeTwice(names[node].clone()));
+            }
+        }
+        let metric = match self.metric {
+            MetricName::Identity => Metric::Identity,
+            MetricName::Memberships => Metric::Memberships,
+        };
+        let clique = |clique: &SharingClique| {
+            serde_json::json!([clique.name, clique.members, clique.budget, clique.weight, clique.target])
+        };
+        let shared = serde_json::json!({
+            "kind": ALLOCATION, "metric": format!("{metric:?}"), "limits": limits,
+            "cliques": cliques.iter().map(clique).collect::<Vec<_>>(),
+        });
+        let budgets = Budgets::new(cliques, names.to_vec())?;
+        let task = AllocationTask { budgets, metric, preferences };
+        Ok((Task::Allocation(Arc::new(task)), limits, shared))
+    }
+}
+
+impl Limits {
+    fn check(&self) -> Result<(), FileError> {
+        if !(FINEST_TOLERANCE..1.0).contains(&self.tolerance) {
+            return Err(FileError::Tolerance(self.tolerance));
+        }
+        if self.iterations == 0 {
+            return Err(FileError::NoIterations);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,131 @@
+//! Sparse regression, as one node goes about it.
+
+use std::sync::Arc;
+
+use mingle_solver::{AverageNode, MixedNode, NidsNode, Nonsmooth, Scaling, Smooth, Table};
+
+use crate::error::SolveError;
+use crate::journal::Journal;
+use crate::pace::{Found, Pace};
+use crate::problem::{Limits, RegressionTask};
+use crate::solution::{Answer, Certificate, Coefficient};
+use crate::talk::Talk;
+use crate::ways::Agreement;
+
+/// One node's work, from its table to the coefficients. It begins at `start`, else at zero.
+pub(crate) async fn solve(
+    task: Arc<RegressionTask>,
+    table: Table,
+    limits: Limits,
+    talk: Talk,
+    journal: Journal,
+    start: Option<Vec<f64>>,
+) -> Result<Found, SolveError> {
+    agree_on_columns(&talk, &table).await?;
+    let (scaling, rows) = scale(&task, &talk, &table).await?;
+    let rows_per_node = rows / talk.ways.schedule.nodes() as f64;
+    // Twice: the node takes one for itself, the other is asked about its solution.
+    let terms = || task.regression.terms(&table, &scaling, rows_per_node);
+    let own = terms();
+    let step = agree_on_step(&talk, own.smooth.smoothness()).await?;
+    let x = start.unwrap_or_else(|| vec![0.0; own.smooth.dimension()]);
+    let mut node: Box<dyn MixedNode + Send> = match talk.ways.agreement {
+        Agreement::Mixing(_) => Box::new(NidsNode::starting_at(terms(), step, x)),
+        Agreement::Tracking { .. } => Box::new(AverageNode::starting_at(terms(), step, x)),
+    };
+    let mut pace = Pace::new(&talk, limits, talk.ways.agreement.remedy());
+    while pace.goes_on() {
+        let mixed = talk.mix(&node.message()).await?;
+        node.absorb(&mixed);
+        pace.note(&journal, &talk, node.residual(), node.solution()).await?;
+    }
+    let x = node.solution();
+    let (objective, kkt) = judge(&talk, &*own.smooth, &*own.nonsmooth, step, x).await?;
+    let violation = apart(&talk, x).await?;
+    let (coefficients, intercept) = scaling.back(x);
+    let named = table.columns().iter().zip(coefficients.iter().zip(x));
+    let coefficients =
+        named.map(|(column, (&value, &scaled))| Coefficient { column: column.clone(), value, scaled }).collect();
+    Ok(Found {
+        iterations: pace.iterations,
+        converged: pace.converged,
+        step,
+        objective,
+        certificate: Certificate { kkt, violation, residual: pace.worst },
+        answer: Answer::SparseRegression { coefficients, intercept, rows: whole(rows) },
+    })
+}
+
+/// A number of rows.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // not negative, and far below 2^52
+fn whole(rows: f64) -> u64 {
+    rows as u64
+}
+
+/// All tables have the same columns, or two nodes are named whose have not.
+async fn agree_on_columns(talk: &Talk, table: &Table) -> Result<(), SolveError> {
+    let mark = column_mark(table.columns());
+    let marks = talk.largest(&[mark, -mark]).await?;
+    let [(largest, one), (negated_least, other)] = marks[..] else { return Ok(()) };
+    if largest.to_bits() == (-negated_least).to_bits() {
+        return Ok(());
+    }
+    Err(SolveError::Columns { one, other, columns: table.listed_columns() })
+}
+
+/// A number that stands for the names of the columns, exact in an f64.
+fn column_mark(columns: &[String]) -> f64 {
+    let mut hasher = blake3::Hasher::new();
+    for column in columns {
+        hasher.update(&(column.len() as u64).to_le_bytes());
+        hasher.update(column.as_bytes());
+    }
+    let [a, b, c, d, e, f, ..] = *hasher.finalize().as_bytes();
+    u64::from_le_bytes([a, b, c, d, e, f, 0, 0]) as f64
+}
+
+/// How all nodes scale their columns, and how many rows they have together.
+async fn scale(task: &RegressionTask, talk: &Talk, table: &Table) -> Result<(Scaling, f64), SolveError> {
+    let sums = talk.total(&table.sums()).await?;
+    let rows = sums[0];
+    if !task.standardize {
+        return Ok((Scaling::none(table.columns().len()), rows));
+    }
+    let centered = Scaling::centering(&sums);
+    let squares = talk.total(&table.squares(&centered)).await?;
+    Ok((centered.with_deviations(&squares, rows), rows))
+}
+
+/// One over the largest Lipschitz constant of all nodes.
+async fn agree_on_step(talk: &Talk, smoothness: f64) -> Result<f64, SolveError> {
+    let largest = talk.most(&[smoothness]).await?[0];
+    Ok(if largest > 0.0 { 1.0 / largest } else { 1.0 })
+}
+
+/// The objective of all, and how far the optimality conditions are from holding, at the mean of all nodes' solutions: gradients
+/// that each node took at a solution of its own would be those of no one point, and could cancel where no node is right.
+async fn judge(
+    talk: &Talk,
+    smooth: &dyn Smooth,
+    nonsmooth: &dyn Nonsmooth,
+    step: f64,
+    x: &[f64],
+) -> Result<(f64, f64), SolveError> {
+    let nodes = talk.ways.schedule.nodes() as f64;
+    let mean_of = |totals: Vec<f64>| totals.into_iter().map(|total| total / nodes).collect::<Vec<f64>>();
+    let center = mean_of(talk.total(x).await?);
+    let mut gradient = vec![0.0; x.len() + 1];
+    smooth.gradient(&center, &mut gradient[..x.len()]);
+    gradient[x.len()] = smooth.value(&center);
+    let mean = mean_of(talk.total(&gradient).await?);
+    let kkt = mingle_solver::optimality(nonsmooth, &center, &mean[..x.len()], step);
+    Ok((mean[x.len()] + nonsmooth.value(&center), kkt))
+}
+
+/// The largest difference of two nodes' coefficients.
+async fn apart(talk: &Talk, x: &[f64]) -> Result<f64, SolveError> {
+    let both: Vec<f64> = x.iter().copied().chain(x.iter().map(|x| -x)).collect();
+    let largest = talk.most(&both).await?;
+    let (most, negated_least) = largest.split_at(x.len());
+    Ok(most.iter().zip(negated_least).map(|(most, negated)| most + negated).fold(0.0, f64::max))
+}

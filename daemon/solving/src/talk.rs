@@ -1,0 +1,108 @@
+//! What a node's part of a solver is written in: collectives to wait for.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+
+use mingle_protocol::NodeId;
+use mingle_protocol::collective::{Collective, CollectiveError, Courier, Direction, Reduction, Series};
+
+use crate::error::SolveError;
+use crate::schedule::node;
+use crate::ways::{Agreement, Ways};
+
+/// The courier of one node, which both its work and its host hold.
+pub(crate) type SharedCourier = Arc<Mutex<Courier<Series>>>;
+
+/// One node's voice among the others.
+#[derive(Clone)]
+pub(crate) struct Talk {
+    pub me: usize,
+    pub ways: Arc<Ways>,
+    courier: SharedCourier,
+}
+
+/// The courier behind its lock. Nothing that holds the lock panics.
+pub(crate) fn lock(courier: &SharedCourier) -> MutexGuard<'_, Courier<Series>> {
+    courier.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Talk {
+    /// Node `me`, before the first collective; the courier is for its host.
+    pub(crate) fn new(me: usize, ways: Arc<Ways>) -> (Self, SharedCourier) {
+        let series = Series::new(Arc::clone(&ways.schedule), node(me));
+        let courier = Arc::new(Mutex::new(Courier::new(series)));
+        (Self { me, ways, courier: Arc::clone(&courier) }, courier)
+    }
+
+    /// The largest of everybody's values, place by place, and whose they are. The same at all nodes.
+    pub(crate) async fn largest(&self, values: &[f64]) -> Result<Vec<(f64, NodeId)>, SolveError> {
+        let rounds = self.ways.diameter;
+        self.begin(|series| series.begin_extremum(Direction::Max, values, rounds))?;
+        self.result(|series| series.extremum().map(<[_]>::to_vec)).await
+    }
+
+    /// The sum of everybody's values, place by place. The same bits at all nodes.
+    pub(crate) async fn total(&self, values: &[f64]) -> Result<Vec<f64>, SolveError> {
+        self.reduce(Reduction::Sum, values).await
+    }
+
+    /// The largest of everybody's values, place by place, where nobody asks whose it is.
+    pub(crate) async fn most(&self, values: &[f64]) -> Result<Vec<f64>, SolveError> {
+        self.reduce(Reduction::Max, values).await
+    }
+
+    async fn reduce(&self, reduction: Reduction, values: &[f64]) -> Result<Vec<f64>, SolveError> {
+        self.begin(|series| series.begin_all_reduce(&self.ways.trees, reduction, values))?;
+        self.result(|series| series.reduced().map(<[f64]>::to_vec)).await
+    }
+
+    /// What the partners say.
+    pub(crate) async fn exchange(
+        &self,
+        partners: &[NodeId],
+        values: &[f64],
+    ) -> Result<BTreeMap<NodeId, Arc<[f64]>>, SolveError> {
+        self.begin(|series| series.begin_exchange(partners, values))?;
+        self.result(|series| series.exchanged().cloned()).await
+    }
+
+    /// One iteration's mixture of everybody's vectors, in the way of the plan.
+    pub(crate) async fn mix(&self, values: &[f64]) -> Result<Vec<f64>, SolveError> {
+        let rows = match &self.ways.agreement {
+            Agreement::Tracking { steps } => {
+                self.begin(|series| series.begin_tracking(values, *steps))?;
+                return self.result(|series| series.average().map(<[f64]>::to_vec)).await;
+            }
+            Agreement::Mixing(rows) => Arc::clone(rows),
+        };
+        let row = &rows[self.me];
+        let partners: Vec<NodeId> = row.iter().filter(|entry| entry.0 != self.me).map(|entry| node(entry.0)).collect();
+        let said = self.exchange(&partners, values).await?;
+        let mut mixed = vec![0.0; values.len()];
+        for &(other, weight) in row {
+            let theirs = said.get(&node(other)).map_or(values, |theirs| theirs);
+            mixed.iter_mut().zip(theirs).for_each(|(mixed, value)| *mixed += weight * value);
+        }
+        Ok(mixed)
+    }
+
+    fn begin(&self, begin: impl FnOnce(&mut Series) -> Result<(), CollectiveError>) -> Result<(), SolveError> {
+        begin(lock(&self.courier).collective_mut()).map_err(|error| match error {
+            CollectiveError::NotFinite { .. } => SolveError::NotFinite(error),
+            CollectiveError::Neighbour { .. } => SolveError::Neighbour(error),
+            _ => SolveError::Collective(error),
+        })
+    }
+
+    /// Waits until the collective is complete.
+    async fn result<T>(&self, of: impl Fn(&Series) -> Option<T>) -> Result<T, SolveError> {
+        let found = poll_fn(|_| {
+            let courier = lock(&self.courier);
+            let series = courier.collective();
+            if series.is_complete() { Poll::Ready(of(series)) } else { Poll::Pending }
+        });
+        found.await.ok_or(SolveError::NoResult)
+    }
+}

@@ -1,0 +1,136 @@
+//! Processes that die and come back, and neighbours that say anything.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use mingle_planner::Method;
+use mingle_protocol::{Envelope, NodeId};
+use mingle_solving::{Fault, Problem, Reception, SolverPeer, Ways};
+use proptest::prelude::*;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::support::{NODES, coefficients, regression, solve_all};
+
+/// A peer of the swarm, with the envelopes that it begins with.
+fn peer(folder: &Path, attempt: u64) -> (SolverPeer, Vec<(NodeId, Envelope)>) {
+    let (_, problem, ways) = regression(folder, Method::CliquePhi, "");
+    let mut peer = SolverPeer::new(0, &problem, problem.part(0).unwrap(), ways, attempt);
+    let sent = std::iter::from_fn(|| peer.poll()).collect();
+    (peer, sent)
+}
+
+#[test]
+fn who_is_behind_hears_of_the_attempt_and_who_is_ahead_takes_all_along() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut peer, sent) = peer(folder.path(), 3);
+    let (neighbour, own) = sent[0].clone();
+    let nothing = |attempt| Envelope { attempt, frame: vec![0, 0], ..own.clone() };
+    assert_eq!(peer.handle(neighbour, &nothing(2)).unwrap(), Reception::Taken);
+    let (to, answer) = peer.poll().unwrap();
+    assert_eq!((to, answer.attempt), (neighbour, 3));
+    assert_eq!(peer.handle(neighbour, &nothing(5)).unwrap(), Reception::NewAttempt(5));
+    assert!(std::iter::from_fn(|| peer.poll()).all(|(_, envelope)| envelope.attempt == 5));
+    // An attempt has begun also where the message that tells of it acknowledges what was never sent.
+    let absurd = Envelope { frame: vec![5, 0], ..nothing(6) };
+    assert_eq!(peer.handle(neighbour, &absurd).unwrap(), Reception::NewAttempt(6));
+    assert!(matches!(peer.handle(neighbour, &absurd), Err(Fault::Collective(_))));
+    assert!(matches!(peer.handle(neighbour, &nothing(u64::MAX)), Err(Fault::Attempt(u64::MAX))));
+    let other = Envelope { task: [9; 32], ..nothing(9) };
+    assert_eq!(peer.handle(neighbour, &other).unwrap(), Reception::OtherProblem);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn no_bytes_of_a_neighbour_end_a_peer(
+        frames in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 1..8), from in 0_u32..8,
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut peer, sent) = peer(folder.path(), 0);
+        let own = sent[0].1.clone();
+        for frame in frames {
+            // What is wrong with it is said, and nothing else happens.
+            let _ = peer.handle(NodeId(from), &Envelope { frame, ..own.clone() });
+        }
+        prop_assert!(peer.outcome().is_none());
+    }
+}
+
+/// A swarm whose processes die at any moment and come back with nothing but the number of their attempt.
+struct Mortal {
+    problem: Problem,
+    ways: Arc<Ways>,
+    peers: Vec<SolverPeer>,
+    /// What each home remembers.
+    attempts: Vec<u64>,
+    under_way: Vec<(usize, NodeId, Envelope)>,
+    dice: ChaCha8Rng,
+}
+
+impl Mortal {
+    fn new(problem: Problem, ways: Arc<Ways>, seed: u64) -> Self {
+        let peers = (0..NODES)
+            .map(|me| SolverPeer::new(me, &problem, problem.part(me).unwrap(), Arc::clone(&ways), 0))
+            .collect();
+        let dice = ChaCha8Rng::seed_from_u64(seed);
+        Self { problem, ways, peers, attempts: vec![0; NODES], under_way: Vec::new(), dice }
+    }
+
+    /// One message arrives, or is lost.
+    fn step(&mut self, loss: f64) {
+        for (from, peer) in self.peers.iter_mut().enumerate() {
+            while let Some((to, envelope)) = peer.poll() {
+                self.under_way.push((from, to, envelope));
+            }
+        }
+        if self.under_way.is_empty() {
+            self.peers.iter().for_each(SolverPeer::resend);
+            return;
+        }
+        let (from, to, envelope) = self.under_way.swap_remove(self.dice.random_range(0..self.under_way.len()));
+        if self.dice.random_bool(loss) {
+            return;
+        }
+        let me = to.index();
+        let from = NodeId(u32::try_from(from).unwrap());
+        if let Reception::NewAttempt(attempt) = self.peers[me].handle(from, &envelope).unwrap() {
+            self.attempts[me] = attempt;
+        }
+    }
+
+    /// A process dies and is started again; what it sent before may still arrive.
+    fn kill(&mut self, me: usize) {
+        self.attempts[me] += 1;
+        let part = self.problem.part(me).unwrap();
+        self.peers[me] = SolverPeer::new(me, &self.problem, part, Arc::clone(&self.ways), self.attempts[me]);
+    }
+}
+
+#[test]
+fn whoever_dies_and_however_often_all_find_the_solution_in_the_end() {
+    for (seed, method) in (0..12).zip([Method::CliquePhi, Method::NguyenHe].into_iter().cycle()) {
+        let folder = tempfile::tempdir().unwrap();
+        let (_, problem, ways) = regression(folder.path(), method, "");
+        let expected = solve_all(&problem, &ways);
+        let mut swarm = Mortal::new(problem, ways, seed);
+        for _ in 0..8 {
+            let quiet = swarm.dice.random_range(0..6_000);
+            (0..quiet).for_each(|_| swarm.step(0.05));
+            let victim = swarm.dice.random_range(0..NODES);
+            swarm.kill(victim);
+        }
+        for _ in 0..2_000_000 {
+            if swarm.peers.iter().all(|peer| peer.outcome().is_some()) {
+                break;
+            }
+            swarm.step(0.05);
+        }
+        for (peer, expected) in swarm.peers.iter().zip(&expected) {
+            let found = peer.outcome().unwrap_or_else(|| panic!("seed {seed}: no outcome")).unwrap();
+            let pairs = coefficients(found).into_iter().zip(coefficients(expected));
+            let off = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            assert!(found.converged && off < 1e-8, "seed {seed}: {off:e}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What all nodes find, against the same problem in one place.
+
+use mingle_planner::{Medium, Method, transient};
+use mingle_protocol::collective::tracking_rounds;
+use mingle_solver::{Mixing, Regression, Scaling, solve};
+use mingle_solving::Agreement;
+
+use crate::support::{NODES, coefficients, in_one_place, regression, regression_over, solve_all, tables};
+
+#[test]
+fn over_messages_nids_goes_through_the_bits_that_it_goes_through_without() {
+    let folder = tempfile::tempdir().unwrap();
+    let more = "standardize = false\ntolerance = 1e-15\niterations = 60\n";
+    let (_, problem, ways) = regression(folder.path(), Method::CliquePhi, more);
+    let solutions = solve_all(&problem, &ways);
+    let Agreement::Mixing(rows) = &ways.agreement else { panic!("the plan is symmetric") };
+    let terms = || {
+        let regression = Regression { lambda: 0.01, ..Regression::default() };
+        tables(&problem).into_iter().map(move |table| regression.terms(&table, &Scaling::none(3), 36.0 / NODES as f64))
+    };
+    let smoothness = terms().map(|terms| terms.smooth.smoothness()).fold(0.0, f64::max);
+    let expected = solve::nids(terms().collect(), &Mixing::new(rows.to_vec()).unwrap(), 1.0 / smoothness, 60);
+    for (solution, expected) in solutions.iter().zip(expected) {
+        assert_eq!(solution.step.to_bits(), (1.0 / smoothness).to_bits());
+        assert_eq!(coefficients(solution), expected);
+        assert!(!solution.converged && solution.iterations == 60);
+    }
+}
+
+#[test]
+fn every_way_to_agree_leads_to_the_solution_in_one_place() {
+    let folder = tempfile::tempdir().unwrap();
+    for method in [Method::CliquePhi, Method::DPsgd, Method::NguyenHe, Method::ExactAverage] {
+        let (_, problem, ways) = regression(folder.path(), method, "");
+        let solutions = solve_all(&problem, &ways);
+        let mut all = tables(&problem);
+        let mut whole = all.remove(0);
+        all.iter().for_each(|table| whole.append(table).unwrap());
+        let centered = Scaling::centering(&whole.sums());
+        let scaling = centered.clone().with_deviations(&whole.squares(&centered), 36.0);
+        let expected = Regression { lambda: 0.01, ..Regression::default() }.solve(&whole, &scaling, 1e-14, 100_000);
+        for solution in &solutions {
+            let off = coefficients(solution).iter().zip(&expected.x).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            assert!(off < 1e-9, "{method}: {off:e}");
+            assert!((solution.objective - expected.objective).abs() < 1e-12, "{method}");
+            assert!(solution.certificate.kkt < 1e-8 && solution.certificate.violation < 1e-8, "{solution:?}");
+        }
+    }
+}
+
+/// Matrices that are tuned for their eigenvalues are far from normal: what one period leaves of a change is more than the change,
+/// though it falls to a third in the long run. The number of periods follows from a norm.
+#[test]
+fn plans_whose_eigenvalues_promise_more_than_their_norm_keeps_are_solved() {
+    let mut beyond = 0;
+    for (n, seed) in [(8, 1), (12, 1), (12, 3), (16, 2), (20, 1), (20, 2)] {
+        let folder = tempfile::tempdir().unwrap();
+        let topology = format!("rg:n={n},r=0.5,seed={seed}");
+        for (method, medium) in [(Method::Tuned, Medium::Broadcast), (Method::NguyenHe, Medium::PointToPoint)] {
+            let (plan, problem, ways) = regression_over(folder.path(), &topology, method, medium, "");
+            let Agreement::Tracking { steps } = ways.agreement else { panic!("{topology} {method} is symmetric") };
+            let by_eigenvalue = tracking_rounds(plan.forecast().lambda_2.unwrap()).unwrap();
+            let gain = |periods: u64| transient::gain(n, plan.steps(), usize::try_from(periods).unwrap()).unwrap();
+            beyond += u32::from(gain(by_eigenvalue) > 1.0);
+            assert!(gain(steps) <= 0.8 && steps >= by_eigenvalue, "{topology} {method}: {steps} {}", gain(steps));
+            let solutions = solve_all(&problem, &ways);
+            let (whole, scaling) = in_one_place(&problem);
+            let expected = Regression { lambda: 0.01, ..Regression::default() }.solve(&whole, &scaling, 1e-14, 100_000);
+            for solution in &solutions {
+                let pairs = coefficients(solution).into_iter().zip(&expected.x);
+                let off = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+                assert!(solution.converged && off < 1e-8, "{topology} {method}: {off:e} {solution:?}");
+            }
+        }
+    }
+    assert!(beyond >= 3, "{beyond} of the plans would be solved with the eigenvalue alone too");
+}
+
+#[test]
+fn groups_nonnegativity_and_ridge_are_solved_too() {
+    let folder = tempfile::tempdir().unwrap();
+    for (more, zero) in [("nonnegative = true\n", 1), ("groups = [[\"a\", \"b\"], [\"c\"]]\n", 2), ("ridge = 0.1\n", 2)]
+    {
+        let (_, problem, ways) = regression(folder.path(), Method::CliquePhi, more);
+        let solutions = solve_all(&problem, &ways);
+        for solution in &solutions {
+            assert!(solution.converged && solution.certificate.kkt < 1e-8, "{more}: {solution:?}");
+            assert!(coefficients(solution)[zero].abs() < 0.05, "{more}: {solution:?}");
+        }
+    }
+}

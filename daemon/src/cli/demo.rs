@@ -1,0 +1,80 @@
+//! The words of `mingle demo`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::ArgPredicate;
+use mingle_protocol::Codec;
+
+use super::{DurabilityName, ProblemKind, Switch};
+
+/// Arguments of `demo`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct DemoArgs {
+    /// Peer processes to start
+    #[arg(long, default_value_t = 8)]
+    pub(crate) peers: usize,
+    /// Solve a convex problem instead of training a model, on numbers that the program carries
+    #[arg(long, value_enum, value_name = "KIND")]
+    pub(crate) problem: Option<ProblemKind>,
+    /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR or csv:FILE
+    #[arg(long, default_value = "digits")]
+    pub(crate) data: String,
+    /// softmax, mlp, mlp:hidden=N, cnn or resnet-lite
+    #[arg(long, default_value = "mlp")]
+    pub(crate) model: String,
+    /// How the data lie on the peers: iid, label-sorted or dirichlet:ALPHA
+    #[arg(long, default_value = "dirichlet:0.3")]
+    pub(crate) split: String,
+    /// Rounds to train
+    #[arg(long, default_value_t = 600)]
+    pub(crate) rounds: u64,
+    /// The design of the plan, as in `mingle plan make` [default with --problem: clique-phi]
+    #[arg(long, default_value = "nguyen-he", default_value_if("problem", ArgPredicate::IsPresent, "clique-phi"))]
+    pub(crate) method: String,
+    /// Gradient steps per round
+    #[arg(long, default_value_t = 4, value_name = "H")]
+    pub(crate) local_steps: u32,
+    /// Samples in a gradient step
+    #[arg(long, default_value_t = 32)]
+    pub(crate) batch_size: usize,
+    /// Step size of SGD
+    #[arg(long, default_value_t = 0.2)]
+    pub(crate) learning_rate: f64,
+    /// Momentum of SGD
+    #[arg(long, default_value_t = 0.0)]
+    pub(crate) momentum: f64,
+    /// Seed of topology, plan, split, model and minibatches
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Evaluate each N rounds
+    #[arg(long, default_value_t = 30, value_name = "N")]
+    pub(crate) evaluate_every: u64,
+    /// Kill a peer's process (SIGKILL) when it reaches a round; may be given more than once
+    #[arg(long, value_name = "PEER@ROUND", conflicts_with = "problem")]
+    pub(crate) kill: Vec<String>,
+    /// Start a killed peer again at once: it goes on from its records, with the weight it had
+    #[arg(long, requires = "kill")]
+    pub(crate) restart: bool,
+    /// Whether peers keep their weight on disk; in the end the disks are audited [default: on with --restart, else off]
+    #[arg(long, value_enum, value_name = "ON|OFF")]
+    pub(crate) durability: Option<DurabilityName>,
+    /// Whether to draw what each peer does when, as timeline.svg
+    #[arg(long, value_enum, default_value_t = Switch::Off, value_name = "ON|OFF")]
+    pub(crate) timeline: Switch,
+    /// Where to compute: cpu, ndarray or wgpu
+    #[arg(long, default_value = "cpu")]
+    pub(crate) device: String,
+    /// Whom to wait for in each round: sync, bounded:STALENESS or async
+    #[arg(long, default_value = "sync", value_name = "POLICY")]
+    pub(crate) wait: String,
+    /// How peers encode the models that they send: f32, bf16, f16 or int8
+    #[arg(long, default_value_t = Codec::F32, value_name = "CODEC")]
+    pub(crate) codec: Codec,
+    /// Do not train each peer alone and all data in one place afterwards, to compare with
+    #[arg(long)]
+    pub(crate) no_comparison: bool,
+    /// Where to write plan, models, events and plot; replaced if it exists
+    #[arg(short, long, default_value = "mingle-demo", value_name = "DIR")]
+    pub(crate) output: PathBuf,
+}

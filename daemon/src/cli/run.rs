@@ -1,0 +1,224 @@
+//! The words of `mingle run`, and of `join` and `leave`, which start a peer too.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use libp2p::Multiaddr;
+use mingle_protocol::{Codec, Durability};
+
+use super::config::CONFIG_ENV;
+use super::{HomeArgs, Switch};
+
+/// Arguments of `join`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct JoinArgs {
+    /// The word that `mingle invite` printed
+    pub(crate) ticket: String,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+}
+
+/// Arguments of `run`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+    /// Settings for what no flag says and no variable of the environment [default: config.toml in the home, if there is one]
+    #[arg(long, env = CONFIG_ENV, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// A peer that is up, such as /ip4/10.0.1.5/udp/4717/quic-v1; may be given more than once
+    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
+    pub(crate) bootstrap: Vec<Multiaddr>,
+    /// The plan [default: the one that a bootstrap peer gives, else the one of the last run in this home]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plan: Option<PathBuf>,
+    /// Addresses to listen on; port 0 takes any that is free
+    #[arg(
+        long,
+        value_name = "ADDR",
+        value_delimiter = ',',
+        default_values = ["/ip4/0.0.0.0/udp/0/quic-v1", "/ip4/0.0.0.0/tcp/0"]
+    )]
+    pub(crate) listen: Vec<Multiaddr>,
+    /// Give up when no bootstrap peer answered with a plan for so long
+    #[arg(long, default_value_t = 30, value_name = "SECONDS")]
+    pub(crate) bootstrap_timeout_s: u64,
+    /// Begin after so long without the neighbours that have not come, if one has; they can come later
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    pub(crate) gather_s: u64,
+    /// Whether to tell the local network where this peer listens, and to find members there (mDNS)
+    #[arg(long, value_enum, default_value_t = Switch::Off, value_name = "ON|OFF")]
+    pub(crate) mdns: Switch,
+    /// Who makes the plans of the swarm that this peer operates: a person, or this peer by itself
+    #[arg(long, value_enum, default_value_t = Planning::Operator, value_name = "WHO")]
+    pub(crate) planning: Planning,
+    /// With --planning auto: plan out who was silent for so long, if most others were not
+    #[arg(long, default_value_t = 24, value_name = "HOURS", value_parser = clap::value_parser!(u32).range(1..=8760))]
+    pub(crate) forget_after_h: u32,
+    /// Columns, classes and scaling of the data, as `mingle data card` writes them [default: those of the swarm; of this peer's own data where nobody has any]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) card: Option<PathBuf>,
+    /// Solve this problem instead of training a model; all peers need the same file, but for what each node wants
+    #[arg(long, value_name = "FILE")]
+    pub(crate) problem: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) training: TrainingArgs,
+    /// Whom to wait for in each round: sync, bounded:STALENESS or async
+    #[arg(long, default_value = "bounded:4", value_name = "POLICY")]
+    pub(crate) wait: String,
+    /// How this peer encodes the models that it sends: f32, bf16, f16 or int8; each peer reads all of them
+    #[arg(long, default_value_t = Codec::F32, value_name = "CODEC")]
+    pub(crate) codec: Codec,
+    /// Go on without a late neighbour after at least so long; the deadline adapts upwards to the pace of the rounds
+    #[arg(long, default_value_t = 2000, value_name = "MS")]
+    pub(crate) deadline_ms: u64,
+    /// Take no more local steps in a round once it has trained for so long; those taken count for more [default: take all]
+    #[arg(long, value_name = "MS")]
+    pub(crate) time_box_ms: Option<u64>,
+    /// Go on mixing without the training of a round that takes longer; it counts when it comes
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    pub(crate) training_deadline_s: u64,
+    /// Threads to train on; the model does not depend on it [default: the cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+    /// How urgent training is: at a low priority it takes what other programs leave (Linux)
+    #[arg(long, value_enum, default_value_t = Priority::Normal, value_name = "PRIORITY")]
+    pub(crate) priority: Priority,
+    /// When all rounds are done, wait this long at most for neighbours that do not answer
+    #[arg(long, default_value_t = 10_000, value_name = "MS")]
+    pub(crate) drain_ms: u64,
+    /// Send parcels back whose model has a larger norm than this [default: 1000 times that of the first model]
+    #[arg(long, value_name = "NORM")]
+    pub(crate) largest_norm: Option<f64>,
+    /// Whether the weight of this peer outlives its process: on writes every step to the disk before anyone hears of it
+    #[arg(long, value_enum, default_value_t = DurabilityName::On)]
+    pub(crate) durability: DurabilityName,
+    /// Give up what this peer has kept of an earlier run and begin anew, with weight. For all peers, or none
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    /// Whether to write down what this peer does when, for `mingle timeline`
+    #[arg(long, value_enum, default_value_t = Switch::Off, value_name = "ON|OFF")]
+    pub(crate) timeline: Switch,
+    /// Show a page for a browser, and metrics, at this address, read only, such as 127.0.0.1:7717 [default: none]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) http: Option<SocketAddr>,
+    /// Stop when standard input ends: for programs that start peers and must not leave one behind
+    #[arg(long)]
+    pub(crate) stop_with_stdin: bool,
+    /// Only come to leave.
+    #[arg(skip)]
+    pub(crate) leaves: bool,
+    /// What of this somebody chose.
+    #[arg(skip)]
+    pub(crate) given: Given,
+}
+
+/// What to train, and how.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct TrainingArgs {
+    /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR or csv:FILE
+    #[arg(long, default_value = "digits")]
+    pub(crate) data: String,
+    /// softmax, mlp, mlp:hidden=N, cnn or resnet-lite
+    #[arg(long, default_value = "mlp")]
+    pub(crate) model: String,
+    /// Train on this node's part of the data: iid, label-sorted or dirichlet:ALPHA [default: all of it]
+    #[arg(long, value_name = "SPLIT")]
+    pub(crate) split: Option<String>,
+    /// Rounds to train; all peers must agree. The default takes some minutes with a small model, and `mingle stop` ends it
+    /// at any time
+    #[arg(long, default_value_t = 20_000)]
+    pub(crate) rounds: u64,
+    /// Samples in a gradient step
+    #[arg(long, default_value_t = 32)]
+    pub(crate) batch_size: usize,
+    /// How training images are changed, each time anew: none, flip, crop:N or flip,crop:N
+    #[arg(long, default_value = "none")]
+    pub(crate) augment: String,
+    /// Step size of SGD
+    #[arg(long, default_value_t = 0.1)]
+    pub(crate) learning_rate: f64,
+    /// Momentum of SGD; it stays on the peer
+    #[arg(long, default_value_t = 0.0)]
+    pub(crate) momentum: f64,
+    /// Weight decay (L2) of SGD
+    #[arg(long, default_value_t = 0.0)]
+    pub(crate) weight_decay: f64,
+    /// Seed of the initial model, the split and the minibatches; all peers must agree
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Where to compute: cpu, ndarray or wgpu
+    #[arg(long, default_value = "cpu")]
+    pub(crate) device: String,
+    /// Evaluate on the held-out test set each N rounds
+    #[arg(long, default_value_t = 200, value_name = "N")]
+    pub(crate) evaluate_every: u64,
+}
+
+/// Settings that somebody chose: by a flag, the environment, the configuration file or in the last run of that home.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Given {
+    /// Their keys.
+    pub(crate) keys: BTreeSet<String>,
+    /// Those that the next run in the home goes on with, as the command line writes their values.
+    pub(crate) options: BTreeMap<String, Vec<String>>,
+}
+
+/// Who makes the plans of a swarm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Planning {
+    /// A person, with `plan make` and `plan apply`.
+    Operator,
+    /// The operator's peer: whoever has an invitation is planned in, whoever is gone is planned out.
+    Auto,
+}
+
+/// How urgent training is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Priority {
+    /// As urgent as everything else on this machine.
+    Normal,
+    /// Other programs, and what this peer has to say to others, come first (Linux).
+    Low,
+}
+
+impl From<Priority> for mingle_peer::priority::Priority {
+    fn from(priority: Priority) -> Self {
+        match priority {
+            Priority::Normal => Self::Normal,
+            Priority::Low => Self::Low,
+        }
+    }
+}
+
+/// Whether a peer keeps records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DurabilityName {
+    /// A peer that is killed goes on where it was
+    On,
+    /// A peer that is killed loses the weight it held
+    Off,
+}
+
+impl From<DurabilityName> for Durability {
+    fn from(name: DurabilityName) -> Self {
+        match name {
+            DurabilityName::On => Self::On,
+            DurabilityName::Off => Self::Off,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use clap::FromArgMatches;
+
+    /// What `run` trains without flags.
+    pub(crate) fn training_defaults() -> TrainingArgs {
+        let matches = TrainingArgs::augment_args(clap::Command::new("run")).get_matches_from(["run"]);
+        TrainingArgs::from_arg_matches(&matches).expect("all of them have defaults")
+    }
+}

@@ -1,0 +1,71 @@
+//! What each peer of a demo is told on its command line.
+
+use mingle_models::Augmentation;
+use mingle_peer::Home;
+
+use crate::cli::{DemoArgs, DurabilityName, Switch, TrainingArgs};
+
+/// On loopback a living neighbour answers at once: longer waits would be for the killed.
+const DRAIN_MS: u64 = 2000;
+/// A killed peer's links break at once. Only a frozen one is waited for, and a busy machine must not look like one:
+/// without a missed deadline, the same seed gives the same models.
+const DEADLINE_MS: u64 = 20_000;
+/// Whoever is missing while the peers come together is still to be started.
+const START_S: u64 = 600;
+
+/// What the peers will train with.
+pub(super) fn training_arguments(demo: &DemoArgs) -> TrainingArgs {
+    TrainingArgs {
+        data: demo.data.clone(),
+        model: demo.model.clone(),
+        split: Some(demo.split.clone()),
+        rounds: demo.rounds,
+        batch_size: demo.batch_size,
+        augment: Augmentation::NONE.to_string(),
+        learning_rate: demo.learning_rate,
+        momentum: demo.momentum,
+        weight_decay: 0.0,
+        seed: demo.seed,
+        device: demo.device.clone(),
+        evaluate_every: demo.evaluate_every,
+    }
+}
+
+/// Whether the peers write their weight to disk. A demo in which nobody comes back has no use for that.
+pub(super) fn keeps_records(demo: &DemoArgs) -> bool {
+    demo.durability.map_or(demo.restart, |durability| durability == DurabilityName::On)
+}
+
+/// The command line of one peer.
+pub(super) fn peer_arguments(demo: &DemoArgs, home: &Home, way_in: &[String]) -> Vec<String> {
+    let mut arguments: Vec<String> = ["run", "--json", "--stop-with-stdin"].map(str::to_owned).to_vec();
+    let mut option = |name: &str, value: &dyn std::fmt::Display| {
+        arguments.push(format!("--{name}"));
+        arguments.push(value.to_string());
+    };
+    option("home", &home.root().display());
+    option("listen", &"/ip4/127.0.0.1/udp/0/quic-v1");
+    option("listen", &"/ip4/127.0.0.1/tcp/0");
+    option("data", &demo.data);
+    option("model", &demo.model);
+    option("split", &demo.split);
+    option("rounds", &demo.rounds);
+    option("batch-size", &demo.batch_size);
+    option("learning-rate", &demo.learning_rate);
+    option("momentum", &demo.momentum);
+    option("seed", &demo.seed);
+    option("device", &demo.device);
+    option("evaluate-every", &demo.evaluate_every);
+    option("wait", &demo.wait);
+    option("codec", &demo.codec);
+    // They share this machine: one thread each leaves the others their turn.
+    option("threads", &1);
+    option("drain-ms", &DRAIN_MS);
+    option("deadline-ms", &DEADLINE_MS);
+    option("gather-s", &START_S);
+    option("bootstrap-timeout-s", &START_S);
+    option("timeline", &if demo.timeline == Switch::On { "on" } else { "off" });
+    option("durability", &if keeps_records(demo) { "on" } else { "off" });
+    arguments.extend_from_slice(way_in);
+    arguments
+}
