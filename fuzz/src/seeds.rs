@@ -104,7 +104,6 @@ fn books(number: u64, outgoing: BTreeMap<NodeId, OutBooks>) -> Books {
         incarnation: 2,
         brought: Mass::ONE,
         mass: Mass::from_units(1 << 39),
-        plan_version: 0,
         step: 400,
         split_done: true,
         neighbours: BTreeMap::new(),
@@ -210,11 +209,11 @@ fn link() -> LinkState {
 fn hello() -> Message {
     let task = TaskCard { hash: [8; 32], description: "digits, é".to_owned() };
     let (version, generation, identity, link) = (PROTOCOL_VERSION, generation(), identity(), link());
-    Message::Hello(Box::new(Hello { version, generation, plan_version: 2, task, identity, seen: Some(identity), resumed: true, link }))
+    Message::Hello(Box::new(Hello { version, generation, task, identity, seen: Some(identity), resumed: true, link }))
 }
 
 fn ack() -> Message {
-    Message::Ack(Ack { generation: generation(), plan_version: 2, identity: identity(), seen: identity(), link: link() })
+    Message::Ack(Ack { generation: generation(), identity: identity(), seen: identity(), link: link() })
 }
 
 fn parcel(seq: u64) -> Message {

@@ -46,7 +46,7 @@ pub use audit::{AbsentPeer, AuditReport, EdgeDispute, audit};
 pub use codec::{Codec, UnknownCodec};
 pub use config::{Durability, NodeConfig, NodeError, WaitPolicy};
 pub use effect::{Effect, Event, Fault, Mismatch, RecordRoom, RoundReport, SkippedDelta, Suspension};
-pub use input::{Input, NewGeneration, Rewiring};
+pub use input::{Input, NewGeneration};
 pub use ledger::{InLinkLedger, LedgerSummary, OutLinkLedger};
 pub use link::{Rejections, WINDOW};
 pub use mass::{Mass, Share, UNITS_PER_ONE};

@@ -12,7 +12,7 @@ use crate::record::Chain;
 use crate::schedule::NodeId;
 
 /// Version of the protocol; peers that differ refuse each other.
-pub const PROTOCOL_VERSION: u16 = 3;
+pub const PROTOCOL_VERSION: u16 = 4;
 /// Longest task description in bytes.
 pub const MAX_DESCRIPTION: usize = 256;
 
@@ -91,8 +91,6 @@ pub struct Hello {
     pub version: u16,
     /// The sender's generation.
     pub generation: Generation,
-    /// Counts the plans of that generation.
-    pub plan_version: u64,
     /// What the sender trains.
     pub task: TaskCard,
     /// Who the sender is.
@@ -110,8 +108,6 @@ pub struct Hello {
 pub struct Ack {
     /// The sender's generation.
     pub generation: Generation,
-    /// Counts the plans of that generation.
-    pub plan_version: u64,
     /// Who the sender is.
     pub identity: Identity,
     /// Whom it believes to be talking to.

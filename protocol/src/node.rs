@@ -9,7 +9,7 @@
 //!
 //! [`Node::handle`] dispatches an input to its handler, then lets the node advance as far as it can. The handlers live
 //! beside this file: `round` (what a step consists of), `training` (local training, ordered and waited for), `step_guard` (what of a local step is taken), `pace` (whom it
-//! waits for), `progress` (how far others are), `patience` (who is waited for again), `exchange` (messages), `parcels`, `liveness` (links and timers), `membership` (plans), `departure`, `drain`, `commit`
+//! waits for), `progress` (how far others are), `patience` (who is waited for again), `exchange` (messages), `parcels`, `liveness` (links and timers), `membership` (generations), `departure`, `drain`, `commit`
 //! (records).
 
 mod appetite;
@@ -120,9 +120,7 @@ pub struct Node {
     /// It goes on from a record.
     resumed: bool,
     commits: Commits,
-    /// Counts the plans of the generation.
-    plan_version: u64,
-    /// The newer plan that was last asked for.
+    /// The generation whose plan was last asked for.
     asked: Option<Asked>,
     /// It gives all its mass away before it ends.
     quitting: bool,
@@ -197,7 +195,6 @@ impl Node {
             brought,
             resumed: false,
             commits: Commits::with_slots(config.record_slots),
-            plan_version: 0,
             asked: None,
             quitting: false,
             departures: Departures::default(),
@@ -222,7 +219,6 @@ impl Node {
             Input::Reserved { slots } => self.on_reserved(slots),
             Input::Tick => self.on_tick(),
             Input::Enter(new) => self.on_enter(*new),
-            Input::Rewire(rewiring) => self.on_rewire(rewiring),
             Input::Stop => self.on_stop(),
             Input::Leave => self.on_leave(),
         }
@@ -289,11 +285,6 @@ impl Node {
     /// The present round, from 0.
     pub fn round(&self) -> u64 {
         self.step / self.config.schedule.round_length()
-    }
-
-    /// Counts the plans of the present generation.
-    pub fn plan_version(&self) -> u64 {
-        self.plan_version
     }
 
     /// Global steps completed.

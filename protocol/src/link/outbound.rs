@@ -111,11 +111,6 @@ impl OutLink {
         self.outbox.len() < WINDOW
     }
 
-    /// Whether nothing was ever sent on it.
-    pub(crate) fn is_unused(&self) -> bool {
-        self.next_seq == 1
-    }
-
     /// Whether everything ever sent has been applied or written off.
     pub(crate) fn is_settled(&self) -> bool {
         self.outbox.is_empty()

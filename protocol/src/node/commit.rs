@@ -8,7 +8,7 @@
 //! and nothing else: its neighbours suspend it at a full window and go on.
 //!
 //! A record that still owes payloads keeps their slots from being written over, so that how many slots there must be
-//! follows from the number of receivers. When a plan adds receivers the node asks for more slots
+//! follows from the number of receivers. When a new generation adds receivers the node asks for more slots
 //! ([`Effect::Reserve`]), and splits only as far as the slots allow that are there already.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,7 +86,6 @@ impl Node {
             && books.task == config.task.hash
             && books.id == config.id
             && numerator.len() == config.initial.len()
-            && books.incoming.keys().chain(books.outgoing.keys()).all(|id| id.index() < config.schedule.nodes())
             && config.durability == Durability::On;
         if !belongs {
             return Err(NodeError::ForeignRecord);
@@ -94,13 +93,13 @@ impl Node {
         let mut node = Self::new(config)?;
         node.push_sum = PushSum::restored(&numerator, books.mass, ratio);
         for (&from, link) in &books.incoming {
-            let peer = node.peers.entry(from).or_insert_with(|| Peer::new(from));
-            peer.incoming = Some(InLink::restored(link));
+            let planned = node.peers.get_mut(&from).and_then(|peer| peer.incoming.as_mut());
+            *planned.ok_or(NodeError::ForeignRecord)? = InLink::restored(link);
         }
         for (&to, link) in &books.outgoing {
-            let peer = node.peers.entry(to).or_insert_with(|| Peer::new(to));
+            let planned = node.peers.get_mut(&to).and_then(|peer| peer.outgoing.as_mut());
             let restored = OutLink::restored(link, |record| payloads.get(&record).cloned());
-            peer.outgoing = Some(restored.ok_or(NodeError::ForeignRecord)?);
+            *planned.ok_or(NodeError::ForeignRecord)? = restored.ok_or(NodeError::ForeignRecord)?;
         }
         for (id, &identity) in &books.neighbours {
             if let Some(peer) = node.peers.get_mut(id) {
@@ -110,7 +109,6 @@ impl Node {
         node.restore_departures(std::mem::take(&mut books.left));
         node.brought = books.brought;
         (node.step, node.split_done) = (books.step, books.split_done);
-        node.plan_version = books.plan_version;
         node.resumed = true;
         (node.commits.last, node.commits.durable) = (books.number, books.number);
         node.commits.host = books.host;
@@ -171,7 +169,6 @@ impl Node {
             incarnation: self.config.identity.incarnation,
             brought: self.brought,
             mass: self.mass(),
-            plan_version: self.plan_version,
             step: self.step,
             split_done: self.split_done,
             neighbours: self.peers.values().filter_map(|peer| Some((peer.id, peer.identity?))).collect(),

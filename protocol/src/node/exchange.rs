@@ -24,7 +24,7 @@ impl Node {
         if generation.is_some_and(|theirs| self.on_other_generation(from, theirs).is_some()) {
             return;
         }
-        if !self.peers.contains_key(&from) && !self.admit_by_other_plan(from, &message) {
+        if !self.peers.contains_key(&from) {
             self.ignore(from, Fault::NotANeighbour);
             return;
         }
@@ -58,7 +58,6 @@ impl Node {
             self.peers.get(&from).is_some_and(|peer| peer.mutual && peer.told && peer.identity == Some(hello.identity));
         self.recognise(from, hello.identity);
         self.on_vouched(from);
-        self.on_plan_version(from, hello.plan_version);
         if hello.seen == Some(self.config.identity) {
             self.on_link_state(from, &hello.link)?;
         }
@@ -226,7 +225,6 @@ impl Node {
         }
         self.peers.entry(from).and_modify(|peer| peer.renewal.succeed());
         self.on_vouched(from);
-        self.on_plan_version(from, ack.plan_version);
         self.on_link_state(from, &ack.link)
     }
 
@@ -242,21 +240,16 @@ impl Node {
             return Ok(());
         }
         let (ignores_marks, ignores_chains) = (self.has(Planted::IgnoresMarks), self.has(Planted::IgnoresChains));
-        let is_planned = self.config.schedule.all_in_neighbours(self.config.id).contains(&from);
         let Some(peer) = self.peers.get_mut(&from) else {
             return Err(Fault::NotANeighbour);
         };
-        if state.next_seq == 0 && !is_planned {
-            // It has no link to this node. One that was kept ready for it, for a plan that it had before, is not needed.
-            peer.incoming.take_if(|link| link.is_unused());
-        }
         let contradicts = |link: &InLink| link.check_mark(state.base, state.acked).is_err();
         if !ignores_marks && peer.incoming.as_ref().is_some_and(contradicts) {
             return self.on_set_back(from, self.config.identity.incarnation);
         }
         peer.mutual = true;
         let mut returned = Returned::default();
-        // Plans of one generation can differ in how many steps there are.
+        // Nobody is through with more steps than there are, whatever it says.
         let passed = state.passed.min(self.last_step);
         let mut progress = passed > peer.passed;
         peer.passed = peer.passed.max(passed);
@@ -301,7 +294,6 @@ impl Node {
 
     pub(super) fn send_hello(&mut self, to: NodeId) {
         let (own, resumed) = (self.own_state(), self.resumed);
-        let plan_version = self.plan_version;
         let (now, heartbeat) = (self.now, self.config.heartbeat);
         let Some(peer) = self.peers.get_mut(&to).filter(|peer| peer.link_up) else {
             return;
@@ -313,7 +305,6 @@ impl Node {
         let hello = Hello {
             version: PROTOCOL_VERSION,
             generation: self.config.generation,
-            plan_version,
             task: self.config.task.clone(),
             identity: self.config.identity,
             seen: peer.identity,
@@ -326,13 +317,13 @@ impl Node {
     /// One Ack to every neighbour that is owed one, however many parcels it is for.
     pub(super) fn send_owed_acks(&mut self) {
         let own = self.own_state();
-        let (generation, identity, plan_version) = (self.config.generation, self.config.identity, self.plan_version);
+        let (generation, identity) = (self.config.generation, self.config.identity);
         let mut acks = Vec::new();
         for peer in self.peers.values_mut().filter(|peer| peer.ack_owed) {
             peer.ack_owed = false;
             if let Some(seen) = peer.identity.filter(|_| peer.link_up) {
                 let link = peer.link_state(own);
-                acks.push((peer.id, Ack { generation, plan_version, identity, seen, link }));
+                acks.push((peer.id, Ack { generation, identity, seen, link }));
             }
         }
         for (to, ack) in acks {

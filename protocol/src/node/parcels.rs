@@ -3,7 +3,7 @@
 use super::Node;
 use crate::config::Durability;
 use crate::effect::{Event, Fault, Suspension};
-use crate::link::{Acceptance, InLink};
+use crate::link::Acceptance;
 use crate::mass::{Mass, UNITS_PER_ONE};
 use crate::message::{Message, Parcel, ParcelHeader};
 use crate::payload::Payload;
@@ -25,8 +25,6 @@ impl Node {
         if is_known && header.receiver_incarnation > me && self.config.durability == Durability::On {
             return self.on_set_back(from, header.receiver_incarnation);
         }
-        // A sender that follows another plan of the generation may use a link that this one never had.
-        let is_replanned = self.plan_version > 0;
         let (largest_norm, has_left) = (self.config.largest_norm, self.has_left());
         let Some(peer) = self.peers.get_mut(&from) else {
             return Err(Fault::NotANeighbour);
@@ -46,10 +44,8 @@ impl Node {
             return Ok(());
         }
         peer.renewal.succeed();
-        let link = match &mut peer.incoming {
-            incoming if is_replanned => incoming.get_or_insert_with(InLink::default),
-            Some(link) => link,
-            None => return Err(Fault::NoSuchLink),
+        let Some(link) = &mut peer.incoming else {
+            return Err(Fault::NoSuchLink);
         };
         if link.check_mark(header.base, header.acked).is_err() && !ignores_marks {
             return self.on_set_back(from, me);
@@ -99,9 +95,7 @@ impl Node {
         if header.step >= self.last_step {
             return Err(Fault::ImpossibleStep);
         }
-        // Before the plan was changed under way its links are all there can be.
-        let may_send = self.plan_version > 0 || schedule.has_link(from, self.config.id, header.step);
-        if header.seq <= header.base || !may_send {
+        if header.seq <= header.base || !schedule.has_link(from, self.config.id, header.step) {
             return Err(Fault::NoSuchLink);
         }
         if dimension != self.dimension() {

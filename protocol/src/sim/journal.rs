@@ -23,7 +23,7 @@ use crate::schedule::NodeId;
 use crate::time::Time;
 
 /// The format that this release writes and reads.
-pub const JOURNAL_SCHEMA: &str = "mingle.fault-journal/1";
+pub const JOURNAL_SCHEMA: &str = "mingle.fault-journal/2";
 
 /// Most faults in a journal: several times what any profile makes.
 pub const MOST_FAULTS: usize = 50_000;

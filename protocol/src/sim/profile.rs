@@ -23,7 +23,7 @@ pub enum Profile {
     Loss,
     /// The swarm falls apart for an hour at a time, in slow motion.
     Partition,
-    /// Members come and go: they leave, are removed and join, and plans change under way.
+    /// Members come and go: they leave, are removed and join.
     Churn,
     /// Kills, pauses, partitions, full and slow disks, members that come and go, in swarms of up to 64.
     Mixed,
@@ -81,9 +81,7 @@ impl Profile {
             Self::Kill => Mix { kills: 55, breaks: 15, ..Mix::default() },
             Self::Loss => Mix { kills: 30, mutes: 10, ..Mix::default() },
             Self::Partition => Mix { kills: 40, partitions: 7, ..Mix::default() },
-            Self::Churn => {
-                Mix { kills: 10, breaks: 5, replans: 2, resizes: 5, rewirings: 6, leaves: 3, ..Mix::default() }
-            }
+            Self::Churn => Mix { kills: 10, breaks: 5, replans: 2, resizes: 5, leaves: 3, ..Mix::default() },
             Self::Mixed => Mix {
                 kills: 30,
                 breaks: 15,
@@ -93,7 +91,6 @@ impl Profile {
                 slow_disks: 5,
                 replans: 2,
                 resizes: 2,
-                rewirings: 3,
                 leaves: 1,
                 mutes: 5,
                 failed_syncs: 3,

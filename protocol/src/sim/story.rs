@@ -83,14 +83,13 @@ fn tell(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Event::SetBack { incarnation, discarded } => {
             write!(f, "was set back: it discards weight {discarded} and begins its life {incarnation} with none")
         }
-        Event::NewerPlan { peer, generation, version } => {
-            write!(f, "hears from node {peer} of generation {}, plan {version}", generation.counter)
+        Event::NewerPlan { peer, generation } => {
+            write!(f, "hears from node {peer} of generation {}", generation.counter)
         }
         Event::RatioWanted { generation } => {
             write!(f, "is too far behind to enter generation {} with its own ratio", generation.counter)
         }
         Event::Entered { generation } => write!(f, "enters generation {} with weight 1", generation.counter),
-        Event::Rewired { version } => write!(f, "follows plan {version} of its generation"),
         Event::Refused { peer, mismatch } => write!(f, "refuses node {peer}: {mismatch}"),
         Event::Ignored { peer, fault } => write!(f, "ignores a message of node {peer}: {fault:?}"),
         Event::OwnRatioUnusable { step } => write!(f, "keeps everything in step {step}: its ratio is not finite"),

@@ -124,7 +124,7 @@ impl Driver<'_> {
         });
         let new = NewGeneration { generation, schedule: place.schedule.clone(), id: place.node, rounds, ratio: model };
         self.training.forget();
-        self.rewire(place, dimension, sources).await?;
+        self.open_streams(place, dimension, sources).await?;
         (self.parts.config.generation, self.parts.config.rounds, self.parts.config.id) = (generation, rounds, new.id);
         self.parts.config.schedule = new.schedule.clone();
         // Lives are counted within a generation, as the node does.
@@ -143,7 +143,7 @@ impl Driver<'_> {
     }
 
     /// Closes the streams of the present plan and opens those of another place; the node is about to forget its links.
-    async fn rewire(&mut self, place: Place, dimension: usize, sources: &mut Sources) -> Result {
+    async fn open_streams(&mut self, place: Place, dimension: usize, sources: &mut Sources) -> Result {
         let (out, inward) = place.neighbours();
         self.parts.network.seek(out.into_values().chain(inward.into_values()).collect()).await;
         let ended = self.parts.wiring.end().await;

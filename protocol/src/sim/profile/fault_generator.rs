@@ -32,7 +32,6 @@ pub(super) struct Mix {
     pub(super) damages: u32,
     pub(super) replans: u32,
     pub(super) resizes: u32,
-    pub(super) rewirings: u32,
     pub(super) leaves: u32,
     pub(super) mutes: u32,
     pub(super) failed_syncs: u32,
@@ -100,10 +99,6 @@ impl FaultGenerator {
             let (at, seed) = (self.time(), self.rng.random());
             let members = self.rng.random_range(1..=self.nodes);
             self.add(at, Fault::Resize(members, seed));
-        }
-        for _ in 0..mix.rewirings {
-            let (at, seed) = (self.time(), self.rng.random());
-            self.add(at, Fault::Rewire(seed));
         }
         for _ in 0..mix.leaves {
             let (at, node) = (self.time(), self.node());

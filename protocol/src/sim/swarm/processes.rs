@@ -27,8 +27,8 @@ impl Swarm {
         let recovered = self.recover(id, planted)?;
         let config = &self.config;
         let newest = self.plans.newest();
-        let recorded = recovered.as_ref().map(|found| (found.record.books.generation, found.record.books.plan_version));
-        let plan = recorded.and_then(|(generation, version)| self.plans.find(generation, version)).unwrap_or(newest);
+        let recorded = recovered.as_ref().and_then(|found| self.plans.of(found.record.books.generation));
+        let plan = recorded.unwrap_or(newest);
         let mut node_config = NodeConfig::new(id, Arc::clone(&plan.schedule), initial, config.rounds);
         let incarnation = if config.durability == Durability::Off { process } else { 1 };
         node_config.identity = Identity { incarnation, boot_nonce: process };
