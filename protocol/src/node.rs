@@ -35,13 +35,13 @@ use std::sync::Arc;
 
 use crate::config::{NodeConfig, NodeError};
 use crate::effect::{Effect, Event};
+use crate::injected_bug::InjectedBug;
 use crate::input::Input;
 use crate::ledger::LedgerSummary;
 use crate::link::{InLink, OutLink};
 use crate::mass::Mass;
 use crate::message::Message;
 use crate::peer::Peer;
-use crate::planted::Planted;
 use crate::push_sum::PushSum;
 use crate::round_clock::RoundClock;
 use crate::schedule::NodeId;
@@ -339,8 +339,8 @@ impl Node {
         self.effects.push(Effect::Send { to, message });
     }
 
-    fn has(&self, bug: Planted) -> bool {
-        self.config.planted == Some(bug)
+    fn has(&self, bug: InjectedBug) -> bool {
+        self.config.injected.is(bug)
     }
 
     /// Steps whose sends are done.

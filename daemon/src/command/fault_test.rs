@@ -23,6 +23,9 @@ use report::Report;
 
 /// Runs the seeds of every profile asked for. The exit code says whether any failed.
 pub(super) fn execute(arguments: &FaultTestArgs, json: bool) -> Result<ExitCode> {
+    if arguments.plant.is_some() {
+        return Err(Error::new(ErrorKind::BadInput, "--plant is called --inject now"));
+    }
     output_file::check_folder(&arguments.journals)?;
     let profiles = Profiles::listed(&arguments.profiles);
     if let Some(days) = arguments.days {
@@ -55,7 +58,7 @@ pub(super) fn execute(arguments: &FaultTestArgs, json: bool) -> Result<ExitCode>
 
 fn run(arguments: &FaultTestArgs, profile: Profile) -> Result<Report> {
     let seeds = arguments.first..arguments.first + arguments.seeds;
-    let hunt = Hunt { profile, seeds, planted: arguments.plant, threads: threads(arguments) };
+    let hunt = Hunt { profile, seeds, injected_bug: arguments.inject, threads: threads(arguments) };
     let progress = progress(profile, arguments.seeds);
     let began = Instant::now();
     let mut report = Report::new(&hunt);

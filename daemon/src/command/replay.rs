@@ -55,9 +55,9 @@ fn read(path: &Path) -> Result<Journal> {
 }
 
 fn print(journal: &Journal, outcome: &RunOutcome, story: &[(Time, Told)]) {
-    let planted = journal.planted().map_or_else(String::new, |bug| format!(", with {bug} planted"));
+    let injected = journal.injected_bug().map_or_else(String::new, |bug| format!(", with {bug} injected"));
     out::line(format!(
-        "run        {} seed {}{planted}: {} nodes, {} faults, repaired at {}, stopped at {}",
+        "run        {} seed {}{injected}: {} nodes, {} faults, repaired at {}, stopped at {}",
         journal.profile(),
         journal.seed(),
         outcome.nodes,
@@ -85,12 +85,12 @@ fn print(journal: &Journal, outcome: &RunOutcome, story: &[(Time, Told)]) {
 fn document(journal: &Journal, outcome: &RunOutcome, story: &[(Time, Told)], agrees: bool) -> serde_json::Value {
     let told = |(at, told): &(Time, Told)| serde_json::json!({ "at_us": at, "told": told.to_string().trim_start() });
     serde_json::json!({
-        "schema": "mingle.replay/1",
+        "schema": "mingle.replay/2",
         "release": env!("CARGO_PKG_VERSION"),
         "made_by": journal.made_by(),
         "profile": journal.profile(),
         "seed": journal.seed(),
-        "planted": journal.planted(),
+        "injected_bug": journal.injected_bug(),
         "nodes": outcome.nodes,
         "faults": journal.faults().len(),
         "agrees": agrees,

@@ -229,7 +229,7 @@ impl OutLink {
         written_off
     }
 
-    /// A planted bug: what an earlier life may have applied is sent to the present one as if it were new.
+    /// An injected bug: what an earlier life may have applied is sent to the present one as if it were new.
     pub(crate) fn renumber(&mut self) {
         (self.base, self.received) = (self.acked, self.acked);
         (self.acked_chain, self.chain) = (Chain::default(), Chain::default());

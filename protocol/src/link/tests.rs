@@ -77,7 +77,7 @@ fn a_sender_that_used_a_number_twice_is_told_so_by_the_chain_of_the_next_acknowl
     let outstanding = sender.undelivered();
     assert!(sender.on_ack(&word_of(&receiver), true).is_err());
     assert_eq!(sender.undelivered(), outstanding, "nothing counts as arrived");
-    // The planted bug that compares numbers alone takes the other parcel for its own.
+    // The injected bug that compares numbers alone takes the other parcel for its own.
     assert!(sender.on_ack(&word_of(&receiver), false).is_ok_and(|(moved, _)| moved));
     assert!(sender.is_settled());
 }

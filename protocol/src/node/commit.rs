@@ -17,12 +17,12 @@ use std::sync::Arc;
 use super::{Node, Phase};
 use crate::config::{Durability, NodeConfig, NodeError};
 use crate::effect::{Effect, Event, RecordRoom};
+use crate::injected_bug::InjectedBug;
 use crate::link::{InLink, OutLink};
 use crate::mass::Mass;
 use crate::message::Identity;
 use crate::payload::Payload;
 use crate::peer::Peer;
-use crate::planted::Planted;
 use crate::push_sum::PushSum;
 use crate::record::{Books, HostState, Record};
 
@@ -78,7 +78,7 @@ impl Node {
         payloads: &BTreeMap<u64, Payload>,
     ) -> Result<Self, NodeError> {
         let Record { mut books, numerator, ratio, .. } = record;
-        if config.planted == Some(Planted::ForgetsOutboxes) {
+        if config.injected.is(InjectedBug::ForgetsOutboxes) {
             books.outgoing.values_mut().for_each(|link| link.outbox.clear());
         }
         config.identity.incarnation = books.incarnation;
@@ -206,7 +206,7 @@ impl Node {
     /// confirms it at once.
     pub(super) fn settle(&mut self) {
         let is_off = self.config.durability == Durability::Off;
-        if is_off || self.has(Planted::ConfirmsBeforeWriting) {
+        if is_off || self.has(InjectedBug::ConfirmsBeforeWriting) {
             self.peers.values_mut().filter_map(|peer| peer.incoming.as_mut()).for_each(InLink::confirm_applied);
         }
         if is_off {
@@ -219,7 +219,7 @@ impl Node {
 
     /// Whether the parcels of a record may leave.
     pub(super) fn may_send(&self, record: u64) -> bool {
-        record <= self.commits.durable || self.has(Planted::SendsBeforeWriting)
+        record <= self.commits.durable || self.has(InjectedBug::SendsBeforeWriting)
     }
 
     /// Writes what was absorbed since the last record, unless one is under way.
@@ -238,7 +238,8 @@ impl Node {
 
     /// Asks the host for the slots that the present links need, where they are others than before.
     pub(super) fn reserve(&mut self) {
-        let Some(slots) = self.commits.slots.filter(|_| self.is_durable() && !self.has(Planted::NeverReserves)) else {
+        let Some(slots) = self.commits.slots.filter(|_| self.is_durable() && !self.has(InjectedBug::NeverReserves))
+        else {
             return;
         };
         let room = self.record_room();
@@ -259,7 +260,8 @@ impl Node {
     /// Whether another split would leave a slot to write the records after it. With fewer slots than the links can need in
     /// the worst case the node waits, with its mass, until what it owes is acknowledged.
     pub(super) fn has_record_room(&self) -> bool {
-        let Some(slots) = self.commits.slots.filter(|_| self.is_durable() && !self.has(Planted::NeverReserves)) else {
+        let Some(slots) = self.commits.slots.filter(|_| self.is_durable() && !self.has(InjectedBug::NeverReserves))
+        else {
             return true;
         };
         if slots >= self.record_room().slots {
@@ -279,7 +281,7 @@ impl Node {
     /// its records. Whatever it holds may have been passed on already, so it discards all of it and begins a new life
     /// without mass; to guess would be to make mass up.
     pub(super) fn discard(&mut self, seen_incarnation: u64) {
-        if self.has(Planted::NeverDiscards) {
+        if self.has(InjectedBug::NeverDiscards) {
             return;
         }
         let identity = self.config.identity;
@@ -288,7 +290,7 @@ impl Node {
         self.config.identity = Identity { incarnation, ..identity };
         self.brought = Mass::ZERO;
         self.resumed = false;
-        if !self.has(Planted::KeepsMassWhenSetBack) {
+        if !self.has(InjectedBug::KeepsMassWhenSetBack) {
             self.push_sum.discard();
         }
         self.appetite = super::Appetite::default();

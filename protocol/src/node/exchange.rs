@@ -3,10 +3,10 @@
 use super::Node;
 use crate::config::{Durability, NodeConfig};
 use crate::effect::{Event, Fault, Mismatch, Suspension};
+use crate::injected_bug::InjectedBug;
 use crate::link::{InLink, Returned};
 use crate::message::{Ack, Hello, Identity, LinkState, Message, PROTOCOL_VERSION};
 use crate::peer::Peer;
-use crate::planted::Planted;
 use crate::schedule::NodeId;
 
 /// Lives begin one after the other, each with a process of its own: no node has come to so many, and whoever names a later
@@ -17,8 +17,8 @@ impl Node {
     pub(super) fn on_message(&mut self, from: NodeId, message: Message) {
         let is_parcel = matches!(message, Message::Parcel(_));
         let generation = message.generation().filter(|generation| *generation != self.config.generation);
-        let generation = generation.filter(|_| !is_parcel || !self.has(Planted::IgnoresGenerations));
-        if generation.is_some() && !is_parcel && self.has(Planted::HearsParcelsOnly) {
+        let generation = generation.filter(|_| !is_parcel || !self.has(InjectedBug::IgnoresGenerations));
+        if generation.is_some() && !is_parcel && self.has(InjectedBug::HearsParcelsOnly) {
             return;
         }
         if generation.is_some_and(|theirs| self.on_other_generation(from, theirs).is_some()) {
@@ -131,7 +131,7 @@ impl Node {
         if seen_incarnation > MOST_LIVES {
             return Err(Fault::ImpossibleLife);
         }
-        let believes_all = self.has(Planted::BelievesAnyone);
+        let believes_all = self.has(InjectedBug::BelievesAnyone);
         let believed = self.peers.get_mut(&says).map(|peer| std::mem::replace(&mut peer.was_believed, true));
         if believed != Some(false) && !believes_all {
             return Err(Fault::RepeatedSetBack);
@@ -184,7 +184,7 @@ impl Node {
         self.report(Event::NewIncarnation { peer: from, incarnation });
         // What the earlier life sent and we hold is real mass.
         self.absorb_from(from, u64::MAX);
-        let renumbers = self.has(Planted::RenumbersForNewLives);
+        let renumbers = self.has(InjectedBug::RenumbersForNewLives);
         let Some(peer) = self.peers.get_mut(&from) else {
             return;
         };
@@ -239,7 +239,8 @@ impl Node {
             self.peers.entry(from).and_modify(|peer| peer.mutual = true);
             return Ok(());
         }
-        let (ignores_marks, ignores_chains) = (self.has(Planted::IgnoresMarks), self.has(Planted::IgnoresChains));
+        let (ignores_marks, ignores_chains) =
+            (self.has(InjectedBug::IgnoresMarks), self.has(InjectedBug::IgnoresChains));
         let Some(peer) = self.peers.get_mut(&from) else {
             return Err(Fault::NotANeighbour);
         };

@@ -9,10 +9,10 @@
 use super::departure::Departures;
 use super::{Node, Phase, neighbours};
 use crate::effect::{Event, Fault};
+use crate::injected_bug::InjectedBug;
 use crate::input::NewGeneration;
 use crate::mass::Mass;
 use crate::message::{Ack, Generation, Identity, LinkState, Message};
-use crate::planted::Planted;
 use crate::push_sum::PushSum;
 use crate::round_clock::RoundClock;
 use crate::schedule::NodeId;
@@ -47,7 +47,7 @@ impl Node {
             return Some(());
         }
         if ours.replaces(&theirs) {
-            if self.has(Planted::LeavesOldGenerationsAlone) {
+            if self.has(InjectedBug::LeavesOldGenerationsAlone) {
                 return Some(());
             }
             // It may have been away, and not even be a member any more: it is told all the same.

@@ -3,9 +3,9 @@
 use super::Node;
 use crate::config::WaitPolicy;
 use crate::effect::Suspension;
+use crate::injected_bug::InjectedBug;
 use crate::link::{InLink, WINDOW};
 use crate::peer::Peer;
-use crate::planted::Planted;
 use crate::schedule::NodeId;
 use crate::time::Time;
 
@@ -97,7 +97,7 @@ impl Node {
     /// falls off has a node that misses an in-neighbour, and the rest of it waits for that one.
     pub(super) fn pace_of_the_others(&self) -> Time {
         let ends_round = (self.step + 1).is_multiple_of(self.config.schedule.round_length());
-        if self.config.policy == WaitPolicy::Async || !ends_round || self.has(Planted::NeverPaces) {
+        if self.config.policy == WaitPolicy::Async || !ends_round || self.has(InjectedBug::NeverPaces) {
             return self.now;
         }
         // Those who are only late are given the time of a usual round.

@@ -3,12 +3,12 @@
 use super::Node;
 use crate::config::Durability;
 use crate::effect::{Event, Fault, Suspension};
+use crate::injected_bug::InjectedBug;
 use crate::link::Acceptance;
 use crate::mass::{Mass, UNITS_PER_ONE};
 use crate::message::{Message, Parcel, ParcelHeader};
 use crate::payload::Payload;
 use crate::peer::Peer;
-use crate::planted::Planted;
 use crate::schedule::NodeId;
 
 /// A neighbour is suspended at this many refused parcels.
@@ -18,8 +18,9 @@ impl Node {
     pub(super) fn on_parcel(&mut self, from: NodeId, parcel: Parcel) -> Result<(), Fault> {
         let mut header = parcel.header;
         self.check_parcel(from, &header, parcel.payload.dimension())?;
-        let (ignores_marks, applies_twice) = (self.has(Planted::IgnoresMarks), self.has(Planted::AppliesTwice));
-        let (ignores_chains, ignores_lives) = (self.has(Planted::IgnoresChains), self.has(Planted::IgnoresLives));
+        let (ignores_marks, applies_twice) = (self.has(InjectedBug::IgnoresMarks), self.has(InjectedBug::AppliesTwice));
+        let (ignores_chains, ignores_lives) =
+            (self.has(InjectedBug::IgnoresChains), self.has(InjectedBug::IgnoresLives));
         let me = self.config.identity.incarnation;
         let is_known = self.peers.get(&from).is_some_and(|peer| peer.incarnation() == header.sender_incarnation);
         if is_known && header.receiver_incarnation > me && self.config.durability == Durability::On {
@@ -89,7 +90,7 @@ impl Node {
     /// What any parcel from anyone has to satisfy.
     pub(super) fn check_parcel(&self, from: NodeId, header: &ParcelHeader, dimension: usize) -> Result<(), Fault> {
         let schedule = &self.config.schedule;
-        if header.generation != self.config.generation && !self.has(Planted::IgnoresGenerations) {
+        if header.generation != self.config.generation && !self.has(InjectedBug::IgnoresGenerations) {
             return Err(Fault::OtherGeneration);
         }
         if header.step >= self.last_step {

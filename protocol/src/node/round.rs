@@ -6,10 +6,10 @@ use super::{Node, Phase, Wait};
 use crate::codec::Dither;
 use crate::config::WaitPolicy;
 use crate::effect::{Event, RoundReport, Suspension};
+use crate::injected_bug::InjectedBug;
 use crate::mass::Mass;
 use crate::payload::Payload;
 use crate::peer::Peer;
-use crate::planted::Planted;
 use crate::schedule::{NodeId, OutShare};
 
 /// What happened in the present round.
@@ -130,7 +130,7 @@ impl Node {
         if links.is_empty() {
             return;
         }
-        let fasts = (keeps && self.appetite.is_hungry()) || self.has(Planted::KeepsAll);
+        let fasts = (keeps && self.appetite.is_hungry()) || self.has(InjectedBug::KeepsAll);
         // Where records have no room a share is kept, as where a window is full.
         let cuts = if fasts || !self.has_record_room() { Vec::new() } else { self.cut(links, keeps) };
         let outgoing = Mass::from_units(cuts.iter().map(|(_, mass)| mass.units()).sum());
@@ -161,7 +161,7 @@ impl Node {
     /// The mass for every link that can take a parcel; empty masses are left out.
     fn cut(&self, links: &[OutShare], keeps: bool) -> Vec<(NodeId, Mass)> {
         let whole = self.mass();
-        let overfills = self.has(Planted::IgnoresWindow);
+        let overfills = self.has(InjectedBug::IgnoresWindow);
         let can_take = |peer: &Peer| peer.can_take_parcel() || (overfills && peer.is_active());
         let can_take = |link: &&OutShare| self.peers.get(&link.to).is_some_and(can_take);
         let mut cuts: Vec<(NodeId, Mass)> =
@@ -275,7 +275,7 @@ impl Node {
             self.appetite.feed();
             self.tally.absorbed += 1;
             // The sum cannot overflow: parcels that would exceed the swarm's whole mass are never queued.
-            let payload = if self.config.planted == Some(Planted::DropsNumerators) {
+            let payload = if self.config.injected.is(InjectedBug::DropsNumerators) {
                 Payload::new(&vec![0.0; self.push_sum.dimension()]).unwrap_or(parcel.payload)
             } else {
                 parcel.payload

@@ -23,6 +23,7 @@ use super::plans::Plans;
 use super::trace::{Entry, Trace};
 use crate::config::Durability;
 use crate::effect::Event;
+use crate::injected_bug::InjectedBug;
 use crate::input::Input;
 use crate::message::Generation;
 use crate::node::Node;
@@ -86,8 +87,11 @@ impl Swarm {
     /// A swarm of founders, all of whose links come up at time zero.
     ///
     /// # Errors
-    /// [`SimError::Node`] when the configuration makes no node.
+    /// [`SimError::Node`] when the configuration makes no node, [`SimError::Injection`] when it wants a bug that is not
+    /// built in.
     pub fn new(config: SwarmConfig) -> Result<Self, SimError> {
+        let bugs = config.injected_in.values().copied().chain(config.injected_bug);
+        InjectedBug::check_built_in(bugs.last())?;
         let nodes = config.schedule.nodes();
         let mut swarm = Self {
             now: Time::default(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mingle_protocol::Planted;
+use mingle_protocol::InjectedBug;
 use mingle_protocol::sim::{Outcome, Profile};
 use serde::Serialize;
 
@@ -22,7 +22,7 @@ pub(super) struct Report {
     release: &'static str,
     profile: Profile,
     #[serde(skip_serializing_if = "Option::is_none")]
-    planted: Option<Planted>,
+    injected_bug: Option<InjectedBug>,
     first: u64,
     seeds: u64,
     nodes_at_most: u32,
@@ -54,10 +54,10 @@ const COLUMNS: [&str; 9] =
 impl Report {
     pub(super) fn new(hunt: &Hunt) -> Self {
         Self {
-            schema: "mingle.fault-test/1",
+            schema: "mingle.fault-test/2",
             release: env!("CARGO_PKG_VERSION"),
             profile: hunt.profile,
-            planted: hunt.planted,
+            injected_bug: hunt.injected_bug,
             first: hunt.seeds.start,
             seeds: 0,
             nodes_at_most: 0,
@@ -98,7 +98,7 @@ impl Report {
         self.disk_checks += outcome.disk_checks;
         self.events += outcome.events;
         self.hasher.update(&outcome.digest);
-        if let Some(failing) = FailingSeed::of(outcome, self.profile, self.planted) {
+        if let Some(failing) = FailingSeed::of(outcome, self.profile, self.injected_bug) {
             self.failed += 1;
             if self.failures.len() < MOST_LISTED {
                 self.failures.push(failing);
@@ -116,7 +116,7 @@ impl Report {
     /// Writes the runs of the first failing seeds down.
     pub(super) fn write_journals(&mut self, arguments: &FaultTestArgs) -> mingle_peer::Result {
         for failing in self.failures.iter_mut().take(MOST_JOURNALS) {
-            failing.write(self.profile, self.planted, &arguments.journals, arguments.shrink_runs)?;
+            failing.write(self.profile, self.injected_bug, &arguments.journals, arguments.shrink_runs)?;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use super::Swarm;
 use super::disks::slot_bytes;
 use crate::config::{Durability, NodeConfig};
 use crate::effect::RecordRoom;
+use crate::injected_bug::Injected;
 use crate::input::Input;
 use crate::message::Identity;
 use crate::node::Node;
@@ -23,8 +24,8 @@ impl Swarm {
         let config = &self.config;
         let initial = config.initial.get(id.index()).cloned().unwrap_or_default();
         let initial = donated.unwrap_or(initial);
-        let planted = config.planted_in.get(&id).copied().or(config.planted);
-        let recovered = self.recover(id, planted)?;
+        let injected = Injected::new(config.injected_in.get(&id).copied().or(config.injected_bug));
+        let recovered = self.recover(id, injected)?;
         let config = &self.config;
         let newest = self.plans.newest();
         let recorded = recovered.as_ref().and_then(|found| self.plans.of(found.record.books.generation));
@@ -36,7 +37,7 @@ impl Swarm {
         node_config.codec = config.codec;
         node_config.largest_norm = config.largest_norm;
         node_config.durability = config.durability;
-        node_config.planted = planted;
+        node_config.injected = injected;
         node_config.clip = config.clip;
         node_config.time_box = config.time_box;
         node_config.policy = config.policy;
