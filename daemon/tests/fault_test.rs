@@ -39,14 +39,14 @@ fn seeds_hold_and_do_not_depend_on_the_threads() {
 }
 
 #[test]
-fn a_failing_seed_is_written_down_and_replays_with_its_story() {
+fn a_failing_seed_is_written_down_and_replays_with_its_log() {
     let folder = tempfile::tempdir().unwrap();
     let journal = journal(&folder);
-    let output = run(&["replay", text(&journal), "--story"]);
+    let output = run(&["replay", text(&journal), "--trace"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let story = stdout(&output);
-    assert!(story.contains("with applies-twice injected") && story.contains("takes part from step 0 on"), "{story}");
-    assert!(story.contains("FAILED"), "{story}");
+    let log = stdout(&output);
+    assert!(log.contains("with applies-twice injected") && log.contains("takes part from step 0 on"), "{log}");
+    assert!(log.contains("FAILED"), "{log}");
     let output = run(&["--json", "replay", text(&journal)]);
     let object: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!((&object["schema"], &object["agrees"]), (&"mingle.replay/2".into(), &true.into()));

@@ -1,4 +1,4 @@
-//! What a node is told once, at its start.
+//! The configuration of a node: given once, at its start, and checked there.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -35,9 +35,9 @@ pub enum InjectedBug {
     /// What others remember of later states is ignored.
     NeverDiscards,
     /// A new life keeps the weight of the one before.
-    KeepsMassWhenSetBack,
-    /// The marks by which neighbours repeat what was confirmed to them are ignored.
-    IgnoresMarks,
+    KeepsMassAfterRollback,
+    /// Cumulative ack echoes, by which neighbours repeat what was confirmed to them, are ignored.
+    IgnoresAckEchoes,
     /// Parcels are told apart by their numbers alone.
     IgnoresChains,
     /// What an earlier life of a neighbour may have applied is sent again to its new one.
@@ -83,8 +83,8 @@ impl InjectedBug {
         Self::IgnoresGenerations,
         Self::DropsNumerators,
         Self::NeverDiscards,
-        Self::KeepsMassWhenSetBack,
-        Self::IgnoresMarks,
+        Self::KeepsMassAfterRollback,
+        Self::IgnoresAckEchoes,
         Self::IgnoresChains,
         Self::RenumbersForNewLives,
         Self::ForgetsOutboxes,
@@ -120,8 +120,8 @@ impl InjectedBug {
             Self::IgnoresGenerations => "ignores-generations",
             Self::DropsNumerators => "drops-numerators",
             Self::NeverDiscards => "never-discards",
-            Self::KeepsMassWhenSetBack => "keeps-mass-when-set-back",
-            Self::IgnoresMarks => "ignores-marks",
+            Self::KeepsMassAfterRollback => "keeps-mass-after-rollback",
+            Self::IgnoresAckEchoes => "ignores-ack-echoes",
             Self::IgnoresChains => "ignores-chains",
             Self::RenumbersForNewLives => "renumbers-for-new-lives",
             Self::ForgetsOutboxes => "forgets-outboxes",

@@ -1,4 +1,4 @@
-//! What can happen to a node.
+//! Inputs: what a host tells a node.
 
 use std::sync::Arc;
 

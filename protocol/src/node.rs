@@ -12,7 +12,6 @@
 //! waits for), `progress` (how far others are), `patience` (who is waited for again), `exchange` (messages), `parcels`, `liveness` (links and timers), `membership` (generations), `departure`, `drain`, `commit`
 //! (records).
 
-mod appetite;
 mod commit;
 mod departure;
 mod drain;
@@ -27,6 +26,7 @@ mod patience;
 mod progress;
 mod refusals;
 mod round;
+mod send_gate;
 mod step_guard;
 mod training;
 
@@ -46,7 +46,6 @@ use crate::push_sum::PushSum;
 use crate::round_clock::RoundClock;
 use crate::schedule::NodeId;
 use crate::time::Time;
-use appetite::Appetite;
 use commit::Commits;
 use departure::Departures;
 use mass_watch::MassWatch;
@@ -57,6 +56,7 @@ pub(crate) use patience::{Patience, Renewal};
 pub(crate) use progress::Belief;
 use refusals::Refusals;
 use round::RoundTally;
+use send_gate::SendGate;
 use step_guard::UsualSteps;
 use training::Training;
 
@@ -111,7 +111,7 @@ pub struct Node {
     clock: RoundClock,
     tally: RoundTally,
     training: Training,
-    appetite: Appetite,
+    send_gate: SendGate,
     usual_steps: UsualSteps,
     mass_watch: MassWatch,
     refusals: Refusals,
@@ -188,7 +188,7 @@ impl Node {
             clock: RoundClock::new(config.deadline_floor),
             tally: RoundTally::default(),
             training: Training::default(),
-            appetite: Appetite::default(),
+            send_gate: SendGate::default(),
             usual_steps: UsualSteps::default(),
             mass_watch: MassWatch::default(),
             refusals: Refusals::default(),

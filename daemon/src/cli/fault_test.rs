@@ -47,9 +47,9 @@ pub(crate) struct ReplayArgs {
     /// A journal that `fault-test` wrote
     #[arg(value_name = "JOURNAL")]
     pub(crate) journal: PathBuf,
-    /// Tell what happens, in order
-    #[arg(long)]
-    pub(crate) story: bool,
+    /// Print the log of faults and of what nodes report, in order
+    #[arg(long, alias = "story")]
+    pub(crate) trace: bool,
 }
 
 /// One profile, or all.

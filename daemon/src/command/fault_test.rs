@@ -1,4 +1,4 @@
-//! `mingle fault-test`: swarms of production nodes on virtual time, killed, cut off and set back, one seed after another.
+//! `mingle fault-test`: swarms of production nodes on virtual time, killed, cut off and rolled back, one seed after another.
 //!
 //! Every seed is a swarm, its plan and its faults. The ledger is added up after every single write to a disk; what does
 //! not add up, and a swarm that does not come to its end, is a failure. The run of a failing seed is written down, made
@@ -52,7 +52,7 @@ pub(super) fn execute(arguments: &FaultTestArgs, json: bool) -> Result<ExitCode>
         // The objects on standard output say it already.
         _ if json => Ok(ExitCode::from(ErrorKind::Integrity as u8)),
         failing => Err(Error::new(ErrorKind::Integrity, format!("{failing} seeds failed"))
-            .hint("mingle replay JOURNAL --story tells what happened in one of them")),
+            .hint("mingle replay JOURNAL --trace tells what happened in one of them")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a node reports.
+//! The events that a node reports, for people and metrics.
 
 use std::time::Duration;
 
@@ -133,9 +133,9 @@ pub enum Event {
         /// Its mass.
         mass: Mass,
     },
-    /// Neighbours remember a later state of this node than it does: it was started from an old copy of its records, or
-    /// without them. It goes on as a new incarnation without mass.
-    SetBack {
+    /// The node detected that it was rolled back: neighbours remember a later state of it than it does itself, so it was
+    /// started from an old copy of its records, or without them. It goes on as a new incarnation without mass.
+    RollbackDetected {
         /// Its incarnation from now on.
         incarnation: u64,
         /// The mass that it held by its old books, which is gone.

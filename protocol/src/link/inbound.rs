@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Rejections, SetBack, WINDOW};
+use super::{Rejections, RolledBack, WINDOW};
 use crate::effect::Fault;
 use crate::ledger::InLinkLedger;
 use crate::mass::Mass;
@@ -120,10 +120,10 @@ impl InLink {
         }
     }
 
-    /// Compares what the sender says we confirmed with what we remember of it.
-    pub(crate) fn check_mark(&self, base: u64, acked: u64) -> Result<(), SetBack> {
+    /// Compares the cumulative acknowledgement that the sender echoes with what this end has applied.
+    pub(crate) fn check_ack_echo(&self, base: u64, acked: u64) -> Result<(), RolledBack> {
         let known = self.cursor.map_or(base, |cursor| cursor.applied);
-        if acked > known { Err(SetBack) } else { Ok(()) }
+        if acked > known { Err(RolledBack) } else { Ok(()) }
     }
 
     pub(crate) fn received_chain(&self) -> Chain {

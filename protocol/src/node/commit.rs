@@ -68,7 +68,7 @@ impl Node {
     /// numbers the payloads of the records that [`Books::owed_records`] names.
     ///
     /// It greets all neighbours before it moves any mass: if one of them remembers more than the record holds, the
-    /// record is an old copy, and the node discards it ([`Event::SetBack`]).
+    /// record is an old copy, and the node discards it ([`Event::RollbackDetected`]).
     ///
     /// # Errors
     /// [`NodeError`] when the configuration is wrong, or the record is of another swarm.
@@ -279,26 +279,26 @@ impl Node {
 
     /// Others have seen a later state of this node than the one it is in: it was started from an old copy, or without
     /// its records. Whatever it holds may have been passed on already, so it discards all of it and begins a new life
-    /// without mass; to guess would be to make mass up.
+    /// without mass: to keep any of it could count mass twice.
     pub(super) fn discard(&mut self, seen_incarnation: u64) {
         if self.has(InjectedBug::NeverDiscards) {
             return;
         }
         let identity = self.config.identity;
         let incarnation = identity.incarnation.max(seen_incarnation).saturating_add(1);
-        self.report(Event::SetBack { incarnation, discarded: self.mass() });
+        self.report(Event::RollbackDetected { incarnation, discarded: self.mass() });
         self.config.identity = Identity { incarnation, ..identity };
         self.brought = Mass::ZERO;
         self.resumed = false;
-        if !self.has(InjectedBug::KeepsMassWhenSetBack) {
+        if !self.has(InjectedBug::KeepsMassAfterRollback) {
             self.push_sum.discard();
         }
-        self.appetite = super::Appetite::default();
+        self.send_gate = super::SendGate::default();
         self.mass_watch = super::MassWatch::default();
         for peer in self.peers.values_mut() {
             peer.incoming.iter_mut().for_each(|link| *link = InLink::default());
             peer.outgoing.iter_mut().for_each(|link| *link = OutLink::new());
-            (peer.mutual, peer.told, peer.leaving, peer.passed) = (false, false, false, 0);
+            (peer.mutual, peer.greeted, peer.leaving, peer.passed) = (false, false, false, 0);
         }
         self.mark_departed();
         let patience = self.patience_from_now();

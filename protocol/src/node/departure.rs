@@ -187,7 +187,7 @@ impl Node {
             return Ok(());
         }
         if leaver == self.config.id && incarnation >= self.config.identity.incarnation {
-            return self.on_set_back(from, self.config.identity.incarnation);
+            return self.on_rollback(from, self.config.identity.incarnation);
         }
         self.settle_with(from, &certificate)?;
         self.departures.insert(certificate);
@@ -208,7 +208,7 @@ impl Node {
         }
         let end = certificate.ends.iter().find(|end| end.from == self.config.id);
         if end.is_some_and(|end| end.sender_incarnation > me.incarnation) {
-            return self.on_set_back(from, me.incarnation);
+            return self.on_rollback(from, me.incarnation);
         }
         let end = end.filter(|end| end.sender_incarnation == me.incarnation);
         self.absorb_from(leaver, u64::MAX);
@@ -216,11 +216,11 @@ impl Node {
             return Ok(());
         };
         let Ok(returned) = peer.outgoing.as_mut().map(|link| link.on_left(end)).transpose() else {
-            return self.on_set_back(from, me.incarnation);
+            return self.on_rollback(from, me.incarnation);
         };
         peer.left = true;
         peer.incoming.iter_mut().for_each(|link| link.on_left());
-        self.appetite.excuse();
+        self.send_gate.grant_credit();
         self.report(Event::MemberLeft { peer: leaver });
         self.take_back(leaver, &returned.unwrap_or_default());
         Ok(())

@@ -1,4 +1,4 @@
-//! Messages from neighbours: greetings and acknowledgements.
+//! Handlers of messages from neighbours: greetings and acknowledgements.
 
 use super::Node;
 use crate::config::{Durability, NodeConfig};
@@ -46,16 +46,18 @@ impl Node {
             let is_behind = matches!(mismatch, Mismatch::Outdated { .. } | Mismatch::Forgetful { .. });
             self.refuse(from, mismatch);
             if is_behind {
-                // It may have been set back without knowing: this tells it.
+                // It may have been rolled back without knowing: this tells it.
                 self.send_hello(from);
             }
             return Ok(());
         }
-        if let Some(seen) = hello.seen.filter(|seen| self.has_been_set_back(*seen, &hello.link)) {
-            self.on_set_back(from, seen.incarnation)?;
+        if let Some(seen) = hello.seen.filter(|seen| self.was_rolled_back(*seen, &hello.link)) {
+            self.on_rollback(from, seen.incarnation)?;
         }
-        let is_understood =
-            self.peers.get(&from).is_some_and(|peer| peer.mutual && peer.told && peer.identity == Some(hello.identity));
+        let is_understood = self
+            .peers
+            .get(&from)
+            .is_some_and(|peer| peer.mutual && peer.greeted && peer.identity == Some(hello.identity));
         self.recognise(from, hello.identity);
         self.on_vouched(from);
         if hello.seen == Some(self.config.identity) {
@@ -68,7 +70,7 @@ impl Node {
         }
         if let Some(peer) = self.peers.get_mut(&from) {
             peer.ack_owed = true;
-            if !peer.told || hello.seen != Some(me) {
+            if !peer.greeted || hello.seen != Some(me) {
                 self.send_hello(from);
             }
         }
@@ -111,7 +113,7 @@ impl Node {
     }
 
     /// Whether a neighbour has dealt with a later state of this node than the one it is in.
-    fn has_been_set_back(&self, seen: Identity, link: &LinkState) -> bool {
+    fn was_rolled_back(&self, seen: Identity, link: &LinkState) -> bool {
         let me = self.config.identity;
         let exchanged = link.received > 0 || link.acked > link.base;
         let is_forgotten = seen.incarnation == me.incarnation && seen != me && !self.resumed && exchanged;
@@ -124,7 +126,7 @@ impl Node {
     /// All that a node holds is given up by that, on a bare word. Sound neighbours have reason for it once in a process:
     /// when it has started from an old copy. So each is believed once, and from then on deals with the new life; one that
     /// says it again is not.
-    pub(super) fn on_set_back(&mut self, says: NodeId, seen_incarnation: u64) -> Result<(), Fault> {
+    pub(super) fn on_rollback(&mut self, says: NodeId, seen_incarnation: u64) -> Result<(), Fault> {
         if self.config.durability == Durability::Off {
             return Err(Fault::ImpossibleAck);
         }
@@ -134,7 +136,7 @@ impl Node {
         let believes_all = self.has(InjectedBug::BelievesAnyone);
         let believed = self.peers.get_mut(&says).map(|peer| std::mem::replace(&mut peer.was_believed, true));
         if believed != Some(false) && !believes_all {
-            return Err(Fault::RepeatedSetBack);
+            return Err(Fault::RepeatedRollback);
         }
         self.discard(seen_incarnation);
         Ok(())
@@ -161,7 +163,7 @@ impl Node {
             return;
         }
         peer.mutual = false;
-        peer.told = false;
+        peer.greeted = false;
         (peer.leaving, peer.passed) = (false, 0);
         match known {
             None => {}
@@ -195,7 +197,7 @@ impl Node {
         } else {
             peer.outgoing.as_mut().map(|link| link.on_new_life())
         };
-        self.appetite.excuse();
+        self.send_gate.grant_credit();
         if let Some(lost) = written_off.filter(|lost| lost.parcels > 0) {
             self.report(Event::MassWrittenOff { peer: from, mass: lost.mass, parcels: lost.parcels });
         }
@@ -214,8 +216,8 @@ impl Node {
             return Ok(());
         }
         let is_known = peer.identity == Some(ack.identity);
-        if is_known && self.has_been_set_back(ack.seen, &ack.link) {
-            return self.on_set_back(from, ack.seen.incarnation);
+        if is_known && self.was_rolled_back(ack.seen, &ack.link) {
+            return self.on_rollback(from, ack.seen.incarnation);
         }
         if !is_known || ack.seen != self.config.identity {
             self.note_refusal(Fault::OtherLife);
@@ -239,14 +241,14 @@ impl Node {
             self.peers.entry(from).and_modify(|peer| peer.mutual = true);
             return Ok(());
         }
-        let (ignores_marks, ignores_chains) =
-            (self.has(InjectedBug::IgnoresMarks), self.has(InjectedBug::IgnoresChains));
+        let (ignores_ack_echoes, ignores_chains) =
+            (self.has(InjectedBug::IgnoresAckEchoes), self.has(InjectedBug::IgnoresChains));
         let Some(peer) = self.peers.get_mut(&from) else {
             return Err(Fault::NotANeighbour);
         };
-        let contradicts = |link: &InLink| link.check_mark(state.base, state.acked).is_err();
-        if !ignores_marks && peer.incoming.as_ref().is_some_and(contradicts) {
-            return self.on_set_back(from, self.config.identity.incarnation);
+        let contradicts = |link: &InLink| link.check_ack_echo(state.base, state.acked).is_err();
+        if !ignores_ack_echoes && peer.incoming.as_ref().is_some_and(contradicts) {
+            return self.on_rollback(from, self.config.identity.incarnation);
         }
         peer.mutual = true;
         let mut returned = Returned::default();
@@ -259,13 +261,13 @@ impl Node {
             && link.on_state(state)?
         {
             progress = true;
-            self.appetite.hear();
+            self.send_gate.hear();
         }
         if let Some(link) = &mut peer.outgoing {
             // A neighbour that has not heard from this link yet states zeros.
             if state.received >= link.base() {
                 let Ok((moved, back)) = link.on_ack(state, !ignores_chains) else {
-                    return self.on_set_back(from, self.config.identity.incarnation);
+                    return self.on_rollback(from, self.config.identity.incarnation);
                 };
                 progress |= moved;
                 link.arm(now, after);
@@ -277,7 +279,7 @@ impl Node {
             peer.ack_owed = true;
             peer.outgoing.iter_mut().for_each(|link| link.close());
             progress = true;
-            self.appetite.excuse();
+            self.send_gate.grant_credit();
         }
         self.take_back(from, &returned);
         self.weigh_claim(from);
@@ -302,7 +304,7 @@ impl Node {
         if !peer.may_be_greeted(now, heartbeat) {
             return;
         }
-        peer.told = peer.identity.is_some();
+        peer.greeted = peer.identity.is_some();
         let hello = Hello {
             version: PROTOCOL_VERSION,
             generation: self.config.generation,

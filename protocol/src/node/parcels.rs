@@ -1,4 +1,4 @@
-//! Parcels: what one that comes has to satisfy, and when those of this node go out.
+//! Parcels: the checks on those that arrive, and when those of this node are sent.
 
 use super::Node;
 use crate::config::Durability;
@@ -18,13 +18,14 @@ impl Node {
     pub(super) fn on_parcel(&mut self, from: NodeId, parcel: Parcel) -> Result<(), Fault> {
         let mut header = parcel.header;
         self.check_parcel(from, &header, parcel.payload.dimension())?;
-        let (ignores_marks, applies_twice) = (self.has(InjectedBug::IgnoresMarks), self.has(InjectedBug::AppliesTwice));
+        let (ignores_ack_echoes, applies_twice) =
+            (self.has(InjectedBug::IgnoresAckEchoes), self.has(InjectedBug::AppliesTwice));
         let (ignores_chains, ignores_lives) =
             (self.has(InjectedBug::IgnoresChains), self.has(InjectedBug::IgnoresLives));
         let me = self.config.identity.incarnation;
         let is_known = self.peers.get(&from).is_some_and(|peer| peer.incarnation() == header.sender_incarnation);
         if is_known && header.receiver_incarnation > me && self.config.durability == Durability::On {
-            return self.on_set_back(from, header.receiver_incarnation);
+            return self.on_rollback(from, header.receiver_incarnation);
         }
         let (largest_norm, has_left) = (self.config.largest_norm, self.has_left());
         let Some(peer) = self.peers.get_mut(&from) else {
@@ -48,8 +49,8 @@ impl Node {
         let Some(link) = &mut peer.incoming else {
             return Err(Fault::NoSuchLink);
         };
-        if link.check_mark(header.base, header.acked).is_err() && !ignores_marks {
-            return self.on_set_back(from, me);
+        if link.check_ack_echo(header.base, header.acked).is_err() && !ignores_ack_echoes {
+            return self.on_rollback(from, me);
         }
         if ignores_chains {
             header.previous = link.received_chain();
@@ -69,7 +70,7 @@ impl Node {
                     self.on_refusal(from, header.mass);
                 }
                 self.on_progress(from);
-                self.appetite.hear();
+                self.send_gate.hear();
                 self.absorb_on_arrival();
             }
             Acceptance::Duplicate => self.note_refusal(Fault::Repeated),

@@ -1,4 +1,4 @@
-//! How far neighbours are, and how much of that a node believes.
+//! How far neighbours claim to be, and how much of such a claim is credible.
 //!
 //! Every message says how many steps its sender is through with. A node that has fallen far behind goes on where its
 //! neighbours are (`pace`), so that one false number would take a node, and by what it then says itself the whole swarm, to

@@ -1,4 +1,4 @@
-//! What to simulate.
+//! The configuration of a simulated swarm.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What can go wrong with a simulation.
+//! The ways in which a simulation fails: broken invariants, and runs that do not end.
 
 use std::any::Any;
 

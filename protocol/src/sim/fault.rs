@@ -1,4 +1,4 @@
-//! What goes wrong, what it is about, and what it is called.
+//! The faults that a simulation can inject, and their names in journals and logs.
 
 use std::fmt;
 use std::time::Duration;

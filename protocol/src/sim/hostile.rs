@@ -1,4 +1,4 @@
-//! A member that lies: what it sends is what an honest node would send, with a part of it replaced by anything.
+//! A Byzantine member: it sends what an honest node would send, with a part of it replaced by anything.
 //!
 //! It knows the format and its neighbours, but nothing of the keys of others: it can lie about itself and about third
 //! nodes, not speak in their name.

@@ -1,4 +1,4 @@
-//! A run of a fault test written down: what it takes to run it again, and what came of it.
+//! Journals: a run of a fault test as a file that replays to the same digest.
 //!
 //! ```text
 //!   seed -> swarm          faults (as listed) -> repair -> stop          events, digest, failure
@@ -14,10 +14,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::campaign::{Outcome, run_scenario, tell_scenario};
+use super::campaign::{Outcome, run_scenario, trace_scenario};
 use super::fault::Fault;
 use super::profile::{Profile, Scenario};
-use super::story::Told;
+use super::trace_entry::TraceEntry;
 use crate::injected_bug::{InjectedBug, InjectionError};
 use crate::schedule::NodeId;
 use crate::time::Time;
@@ -86,9 +86,10 @@ impl Journal {
         run_scenario(self.profile, self.seed, self.scenario())
     }
 
-    /// Runs it again and tells what happened, in order: all faults, and what nodes reported except for finished rounds.
-    pub fn tell(&self) -> (Outcome, Vec<(Time, Told)>) {
-        tell_scenario(self.profile, self.seed, self.scenario())
+    /// Runs it again and returns the log of what happened, in order: all faults, and what nodes reported except for finished
+    /// rounds.
+    pub fn trace(&self) -> (Outcome, Vec<(Time, TraceEntry)>) {
+        trace_scenario(self.profile, self.seed, self.scenario())
     }
 
     /// Whether a run was the recorded one, to the bit.

@@ -1,4 +1,4 @@
-//! What goes wrong in a fault test: from a seed, a swarm and a list of faults.
+//! Fault profiles: which faults hit a swarm, and how many; a seed draws the swarm and the schedule.
 
 mod fault_generator;
 mod scenario;
@@ -8,12 +8,12 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-pub(super) use fault_generator::bad_weather;
+pub(super) use fault_generator::fault_schedule;
 pub use scenario::Scenario;
 
 use fault_generator::Mix;
 
-/// A kind of bad weather.
+/// A kind of fault schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {

@@ -57,8 +57,8 @@ pub struct Swarm {
     disk_checks: u64,
     /// In this generation, and in those before it, a disk has lost something or a member lies: nothing adds up.
     void: Option<Generation>,
-    /// The generations in which nodes found out that they had been set back.
-    set_back_in: BTreeSet<u64>,
+    /// The generations in which nodes found out that they had been rolled back.
+    rolled_back_in: BTreeSet<u64>,
     unreadable: u64,
     /// Members that send whatever they like.
     hostile: BTreeSet<NodeId>,
@@ -104,7 +104,7 @@ impl Swarm {
             durable_ledger: DurableLedger::default(),
             disk_checks: 0,
             void: None,
-            set_back_in: BTreeSet::new(),
+            rolled_back_in: BTreeSet::new(),
             unreadable: 0,
             hostile: BTreeSet::new(),
             plans: Plans::new(Arc::clone(&config.schedule)),

@@ -139,7 +139,7 @@ fn a_neighbour_that_greets_again_and_again_does_not_hear_the_answers_and_gets_ne
 }
 
 #[test]
-fn a_neighbour_is_believed_once_that_this_node_is_set_back_and_never_beyond_reason() {
+fn a_neighbour_is_believed_once_that_this_node_is_rollback_and_never_beyond_reason() {
     let mut config = config(ME, 0);
     config.durability = Durability::On;
     let mut node = Node::new(config).unwrap();
@@ -162,12 +162,12 @@ fn a_neighbour_is_believed_once_that_this_node_is_set_back_and_never_beyond_reas
     let ignored = |fault| vec![Event::Ignored { peer: PEER, fault }];
     assert_eq!(say(u64::MAX), (ignored(Fault::ImpossibleLife), 0));
     let (told, records) = say(1_000);
-    assert!(matches!(told[..], [Event::SetBack { incarnation: 1_001, .. }]) && records == 1, "{told:?}");
+    assert!(matches!(told[..], [Event::RollbackDetected { incarnation: 1_001, .. }]) && records == 1, "{told:?}");
     // Its process has greeted again by then; without that nothing of it counts at all.
     for k in 2..64 {
         let (told, records) = say(1_000 * k);
         assert!(
-            told.iter().all(|event| *event == Event::Ignored { peer: PEER, fault: Fault::RepeatedSetBack }),
+            told.iter().all(|event| *event == Event::Ignored { peer: PEER, fault: Fault::RepeatedRollback }),
             "{told:?}"
         );
         assert_eq!(records, 0);

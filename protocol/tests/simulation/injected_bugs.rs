@@ -3,7 +3,7 @@
 use mingle_protocol::sim::{Journal, Profile, Scenario, SimError, run_scenario, shrink};
 use mingle_protocol::{Effect, Generation, InjectedBug, Input, Message, Node, NodeConfig, NodeId, Time};
 
-use crate::set_backs::{a_moment_back, a_new_life};
+use crate::rollbacks::{a_moment_back, a_new_life};
 use crate::support::random_plan;
 
 /// Seeds within which a bug must show.
@@ -35,8 +35,8 @@ const HUNTS: [(InjectedBug, Ground, u64, Harm); 20] = [
     (InjectedBug::IgnoresGenerations, Ground::Of(Profile::LossyDisk), 2, Harm::Ledger),
     (InjectedBug::DropsNumerators, Ground::Of(Profile::Kill), 0, Harm::Ledger),
     (InjectedBug::NeverDiscards, Ground::Of(Profile::Rollback), 1, Harm::Standstill),
-    (InjectedBug::KeepsMassWhenSetBack, Ground::Of(Profile::Rollback), 1, Harm::Ledger),
-    (InjectedBug::IgnoresMarks, Ground::MomentBack, 15, Harm::Standstill),
+    (InjectedBug::KeepsMassAfterRollback, Ground::Of(Profile::Rollback), 1, Harm::Ledger),
+    (InjectedBug::IgnoresAckEchoes, Ground::MomentBack, 15, Harm::Standstill),
     (InjectedBug::RenumbersForNewLives, Ground::NewLife, 0, Harm::Ledger),
     (InjectedBug::ForgetsOutboxes, Ground::Of(Profile::Kill), 0, Harm::Ledger),
     (InjectedBug::IgnoresWindow, Ground::Of(Profile::Kill), 0, Harm::Ledger),

@@ -1,6 +1,6 @@
 //! Journals: the same one gives the same run, another one another, and none from a stranger does harm.
 
-use mingle_protocol::sim::{Fault, Journal, MOST_FAULTS, Profile, Told};
+use mingle_protocol::sim::{Fault, Journal, MOST_FAULTS, Profile, TraceEntry};
 use mingle_protocol::{NodeId, Time};
 use serde_json::{Value, json};
 
@@ -91,11 +91,11 @@ fn what_could_not_have_been_recorded_is_refused_and_named() {
 }
 
 #[test]
-fn a_journal_tells_its_story_in_order() {
-    let (outcome, story) = good().tell();
+fn a_journal_gives_its_trace_log_in_order() {
+    let (outcome, log) = good().trace();
     assert!(good().agrees_with(&outcome));
-    assert!(story.is_sorted_by_key(|(at, _)| *at));
-    let faults = story.iter().filter(|(_, told)| matches!(told, Told::Fault(_))).count();
+    assert!(log.is_sorted_by_key(|(at, _)| *at));
+    let faults = log.iter().filter(|(_, entry)| matches!(entry, TraceEntry::Fault(_))).count();
     assert_eq!(faults, good().faults().len());
-    assert!(story.iter().any(|(_, told)| matches!(told, Told::Event(..))));
+    assert!(log.iter().any(|(_, entry)| matches!(entry, TraceEntry::Event(..))));
 }

@@ -14,6 +14,6 @@ mod journals;
 mod leaving;
 mod lifecycle;
 mod pace;
-mod set_backs;
+mod rollbacks;
 mod support;
 mod training;

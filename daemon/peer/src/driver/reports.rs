@@ -44,7 +44,7 @@ impl Driver<'_> {
             NodeEvent::NeighbourSuspended { peer, reason } if self.rounds < self.parts.rounds => {
                 self.parts.log.tell(Event::Suspended { node: peer.index(), reason: in_words(reason).to_owned() });
             }
-            NodeEvent::SetBack { incarnation, discarded } => {
+            NodeEvent::RollbackDetected { incarnation, discarded } => {
                 self.parts.log.tell(Event::SetBack { incarnation, discarded_units: discarded.units() });
             }
             NodeEvent::NeighbourBack { peer } => self.parts.log.tell(Event::Resumed { node: peer.index() }),

@@ -68,7 +68,7 @@ impl FailingSeed {
         let text = serde_json::to_string_pretty(&short).context(ErrorKind::Unexpected, "cannot encode the journal")?;
         output_file::make_folder(folder)?;
         output_file::write(&path, format!("{text}\n").as_bytes())?;
-        self.replay = format!("mingle replay {} --story", path.display());
+        self.replay = format!("mingle replay {} --trace", path.display());
         let message = short.failure().unwrap_or_default().to_owned();
         self.shrunk = Some(Shrunk { journal: path, faults_before, faults: short.faults().len(), runs, message });
         Ok(())

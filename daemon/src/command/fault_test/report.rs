@@ -31,7 +31,7 @@ pub(super) struct Report {
     partitions: u64,
     link_cuts: u64,
     disk_faults: u64,
-    set_backs: u64,
+    rollbacks: u64,
     unreadable: u64,
     checks: u64,
     wire_checks: u64,
@@ -49,7 +49,7 @@ pub(super) struct Report {
 }
 
 const COLUMNS: [&str; 9] =
-    ["seeds", "kills", "partitions", "link cuts", "disk faults", "set-backs", "checks", "failures", "seeds/s"];
+    ["seeds", "kills", "partitions", "link cuts", "disk faults", "rollbacks", "checks", "failures", "seeds/s"];
 
 impl Report {
     pub(super) fn new(hunt: &Hunt) -> Self {
@@ -66,7 +66,7 @@ impl Report {
             partitions: 0,
             link_cuts: 0,
             disk_faults: 0,
-            set_backs: 0,
+            rollbacks: 0,
             unreadable: 0,
             checks: 0,
             wire_checks: 0,
@@ -91,7 +91,7 @@ impl Report {
         self.partitions += outcome.partitions;
         self.link_cuts += outcome.link_cuts;
         self.disk_faults += outcome.disk_faults;
-        self.set_backs += outcome.set_backs;
+        self.rollbacks += outcome.rollbacks;
         self.unreadable += outcome.unreadable;
         self.checks += outcome.checks();
         self.wire_checks += outcome.wire_checks;
@@ -147,7 +147,7 @@ impl Report {
             self.partitions,
             self.link_cuts,
             self.disk_faults,
-            self.set_backs,
+            self.rollbacks,
             self.checks,
             self.failed,
         ];

@@ -48,7 +48,7 @@ pub(crate) fn a_moment_back(seed: u64, injected_bug: Option<InjectedBug>) -> Res
     next(Fault::RestoreDisk(NodeId(0)), 1_000);
     next(Fault::Restart(NodeId(0)), 1);
     swarm.run_until_drained(Time::from_millis(120_000))?;
-    if swarm.events().iter().any(|(_, _, event)| matches!(event, Event::SetBack { .. })) {
+    if swarm.events().iter().any(|(_, _, event)| matches!(event, Event::RollbackDetected { .. })) {
         return Ok(true);
     }
     let (total, _, expected) = swarm.on_disk();
