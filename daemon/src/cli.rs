@@ -6,6 +6,7 @@ mod config;
 mod data;
 mod demo;
 mod documents;
+mod duration;
 mod fault_test;
 mod model_files;
 mod plan;
@@ -16,6 +17,7 @@ mod topology;
 mod watching;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use libp2p::Multiaddr;
@@ -178,9 +180,9 @@ pub(crate) struct InviteArgs {
     /// How many peers it lets in
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) uses: u32,
-    /// How long it can be used: a number and s, m, h or d
-    #[arg(long, default_value = "24h", value_name = "TIME")]
-    pub(crate) expires: String,
+    /// How long it can be used, a year at most
+    #[arg(long, default_value = "24h", value_name = "DURATION", value_parser = duration::duration)]
+    pub(crate) expires: Duration,
     /// Where a member can be reached; may be given more than once [default: where this peer listens]
     #[arg(long, value_name = "ADDR")]
     pub(crate) address: Vec<Multiaddr>,

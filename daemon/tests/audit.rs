@@ -42,7 +42,6 @@ impl Swarm {
                 incarnation: 1,
                 brought: Mass::ONE,
                 mass: Mass::ONE,
-                plan_version: 0,
                 step: 0,
                 split_done: true,
                 neighbours: BTreeMap::new(),

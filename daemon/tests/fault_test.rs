@@ -13,7 +13,7 @@ use support::{assert_fails, run, stderr, stdout, text};
 fn journal(folder: &tempfile::TempDir) -> PathBuf {
     let folder = folder.path().join("journals");
     let arguments =
-        ["fault-test", "--seeds", "1", "--plant", "applies-twice", "--threads", "1", "--journals", text(&folder)];
+        ["fault-test", "--seeds", "1", "--inject", "applies-twice", "--threads", "1", "--journals", text(&folder)];
     let output = run(&arguments);
     assert_fails(&output, 8, &["1 seeds failed", "mingle replay"]);
     let journal = folder.join("kill-0-applies-twice.json");
@@ -32,24 +32,24 @@ fn seeds_hold_and_do_not_depend_on_the_threads() {
     let (alone, together) = (object("1"), object("3"));
     assert_eq!(
         (&alone["schema"], &alone["seeds"], &alone["failed"]),
-        (&"mingle.fault-test/1".into(), &4.into(), &0.into())
+        (&"mingle.fault-test/2".into(), &4.into(), &0.into())
     );
     assert!(alone["kills"].as_u64().unwrap() > 20 && alone["checks"].as_u64() > alone["kills"].as_u64());
     assert_eq!((&alone["digest"], &alone["events"]), (&together["digest"], &together["events"]));
 }
 
 #[test]
-fn a_failing_seed_is_written_down_and_replays_with_its_story() {
+fn a_failing_seed_is_written_down_and_replays_with_its_log() {
     let folder = tempfile::tempdir().unwrap();
     let journal = journal(&folder);
-    let output = run(&["replay", text(&journal), "--story"]);
+    let output = run(&["replay", text(&journal), "--trace"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let story = stdout(&output);
-    assert!(story.contains("with applies-twice planted") && story.contains("takes part from step 0 on"), "{story}");
-    assert!(story.contains("FAILED"), "{story}");
+    let log = stdout(&output);
+    assert!(log.contains("with applies-twice injected") && log.contains("takes part from step 0 on"), "{log}");
+    assert!(log.contains("FAILED"), "{log}");
     let output = run(&["--json", "replay", text(&journal)]);
     let object: Value = serde_json::from_str(&stdout(&output)).unwrap();
-    assert_eq!((&object["schema"], &object["agrees"]), (&"mingle.replay/1".into(), &true.into()));
+    assert_eq!((&object["schema"], &object["agrees"]), (&"mingle.replay/2".into(), &true.into()));
     assert_eq!(object["failure"], object["recorded_failure"]);
 }
 
@@ -73,5 +73,6 @@ fn what_is_no_journal_and_what_cannot_be_run_is_refused() {
     assert_fails(&run(&["replay", text(&path)]), 4, &["missing field"]);
     assert_fails(&run(&["fault-test", "--profile", "storm"]), 2, &["storm", "lossy-disk"]);
     assert_fails(&run(&["fault-test", "--profile", "mixed", "--days", "1"]), 4, &["take kill, loss or partition"]);
-    assert_fails(&run(&["fault-test", "--plant", "gremlins"]), 2, &["gremlins", "applies-twice"]);
+    assert_fails(&run(&["fault-test", "--inject", "gremlins"]), 2, &["gremlins", "applies-twice"]);
+    assert_fails(&run(&["fault-test", "--plant", "applies-twice"]), 4, &["--plant is called --inject now"]);
 }

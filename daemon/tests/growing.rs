@@ -122,7 +122,7 @@ fn members_that_get_more_receivers_while_a_neighbour_stands_still_go_on_and_give
             let binding = format!("{node}={}", id.trim());
             assert!(run(&["plan", "bind", text(&plan), "--peer", &binding]).status.success());
         }
-        run(&["plan", "apply", text(&plan), "--home", text(&swarm.home(0)), "--timeout-s", "10"])
+        run(&["plan", "apply", text(&plan), "--home", text(&swarm.home(0)), "--timeout", "10s"])
     };
     let applied = apply("complete:n=3", &[0, 1, 2]);
     assert!(applied.status.success(), "{}", stderr(&applied));

@@ -146,7 +146,6 @@ impl Liar {
         Message::Hello(Box::new(Hello {
             version: PROTOCOL_VERSION,
             generation: self.greeting.generation,
-            plan_version: 0,
             task: self.greeting.task.clone(),
             identity: Self::ME,
             seen: Some(self.greeting.identity),
@@ -159,7 +158,7 @@ impl Liar {
         let Identity { incarnation, boot_nonce } = self.greeting.identity;
         let seen = Identity { incarnation: incarnation + later_lives, boot_nonce };
         let link = LinkState { next_seq: 1, passed, ..LinkState::default() };
-        Message::Ack(Ack { generation: self.greeting.generation, plan_version: 0, identity: Self::ME, seen, link })
+        Message::Ack(Ack { generation: self.greeting.generation, identity: Self::ME, seen, link })
     }
 
     /// Says all of this in one write. Whether the other side still listens is its own business.

@@ -107,8 +107,8 @@ fn a_bootstrap_peer_that_does_not_answer_is_named_with_the_reason() {
         text(folder.path()),
         "--bootstrap",
         &address,
-        "--bootstrap-timeout-s",
-        "1",
+        "--bootstrap-timeout",
+        "1s",
         "--listen",
         "/ip4/127.0.0.1/tcp/0",
     ]);

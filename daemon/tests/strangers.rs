@@ -20,10 +20,10 @@ const STREAMS_EACH: usize = 8;
 
 /// A stranger that opens streams, says nothing on them, and opens others as soon as one is closed.
 async fn hold_places(address: Multiaddr) {
-    let mut connection = Connection::open(Keypair::generate_ed25519(), address).await;
+    let connection = Connection::open(Keypair::generate_ed25519(), address).await;
     let mut holders = tokio::task::JoinSet::new();
     for turn in 0..STREAMS_EACH {
-        let protocol = [&SWARM, &PROBE, &EDGE][turn % 3];
+        let protocol = [SWARM, PROBE, EDGE][turn % 3].clone();
         let (mut control, peer) = (connection.control.clone(), connection.peer);
         holders.spawn(async move {
             while let Ok(mut stream) = control.open_stream(peer, protocol.clone()).await {

@@ -59,7 +59,7 @@ impl Swarm {
     }
 
     fn apply(&self, plan: &Path) -> std::process::Output {
-        run(&["plan", "apply", text(plan), "--home", text(&self.home(0)), "--timeout-s", "4"])
+        run(&["plan", "apply", text(plan), "--home", text(&self.home(0)), "--timeout", "4s"])
     }
 
     fn start_operator(&self, more: &[&str]) -> RunningPeer {

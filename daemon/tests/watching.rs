@@ -337,7 +337,7 @@ fn a_founder_waits_for_a_plan_and_counts_what_it_sends_and_receives_over_all_pla
         let plan = folder.path().join(format!("{method}.json"));
         let made = run(&["plan", "make", "--topology", "complete:n=2", "--method", method, "-o", text(&plan)]);
         assert!(made.status.success(), "{}", stderr(&made));
-        let applied = run(&["plan", "apply", text(&plan), "--home", text(&operator), "--timeout-s", "10"]);
+        let applied = run(&["plan", "apply", text(&plan), "--home", text(&operator), "--timeout", "10s"]);
         assert!(applied.status.success(), "{}", stderr(&applied));
     };
     apply("nguyen-he");

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use mingle_protocol::collective::{
-    Average, Collective, Courier, Direction, Encoding, Extremum, Frame, Series, SizeLimits, Table,
+    Average, Collective, CollectiveSequence, Direction, Encoding, Extremum, Frame, ReliableChannel, SizeLimits, Table,
 };
 use mingle_protocol::{Mass, NodeId, Schedule, Step};
 
@@ -37,7 +37,7 @@ pub fn check(input: &[u8]) {
             deliver(node, bytes);
         }
         2 => {
-            let mut node = Series::new(plan, me);
+            let mut node = CollectiveSequence::new(plan, me);
             node.begin_tracking(&values, 2).expect("its first turn");
             deliver(node, bytes);
         }
@@ -63,21 +63,21 @@ where
         }
     };
     assert_eq!(Frame::decode(&frame.encode(), &LIMITS).as_ref(), Ok(&frame));
-    let mut courier = Courier::new(node);
-    if let Err(fault) = courier.handle(NodeId(0), frame) {
+    let mut channel = ReliableChannel::new(node);
+    if let Err(fault) = channel.handle(NodeId(0), frame) {
         assert!(!fault.to_string().is_empty());
     }
-    while let Some((_, frame)) = courier.poll() {
+    while let Some((_, frame)) = channel.poll() {
         assert_eq!(Frame::decode(&frame.encode(), &LIMITS).as_ref(), Ok(&frame));
     }
-    courier.collective().clone()
+    channel.collective().clone()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::seeds;
-    use mingle_protocol::collective::{Best, Rows, Share, Turn};
+    use mingle_protocol::collective::{FloodValue, Rows, SequenceMessage, Share};
 
     #[test]
     fn every_seed_is_a_frame_that_its_node_takes() {
@@ -85,8 +85,8 @@ mod tests {
             let bytes = &seed[1..];
             let is_frame = match seed[0] {
                 0 => Frame::<Share>::decode(bytes, &LIMITS).is_ok(),
-                1 => Frame::<Best>::decode(bytes, &LIMITS).is_ok(),
-                2 => Frame::<Turn>::decode(bytes, &LIMITS).is_ok(),
+                1 => Frame::<FloodValue>::decode(bytes, &LIMITS).is_ok(),
+                2 => Frame::<SequenceMessage>::decode(bytes, &LIMITS).is_ok(),
                 _ => Frame::<Rows>::decode(bytes, &LIMITS).is_ok(),
             };
             assert!(is_frame, "{name}");

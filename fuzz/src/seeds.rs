@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 
 use mingle_planner::plan::{PlanDraft, StepDraft};
 use mingle_planner::{DesignOptions, Medium, Method, Parameter, Plan, Topology, WeightedLink, design};
-use mingle_protocol::collective::{Best, Encoding, Frame, Row, Rows, Said, Share, Talk, Turn};
+use mingle_protocol::collective::{
+    Encoding, ExchangeMessage, FloodValue, Frame, OperationMessage, Row, Rows, SequenceMessage, Share,
+};
 use mingle_protocol::wire::encode;
 use mingle_protocol::{
-    Ack, Books, Chain, Codec, Envelope, Generation, Hello, Identity, InBooks, LinkState, Mass, Message, NodeId, OutBooks, Owed,
-    PROTOCOL_VERSION, Parcel, ParcelHeader, Payload, Record, TaskCard,
+    Ack, Books, Chain, Codec, Envelope, Generation, Hello, Identity, InBooks, LinkState, Mass, Message, NodeId,
+    OutBooks, Owed, PROTOCOL_VERSION, Parcel, ParcelHeader, Payload, Record, TaskCard,
 };
 
 use crate::message_reader::bytes_of;
@@ -104,7 +106,6 @@ fn books(number: u64, outgoing: BTreeMap<NodeId, OutBooks>) -> Books {
         incarnation: 2,
         brought: Mass::ONE,
         mass: Mass::from_units(1 << 39),
-        plan_version: 0,
         step: 400,
         split_done: true,
         neighbours: BTreeMap::new(),
@@ -151,9 +152,12 @@ fn owing(records: &[u64]) -> OutBooks {
 pub fn collective() -> Vec<Seed<Vec<u8>>> {
     let input = |kind: u8, bytes: Vec<u8>| [vec![kind], bytes].concat();
     let share = Share { round: 0, mass: Mass::from_units(1 << 38), values: vec![0.5, -2.0] };
-    let best = Best { round: 0, values: vec![(7.0, NodeId(0)), (-7.0, NodeId(2))] };
-    let shared = Turn { number: 1, talk: Talk::Share(share.clone()) };
-    let said = Turn { number: 2, talk: Talk::Said(Said { values: [1.0, 4.0].into() }) };
+    let best = FloodValue { round: 0, values: vec![(7.0, NodeId(0)), (-7.0, NodeId(2))] };
+    let shared = SequenceMessage { operation: 1, payload: OperationMessage::Share(share.clone()) };
+    let exchanged = SequenceMessage {
+        operation: 2,
+        payload: OperationMessage::Exchange(ExchangeMessage { values: [1.0, 4.0].into() }),
+    };
     let row = |id, payload: &[u8]| Row { id: NodeId(id), version: 300, payload: payload.into() };
     let rows = Rows(vec![row(0, b"three"), row(2, b"")]);
     vec![
@@ -161,7 +165,7 @@ pub fn collective() -> Vec<Seed<Vec<u8>>> {
         ("best", input(1, Frame { acknowledged: 0, message: Some((1, best)) }.encode())),
         ("rows", input(3, Frame { acknowledged: 0, message: Some((1, rows)) }.encode())),
         ("turn", input(2, Frame { acknowledged: 0, message: Some((1, shared)) }.encode())),
-        ("later turn", input(2, Frame { acknowledged: 0, message: Some((1, said)) }.encode())),
+        ("later turn", input(2, Frame { acknowledged: 0, message: Some((1, exchanged)) }.encode())),
         ("acknowledgement", input(3, Frame::<Rows> { acknowledged: 0, message: None }.encode())),
     ]
 }
@@ -210,11 +214,11 @@ fn link() -> LinkState {
 fn hello() -> Message {
     let task = TaskCard { hash: [8; 32], description: "digits, é".to_owned() };
     let (version, generation, identity, link) = (PROTOCOL_VERSION, generation(), identity(), link());
-    Message::Hello(Box::new(Hello { version, generation, plan_version: 2, task, identity, seen: Some(identity), resumed: true, link }))
+    Message::Hello(Box::new(Hello { version, generation, task, identity, seen: Some(identity), resumed: true, link }))
 }
 
 fn ack() -> Message {
-    Message::Ack(Ack { generation: generation(), plan_version: 2, identity: identity(), seen: identity(), link: link() })
+    Message::Ack(Ack { generation: generation(), identity: identity(), seen: identity(), link: link() })
 }
 
 fn parcel(seq: u64) -> Message {

@@ -94,7 +94,6 @@ impl Bench {
         Message::Hello(Box::new(Hello {
             version: PROTOCOL_VERSION,
             generation: config.generation,
-            plan_version: 0,
             task: config.task.clone(),
             identity: Self::identity(),
             seen: Some(config.identity),
@@ -128,7 +127,7 @@ impl Bench {
         let link = LinkState { received: seq, applied: seq, applied_chain, next_seq: seq, ..LinkState::default() };
         let config = self.node.config();
         let (generation, seen) = (config.generation, config.identity);
-        let ack = Ack { generation, plan_version: 0, identity: Self::identity(), seen, link };
+        let ack = Ack { generation, identity: Self::identity(), seen, link };
         self.receive(RETURNER, Message::Ack(ack));
     }
 

@@ -10,14 +10,14 @@
 //! | a small row from everybody | [`Table`] | the same bits everywhere |
 //! | the largest or smallest number, and whose | [`Extremum`] | the same bits everywhere |
 //! | the sum or largest of vectors, exactly | [`AllReduce`] | the same bits everywhere |
-//! | a vector from each neighbour | [`Exchange`] | as each said it |
+//! | a vector from each neighbour | [`Exchange`] | as each sent it |
 //! | a state that all compute alike | [`Replicated`] on a [`Table`] | the same bits everywhere |
 //!
-//! A [`Series`] is one after the other: what an algorithm over a swarm is made of.
+//! A [`CollectiveSequence`] runs one after the other over the same links: what a distributed algorithm is made of.
 //!
 //! **Driving one.** A [`Collective`] is fed with [`handle`](Collective::handle) and emptied with
 //! [`poll`](Collective::poll) until it is [complete](Collective::is_complete). It asks of its links that every message
-//! arrives once and in order, as on a stream. [`Courier`] makes that true of links that lose, repeat and reorder.
+//! arrives once and in order, as on a stream. [`ReliableChannel`] makes that true of links that lose, repeat and reorder.
 //!
 //! **Determinism.** What a node computes depends on the plan and on everybody's inputs, never on the order in which
 //! messages arrive: contributions are put in the order of the nodes' ids before they are added.
@@ -47,28 +47,28 @@
 
 mod all_reduce;
 mod average;
-mod courier;
 mod exchange;
 mod extremum;
 mod fault;
 mod mixing;
+mod reliable_channel;
 mod replicated;
 mod rounds;
-mod series;
+mod sequence;
 mod table;
 mod tracking_average;
 mod wire;
 
 pub use all_reduce::{AllReduce, Partial, Reduction, Trees};
 pub use average::Average;
-pub use courier::{Courier, Frame};
-pub use exchange::{Exchange, Said};
-pub use extremum::{Best, Direction, Extremum};
+pub use exchange::{Exchange, ExchangeMessage};
+pub use extremum::{Direction, Extremum, FloodValue};
 pub use fault::{CollectiveError, CollectiveFault};
 pub use mixing::Share;
+pub use reliable_channel::{Frame, ReliableChannel};
 pub use replicated::Replicated;
 pub use rounds::{TRACKING_CONTRACTION, diameter, rounds_to_contract, tracking_rounds};
-pub use series::{Series, Talk, Turn};
+pub use sequence::{CollectiveSequence, OperationMessage, SequenceMessage};
 pub use table::{MAX_ROW_BYTES, Row, Rows, Table};
 pub use tracking_average::TrackingAverage;
 pub use wire::{Encoding, MAX_ROWS_BYTES, MessageError, SizeLimits};

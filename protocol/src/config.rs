@@ -1,4 +1,4 @@
-//! What a node is told once, at its start.
+//! The configuration of a node: given once, at its start, and checked there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::codec::Codec;
+use crate::injected_bug::Injected;
 use crate::message::{Generation, Identity, MAX_DESCRIPTION, TaskCard};
 use crate::payload::{MAX_DIMENSION, MAX_MAGNITUDE, first_unusable};
-use crate::planted::Planted;
 use crate::schedule::{NodeId, Schedule};
 
 /// How long a node waits for its in-neighbours before it goes on to the next step. Conservation does not depend on it:
@@ -96,7 +96,7 @@ pub struct NodeConfig {
     /// The longest silence a node allows itself on a link; three of them and a neighbour is suspended.
     pub heartbeat: Duration,
     /// A bug, to see whether tests find it.
-    pub(crate) planted: Option<Planted>,
+    pub(crate) injected: Injected,
     /// Over streams that lose nothing while they live, `None`: parcels are sent again only after a new Hello. Over
     /// datagrams, the retransmission timeout; it doubles while nothing at all is heard from a neighbour.
     pub retransmit_after: Option<Duration>,
@@ -127,7 +127,7 @@ impl NodeConfig {
             deadline_floor: Duration::from_millis(2_000),
             drain_deadline: Duration::from_secs(30),
             heartbeat: Duration::from_secs(5),
-            planted: None,
+            injected: Injected::default(),
             retransmit_after: None,
         }
     }

@@ -1,4 +1,4 @@
-//! What a node wants done, and what it has to say.
+//! Effects: what a node asks its host to do, in order, and the events that it reports.
 
 mod event;
 mod fault;

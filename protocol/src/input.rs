@@ -1,4 +1,4 @@
-//! What can happen to a node.
+//! Inputs: what a host tells a node.
 
 use std::sync::Arc;
 
@@ -57,8 +57,6 @@ pub enum Input {
     Tick,
     /// A plan for a new generation, which the host has verified: the ledger begins anew.
     Enter(Box<NewGeneration>),
-    /// A plan that says anew who sends to whom in this generation, which the host has verified.
-    Rewire(Rewiring),
     /// Finish the current step, hand over what was promised, and drain.
     Stop,
     /// The same, and then hand over all mass: the node is not coming back.
@@ -79,13 +77,4 @@ pub struct NewGeneration {
     /// The ratio to begin with, `[dimension]`, of a member that is up to date; the node's own unless given. A node that
     /// is not [fresh](crate::Node::is_fresh) needs one.
     pub ratio: Option<Vec<f32>>,
-}
-
-/// Other links in the same generation.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Rewiring {
-    /// Counts the plans of a generation from 0.
-    pub version: u64,
-    /// The plan, with the nodes of the one before.
-    pub schedule: Arc<Schedule>,
 }

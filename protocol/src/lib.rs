@@ -24,6 +24,7 @@ mod codec;
 pub mod collective;
 mod config;
 mod effect;
+mod injected_bug;
 mod input;
 mod ledger;
 mod link;
@@ -32,7 +33,6 @@ mod message;
 mod node;
 mod payload;
 mod peer;
-mod planted;
 mod push_sum;
 pub mod record;
 mod round_clock;
@@ -46,7 +46,9 @@ pub use audit::{AbsentPeer, AuditReport, EdgeDispute, audit};
 pub use codec::{Codec, UnknownCodec};
 pub use config::{Durability, NodeConfig, NodeError, WaitPolicy};
 pub use effect::{Effect, Event, Fault, Mismatch, RecordRoom, RoundReport, SkippedDelta, Suspension};
-pub use input::{Input, NewGeneration, Rewiring};
+#[cfg(feature = "sim")]
+pub use injected_bug::{InjectedBug, InjectionError};
+pub use input::{Input, NewGeneration};
 pub use ledger::{InLinkLedger, LedgerSummary, OutLinkLedger};
 pub use link::{Rejections, WINDOW};
 pub use mass::{Mass, Share, UNITS_PER_ONE};
@@ -56,8 +58,6 @@ pub use message::{
 };
 pub use node::{IncomingView, NeighbourView, Node, OutgoingView, STALEST_ROUNDS, State};
 pub use payload::{MAX_DIMENSION, MAX_MAGNITUDE, Payload, PayloadError};
-#[cfg(feature = "sim")]
-pub use planted::{Planted, UnknownBug};
 pub use push_sum::SMALLEST_WORKING_MASS;
 #[doc(hidden)]
 #[cfg(feature = "kernels")]

@@ -4,8 +4,8 @@
 //! parcel k + 1 only after k, and only if it continues the [chain](crate::Chain) of those before. Both ends keep totals,
 //! so that an auditor can compare them.
 //!
-//! Where a swarm is durable, both ends can be set back to what a record holds. An end that hears of its own doings what
-//! it does not remember has been set back further than the record it confirmed: the link says so with a [`SetBack`].
+//! Where a swarm is durable, both ends can be rolled back to what a record holds. An end that hears of its own doings what
+//! it does not remember has been rolled back further than the record it confirmed: the link says so with a [`RolledBack`].
 
 mod chain;
 mod inbound;
@@ -21,6 +21,6 @@ pub use rejections::Rejections;
 /// Most parcels a sender may have outstanding on one link, and so the most a receiver ever queues.
 pub const WINDOW: usize = 4;
 
-/// A neighbour remembers of us what we do not: our present state is older than one that others have seen.
+/// This end was rolled back: the other end remembers a later state of it, so its present one is from an old record or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SetBack;
+pub(crate) struct RolledBack;

@@ -1,4 +1,4 @@
-//! What two neighbours say to each other.
+//! The messages between two neighbours.
 //!
 //! Apart from parcels every message is a statement of the sender's present state, never an event: losing one, hearing
 //! one twice or out of order does no harm, and the next heartbeat repeats it.
@@ -12,7 +12,7 @@ use crate::record::Chain;
 use crate::schedule::NodeId;
 
 /// Version of the protocol; peers that differ refuse each other.
-pub const PROTOCOL_VERSION: u16 = 3;
+pub const PROTOCOL_VERSION: u16 = 4;
 /// Longest task description in bytes.
 pub const MAX_DESCRIPTION: usize = 256;
 
@@ -91,8 +91,6 @@ pub struct Hello {
     pub version: u16,
     /// The sender's generation.
     pub generation: Generation,
-    /// Counts the plans of that generation.
-    pub plan_version: u64,
     /// What the sender trains.
     pub task: TaskCard,
     /// Who the sender is.
@@ -110,8 +108,6 @@ pub struct Hello {
 pub struct Ack {
     /// The sender's generation.
     pub generation: Generation,
-    /// Counts the plans of that generation.
-    pub plan_version: u64,
     /// Who the sender is.
     pub identity: Identity,
     /// Whom it believes to be talking to.
@@ -133,7 +129,7 @@ pub struct LinkState {
     pub rejected: Rejections,
     /// My parcels to you start after this number.
     pub base: u64,
-    /// My parcels up to this number are applied by your own word.
+    /// My parcels up to this number are applied by your own word: the echo of your cumulative acknowledgement.
     pub acked: u64,
     /// The number my next parcel to you will have.
     pub next_seq: u64,
@@ -195,7 +191,7 @@ pub struct ParcelHeader {
     pub receiver_incarnation: u64,
     /// Parcels between these two lives start after this number.
     pub base: u64,
-    /// Parcels up to this number are applied by the receiver's own word.
+    /// Parcels up to this number are applied by the receiver's own word: the echo of its cumulative acknowledgement.
     pub acked: u64,
     /// The parcel's number on its link.
     pub seq: u64,

@@ -9,10 +9,9 @@
 //!
 //! [`Node::handle`] dispatches an input to its handler, then lets the node advance as far as it can. The handlers live
 //! beside this file: `round` (what a step consists of), `training` (local training, ordered and waited for), `step_guard` (what of a local step is taken), `pace` (whom it
-//! waits for), `progress` (how far others are), `patience` (who is waited for again), `exchange` (messages), `parcels`, `liveness` (links and timers), `membership` (plans), `departure`, `drain`, `commit`
+//! waits for), `progress` (how far others are), `patience` (who is waited for again), `exchange` (messages), `parcels`, `liveness` (links and timers), `membership` (generations), `departure`, `drain`, `commit`
 //! (records).
 
-mod appetite;
 mod commit;
 mod departure;
 mod drain;
@@ -27,6 +26,7 @@ mod patience;
 mod progress;
 mod refusals;
 mod round;
+mod send_gate;
 mod step_guard;
 mod training;
 
@@ -35,18 +35,17 @@ use std::sync::Arc;
 
 use crate::config::{NodeConfig, NodeError};
 use crate::effect::{Effect, Event};
+use crate::injected_bug::InjectedBug;
 use crate::input::Input;
 use crate::ledger::LedgerSummary;
 use crate::link::{InLink, OutLink};
 use crate::mass::Mass;
 use crate::message::Message;
 use crate::peer::Peer;
-use crate::planted::Planted;
 use crate::push_sum::PushSum;
 use crate::round_clock::RoundClock;
 use crate::schedule::NodeId;
 use crate::time::Time;
-use appetite::Appetite;
 use commit::Commits;
 use departure::Departures;
 use mass_watch::MassWatch;
@@ -57,6 +56,7 @@ pub(crate) use patience::{Patience, Renewal};
 pub(crate) use progress::Belief;
 use refusals::Refusals;
 use round::RoundTally;
+use send_gate::SendGate;
 use step_guard::UsualSteps;
 use training::{Change, Training};
 
@@ -111,7 +111,7 @@ pub struct Node {
     clock: RoundClock,
     tally: RoundTally,
     training: Training,
-    appetite: Appetite,
+    send_gate: SendGate,
     usual_steps: UsualSteps,
     mass_watch: MassWatch,
     refusals: Refusals,
@@ -120,9 +120,7 @@ pub struct Node {
     /// It goes on from a record.
     resumed: bool,
     commits: Commits,
-    /// Counts the plans of the generation.
-    plan_version: u64,
-    /// The newer plan that was last asked for.
+    /// The generation whose plan was last asked for.
     asked: Option<Asked>,
     /// It gives all its mass away before it ends.
     quitting: bool,
@@ -190,14 +188,13 @@ impl Node {
             clock: RoundClock::new(config.deadline_floor),
             tally: RoundTally::default(),
             training: Training::default(),
-            appetite: Appetite::default(),
+            send_gate: SendGate::default(),
             usual_steps: UsualSteps::default(),
             mass_watch: MassWatch::default(),
             refusals: Refusals::default(),
             brought,
             resumed: false,
             commits: Commits::with_slots(config.record_slots),
-            plan_version: 0,
             asked: None,
             quitting: false,
             departures: Departures::default(),
@@ -222,7 +219,6 @@ impl Node {
             Input::Reserved { slots } => self.on_reserved(slots),
             Input::Tick => self.on_tick(),
             Input::Enter(new) => self.on_enter(*new),
-            Input::Rewire(rewiring) => self.on_rewire(rewiring),
             Input::Stop => self.on_stop(),
             Input::Leave => self.on_leave(),
         }
@@ -291,11 +287,6 @@ impl Node {
         self.step / self.config.schedule.round_length()
     }
 
-    /// Counts the plans of the present generation.
-    pub fn plan_version(&self) -> u64 {
-        self.plan_version
-    }
-
     /// Global steps completed.
     pub fn step(&self) -> u64 {
         self.step
@@ -348,8 +339,8 @@ impl Node {
         self.effects.push(Effect::Send { to, message });
     }
 
-    fn has(&self, bug: Planted) -> bool {
-        self.config.planted == Some(bug)
+    fn has(&self, bug: InjectedBug) -> bool {
+        self.config.injected.is(bug)
     }
 
     /// Steps whose sends are done.

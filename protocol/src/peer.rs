@@ -1,4 +1,4 @@
-//! One neighbour, as a node sees it.
+//! The state that a node keeps of one neighbour.
 
 use std::time::Duration;
 
@@ -29,8 +29,8 @@ pub(crate) struct Peer {
     /// It has shown that it knows our present identity, so it accepts our parcels.
     pub(crate) mutual: bool,
     /// A Hello of ours has named its present identity.
-    pub(crate) told: bool,
-    /// Steps it is through with, by its own word.
+    pub(crate) greeted: bool,
+    /// Steps it claims to be through with.
     pub(crate) passed: u64,
     /// How much of that is believed.
     pub(crate) belief: Belief,
@@ -44,13 +44,13 @@ pub(crate) struct Peer {
     pub(crate) leaving: bool,
     /// It has left the generation for good, by its certificate.
     pub(crate) left: bool,
-    /// The certificates it has, by its own word.
+    /// A digest of the certificates that it says it has.
     pub(crate) known_left: Option<u64>,
     /// When it was last sent ours.
     pub(crate) told_left_at: Option<Time>,
     /// Parcels of this life of it that were refused.
     pub(crate) refusals: u32,
-    /// It has said once that this node is set back, and was believed.
+    /// It has said once that this node was rolled back, and was believed.
     pub(crate) was_believed: bool,
     /// When the present count of greetings began, and how many there were.
     pub(crate) greetings: (Time, u32),
@@ -72,7 +72,7 @@ impl Peer {
             heard_since_up: false,
             sent_at: Time::default(),
             mutual: false,
-            told: false,
+            greeted: false,
             passed: 0,
             belief: Belief::default(),
             patience: Patience::default(),

@@ -69,8 +69,6 @@ pub struct Books {
     pub brought: Mass,
     /// The weight w.
     pub mass: Mass,
-    /// Counts the plans of the generation.
-    pub plan_version: u64,
     /// The global step the node was in.
     pub step: u64,
     /// Whether the sends of that step were done: their parcels are in the outboxes.
@@ -162,7 +160,7 @@ impl Record {
     /// # use mingle_protocol::{Books, Generation, Mass, NodeId, Record};
     /// # let books = Books {
     /// #     number: 1, generation: Generation { counter: 0, plan_hash: [0; 32] }, task: [0; 32], id: NodeId(0),
-    /// #     incarnation: 1, brought: Mass::ONE, mass: Mass::from_units(1 << 39), plan_version: 0, step: 0,
+    /// #     incarnation: 1, brought: Mass::ONE, mass: Mass::from_units(1 << 39), step: 0,
     /// #     split_done: false, neighbours: Default::default(), incoming: Default::default(),
     /// #     outgoing: Default::default(), left: Vec::new(), host: Default::default(),
     /// # };

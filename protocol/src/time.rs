@@ -1,4 +1,4 @@
-//! The node's notion of time: an instant the host hands in, never one the node reads.
+//! Time as an argument: an instant that the host hands in. Nodes read no clock.
 
 use std::fmt;
 use std::ops::Add;

@@ -12,9 +12,9 @@ const NODES: u32 = 3;
 const ME: NodeId = NodeId(0);
 const DIMENSION: usize = 3;
 
-/// A ring there and back whose shares depend on the version.
-fn plan(version: u64) -> Arc<Schedule> {
-    let share = if version.is_multiple_of(2) { 0.25 } else { 0.125 };
+/// A ring there and back whose shares depend on the generation.
+fn plan(counter: u64) -> Arc<Schedule> {
+    let share = if counter.is_multiple_of(2) { 0.25 } else { 0.125 };
     let links = (0..NODES).flat_map(|a| [1, 2].map(|by| (NodeId(a), NodeId((a + by) % NODES), share))).collect();
     let step = Step { keep: vec![1.0 - 2.0 * share; NODES as usize], links };
     Arc::new(Schedule::new(NODES as usize, &[step], 1).unwrap())
@@ -81,8 +81,8 @@ enum Happening {
     Tick {
         after_ms: u64,
     },
-    Rewire {
-        version: u64,
+    Enter {
+        counter: u64,
     },
     Stop,
     Leave,
@@ -101,8 +101,12 @@ fn happening() -> impl Strategy<Value = Happening> {
             .prop_map(|(is_expected, value, steps)| Happening::Trained { is_expected, value, steps }),
         8 => prop::bool::weighted(0.9).prop_map(|is_expected| Happening::Persisted { is_expected }),
         6 => (0_u64..8_000).prop_map(|after_ms| Happening::Tick { after_ms }),
-        1 => (0_u64..4).prop_map(|version| Happening::Rewire { version }),
-        1 => prop_oneof![20 => Just(Happening::Tick { after_ms: 1 }), 1 => Just(Happening::Stop), 1 => Just(Happening::Leave)],
+        1 => prop_oneof![
+            20 => Just(Happening::Tick { after_ms: 1 }),
+            2 => (0_u64..4).prop_map(|counter| Happening::Enter { counter }),
+            1 => Just(Happening::Stop),
+            1 => Just(Happening::Leave),
+        ],
     ]
 }
 
@@ -114,11 +118,10 @@ fn changed(message: &Message, change: u8, number: u64) -> Message {
             match change {
                 0 => hello.identity.incarnation = number,
                 1 => hello.identity.boot_nonce = number,
-                2 => hello.plan_version = number,
-                3 => hello.generation.counter = number,
-                4 => hello.seen = None,
-                5 => hello.resumed = !hello.resumed,
-                6 => hello.seen = Some(Identity { incarnation: number, boot_nonce: 0 }),
+                2 => hello.generation.counter = number,
+                3 => hello.seen = None,
+                4 => hello.resumed = !hello.resumed,
+                5 => hello.seen = Some(Identity { incarnation: number, boot_nonce: 0 }),
                 _ => {}
             }
             &mut hello.link
@@ -127,8 +130,7 @@ fn changed(message: &Message, change: u8, number: u64) -> Message {
             match change {
                 0 => ack.identity.incarnation = number,
                 1 => ack.seen.incarnation = number,
-                2 => ack.plan_version = number,
-                3 => ack.generation.counter = number,
+                2 => ack.generation.counter = number,
                 _ => {}
             }
             &mut ack.link
@@ -206,7 +208,11 @@ fn drive(durability: Durability, policy: WaitPolicy, happenings: &[Happening]) -
                 now = now + Duration::from_millis(*after_ms);
                 Input::Tick
             }
-            Happening::Rewire { version } => Input::Rewire(Rewiring { version: *version, schedule: plan(*version) }),
+            Happening::Enter { counter } => {
+                let generation = Generation { counter: *counter, plan_hash: [*counter as u8; 32] };
+                let schedule = plan(*counter);
+                Input::Enter(Box::new(NewGeneration { generation, schedule, id: ME, rounds: 12, ratio: None }))
+            }
             Happening::Stop => Input::Stop,
             Happening::Leave => Input::Leave,
         };

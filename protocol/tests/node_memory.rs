@@ -115,7 +115,6 @@ fn hello_from(id: NodeId) -> Hello {
     Hello {
         version: PROTOCOL_VERSION,
         generation: config.generation,
-        plan_version: 0,
         task: config.task,
         identity: config.identity,
         seen: Some(identity_of(ME)),
@@ -213,10 +212,8 @@ fn hostile(rng: &mut ChaCha8Rng) -> (NodeId, Message, Fault) {
             Fault::UnfitHello
         }
         13 => {
-            let plan_version = if number % 2 == 0 { 0 } else { number };
             let ack = Ack {
                 generation: hello.generation,
-                plan_version,
                 identity: Identity { incarnation: 1, boot_nonce: number },
                 seen: identity_of(ME),
                 link: LinkState { received: number, applied: number, ..LinkState::default() },
@@ -269,23 +266,25 @@ fn no_stream_of_messages_makes_a_node_grow_or_changes_what_it_holds(durability: 
     assert!(node.refusals().eq(expected.clone()), "{:?} should be {expected:?}", node.refusals().collect::<Vec<_>>());
 }
 
-/// Statements of a neighbour that are sound but for the plans it claims to know.
-fn no_claim_of_newer_plans_makes_a_node_grow() {
+/// Statements of a neighbour that are sound but for the generations it claims to be in.
+fn no_claim_of_newer_generations_makes_a_node_grow() {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let mut node = node_under_attack(Durability::Off);
-    let books = node.ledger();
+    let (books, ours) = (node.ledger(), node.config().generation);
     let mut after_a_while = 0;
     for number in 0..20_000 {
         let link = LinkState { next_seq: 2, ..LinkState::default() };
-        let (generation, identity) = (hello_from(PEER).generation, identity_of(PEER));
-        let ack = Ack { generation, plan_version: rng.random(), identity, seen: identity_of(ME), link };
-        node.handle(NOW, Input::Received { from: PEER, message: Message::Ack(ack) });
+        let counter = ours.counter + rng.random_range(1..1 << 60);
+        let generation = Generation { counter, plan_hash: rng.random() };
+        let ack = Ack { generation, identity: identity_of(PEER), seen: identity_of(ME), link };
+        let effects = node.handle(NOW, Input::Received { from: PEER, message: Message::Ack(ack) });
+        assert_eq!(effects, [Effect::Report(Event::NewerPlan { peer: PEER, generation })]);
         if number == 2_000 {
             after_a_while = live_bytes();
         }
     }
     assert!(live_bytes() - after_a_while < 1024, "{} bytes more", live_bytes() - after_a_while);
-    assert_eq!((node.ledger(), node.plan_version()), (books, 0));
+    assert_eq!((node.ledger(), node.config().generation), (books, ours));
 }
 
 /// One test, since every thread of the process counts.
@@ -295,5 +294,5 @@ fn a_node_allocates_no_vector_in_steady_state_and_no_stream_of_messages_makes_it
     for durability in [Durability::Off, Durability::On] {
         no_stream_of_messages_makes_a_node_grow_or_changes_what_it_holds(durability);
     }
-    no_claim_of_newer_plans_makes_a_node_grow();
+    no_claim_of_newer_generations_makes_a_node_grow();
 }

@@ -73,7 +73,6 @@ fn books() -> impl Strategy<Value = Books> {
             incarnation,
             brought,
             mass,
-            plan_version: 0,
             step: top,
             split_done,
             neighbours: BTreeMap::new(),
@@ -171,7 +170,6 @@ fn the_bytes_of_a_record_do_not_change_from_version_to_version() {
         incarnation: 1,
         brought: Mass::ONE,
         mass: Mass::from_units(5),
-        plan_version: 0,
         step: 6,
         split_done: false,
         neighbours: BTreeMap::new(),
@@ -184,5 +182,5 @@ fn the_bytes_of_a_record_do_not_change_from_version_to_version() {
     let record = Record { books, numerator: [1.0, 2.0].into(), ratio: None, payload: Some(payload) };
     let bytes = bytes_of(&record);
     let digest = blake3::hash(&bytes).to_hex();
-    assert_eq!((bytes.len(), &digest[..16]), (281, "1072f5826a014e27"), "a change needs another FORMAT_VERSION");
+    assert_eq!((bytes.len(), &digest[..16]), (280, "547e699285026eab"), "a change needs another FORMAT_VERSION");
 }

@@ -38,7 +38,6 @@ fn books(links: u32, host: usize) -> Books {
         incarnation: 1,
         brought: Mass::ONE,
         mass: Mass::ONE,
-        plan_version: 0,
         step: 10,
         split_done: true,
         neighbours: [].into(),

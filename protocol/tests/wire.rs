@@ -48,7 +48,6 @@ fn hellos() -> impl Strategy<Value = Message> {
             Message::Hello(Box::new(Hello {
                 version,
                 generation,
-                plan_version: version.into(),
                 task,
                 identity,
                 seen,
@@ -95,11 +94,8 @@ fn certificates() -> impl Strategy<Value = Message> {
 }
 
 fn messages() -> impl Strategy<Value = Message> {
-    let acks = (generations(), any::<u64>(), identities(), identities(), link_states()).prop_map(
-        |(generation, plan_version, identity, seen, link)| {
-            Message::Ack(Ack { generation, plan_version, identity, seen, link })
-        },
-    );
+    let acks = (generations(), identities(), identities(), link_states())
+        .prop_map(|(generation, identity, seen, link)| Message::Ack(Ack { generation, identity, seen, link }));
     let envelopes = (any::<[u8; 32]>(), any::<u64>(), prop::collection::vec(any::<u8>(), 0..3_000));
     let envelopes = envelopes.prop_map(|(task, attempt, frame)| Message::Collective(Envelope { task, attempt, frame }));
     prop_oneof![hellos(), acks, parcels(DIMENSION), certificates(), envelopes]
@@ -184,7 +180,6 @@ fn heartbeat() -> Message {
     let identity = Identity { incarnation: 1, boot_nonce: 1 };
     Message::Ack(Ack {
         generation: Generation { counter: 0, plan_hash: [0; 32] },
-        plan_version: 0,
         identity,
         seen: identity,
         link: LinkState::default(),
@@ -318,7 +313,6 @@ fn bytes_after_a_control_message_and_long_descriptions_are_refused() {
     let hello = Hello {
         version: PROTOCOL_VERSION,
         generation: Generation { counter: 0, plan_hash: [0; 32] },
-        plan_version: 0,
         task: TaskCard { hash: [0; 32], description: "x".repeat(MAX_DESCRIPTION + 1) },
         identity: Identity { incarnation: 1, boot_nonce: 1 },
         resumed: false,

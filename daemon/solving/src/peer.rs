@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{self, Poll, Waker};
 
-use mingle_protocol::collective::{CollectiveFault, Encoding, Frame, MessageError, SizeLimits, Turn};
+use mingle_protocol::collective::{CollectiveFault, Encoding, Frame, MessageError, SequenceMessage, SizeLimits};
 use mingle_protocol::{Envelope, NodeId};
 use thiserror::Error;
 
@@ -18,7 +18,7 @@ use crate::journal::Journal;
 use crate::pace::Found;
 use crate::problem::{Limits, Part, Problem};
 use crate::solution::Solution;
-use crate::talk::{SharedCourier, Talk, lock};
+use crate::talk::{SharedChannel, Talk, lock};
 use crate::ways::Ways;
 use crate::{allocation, regression};
 
@@ -35,7 +35,7 @@ pub struct SolverPeer {
     limits: Limits,
     ways: Arc<Ways>,
     attempt: u64,
-    courier: SharedCourier,
+    channel: SharedChannel,
     work: Option<Work>,
     journal: Journal,
     outcome: Option<Result<Solution, SolveError>>,
@@ -73,7 +73,7 @@ impl SolverPeer {
     pub fn new(me: usize, problem: &Problem, part: Part, ways: Arc<Ways>, attempt: u64) -> Self {
         let journal = Journal::default();
         let limits = problem.limits;
-        let (courier, work) = begin(me, &part, limits, &ways, &journal, None);
+        let (channel, work) = begin(me, &part, limits, &ways, &journal, None);
         let mut peer = Self {
             me,
             problem: problem.hash,
@@ -81,7 +81,7 @@ impl SolverPeer {
             limits,
             ways,
             attempt,
-            courier,
+            channel,
             work: Some(work),
             journal,
             outcome: None,
@@ -108,7 +108,7 @@ impl SolverPeer {
 
     /// The collectives begun so far.
     pub fn turns(&self) -> u64 {
-        lock(&self.courier).collective().number()
+        lock(&self.channel).collective().operation()
     }
 
     /// Takes what came.
@@ -128,12 +128,12 @@ impl SolverPeer {
             }
             return Ok(Reception::Taken);
         }
-        let frame = Frame::<Turn>::decode(&envelope.frame, &self.sizes()).map_err(Fault::Message)?;
+        let frame = Frame::<SequenceMessage>::decode(&envelope.frame, &self.sizes()).map_err(Fault::Message)?;
         let is_new = envelope.attempt > self.attempt;
         if is_new {
             self.begin_anew(envelope.attempt);
         }
-        let taken = lock(&self.courier).handle(from, frame);
+        let taken = lock(&self.channel).handle(from, frame);
         self.advance();
         if is_new {
             // Whatever is wrong with the message, the attempt has begun, and the home has to know. The sender says it again.
@@ -145,21 +145,21 @@ impl SolverPeer {
     /// The next envelope to send, if any: call it until there is none, at the start and after everything else.
     pub fn poll(&mut self) -> Option<(NodeId, Envelope)> {
         if let Some(to) = self.behind.pop_front() {
-            let nothing = Frame::<Turn> { acknowledged: 0, message: None };
+            let nothing = Frame::<SequenceMessage> { acknowledged: 0, message: None };
             return Some((to, self.envelope(nothing.encode())));
         }
-        let (to, frame) = lock(&self.courier).poll()?;
+        let (to, frame) = lock(&self.channel).poll()?;
         Some((to, self.envelope(frame.encode())))
     }
 
     /// Sends everything again that is not known to have arrived.
     pub fn resend(&self) {
-        lock(&self.courier).resend();
+        lock(&self.channel).resend();
     }
 
     /// Whether something that was sent is not known to have arrived.
     pub fn is_owed(&self) -> bool {
-        lock(&self.courier).is_owed()
+        lock(&self.channel).is_owed()
     }
 
     fn envelope(&self, frame: Vec<u8>) -> Envelope {
@@ -173,8 +173,8 @@ impl SolverPeer {
     fn begin_anew(&mut self, attempt: u64) {
         self.attempt = attempt;
         let start = Some(self.journal.read().x.clone()).filter(|x| !x.is_empty());
-        let (courier, work) = begin(self.me, &self.part, self.limits, &self.ways, &self.journal, start);
-        (self.courier, self.work, self.outcome) = (courier, Some(work), None);
+        let (channel, work) = begin(self.me, &self.part, self.limits, &self.ways, &self.journal, start);
+        (self.channel, self.work, self.outcome) = (channel, Some(work), None);
         self.behind.clear();
         self.advance();
     }
@@ -184,7 +184,7 @@ impl SolverPeer {
         let Some(work) = &mut self.work else { return };
         if let Poll::Ready(found) = work.as_mut().poll(&mut task::Context::from_waker(Waker::noop())) {
             self.work = None;
-            lock(&self.courier).acknowledge_at_once();
+            lock(&self.channel).acknowledge_at_once();
             self.outcome = Some(found.map(|found| self.solution(found)));
         }
     }
@@ -212,8 +212,8 @@ fn begin(
     ways: &Arc<Ways>,
     journal: &Journal,
     start: Option<Vec<f64>>,
-) -> (SharedCourier, Work) {
-    let (talk, courier) = Talk::new(me, Arc::clone(ways));
+) -> (SharedChannel, Work) {
+    let (talk, channel) = Talk::new(me, Arc::clone(ways));
     let journal = journal.clone();
     let work: Work = match part.clone() {
         Part::Regression { task, table } => Box::pin(regression::solve(task, table, limits, talk, journal, start)),
@@ -221,5 +221,5 @@ fn begin(
             Box::pin(allocation::solve(task, preference, limits, talk, journal, start))
         }
     };
-    (courier, work)
+    (channel, work)
 }

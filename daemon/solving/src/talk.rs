@@ -6,41 +6,43 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 use mingle_protocol::NodeId;
-use mingle_protocol::collective::{Collective, CollectiveError, Courier, Direction, Reduction, Series};
+use mingle_protocol::collective::{
+    Collective, CollectiveError, CollectiveSequence, Direction, Reduction, ReliableChannel,
+};
 
 use crate::error::SolveError;
 use crate::schedule::node;
 use crate::ways::{Agreement, Ways};
 
-/// The courier of one node, which both its work and its host hold.
-pub(crate) type SharedCourier = Arc<Mutex<Courier<Series>>>;
+/// The reliable channel of one node, which both its work and its host hold.
+pub(crate) type SharedChannel = Arc<Mutex<ReliableChannel<CollectiveSequence>>>;
 
 /// One node's voice among the others.
 #[derive(Clone)]
 pub(crate) struct Talk {
     pub me: usize,
     pub ways: Arc<Ways>,
-    courier: SharedCourier,
+    channel: SharedChannel,
 }
 
-/// The courier behind its lock. Nothing that holds the lock panics.
-pub(crate) fn lock(courier: &SharedCourier) -> MutexGuard<'_, Courier<Series>> {
-    courier.lock().unwrap_or_else(PoisonError::into_inner)
+/// The channel behind its lock. Nothing that holds the lock panics.
+pub(crate) fn lock(channel: &SharedChannel) -> MutexGuard<'_, ReliableChannel<CollectiveSequence>> {
+    channel.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Talk {
-    /// Node `me`, before the first collective; the courier is for its host.
-    pub(crate) fn new(me: usize, ways: Arc<Ways>) -> (Self, SharedCourier) {
-        let series = Series::new(Arc::clone(&ways.schedule), node(me));
-        let courier = Arc::new(Mutex::new(Courier::new(series)));
-        (Self { me, ways, courier: Arc::clone(&courier) }, courier)
+    /// Node `me`, before the first collective; the channel is for its host.
+    pub(crate) fn new(me: usize, ways: Arc<Ways>) -> (Self, SharedChannel) {
+        let sequence = CollectiveSequence::new(Arc::clone(&ways.schedule), node(me));
+        let channel = Arc::new(Mutex::new(ReliableChannel::new(sequence)));
+        (Self { me, ways, channel: Arc::clone(&channel) }, channel)
     }
 
     /// The largest of everybody's values, place by place, and whose they are. The same at all nodes.
     pub(crate) async fn largest(&self, values: &[f64]) -> Result<Vec<(f64, NodeId)>, SolveError> {
         let rounds = self.ways.diameter;
-        self.begin(|series| series.begin_extremum(Direction::Max, values, rounds))?;
-        self.result(|series| series.extremum().map(<[_]>::to_vec)).await
+        self.begin(|sequence| sequence.begin_extremum(Direction::Max, values, rounds))?;
+        self.result(|sequence| sequence.extremum().map(<[_]>::to_vec)).await
     }
 
     /// The sum of everybody's values, place by place. The same bits at all nodes.
@@ -54,8 +56,8 @@ impl Talk {
     }
 
     async fn reduce(&self, reduction: Reduction, values: &[f64]) -> Result<Vec<f64>, SolveError> {
-        self.begin(|series| series.begin_all_reduce(&self.ways.trees, reduction, values))?;
-        self.result(|series| series.reduced().map(<[f64]>::to_vec)).await
+        self.begin(|sequence| sequence.begin_all_reduce(&self.ways.trees, reduction, values))?;
+        self.result(|sequence| sequence.reduced().map(<[f64]>::to_vec)).await
     }
 
     /// What the partners say.
@@ -64,16 +66,16 @@ impl Talk {
         partners: &[NodeId],
         values: &[f64],
     ) -> Result<BTreeMap<NodeId, Arc<[f64]>>, SolveError> {
-        self.begin(|series| series.begin_exchange(partners, values))?;
-        self.result(|series| series.exchanged().cloned()).await
+        self.begin(|sequence| sequence.begin_exchange(partners, values))?;
+        self.result(|sequence| sequence.exchanged().cloned()).await
     }
 
     /// One iteration's mixture of everybody's vectors, in the way of the plan.
     pub(crate) async fn mix(&self, values: &[f64]) -> Result<Vec<f64>, SolveError> {
         let rows = match &self.ways.agreement {
             Agreement::Tracking { steps } => {
-                self.begin(|series| series.begin_tracking(values, *steps))?;
-                return self.result(|series| series.average().map(<[f64]>::to_vec)).await;
+                self.begin(|sequence| sequence.begin_tracking(values, *steps))?;
+                return self.result(|sequence| sequence.average().map(<[f64]>::to_vec)).await;
             }
             Agreement::Mixing(rows) => Arc::clone(rows),
         };
@@ -88,8 +90,11 @@ impl Talk {
         Ok(mixed)
     }
 
-    fn begin(&self, begin: impl FnOnce(&mut Series) -> Result<(), CollectiveError>) -> Result<(), SolveError> {
-        begin(lock(&self.courier).collective_mut()).map_err(|error| match error {
+    fn begin(
+        &self,
+        begin: impl FnOnce(&mut CollectiveSequence) -> Result<(), CollectiveError>,
+    ) -> Result<(), SolveError> {
+        begin(lock(&self.channel).collective_mut()).map_err(|error| match error {
             CollectiveError::NotFinite { .. } => SolveError::NotFinite(error),
             CollectiveError::Neighbour { .. } => SolveError::Neighbour(error),
             _ => SolveError::Collective(error),
@@ -97,11 +102,11 @@ impl Talk {
     }
 
     /// Waits until the collective is complete.
-    async fn result<T>(&self, of: impl Fn(&Series) -> Option<T>) -> Result<T, SolveError> {
+    async fn result<T>(&self, of: impl Fn(&CollectiveSequence) -> Option<T>) -> Result<T, SolveError> {
         let found = poll_fn(|_| {
-            let courier = lock(&self.courier);
-            let series = courier.collective();
-            if series.is_complete() { Poll::Ready(of(series)) } else { Poll::Pending }
+            let channel = lock(&self.channel);
+            let sequence = channel.collective();
+            if sequence.is_complete() { Poll::Ready(of(sequence)) } else { Poll::Pending }
         });
         found.await.ok_or(SolveError::NoResult)
     }

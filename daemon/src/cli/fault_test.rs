@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
-use mingle_protocol::Planted;
+use mingle_protocol::InjectedBug;
 use mingle_protocol::sim::{Profile, UnknownProfile};
 
 /// Arguments of `fault-test`.
@@ -32,9 +32,13 @@ pub(crate) struct FaultTestArgs {
     /// Runs to spend on making a failing one shorter
     #[arg(long, default_value_t = 300, value_name = "N")]
     pub(crate) shrink_runs: u32,
-    /// Break a rule in every node, to see that the tests notice, such as sends-before-writing
+    /// Give every node a bug, such as sends-before-writing, to see that the tests notice; only in builds with the feature
+    /// injected-bugs
     #[arg(long, value_name = "BUG", conflicts_with = "days")]
-    pub(crate) plant: Option<Planted>,
+    pub(crate) inject: Option<InjectedBug>,
+    /// The former name of --inject
+    #[arg(long, value_name = "BUG", hide = true)]
+    pub(crate) plant: Option<String>,
 }
 
 /// Arguments of `replay`.
@@ -43,9 +47,9 @@ pub(crate) struct ReplayArgs {
     /// A journal that `fault-test` wrote
     #[arg(value_name = "JOURNAL")]
     pub(crate) journal: PathBuf,
-    /// Tell what happens, in order
-    #[arg(long)]
-    pub(crate) story: bool,
+    /// Print the log of faults and of what nodes report, in order
+    #[arg(long, alias = "story")]
+    pub(crate) trace: bool,
 }
 
 /// One profile, or all.

@@ -38,7 +38,7 @@ pub(super) fn read(arguments: &DesignArgs) -> Result<(Topology, DesignOptions)> 
         network,
         max_upload_bytes: arguments.max_upload,
         objective: arguments.objective.parse().context(ErrorKind::BadInput, "--objective")?,
-        fault_tolerance: arguments.survive.parse().context(ErrorKind::BadInput, "--survive")?,
+        fault_tolerance: arguments.fault_tolerance.parse().context(ErrorKind::BadInput, "--fault-tolerance")?,
         ..DesignOptions::default()
     };
     Ok((topology, options))

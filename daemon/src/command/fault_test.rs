@@ -1,4 +1,4 @@
-//! `mingle fault-test`: swarms of production nodes on virtual time, killed, cut off and set back, one seed after another.
+//! `mingle fault-test`: swarms of production nodes on virtual time, killed, cut off and rolled back, one seed after another.
 //!
 //! Every seed is a swarm, its plan and its faults. The ledger is added up after every single write to a disk; what does
 //! not add up, and a swarm that does not come to its end, is a failure. The run of a failing seed is written down, made
@@ -23,6 +23,9 @@ use report::Report;
 
 /// Runs the seeds of every profile asked for. The exit code says whether any failed.
 pub(super) fn execute(arguments: &FaultTestArgs, json: bool) -> Result<ExitCode> {
+    if arguments.plant.is_some() {
+        return Err(Error::new(ErrorKind::BadInput, "--plant is called --inject now"));
+    }
     output_file::check_folder(&arguments.journals)?;
     let profiles = Profiles::listed(&arguments.profiles);
     if let Some(days) = arguments.days {
@@ -49,13 +52,13 @@ pub(super) fn execute(arguments: &FaultTestArgs, json: bool) -> Result<ExitCode>
         // The objects on standard output say it already.
         _ if json => Ok(ExitCode::from(ErrorKind::Integrity as u8)),
         failing => Err(Error::new(ErrorKind::Integrity, format!("{failing} seeds failed"))
-            .hint("mingle replay JOURNAL --story tells what happened in one of them")),
+            .hint("mingle replay JOURNAL --trace tells what happened in one of them")),
     }
 }
 
 fn run(arguments: &FaultTestArgs, profile: Profile) -> Result<Report> {
     let seeds = arguments.first..arguments.first + arguments.seeds;
-    let hunt = Hunt { profile, seeds, planted: arguments.plant, threads: threads(arguments) };
+    let hunt = Hunt { profile, seeds, injected_bug: arguments.inject, threads: threads(arguments) };
     let progress = progress(profile, arguments.seeds);
     let began = Instant::now();
     let mut report = Report::new(&hunt);

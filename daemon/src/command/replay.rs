@@ -7,7 +7,7 @@ use std::path::Path;
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result};
 use mingle_protocol::Time;
-use mingle_protocol::sim::{Journal, Outcome as RunOutcome, Told};
+use mingle_protocol::sim::{Journal, Outcome as RunOutcome, TraceEntry};
 
 use crate::cli::ReplayArgs;
 use crate::out;
@@ -18,12 +18,12 @@ const MOST_BYTES: u64 = 16 << 20;
 /// Runs the journal again. A failure that was recorded and comes again is what a replay is for, and no failure of it.
 pub(super) fn execute(arguments: &ReplayArgs, json: bool) -> Result {
     let journal = read(&arguments.journal)?;
-    let (outcome, story) = if arguments.story { journal.tell() } else { (journal.replay(), Vec::new()) };
+    let (outcome, log) = if arguments.trace { journal.trace() } else { (journal.replay(), Vec::new()) };
     let agrees = journal.agrees_with(&outcome);
     if json {
-        out::line(document(&journal, &outcome, &story, agrees));
+        out::line(document(&journal, &outcome, &log, agrees));
     } else {
-        print(&journal, &outcome, &story);
+        print(&journal, &outcome, &log);
     }
     if agrees {
         return Ok(());
@@ -54,10 +54,10 @@ fn read(path: &Path) -> Result<Journal> {
     serde_json::from_str(&text).context(ErrorKind::BadInput, doing())
 }
 
-fn print(journal: &Journal, outcome: &RunOutcome, story: &[(Time, Told)]) {
-    let planted = journal.planted().map_or_else(String::new, |bug| format!(", with {bug} planted"));
+fn print(journal: &Journal, outcome: &RunOutcome, log: &[(Time, TraceEntry)]) {
+    let injected = journal.injected_bug().map_or_else(String::new, |bug| format!(", with {bug} injected"));
     out::line(format!(
-        "run        {} seed {}{planted}: {} nodes, {} faults, repaired at {}, stopped at {}",
+        "run        {} seed {}{injected}: {} nodes, {} faults, repaired at {}, stopped at {}",
         journal.profile(),
         journal.seed(),
         outcome.nodes,
@@ -65,8 +65,8 @@ fn print(journal: &Journal, outcome: &RunOutcome, story: &[(Time, Told)]) {
         journal.repair(),
         journal.stop()
     ));
-    for (at, told) in story {
-        out::line(format!("{:>18}  {told}", at.to_string()));
+    for (at, entry) in log {
+        out::line(format!("{:>18}  {entry}", at.to_string()));
     }
     out::line(format!(
         "happened   {} kills, {} cuts, {} disk faults; the ledger was added up {} times",
@@ -82,15 +82,16 @@ fn print(journal: &Journal, outcome: &RunOutcome, story: &[(Time, Told)]) {
     }
 }
 
-fn document(journal: &Journal, outcome: &RunOutcome, story: &[(Time, Told)], agrees: bool) -> serde_json::Value {
-    let told = |(at, told): &(Time, Told)| serde_json::json!({ "at_us": at, "told": told.to_string().trim_start() });
+fn document(journal: &Journal, outcome: &RunOutcome, log: &[(Time, TraceEntry)], agrees: bool) -> serde_json::Value {
+    let entry =
+        |(at, entry): &(Time, TraceEntry)| serde_json::json!({ "at_us": at, "entry": entry.to_string().trim_start() });
     serde_json::json!({
-        "schema": "mingle.replay/1",
+        "schema": "mingle.replay/2",
         "release": env!("CARGO_PKG_VERSION"),
         "made_by": journal.made_by(),
         "profile": journal.profile(),
         "seed": journal.seed(),
-        "planted": journal.planted(),
+        "injected_bug": journal.injected_bug(),
         "nodes": outcome.nodes,
         "faults": journal.faults().len(),
         "agrees": agrees,
@@ -102,6 +103,6 @@ fn document(journal: &Journal, outcome: &RunOutcome, story: &[(Time, Told)], agr
         "checks": outcome.checks(),
         "failure": outcome.failure.as_ref().map(ToString::to_string),
         "recorded_failure": journal.failure(),
-        "story": story.iter().map(told).collect::<Vec<_>>(),
+        "trace": log.iter().map(entry).collect::<Vec<_>>(),
     })
 }

@@ -1,4 +1,4 @@
-//! What a codec is to the kernels: a way to write and read one block.
+//! The interface between codecs and kernels: encoding and decoding of one block.
 
 use super::Dither;
 

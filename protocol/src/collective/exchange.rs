@@ -1,4 +1,6 @@
-//! A vector to each neighbour, and one from each.
+//! One exchange between neighbours: a node sends the same vector to all of its partners, and receives one from each.
+//!
+//! One message a partner in each direction; complete when all have arrived.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -8,14 +10,14 @@ use super::{Collective, CollectiveError, CollectiveFault};
 use crate::payload::MAX_DIMENSION;
 use crate::schedule::{NodeId, Schedule};
 
-/// What a node says to those around it.
+/// The vector that a node sends to all of its partners.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Said {
-    /// `[dimension]`; shared by all that it is said to.
+pub struct ExchangeMessage {
+    /// `[dimension]`; shared by all messages that carry it.
     pub values: Arc<[f64]>,
 }
 
-/// One node's part in an exchange: it says the same to all partners, and waits until each has said something.
+/// One node's part in an exchange: it sends the same vector to all partners, and waits until each has sent one.
 ///
 /// ```
 /// use mingle_protocol::collective::{Collective, Exchange};
@@ -26,8 +28,8 @@ pub struct Said {
 /// let plan = Schedule::new(2, &[step], 0)?;
 /// let mut nodes = [Exchange::new(&plan, a, &[b], &[1.0])?, Exchange::new(&plan, b, &[a], &[2.0])?];
 /// for (from, to) in [(a, b), (b, a)] {
-///     while let Some((_, said)) = nodes[from.index()].poll() {
-///         nodes[to.index()].handle(from, said)?;
+///     while let Some((_, message)) = nodes[from.index()].poll() {
+///         nodes[to.index()].handle(from, message)?;
 ///     }
 /// }
 /// assert_eq!(*nodes[0].result().unwrap()[&b], [2.0]);
@@ -37,9 +39,9 @@ pub struct Said {
 pub struct Exchange {
     dimension: usize,
     waits_for: usize,
-    heard: BTreeMap<NodeId, Arc<[f64]>>,
+    received: BTreeMap<NodeId, Arc<[f64]>>,
     partners: Vec<NodeId>,
-    outgoing: VecDeque<(NodeId, Said)>,
+    outgoing: VecDeque<(NodeId, ExchangeMessage)>,
 }
 
 impl Exchange {
@@ -67,38 +69,38 @@ impl Exchange {
         partners.sort_unstable();
         partners.dedup();
         let values: Arc<[f64]> = values.into();
-        let outgoing = partners.iter().map(|to| (*to, Said { values: Arc::clone(&values) })).collect();
-        Ok(Self { dimension: values.len(), waits_for: partners.len(), heard: BTreeMap::new(), partners, outgoing })
+        let outgoing = partners.iter().map(|to| (*to, ExchangeMessage { values: Arc::clone(&values) })).collect();
+        Ok(Self { dimension: values.len(), waits_for: partners.len(), received: BTreeMap::new(), partners, outgoing })
     }
 
-    /// What each partner said, once all have.
+    /// What each partner sent, once all have.
     pub fn result(&self) -> Option<&BTreeMap<NodeId, Arc<[f64]>>> {
-        self.is_complete().then_some(&self.heard)
+        self.is_complete().then_some(&self.received)
     }
 }
 
 impl Collective for Exchange {
-    type Message = Said;
+    type Message = ExchangeMessage;
 
-    fn poll(&mut self) -> Option<(NodeId, Said)> {
+    fn poll(&mut self) -> Option<(NodeId, ExchangeMessage)> {
         self.outgoing.pop_front()
     }
 
-    fn handle(&mut self, from: NodeId, said: Said) -> Result<(), CollectiveFault> {
+    fn handle(&mut self, from: NodeId, message: ExchangeMessage) -> Result<(), CollectiveFault> {
         if self.partners.binary_search(&from).is_err() {
             return Err(CollectiveFault::NoSuchLink);
         }
-        if said.values.len() != self.dimension {
+        if message.values.len() != self.dimension {
             return Err(CollectiveFault::WrongDimension);
         }
-        if !said.values.iter().all(|value| value.is_finite()) {
+        if !message.values.iter().all(|value| value.is_finite()) {
             return Err(CollectiveFault::NotFinite);
         }
-        self.heard.entry(from).or_insert(said.values);
+        self.received.entry(from).or_insert(message.values);
         Ok(())
     }
 
     fn is_complete(&self) -> bool {
-        self.heard.len() == self.waits_for
+        self.received.len() == self.waits_for
     }
 }

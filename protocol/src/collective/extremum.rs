@@ -1,8 +1,9 @@
-//! The largest or smallest of everybody's numbers, place by place, and whose it is.
+//! The largest or smallest of everybody's numbers, coordinate by coordinate, and the node that has it: max-consensus by
+//! flooding.
 //!
-//! In every round a node sends the best it knows to all its out-neighbours and takes the better of its own and
-//! theirs. After as many rounds as the plan's [diameter](super::diameter) everybody has the same, to the bit: nothing is
-//! ever computed, only chosen. Of equal numbers the lowest node's wins, so that all agree on whose it is.
+//! In every round a node sends the extremes that it knows to all its out-neighbours, and keeps the more extreme of its own and
+//! theirs. After as many rounds as the plan's [diameter](super::diameter) all nodes hold the same, to the bit: numbers are
+//! only compared, never computed with. Of equal numbers that of the lowest node counts, so that all agree on the owner.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
@@ -24,12 +25,12 @@ pub enum Direction {
     Min,
 }
 
-/// What a node knows to be the best, in one round.
+/// The extremes that a node knows in one round: what it floods.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Best {
+pub struct FloodValue {
     /// The round, from 0.
     pub round: u64,
-    /// The best number of every place, and whose it is, `[dimension]`.
+    /// The most extreme number of every coordinate, and its owner, `[dimension]`.
     pub values: Vec<(f64, NodeId)>,
 }
 
@@ -64,13 +65,13 @@ pub struct Extremum {
     out_neighbours: Vec<NodeId>,
     /// What in-neighbours sent before its round, in order.
     inboxes: BTreeMap<NodeId, Inbox>,
-    outgoing: VecDeque<(NodeId, Best)>,
+    outgoing: VecDeque<(NodeId, FloodValue)>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Inbox {
     next_round: u64,
-    waiting: VecDeque<Best>,
+    waiting: VecDeque<FloodValue>,
 }
 
 impl Extremum {
@@ -120,7 +121,7 @@ impl Extremum {
 
     fn send(&mut self) {
         for to in &self.out_neighbours {
-            self.outgoing.push_back((*to, Best { round: self.round, values: self.best.clone() }));
+            self.outgoing.push_back((*to, FloodValue { round: self.round, values: self.best.clone() }));
         }
     }
 
@@ -153,13 +154,13 @@ fn is_better(direction: Direction, (a, a_of): (f64, NodeId), (b, b_of): (f64, No
 }
 
 impl Collective for Extremum {
-    type Message = Best;
+    type Message = FloodValue;
 
-    fn poll(&mut self) -> Option<(NodeId, Best)> {
+    fn poll(&mut self) -> Option<(NodeId, FloodValue)> {
         self.outgoing.pop_front()
     }
 
-    fn handle(&mut self, from: NodeId, best: Best) -> Result<(), CollectiveFault> {
+    fn handle(&mut self, from: NodeId, best: FloodValue) -> Result<(), CollectiveFault> {
         let (nodes, dimension, rounds) = (self.nodes, self.best.len(), self.rounds);
         let Some(inbox) = self.inboxes.get_mut(&from) else {
             return Err(CollectiveFault::NoSuchLink);

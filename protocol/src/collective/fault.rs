@@ -102,7 +102,7 @@ pub enum CollectiveFault {
     #[error("the plan has no link from the sender in this round")]
     NoSuchLink,
     /// The round is beyond the next one due from that sender: one before it is missing.
-    #[error("a message is missing before this one; the link must lose nothing, or be served by a courier")]
+    #[error("a message is missing before this one; the link must lose nothing, or be served by a reliable channel")]
     Gap,
     /// The sender is further ahead than it could be without hearing from here.
     #[error("the sender is further ahead than anybody can be")]
@@ -126,7 +126,7 @@ pub enum CollectiveFault {
     #[error("a row or the number of rows is beyond the limit")]
     TooLong,
     /// A message of another collective than the one that is under way.
-    #[error("the message belongs to another collective than the one of its turn")]
+    #[error("the message belongs to another collective than the one of its operation")]
     OtherCollective,
     /// The message acknowledges what was never sent.
     #[error("the frame acknowledges what was never sent")]

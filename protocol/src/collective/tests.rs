@@ -7,4 +7,4 @@ mod messages;
 mod network;
 mod plans;
 mod reductions;
-mod series;
+mod sequence;

@@ -18,7 +18,7 @@ use crate::schedule::{NodeId, Schedule};
 /// same R would stay. What the algorithm around it must stand is the delay: λ₂^R <= 0.3 is the default
 /// ([`tracking_rounds`](super::tracking_rounds)).
 ///
-/// One lost share breaks the sum for good. Links must lose nothing, or be served by a [`Courier`](super::Courier); after
+/// One lost share breaks the sum for good. Links must lose nothing, or be served by a [`ReliableChannel`](super::ReliableChannel); after
 /// a node is gone for good, all begin anew.
 ///
 /// ```

@@ -1,14 +1,14 @@
 //! Messages of the collectives as bytes.
 //!
 //! ```text
-//!   share    round, mass (varints)   values: f64 LE each
-//!   best     round (varint)          values: f64 LE and owner u32 LE each
-//!   rows     id, version (varints)   payload: length (varint) and bytes       again and again to the end
-//!   said                             values: f64 LE each
-//!   partial  is whole (0 or 1)       values: f64 LE each
-//!   turn     number, kind (varints)  a best (0), a share (1), a said (2) or a partial (3), of any number of values up to the
-//!                                    dimension
-//!   frame    acknowledged, number or nothing (varints)                        the message, if it has a number
+//!   share     round, mass (varints)      values: f64 LE each
+//!   flood     round (varint)             values: f64 LE and owner u32 LE each
+//!   rows      id, version (varints)      payload: length (varint) and bytes   again and again to the end
+//!   exchange                             values: f64 LE each
+//!   partial   is whole (0 or 1)          values: f64 LE each
+//!   sequence  operation, kind (varints)  a flood value (0), a share (1), an exchange message (2) or a partial (3), of any
+//!                                        number of values up to the dimension
+//!   frame     acknowledged, number or nothing (varints)                       the message, if it has a number
 //! ```
 //!
 //! Nothing is decoded without knowing how long it may be: vectors have the dimension that the receiver expects, which is
@@ -18,11 +18,11 @@ use serde::Deserialize;
 use thiserror::Error;
 
 use super::all_reduce::Partial;
-use super::courier::Frame;
-use super::exchange::Said;
-use super::extremum::Best;
+use super::exchange::ExchangeMessage;
+use super::extremum::FloodValue;
 use super::mixing::Share;
-use super::series::{Talk, Turn};
+use super::reliable_channel::Frame;
+use super::sequence::{OperationMessage, SequenceMessage};
 use super::table::{MAX_ROW_BYTES, Row, Rows};
 use crate::mass::Mass;
 use crate::schedule::NodeId;
@@ -36,7 +36,8 @@ const OWNED_BYTES: usize = 12;
 pub struct SizeLimits {
     /// Nodes in the plan: every id is below.
     pub nodes: usize,
-    /// Values in a share, a said or a list of extrema, exactly; in a turn the most; of no importance for rows.
+    /// Values in a share, an exchange message or a flood value, exactly; in a message of a sequence the most; of no
+    /// importance for rows.
     pub dimension: usize,
 }
 
@@ -124,7 +125,7 @@ impl Encoding for Share {
     }
 }
 
-impl Encoding for Said {
+impl Encoding for ExchangeMessage {
     fn encode_into(&self, bytes: &mut Vec<u8>) {
         put_values(&self.values, bytes);
     }
@@ -151,9 +152,9 @@ where
     }
 }
 
-const BEST: u8 = 0;
+const EXTREMUM: u8 = 0;
 const SHARE: u8 = 1;
-const SAID: u8 = 2;
+const EXCHANGE: u8 = 2;
 const PARTIAL: u8 = 3;
 
 impl Encoding for Partial {
@@ -168,38 +169,38 @@ impl Encoding for Partial {
     }
 }
 
-impl Encoding for Turn {
+impl Encoding for SequenceMessage {
     fn encode_into(&self, bytes: &mut Vec<u8>) {
-        let (kind, message): (u8, &dyn Body) = match &self.talk {
-            Talk::Best(best) => (BEST, best),
-            Talk::Share(share) => (SHARE, share),
-            Talk::Said(said) => (SAID, said),
-            Talk::Partial(partial) => (PARTIAL, partial),
+        let (kind, message): (u8, &dyn Body) = match &self.payload {
+            OperationMessage::Extremum(value) => (EXTREMUM, value),
+            OperationMessage::Share(share) => (SHARE, share),
+            OperationMessage::Exchange(message) => (EXCHANGE, message),
+            OperationMessage::Partial(partial) => (PARTIAL, partial),
         };
-        put_head(&(self.number, kind), bytes);
+        put_head(&(self.operation, kind), bytes);
         message.put(bytes);
     }
 
-    /// The number of values differs from turn to turn: the collective of the turn compares it.
+    /// The number of values differs from operation to operation: the collective of the operation compares it.
     fn decode(bytes: &[u8], limits: &SizeLimits) -> Result<Self, MessageError> {
-        let ((number, kind), body) = split_head::<(u64, u8)>(bytes)?;
-        let talk = match kind {
-            BEST => {
+        let ((operation, kind), body) = split_head::<(u64, u8)>(bytes)?;
+        let payload = match kind {
+            EXTREMUM => {
                 let values = split_head::<u64>(body)?.1;
-                Talk::Best(Best::decode(body, &fitting(values, OWNED_BYTES, limits)?)?)
+                OperationMessage::Extremum(FloodValue::decode(body, &fitting(values, OWNED_BYTES, limits)?)?)
             }
             SHARE => {
                 let values = split_head::<(u64, Mass)>(body)?.1;
-                Talk::Share(Share::decode(body, &fitting(values, 8, limits)?)?)
+                OperationMessage::Share(Share::decode(body, &fitting(values, 8, limits)?)?)
             }
-            SAID => Talk::Said(Said::decode(body, &fitting(body, 8, limits)?)?),
+            EXCHANGE => OperationMessage::Exchange(ExchangeMessage::decode(body, &fitting(body, 8, limits)?)?),
             PARTIAL => {
                 let values = split_head::<bool>(body)?.1;
-                Talk::Partial(Partial::decode(body, &fitting(values, 8, limits)?)?)
+                OperationMessage::Partial(Partial::decode(body, &fitting(values, 8, limits)?)?)
             }
             _ => return Err(MessageError::Head),
         };
-        Ok(Self { number, talk })
+        Ok(Self { operation, payload })
     }
 }
 
@@ -212,7 +213,7 @@ fn fitting(values: &[u8], each: usize, limits: &SizeLimits) -> Result<SizeLimits
     Ok(SizeLimits { dimension, ..*limits })
 }
 
-impl Encoding for Best {
+impl Encoding for FloodValue {
     fn encode_into(&self, bytes: &mut Vec<u8>) {
         put_head(&self.round, bytes);
         bytes.reserve_exact(OWNED_BYTES * self.values.len());

@@ -1,4 +1,4 @@
-//! What a node reports.
+//! The events that a node reports, for people and metrics.
 
 use std::time::Duration;
 
@@ -133,22 +133,20 @@ pub enum Event {
         /// Its mass.
         mass: Mass,
     },
-    /// Neighbours remember a later state of this node than it does: it was started from an old copy of its records, or
-    /// without them. It goes on as a new incarnation without mass.
-    SetBack {
+    /// The node detected that it was rolled back: neighbours remember a later state of it than it does itself, so it was
+    /// started from an old copy of its records, or without them. It goes on as a new incarnation without mass.
+    RollbackDetected {
         /// Its incarnation from now on.
         incarnation: u64,
         /// The mass that it held by its old books, which is gone.
         discarded: Mass,
     },
-    /// A neighbour follows a newer plan: the host fetches it from there, verifies it and hands it in.
+    /// A neighbour is in a newer generation: the host fetches its plan from there, verifies it and hands it in.
     NewerPlan {
         /// Who has it.
         peer: NodeId,
         /// The generation it is for.
         generation: Generation,
-        /// Its version in that generation, where that is this node's.
-        version: u64,
     },
     /// The node was to enter a generation, and has fallen too far behind to begin it with its own ratio: the host fetches
     /// one from a member that is up to date, and hands the plan in again with it.
@@ -160,11 +158,6 @@ pub enum Event {
     Entered {
         /// Which.
         generation: Generation,
-    },
-    /// The node follows another plan of the same generation.
-    Rewired {
-        /// Its version.
-        version: u64,
     },
     /// A neighbour's Hello does not fit.
     Refused {

@@ -1,4 +1,4 @@
-//! Why a node does not take an input.
+//! The reasons for which a node rejects an input.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,14 +31,14 @@ pub enum Fault {
     UnexpectedTraining,
     /// A life of this node that it cannot have had.
     ImpossibleLife,
-    /// A neighbour that was believed once that this node is set back says so again.
-    RepeatedSetBack,
+    /// A neighbour that was believed once that this node was rolled back says so again.
+    RepeatedRollback,
     /// A parcel that was here before. Only counted: networks repeat, and senders whose acknowledgement was lost.
     Repeated,
     /// A parcel that came before the one that precedes it. Only counted: networks reorder.
     OutOfOrder,
     /// A parcel that continues another sequence than the one that was received. Only counted: it comes from a sender that
-    /// was set back.
+    /// was rolled back.
     Forked,
     /// An Ack or a parcel of or for a life that is over or unknown. Only counted: it is answered with a Hello.
     OtherLife,

@@ -1,4 +1,4 @@
-//! What the Hello of a neighbour differs in.
+//! The ways in which the Hello of a neighbour does not fit: version, generation, task or identity.
 
 use std::fmt;
 

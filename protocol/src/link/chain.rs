@@ -1,4 +1,4 @@
-//! A name for all parcels of a link so far: two ends that agree on a number and on its chain agree on every parcel.
+//! A hash chain over all parcels of a link: two ends that agree on a number and on its chain agree on every parcel.
 //!
 //! A sender that lost its latest state and numbers other parcels with the same numbers is found out by it. It need not
 //! look at what is in the parcels: within one process no number of a link is used twice, and processes differ in their

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Rejections, SetBack, WINDOW};
+use super::{Rejections, RolledBack, WINDOW};
 use crate::effect::Fault;
 use crate::ledger::InLinkLedger;
 use crate::mass::Mass;
@@ -88,8 +88,8 @@ pub(crate) struct InLink {
     passed: u64,
     passed_next_seq: u64,
     final_seq: Option<u64>,
-    /// The sender says that it has no such link, and never used one.
-    absent: bool,
+    /// The sender has left: nothing more will come.
+    has_left: bool,
     applied_total: u128,
     applied_from_earlier_lives: u128,
 }
@@ -120,19 +120,14 @@ impl InLink {
         }
     }
 
-    /// Compares what the sender says we confirmed with what we remember of it.
-    pub(crate) fn check_mark(&self, base: u64, acked: u64) -> Result<(), SetBack> {
+    /// Compares the cumulative acknowledgement that the sender echoes with what this end has applied.
+    pub(crate) fn check_ack_echo(&self, base: u64, acked: u64) -> Result<(), RolledBack> {
         let known = self.cursor.map_or(base, |cursor| cursor.applied);
-        if acked > known { Err(SetBack) } else { Ok(()) }
+        if acked > known { Err(RolledBack) } else { Ok(()) }
     }
 
     pub(crate) fn received_chain(&self) -> Chain {
         self.cursor.map_or_else(Chain::default, |cursor| cursor.received_chain)
-    }
-
-    /// Whether nothing ever came: of a link that was not used no one needs to know.
-    pub(crate) fn is_unused(&self) -> bool {
-        !self.has_received() && self.applied_from_earlier_lives == 0
     }
 
     /// Whether the present life of the sender has given us anything.
@@ -159,7 +154,6 @@ impl InLink {
         payload: Payload,
         refuses: impl FnOnce(&Payload) -> bool,
     ) -> Result<Acceptance, Fault> {
-        self.absent = false;
         let cursor = self.cursor_from(header.base);
         if header.seq <= cursor.received {
             return Ok(Acceptance::Duplicate);
@@ -189,13 +183,6 @@ impl InLink {
 
     /// Takes the sender's word for where it stands. Returns whether it moved.
     pub(crate) fn on_state(&mut self, state: &LinkState) -> Result<bool, Fault> {
-        if state.next_seq == 0 {
-            // Plans can differ for a while in who sends to whom.
-            let is_news = !self.absent && !self.has_received();
-            self.absent |= is_news;
-            return Ok(is_news);
-        }
-        self.absent = false;
         if state.base >= state.next_seq || state.final_seq.is_some_and(|last| last >= state.next_seq) {
             return Err(Fault::ImpossibleAck);
         }
@@ -211,22 +198,22 @@ impl InLink {
 
     /// Whether nothing more will come for `step` or any before it.
     pub(crate) fn is_settled_for(&self, step: u64) -> bool {
-        let Some(cursor) = self.cursor.filter(|_| !self.absent) else {
-            return self.absent;
+        let Some(cursor) = self.cursor.filter(|_| !self.has_left) else {
+            return self.has_left;
         };
         cursor.last_step.is_some_and(|last| last >= step)
             || (self.passed > step && cursor.received + 1 >= self.passed_next_seq)
             || self.final_seq.is_some_and(|last| cursor.received >= last)
     }
 
-    /// Whether nothing is to be expected of the link: it is not used, or closed and all that was sent is applied.
+    /// Whether nothing is to be expected of the link: the sender has left, or closed it and all it sent is applied.
     pub(crate) fn is_complete(&self) -> bool {
-        self.absent || self.final_seq.is_some_and(|last| self.cursor.is_some_and(|cursor| cursor.applied >= last))
+        self.has_left || self.final_seq.is_some_and(|last| self.cursor.is_some_and(|cursor| cursor.applied >= last))
     }
 
     /// Whether the sender closed the link and knows, or is about to be told, that all it sent is applied.
     pub(crate) fn is_confirmed_whole(&self) -> bool {
-        self.absent || self.final_seq.is_some_and(|last| self.cursor.is_some_and(|cursor| cursor.confirmed >= last))
+        self.has_left || self.final_seq.is_some_and(|last| self.cursor.is_some_and(|cursor| cursor.confirmed >= last))
     }
 
     /// Mass that has arrived and waits, in units.
@@ -269,13 +256,13 @@ impl InLink {
 
     /// The sender has left: nothing more will come.
     pub(crate) fn on_left(&mut self) {
-        self.absent = true;
+        self.has_left = true;
     }
 
     /// The sender's life goes on in another process: what it said of steps and of its end was not on disk.
     pub(crate) fn on_same_life(&mut self) {
         self.cursor = self.cursor.filter(|cursor| cursor.received > cursor.base);
-        (self.passed, self.passed_next_seq, self.final_seq, self.absent) = (0, 0, None, false);
+        (self.passed, self.passed_next_seq, self.final_seq, self.has_left) = (0, 0, None, false);
     }
 
     /// The end of a link as a record has it; parcels that had only arrived will come again.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::{SetBack, WINDOW};
+use super::{RolledBack, WINDOW};
 use crate::ledger::OutLinkLedger;
 use crate::mass::Mass;
 use crate::message::{LinkEnd, LinkState};
@@ -111,11 +111,6 @@ impl OutLink {
         self.outbox.len() < WINDOW
     }
 
-    /// Whether nothing was ever sent on it.
-    pub(crate) fn is_unused(&self) -> bool {
-        self.next_seq == 1
-    }
-
     /// Whether everything ever sent has been applied or written off.
     pub(crate) fn is_settled(&self) -> bool {
         self.outbox.is_empty()
@@ -154,13 +149,13 @@ impl OutLink {
     /// Takes the receiver's word for what has arrived. Returns whether it moved, and what it refused.
     ///
     /// # Errors
-    /// [`SetBack`] when it has taken parcels that this end does not remember, or remembers otherwise.
-    pub(crate) fn on_ack(&mut self, state: &LinkState, compares_chains: bool) -> Result<(bool, Returned), SetBack> {
+    /// [`RolledBack`] when it has taken parcels that this end does not remember, or remembers otherwise.
+    pub(crate) fn on_ack(&mut self, state: &LinkState, compares_chains: bool) -> Result<(bool, Returned), RolledBack> {
         if state.received.max(state.applied) >= self.next_seq {
-            return Err(SetBack);
+            return Err(RolledBack);
         }
         if compares_chains && self.chain_at(state.applied).is_some_and(|chain| chain != state.applied_chain) {
-            return Err(SetBack);
+            return Err(RolledBack);
         }
         let moved = state.received > self.received || state.applied > self.acked;
         self.received = self.received.max(state.received);
@@ -191,11 +186,11 @@ impl OutLink {
     /// The receiver has left. What it did not apply by its certificate comes back; nothing is sent any more.
     ///
     /// # Errors
-    /// [`SetBack`] when it has applied parcels that this end does not remember.
-    pub(crate) fn on_left(&mut self, end: Option<&LinkEnd>) -> Result<Returned, SetBack> {
+    /// [`RolledBack`] when it has applied parcels that this end does not remember.
+    pub(crate) fn on_left(&mut self, end: Option<&LinkEnd>) -> Result<Returned, RolledBack> {
         let applied = end.map_or(self.base, |end| end.applied).max(self.acked);
         if applied >= self.next_seq {
-            return Err(SetBack);
+            return Err(RolledBack);
         }
         let mut returned = self.settle(applied, |seq| end.is_some_and(|end| end.rejected.contains(end.applied, seq)));
         for parcel in self.outbox.drain(..) {
@@ -234,7 +229,7 @@ impl OutLink {
         written_off
     }
 
-    /// A planted bug: what an earlier life may have applied is sent to the present one as if it were new.
+    /// An injected bug: what an earlier life may have applied is sent to the present one as if it were new.
     pub(crate) fn renumber(&mut self) {
         (self.base, self.received) = (self.acked, self.acked);
         (self.acked_chain, self.chain) = (Chain::default(), Chain::default());

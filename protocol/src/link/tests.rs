@@ -56,7 +56,7 @@ fn deliver_unless(
     acceptance
 }
 
-/// A sender is set back to before its second parcel, whose receiver has it, and numbers another parcel so before it hears
+/// A sender is rolled back to before its second parcel, whose receiver has it, and numbers another parcel so before it hears
 /// of that.
 fn forked() -> (OutLink, InLink) {
     let (mut sender, mut receiver) = (OutLink::new(), InLink::default());
@@ -77,7 +77,7 @@ fn a_sender_that_used_a_number_twice_is_told_so_by_the_chain_of_the_next_acknowl
     let outstanding = sender.undelivered();
     assert!(sender.on_ack(&word_of(&receiver), true).is_err());
     assert_eq!(sender.undelivered(), outstanding, "nothing counts as arrived");
-    // The planted bug that compares numbers alone takes the other parcel for its own.
+    // The injected bug that compares numbers alone takes the other parcel for its own.
     assert!(sender.on_ack(&word_of(&receiver), false).is_ok_and(|(moved, _)| moved));
     assert!(sender.is_settled());
 }
@@ -147,7 +147,7 @@ fn what_a_receiver_did_not_apply_before_it_left_comes_back() {
         assert!(sender.is_settled() && !sender.is_open());
         let books = sender.ledger(1);
         assert_eq!(books.acked_total + books.returned, books.sent_total);
-        // A late word of it changes nothing, and is no sign of having been set back.
+        // A late word of it changes nothing, and is no sign of having been rolled back.
         assert_eq!(sender.acked(), last);
         assert_eq!(sender.next_seq(), last + 1);
     }
@@ -161,7 +161,7 @@ fn everything_comes_back_from_a_receiver_that_never_took_anything() {
 }
 
 #[test]
-fn a_certificate_of_parcels_that_were_never_sent_shows_that_the_sender_was_set_back() {
+fn a_certificate_of_parcels_that_were_never_sent_shows_that_the_sender_was_rolled_back() {
     let end = LinkEnd { from: NodeId(0), sender_incarnation: 1, applied: 1, rejected: Rejections::default() };
     assert!(OutLink::new().on_left(Some(&end)).is_err());
 }

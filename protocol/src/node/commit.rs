@@ -8,7 +8,7 @@
 //! and nothing else: its neighbours suspend it at a full window and go on.
 //!
 //! A record that still owes payloads keeps their slots from being written over, so that how many slots there must be
-//! follows from the number of receivers. When a plan adds receivers the node asks for more slots
+//! follows from the number of receivers. When a new generation adds receivers the node asks for more slots
 //! ([`Effect::Reserve`]), and splits only as far as the slots allow that are there already.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,12 +17,12 @@ use std::sync::Arc;
 use super::{Node, Phase};
 use crate::config::{Durability, NodeConfig, NodeError};
 use crate::effect::{Effect, Event, RecordRoom};
+use crate::injected_bug::InjectedBug;
 use crate::link::{InLink, OutLink};
 use crate::mass::Mass;
 use crate::message::Identity;
 use crate::payload::Payload;
 use crate::peer::Peer;
-use crate::planted::Planted;
 use crate::push_sum::PushSum;
 use crate::record::{Books, HostState, Record};
 
@@ -68,7 +68,7 @@ impl Node {
     /// numbers the payloads of the records that [`Books::owed_records`] names.
     ///
     /// It greets all neighbours before it moves any mass: if one of them remembers more than the record holds, the
-    /// record is an old copy, and the node discards it ([`Event::SetBack`]).
+    /// record is an old copy, and the node discards it ([`Event::RollbackDetected`]).
     ///
     /// # Errors
     /// [`NodeError`] when the configuration is wrong, or the record is of another swarm.
@@ -78,7 +78,7 @@ impl Node {
         payloads: &BTreeMap<u64, Payload>,
     ) -> Result<Self, NodeError> {
         let Record { mut books, numerator, ratio, .. } = record;
-        if config.planted == Some(Planted::ForgetsOutboxes) {
+        if config.injected.is(InjectedBug::ForgetsOutboxes) {
             books.outgoing.values_mut().for_each(|link| link.outbox.clear());
         }
         config.identity.incarnation = books.incarnation;
@@ -86,7 +86,6 @@ impl Node {
             && books.task == config.task.hash
             && books.id == config.id
             && numerator.len() == config.initial.len()
-            && books.incoming.keys().chain(books.outgoing.keys()).all(|id| id.index() < config.schedule.nodes())
             && config.durability == Durability::On;
         if !belongs {
             return Err(NodeError::ForeignRecord);
@@ -94,13 +93,13 @@ impl Node {
         let mut node = Self::new(config)?;
         node.push_sum = PushSum::restored(&numerator, books.mass, ratio);
         for (&from, link) in &books.incoming {
-            let peer = node.peers.entry(from).or_insert_with(|| Peer::new(from));
-            peer.incoming = Some(InLink::restored(link));
+            let planned = node.peers.get_mut(&from).and_then(|peer| peer.incoming.as_mut());
+            *planned.ok_or(NodeError::ForeignRecord)? = InLink::restored(link);
         }
         for (&to, link) in &books.outgoing {
-            let peer = node.peers.entry(to).or_insert_with(|| Peer::new(to));
+            let planned = node.peers.get_mut(&to).and_then(|peer| peer.outgoing.as_mut());
             let restored = OutLink::restored(link, |record| payloads.get(&record).cloned());
-            peer.outgoing = Some(restored.ok_or(NodeError::ForeignRecord)?);
+            *planned.ok_or(NodeError::ForeignRecord)? = restored.ok_or(NodeError::ForeignRecord)?;
         }
         for (id, &identity) in &books.neighbours {
             if let Some(peer) = node.peers.get_mut(id) {
@@ -110,7 +109,6 @@ impl Node {
         node.restore_departures(std::mem::take(&mut books.left));
         node.brought = books.brought;
         (node.step, node.split_done) = (books.step, books.split_done);
-        node.plan_version = books.plan_version;
         node.resumed = true;
         (node.commits.last, node.commits.durable) = (books.number, books.number);
         node.commits.host = books.host;
@@ -170,7 +168,6 @@ impl Node {
             incarnation: self.config.identity.incarnation,
             brought: self.brought,
             mass: self.mass(),
-            plan_version: self.plan_version,
             step: self.step,
             split_done: self.split_done,
             neighbours: self.peers.values().filter_map(|peer| Some((peer.id, peer.identity?))).collect(),
@@ -208,7 +205,7 @@ impl Node {
     /// confirms it at once.
     pub(super) fn settle(&mut self) {
         let is_off = self.config.durability == Durability::Off;
-        if is_off || self.has(Planted::ConfirmsBeforeWriting) {
+        if is_off || self.has(InjectedBug::ConfirmsBeforeWriting) {
             self.peers.values_mut().filter_map(|peer| peer.incoming.as_mut()).for_each(InLink::confirm_applied);
         }
         if is_off {
@@ -221,7 +218,7 @@ impl Node {
 
     /// Whether the parcels of a record may leave.
     pub(super) fn may_send(&self, record: u64) -> bool {
-        record <= self.commits.durable || self.has(Planted::SendsBeforeWriting)
+        record <= self.commits.durable || self.has(InjectedBug::SendsBeforeWriting)
     }
 
     /// Writes what was absorbed since the last record, unless one is under way.
@@ -240,7 +237,8 @@ impl Node {
 
     /// Asks the host for the slots that the present links need, where they are others than before.
     pub(super) fn reserve(&mut self) {
-        let Some(slots) = self.commits.slots.filter(|_| self.is_durable() && !self.has(Planted::NeverReserves)) else {
+        let Some(slots) = self.commits.slots.filter(|_| self.is_durable() && !self.has(InjectedBug::NeverReserves))
+        else {
             return;
         };
         let room = self.record_room();
@@ -261,7 +259,8 @@ impl Node {
     /// Whether another split would leave a slot to write the records after it. With fewer slots than the links can need in
     /// the worst case the node waits, with its mass, until what it owes is acknowledged.
     pub(super) fn has_record_room(&self) -> bool {
-        let Some(slots) = self.commits.slots.filter(|_| self.is_durable() && !self.has(Planted::NeverReserves)) else {
+        let Some(slots) = self.commits.slots.filter(|_| self.is_durable() && !self.has(InjectedBug::NeverReserves))
+        else {
             return true;
         };
         if slots >= self.record_room().slots {
@@ -279,26 +278,26 @@ impl Node {
 
     /// Others have seen a later state of this node than the one it is in: it was started from an old copy, or without
     /// its records. Whatever it holds may have been passed on already, so it discards all of it and begins a new life
-    /// without mass; to guess would be to make mass up.
+    /// without mass: to keep any of it could count mass twice.
     pub(super) fn discard(&mut self, seen_incarnation: u64) {
-        if self.has(Planted::NeverDiscards) {
+        if self.has(InjectedBug::NeverDiscards) {
             return;
         }
         let identity = self.config.identity;
         let incarnation = identity.incarnation.max(seen_incarnation).saturating_add(1);
-        self.report(Event::SetBack { incarnation, discarded: self.mass() });
+        self.report(Event::RollbackDetected { incarnation, discarded: self.mass() });
         self.config.identity = Identity { incarnation, ..identity };
         self.brought = Mass::ZERO;
         self.resumed = false;
-        if !self.has(Planted::KeepsMassWhenSetBack) {
+        if !self.has(InjectedBug::KeepsMassAfterRollback) {
             self.push_sum.discard();
         }
-        self.appetite = super::Appetite::default();
+        self.send_gate = super::SendGate::default();
         self.mass_watch = super::MassWatch::default();
         for peer in self.peers.values_mut() {
             peer.incoming.iter_mut().for_each(|link| *link = InLink::default());
             peer.outgoing.iter_mut().for_each(|link| *link = OutLink::new());
-            (peer.mutual, peer.told, peer.leaving, peer.passed) = (false, false, false, 0);
+            (peer.mutual, peer.greeted, peer.leaving, peer.passed) = (false, false, false, 0);
         }
         self.mark_departed();
         let patience = self.patience_from_now();

@@ -19,10 +19,10 @@ use super::Node;
 use crate::codec::Dither;
 use crate::config::Durability;
 use crate::effect::{Event, Fault};
+use crate::injected_bug::InjectedBug;
 use crate::link::{InLink, OutLink, Returned};
 use crate::message::{Identity, LeaveCertificate, Message};
 use crate::peer::Peer;
-use crate::planted::Planted;
 use crate::schedule::NodeId;
 
 /// The certificates of one generation that a node knows.
@@ -98,14 +98,14 @@ impl Node {
             let known = self.departures.durable;
             let knows = |peer: &Peer| peer.known_left == Some(known);
             let everyone_knows = self.peers.values().filter(|peer| peer.is_active()).all(knows);
-            let goes_unheard = self.has(Planted::LeavesUnheard);
+            let goes_unheard = self.has(InjectedBug::LeavesUnheard);
             return goes_unheard || known == self.departures.digest && everyone_knows && self.peers.values().any(knows);
         }
         let is_sending = |peer: &Peer| peer.is_active() && !peer.is_done_sending();
         if self.commits.is_pending() || self.peers.values().any(is_sending) {
             return false;
         }
-        if !self.mass().is_zero() && !self.has(Planted::LeavesWithMass) {
+        if !self.mass().is_zero() && !self.has(InjectedBug::LeavesWithMass) {
             if !self.has_record_room() {
                 // It goes on when something of what it owes is acknowledged.
             } else if let Some((heir, step)) = self.heir() {
@@ -187,7 +187,7 @@ impl Node {
             return Ok(());
         }
         if leaver == self.config.id && incarnation >= self.config.identity.incarnation {
-            return self.on_set_back(from, self.config.identity.incarnation);
+            return self.on_rollback(from, self.config.identity.incarnation);
         }
         self.settle_with(from, &certificate)?;
         self.departures.insert(certificate);
@@ -208,7 +208,7 @@ impl Node {
         }
         let end = certificate.ends.iter().find(|end| end.from == self.config.id);
         if end.is_some_and(|end| end.sender_incarnation > me.incarnation) {
-            return self.on_set_back(from, me.incarnation);
+            return self.on_rollback(from, me.incarnation);
         }
         let end = end.filter(|end| end.sender_incarnation == me.incarnation);
         self.absorb_from(leaver, u64::MAX);
@@ -216,11 +216,11 @@ impl Node {
             return Ok(());
         };
         let Ok(returned) = peer.outgoing.as_mut().map(|link| link.on_left(end)).transpose() else {
-            return self.on_set_back(from, me.incarnation);
+            return self.on_rollback(from, me.incarnation);
         };
         peer.left = true;
         peer.incoming.iter_mut().for_each(|link| link.on_left());
-        self.appetite.excuse();
+        self.send_gate.grant_credit();
         self.report(Event::MemberLeft { peer: leaver });
         self.take_back(leaver, &returned.unwrap_or_default());
         Ok(())

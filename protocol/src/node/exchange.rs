@@ -1,12 +1,12 @@
-//! Messages from neighbours: greetings and acknowledgements.
+//! Handlers of messages from neighbours: greetings and acknowledgements.
 
 use super::Node;
 use crate::config::{Durability, NodeConfig};
 use crate::effect::{Event, Fault, Mismatch, Suspension};
+use crate::injected_bug::InjectedBug;
 use crate::link::{InLink, Returned};
 use crate::message::{Ack, Hello, Identity, LinkState, Message, PROTOCOL_VERSION};
 use crate::peer::Peer;
-use crate::planted::Planted;
 use crate::schedule::NodeId;
 
 /// Lives begin one after the other, each with a process of its own: no node has come to so many, and whoever names a later
@@ -17,14 +17,14 @@ impl Node {
     pub(super) fn on_message(&mut self, from: NodeId, message: Message) {
         let is_parcel = matches!(message, Message::Parcel(_));
         let generation = message.generation().filter(|generation| *generation != self.config.generation);
-        let generation = generation.filter(|_| !is_parcel || !self.has(Planted::IgnoresGenerations));
-        if generation.is_some() && !is_parcel && self.has(Planted::HearsParcelsOnly) {
+        let generation = generation.filter(|_| !is_parcel || !self.has(InjectedBug::IgnoresGenerations));
+        if generation.is_some() && !is_parcel && self.has(InjectedBug::HearsParcelsOnly) {
             return;
         }
         if generation.is_some_and(|theirs| self.on_other_generation(from, theirs).is_some()) {
             return;
         }
-        if !self.peers.contains_key(&from) && !self.admit_by_other_plan(from, &message) {
+        if !self.peers.contains_key(&from) {
             self.ignore(from, Fault::NotANeighbour);
             return;
         }
@@ -46,19 +46,20 @@ impl Node {
             let is_behind = matches!(mismatch, Mismatch::Outdated { .. } | Mismatch::Forgetful { .. });
             self.refuse(from, mismatch);
             if is_behind {
-                // It may have been set back without knowing: this tells it.
+                // It may have been rolled back without knowing: this tells it.
                 self.send_hello(from);
             }
             return Ok(());
         }
-        if let Some(seen) = hello.seen.filter(|seen| self.has_been_set_back(*seen, &hello.link)) {
-            self.on_set_back(from, seen.incarnation)?;
+        if let Some(seen) = hello.seen.filter(|seen| self.was_rolled_back(*seen, &hello.link)) {
+            self.on_rollback(from, seen.incarnation)?;
         }
-        let is_understood =
-            self.peers.get(&from).is_some_and(|peer| peer.mutual && peer.told && peer.identity == Some(hello.identity));
+        let is_understood = self
+            .peers
+            .get(&from)
+            .is_some_and(|peer| peer.mutual && peer.greeted && peer.identity == Some(hello.identity));
         self.recognise(from, hello.identity);
         self.on_vouched(from);
-        self.on_plan_version(from, hello.plan_version);
         if hello.seen == Some(self.config.identity) {
             self.on_link_state(from, &hello.link)?;
         }
@@ -69,7 +70,7 @@ impl Node {
         }
         if let Some(peer) = self.peers.get_mut(&from) {
             peer.ack_owed = true;
-            if !peer.told || hello.seen != Some(me) {
+            if !peer.greeted || hello.seen != Some(me) {
                 self.send_hello(from);
             }
         }
@@ -112,7 +113,7 @@ impl Node {
     }
 
     /// Whether a neighbour has dealt with a later state of this node than the one it is in.
-    fn has_been_set_back(&self, seen: Identity, link: &LinkState) -> bool {
+    fn was_rolled_back(&self, seen: Identity, link: &LinkState) -> bool {
         let me = self.config.identity;
         let exchanged = link.received > 0 || link.acked > link.base;
         let is_forgotten = seen.incarnation == me.incarnation && seen != me && !self.resumed && exchanged;
@@ -125,17 +126,17 @@ impl Node {
     /// All that a node holds is given up by that, on a bare word. Sound neighbours have reason for it once in a process:
     /// when it has started from an old copy. So each is believed once, and from then on deals with the new life; one that
     /// says it again is not.
-    pub(super) fn on_set_back(&mut self, says: NodeId, seen_incarnation: u64) -> Result<(), Fault> {
+    pub(super) fn on_rollback(&mut self, says: NodeId, seen_incarnation: u64) -> Result<(), Fault> {
         if self.config.durability == Durability::Off {
             return Err(Fault::ImpossibleAck);
         }
         if seen_incarnation > MOST_LIVES {
             return Err(Fault::ImpossibleLife);
         }
-        let believes_all = self.has(Planted::BelievesAnyone);
+        let believes_all = self.has(InjectedBug::BelievesAnyone);
         let believed = self.peers.get_mut(&says).map(|peer| std::mem::replace(&mut peer.was_believed, true));
         if believed != Some(false) && !believes_all {
-            return Err(Fault::RepeatedSetBack);
+            return Err(Fault::RepeatedRollback);
         }
         self.discard(seen_incarnation);
         Ok(())
@@ -162,7 +163,7 @@ impl Node {
             return;
         }
         peer.mutual = false;
-        peer.told = false;
+        peer.greeted = false;
         (peer.leaving, peer.passed) = (false, 0);
         match known {
             None => {}
@@ -185,7 +186,7 @@ impl Node {
         self.report(Event::NewIncarnation { peer: from, incarnation });
         // What the earlier life sent and we hold is real mass.
         self.absorb_from(from, u64::MAX);
-        let renumbers = self.has(Planted::RenumbersForNewLives);
+        let renumbers = self.has(InjectedBug::RenumbersForNewLives);
         let Some(peer) = self.peers.get_mut(&from) else {
             return;
         };
@@ -196,7 +197,7 @@ impl Node {
         } else {
             peer.outgoing.as_mut().map(|link| link.on_new_life())
         };
-        self.appetite.excuse();
+        self.send_gate.grant_credit();
         if let Some(lost) = written_off.filter(|lost| lost.parcels > 0) {
             self.report(Event::MassWrittenOff { peer: from, mass: lost.mass, parcels: lost.parcels });
         }
@@ -215,8 +216,8 @@ impl Node {
             return Ok(());
         }
         let is_known = peer.identity == Some(ack.identity);
-        if is_known && self.has_been_set_back(ack.seen, &ack.link) {
-            return self.on_set_back(from, ack.seen.incarnation);
+        if is_known && self.was_rolled_back(ack.seen, &ack.link) {
+            return self.on_rollback(from, ack.seen.incarnation);
         }
         if !is_known || ack.seen != self.config.identity {
             self.note_refusal(Fault::OtherLife);
@@ -226,7 +227,6 @@ impl Node {
         }
         self.peers.entry(from).and_modify(|peer| peer.renewal.succeed());
         self.on_vouched(from);
-        self.on_plan_version(from, ack.plan_version);
         self.on_link_state(from, &ack.link)
     }
 
@@ -241,22 +241,18 @@ impl Node {
             self.peers.entry(from).and_modify(|peer| peer.mutual = true);
             return Ok(());
         }
-        let (ignores_marks, ignores_chains) = (self.has(Planted::IgnoresMarks), self.has(Planted::IgnoresChains));
-        let is_planned = self.config.schedule.all_in_neighbours(self.config.id).contains(&from);
+        let (ignores_ack_echoes, ignores_chains) =
+            (self.has(InjectedBug::IgnoresAckEchoes), self.has(InjectedBug::IgnoresChains));
         let Some(peer) = self.peers.get_mut(&from) else {
             return Err(Fault::NotANeighbour);
         };
-        if state.next_seq == 0 && !is_planned {
-            // It has no link to this node. One that was kept ready for it, for a plan that it had before, is not needed.
-            peer.incoming.take_if(|link| link.is_unused());
-        }
-        let contradicts = |link: &InLink| link.check_mark(state.base, state.acked).is_err();
-        if !ignores_marks && peer.incoming.as_ref().is_some_and(contradicts) {
-            return self.on_set_back(from, self.config.identity.incarnation);
+        let contradicts = |link: &InLink| link.check_ack_echo(state.base, state.acked).is_err();
+        if !ignores_ack_echoes && peer.incoming.as_ref().is_some_and(contradicts) {
+            return self.on_rollback(from, self.config.identity.incarnation);
         }
         peer.mutual = true;
         let mut returned = Returned::default();
-        // Plans of one generation can differ in how many steps there are.
+        // Nobody is through with more steps than there are, whatever it says.
         let passed = state.passed.min(self.last_step);
         let mut progress = passed > peer.passed;
         peer.passed = peer.passed.max(passed);
@@ -265,13 +261,13 @@ impl Node {
             && link.on_state(state)?
         {
             progress = true;
-            self.appetite.hear();
+            self.send_gate.hear();
         }
         if let Some(link) = &mut peer.outgoing {
             // A neighbour that has not heard from this link yet states zeros.
             if state.received >= link.base() {
                 let Ok((moved, back)) = link.on_ack(state, !ignores_chains) else {
-                    return self.on_set_back(from, self.config.identity.incarnation);
+                    return self.on_rollback(from, self.config.identity.incarnation);
                 };
                 progress |= moved;
                 link.arm(now, after);
@@ -283,7 +279,7 @@ impl Node {
             peer.ack_owed = true;
             peer.outgoing.iter_mut().for_each(|link| link.close());
             progress = true;
-            self.appetite.excuse();
+            self.send_gate.grant_credit();
         }
         self.take_back(from, &returned);
         self.weigh_claim(from);
@@ -301,7 +297,6 @@ impl Node {
 
     pub(super) fn send_hello(&mut self, to: NodeId) {
         let (own, resumed) = (self.own_state(), self.resumed);
-        let plan_version = self.plan_version;
         let (now, heartbeat) = (self.now, self.config.heartbeat);
         let Some(peer) = self.peers.get_mut(&to).filter(|peer| peer.link_up) else {
             return;
@@ -309,11 +304,10 @@ impl Node {
         if !peer.may_be_greeted(now, heartbeat) {
             return;
         }
-        peer.told = peer.identity.is_some();
+        peer.greeted = peer.identity.is_some();
         let hello = Hello {
             version: PROTOCOL_VERSION,
             generation: self.config.generation,
-            plan_version,
             task: self.config.task.clone(),
             identity: self.config.identity,
             seen: peer.identity,
@@ -326,13 +320,13 @@ impl Node {
     /// One Ack to every neighbour that is owed one, however many parcels it is for.
     pub(super) fn send_owed_acks(&mut self) {
         let own = self.own_state();
-        let (generation, identity, plan_version) = (self.config.generation, self.config.identity, self.plan_version);
+        let (generation, identity) = (self.config.generation, self.config.identity);
         let mut acks = Vec::new();
         for peer in self.peers.values_mut().filter(|peer| peer.ack_owed) {
             peer.ack_owed = false;
             if let Some(seen) = peer.identity.filter(|_| peer.link_up) {
                 let link = peer.link_state(own);
-                acks.push((peer.id, Ack { generation, plan_version, identity, seen, link }));
+                acks.push((peer.id, Ack { generation, identity, seen, link }));
             }
         }
         for (to, ack) in acks {

@@ -39,7 +39,7 @@ impl Node {
             peer.link_up = true;
             peer.heard_at = now;
             peer.heard_since_up = false;
-            peer.told = false;
+            peer.greeted = false;
             peer.greetings = (now, 0);
             peer.renewal.begin();
         }

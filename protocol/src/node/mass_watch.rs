@@ -1,4 +1,4 @@
-//! A node that is short of mass for long says so: somewhere a member keeps all it gets, or mass has died.
+//! Detects a lasting shortage of mass: a member keeps all it receives, or mass was lost with members.
 //!
 //! w / w* is about 1 on average in a settled swarm, where w counts what is under way as its sender's. A member that takes
 //! mass and gives none drains all others, whose own books stay perfectly in order; the guarded step bounds the harm, and

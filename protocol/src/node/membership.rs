@@ -1,23 +1,18 @@
-//! Plans that change under way.
+//! Generations: plans that replace each other while the swarm runs.
 //!
-//! - A **rewiring** says anew who sends to whom. Column sums are the business of the sender alone, so every node may take
-//!   it up whenever it hears of it, and mass is exact throughout.
-//! - A **generation** begins the ledger anew: every member keeps its ratio and takes weight 1. That is how members join
-//!   and are removed, and how mass that died with a disk is made up for.
+//! Every plan has a generation of its own, which begins the ledger anew: every member keeps its ratio and takes weight 1.
+//! That is how links change, members join and are removed, and mass that died with a disk is made up for.
 //!
-//! Both are infectious. What is newer is part of every message, and whoever hears of it asks its host to fetch it.
-
-use std::sync::Arc;
+//! Every message names its sender's generation. Whoever hears of a newer one asks its host to fetch the plan, and whoever
+//! hears of an older one answers with its own.
 
 use super::departure::Departures;
 use super::{Node, Phase, neighbours};
 use crate::effect::{Event, Fault};
-use crate::input::{NewGeneration, Rewiring};
-use crate::link::{InLink, OutLink};
+use crate::injected_bug::InjectedBug;
+use crate::input::NewGeneration;
 use crate::mass::Mass;
 use crate::message::{Ack, Generation, Identity, LinkState, Message};
-use crate::peer::Peer;
-use crate::planted::Planted;
 use crate::push_sum::PushSum;
 use crate::round_clock::RoundClock;
 use crate::schedule::NodeId;
@@ -35,11 +30,10 @@ impl Generation {
 /// A member that is further behind than this many rounds begins a new generation with the ratio of another.
 pub const STALEST_ROUNDS: u64 = 50;
 
-/// A plan that the host was asked for.
+/// A generation whose plan the host was asked for.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     generation: Generation,
-    version: u64,
     at: Time,
 }
 
@@ -49,56 +43,32 @@ impl Node {
         let ours = self.config.generation;
         if theirs.replaces(&ours) {
             self.note_refusal(Fault::NewerGeneration);
-            self.ask_for_plan(from, theirs, 0);
+            self.ask_for_plan(from, theirs);
             return Some(());
         }
         if ours.replaces(&theirs) {
-            if self.has(Planted::LeavesOldGenerationsAlone) {
+            if self.has(InjectedBug::LeavesOldGenerationsAlone) {
                 return Some(());
             }
             // It may have been away, and not even be a member any more: it is told all the same.
             self.note_refusal(Fault::OlderGeneration);
             let identity = self.config.identity;
             let (seen, link) = (Identity::default(), LinkState::default());
-            let notice = Ack { generation: ours, plan_version: self.plan_version, identity, seen, link };
+            let notice = Ack { generation: ours, identity, seen, link };
             self.send(from, Message::Ack(notice));
             return Some(());
         }
         None
     }
 
-    /// Makes a neighbour of a member that is none by this node's plan, but may be by an older or newer one of the same
-    /// generation: what it sent has to arrive, and one of the two has to hear of the newer plan.
-    pub(super) fn admit_by_other_plan(&mut self, from: NodeId, message: &Message) -> bool {
-        let theirs = match message {
-            Message::Hello(hello) => hello.plan_version,
-            Message::Ack(ack) => ack.plan_version,
-            Message::Parcel(_) | Message::Left(_) | Message::Collective(_) => 0,
-        };
-        let is_member = from.index() < self.config.schedule.nodes() && from != self.config.id;
-        let admits = is_member && self.plan_version.max(theirs) > 0;
-        if admits {
-            let peer = self.peers.entry(from).or_insert_with(|| Peer::new(from));
-            (peer.incoming, peer.link_up, peer.heard_at) = (Some(InLink::default()), true, self.now);
-            self.mark_departed();
-        }
-        admits
-    }
-
-    pub(super) fn on_plan_version(&mut self, from: NodeId, theirs: u64) {
-        if theirs > self.plan_version {
-            self.ask_for_plan(from, self.config.generation, theirs);
-        }
-    }
-
     /// Asks the host for a plan; for the same one not more than once in a heartbeat, in case that it could not get it.
-    fn ask_for_plan(&mut self, from: NodeId, generation: Generation, version: u64) {
-        let is_asked_for = |asked: &Asked| (asked.generation, asked.version) == (generation, version);
-        if self.asked.as_ref().is_some_and(|asked| is_asked_for(asked) && self.now < asked.at + self.config.heartbeat) {
+    fn ask_for_plan(&mut self, from: NodeId, generation: Generation) {
+        let is_recent = |asked: &Asked| asked.generation == generation && self.now < asked.at + self.config.heartbeat;
+        if self.asked.as_ref().is_some_and(is_recent) {
             return;
         }
-        self.asked = Some(Asked { generation, version, at: self.now });
-        self.report(Event::NewerPlan { peer: from, generation, version });
+        self.asked = Some(Asked { generation, at: self.now });
+        self.report(Event::NewerPlan { peer: from, generation });
     }
 
     /// Whether the node's ratio is good enough to begin a generation with. It is not once the node has no mass to form it
@@ -135,61 +105,16 @@ impl Node {
         self.config.rounds = rounds;
         self.peers = neighbours(&self.config);
         self.departures = Departures::default();
-        (self.step, self.split_done, self.resumed, self.plan_version) = (0, false, false, 0);
+        (self.step, self.split_done, self.resumed) = (0, false, false);
         self.last_step = rounds * self.config.schedule.round_length();
         self.clock = RoundClock::new(self.config.deadline_floor);
         self.tally = super::RoundTally::default();
         self.forget_training();
-        self.appetite = super::Appetite::default();
+        self.send_gate = super::SendGate::default();
         self.mass_watch = super::MassWatch::default();
         self.phase = Phase::Gathering { give_up_at: Some(self.patience_from_now()) };
         self.report(Event::Entered { generation });
         self.reserve();
         self.commit_anew();
-    }
-
-    /// New links on which nothing will ever be sent: this node has stopped, or its neighbour leaves.
-    fn close_needless_links(&mut self) {
-        let has_stopped = matches!(self.phase, Phase::Draining { .. } | Phase::Drained) && !self.quitting;
-        let is_needless = |peer: &&mut Peer| has_stopped || peer.leaving;
-        for peer in self.peers.values_mut().filter(is_needless) {
-            peer.outgoing.iter_mut().for_each(OutLink::close);
-            peer.ack_owed = true;
-        }
-    }
-
-    pub(super) fn on_rewire(&mut self, rewiring: Rewiring) {
-        let Rewiring { version, schedule } = rewiring;
-        let is_usable = version > self.plan_version
-            && schedule.nodes() == self.config.schedule.nodes()
-            && self.config.rounds.checked_mul(schedule.round_length()).is_some();
-        if !is_usable {
-            self.ignore(self.config.id, Fault::UnusablePlan);
-            return;
-        }
-        self.last_step = self.config.rounds * schedule.round_length();
-        self.config.schedule = schedule;
-        self.plan_version = version;
-        let schedule = Arc::clone(&self.config.schedule);
-        // Links that were used stay, though the plan no longer has them: they are only not used any more.
-        for peer in self.peers.values_mut() {
-            peer.incoming.take_if(|link| link.is_unused());
-            peer.outgoing.take_if(|link| link.is_unused());
-        }
-        for &from in schedule.all_in_neighbours(self.config.id) {
-            self.peers.entry(from).or_insert_with(|| Peer::new(from)).incoming.get_or_insert_with(InLink::default);
-        }
-        for &to in schedule.all_out_neighbours(self.config.id) {
-            self.peers.entry(to).or_insert_with(|| Peer::new(to)).outgoing.get_or_insert_with(OutLink::new);
-        }
-        self.peers.retain(|_, peer| peer.incoming.is_some() || peer.outgoing.is_some());
-        self.mark_departed();
-        self.close_needless_links();
-        self.appetite.excuse();
-        self.reserve();
-        // Parcels that came before their link did are sent again after a greeting.
-        let peers: Vec<NodeId> = self.peers.keys().copied().collect();
-        peers.into_iter().for_each(|peer| self.send_hello(peer));
-        self.report(Event::Rewired { version });
     }
 }

@@ -1,4 +1,4 @@
-//! A neighbour as people and metrics see it.
+//! A read-only view of a neighbour, for people and metrics.
 
 use crate::effect::Suspension;
 use crate::mass::Mass;

@@ -3,9 +3,9 @@
 use super::Node;
 use crate::config::WaitPolicy;
 use crate::effect::Suspension;
+use crate::injected_bug::InjectedBug;
 use crate::link::{InLink, WINDOW};
 use crate::peer::Peer;
-use crate::planted::Planted;
 use crate::schedule::NodeId;
 use crate::time::Time;
 
@@ -72,7 +72,7 @@ impl Node {
         if due.iter().all(is_complete) {
             // Once nobody will ever send anything, what it still holds it passes on as fast as the others take it.
             let all = self.config.schedule.all_in_neighbours(self.config.id);
-            return all.iter().all(is_complete) && !self.appetite.gave_in_step && !self.is_left_alone();
+            return all.iter().all(is_complete) && !self.send_gate.sent_in_step && !self.is_left_alone();
         }
         let due = || due.iter().filter_map(|from| self.peers.get(from));
         let claims = self.claims();
@@ -83,8 +83,8 @@ impl Node {
         }
         match self.config.policy {
             // In step with its neighbours, word that no parcel is coming is enough; otherwise only mass is.
-            WaitPolicy::Sync => !self.appetite.heard_in_step && !self.has_due_parcel(),
-            WaitPolicy::Bounded { .. } | WaitPolicy::Async => !self.appetite.fed_in_step,
+            WaitPolicy::Sync => !self.send_gate.heard_in_step && !self.has_due_parcel(),
+            WaitPolicy::Bounded { .. } | WaitPolicy::Async => !self.send_gate.absorbed_in_step,
         }
     }
 
@@ -97,7 +97,7 @@ impl Node {
     /// falls off has a node that misses an in-neighbour, and the rest of it waits for that one.
     pub(super) fn pace_of_the_others(&self) -> Time {
         let ends_round = (self.step + 1).is_multiple_of(self.config.schedule.round_length());
-        if self.config.policy == WaitPolicy::Async || !ends_round || self.has(Planted::NeverPaces) {
+        if self.config.policy == WaitPolicy::Async || !ends_round || self.has(InjectedBug::NeverPaces) {
             return self.now;
         }
         // Those who are only late are given the time of a usual round.

@@ -1,14 +1,14 @@
-//! Parcels: what one that comes has to satisfy, and when those of this node go out.
+//! Parcels: the checks on those that arrive, and when those of this node are sent.
 
 use super::Node;
 use crate::config::Durability;
 use crate::effect::{Event, Fault, Suspension};
-use crate::link::{Acceptance, InLink};
+use crate::injected_bug::InjectedBug;
+use crate::link::Acceptance;
 use crate::mass::{Mass, UNITS_PER_ONE};
 use crate::message::{Message, Parcel, ParcelHeader};
 use crate::payload::Payload;
 use crate::peer::Peer;
-use crate::planted::Planted;
 use crate::schedule::NodeId;
 
 /// A neighbour is suspended at this many refused parcels.
@@ -18,15 +18,15 @@ impl Node {
     pub(super) fn on_parcel(&mut self, from: NodeId, parcel: Parcel) -> Result<(), Fault> {
         let mut header = parcel.header;
         self.check_parcel(from, &header, parcel.payload.dimension())?;
-        let (ignores_marks, applies_twice) = (self.has(Planted::IgnoresMarks), self.has(Planted::AppliesTwice));
-        let (ignores_chains, ignores_lives) = (self.has(Planted::IgnoresChains), self.has(Planted::IgnoresLives));
+        let (ignores_ack_echoes, applies_twice) =
+            (self.has(InjectedBug::IgnoresAckEchoes), self.has(InjectedBug::AppliesTwice));
+        let (ignores_chains, ignores_lives) =
+            (self.has(InjectedBug::IgnoresChains), self.has(InjectedBug::IgnoresLives));
         let me = self.config.identity.incarnation;
         let is_known = self.peers.get(&from).is_some_and(|peer| peer.incarnation() == header.sender_incarnation);
         if is_known && header.receiver_incarnation > me && self.config.durability == Durability::On {
-            return self.on_set_back(from, header.receiver_incarnation);
+            return self.on_rollback(from, header.receiver_incarnation);
         }
-        // A sender that follows another plan of the generation may use a link that this one never had.
-        let is_replanned = self.plan_version > 0;
         let (largest_norm, has_left) = (self.config.largest_norm, self.has_left());
         let Some(peer) = self.peers.get_mut(&from) else {
             return Err(Fault::NotANeighbour);
@@ -46,13 +46,11 @@ impl Node {
             return Ok(());
         }
         peer.renewal.succeed();
-        let link = match &mut peer.incoming {
-            incoming if is_replanned => incoming.get_or_insert_with(InLink::default),
-            Some(link) => link,
-            None => return Err(Fault::NoSuchLink),
+        let Some(link) = &mut peer.incoming else {
+            return Err(Fault::NoSuchLink);
         };
-        if link.check_mark(header.base, header.acked).is_err() && !ignores_marks {
-            return self.on_set_back(from, me);
+        if link.check_ack_echo(header.base, header.acked).is_err() && !ignores_ack_echoes {
+            return self.on_rollback(from, me);
         }
         if ignores_chains {
             header.previous = link.received_chain();
@@ -72,7 +70,7 @@ impl Node {
                     self.on_refusal(from, header.mass);
                 }
                 self.on_progress(from);
-                self.appetite.hear();
+                self.send_gate.hear();
                 self.absorb_on_arrival();
             }
             Acceptance::Duplicate => self.note_refusal(Fault::Repeated),
@@ -93,15 +91,13 @@ impl Node {
     /// What any parcel from anyone has to satisfy.
     pub(super) fn check_parcel(&self, from: NodeId, header: &ParcelHeader, dimension: usize) -> Result<(), Fault> {
         let schedule = &self.config.schedule;
-        if header.generation != self.config.generation && !self.has(Planted::IgnoresGenerations) {
+        if header.generation != self.config.generation && !self.has(InjectedBug::IgnoresGenerations) {
             return Err(Fault::OtherGeneration);
         }
         if header.step >= self.last_step {
             return Err(Fault::ImpossibleStep);
         }
-        // Before the plan was changed under way its links are all there can be.
-        let may_send = self.plan_version > 0 || schedule.has_link(from, self.config.id, header.step);
-        if header.seq <= header.base || !may_send {
+        if header.seq <= header.base || !schedule.has_link(from, self.config.id, header.step) {
             return Err(Fault::NoSuchLink);
         }
         if dimension != self.dimension() {

@@ -1,4 +1,4 @@
-//! Neighbours that are late again and again, and streams that carry only half of what they should.
+//! Exponential back-off for neighbours that miss deadlines again and again, and for streams on which greetings fail.
 //!
 //! A neighbour that lets a deadline pass is taken back as soon as it makes progress, and waited for again. One whose link is
 //! bad would cost everybody a deadline each time. So it is still sent parcels and heard, but not waited for, and that for

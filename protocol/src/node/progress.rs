@@ -1,4 +1,4 @@
-//! How far neighbours are, and how much of that a node believes.
+//! How far neighbours claim to be, and how much of such a claim is credible.
 //!
 //! Every message says how many steps its sender is through with. A node that has fallen far behind goes on where its
 //! neighbours are (`pace`), so that one false number would take a node, and by what it then says itself the whole swarm, to
@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use super::Node;
 use crate::effect::Event;
+use crate::injected_bug::InjectedBug;
 use crate::peer::Peer;
-use crate::planted::Planted;
 use crate::schedule::NodeId;
 use crate::time::Time;
 
@@ -67,7 +67,7 @@ impl Node {
 
     /// How many steps a neighbour is through with, as far as its word counts.
     pub(super) fn credible(&self, peer: &Peer, claims: &Claims) -> u64 {
-        if self.has(Planted::BelievesAnyone) {
+        if self.has(InjectedBug::BelievesAnyone) {
             return peer.passed;
         }
         let witnessed = claims.of_others(peer.id).max(self.passed());

@@ -1,4 +1,4 @@
-//! What a node did not take, counted by reason: how people and tests see that something is kept out.
+//! Counters of rejected inputs by reason.
 
 use std::collections::BTreeMap;
 

@@ -6,10 +6,10 @@ use super::{Node, Phase, Wait};
 use crate::codec::Dither;
 use crate::config::WaitPolicy;
 use crate::effect::{Event, RoundReport, Suspension};
+use crate::injected_bug::InjectedBug;
 use crate::mass::Mass;
 use crate::payload::Payload;
 use crate::peer::Peer;
-use crate::planted::Planted;
 use crate::schedule::{NodeId, OutShare};
 
 /// What happened in the present round.
@@ -75,7 +75,7 @@ impl Node {
             return self.begin_draining();
         }
         self.split_done = false;
-        self.appetite.next_step();
+        self.send_gate.next_step();
         if self.step.is_multiple_of(self.config.schedule.round_length()) {
             self.clock.start(self.now, self.misses_someone());
             self.tally = RoundTally::default();
@@ -130,15 +130,15 @@ impl Node {
         if links.is_empty() {
             return;
         }
-        let fasts = (keeps && self.appetite.is_hungry()) || self.has(Planted::KeepsAll);
+        let skips = (keeps && self.send_gate.is_closed()) || self.has(InjectedBug::KeepsAll);
         // Where records have no room a share is kept, as where a window is full.
-        let cuts = if fasts || !self.has_record_room() { Vec::new() } else { self.cut(links, keeps) };
+        let cuts = if skips || !self.has_record_room() { Vec::new() } else { self.cut(links, keeps) };
         let outgoing = Mass::from_units(cuts.iter().map(|(_, mass)| mass.units()).sum());
         let mut dither = Dither::of(self.config.id, self.step);
         if cuts.is_empty() {
-            self.appetite.fast();
+            self.send_gate.skip();
         } else if let Some(payload) = self.push_sum.split(outgoing, self.config.codec, &mut dither, self.is_durable()) {
-            self.appetite.split();
+            self.send_gate.send();
             let record = self.next_record();
             for &(to, mass) in &cuts {
                 self.promise(to, mass, &payload, record);
@@ -161,7 +161,7 @@ impl Node {
     /// The mass for every link that can take a parcel; empty masses are left out.
     fn cut(&self, links: &[OutShare], keeps: bool) -> Vec<(NodeId, Mass)> {
         let whole = self.mass();
-        let overfills = self.has(Planted::IgnoresWindow);
+        let overfills = self.has(InjectedBug::IgnoresWindow);
         let can_take = |peer: &Peer| peer.can_take_parcel() || (overfills && peer.is_active());
         let can_take = |link: &&OutShare| self.peers.get(&link.to).is_some_and(can_take);
         let mut cuts: Vec<(NodeId, Mass)> =
@@ -202,7 +202,7 @@ impl Node {
         self.absorb_until(self.step);
         self.answer_those_who_passed();
         let due = self.config.schedule.in_neighbours(self.config.id, self.step);
-        self.appetite.end_step(!due.is_empty());
+        self.send_gate.end_step(!due.is_empty());
         let (at, steps) = self.steps_now;
         self.steps_now = (self.now, if at == self.now { steps + 1 } else { 1 });
         self.step += 1;
@@ -272,10 +272,10 @@ impl Node {
             if parcel.is_refused {
                 continue;
             }
-            self.appetite.feed();
+            self.send_gate.absorb();
             self.tally.absorbed += 1;
             // The sum cannot overflow: parcels that would exceed the swarm's whole mass are never queued.
-            let payload = if self.config.planted == Some(Planted::DropsNumerators) {
+            let payload = if self.config.injected.is(InjectedBug::DropsNumerators) {
                 Payload::new(&vec![0.0; self.push_sum.dimension()]).unwrap_or(parcel.payload)
             } else {
                 parcel.payload

@@ -1,8 +1,8 @@
-//! Whether the two ends of a link tell the same story.
+//! Compares what the records of the two ends of a link say of its parcels.
 //!
 //! Sums can agree by accident; chains cannot. The chain of a link at parcel k is a hash over all its parcels up to k, so
 //! the receiver's chain at the last parcel it applied must be the sender's chain at that number. Where it is not, one of
-//! the two was put back to an older state, or two processes went by the same name.
+//! the two was rolled back to an older state, or two processes went by the same name.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -23,7 +23,7 @@ use crate::link::WINDOW;
 use crate::payload::{MAX_DIMENSION, Payload, PayloadError};
 
 /// Version of the format. Another one is refused: there is no guessing about mass.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 /// Most bytes that books may take without a large state of the host: those of more than 100,000 links.
 pub const MAX_BOOKS_BYTES: usize = 64 << 20;
 /// Most bytes that a host may keep in a record for which it announced nothing.
@@ -140,7 +140,7 @@ impl Record {
     /// # use mingle_protocol::{Books, Generation, Mass, NodeId, Record, record::RecordError};
     /// # let books = Books {
     /// #     number: 1, generation: Generation { counter: 0, plan_hash: [0; 32] }, task: [0; 32], id: NodeId(0),
-    /// #     incarnation: 1, brought: Mass::ONE, mass: Mass::ONE, plan_version: 0, step: 0, split_done: false,
+    /// #     incarnation: 1, brought: Mass::ONE, mass: Mass::ONE, step: 0, split_done: false,
     /// #     neighbours: Default::default(), incoming: Default::default(), outgoing: Default::default(), left: Vec::new(), host: Default::default(),
     /// # };
     /// let record = Record { books, numerator: [1.0, 2.0].into(), ratio: None, payload: None };
@@ -336,7 +336,7 @@ const fn most_books_bytes(dimension: usize) -> usize {
 
 /// The most bytes that books can take where the host keeps no more than [`MAX_HOST_BYTES`].
 fn largest_books(in_links: u64, out_links: u64) -> Option<u64> {
-    const OWN: usize = 7 * VARINT_U64 + VARINT_U32 + 2 * HASH + 1 + 4 * VARINT_U64 + VARINT_U64 + MAX_HOST_BYTES;
+    const OWN: usize = 6 * VARINT_U64 + VARINT_U32 + 2 * HASH + 1 + 4 * VARINT_U64 + VARINT_U64 + MAX_HOST_BYTES;
     /// Whom a link leads to: the process it dealt with last.
     const NEIGHBOUR: usize = VARINT_U32 + 2 * VARINT_U64;
     const IN_LINK: usize = NEIGHBOUR + VARINT_U32 + 3 * VARINT_U64 + 1 + HASH + 1 + VARINT_U64 + 2 * VARINT_U128;

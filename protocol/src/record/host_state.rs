@@ -1,4 +1,4 @@
-//! What a host wants to find again in a record.
+//! Opaque state of the host, kept in every record.
 
 use std::fmt;
 use std::ops::Deref;

@@ -1,4 +1,4 @@
-//! What a node that starts again finds in its slots.
+//! Recovery: the survey of a node's slots when it starts again.
 //!
 //! It goes on from the newest record that can be read, with the payloads that this record owes to others, which are in
 //! older ones. Two things can be wrong, and they are not alike:

@@ -1,4 +1,4 @@
-//! What must hold of books before anything is built on them.
+//! The invariants of the books of a record, checked before they are used.
 //!
 //! These are the rules that a node relies on when it goes on from a record: no arithmetic on its numbers overflows, every
 //! outbox holds exactly the parcels that are sent and not confirmed, and every parcel names a record that can hold its

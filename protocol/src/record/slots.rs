@@ -19,7 +19,7 @@ use crate::link::WINDOW;
 /// # use mingle_protocol::{Books, Generation, Mass, NodeId, record::SlotMap};
 /// # let books = |number| Books {
 /// #     number, generation: Generation { counter: 0, plan_hash: [0; 32] }, task: [0; 32], id: NodeId(0),
-/// #     incarnation: 1, brought: Mass::ONE, mass: Mass::ONE, plan_version: 0, step: 0, split_done: false,
+/// #     incarnation: 1, brought: Mass::ONE, mass: Mass::ONE, step: 0, split_done: false,
 /// #     neighbours: Default::default(), incoming: Default::default(), outgoing: Default::default(), left: Vec::new(), host: Default::default(),
 /// # };
 /// let mut slots = SlotMap::new(SlotMap::worst_case(0));

@@ -15,7 +15,6 @@ pub(crate) fn books(number: u64) -> Books {
         incarnation: 2,
         brought: Mass::ONE,
         mass: Mass::ONE,
-        plan_version: 0,
         step: 100,
         split_done: true,
         neighbours: BTreeMap::new(),

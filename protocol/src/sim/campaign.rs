@@ -1,12 +1,12 @@
-//! A fault test: one seed after the other, each to its end.
+//! A campaign of fault tests: the scenario of one seed after the other, each run to its end and checked.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::error::SimError;
 use super::fault::Fault;
 use super::profile::{Profile, Scenario};
-use super::story::Told;
 use super::swarm::Swarm;
+use super::trace_entry::TraceEntry;
 use crate::effect::Event;
 use crate::time::Time;
 
@@ -36,8 +36,8 @@ pub struct Outcome {
     pub disk_checks: u64,
     /// How often a node could not rely on what was on its disk, and began without it.
     pub unreadable: u64,
-    /// How often a node found out that it had been set back.
-    pub set_backs: u64,
+    /// How often a node found out that it had been rolled back.
+    pub rollbacks: u64,
     /// How many things happened.
     pub events: u64,
     /// A hash of all of them: equal for equal runs.
@@ -49,7 +49,7 @@ pub struct Outcome {
 /// Runs a scenario to its end: all faults, repair, and until every node has drained.
 ///
 /// Where disks keep what is on them the sum of weights is checked after every write, and at the end the nodes hold all
-/// of it, with the sum of numerators that they began with. Where a disk was set back, either its node found out, or the
+/// of it, with the sum of numerators that they began with. Where a disk was rolled back, either its node found out, or the
 /// disks add up all the same.
 ///
 /// ```
@@ -63,17 +63,17 @@ pub fn run_scenario(profile: Profile, seed: u64, scenario: Scenario) -> Outcome 
     watch_scenario(profile, seed, scenario, |_| ())
 }
 
-/// Runs a scenario, and tells besides what the faults were and what nodes reported, other than finished rounds.
-pub fn tell_scenario(profile: Profile, seed: u64, scenario: Scenario) -> (Outcome, Vec<(Time, Told)>) {
-    let faults: Vec<_> = scenario.faults.iter().map(|&(at, fault)| (at, Told::Fault(fault))).collect();
-    let mut story = Vec::new();
+/// Runs a scenario, and returns besides the log of its faults and of what nodes reported, other than finished rounds.
+pub fn trace_scenario(profile: Profile, seed: u64, scenario: Scenario) -> (Outcome, Vec<(Time, TraceEntry)>) {
+    let faults: Vec<_> = scenario.faults.iter().map(|&(at, fault)| (at, TraceEntry::Fault(fault))).collect();
+    let mut log = Vec::new();
     let outcome = watch_scenario(profile, seed, scenario, |swarm| {
         let events = swarm.events().iter().filter(|(_, _, event)| !matches!(event, Event::RoundFinished(_)));
-        story.extend(faults.into_iter().filter(|(at, _)| *at <= swarm.now()));
-        story.extend(events.map(|(at, id, event)| (*at, Told::Event(*id, event.clone()))));
+        log.extend(faults.into_iter().filter(|(at, _)| *at <= swarm.now()));
+        log.extend(events.map(|(at, id, event)| (*at, TraceEntry::Event(*id, event.clone()))));
     });
-    story.sort_by_key(|(at, _)| *at);
-    (outcome, story)
+    log.sort_by_key(|(at, _)| *at);
+    (outcome, log)
 }
 
 fn watch_scenario(profile: Profile, seed: u64, scenario: Scenario, look: impl FnOnce(&Swarm)) -> Outcome {
@@ -107,7 +107,7 @@ fn watch_scenario(profile: Profile, seed: u64, scenario: Scenario, look: impl Fn
         wire_checks: swarm.wire_checks(),
         disk_checks: swarm.disk_checks(),
         unreadable: swarm.unreadable(),
-        set_backs: swarm.events().iter().filter(|(_, _, event)| is_set_back(event)).count() as u64,
+        rollbacks: swarm.events().iter().filter(|(_, _, event)| is_rollback(event)).count() as u64,
         events: swarm.trace_length(),
         digest: swarm.digest(),
         failure,
@@ -133,7 +133,7 @@ impl Outcome {
             wire_checks: 0,
             disk_checks: 0,
             unreadable: 0,
-            set_backs: 0,
+            rollbacks: 0,
             events: 0,
             digest: [0; 32],
             failure: None,
@@ -141,15 +141,15 @@ impl Outcome {
     }
 }
 
-fn is_set_back(event: &Event) -> bool {
-    matches!(event, Event::SetBack { .. })
+fn is_rollback(event: &Event) -> bool {
+    matches!(event, Event::RollbackDetected { .. })
 }
 
 fn run(swarm: &mut Swarm, profile: Profile, end: Time, limit: Time) -> Result<(), SimError> {
     swarm.run_until(end)?;
     swarm.run_until_drained(limit)?;
     // The last ledger that began may be exact, whatever disks had lost before it.
-    if profile.loses_records() && !swarm.is_exact() && swarm.was_set_back() {
+    if profile.loses_records() && !swarm.is_exact() && swarm.was_rolled_back() {
         return Ok(());
     }
     let now = swarm.now();

@@ -1,4 +1,4 @@
-//! What to simulate.
+//! The configuration of a simulated swarm.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::network::NetworkModel;
 use crate::codec::Codec;
 use crate::config::{Durability, WaitPolicy};
-use crate::planted::Planted;
+use crate::injected_bug::InjectedBug;
 use crate::schedule::{NodeId, Schedule};
 
 /// Trains one node for one round: `(node, round, z, steps)` to the change of z, in as many steps as its time allows.
@@ -28,10 +28,10 @@ pub struct SwarmConfig {
     pub largest_norm: Option<f64>,
     /// Whether nodes keep records on simulated disks.
     pub durability: Durability,
-    /// A bug in every node, to see whether it is found.
-    pub planted: Option<Planted>,
+    /// A bug in every node, to see whether it is found. Refused where bugs are not [built in](InjectedBug::BUILT_IN).
+    pub injected_bug: Option<InjectedBug>,
     /// Nodes with a bug of their own instead.
-    pub planted_in: BTreeMap<NodeId, Planted>,
+    pub injected_in: BTreeMap<NodeId, InjectedBug>,
     /// How long a write usually takes.
     pub write_time: (Duration, Duration),
     /// How nodes wait.
@@ -80,8 +80,8 @@ impl SwarmConfig {
             codec: Codec::default(),
             largest_norm: None,
             durability: Durability::default(),
-            planted: None,
-            planted_in: BTreeMap::new(),
+            injected_bug: None,
+            injected_in: BTreeMap::new(),
             write_time: (Duration::from_micros(200), Duration::from_millis(5)),
             policy: WaitPolicy::Sync,
             network: NetworkModel::streams(),

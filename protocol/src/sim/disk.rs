@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 pub(super) use damage::Damage;
 
-use crate::planted::Planted;
+use crate::injected_bug::{Injected, InjectedBug};
 use crate::record::{
     Outline, Record, RecordError, Recovered, RecoveryError, SlotContent, SlotError, SlotMap, forge_checksum, survey,
 };
@@ -189,17 +189,17 @@ impl Disk {
     ///
     /// # Errors
     /// What is in the slots cannot be relied on.
-    pub(super) fn recover(&mut self, planted: Option<Planted>) -> Result<Option<Recovered>, RecoveryError> {
+    pub(super) fn recover(&mut self, injected: Injected) -> Result<Option<Recovered>, RecoveryError> {
         // Whatever can be read is made sure of before anything is built on it.
-        self.is_unsynced &= planted == Some(Planted::TrustsUnsyncedRecords);
-        let forged = (planted == Some(Planted::BelievesTornRecords)).then(|| {
+        self.is_unsynced &= injected.is(InjectedBug::TrustsUnsyncedRecords);
+        let forged = injected.is(InjectedBug::BelievesTornRecords).then(|| {
             let mut files = self.files.clone();
             files.iter_mut().for_each(|file| forge_checksum(file));
             files
         });
         let files = forged.as_ref().unwrap_or(&self.files);
         let mut contents: Vec<SlotContent> = files.iter().map(|bytes| Outline::read(bytes).into()).collect();
-        if planted == Some(Planted::OverlooksNewestRecord) {
+        if injected.is(InjectedBug::OverlooksNewestRecord) {
             hide_newest(&mut contents);
         }
         let found = survey(&contents);

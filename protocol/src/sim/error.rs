@@ -1,23 +1,27 @@
-//! What can go wrong with a simulation.
+//! The ways in which a simulation fails: broken invariants, and runs that do not end.
 
 use std::any::Any;
 
 use thiserror::Error;
 
 use crate::config::NodeError;
+use crate::injected_bug::InjectionError;
 use crate::mass::Mass;
 use crate::record::{RecordError, RecoveryError, SlotError};
 use crate::schedule::NodeId;
 use crate::time::Time;
 use crate::wire::WireError;
 
-/// Why a simulation ended early. All but `NotDrained` mean a bug in the node.
+/// Why a simulation ended early. All but `Injection` and `NotDrained` mean a bug in the node.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum SimError {
     /// A node could not be made.
     #[error(transparent)]
     Node(#[from] NodeError),
+    /// A bug was wanted in a node, and this program cannot inject any.
+    #[error(transparent)]
+    Injection(#[from] InjectionError),
     /// A node's mass changed by something else than the parcels it sent and applied.
     #[error("at {now} node {id} holds {holds} units and should hold {should_hold}")]
     NodeMass {
@@ -199,7 +203,7 @@ impl SimError {
     /// When it happened; `None` where no node ever ran.
     pub fn at(&self) -> Option<Time> {
         match self {
-            Self::Node(_) => None,
+            Self::Node(_) | Self::Injection(_) => None,
             Self::NodeMass { now, .. }
             | Self::TotalMass { now, .. }
             | Self::DurableMass { now, .. }

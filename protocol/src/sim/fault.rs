@@ -1,4 +1,4 @@
-//! What goes wrong, what it is about, and what it is called.
+//! The faults that a simulation can inject, and their names in journals and logs.
 
 use std::fmt;
 use std::time::Duration;
@@ -40,8 +40,6 @@ pub enum Fault {
     Replan(u64),
     /// The planner makes a plan for a new generation of so many members, the first of all nodes, with links drawn from a seed.
     Resize(u32, u64),
-    /// The planner makes other links for the present members, drawn from a seed, and tells one member.
-    Rewire(u64),
     /// Those who are not members any more and have not heard of it are told so.
     DismissRemoved,
     /// A node is asked to hand over its mass and leave for good.
@@ -66,7 +64,7 @@ impl Fault {
     /// The nodes it concerns.
     pub fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
         let (first, second) = match *self {
-            Self::Replan(_) | Self::Resize(..) | Self::Rewire(_) | Self::DismissRemoved => (None, None),
+            Self::Replan(_) | Self::Resize(..) | Self::DismissRemoved => (None, None),
             Self::LinkDown(a, b) | Self::LinkUp(a, b) | Self::Mute(a, b) => (Some(a), Some(b)),
             Self::Crash(id)
             | Self::Restart(id)
@@ -122,7 +120,6 @@ impl fmt::Display for Fault {
             Self::LoseSectors(id, _) => write!(f, "sectors of the last record of node {id} were never written"),
             Self::Replan(_) => f.write_str("a plan with other members begins a new generation"),
             Self::Resize(members, _) => write!(f, "a plan of {members} members begins a new generation"),
-            Self::Rewire(_) => f.write_str("a plan with other links replaces the present one"),
             Self::DismissRemoved => f.write_str("those who are not members any more are told so"),
             Self::Leave(id) => write!(f, "node {id} is asked to leave"),
             Self::FailSync(id) => write!(f, "a write of node {id} fails, and whether it is on disk is unknown"),

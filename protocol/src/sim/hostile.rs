@@ -1,4 +1,4 @@
-//! A member that lies: what it sends is what an honest node would send, with a part of it replaced by anything.
+//! A Byzantine member: it sends what an honest node would send, with a part of it replaced by anything.
 //!
 //! It knows the format and its neighbours, but nothing of the keys of others: it can lie about itself and about third
 //! nodes, not speak in their name.
@@ -22,22 +22,20 @@ pub(super) fn tampered(message: Message, nodes: u32, rng: &mut ChaCha8Rng) -> Me
     }
     match message {
         Message::Hello(mut hello) => {
-            match rng.random_range(0..6) {
+            match rng.random_range(0..5) {
                 0 => hello.version = rng.random(),
                 1 => hello.generation.counter = anything(hello.generation.counter, rng),
-                2 => hello.plan_version = anything(hello.plan_version, rng),
-                3 => replace_identity(&mut hello.identity, rng),
-                4 => hello.seen.iter_mut().for_each(|seen| replace_identity(seen, rng)),
+                2 => replace_identity(&mut hello.identity, rng),
+                3 => hello.seen.iter_mut().for_each(|seen| replace_identity(seen, rng)),
                 _ => replace_state(&mut hello.link, rng),
             }
             Message::Hello(hello)
         }
         Message::Ack(mut ack) => {
-            match rng.random_range(0..6) {
+            match rng.random_range(0..5) {
                 0 => ack.generation.counter = anything(ack.generation.counter, rng),
-                1 => ack.plan_version = anything(ack.plan_version, rng),
-                2 => replace_identity(&mut ack.identity, rng),
-                3 => replace_identity(&mut ack.seen, rng),
+                1 => replace_identity(&mut ack.identity, rng),
+                2 => replace_identity(&mut ack.seen, rng),
                 _ => replace_state(&mut ack.link, rng),
             }
             Message::Ack(ack)

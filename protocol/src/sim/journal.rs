@@ -1,4 +1,4 @@
-//! A run of a fault test written down: what it takes to run it again, and what came of it.
+//! Journals: a run of a fault test as a file that replays to the same digest.
 //!
 //! ```text
 //!   seed -> swarm          faults (as listed) -> repair -> stop          events, digest, failure
@@ -14,16 +14,16 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::campaign::{Outcome, run_scenario, tell_scenario};
+use super::campaign::{Outcome, run_scenario, trace_scenario};
 use super::fault::Fault;
 use super::profile::{Profile, Scenario};
-use super::story::Told;
-use crate::planted::Planted;
+use super::trace_entry::TraceEntry;
+use crate::injected_bug::{InjectedBug, InjectionError};
 use crate::schedule::NodeId;
 use crate::time::Time;
 
 /// The format that this release writes and reads.
-pub const JOURNAL_SCHEMA: &str = "mingle.fault-journal/1";
+pub const JOURNAL_SCHEMA: &str = "mingle.fault-journal/2";
 
 /// Most faults in a journal: several times what any profile makes.
 pub const MOST_FAULTS: usize = 50_000;
@@ -48,7 +48,7 @@ const SLOWEST_DISK: u32 = 1_000_000;
 pub struct Journal {
     profile: Profile,
     seed: u64,
-    planted: Option<Planted>,
+    injected_bug: Option<InjectedBug>,
     nodes: u32,
     faults: Vec<(Time, Fault)>,
     repair: Time,
@@ -62,12 +62,12 @@ pub struct Journal {
 
 impl Journal {
     /// Runs a seed, with a bug in every node if one is wanted, and writes it down.
-    pub fn record(profile: Profile, seed: u64, planted: Option<Planted>) -> (Self, Outcome) {
+    pub fn record(profile: Profile, seed: u64, injected_bug: Option<InjectedBug>) -> (Self, Outcome) {
         let scenario = Scenario::new(profile, seed);
         let journal = Self {
             profile,
             seed,
-            planted,
+            injected_bug,
             nodes: scenario.config.schedule.nodes() as u32,
             faults: scenario.faults,
             repair: scenario.repair,
@@ -86,9 +86,10 @@ impl Journal {
         run_scenario(self.profile, self.seed, self.scenario())
     }
 
-    /// Runs it again and tells what happened, in order: all faults, and what nodes reported except for finished rounds.
-    pub fn tell(&self) -> (Outcome, Vec<(Time, Told)>) {
-        tell_scenario(self.profile, self.seed, self.scenario())
+    /// Runs it again and returns the log of what happened, in order: all faults, and what nodes reported except for finished
+    /// rounds.
+    pub fn trace(&self) -> (Outcome, Vec<(Time, TraceEntry)>) {
+        trace_scenario(self.profile, self.seed, self.scenario())
     }
 
     /// Whether a run was the recorded one, to the bit.
@@ -129,9 +130,9 @@ impl Journal {
         self.seed
     }
 
-    /// The bug in every node.
-    pub fn planted(&self) -> Option<Planted> {
-        self.planted
+    /// The bug injected into every node.
+    pub fn injected_bug(&self) -> Option<InjectedBug> {
+        self.injected_bug
     }
 
     /// The release that recorded it.
@@ -158,12 +159,13 @@ impl Journal {
 
     fn scenario(&self) -> Scenario {
         let mut scenario = Scenario::new(self.profile, self.seed);
-        scenario.config.planted = self.planted;
+        scenario.config.injected_bug = self.injected_bug;
         Scenario { faults: self.faults.clone(), repair: self.repair, end: self.stop, ..scenario }
     }
 
     /// Whether it could have been recorded.
     fn check(&self) -> Result<(), JournalError> {
+        InjectedBug::check_built_in(self.injected_bug)?;
         if self.faults.len() > MOST_FAULTS {
             return Err(JournalError::TooManyFaults { faults: self.faults.len() });
         }
@@ -264,6 +266,9 @@ pub enum JournalError {
         /// It.
         fault: Fault,
     },
+    /// A run with a bug that this program does not have.
+    #[error(transparent)]
+    Injection(#[from] InjectionError),
     /// A digest that is no digest.
     #[error("the digest \"{0}\" is not 64 hexadecimal digits")]
     Digest(String),
@@ -278,7 +283,7 @@ struct Written {
     profile: Profile,
     seed: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    planted: Option<Planted>,
+    injected_bug: Option<InjectedBug>,
     nodes: u32,
     ended_us: Time,
     events: u64,
@@ -304,7 +309,7 @@ impl From<Journal> for Written {
             made_by: journal.made_by,
             profile: journal.profile,
             seed: journal.seed,
-            planted: journal.planted,
+            injected_bug: journal.injected_bug,
             nodes: journal.nodes,
             ended_us: journal.ended,
             events: journal.events,
@@ -327,7 +332,7 @@ impl TryFrom<Written> for Journal {
         let journal = Self {
             profile: written.profile,
             seed: written.seed,
-            planted: written.planted,
+            injected_bug: written.injected_bug,
             nodes: written.nodes,
             faults: written.faults.into_iter().map(|TimedFault { at_us, fault }| (at_us, fault)).collect(),
             repair: written.repair_us,

@@ -12,7 +12,6 @@ use crate::schedule::{NodeId, Schedule, ScheduleError, Step};
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) generation: Generation,
-    pub(super) version: u64,
     pub(super) schedule: Arc<Schedule>,
     /// Everyone keeps the number it had in the first plan; those who are not members have no links.
     pub(super) members: Vec<NodeId>,
@@ -37,20 +36,15 @@ impl Plans {
     pub(super) fn new(schedule: Arc<Schedule>) -> Self {
         let members = (0..schedule.nodes() as u32).map(NodeId).collect();
         let generation = Generation { counter: 0, plan_hash: [1; 32] };
-        Self { plans: vec![Plan { generation, version: 0, schedule, members }] }
+        Self { plans: vec![Plan { generation, schedule, members }] }
     }
 
     pub(super) fn newest(&self) -> &Plan {
         &self.plans[self.plans.len() - 1]
     }
 
-    pub(super) fn find(&self, generation: Generation, version: u64) -> Option<&Plan> {
-        self.plans.iter().find(|plan| plan.generation == generation && plan.version == version)
-    }
-
-    /// The newest plan of a generation.
-    pub(super) fn newest_of(&self, generation: Generation) -> Option<&Plan> {
-        self.plans.iter().rev().find(|plan| plan.generation == generation)
+    pub(super) fn of(&self, generation: Generation) -> Option<&Plan> {
+        self.plans.iter().find(|plan| plan.generation == generation)
     }
 
     /// A new generation with other members and links.
@@ -75,16 +69,7 @@ impl Plans {
         rng.fill(&mut plan_hash);
         let generation = Generation { counter: newest.generation.counter + 1, plan_hash };
         let schedule = links(nodes, &members, newest.schedule.local_steps(), rng)?;
-        self.plans.push(Plan { generation, version: 0, schedule, members });
-        Ok(())
-    }
-
-    /// Other links among the same members.
-    pub(super) fn rewire(&mut self, seed: u64) -> Result<(), ScheduleError> {
-        let newest = self.newest().clone();
-        let rng = &mut ChaCha8Rng::seed_from_u64(seed);
-        let schedule = links(newest.schedule.nodes(), &newest.members, newest.schedule.local_steps(), rng)?;
-        self.plans.push(Plan { version: newest.version + 1, schedule, ..newest });
+        self.plans.push(Plan { generation, schedule, members });
         Ok(())
     }
 }

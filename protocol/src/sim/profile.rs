@@ -1,4 +1,4 @@
-//! What goes wrong in a fault test: from a seed, a swarm and a list of faults.
+//! Fault profiles: which faults hit a swarm, and how many; a seed draws the swarm and the schedule.
 
 mod fault_generator;
 mod scenario;
@@ -8,12 +8,12 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-pub(super) use fault_generator::bad_weather;
+pub(super) use fault_generator::fault_schedule;
 pub use scenario::Scenario;
 
 use fault_generator::Mix;
 
-/// A kind of bad weather.
+/// A kind of fault schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
@@ -23,7 +23,7 @@ pub enum Profile {
     Loss,
     /// The swarm falls apart for an hour at a time, in slow motion.
     Partition,
-    /// Members come and go: they leave, are removed and join, and plans change under way.
+    /// Members come and go: they leave, are removed and join.
     Churn,
     /// Kills, pauses, partitions, full and slow disks, members that come and go, in swarms of up to 64.
     Mixed,
@@ -81,9 +81,7 @@ impl Profile {
             Self::Kill => Mix { kills: 55, breaks: 15, ..Mix::default() },
             Self::Loss => Mix { kills: 30, mutes: 10, ..Mix::default() },
             Self::Partition => Mix { kills: 40, partitions: 7, ..Mix::default() },
-            Self::Churn => {
-                Mix { kills: 10, breaks: 5, replans: 2, resizes: 5, rewirings: 6, leaves: 3, ..Mix::default() }
-            }
+            Self::Churn => Mix { kills: 10, breaks: 5, replans: 2, resizes: 5, leaves: 3, ..Mix::default() },
             Self::Mixed => Mix {
                 kills: 30,
                 breaks: 15,
@@ -93,7 +91,6 @@ impl Profile {
                 slow_disks: 5,
                 replans: 2,
                 resizes: 2,
-                rewirings: 3,
                 leaves: 1,
                 mutes: 5,
                 failed_syncs: 3,

@@ -30,9 +30,9 @@ pub struct Shrunk {
 /// Complexity: at most `most_runs` runs; O(k log n) of them where k of n faults matter.
 ///
 /// ```
-/// use mingle_protocol::{Planted, sim::{Journal, Profile, shrink}};
+/// use mingle_protocol::{InjectedBug, sim::{Journal, Profile, shrink}};
 ///
-/// let (journal, _) = Journal::record(Profile::Kill, 0, Some(Planted::ConfirmsBeforeWriting));
+/// let (journal, _) = Journal::record(Profile::Kill, 0, Some(InjectedBug::ConfirmsBeforeWriting));
 /// let shrunk = shrink(&journal, 300).expect("the bug shows in this seed");
 /// assert!(shrunk.journal.faults().len() < 5 && journal.faults().len() > 100);
 /// ```

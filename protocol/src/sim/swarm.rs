@@ -24,6 +24,7 @@ use super::plans::Plans;
 use super::trace::{Entry, Trace};
 use crate::config::Durability;
 use crate::effect::Event;
+use crate::injected_bug::InjectedBug;
 use crate::input::Input;
 use crate::message::Generation;
 use crate::node::Node;
@@ -57,8 +58,8 @@ pub struct Swarm {
     disk_checks: u64,
     /// In this generation, and in those before it, a disk has lost something or a member lies: nothing adds up.
     void: Option<Generation>,
-    /// The generations in which nodes found out that they had been set back.
-    set_back_in: BTreeSet<u64>,
+    /// The generations in which nodes found out that they had been rolled back.
+    rolled_back_in: BTreeSet<u64>,
     unreadable: u64,
     /// Members that send whatever they like.
     hostile: BTreeSet<NodeId>,
@@ -87,8 +88,11 @@ impl Swarm {
     /// A swarm of founders, all of whose links come up at time zero.
     ///
     /// # Errors
-    /// [`SimError::Node`] when the configuration makes no node.
+    /// [`SimError::Node`] when the configuration makes no node, [`SimError::Injection`] when it wants a bug that is not
+    /// built in.
     pub fn new(config: SwarmConfig) -> Result<Self, SimError> {
+        let bugs = config.injected_in.values().copied().chain(config.injected_bug);
+        InjectedBug::check_built_in(bugs.last())?;
         let nodes = config.schedule.nodes();
         let mut swarm = Self {
             now: Time::default(),
@@ -100,7 +104,7 @@ impl Swarm {
             durable_ledger: DurableLedger::default(),
             disk_checks: 0,
             void: None,
-            set_back_in: BTreeSet::new(),
+            rolled_back_in: BTreeSet::new(),
             unreadable: 0,
             hostile: BTreeSet::new(),
             plans: Plans::new(Arc::clone(&config.schedule)),

@@ -1,5 +1,7 @@
 //! Processes of a node that follow each other.
 
+use std::collections::BTreeMap;
+
 use super::*;
 
 #[test]
@@ -83,6 +85,26 @@ fn a_process_that_is_gone_is_not_kept_alive_by_parcels_that_the_next_one_sends_a
     assert_eq!(seen, Some(Identity { incarnation: 1, boot_nonce: 102 }), "{answers:?}");
 }
 
+#[test]
+fn a_record_with_links_that_the_plan_does_not_have_is_foreign() {
+    let durable = || {
+        let mut config = config(ME, 0);
+        config.durability = Durability::On;
+        config
+    };
+    let effects = Node::new(durable()).unwrap().handle(AT, Input::Start);
+    let written = effects.into_iter().find_map(|effect| match effect {
+        Effect::Persist(record) => Some(Arc::unwrap_or_clone(record)),
+        _ => None,
+    });
+    let (record, none_owed) = (written.unwrap(), BTreeMap::new());
+    assert!(Node::resume(durable(), record.clone(), &none_owed).is_ok());
+    let step = Step { keep: vec![0.5, 1.0], links: vec![(ME, PEER, 0.5)] };
+    let mut one_way = durable();
+    one_way.schedule = Arc::new(Schedule::new(2, &[step], 0).unwrap());
+    assert_eq!(Node::resume(one_way, record, &none_owed).err(), Some(NodeError::ForeignRecord));
+}
+
 fn renewals(effects: &[Effect]) -> usize {
     effects.iter().filter(|effect| matches!(effect, Effect::Renew { peer: PEER })).count()
 }
@@ -117,7 +139,7 @@ fn a_neighbour_that_greets_again_and_again_does_not_hear_the_answers_and_gets_ne
 }
 
 #[test]
-fn a_neighbour_is_believed_once_that_this_node_is_set_back_and_never_beyond_reason() {
+fn a_neighbour_is_believed_once_that_this_node_is_rollback_and_never_beyond_reason() {
     let mut config = config(ME, 0);
     config.durability = Durability::On;
     let mut node = Node::new(config).unwrap();
@@ -129,7 +151,6 @@ fn a_neighbour_is_believed_once_that_this_node_is_set_back_and_never_beyond_reas
         let generation = node.config().generation;
         let ack = Ack {
             generation,
-            plan_version: 0,
             identity: Identity { incarnation: 1, boot_nonce: 101 },
             seen: Identity { incarnation, ..me },
             link: LinkState { next_seq: 1, ..LinkState::default() },
@@ -141,12 +162,12 @@ fn a_neighbour_is_believed_once_that_this_node_is_set_back_and_never_beyond_reas
     let ignored = |fault| vec![Event::Ignored { peer: PEER, fault }];
     assert_eq!(say(u64::MAX), (ignored(Fault::ImpossibleLife), 0));
     let (told, records) = say(1_000);
-    assert!(matches!(told[..], [Event::SetBack { incarnation: 1_001, .. }]) && records == 1, "{told:?}");
+    assert!(matches!(told[..], [Event::RollbackDetected { incarnation: 1_001, .. }]) && records == 1, "{told:?}");
     // Its process has greeted again by then; without that nothing of it counts at all.
     for k in 2..64 {
         let (told, records) = say(1_000 * k);
         assert!(
-            told.iter().all(|event| *event == Event::Ignored { peer: PEER, fault: Fault::RepeatedSetBack }),
+            told.iter().all(|event| *event == Event::Ignored { peer: PEER, fault: Fault::RepeatedRollback }),
             "{told:?}"
         );
         assert_eq!(records, 0);

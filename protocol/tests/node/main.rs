@@ -115,7 +115,6 @@ fn hello_from_peer(incarnation: u64, boot_nonce: u64) -> Message {
     Message::Hello(Box::new(Hello {
         version: PROTOCOL_VERSION,
         generation: config.generation,
-        plan_version: 0,
         task: config.task,
         identity: Identity { incarnation, boot_nonce },
         seen: Some(self::config(ME, 0).identity),
@@ -235,7 +234,6 @@ fn an_acknowledgement_of_parcels_never_sent_is_refused() {
     for (received, applied) in [(1, 0), (0, 1), (9, 9)] {
         let ack = Ack {
             generation: node.config().generation,
-            plan_version: 0,
             identity: Identity { incarnation: 1, boot_nonce: 101 },
             seen: node.config().identity,
             link: LinkState { received, applied, next_seq: 1, ..LinkState::default() },

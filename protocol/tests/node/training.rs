@@ -20,7 +20,6 @@ fn training_is_asked_for_once_a_round_and_guarded_by_the_weight() {
     // The neighbour passes without a parcel, so half of the weight is under way when the next step comes.
     let ack = Ack {
         generation: node.config().generation,
-        plan_version: 0,
         identity: Identity { incarnation: 1, boot_nonce: 101 },
         seen: node.config().identity,
         link: LinkState { next_seq: 1, passed: 1, ..LinkState::default() },

@@ -1,4 +1,4 @@
-//! Nodes with records: killed, cut off and set back, and no mass is lost while disks survive.
+//! Nodes with records: killed, cut off and rolled back, and no mass is lost while disks survive.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn mass_survives_kill_dash_nine() {
         sum(&outcomes, |outcome| outcome.wire_checks) > 10 * checks,
         "every event is checked, not only every record"
     );
-    assert_eq!(sum(&outcomes, |outcome| outcome.set_backs), 0, "no disk was set back");
+    assert_eq!(sum(&outcomes, |outcome| outcome.rollbacks), 0, "no disk was rolled back");
     assert_eq!(sum(&outcomes, |outcome| outcome.unreadable), 0, "a crash leaves nothing that cannot be relied on");
 }
 
@@ -59,13 +59,13 @@ fn mass_survives_everything_at_once() {
 
 #[test]
 fn nodes_on_disks_that_were_set_back_find_out_or_add_up() {
-    let mut set_backs = 0;
+    let mut rollbacks = 0;
     for (profile, seeds) in [(Profile::Rollback, 12), (Profile::LossyDisk, 6)] {
         let outcomes = survive(profile, seeds);
         assert!(sum(&outcomes, |outcome| outcome.disk_faults) > 0, "{profile}");
-        set_backs += sum(&outcomes, |outcome| outcome.set_backs);
+        rollbacks += sum(&outcomes, |outcome| outcome.rollbacks);
     }
-    assert!(set_backs > 10, "{set_backs} set-backs");
+    assert!(rollbacks > 10, "{rollbacks} rollbacks");
 }
 
 /// Five nodes on records, one of which dies; what `harms` is done to its disk, and it starts again.
@@ -102,10 +102,10 @@ fn a_disk_on_which_nothing_needed_is_spoiled_costs_nothing_and_is_still_checked(
         if swarm.is_exact() {
             exact += 1;
             assert!(swarm.disk_checks() > before, "seed {seed}");
-            assert_eq!((held, owed, swarm.was_set_back()), (brought, 0, false), "seed {seed}");
+            assert_eq!((held, owed, swarm.was_rolled_back()), (brought, 0, false), "seed {seed}");
         } else {
-            noticed += u64::from(swarm.was_set_back());
-            assert!(swarm.was_set_back() || held == brought, "seed {seed}");
+            noticed += u64::from(swarm.was_rolled_back());
+            assert!(swarm.was_rolled_back() || held == brought, "seed {seed}");
             assert_eq!(swarm.disk_checks(), before, "seed {seed}: nothing is promised, so nothing was checked");
         }
     }
@@ -154,8 +154,8 @@ fn a_node_whose_disk_is_of_before_it_left_and_came_back_finds_out_or_adds_up() {
         faults.into_iter().for_each(|(at, fault)| swarm.at(Time::from_millis(at), fault));
         finish(&mut swarm);
         let (held, owed, brought) = swarm.on_disk();
-        assert!(swarm.was_set_back() || (held, owed) == (brought, 0), "seed {seed}: {held} of {brought}");
-        noticed += u64::from(swarm.was_set_back());
+        assert!(swarm.was_rolled_back() || (held, owed) == (brought, 0), "seed {seed}: {held} of {brought}");
+        noticed += u64::from(swarm.was_rolled_back());
     }
     assert!(noticed > 10, "{noticed} of 30 found out");
 }
@@ -165,12 +165,12 @@ fn a_generation_after_a_lost_disk_is_exact_again_and_checked_to_its_end() {
     for seed in 0..10 {
         let mut swarm = harmed(&[Fault::WipeDisk(NodeId(0))], seed);
         swarm.run_until(Time::from_millis(8_000)).unwrap();
-        assert!(swarm.was_set_back() && !swarm.is_exact(), "seed {seed}");
+        assert!(swarm.was_rolled_back() && !swarm.is_exact(), "seed {seed}");
         let before = (swarm.disk_checks(), swarm.wire_checks());
         swarm.at(Time::from_millis(8_000), Fault::Replan(seed));
         swarm.at(Time::from_millis(19_000), Fault::DismissRemoved);
         finish(&mut swarm);
-        assert!(swarm.is_exact() && !swarm.was_set_back(), "seed {seed}");
+        assert!(swarm.is_exact() && !swarm.was_rolled_back(), "seed {seed}");
         assert!(swarm.disk_checks() > before.0 && swarm.wire_checks() > before.1, "seed {seed}");
         let (held, owed, brought) = swarm.on_disk();
         assert_eq!((held, owed), (brought, 0), "seed {seed}");

@@ -94,7 +94,7 @@ fn a_silent_neighbour_is_suspended_and_taken_back_when_it_speaks() {
     swarm.at(Time::from_millis(9_000), Fault::LinkUp(NodeId(0), NodeId(1)));
     swarm.run_until_drained(HOUR).unwrap();
     for id in ids(2) {
-        let story: Vec<&Event> = swarm
+        let reported: Vec<&Event> = swarm
             .events()
             .iter()
             .filter(|(_, at, _)| *at == id)
@@ -103,7 +103,7 @@ fn a_silent_neighbour_is_suspended_and_taken_back_when_it_speaks() {
             .collect();
         let peer = NodeId(1 - id.0);
         let suspended = Event::NeighbourSuspended { peer, reason: Suspension::LinkDown };
-        assert_eq!(story, [&suspended, &Event::NeighbourBack { peer }]);
+        assert_eq!(reported, [&suspended, &Event::NeighbourBack { peer }]);
     }
     assert!(swarm.audit().is_complete());
 }

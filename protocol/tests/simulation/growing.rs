@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mingle_protocol::record::SlotMap;
 use mingle_protocol::sim::{Fault, Swarm, SwarmConfig};
-use mingle_protocol::{Durability, Event, NodeId, Planted, WaitPolicy};
+use mingle_protocol::{Durability, Event, InjectedBug, NodeId, WaitPolicy};
 
 use crate::support::*;
 
@@ -12,11 +12,15 @@ const MOST: u32 = 8;
 
 /// Eight machines, of which first one trains, then two, and so on to eight and back to one, 24 seconds each. The load
 /// does not stop meanwhile, and neighbours fall silent so that parcels stay owed.
-fn growing(policy: WaitPolicy, seed: u64, planted: Option<Planted>) -> Result<Swarm, mingle_protocol::sim::SimError> {
+fn growing(
+    policy: WaitPolicy,
+    seed: u64,
+    injected_bug: Option<InjectedBug>,
+) -> Result<Swarm, mingle_protocol::sim::SimError> {
     let config = SwarmConfig {
         policy,
         seed,
-        planted,
+        injected_bug,
         durability: Durability::On,
         training_time: (Duration::from_millis(20), Duration::from_millis(200)),
         heartbeat: Duration::from_secs(2),
@@ -44,7 +48,7 @@ fn growing(policy: WaitPolicy, seed: u64, planted: Option<Planted>) -> Result<Sw
         swarm.run_until(seconds(at))?;
         let stands = rounds(&swarm).iter().zip(&before).position(|(now, before)| now <= before);
         assert!(members == 1 || stands.is_none(), "seed {seed}, {members} members: node {stands:?} stands still");
-        for id in ids(members).filter(|_| planted.is_none()) {
+        for id in ids(members).filter(|_| injected_bug.is_none()) {
             let Some(node) = swarm.node(id) else { panic!("seed {seed}: node {id} of {members} is not there") };
             let (needed, there) = (node.record_room().slots, swarm.slots(id));
             assert_eq!(needed, SlotMap::worst_case(node.record_room().receivers));
@@ -77,6 +81,6 @@ fn a_swarm_that_grows_from_one_to_eight_and_back_under_load_loses_no_member_and_
 
 #[test]
 fn without_asking_for_more_slots_the_same_swarm_ends_in_an_error() {
-    let found = (0..6).any(|seed| growing(WaitPolicy::Async, seed, Some(Planted::NeverReserves)).is_err());
+    let found = (0..6).any(|seed| growing(WaitPolicy::Async, seed, Some(InjectedBug::NeverReserves)).is_err());
     assert!(found);
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mingle_protocol::sim::{Swarm, SwarmConfig, Trainer};
-use mingle_protocol::{Event, NodeId, Planted, Schedule, Step, Time, WaitPolicy};
+use mingle_protocol::{Event, InjectedBug, NodeId, Schedule, Step, Time, WaitPolicy};
 
 use crate::support::*;
 use crate::training::{Problem, least_squares};
@@ -25,8 +25,8 @@ fn a_member_that_keeps_all_it_gets_makes_every_other_one_raise_the_alarm() {
     let hoarder = NodeId(3);
     for policy in POLICIES {
         let config = SwarmConfig { policy, ..least_squares(8, 400, 0.02) };
-        let planted_in = [(hoarder, Planted::KeepsAll)].into();
-        let mut swarm = Swarm::new(SwarmConfig { planted_in, ..config }).unwrap();
+        let injected_in = [(hoarder, InjectedBug::KeepsAll)].into();
+        let mut swarm = Swarm::new(SwarmConfig { injected_in, ..config }).unwrap();
         swarm.run_until_drained(HOUR).unwrap();
         let alarmed = nodes_that_report(&swarm, is_alarm);
         let others: BTreeSet<NodeId> = ids(8).filter(|id| *id != hoarder).collect();

@@ -1,6 +1,6 @@
 //! Journals: the same one gives the same run, another one another, and none from a stranger does harm.
 
-use mingle_protocol::sim::{Fault, Journal, MOST_FAULTS, Profile, Told};
+use mingle_protocol::sim::{Fault, Journal, MOST_FAULTS, Profile, TraceEntry};
 use mingle_protocol::{NodeId, Time};
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ fn one_changed_fault_gives_another_digest() {
 #[test]
 fn a_journal_is_text_that_a_person_can_read() {
     let text = serde_json::to_value(good()).unwrap();
-    assert_eq!(text["schema"], "mingle.fault-journal/1");
+    assert_eq!(text["schema"], "mingle.fault-journal/2");
     assert_eq!((&text["profile"], &text["seed"], &text["failure"]), (&json!("kill"), &json!(7), &Value::Null));
     let faults = text["faults"].as_array().unwrap();
     assert!(faults.iter().all(|fault| fault["at_us"].is_u64() && fault.as_object().unwrap().len() == 2), "{faults:?}");
@@ -67,7 +67,9 @@ fn what_could_not_have_been_recorded_is_refused_and_named() {
         let error = with(change).unwrap_err();
         assert!(error.contains(words), "{error}");
     };
-    refused("mingle.fault-journal/9", &|text| text["schema"] = json!("mingle.fault-journal/9"));
+    for other in ["mingle.fault-journal/1", "mingle.fault-journal/9"] {
+        refused(other, &|text| text["schema"] = json!(other));
+    }
     refused("fault 0 is about node 99", &|text| text["faults"] = json!([{ "at_us": 1, "crash": 99 }]));
     refused("fault 1 at 0.000001 s", &|text| {
         text["faults"] = json!([{ "at_us": 2, "crash": 0 }, { "at_us": 1, "restart": 0 }]);
@@ -89,11 +91,11 @@ fn what_could_not_have_been_recorded_is_refused_and_named() {
 }
 
 #[test]
-fn a_journal_tells_its_story_in_order() {
-    let (outcome, story) = good().tell();
+fn a_journal_gives_its_trace_log_in_order() {
+    let (outcome, log) = good().trace();
     assert!(good().agrees_with(&outcome));
-    assert!(story.is_sorted_by_key(|(at, _)| *at));
-    let faults = story.iter().filter(|(_, told)| matches!(told, Told::Fault(_))).count();
+    assert!(log.is_sorted_by_key(|(at, _)| *at));
+    let faults = log.iter().filter(|(_, entry)| matches!(entry, TraceEntry::Fault(_))).count();
     assert_eq!(faults, good().faults().len());
-    assert!(story.iter().any(|(_, told)| matches!(told, Told::Event(..))));
+    assert!(log.iter().any(|(_, entry)| matches!(entry, TraceEntry::Event(..))));
 }

@@ -98,6 +98,6 @@ fn parcels_that_cannot_be_believed_go_back_and_their_sender_is_left_alone_with_i
             assert!(count(&swarm, is_refusal) >= 1, "seed {seed}: node {node} refused nothing");
         }
         assert!(count(&swarm, |id, event| id == NodeId(0) && matches!(event, Event::MassReturned { .. })) >= 1);
-        assert_eq!(count(&swarm, |_, event| matches!(event, Event::SetBack { .. })), 0, "seed {seed}");
+        assert_eq!(count(&swarm, |_, event| matches!(event, Event::RollbackDetected { .. })), 0, "seed {seed}");
     }
 }

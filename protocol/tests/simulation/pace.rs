@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use mingle_protocol::sim::{Fault, NetworkModel, Swarm, SwarmConfig};
-use mingle_protocol::{Event, NodeId, Planted, WaitPolicy};
+use mingle_protocol::{Event, InjectedBug, NodeId, WaitPolicy};
 
 use crate::support::*;
 use crate::training::least_squares;
 
 /// Eight nodes that are far from each other: a round of the swarm takes far longer than training.
-fn swarm(policy: WaitPolicy, seed: u64, planted: Option<Planted>) -> Swarm {
+fn swarm(policy: WaitPolicy, seed: u64, injected_bug: Option<InjectedBug>) -> Swarm {
     let config = SwarmConfig {
         policy,
         seed,
-        planted,
+        injected_bug,
         network: NetworkModel {
             delay: (Duration::from_millis(50), Duration::from_millis(400)),
             ..NetworkModel::streams()
@@ -62,8 +62,8 @@ fn nodes_that_are_cut_off_keep_the_pace_and_nobody_skips_rounds_when_they_are_ba
 #[test]
 fn those_who_stay_keep_the_pace_when_the_others_stop_in_good_order() {
     for policy in [WaitPolicy::Sync, WaitPolicy::Bounded { staleness: 4 }] {
-        let rounds = |planted| {
-            let mut swarm = swarm(policy, 5, planted);
+        let rounds = |injected_bug| {
+            let mut swarm = swarm(policy, 5, injected_bug);
             for node in (0..8).filter(|node| *node != 3) {
                 swarm.at(seconds(60), Fault::Stop(NodeId(node)));
             }
@@ -75,7 +75,7 @@ fn those_who_stay_keep_the_pace_when_the_others_stop_in_good_order() {
         let (before, after) = rounds(None);
         println!("{policy:?}: {before} rounds in 60 s, {after} in 90 s");
         assert!(before > 50 && after > before && after < 2 * before, "{policy:?}: {before}, {after}");
-        let (before, after) = rounds(Some(Planted::NeverPaces));
+        let (before, after) = rounds(Some(InjectedBug::NeverPaces));
         assert!(after > 2 * before, "{policy:?}, without a pace: {before}, {after}");
     }
 }
@@ -84,7 +84,7 @@ fn those_who_stay_keep_the_pace_when_the_others_stop_in_good_order() {
 fn without_a_pace_they_race_ahead_and_the_others_skip_most_of_their_training() {
     let policy = WaitPolicy::Bounded { staleness: 4 };
     let (paced, few) = cut_two_off(swarm(policy, 2, None), 60);
-    let (rounds, many) = cut_two_off(swarm(policy, 2, Some(Planted::NeverPaces)), 60);
+    let (rounds, many) = cut_two_off(swarm(policy, 2, Some(InjectedBug::NeverPaces)), 60);
     println!("with a pace {paced:?}, skipped {few:?}; without {rounds:?}, skipped {many:?}");
     assert_eq!(rounds[0], 3_000, "it is through with all of them");
     assert!(paced[0] < 2_500, "{paced:?}");

@@ -44,7 +44,7 @@ impl Driver<'_> {
             NodeEvent::NeighbourSuspended { peer, reason } if self.rounds < self.parts.rounds => {
                 self.member.log.tell(Event::Suspended { node: peer.index(), reason: in_words(reason).to_owned() });
             }
-            NodeEvent::SetBack { incarnation, discarded } => {
+            NodeEvent::RollbackDetected { incarnation, discarded } => {
                 self.member.log.tell(Event::SetBack { incarnation, discarded_units: discarded.units() });
             }
             // Its streams carry the same plan, and its operator has applied that once more.

@@ -65,7 +65,7 @@ struct Row {
 struct Missing {
     node: NodeId,
     name: Option<String>,
-    /// `null` where the neighbours' books, after nodes were set back, come to what no node can hold.
+    /// `null` where the neighbours' books, after nodes were rolled back, come to what no node can hold.
     held_units: Option<i128>,
     in_doubt_units: u128,
 }
@@ -247,7 +247,7 @@ fn missing(ledger: &Ledger) -> Vec<Missing> {
         .collect()
 }
 
-/// What a node, or all of them, can hold. Books of neighbours say nothing about the weight of one that was set back again and
+/// What a node, or all of them, can hold. Books of neighbours say nothing about the weight of one that was rolled back again and
 /// again: what it gave away twice they have applied twice, and each of them counts from another of its lives.
 fn possible(units: i128, nodes: usize) -> Option<i128> {
     let all = i128::try_from(nodes as u128 * (1 << 40)).unwrap_or(i128::MAX);

@@ -54,10 +54,9 @@ fn describe_record(outline: &Outline) -> Vec<String> {
     vec![
         format!("record     {} of node {}, incarnation {}", books.number, books.id, books.incarnation),
         format!(
-            "plan       blake3:{} generation {} version {}",
+            "plan       blake3:{} generation {}",
             hex::encode(books.generation.plan_hash),
-            books.generation.counter,
-            books.plan_version
+            books.generation.counter
         ),
         format!("task       blake3:{}", hex::encode(books.task)),
         format!("step       {}, {split}", books.step),

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use mingle_peer::{Error, ErrorKind, results, units};
-use mingle_protocol::sim::{Day, Marathon, Outcome, Profile, SimError};
+use mingle_protocol::sim::{Day, Outcome, Profile, SimError, Soak};
 
 use super::report::grouped;
 use crate::cli::FaultTestArgs;
@@ -21,29 +21,29 @@ pub(super) fn execute(
         return Err(Error::new(ErrorKind::BadInput, "--days: take one profile, such as --profile kill"));
     };
     let seed = arguments.first;
-    let Some(mut marathon) = Marathon::new(profile, seed) else {
+    let Some(mut soak) = Soak::new(profile, seed) else {
         let message = format!("--days: not with {profile}, whose plans change or whose disks lose what is on them");
         return Err(Error::new(ErrorKind::BadInput, message).hint("take kill, loss or partition"));
     };
     if !json {
-        out::line(format!("{profile}, seed {seed}: {} nodes", marathon.nodes()));
+        out::line(format!("{profile}, seed {seed}: {} nodes", soak.nodes()));
     }
     let began = Instant::now();
     for _ in 0..days {
-        match marathon.next_day() {
+        match soak.next_day() {
             Ok(day) => out::line(if json { object(profile, &day, began) } else { line(&day, began) }),
             Err(error) => return fail(profile, seed, &error, json),
         }
     }
-    let outcome = marathon.finish();
+    let outcome = soak.finish();
     if let Some(error) = &outcome.failure {
         return fail(profile, seed, error, json);
     }
     let digest = hex::encode(outcome.digest);
     if json {
-        out::line(last_object(profile, &outcome, marathon.drift(), began));
+        out::line(last_object(profile, &outcome, soak.drift(), began));
     } else {
-        let drift = marathon.drift();
+        let drift = soak.drift();
         out::line(format!(
             "all have drained: every unit of weight is there, the numerators are off by {drift:.1e}  blake3:{}",
             &digest[..8]
@@ -91,7 +91,7 @@ fn counts(profile: Profile, outcome: &Outcome, began: Instant) -> serde_json::Va
         "kills": outcome.kills,
         "partitions": outcome.partitions,
         "link_cuts": outcome.link_cuts,
-        "set_backs": outcome.set_backs,
+        "rollbacks": outcome.rollbacks,
         "checks": outcome.checks(),
         "wire_checks": outcome.wire_checks,
         "disk_checks": outcome.disk_checks,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use mingle_peer::ErrorKind;
 use mingle_peer::error::Context;
-use mingle_protocol::Planted;
+use mingle_protocol::InjectedBug;
 use mingle_protocol::sim::{Journal, Outcome, Profile, shrink};
 use serde::Serialize;
 
@@ -36,16 +36,16 @@ struct Shrunk {
 
 impl FailingSeed {
     /// The seed of a failed run; `None` for one that went well.
-    pub(super) fn of(outcome: &Outcome, profile: Profile, planted: Option<Planted>) -> Option<Self> {
+    pub(super) fn of(outcome: &Outcome, profile: Profile, injected_bug: Option<InjectedBug>) -> Option<Self> {
         let failure = outcome.failure.as_ref()?;
         let (seed, nodes) = (outcome.seed, outcome.nodes);
-        let plant = planted.map_or_else(String::new, |bug| format!(" --plant {bug}"));
+        let inject = injected_bug.map_or_else(String::new, |bug| format!(" --inject {bug}"));
         Some(Self {
             seed,
             nodes,
             failed_after_s: outcome.ended.micros() as f64 / 1e6,
             message: failure.to_string(),
-            replay: format!("mingle fault-test --profile {profile} --first {seed} --seeds 1{plant}"),
+            replay: format!("mingle fault-test --profile {profile} --first {seed} --seeds 1{inject}"),
             shrunk: None,
         })
     }
@@ -54,21 +54,21 @@ impl FailingSeed {
     pub(super) fn write(
         &mut self,
         profile: Profile,
-        planted: Option<Planted>,
+        injected_bug: Option<InjectedBug>,
         folder: &Path,
         most_runs: u32,
     ) -> mingle_peer::Result {
-        let (whole, _) = Journal::record(profile, self.seed, planted);
+        let (whole, _) = Journal::record(profile, self.seed, injected_bug);
         let faults_before = whole.faults().len();
         let shrunk = shrink(&whole, most_runs);
         let runs = shrunk.as_ref().map_or(0, |shrunk| shrunk.runs);
         let short = shrunk.map_or(whole, |shrunk| shrunk.journal);
-        let plant = planted.map_or_else(String::new, |bug| format!("-{bug}"));
-        let path = folder.join(format!("{profile}-{}{plant}.json", self.seed));
+        let inject = injected_bug.map_or_else(String::new, |bug| format!("-{bug}"));
+        let path = folder.join(format!("{profile}-{}{inject}.json", self.seed));
         let text = serde_json::to_string_pretty(&short).context(ErrorKind::Unexpected, "cannot encode the journal")?;
         output_file::make_folder(folder)?;
         output_file::write(&path, format!("{text}\n").as_bytes())?;
-        self.replay = format!("mingle replay {} --story", path.display());
+        self.replay = format!("mingle replay {} --trace", path.display());
         let message = short.failure().unwrap_or_default().to_owned();
         self.shrunk = Some(Shrunk { journal: path, faults_before, faults: short.faults().len(), runs, message });
         Ok(())

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 
-use mingle_protocol::Planted;
+use mingle_protocol::InjectedBug;
 use mingle_protocol::sim::{Outcome, Profile, Scenario, run_scenario};
 
 /// Outcomes that may wait for that of an earlier seed.
@@ -14,7 +14,7 @@ const MOST_AHEAD: u64 = 1_024;
 pub(super) struct Hunt {
     pub(super) profile: Profile,
     pub(super) seeds: Range<u64>,
-    pub(super) planted: Option<Planted>,
+    pub(super) injected_bug: Option<InjectedBug>,
     pub(super) threads: usize,
 }
 
@@ -50,7 +50,7 @@ impl Hunt {
 
     fn run_one(&self, seed: u64) -> Outcome {
         let mut scenario = Scenario::new(self.profile, seed);
-        scenario.config.planted = self.planted;
+        scenario.config.injected_bug = self.injected_bug;
         run_scenario(self.profile, seed, scenario)
     }
 }
@@ -93,7 +93,7 @@ mod tests {
     fn outcomes_come_in_the_order_of_their_seeds_and_do_not_depend_on_the_threads() {
         let outcomes = |threads| {
             let mut outcomes = Vec::new();
-            let hunt = Hunt { profile: Profile::Kill, seeds: 5..13, planted: None, threads };
+            let hunt = Hunt { profile: Profile::Kill, seeds: 5..13, injected_bug: None, threads };
             hunt.run(|outcome| outcomes.push(outcome.clone()));
             outcomes
         };

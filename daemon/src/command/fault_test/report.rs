@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mingle_protocol::Planted;
+use mingle_protocol::InjectedBug;
 use mingle_protocol::sim::{Outcome, Profile};
 use serde::Serialize;
 
@@ -22,7 +22,7 @@ pub(super) struct Report {
     release: &'static str,
     profile: Profile,
     #[serde(skip_serializing_if = "Option::is_none")]
-    planted: Option<Planted>,
+    injected_bug: Option<InjectedBug>,
     first: u64,
     seeds: u64,
     nodes_at_most: u32,
@@ -31,7 +31,7 @@ pub(super) struct Report {
     partitions: u64,
     link_cuts: u64,
     disk_faults: u64,
-    set_backs: u64,
+    rollbacks: u64,
     unreadable: u64,
     checks: u64,
     wire_checks: u64,
@@ -49,15 +49,15 @@ pub(super) struct Report {
 }
 
 const COLUMNS: [&str; 9] =
-    ["seeds", "kills", "partitions", "link cuts", "disk faults", "set-backs", "checks", "failures", "seeds/s"];
+    ["seeds", "kills", "partitions", "link cuts", "disk faults", "rollbacks", "checks", "failures", "seeds/s"];
 
 impl Report {
     pub(super) fn new(hunt: &Hunt) -> Self {
         Self {
-            schema: "mingle.fault-test/1",
+            schema: "mingle.fault-test/2",
             release: env!("CARGO_PKG_VERSION"),
             profile: hunt.profile,
-            planted: hunt.planted,
+            injected_bug: hunt.injected_bug,
             first: hunt.seeds.start,
             seeds: 0,
             nodes_at_most: 0,
@@ -66,7 +66,7 @@ impl Report {
             partitions: 0,
             link_cuts: 0,
             disk_faults: 0,
-            set_backs: 0,
+            rollbacks: 0,
             unreadable: 0,
             checks: 0,
             wire_checks: 0,
@@ -91,14 +91,14 @@ impl Report {
         self.partitions += outcome.partitions;
         self.link_cuts += outcome.link_cuts;
         self.disk_faults += outcome.disk_faults;
-        self.set_backs += outcome.set_backs;
+        self.rollbacks += outcome.rollbacks;
         self.unreadable += outcome.unreadable;
         self.checks += outcome.checks();
         self.wire_checks += outcome.wire_checks;
         self.disk_checks += outcome.disk_checks;
         self.events += outcome.events;
         self.hasher.update(&outcome.digest);
-        if let Some(failing) = FailingSeed::of(outcome, self.profile, self.planted) {
+        if let Some(failing) = FailingSeed::of(outcome, self.profile, self.injected_bug) {
             self.failed += 1;
             if self.failures.len() < MOST_LISTED {
                 self.failures.push(failing);
@@ -116,7 +116,7 @@ impl Report {
     /// Writes the runs of the first failing seeds down.
     pub(super) fn write_journals(&mut self, arguments: &FaultTestArgs) -> mingle_peer::Result {
         for failing in self.failures.iter_mut().take(MOST_JOURNALS) {
-            failing.write(self.profile, self.planted, &arguments.journals, arguments.shrink_runs)?;
+            failing.write(self.profile, self.injected_bug, &arguments.journals, arguments.shrink_runs)?;
         }
         Ok(())
     }
@@ -147,7 +147,7 @@ impl Report {
             self.partitions,
             self.link_cuts,
             self.disk_faults,
-            self.set_backs,
+            self.rollbacks,
             self.checks,
             self.failed,
         ];

@@ -87,7 +87,7 @@ fn a_node_that_hands_everything_on_gets_the_mean_back() {
 fn track(
     network: &mut Network<TrackingAverage>,
     iterations: u32,
-    look: impl Fn(&[Courier<TrackingAverage>]),
+    look: impl Fn(&[ReliableChannel<TrackingAverage>]),
 ) -> Vec<Vec<f64>> {
     let mut results = Vec::new();
     for iteration in 1..=iterations + 1 {
@@ -140,7 +140,7 @@ fn the_default_rounds_leave_three_tenths_of_a_disagreement() {
 
 /// Shares that are part of the sums of no node: cut and not polled for, on their way and not yet handed on, or waiting.
 fn shares_under_way<'a>(
-    nodes: &'a [Courier<TrackingAverage>],
+    nodes: &'a [ReliableChannel<TrackingAverage>],
     mixing: impl Fn(&'a TrackingAverage) -> &'a Mixing,
 ) -> Vec<&'a Share> {
     let mut shares: Vec<&Share> = nodes.iter().flat_map(|node| mixing(node.collective()).under_way()).collect();
@@ -153,7 +153,7 @@ fn shares_under_way<'a>(
     shares
 }
 
-fn assert_conserved(nodes: &[Courier<TrackingAverage>], iteration: u32) {
+fn assert_conserved(nodes: &[ReliableChannel<TrackingAverage>], iteration: u32) {
     let shares = shares_under_way(nodes, TrackingAverage::mixing);
     let held: u64 = nodes.iter().map(|node| node.collective().mass().units()).sum();
     let moving: u64 = shares.iter().map(|share| share.mass.units()).sum();
@@ -177,7 +177,8 @@ fn loss_repetition_and_reordering_change_neither_the_sums_nor_a_bit_of_any_resul
         // The inputs of one iteration are constant from its beginning: look at each by itself.
         let mut results = Vec::new();
         for iteration in 0..=6 {
-            let done = |nodes: &[Courier<TrackingAverage>]| nodes.iter().all(|node| node.collective().is_complete());
+            let done =
+                |nodes: &[ReliableChannel<TrackingAverage>]| nodes.iter().all(|node| node.collective().is_complete());
             network.run(done, |nodes| assert_conserved(nodes, iteration));
             for (id, node) in ids(6).zip(&mut network.nodes) {
                 results.push(node.collective().result().unwrap().to_vec());
@@ -191,7 +192,7 @@ fn loss_repetition_and_reordering_change_neither_the_sums_nor_a_bit_of_any_resul
 }
 
 #[test]
-fn a_courier_forgets_what_has_arrived() {
+fn a_reliable_channel_forgets_what_has_arrived() {
     let plan = uneven(5, 4, 1, 2);
     let mut network = Network::new(averages(&plan, 20), DIMENSION, Faults { loss: 0.3, duplication: 0.2 }, 5);
     network.run(|nodes| nodes.iter().all(|node| node.collective().is_complete() && !node.is_owed()), |_| ());

@@ -92,7 +92,7 @@ fn nobody_misses_a_version_however_unequal_the_nodes_and_lossy_the_links() {
         // Each node goes on by itself as soon as it can; all reach version 12.
         while states.iter().any(|state| state.version() <= 12) {
             let versions: Vec<u64> = states.iter().map(Replicated::version).collect();
-            let can_go_on = |nodes: &[Courier<Table>]| {
+            let can_go_on = |nodes: &[ReliableChannel<Table>]| {
                 nodes.iter().zip(&versions).any(|(node, version)| *version <= 12 && holds(node.collective(), *version))
             };
             network.run(can_go_on, |_| ());
@@ -205,8 +205,10 @@ fn a_round_less_than_the_diameter_is_not_enough_for_an_extremum() {
 fn a_message_of_extrema_that_no_sound_neighbour_sends_is_refused() {
     let plan = ring(3);
     let (from, me) = (NodeId(0), NodeId(1));
-    let best =
-        |round, values: &[(f64, u32)]| Best { round, values: values.iter().map(|(v, id)| (*v, NodeId(*id))).collect() };
+    let best = |round, values: &[(f64, u32)]| FloodValue {
+        round,
+        values: values.iter().map(|(v, id)| (*v, NodeId(*id))).collect(),
+    };
     let mut node = Extremum::new(&plan, me, Direction::Max, &[1.0], 2).unwrap();
     assert_eq!(node.handle(NodeId(2), best(0, &[(9.0, 2)])), Err(CollectiveFault::NoSuchLink));
     assert_eq!(node.handle(from, best(1, &[(9.0, 0)])), Err(CollectiveFault::Gap));

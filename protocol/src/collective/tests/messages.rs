@@ -13,9 +13,9 @@ fn shares() -> impl Strategy<Value = Share> {
     })
 }
 
-fn bests() -> impl Strategy<Value = Best> {
+fn flood_values() -> impl Strategy<Value = FloodValue> {
     let values = prop::collection::vec((-1e300..1e300, (0_u32..9).prop_map(NodeId)), 3);
-    (any::<u64>(), values).prop_map(|(round, values)| Best { round, values })
+    (any::<u64>(), values).prop_map(|(round, values)| FloodValue { round, values })
 }
 
 fn rows() -> impl Strategy<Value = Rows> {
@@ -29,12 +29,18 @@ fn framed<M: std::fmt::Debug>(messages: impl Strategy<Value = M>) -> impl Strate
         .prop_map(|(acknowledged, message)| Frame { acknowledged, message })
 }
 
-fn turns() -> impl Strategy<Value = Turn> {
-    let said = prop::collection::vec(-1e300..1e300, 0..4).prop_map(|values| Talk::Said(Said { values: values.into() }));
+fn sequence_messages() -> impl Strategy<Value = SequenceMessage> {
+    let exchange = prop::collection::vec(-1e300..1e300, 0..4)
+        .prop_map(|values| OperationMessage::Exchange(ExchangeMessage { values: values.into() }));
     let partial = (any::<bool>(), prop::collection::vec(-1e300..1e300, 0..4))
-        .prop_map(|(is_whole, values)| Talk::Partial(Partial { is_whole, values }));
-    let talk = prop_oneof![shares().prop_map(Talk::Share), bests().prop_map(Talk::Best), said, partial];
-    (any::<u64>(), talk).prop_map(|(number, talk)| Turn { number, talk })
+        .prop_map(|(is_whole, values)| OperationMessage::Partial(Partial { is_whole, values }));
+    let payload = prop_oneof![
+        shares().prop_map(OperationMessage::Share),
+        flood_values().prop_map(OperationMessage::Extremum),
+        exchange,
+        partial
+    ];
+    (any::<u64>(), payload).prop_map(|(operation, payload)| SequenceMessage { operation, payload })
 }
 
 /// What comes back is what went in, and no beginning of it is anything.
@@ -58,16 +64,16 @@ fn check_cut<M: Encoding + std::fmt::Debug>(message: &M) -> Result<(), TestCaseE
 proptest! {
     #[test]
     fn what_goes_in_comes_out(
-        share in framed(shares()), best in framed(bests()), rows in framed(rows()), turn in framed(turns()),
+        share in framed(shares()), best in framed(flood_values()), rows in framed(rows()), message in framed(sequence_messages()),
     ) {
         check_round_trip(&share)?;
-        check_round_trip(&turn)?;
+        check_round_trip(&message)?;
         check_round_trip(&best)?;
         check_round_trip(&rows)?;
     }
 
     #[test]
-    fn vectors_that_are_cut_or_run_on_are_refused(share in shares(), best in bests()) {
+    fn vectors_that_are_cut_or_run_on_are_refused(share in shares(), best in flood_values()) {
         check_cut(&share)?;
         check_cut(&best)?;
     }
@@ -77,11 +83,11 @@ proptest! {
         if let Ok(share) = Share::decode(&bytes, &LIMITS) {
             prop_assert!(share.values.len() == 3 && share.values.iter().all(|value| value.is_finite()));
         }
-        if let Ok(best) = Best::decode(&bytes, &LIMITS) {
+        if let Ok(best) = FloodValue::decode(&bytes, &LIMITS) {
             prop_assert!(best.values.iter().all(|(value, owner)| value.is_finite() && owner.index() < 9));
         }
-        if let Ok(Turn { talk: Talk::Said(said), .. }) = Turn::decode(&bytes, &LIMITS) {
-            prop_assert!(said.values.len() <= 3 && said.values.iter().all(|value| value.is_finite()));
+        if let Ok(SequenceMessage { payload: OperationMessage::Exchange(exchange), .. }) = SequenceMessage::decode(&bytes, &LIMITS) {
+            prop_assert!(exchange.values.len() <= 3 && exchange.values.iter().all(|value| value.is_finite()));
         }
         if let Ok(rows) = Rows::decode(&bytes, &LIMITS) {
             prop_assert!(rows.0.iter().all(|row| row.id.index() < 9));
@@ -116,7 +122,7 @@ fn what_is_beyond_a_limit_is_named() {
 #[test]
 fn an_acknowledgement_of_what_was_never_sent_is_refused() {
     let plan = crate::Schedule::new(1, &[crate::Step { keep: vec![1.0], links: vec![] }], 0).unwrap();
-    let mut courier = Courier::new(Table::new(&plan, NodeId(0)).unwrap());
+    let mut channel = ReliableChannel::new(Table::new(&plan, NodeId(0)).unwrap());
     let frame = Frame { acknowledged: 1, message: None };
-    assert_eq!(courier.handle(NodeId(0), frame), Err(CollectiveFault::ImpossibleAck));
+    assert_eq!(channel.handle(NodeId(0), frame), Err(CollectiveFault::ImpossibleAck));
 }

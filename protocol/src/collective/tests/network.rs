@@ -1,11 +1,11 @@
-//! Collectives behind couriers, over a network that loses, repeats and reorders their bytes.
+//! Collectives behind reliable channels, over a network that loses, repeats and reorders their bytes.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::plans::ids;
 use crate::NodeId;
-use crate::collective::{Collective, Courier, Encoding, Frame, SizeLimits};
+use crate::collective::{Collective, Encoding, Frame, ReliableChannel, SizeLimits};
 
 /// What the network does to a frame.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +15,7 @@ pub(super) struct Faults {
 }
 
 pub(super) struct Network<C: Collective> {
-    pub(super) nodes: Vec<Courier<C>>,
+    pub(super) nodes: Vec<ReliableChannel<C>>,
     limits: SizeLimits,
     under_way: Vec<(NodeId, NodeId, Vec<u8>)>,
     faults: Faults,
@@ -25,12 +25,12 @@ pub(super) struct Network<C: Collective> {
 impl<C: Collective<Message: Encoding>> Network<C> {
     pub(super) fn new(nodes: Vec<C>, dimension: usize, faults: Faults, seed: u64) -> Self {
         let limits = SizeLimits { nodes: nodes.len(), dimension };
-        let nodes = nodes.into_iter().map(Courier::new).collect();
+        let nodes = nodes.into_iter().map(ReliableChannel::new).collect();
         Self { nodes, limits, under_way: Vec::new(), faults, rng: ChaCha8Rng::seed_from_u64(seed) }
     }
 
     /// Lets frames arrive in random order until `done`, and looks at the nodes after each.
-    pub(super) fn run(&mut self, done: impl Fn(&[Courier<C>]) -> bool, look: impl Fn(&[Courier<C>])) {
+    pub(super) fn run(&mut self, done: impl Fn(&[ReliableChannel<C>]) -> bool, look: impl Fn(&[ReliableChannel<C>])) {
         for _ in 0..2_000_000 {
             self.send();
             look(&self.nodes);
@@ -38,7 +38,7 @@ impl<C: Collective<Message: Encoding>> Network<C> {
                 return;
             }
             if self.under_way.is_empty() {
-                self.nodes.iter_mut().for_each(Courier::resend);
+                self.nodes.iter_mut().for_each(ReliableChannel::resend);
                 continue;
             }
             let next = self.rng.random_range(0..self.under_way.len());

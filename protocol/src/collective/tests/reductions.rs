@@ -21,7 +21,7 @@ fn everybody_has_the_same_sum_and_the_same_largest_over_any_links() {
         for (reduction, loss) in [(Reduction::Sum, 0.0), (Reduction::Sum, 0.3), (Reduction::Max, 0.3)] {
             let faults = Faults { loss, duplication: loss };
             let mut network = Network::new(nodes(&plan, reduction), 2, faults, 7);
-            let done = |nodes: &[Courier<AllReduce>]| nodes.iter().all(|node| node.collective().is_complete());
+            let done = |nodes: &[ReliableChannel<AllReduce>]| nodes.iter().all(|node| node.collective().is_complete());
             network.run(done, |_| {});
             let results: Vec<&[f64]> = network.nodes.iter().map(|node| node.collective().result().unwrap()).collect();
             assert!(results.iter().all(|result| *result == results[0]));

@@ -26,7 +26,7 @@ fn breaks(change: impl Fn(&mut OutBooks, &mut InBooks)) -> Vec<LinkBreak> {
 }
 
 #[test]
-fn ends_that_tell_the_same_story_are_not_reported_wherever_the_receiver_is() {
+fn ends_that_agree_are_not_reported_wherever_the_receiver_is() {
     for applied in 4..=7 {
         assert_eq!(breaks(|_, end| (end.applied, end.chain) = (applied, chain(applied))), []);
     }

@@ -1,4 +1,4 @@
-//! What each node did since its oldest record that it may start from, and how that is undone.
+//! An undo log of each node: what it did since the oldest record that it may start again from.
 
 use std::collections::VecDeque;
 

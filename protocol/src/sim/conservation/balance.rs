@@ -1,4 +1,4 @@
-//! Whether a node holds what it held before, with what it gained and without what it gave.
+//! The balance of one node: it holds what it held before, plus what it received, minus what it sent.
 
 use std::collections::BTreeMap;
 

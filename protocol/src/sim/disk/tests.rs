@@ -37,7 +37,7 @@ fn a_write_that_was_cut_off_leaves_the_record_before_it_or_is_whole() {
         let mut disk = written();
         disk.begin(numbered(7)).unwrap();
         let arrived = disk.tear(&mut ChaCha8Rng::seed_from_u64(seed)).unwrap().is_some();
-        let found = disk.recover(None).unwrap();
+        let found = disk.recover(Injected::default()).unwrap();
         assert!(!disk.differs_from(&found), "seed {seed}");
         let found = found.unwrap();
         assert_eq!(found.record, *numbered(if arrived { 7 } else { 6 }), "seed {seed}");
@@ -60,7 +60,7 @@ fn damage_is_noticed_or_leaves_what_was_written() {
         for seed in 0..200 {
             let mut disk = written();
             disk.damage(damage, seed);
-            match disk.recover(None) {
+            match disk.recover(Injected::default()) {
                 Ok(found) if !disk.differs_from(&found) => same += 1,
                 Ok(found) => {
                     older += 1;
@@ -81,7 +81,7 @@ fn damage_is_noticed_or_leaves_what_was_written() {
 #[test]
 fn a_write_that_nobody_made_sure_of_is_gone_at_the_next_kill() {
     let rng = &mut ChaCha8Rng::seed_from_u64(0);
-    for (planted, expected) in [(None, 7), (Some(Planted::TrustsUnsyncedRecords), 6)] {
+    for (injected_bug, expected) in [(None, 7), (Some(InjectedBug::TrustsUnsyncedRecords), 6)] {
         let mut disk = loop {
             let mut disk = written();
             disk.begin(numbered(7)).unwrap();
@@ -90,10 +90,10 @@ fn a_write_that_nobody_made_sure_of_is_gone_at_the_next_kill() {
                 break disk;
             }
         };
-        assert_eq!(disk.recover(planted).unwrap().unwrap().record, *numbered(7));
+        assert_eq!(disk.recover(Injected::new(injected_bug)).unwrap().unwrap().record, *numbered(7));
         disk.tear(rng).unwrap();
-        let found = disk.recover(planted).unwrap();
+        let found = disk.recover(Injected::new(injected_bug)).unwrap();
         assert_eq!(found.as_ref().unwrap().record, *numbered(expected));
-        assert_eq!(disk.differs_from(&found), planted.is_some());
+        assert_eq!(disk.differs_from(&found), injected_bug.is_some());
     }
 }

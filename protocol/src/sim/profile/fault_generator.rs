@@ -10,14 +10,14 @@ use crate::schedule::NodeId;
 use crate::sim::fault::Fault;
 use crate::time::Time;
 
-/// A piece of bad weather from a seed, ascending from time zero, and how long it is; what it mends may come later.
-pub(in crate::sim) fn bad_weather(profile: Profile, nodes: u32, seed: u64) -> (Vec<(Time, Fault)>, Duration) {
+/// The fault schedule of a seed, ascending from time zero, and how long it is; its repairs may come later.
+pub(in crate::sim) fn fault_schedule(profile: Profile, nodes: u32, seed: u64) -> (Vec<(Time, Fault)>, Duration) {
     let (pace, rng) = (pace(profile), ChaCha8Rng::seed_from_u64(seed));
     let faults = FaultGenerator::new(nodes, pace, rng).generate(profile.mix());
     (faults, Duration::from_secs(FaultGenerator::SECONDS) * pace)
 }
 
-/// Faults of each kind during the bad weather.
+/// Faults of each kind in a schedule.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mix {
     pub(super) kills: u32,
@@ -32,14 +32,13 @@ pub(super) struct Mix {
     pub(super) damages: u32,
     pub(super) replans: u32,
     pub(super) resizes: u32,
-    pub(super) rewirings: u32,
     pub(super) leaves: u32,
     pub(super) mutes: u32,
     pub(super) failed_syncs: u32,
     pub(super) hostile: u32,
 }
 
-/// The faults of a scenario, in the making: 120 s of bad weather at pace 1.
+/// The fault schedule of a scenario, in the making: 120 s at pace 1.
 pub(super) struct FaultGenerator {
     nodes: u32,
     pace: u32,
@@ -100,10 +99,6 @@ impl FaultGenerator {
             let (at, seed) = (self.time(), self.rng.random());
             let members = self.rng.random_range(1..=self.nodes);
             self.add(at, Fault::Resize(members, seed));
-        }
-        for _ in 0..mix.rewirings {
-            let (at, seed) = (self.time(), self.rng.random());
-            self.add(at, Fault::Rewire(seed));
         }
         for _ in 0..mix.leaves {
             let (at, node) = (self.time(), self.node());

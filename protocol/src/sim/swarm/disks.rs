@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::{Happening, Swarm};
 use crate::effect::RecordRoom;
+use crate::injected_bug::Injected;
 use crate::input::Input;
 use crate::message::Generation;
-use crate::planted::Planted;
 use crate::record::{MAX_HOST_BYTES, Record, Recovered};
 use crate::schedule::NodeId;
 use crate::sim::disk::{Damage, HandedIn, Unwritable};
@@ -52,9 +52,9 @@ impl Swarm {
 
     /// What a node that starts finds on its disk. Where that cannot be relied on somebody looks at it, gives it up and
     /// starts the node without.
-    pub(super) fn recover(&mut self, id: NodeId, planted: Option<Planted>) -> Result<Option<Recovered>, SimError> {
+    pub(super) fn recover(&mut self, id: NodeId, injected: Injected) -> Result<Option<Recovered>, SimError> {
         let disk = self.disks.entry(id).or_default();
-        let found = disk.recover(planted);
+        let found = disk.recover(injected);
         if found.as_ref().is_ok_and(|found| !disk.differs_from(found)) {
             disk.is_harmed = false;
             return Ok(found.unwrap_or_default());

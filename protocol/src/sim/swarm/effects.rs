@@ -1,4 +1,4 @@
-//! What a node is told, and what it wants done about that: messages sent, local steps taken, records written.
+//! Hands inputs to nodes and carries out their effects: messages sent, local steps taken, records written.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,8 +55,8 @@ impl Swarm {
                     match event {
                         Event::NewerPlan { generation, .. } => self.fetch_plan(id, generation),
                         Event::CaughtUp { to, .. } => self.check_jump(id, to)?,
-                        Event::SetBack { .. } => {
-                            self.set_back_in.insert(generation.counter);
+                        Event::RollbackDetected { .. } => {
+                            self.rolled_back_in.insert(generation.counter);
                         }
                         _ => {}
                     }

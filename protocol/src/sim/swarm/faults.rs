@@ -37,7 +37,6 @@ impl Swarm {
             }
             Fault::Replan(seed) => self.replan(Change::Draw { seed, without: None }),
             Fault::Resize(members, seed) => self.replan(Change::Resize { members, seed }),
-            Fault::Rewire(seed) => self.rewire(seed),
             Fault::Leave(id) => self.leave(id),
             Fault::DismissRemoved => self.dismiss_removed(),
             Fault::Stop(id) => self.input(id, Input::Stop, Entry::Faulted, &[]),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Happening, Swarm};
-use crate::input::{Input, NewGeneration, Rewiring};
+use crate::input::{Input, NewGeneration};
 use crate::message::Generation;
 use crate::node::Node;
 use crate::schedule::NodeId;
@@ -36,13 +36,6 @@ impl Swarm {
         self.tell_someone()
     }
 
-    pub(super) fn rewire(&mut self, seed: u64) -> Result<(), SimError> {
-        if self.plans.rewire(seed).is_err() {
-            return Ok(());
-        }
-        self.tell_someone()
-    }
-
     /// The newest plan reaches the first member that is there; the others hear of it from each other.
     pub(super) fn tell_someone(&mut self) -> Result<(), SimError> {
         let plan = self.plans.newest();
@@ -60,28 +53,21 @@ impl Swarm {
     }
 
     pub(super) fn hand_in_plan(&mut self, id: NodeId, generation: Generation) -> Result<(), SimError> {
-        let (Some(plan), Some(node)) = (self.plans.newest_of(generation), self.nodes.get(&id)) else {
+        let (Some(plan), Some(node)) = (self.plans.of(generation), self.nodes.get(&id)) else {
             return Ok(());
         };
-        let (mine, version) = (node.config().generation, node.plan_version());
-        if generation.replaces(&mine) && !plan.members.contains(&id) {
+        if !generation.replaces(&node.config().generation) {
+            return Ok(());
+        }
+        if !plan.members.contains(&id) {
             return self.end(id);
         }
         let schedule = Arc::clone(&plan.schedule);
-        if generation.replaces(&mine) {
-            let rounds = self.config.rounds;
-            let first = self.plans.find(generation, 0).map_or(schedule, |plan| Arc::clone(&plan.schedule));
-            let ratio = if node.is_fresh() { None } else { self.donated(id) };
-            let new = NewGeneration { generation, schedule: first, id, rounds, ratio };
-            self.drained.insert(id, false);
-            self.input(id, Input::Enter(Box::new(new)), Entry::Replanned, &generation.plan_hash)?;
-        } else if generation == mine && plan.version > version {
-            let rewiring = Rewiring { version: plan.version, schedule };
-            let version = rewiring.version;
-            self.input(id, Input::Rewire(rewiring), Entry::Replanned, &version.to_le_bytes())?;
-        } else {
-            return Ok(());
-        }
+        let rounds = self.config.rounds;
+        let ratio = if node.is_fresh() { None } else { self.donated(id) };
+        let new = NewGeneration { generation, schedule, id, rounds, ratio };
+        self.drained.insert(id, false);
+        self.input(id, Input::Enter(Box::new(new)), Entry::Replanned, &generation.plan_hash)?;
         self.connect(id)
     }
 

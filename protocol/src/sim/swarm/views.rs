@@ -1,4 +1,4 @@
-//! What can be seen of a swarm from outside.
+//! Read-only views of a simulated swarm.
 
 use std::sync::Arc;
 
@@ -33,9 +33,9 @@ impl Swarm {
         self.durable_ledger.generation().is_none_or(|generation| self.adds_up(generation))
     }
 
-    /// Whether a node found out, in the newest generation that is on disk, that it had been set back.
-    pub fn was_set_back(&self) -> bool {
-        self.durable_ledger.generation().is_some_and(|generation| self.set_back_in.contains(&generation.counter))
+    /// Whether a node found out, in the newest generation that is on disk, that it had been rolled back.
+    pub fn was_rolled_back(&self) -> bool {
+        self.durable_ledger.generation().is_some_and(|generation| self.rolled_back_in.contains(&generation.counter))
     }
 
     /// How many times a node could not rely on what was on its disk, and began without it.

@@ -28,7 +28,6 @@ fn record(number: u64, owed: &[u64]) -> Record {
         incarnation: 1,
         brought: Mass::ONE,
         mass: Mass::ONE,
-        plan_version: 0,
         step: number,
         split_done: true,
         neighbours: BTreeMap::new(),

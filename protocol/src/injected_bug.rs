@@ -1,4 +1,8 @@
-//! Bugs on request: a test that never fails proves nothing, so the fault tests are tried on nodes that break the rules.
+//! Bugs that a node has on purpose (mutation testing): each breaks one rule of the protocol, and the fault tests must
+//! find it.
+//!
+//! They are there only with the feature `injected-bugs`. Without it [`Injected::is`] is the constant `false`, so that no
+//! branch on a bug is left in the program, and whoever asks for one is told so.
 #![cfg_attr(
     not(feature = "sim"),
     allow(unreachable_pub, dead_code, reason = "only tests outside of the crate name it")
@@ -9,13 +13,13 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-#[cfg(feature = "sim")]
+#[cfg(feature = "injected-bugs")]
 use crate::config::NodeConfig;
 
 /// A rule that a node breaks on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Planted {
+pub enum InjectedBug {
     /// Parcels leave before the record that holds them is on disk.
     SendsBeforeWriting,
     /// Parcels are confirmed before a record that has applied them is on disk.
@@ -31,9 +35,9 @@ pub enum Planted {
     /// What others remember of later states is ignored.
     NeverDiscards,
     /// A new life keeps the weight of the one before.
-    KeepsMassWhenSetBack,
-    /// The marks by which neighbours repeat what was confirmed to them are ignored.
-    IgnoresMarks,
+    KeepsMassAfterRollback,
+    /// Cumulative ack echoes, by which neighbours repeat what was confirmed to them, are ignored.
+    IgnoresAckEchoes,
     /// Parcels are told apart by their numbers alone.
     IgnoresChains,
     /// What an earlier life of a neighbour may have applied is sent again to its new one.
@@ -66,8 +70,11 @@ pub enum Planted {
     TrustsUnsyncedRecords,
 }
 
-impl Planted {
-    /// All of them.
+impl InjectedBug {
+    /// Whether this program can inject bugs: the feature `injected-bugs`.
+    pub const BUILT_IN: bool = cfg!(feature = "injected-bugs");
+
+    /// All of them, whether or not they are built in.
     pub const ALL: [Self; 24] = [
         Self::SendsBeforeWriting,
         Self::ConfirmsBeforeWriting,
@@ -76,8 +83,8 @@ impl Planted {
         Self::IgnoresGenerations,
         Self::DropsNumerators,
         Self::NeverDiscards,
-        Self::KeepsMassWhenSetBack,
-        Self::IgnoresMarks,
+        Self::KeepsMassAfterRollback,
+        Self::IgnoresAckEchoes,
         Self::IgnoresChains,
         Self::RenumbersForNewLives,
         Self::ForgetsOutboxes,
@@ -95,6 +102,14 @@ impl Planted {
         Self::TrustsUnsyncedRecords,
     ];
 
+    /// Refuses a bug that would have no effect.
+    ///
+    /// # Errors
+    /// [`InjectionError::NotBuiltIn`] where there is one and the feature `injected-bugs` is off.
+    pub(crate) fn check_built_in(bug: Option<Self>) -> Result<(), InjectionError> {
+        checked(bug, Self::BUILT_IN)
+    }
+
     /// Its name on a command line.
     pub const fn name(self) -> &'static str {
         match self {
@@ -105,8 +120,8 @@ impl Planted {
             Self::IgnoresGenerations => "ignores-generations",
             Self::DropsNumerators => "drops-numerators",
             Self::NeverDiscards => "never-discards",
-            Self::KeepsMassWhenSetBack => "keeps-mass-when-set-back",
-            Self::IgnoresMarks => "ignores-marks",
+            Self::KeepsMassAfterRollback => "keeps-mass-after-rollback",
+            Self::IgnoresAckEchoes => "ignores-ack-echoes",
             Self::IgnoresChains => "ignores-chains",
             Self::RenumbersForNewLives => "renumbers-for-new-lives",
             Self::ForgetsOutboxes => "forgets-outboxes",
@@ -126,29 +141,95 @@ impl Planted {
     }
 }
 
-impl fmt::Display for Planted {
+impl fmt::Display for InjectedBug {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl FromStr for Planted {
-    type Err = UnknownBug;
+impl FromStr for InjectedBug {
+    type Err = InjectionError;
 
-    fn from_str(name: &str) -> Result<Self, UnknownBug> {
-        Self::ALL.into_iter().find(|bug| bug.name() == name).ok_or_else(|| UnknownBug(name.to_owned()))
+    fn from_str(name: &str) -> Result<Self, InjectionError> {
+        named(name, Self::BUILT_IN)
     }
 }
 
-/// A name that is no bug's.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no bug \"{0}\" to plant: take {names}", names = Planted::ALL.map(Planted::name).join(", "))]
-pub struct UnknownBug(String);
+fn named(name: &str, built_in: bool) -> Result<InjectedBug, InjectionError> {
+    let known = InjectedBug::ALL.into_iter().find(|bug| bug.name() == name);
+    let bug = known.ok_or_else(|| InjectionError::Unknown(name.to_owned()))?;
+    checked(Some(bug), built_in)?;
+    Ok(bug)
+}
 
-#[cfg(feature = "sim")]
+fn checked(bug: Option<InjectedBug>, built_in: bool) -> Result<(), InjectionError> {
+    if bug.is_some() && !built_in { Err(InjectionError::NotBuiltIn) } else { Ok(()) }
+}
+
+/// Why a bug cannot be injected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InjectionError {
+    /// A name that is no bug's.
+    #[error("there is no bug \"{0}\" to inject: take {names}", names = InjectedBug::ALL.map(InjectedBug::name).join(", "))]
+    Unknown(String),
+    /// The program was built without the feature `injected-bugs`.
+    #[error(
+        "this program cannot inject bugs: build it with the feature `injected-bugs` (cargo build --features injected-bugs)"
+    )]
+    NotBuiltIn,
+}
+
+/// The bug that a node has, if any.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Injected {
+    #[cfg(feature = "injected-bugs")]
+    bug: Option<InjectedBug>,
+}
+
+#[cfg(feature = "injected-bugs")]
+impl Injected {
+    pub(crate) fn new(bug: Option<InjectedBug>) -> Self {
+        Self { bug }
+    }
+
+    pub(crate) fn is(self, bug: InjectedBug) -> bool {
+        self.bug == Some(bug)
+    }
+}
+
+#[cfg(not(feature = "injected-bugs"))]
+impl Injected {
+    /// None: [`InjectedBug::check_built_in`] has refused any.
+    pub(crate) const fn new(_bug: Option<InjectedBug>) -> Self {
+        Self {}
+    }
+
+    pub(crate) const fn is(self, _bug: InjectedBug) -> bool {
+        false
+    }
+}
+
+#[cfg(feature = "injected-bugs")]
 impl NodeConfig {
-    /// Plants a bug in a node.
-    pub fn plant(&mut self, bug: Planted) {
-        self.planted = Some(bug);
+    /// Gives a node a bug.
+    pub fn inject(&mut self, bug: InjectedBug) {
+        self.injected = Injected::new(Some(bug));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_without_injected_bugs_says_how_to_build_one_that_has_them() {
+        let bug = InjectedBug::AppliesTwice;
+        assert_eq!(named("applies-twice", true), Ok(bug));
+        assert_eq!(named("applies-twice", false), Err(InjectionError::NotBuiltIn));
+        assert!(matches!(named("gremlins", false), Err(InjectionError::Unknown(name)) if name == "gremlins"));
+        assert_eq!((checked(Some(bug), true), checked(None, false)), (Ok(()), Ok(())));
+        assert_eq!(checked(Some(bug), false), Err(InjectionError::NotBuiltIn));
+        assert!(InjectionError::NotBuiltIn.to_string().contains("--features injected-bugs"));
     }
 }

@@ -1,4 +1,4 @@
-//! A run in words: the faults, and what nodes said of them.
+//! The trace log of a run, for people: its faults, and the events that nodes reported.
 
 use std::fmt;
 
@@ -6,29 +6,29 @@ use super::fault::Fault;
 use crate::effect::{Event, SkippedDelta, Suspension};
 use crate::schedule::NodeId;
 
-/// One thing of note in a run.
+/// One entry of the trace log of a run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Told {
+pub enum TraceEntry {
     /// A fault took place.
     Fault(Fault),
     /// A node reported something.
     Event(NodeId, Event),
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for TraceEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fault(fault) => write!(f, "{fault}"),
             Self::Event(id, event) => {
                 write!(f, "  node {id} ")?;
-                tell(event, f)
+                describe(event, f)
             }
         }
     }
 }
 
 /// An event as the end of a sentence that begins with the node's name.
-fn tell(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn describe(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match event {
         Event::Started { step } => write!(f, "takes part from step {step} on"),
         Event::CaughtUp { from, to } => write!(f, "skips from step {from} to {to}, where the others are"),
@@ -80,17 +80,16 @@ fn tell(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Event::ParcelRefused { peer, mass } => {
             write!(f, "returns weight {mass} to node {peer}: the parcel cannot be believed")
         }
-        Event::SetBack { incarnation, discarded } => {
-            write!(f, "was set back: it discards weight {discarded} and begins its life {incarnation} with none")
+        Event::RollbackDetected { incarnation, discarded } => {
+            write!(f, "was rolled back: it discards weight {discarded} and begins its life {incarnation} with none")
         }
-        Event::NewerPlan { peer, generation, version } => {
-            write!(f, "hears from node {peer} of generation {}, plan {version}", generation.counter)
+        Event::NewerPlan { peer, generation } => {
+            write!(f, "hears from node {peer} of generation {}", generation.counter)
         }
         Event::RatioWanted { generation } => {
             write!(f, "is too far behind to enter generation {} with its own ratio", generation.counter)
         }
         Event::Entered { generation } => write!(f, "enters generation {} with weight 1", generation.counter),
-        Event::Rewired { version } => write!(f, "follows plan {version} of its generation"),
         Event::Refused { peer, mismatch } => write!(f, "refuses node {peer}: {mismatch}"),
         Event::Ignored { peer, fault } => write!(f, "ignores a message of node {peer}: {fault:?}"),
         Event::OwnRatioUnusable { step } => write!(f, "keeps everything in step {step}: its ratio is not finite"),

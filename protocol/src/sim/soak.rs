@@ -1,11 +1,12 @@
-//! One swarm for many days of bad weather, with nothing kept of the past: does it stay exact, alive and small?
+//! A soak test: one swarm for many virtual days of faults, with nothing kept of the past. The sum of weights stays exact, every
+//! node goes on, and memory does not grow.
 
 use std::time::Duration;
 
 use super::campaign::{LARGEST_DRIFT, Outcome};
 use super::error::SimError;
 use super::fault::Fault;
-use super::profile::{Profile, Scenario, bad_weather};
+use super::profile::{Profile, Scenario, fault_schedule};
 use super::swarm::Swarm;
 use crate::effect::Event;
 use crate::time::Time;
@@ -18,20 +19,20 @@ const CALM: Duration = Duration::from_secs(60);
 /// A swarm and its days.
 ///
 /// ```
-/// use mingle_protocol::sim::{Marathon, Profile};
+/// use mingle_protocol::sim::{Soak, Profile};
 ///
-/// let mut marathon = Marathon::new(Profile::Kill, 1).expect("processes are killed, and nothing else happens");
-/// let outcome = marathon.finish();
+/// let mut soak = Soak::new(Profile::Kill, 1).expect("processes are killed, and nothing else happens");
+/// let outcome = soak.finish();
 /// assert_eq!(outcome.failure, None);
 /// ```
 #[derive(Debug)]
-pub struct Marathon {
+pub struct Soak {
     profile: Profile,
     seed: u64,
     swarm: Swarm,
     pace: u32,
-    /// Pieces of weather so far.
-    pieces: u64,
+    /// Fault schedules run so far.
+    schedules: u64,
     days: u64,
     happened: Outcome,
 }
@@ -47,7 +48,7 @@ pub struct Day {
     pub so_far: Outcome,
 }
 
-impl Marathon {
+impl Soak {
     /// The swarm of a seed. `None` for profiles in which plans change or disks lose what is on them: the sum of weights
     /// over one ledger is what is watched here.
     pub fn new(profile: Profile, seed: u64) -> Option<Self> {
@@ -58,7 +59,7 @@ impl Marathon {
         let nodes = config.schedule.nodes() as u32;
         let swarm = Swarm::new(config).ok()?;
         let happened = Outcome::of_nothing(seed, nodes);
-        Some(Self { profile, seed, swarm, pace, pieces: 0, days: 0, happened })
+        Some(Self { profile, seed, swarm, pace, schedules: 0, days: 0, happened })
     }
 
     /// Nodes in the swarm.
@@ -66,7 +67,7 @@ impl Marathon {
         self.happened.nodes
     }
 
-    /// Runs one more day: bad weather, and a minute of calm at its end in which every node has to go on.
+    /// Runs one more day: faults, and a minute of calm at its end in which every node has to go on.
     ///
     /// # Errors
     /// [`SimError`]: a broken invariant, or a node that stands still.
@@ -75,7 +76,7 @@ impl Marathon {
         let midnight = Time::default() + DAY * u32::try_from(self.days).unwrap_or(u32::MAX);
         let repair = Time(midnight.micros() - (CALM * self.pace).as_micros() as u64);
         while self.swarm.now() < repair {
-            self.storm(repair)?;
+            self.run_schedule(repair)?;
         }
         for fault in Scenario::repairs(self.nodes()) {
             self.swarm.at(repair, fault);
@@ -100,12 +101,12 @@ impl Marathon {
         Outcome { failure, ..self.so_far() }
     }
 
-    /// One piece of weather, but nothing after `repair`.
-    fn storm(&mut self, repair: Time) -> Result<(), SimError> {
+    /// Runs one fault schedule, but nothing after `repair`.
+    fn run_schedule(&mut self, repair: Time) -> Result<(), SimError> {
         let begins = self.swarm.now();
-        let piece = self.seed.wrapping_mul(1_000_003).wrapping_add(self.pieces);
-        let (faults, span) = bad_weather(self.profile, self.nodes(), piece);
-        self.pieces += 1;
+        let schedule_seed = self.seed.wrapping_mul(1_000_003).wrapping_add(self.schedules);
+        let (faults, span) = fault_schedule(self.profile, self.nodes(), schedule_seed);
+        self.schedules += 1;
         let mut cuts: Vec<Time> = Vec::new();
         for (at, fault) in faults {
             let at = begins + at.since(Time::default());
@@ -156,8 +157,8 @@ impl Marathon {
     /// Counts what nodes reported, and forgets it.
     fn forget(&mut self) {
         let reported = self.swarm.take_events();
-        let set_backs = reported.iter().filter(|(_, _, event)| matches!(event, Event::SetBack { .. }));
-        self.happened.set_backs += set_backs.count() as u64;
+        let rollbacks = reported.iter().filter(|(_, _, event)| matches!(event, Event::RollbackDetected { .. }));
+        self.happened.rollbacks += rollbacks.count() as u64;
     }
 
     fn so_far(&self) -> Outcome {

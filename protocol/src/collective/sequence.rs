@@ -1,59 +1,60 @@
-//! One collective after the other over the same links: what an algorithm is made of that now exchanges, now averages, now
-//! sums up.
+//! A sequence of collectives over the same links, one operation after the other: what a distributed algorithm is made of
+//! that exchanges, averages and reduces in turn.
 //!
-//! All nodes take the same *turns* in the same order; a turn is one collective. A node begins its next turn when the last
-//! one is complete and it has decided, from results that are the same for all, what comes next. A neighbour may be ahead:
-//! what it says of later turns is kept until this node gets there.
+//! All nodes run the same operations in the same order; an operation is one collective, named by its number in the sequence.
+//! A node begins the next one when the last is complete and it has decided, from results that are the same at all nodes, what
+//! comes next. Messages of later operations, from neighbours that are ahead, are kept until this node gets there; there
+//! are at most 2 n + 16 of them a neighbour, for n nodes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::{
-    AllReduce, Best, Collective, CollectiveError, CollectiveFault, Direction, Exchange, Extremum, Partial, Reduction,
-    Said, Share, TrackingAverage, Trees,
+    AllReduce, Collective, CollectiveError, CollectiveFault, Direction, Exchange, ExchangeMessage, Extremum,
+    FloodValue, Partial, Reduction, Share, TrackingAverage, Trees,
 };
 use crate::schedule::{NodeId, Schedule};
 
 /// Messages that a neighbour may be ahead, besides two for each node of the plan.
 const SLACK: usize = 16;
 
-/// A message of one of the collectives.
+/// A message of one operation, by the collective that it runs.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Talk {
+pub enum OperationMessage {
     /// Of an [`Extremum`].
-    Best(Best),
+    Extremum(FloodValue),
     /// Of a [`TrackingAverage`].
     Share(Share),
     /// Of an [`Exchange`].
-    Said(Said),
+    Exchange(ExchangeMessage),
     /// Of an [`AllReduce`].
     Partial(Partial),
 }
 
-/// A message, and the turn it belongs to.
+/// A message of a sequence: which operation it belongs to, and what it says.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Turn {
-    /// Counts from 1.
-    pub number: u64,
-    /// What is said in it.
-    pub talk: Talk,
+pub struct SequenceMessage {
+    /// The operation, counted from 1.
+    pub operation: u64,
+    /// The message of its collective.
+    pub payload: OperationMessage,
 }
 
-/// One node's part in a series of collectives.
+/// One node's part in a sequence of collectives.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use mingle_protocol::collective::{Collective, Direction, Series};
+/// use mingle_protocol::collective::{Collective, Direction, CollectiveSequence};
 /// use mingle_protocol::{NodeId, Schedule, Step};
 ///
 /// let (a, b) = (NodeId(0), NodeId(1));
 /// let step = Step { keep: vec![0.5, 0.5], links: vec![(a, b, 0.5), (b, a, 0.5)] };
 /// let plan = Arc::new(Schedule::new(2, &[step], 0)?);
-/// let mut nodes = [a, b].map(|node| Series::new(Arc::clone(&plan), node));
-/// let mut carry = |nodes: &mut [Series; 2]| {
+/// let mut nodes = [a, b].map(|node| CollectiveSequence::new(Arc::clone(&plan), node));
+/// let mut carry = |nodes: &mut [CollectiveSequence; 2]| {
 ///     for (from, to) in [(a, b), (b, a)] {
-///         while let Some((_, turn)) = nodes[from.index()].poll() {
-///             nodes[to.index()].handle(from, turn).unwrap();
+///         while let Some((_, message)) = nodes[from.index()].poll() {
+///             nodes[to.index()].handle(from, message).unwrap();
 ///         }
 ///     }
 /// };
@@ -68,21 +69,21 @@ pub struct Turn {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Series {
+pub struct CollectiveSequence {
     schedule: Arc<Schedule>,
     me: NodeId,
-    /// The present turn; 0 before the first.
-    number: u64,
+    /// The present operation; 0 before the first.
+    operation: u64,
     now: Now,
-    /// Goes on from one of its turns to the next.
+    /// Goes on from one of its operations to the next.
     tracking: Option<TrackingAverage>,
-    /// Of later turns, in order.
-    early: BTreeMap<NodeId, VecDeque<Turn>>,
-    /// Of earlier turns, not sent yet.
-    late: VecDeque<(NodeId, Turn)>,
+    /// Of later operations, in order.
+    early: BTreeMap<NodeId, VecDeque<SequenceMessage>>,
+    /// Of earlier operations, not sent yet.
+    late: VecDeque<(NodeId, SequenceMessage)>,
 }
 
-/// The collective of the present turn.
+/// The collective of the present operation.
 #[derive(Clone, Debug)]
 enum Now {
     Nothing,
@@ -93,13 +94,13 @@ enum Now {
     Tracking,
 }
 
-impl Series {
-    /// Node `me` of `schedule`, before its first turn.
+impl CollectiveSequence {
+    /// Node `me` of `schedule`, before its first operation.
     pub fn new(schedule: Arc<Schedule>, me: NodeId) -> Self {
         Self {
             schedule,
             me,
-            number: 0,
+            operation: 0,
             now: Now::Nothing,
             tracking: None,
             early: BTreeMap::new(),
@@ -110,7 +111,7 @@ impl Series {
     /// Looks for the largest or smallest of everybody's values; see [`Extremum::new`].
     ///
     /// # Errors
-    /// [`CollectiveError`]; [`CollectiveError::NotComplete`] while the turn before is under way.
+    /// [`CollectiveError`]; [`CollectiveError::NotComplete`] while the operation before is under way.
     pub fn begin_extremum(&mut self, direction: Direction, values: &[f64], rounds: u64) -> Result<(), CollectiveError> {
         self.check_complete()?;
         let extremum = Extremum::new(&self.schedule, self.me, direction, values, rounds)?;
@@ -132,7 +133,7 @@ impl Series {
         self.begin(Now::AllReduce(all_reduce))
     }
 
-    /// Gives the tracking average of this series its next input; see [`TrackingAverage::new`]. `rounds` count with the
+    /// Gives the tracking average of this sequence its next input; see [`TrackingAverage::new`]. `rounds` count with the
     /// first.
     ///
     /// # Errors
@@ -160,40 +161,40 @@ impl Series {
         self.begin(Now::Exchange(exchange))
     }
 
-    /// The result of this turn, if it is a complete extremum.
+    /// The result of this operation, if it is a complete extremum.
     pub fn extremum(&self) -> Option<&[(f64, NodeId)]> {
         if let Now::Extremum(extremum) = &self.now { extremum.result() } else { None }
     }
 
-    /// The result of this turn, if it is a complete reduction.
+    /// The result of this operation, if it is a complete reduction.
     pub fn reduced(&self) -> Option<&[f64]> {
         if let Now::AllReduce(all_reduce) = &self.now { all_reduce.result() } else { None }
     }
 
-    /// The mean as this node has it, if this turn is a complete one of the tracking average.
+    /// The mean as this node has it, if this operation is a complete one of the tracking average.
     pub fn average(&self) -> Option<&[f64]> {
         let tracking = self.tracking.as_ref().filter(|_| matches!(self.now, Now::Tracking));
         tracking.and_then(TrackingAverage::result)
     }
 
-    /// The result of this turn, if it is a complete exchange.
+    /// The result of this operation, if it is a complete exchange.
     pub fn exchanged(&self) -> Option<&BTreeMap<NodeId, Arc<[f64]>>> {
         if let Now::Exchange(exchange) = &self.now { exchange.result() } else { None }
     }
 
-    /// The present turn; 0 before the first.
-    pub fn number(&self) -> u64 {
-        self.number
+    /// The present operation; 0 before the first.
+    pub fn operation(&self) -> u64 {
+        self.operation
     }
 
     fn check_complete(&self) -> Result<(), CollectiveError> {
-        if self.is_complete() { Ok(()) } else { Err(CollectiveError::NotComplete { iteration: self.number }) }
+        if self.is_complete() { Ok(()) } else { Err(CollectiveError::NotComplete { iteration: self.operation }) }
     }
 
-    /// Keeps what the present turn still has to send.
+    /// Keeps what the present operation still has to send.
     fn finish(&mut self) {
-        while let Some((to, talk)) = self.poll_now() {
-            self.late.push_back((to, Turn { number: self.number, talk }));
+        while let Some((to, payload)) = self.poll_now() {
+            self.late.push_back((to, SequenceMessage { operation: self.operation, payload }));
         }
     }
 
@@ -202,37 +203,39 @@ impl Series {
             self.finish();
         }
         self.now = next;
-        self.number += 1;
-        let due = |turns: &mut VecDeque<Turn>, number| {
-            let is_due = turns.front().is_some_and(|turn| turn.number <= number);
-            if is_due { turns.pop_front() } else { None }
+        self.operation += 1;
+        let due = |messages: &mut VecDeque<SequenceMessage>, operation| {
+            let is_due = messages.front().is_some_and(|message| message.operation <= operation);
+            if is_due { messages.pop_front() } else { None }
         };
         let neighbours: Vec<NodeId> = self.early.keys().copied().collect();
         for from in neighbours {
-            while let Some(turn) = self.early.get_mut(&from).and_then(|turns| due(turns, self.number)) {
-                self.take(from, turn.talk).map_err(|fault| CollectiveError::Neighbour { from, fault })?;
+            while let Some(message) = self.early.get_mut(&from).and_then(|messages| due(messages, self.operation)) {
+                self.take(from, message.payload).map_err(|fault| CollectiveError::Neighbour { from, fault })?;
             }
         }
         Ok(())
     }
 
-    fn poll_now(&mut self) -> Option<(NodeId, Talk)> {
+    fn poll_now(&mut self) -> Option<(NodeId, OperationMessage)> {
         match &mut self.now {
             Now::Nothing => None,
-            Now::Extremum(extremum) => extremum.poll().map(|(to, best)| (to, Talk::Best(best))),
-            Now::AllReduce(all_reduce) => all_reduce.poll().map(|(to, partial)| (to, Talk::Partial(partial))),
-            Now::Exchange(exchange) => exchange.poll().map(|(to, said)| (to, Talk::Said(said))),
-            Now::Tracking => self.tracking.as_mut()?.poll().map(|(to, share)| (to, Talk::Share(share))),
+            Now::Extremum(extremum) => extremum.poll().map(|(to, best)| (to, OperationMessage::Extremum(best))),
+            Now::AllReduce(all_reduce) => {
+                all_reduce.poll().map(|(to, partial)| (to, OperationMessage::Partial(partial)))
+            }
+            Now::Exchange(exchange) => exchange.poll().map(|(to, message)| (to, OperationMessage::Exchange(message))),
+            Now::Tracking => self.tracking.as_mut()?.poll().map(|(to, share)| (to, OperationMessage::Share(share))),
         }
     }
 
-    /// Takes a message of the present turn.
-    fn take(&mut self, from: NodeId, talk: Talk) -> Result<(), CollectiveFault> {
-        match (&mut self.now, talk) {
-            (Now::Extremum(extremum), Talk::Best(best)) => extremum.handle(from, best),
-            (Now::AllReduce(all_reduce), Talk::Partial(partial)) => all_reduce.handle(from, partial),
-            (Now::Exchange(exchange), Talk::Said(said)) => exchange.handle(from, said),
-            (Now::Tracking, Talk::Share(share)) => match &mut self.tracking {
+    /// Takes a message of the present operation.
+    fn take(&mut self, from: NodeId, payload: OperationMessage) -> Result<(), CollectiveFault> {
+        match (&mut self.now, payload) {
+            (Now::Extremum(extremum), OperationMessage::Extremum(best)) => extremum.handle(from, best),
+            (Now::AllReduce(all_reduce), OperationMessage::Partial(partial)) => all_reduce.handle(from, partial),
+            (Now::Exchange(exchange), OperationMessage::Exchange(message)) => exchange.handle(from, message),
+            (Now::Tracking, OperationMessage::Share(share)) => match &mut self.tracking {
                 Some(tracking) => tracking.handle(from, share),
                 None => Err(CollectiveFault::OtherCollective),
             },
@@ -241,37 +244,39 @@ impl Series {
     }
 }
 
-impl Collective for Series {
-    type Message = Turn;
+impl Collective for CollectiveSequence {
+    type Message = SequenceMessage;
 
-    fn poll(&mut self) -> Option<(NodeId, Turn)> {
-        let number = self.number;
-        self.late.pop_front().or_else(|| self.poll_now().map(|(to, talk)| (to, Turn { number, talk })))
+    fn poll(&mut self) -> Option<(NodeId, SequenceMessage)> {
+        let operation = self.operation;
+        self.late
+            .pop_front()
+            .or_else(|| self.poll_now().map(|(to, payload)| (to, SequenceMessage { operation, payload })))
     }
 
-    fn handle(&mut self, from: NodeId, turn: Turn) -> Result<(), CollectiveFault> {
+    fn handle(&mut self, from: NodeId, message: SequenceMessage) -> Result<(), CollectiveFault> {
         if self.schedule.all_in_neighbours(self.me).binary_search(&from).is_err() {
             return Err(CollectiveFault::NoSuchLink);
         }
-        if turn.number < self.number {
+        if message.operation < self.operation {
             return Ok(());
         }
-        if turn.number == self.number {
-            return self.take(from, turn.talk);
+        if message.operation == self.operation {
+            return self.take(from, message.payload);
         }
         let most = 2 * self.schedule.nodes() + SLACK;
-        let turns = self.early.entry(from).or_default();
-        if turns.back().is_some_and(|last| last.number > turn.number) {
+        let messages = self.early.entry(from).or_default();
+        if messages.back().is_some_and(|last| last.operation > message.operation) {
             return Err(CollectiveFault::Gap);
         }
-        if turns.len() >= most {
+        if messages.len() >= most {
             return Err(CollectiveFault::TooFarAhead);
         }
-        turns.push_back(turn);
+        messages.push_back(message);
         Ok(())
     }
 
-    /// Whether the present turn is; so it is before the first.
+    /// Whether the present operation is; so it is before the first.
     fn is_complete(&self) -> bool {
         match &self.now {
             Now::Nothing => true,

@@ -1,14 +1,14 @@
-//! Exactly once and in order over links that lose, repeat and reorder.
+//! A reliable channel: exactly once and in order over links that lose, repeat and reorder.
 //!
-//! Every message on a directed link is numbered 1, 2, 3, ... and kept until the receiver has said that it has it. The
-//! receiver hands on message k + 1 only after k, so what the collective behind it does is the same, to the bit, as over a
-//! link without faults; it is only later.
+//! Messages of a directed link are numbered 1, 2, 3, ... and kept until the receiver has acknowledged them, cumulatively. The
+//! receiver hands on message k + 1 only after k, so that the collective behind it computes the same, to the bit, as over a
+//! link without faults. Early messages are kept up to a limit (selective repeat); the others come again.
 //!
-//! An acknowledgement rides on the next message back. It travels alone only when many are due, when nothing else was sent for a
-//! while, or once the collective is complete and nothing else will come.
+//! Acknowledgements are piggybacked on the next message back. One is sent alone only when many are due, when nothing else
+//! was sent for a while, or once the collective is complete and nothing else will come.
 //!
-//! The courier has no clock: after a reconnect, and every so often while [`is_owed`](Courier::is_owed), the host calls
-//! [`resend`](Courier::resend).
+//! There is no clock here: after a reconnect, and every so often while [`is_owed`](ReliableChannel::is_owed), the host
+//! calls [`resend`](ReliableChannel::resend).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -31,7 +31,7 @@ pub struct Frame<M> {
 
 /// A collective whose messages are numbered, acknowledged and sent again.
 #[derive(Clone, Debug)]
-pub struct Courier<C: Collective> {
+pub struct ReliableChannel<C: Collective> {
     collective: C,
     links: BTreeMap<NodeId, Link<C::Message>>,
     ready: VecDeque<(NodeId, u64)>,
@@ -62,7 +62,7 @@ impl<M> Link<M> {
     }
 }
 
-impl<C: Collective> Courier<C> {
+impl<C: Collective> ReliableChannel<C> {
     /// Serves `collective`.
     pub fn new(collective: C) -> Self {
         Self { collective, links: BTreeMap::new(), ready: VecDeque::new(), due: VecDeque::new(), is_hasty: false }

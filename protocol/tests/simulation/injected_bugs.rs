@@ -1,9 +1,9 @@
 //! The test of the fault tests: each bug in the list is found, and the run that shows it becomes short.
 
 use mingle_protocol::sim::{Journal, Profile, Scenario, SimError, run_scenario, shrink};
-use mingle_protocol::{Effect, Generation, Input, Message, Node, NodeConfig, NodeId, Planted, Time};
+use mingle_protocol::{Effect, Generation, InjectedBug, Input, Message, Node, NodeConfig, NodeId, Time};
 
-use crate::set_backs::{a_moment_back, a_new_life};
+use crate::rollbacks::{a_moment_back, a_new_life};
 use crate::support::random_plan;
 
 /// Seeds within which a bug must show.
@@ -27,42 +27,42 @@ enum Ground {
 }
 
 /// Every bug with the ground it is found on and a seed that is likely to show it, which is tried first.
-const HUNTS: [(Planted, Ground, u64, Harm); 20] = [
-    (Planted::SendsBeforeWriting, Ground::Of(Profile::Kill), 5, Harm::Ledger),
-    (Planted::ConfirmsBeforeWriting, Ground::Of(Profile::Kill), 0, Harm::Ledger),
-    (Planted::AppliesTwice, Ground::Of(Profile::Kill), 0, Harm::Ledger),
-    (Planted::IgnoresLives, Ground::NewLife, 0, Harm::Ledger),
-    (Planted::IgnoresGenerations, Ground::Of(Profile::LossyDisk), 2, Harm::Ledger),
-    (Planted::DropsNumerators, Ground::Of(Profile::Kill), 0, Harm::Ledger),
-    (Planted::NeverDiscards, Ground::Of(Profile::Rollback), 1, Harm::Standstill),
-    (Planted::KeepsMassWhenSetBack, Ground::Of(Profile::Rollback), 1, Harm::Ledger),
-    (Planted::IgnoresMarks, Ground::MomentBack, 15, Harm::Standstill),
-    (Planted::RenumbersForNewLives, Ground::NewLife, 0, Harm::Ledger),
-    (Planted::ForgetsOutboxes, Ground::Of(Profile::Kill), 0, Harm::Ledger),
-    (Planted::IgnoresWindow, Ground::Of(Profile::Kill), 0, Harm::Ledger),
-    (Planted::LeavesWithMass, Ground::Of(Profile::Churn), 0, Harm::Ledger),
-    (Planted::LeavesUnheard, Ground::Of(Profile::Churn), 12, Harm::Standstill),
-    (Planted::NeverReserves, Ground::Of(Profile::Churn), 0, Harm::Ledger),
-    (Planted::BelievesAnyone, Ground::Of(Profile::Hostile), 0, Harm::Ledger),
-    (Planted::HearsParcelsOnly, Ground::Of(Profile::LossyDisk), 0, Harm::Standstill),
-    (Planted::BelievesTornRecords, Ground::Of(Profile::Kill), 0, Harm::Ledger),
-    (Planted::OverlooksNewestRecord, Ground::Of(Profile::Kill), 0, Harm::Ledger),
-    (Planted::TrustsUnsyncedRecords, Ground::Of(Profile::Kill), 0, Harm::Ledger),
+const HUNTS: [(InjectedBug, Ground, u64, Harm); 20] = [
+    (InjectedBug::SendsBeforeWriting, Ground::Of(Profile::Kill), 5, Harm::Ledger),
+    (InjectedBug::ConfirmsBeforeWriting, Ground::Of(Profile::Kill), 0, Harm::Ledger),
+    (InjectedBug::AppliesTwice, Ground::Of(Profile::Kill), 0, Harm::Ledger),
+    (InjectedBug::IgnoresLives, Ground::NewLife, 0, Harm::Ledger),
+    (InjectedBug::IgnoresGenerations, Ground::Of(Profile::LossyDisk), 2, Harm::Ledger),
+    (InjectedBug::DropsNumerators, Ground::Of(Profile::Kill), 0, Harm::Ledger),
+    (InjectedBug::NeverDiscards, Ground::Of(Profile::Rollback), 1, Harm::Standstill),
+    (InjectedBug::KeepsMassAfterRollback, Ground::Of(Profile::Rollback), 1, Harm::Ledger),
+    (InjectedBug::IgnoresAckEchoes, Ground::MomentBack, 15, Harm::Standstill),
+    (InjectedBug::RenumbersForNewLives, Ground::NewLife, 0, Harm::Ledger),
+    (InjectedBug::ForgetsOutboxes, Ground::Of(Profile::Kill), 0, Harm::Ledger),
+    (InjectedBug::IgnoresWindow, Ground::Of(Profile::Kill), 0, Harm::Ledger),
+    (InjectedBug::LeavesWithMass, Ground::Of(Profile::Churn), 0, Harm::Ledger),
+    (InjectedBug::LeavesUnheard, Ground::Of(Profile::Churn), 12, Harm::Standstill),
+    (InjectedBug::NeverReserves, Ground::Of(Profile::Churn), 0, Harm::Ledger),
+    (InjectedBug::BelievesAnyone, Ground::Of(Profile::Hostile), 0, Harm::Ledger),
+    (InjectedBug::HearsParcelsOnly, Ground::Of(Profile::LossyDisk), 0, Harm::Standstill),
+    (InjectedBug::BelievesTornRecords, Ground::Of(Profile::Kill), 0, Harm::Ledger),
+    (InjectedBug::OverlooksNewestRecord, Ground::Of(Profile::Kill), 0, Harm::Ledger),
+    (InjectedBug::TrustsUnsyncedRecords, Ground::Of(Profile::Kill), 0, Harm::Ledger),
 ];
 
-fn failure_of(ground: Ground, seed: u64, planted: Option<Planted>) -> Option<SimError> {
+fn failure_of(ground: Ground, seed: u64, injected_bug: Option<InjectedBug>) -> Option<SimError> {
     match ground {
         Ground::Of(profile) => {
             let mut scenario = Scenario::new(profile, seed);
-            scenario.config.planted = planted;
+            scenario.config.injected_bug = injected_bug;
             run_scenario(profile, seed, scenario).failure
         }
-        Ground::MomentBack => a_moment_back(seed, planted).err(),
-        Ground::NewLife => a_new_life(seed, planted).err(),
+        Ground::MomentBack => a_moment_back(seed, injected_bug).err(),
+        Ground::NewLife => a_new_life(seed, injected_bug).err(),
     }
 }
 
-fn shows(ground: Ground, seed: u64, bug: Planted, harm: Harm) -> bool {
+fn shows(ground: Ground, seed: u64, bug: InjectedBug, harm: Harm) -> bool {
     let Some(failure) = failure_of(ground, seed, Some(bug)) else {
         return false;
     };
@@ -77,8 +77,13 @@ fn every_bug_is_found_within_fifty_seeds_by_what_it_does() {
     // That parcels are told apart by more than their numbers is tested where they are told apart, in `link`; that old
     // generations are answered, below; that keeping all mass, which spoils no ledger, is noticed, in `guards`; that those who
     // are cut off keep the pace, in `pace`.
-    let directed = [Planted::IgnoresChains, Planted::LeavesOldGenerationsAlone, Planted::KeepsAll, Planted::NeverPaces];
-    for bug in Planted::ALL.into_iter().filter(|bug| !directed.contains(bug)) {
+    let directed = [
+        InjectedBug::IgnoresChains,
+        InjectedBug::LeavesOldGenerationsAlone,
+        InjectedBug::KeepsAll,
+        InjectedBug::NeverPaces,
+    ];
+    for bug in InjectedBug::ALL.into_iter().filter(|bug| !directed.contains(bug)) {
         let hunt = HUNTS.iter().find(|(hunted, ..)| *hunted == bug).unwrap_or_else(|| panic!("nobody hunts {bug}"));
         let &(_, ground, first, harm) = hunt;
         let found = (first..SEEDS).chain(0..first).find(|&seed| shows(ground, seed, bug, harm));
@@ -88,13 +93,13 @@ fn every_bug_is_found_within_fifty_seeds_by_what_it_does() {
 }
 
 /// What a node of generation 1 says to a greeting from generation 0.
-fn answer_to_an_older_generation(planted: Option<Planted>) -> Vec<Effect> {
+fn answer_to_an_older_generation(injected_bug: Option<InjectedBug>) -> Vec<Effect> {
     let (me, other) = (NodeId(0), NodeId(1));
     let member = |id: NodeId, counter: u64| {
         let generation = Generation { counter, plan_hash: [counter as u8; 32] };
         let mut config = NodeConfig::new(id, random_plan(2, 0, 0), vec![0.0], 10);
         config.generation = generation;
-        planted.into_iter().for_each(|bug| config.plant(bug));
+        injected_bug.into_iter().for_each(|bug| config.inject(bug));
         let mut node = Node::new(config).unwrap();
         node.handle(Time::default(), Input::Start);
         node
@@ -116,12 +121,12 @@ fn a_message_of_an_older_generation_is_answered_with_the_newer_one() {
         effects.iter().any(|effect| matches!(effect, Effect::Send { to: NodeId(1), message } if newer(message)))
     };
     assert!(tells(&answer_to_an_older_generation(None)));
-    assert!(!tells(&answer_to_an_older_generation(Some(Planted::LeavesOldGenerationsAlone))));
+    assert!(!tells(&answer_to_an_older_generation(Some(InjectedBug::LeavesOldGenerationsAlone))));
 }
 
 #[test]
 fn a_failing_run_shrinks_to_a_handful_of_faults_that_fail_in_the_same_way() {
-    for bug in [Planted::SendsBeforeWriting, Planted::ConfirmsBeforeWriting, Planted::AppliesTwice] {
+    for bug in [InjectedBug::SendsBeforeWriting, InjectedBug::ConfirmsBeforeWriting, InjectedBug::AppliesTwice] {
         let failing = |seed| {
             let (journal, outcome) = Journal::record(Profile::Kill, seed, Some(bug));
             Some((journal, outcome.failure?))
@@ -160,7 +165,7 @@ fn a_run_without_failure_has_nothing_to_shrink() {
 
 #[test]
 fn shrinking_keeps_to_its_number_of_runs() {
-    let (journal, _) = Journal::record(Profile::Kill, 0, Some(Planted::ConfirmsBeforeWriting));
+    let (journal, _) = Journal::record(Profile::Kill, 0, Some(InjectedBug::ConfirmsBeforeWriting));
     for most_runs in [1, 2, 5] {
         let shrunk = shrink(&journal, most_runs).unwrap();
         assert!(shrunk.runs <= most_runs, "{} runs of {most_runs}", shrunk.runs);

@@ -4,19 +4,19 @@
 use std::time::Duration;
 
 use mingle_protocol::sim::{Fault, NetworkModel, SimError, Swarm, SwarmConfig};
-use mingle_protocol::{Durability, Event, NodeId, Planted, Time, WaitPolicy};
+use mingle_protocol::{Durability, Event, InjectedBug, NodeId, Time, WaitPolicy};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::support::*;
 
 /// Two or three nodes over a network with delays of seconds, of which node 0 dies.
-fn little_swarm(seed: u64, planted: Option<Planted>, durability: Durability, rng: &mut ChaCha8Rng) -> Swarm {
+fn little_swarm(seed: u64, injected_bug: Option<InjectedBug>, durability: Durability, rng: &mut ChaCha8Rng) -> Swarm {
     let nodes = rng.random_range(2..=3);
     let delay = (Duration::from_millis(1), Duration::from_millis(rng.random_range(100..3_000)));
     let config = SwarmConfig {
         seed,
-        planted,
+        injected_bug,
         durability,
         policy: WaitPolicy::Async,
         network: NetworkModel { delay, ..NetworkModel::datagrams(rng.random_range(0.0..0.4), 0.2) },
@@ -35,9 +35,9 @@ fn little_swarm(seed: u64, planted: Option<Planted>, durability: Durability, rng
 
 /// How a node ends that is killed, and comes back as a copy of its disk from a moment before: `Err` where weight was lost
 /// or doubled and nobody noticed. Otherwise whether somebody did.
-pub(crate) fn a_moment_back(seed: u64, planted: Option<Planted>) -> Result<bool, SimError> {
+pub(crate) fn a_moment_back(seed: u64, injected_bug: Option<InjectedBug>) -> Result<bool, SimError> {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
-    let mut swarm = little_swarm(seed, planted, Durability::On, rng);
+    let mut swarm = little_swarm(seed, injected_bug, Durability::On, rng);
     let mut at = rng.random_range(500..6_000);
     let mut next = |fault, longest: u64| {
         swarm.at(Time::from_millis(at), fault);
@@ -48,7 +48,7 @@ pub(crate) fn a_moment_back(seed: u64, planted: Option<Planted>) -> Result<bool,
     next(Fault::RestoreDisk(NodeId(0)), 1_000);
     next(Fault::Restart(NodeId(0)), 1);
     swarm.run_until_drained(Time::from_millis(120_000))?;
-    if swarm.events().iter().any(|(_, _, event)| matches!(event, Event::SetBack { .. })) {
+    if swarm.events().iter().any(|(_, _, event)| matches!(event, Event::RollbackDetected { .. })) {
         return Ok(true);
     }
     let (total, _, expected) = swarm.on_disk();
@@ -57,9 +57,9 @@ pub(crate) fn a_moment_back(seed: u64, planted: Option<Planted>) -> Result<bool,
 }
 
 /// A swarm that keeps no records, with a node that is killed and begins a new life.
-pub(crate) fn a_new_life(seed: u64, planted: Option<Planted>) -> Result<(), SimError> {
+pub(crate) fn a_new_life(seed: u64, injected_bug: Option<InjectedBug>) -> Result<(), SimError> {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
-    let mut swarm = little_swarm(seed, planted, Durability::Off, rng);
+    let mut swarm = little_swarm(seed, injected_bug, Durability::Off, rng);
     for _ in 0..3 {
         let at = rng.random_range(500..10_000);
         swarm.at(Time::from_millis(at), Fault::Crash(NodeId(0)));
