@@ -1,6 +1,8 @@
 //! What can be seen to be wrong with the arguments of `run` before anything is read or started: on the command line, and in a
 //! configuration file.
 
+use std::time::Duration;
+
 use mingle_peer::{Error, ErrorKind, Result};
 use mingle_protocol::{Codec, WaitPolicy};
 
@@ -13,8 +15,8 @@ use crate::{limits, task};
 /// The option, and what it may be.
 pub(crate) fn check(arguments: &RunArgs) -> Result {
     task::check_arguments(&arguments.training)?;
-    if arguments.largest_norm.is_some_and(|norm| norm.is_nan() || norm <= 0.0) {
-        return Err(Error::new(ErrorKind::BadInput, "--largest-norm must be a positive number"));
+    if arguments.max_norm.is_some_and(|norm| norm.is_nan() || norm <= 0.0) {
+        return Err(Error::new(ErrorKind::BadInput, "--max-norm must be a positive number"));
     }
     if arguments.problem.is_some() && arguments.codec != Codec::F32 {
         return Err(Error::new(
@@ -23,15 +25,20 @@ pub(crate) fn check(arguments: &RunArgs) -> Result {
         )
         .hint("leave --codec or --problem away"));
     }
-    let RunArgs { bootstrap_timeout_s, gather_s, deadline_ms, time_box_ms, training_deadline_s, drain_ms, .. } =
-        *arguments;
-    limits::check("bootstrap-timeout-s", bootstrap_timeout_s, 1..=limits::LONGEST_WAIT_S)?;
-    limits::check("gather-s", gather_s, 0..=limits::LONGEST_WAIT_S)?;
-    limits::check("deadline-ms", deadline_ms, 1..=limits::LONGEST_WAIT_MS)?;
-    limits::check("training-deadline-s", training_deadline_s, 1..=limits::LONGEST_WAIT_S)?;
-    limits::check("drain-ms", drain_ms, 0..=limits::LONGEST_WAIT_MS)?;
-    time_box_ms.map_or(Ok(()), |time_box_ms| limits::check("time-box-ms", time_box_ms, 1..=limits::LONGEST_WAIT_MS))?;
+    check_times(arguments)?;
     parse_policy(&arguments.wait).map(drop)
+}
+
+fn check_times(arguments: &RunArgs) -> Result {
+    use limits::{LONGEST_EVICTION, LONGEST_JOIN, LONGEST_WAIT, SHORTEST_EVICTION, SHORTEST_TIME};
+    limits::check_time("bootstrap-timeout", arguments.bootstrap_timeout, SHORTEST_TIME..=LONGEST_JOIN)?;
+    limits::check_time("join-timeout", arguments.join_timeout, Duration::ZERO..=LONGEST_JOIN)?;
+    limits::check_time("evict-after", arguments.evict_after, SHORTEST_EVICTION..=LONGEST_EVICTION)?;
+    limits::check_time("deadline", arguments.deadline, SHORTEST_TIME..=LONGEST_WAIT)?;
+    limits::check_time("training-deadline", arguments.training_deadline, SHORTEST_TIME..=LONGEST_JOIN)?;
+    limits::check_time("shutdown-timeout", arguments.shutdown_timeout, Duration::ZERO..=LONGEST_WAIT)?;
+    let time_box = arguments.time_box;
+    time_box.map_or(Ok(()), |time_box| limits::check_time("time-box", time_box, SHORTEST_TIME..=LONGEST_WAIT))
 }
 
 /// `sync`, `bounded:STALENESS` or `async`.

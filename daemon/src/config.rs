@@ -5,6 +5,7 @@
 //!   cli/run.rs    what a setting is called, what it means, its default        (clap)
 //!   settings.rs   which options of `run` are settings, and how TOML writes them
 //!   file.rs       config.toml: every entry with its line, every fault with a line and what is possible
+//!   former.rs     names that settings had before
 //!   remembered.rs with what options a home was last run
 //!   template.rs   the commented config.toml that `mingle init` writes
 //! ```
@@ -12,8 +13,8 @@
 //! A file's entries become the defaults of the command line, which is then read again: so flags and environment win by
 //! clap's own rules, and there is no second place that knows them.
 
-mod edit_distance;
 mod file;
+pub(crate) mod former;
 mod remembered;
 mod settings;
 mod template;

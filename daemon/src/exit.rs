@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use mingle_peer::Error;
 
+use crate::config::former;
 use crate::out;
 
 /// The exit code of `plan diff` when the plans differ: an answer, not a failure.
@@ -12,6 +13,17 @@ pub(crate) const DIFFERENT: u8 = 10;
 /// The exit code that belongs to an error: the number of its kind.
 pub(crate) fn code(error: &Error) -> ExitCode {
     ExitCode::from(error.kind().code())
+}
+
+/// Says what clap has against the command line, or shows the help that was asked for, as clap does; an option that has
+/// another name now is named.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    match former::of_option(error) {
+        Some(advice) => out::remark(format_args!("error: {advice}")),
+        // Where it cannot be printed there is nobody to tell.
+        None => drop(error.print()),
+    }
+    u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
 /// Prints an error for a person (stderr) or a program (one JSON object on stdout).

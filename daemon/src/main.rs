@@ -27,9 +27,17 @@ mod training;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let matches = config::command_line().get_matches();
+    let matches = match config::command_line().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => return exit::usage(&error),
+    };
     start_logging();
     let json = matches.get_flag("json");
+    if let Some(advice) = config::former::of_variable(config::former::is_set) {
+        let failure = mingle_peer::Error::new(mingle_peer::ErrorKind::BadInput, advice);
+        exit::print(&failure, json);
+        return exit::code(&failure);
+    }
     match config::resolve(&matches, std::env::args_os()).and_then(command::execute) {
         Ok(code) => code,
         Err(failure) => {

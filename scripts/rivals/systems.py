@@ -45,7 +45,7 @@ class Mingle:
         command = [self.binary, "run", "--json", "--stop-with-stdin", "--home", home, "--plan", plan, "--wait", "sync",
                    "--model", f"mlp:hidden={HIDDEN}", "--rounds", "1000000", "--evaluate-every", "1000000",
                    "--listen", "/ip4/127.0.0.1/tcp/0", "--durability", self.durability,
-                   "--deadline-ms", str(deadline_ms), *bootstrap]
+                   "--deadline", f"{deadline_ms}ms", *bootstrap]
         return Peer(command, home, ONE_THREAD)
 
     def _run(self, *arguments):

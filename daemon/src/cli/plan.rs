@@ -1,12 +1,14 @@
 //! The words of `mingle plan`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use libp2p::Multiaddr;
 use mingle_protocol::Codec;
 
 use super::HomeArgs;
+use super::duration::duration;
 
 /// What to do with a plan.
 #[derive(Debug, Subcommand)]
@@ -65,7 +67,7 @@ pub(crate) struct DesignArgs {
     pub(crate) objective: String,
     /// What the plan stays strongly connected without: none, any one link, or any one node
     #[arg(long, default_value = "none", value_name = "none|link|node")]
-    pub(crate) survive: String,
+    pub(crate) fault_tolerance: String,
     /// Seed of every random choice
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
@@ -174,6 +176,6 @@ pub(crate) struct PlanApplyArgs {
     #[arg(long, value_name = "ADDR")]
     pub(crate) via: Vec<Multiaddr>,
     /// How long to look for members
-    #[arg(long, default_value_t = 10, value_name = "SECONDS")]
-    pub(crate) timeout_s: u64,
+    #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = duration)]
+    pub(crate) timeout: Duration,
 }

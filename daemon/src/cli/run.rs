@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use libp2p::Multiaddr;
 use mingle_protocol::{Codec, Durability};
 
 use super::config::CONFIG_ENV;
+use super::duration::duration;
 use super::{HomeArgs, Switch};
 
 /// Arguments of `join`.
@@ -43,11 +45,11 @@ pub(crate) struct RunArgs {
     )]
     pub(crate) listen: Vec<Multiaddr>,
     /// Give up when no bootstrap peer answered with a plan for so long
-    #[arg(long, default_value_t = 30, value_name = "SECONDS")]
-    pub(crate) bootstrap_timeout_s: u64,
+    #[arg(long, default_value = "30s", value_name = "DURATION", value_parser = duration)]
+    pub(crate) bootstrap_timeout: Duration,
     /// Begin after so long without the neighbours that have not come, if one has; they can come later
-    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
-    pub(crate) gather_s: u64,
+    #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = duration)]
+    pub(crate) join_timeout: Duration,
     /// Whether to tell the local network where this peer listens, and to find members there (mDNS)
     #[arg(long, value_enum, default_value_t = Switch::Off, value_name = "ON|OFF")]
     pub(crate) mdns: Switch,
@@ -55,8 +57,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum, default_value_t = Planning::Operator, value_name = "WHO")]
     pub(crate) planning: Planning,
     /// With --planning auto: plan out who was silent for so long, if most others were not
-    #[arg(long, default_value_t = 24, value_name = "HOURS", value_parser = clap::value_parser!(u32).range(1..=8760))]
-    pub(crate) forget_after_h: u32,
+    #[arg(long, default_value = "24h", value_name = "DURATION", value_parser = duration)]
+    pub(crate) evict_after: Duration,
     /// Columns, classes and scaling of the data, as `mingle data card` writes them [default: those of the swarm; of this peer's own data where nobody has any]
     #[arg(long, value_name = "FILE")]
     pub(crate) card: Option<PathBuf>,
@@ -72,14 +74,14 @@ pub(crate) struct RunArgs {
     #[arg(long, default_value_t = Codec::F32, value_name = "CODEC")]
     pub(crate) codec: Codec,
     /// Go on without a late neighbour after at least so long; the deadline adapts upwards to the pace of the rounds
-    #[arg(long, default_value_t = 2000, value_name = "MS")]
-    pub(crate) deadline_ms: u64,
+    #[arg(long, default_value = "2s", value_name = "DURATION", value_parser = duration)]
+    pub(crate) deadline: Duration,
     /// Take no more local steps in a round once it has trained for so long; those taken count for more [default: take all]
-    #[arg(long, value_name = "MS")]
-    pub(crate) time_box_ms: Option<u64>,
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) time_box: Option<Duration>,
     /// Go on mixing without the training of a round that takes longer; it counts when it comes
-    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
-    pub(crate) training_deadline_s: u64,
+    #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = duration)]
+    pub(crate) training_deadline: Duration,
     /// Threads to train on; the model does not depend on it [default: the cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
@@ -87,11 +89,11 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum, default_value_t = Priority::Normal, value_name = "PRIORITY")]
     pub(crate) priority: Priority,
     /// When all rounds are done, wait this long at most for neighbours that do not answer
-    #[arg(long, default_value_t = 10_000, value_name = "MS")]
-    pub(crate) drain_ms: u64,
+    #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = duration)]
+    pub(crate) shutdown_timeout: Duration,
     /// Send parcels back whose model has a larger norm than this [default: 1000 times that of the first model]
     #[arg(long, value_name = "NORM")]
-    pub(crate) largest_norm: Option<f64>,
+    pub(crate) max_norm: Option<f64>,
     /// Whether the weight of this peer outlives its process: on writes every step to the disk before anyone hears of it
     #[arg(long, value_enum, default_value_t = DurabilityName::On)]
     pub(crate) durability: DurabilityName,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::HomeArgs;
+use super::duration::duration;
 
 /// Arguments of `wait`.
 #[derive(Args, Clone, Debug)]
@@ -93,20 +94,6 @@ impl std::fmt::Display for Condition {
     }
 }
 
-/// A time span: 500ms, 30s, 5m, 2h, or seconds without a unit.
-fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let number: u64 = digits.parse().map_err(|_| "write it as 500ms, 30s, 5m or 2h".to_owned())?;
-    let unit_ms = match &text[digits.len()..] {
-        "ms" => 1,
-        "" | "s" => 1_000,
-        "m" | "min" => 60_000,
-        "h" => 3_600_000,
-        unit => return Err(format!("`{unit}` is not a unit: write it as 500ms, 30s, 5m or 2h")),
-    };
-    number.checked_mul(unit_ms).map(Duration::from_millis).ok_or_else(|| "that is too long".to_owned())
-}
-
 /// Arguments of `probe`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ProbeArgs {
@@ -144,16 +131,6 @@ fn rounds(text: &str) -> Result<(u64, u64), String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-
-    #[test]
-    fn time_spans_have_units_and_what_is_none_is_refused() {
-        for (text, ms) in [("500ms", 500), ("30s", 30_000), ("7", 7_000), ("5m", 300_000), ("2h", 7_200_000)] {
-            assert_eq!(duration(text).unwrap(), Duration::from_millis(ms), "{text}");
-        }
-        for text in ["", "s", "-1s", "1.5s", "5 m", "3days", "99999999999999999999s", "18446744073709551615h"] {
-            assert!(duration(text).is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn conditions_read_back_as_they_are_written() {

@@ -9,19 +9,22 @@ use mingle_peer::membership::{Invite, Membership, Ticket};
 use mingle_peer::{Error, ErrorKind, Home, Identity, Result};
 
 use crate::cli::InviteArgs;
-use crate::out;
+use crate::{limits, out};
+
+/// The times in a ticket are whole seconds.
+const SHORTEST_TICKET: Duration = Duration::from_secs(1);
 
 /// Prints the ticket, and nothing else, on stdout.
 pub(super) fn execute(arguments: &InviteArgs, json: bool) -> Result {
     let home = Home::at(arguments.home.home.as_deref())?;
     let (swarm, identity) = operator_of(&home)?;
-    let lifetime = parse_lifetime(&arguments.expires)?;
+    limits::check_time("expires", arguments.expires, SHORTEST_TICKET..=limits::LONGEST_EVICTION)?;
     let addresses = if arguments.address.is_empty() { reachable(home.addresses()?) } else { arguments.address.clone() };
     if addresses.is_empty() {
         return Err(Error::new(ErrorKind::BadInput, "nobody could use this ticket: no address of a member is known")
             .hint("start this peer with `mingle run` first, or name an address with --address"));
     }
-    let invite = Invite::sign(&swarm, arguments.uses, lifetime, identity.keypair())?;
+    let invite = Invite::sign(&swarm, arguments.uses, arguments.expires, identity.keypair())?;
     let ticket = Ticket::new(swarm.clone(), invite.clone(), addresses.clone());
     if json {
         out::line(serde_json::json!({
@@ -36,7 +39,7 @@ pub(super) fn execute(arguments: &InviteArgs, json: bool) -> Result {
     }
     out::line(&ticket);
     let peers = if invite.uses == 1 { "one peer".to_owned() } else { format!("{} peers", invite.uses) };
-    eprintln!("for {peers}, within {}; whoever has it can use it", arguments.expires);
+    eprintln!("for {peers}, within {}; whoever has it can use it", humantime::format_duration(arguments.expires));
     eprintln!("on the other machines: mingle join {ticket}");
     if addresses.iter().all(is_loopback) {
         eprintln!("warning: this peer has no address but loopback: the ticket works on this machine only");
@@ -79,35 +82,10 @@ fn is_loopback(address: &Multiaddr) -> bool {
     ip.is_some_and(|ip| ip.is_loopback())
 }
 
-/// `90s`, `30m`, `24h` or `7d`.
-fn parse_lifetime(text: &str) -> Result<Duration> {
-    let wrong =
-        || Error::new(ErrorKind::BadInput, format!("--expires {text}: write a time such as 90s, 30m, 24h or 7d"));
-    let unit = text.chars().last().ok_or_else(wrong)?;
-    let seconds: u64 = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 3600,
-        'd' => 86_400,
-        _ => return Err(wrong()),
-    };
-    let count: u64 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
-    count.checked_mul(seconds).filter(|seconds| *seconds > 0).map(Duration::from_secs).ok_or_else(wrong)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-
-    #[test]
-    fn lifetimes_are_a_number_and_a_unit() {
-        assert_eq!(parse_lifetime("90s").unwrap(), Duration::from_secs(90));
-        assert_eq!(parse_lifetime("7d").unwrap(), Duration::from_secs(604_800));
-        for wrong in ["", "5", "h", "0h", "-1h", "5 h", "99999999999999999999d", "5ü"] {
-            assert!(parse_lifetime(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn a_ticket_names_loopback_only_where_there_is_nothing_else() {

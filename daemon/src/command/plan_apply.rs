@@ -120,7 +120,7 @@ impl Herald {
         let (network, events) =
             Network::start(&Keypair::generate_ed25519(), &NetworkOptions::default(), &mut uncounted).await?;
         network.bootstrap(addresses).await;
-        Ok(Self { network, events, swarm, patience: Duration::from_secs(arguments.timeout_s) })
+        Ok(Self { network, events, swarm, patience: arguments.timeout })
     }
 
     /// The first member that answers, and where it stands.

@@ -5,7 +5,7 @@ mod data_task;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use mingle_models::start_threads;
 use mingle_peer::error::Context;
@@ -78,22 +78,21 @@ fn options(arguments: &RunArgs) -> Result<PeerOptions> {
     let given = |path: &PathBuf| -> Result<GivenPlan> {
         Ok(GivenPlan { plan: plan::read(path)?, origin: path.display().to_string() })
     };
-    let hours = u64::from(arguments.forget_after_h);
     Ok(PeerOptions {
         listen: arguments.listen.clone(),
         bootstrap: arguments.bootstrap.clone(),
-        bootstrap_timeout: Duration::from_secs(arguments.bootstrap_timeout_s),
+        bootstrap_timeout: arguments.bootstrap_timeout,
         mdns: arguments.mdns == Switch::On,
         plan: arguments.plan.as_ref().map(given).transpose()?,
-        automatic_planning: (arguments.planning == Planning::Auto).then(|| Duration::from_secs(3600 * hours)),
-        join_timeout: Duration::from_secs(arguments.gather_s),
+        automatic_planning: (arguments.planning == Planning::Auto).then_some(arguments.evict_after),
+        join_timeout: arguments.join_timeout,
         wait: parse_policy(&arguments.wait)?,
         codec: arguments.codec,
-        deadline: Duration::from_millis(arguments.deadline_ms),
-        time_box: arguments.time_box_ms.map(Duration::from_millis),
-        training_deadline: Duration::from_secs(arguments.training_deadline_s),
-        shutdown_timeout: Duration::from_millis(arguments.drain_ms),
-        max_norm: arguments.largest_norm,
+        deadline: arguments.deadline,
+        time_box: arguments.time_box,
+        training_deadline: arguments.training_deadline,
+        shutdown_timeout: arguments.shutdown_timeout,
+        max_norm: arguments.max_norm,
         durability: arguments.durability.into(),
         fresh: arguments.fresh,
         leaves: arguments.leaves,

@@ -13,7 +13,7 @@ use mingle_peer::{Error, ErrorKind, Result};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::edit_distance::nearest;
+use super::former;
 use super::settings::{self, Form, SETTINGS, Setting};
 use crate::arguments;
 use crate::cli::{Cli, DurabilityName};
@@ -132,8 +132,12 @@ impl Reader<'_> {
 
 /// A key that means nothing here, and what may have been meant.
 fn unknown(name: &str) -> String {
+    if let Some(advice) = former::of_key(name) {
+        return advice;
+    }
     let name = shortened(name);
-    let known = nearest(name, SETTINGS.iter().map(|setting| setting.key)).unwrap_or_default();
+    let keys = SETTINGS.iter().map(|setting| setting.key);
+    let known = keys.min_by_key(|key| strsim::levenshtein(name, key)).unwrap_or_default();
     format!("there is no setting `{name}`; the nearest is `{known}`")
 }
 

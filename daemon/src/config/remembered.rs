@@ -13,8 +13,8 @@ use mingle_peer::home::write_file;
 use mingle_peer::{ErrorKind, Home, Result};
 use serde::{Deserialize, Serialize};
 
-use super::file;
 use super::settings::{self, SETTINGS};
+use super::{file, former};
 
 const SCHEMA: &str = "mingle.options/1";
 /// Wanted for one start only, although it is a setting.
@@ -46,7 +46,7 @@ impl Remembered {
         // Only convenience: a file that cannot be read is as good as none.
         let read: Option<Self> = serde_json::from_str(&text).ok();
         let options = read.filter(|read| read.schema == SCHEMA).map(|read| read.options).unwrap_or_default();
-        let usable = options.into_iter().filter(|(key, values)| {
+        let usable = options.into_iter().map(former::renamed).filter(|(key, values)| {
             key == CONFIG || settings::find(key).is_some_and(|setting| file::check(setting, values).is_ok())
         });
         Ok(Self::new(usable.collect()))

@@ -132,13 +132,16 @@ fn text_that_is_no_toml_is_a_fault_with_its_line_and_never_a_panic() {
 #[test]
 fn what_is_in_force_says_who_said_so() {
     let file = parse("\nrounds = 0x10\nbootstrap = []\n").unwrap();
-    let last = [("gather_s".to_owned(), vec!["5".to_owned()]), ("rounds".to_owned(), vec!["5".to_owned()])];
+    let last = [("join_timeout".to_owned(), vec!["5s".to_owned()]), ("rounds".to_owned(), vec!["5".to_owned()])];
     let settings = effective(Some(&file), &Remembered::new(last.into())).unwrap();
     let of = |key: &str| settings.iter().find(|it| it.setting.key == key).unwrap();
     assert_eq!(of("rounds").values, ["16"]);
     assert_eq!(of("rounds").origin, Origin::File("config.toml".into(), 2));
     assert!(of("bootstrap").values.is_empty());
-    assert_eq!((of("gather_s").values.as_slice(), &of("gather_s").origin), (&["5".to_owned()][..], &Origin::LastRun));
+    assert_eq!(
+        (of("join_timeout").values.as_slice(), &of("join_timeout").origin),
+        (&["5s".to_owned()][..], &Origin::LastRun)
+    );
     assert_eq!(of("momentum").values, ["0"]);
     assert_eq!(of("momentum").origin, Origin::Default);
     assert!(of("split").values.is_empty());
