@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use mingle_peer::{Error, ErrorKind, Result};
-use mingle_protocol::{Codec, WaitPolicy};
+use mingle_protocol::WaitPolicy;
 
 use crate::cli::RunArgs;
 use crate::{limits, task};
@@ -17,13 +17,6 @@ pub(crate) fn check(arguments: &RunArgs) -> Result {
     task::check_arguments(&arguments.training)?;
     if arguments.max_norm.is_some_and(|norm| norm.is_nan() || norm <= 0.0) {
         return Err(Error::new(ErrorKind::BadInput, "--max-norm must be a positive number"));
-    }
-    if arguments.problem.is_some() && arguments.codec != Codec::F32 {
-        return Err(Error::new(
-            ErrorKind::BadInput,
-            "--codec is for models: what peers that solve a problem say is exact",
-        )
-        .hint("leave --codec or --problem away"));
     }
     check_times(arguments)?;
     parse_policy(&arguments.wait).map(drop)

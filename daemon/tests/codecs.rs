@@ -144,10 +144,23 @@ fn a_comparison_shows_the_bytes_of_a_round_by_codec() {
 fn what_cannot_go_together_is_refused() {
     assert_fails(&run(&["run", "--codec", "int4"]), 2, &["int4", "f32, f16, bf16 and int8"]);
     let problem = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/problems/heart.toml");
-    assert_fails(&run(&["run", "--problem", problem, "--codec", "int8"]), 4, &["--codec is for models", "hint"]);
+    assert_fails(
+        &run(&["run", "--problem", problem, "--codec", "int8"]),
+        2,
+        &["--problem", "cannot be used with", "--codec"],
+    );
     let folder = tempfile::tempdir().unwrap();
     let demo = ["demo", "--problem", "sparse-regression", "--codec", "f16", "-o", text(folder.path())];
-    assert_fails(&run(&demo), 4, &["--codec is for models"]);
+    assert_fails(&run(&demo), 2, &["--problem", "cannot be used with", "--codec"]);
+    // Options that would do nothing.
+    for option in [&["--rounds", "5"][..], &["--momentum", "0.9"], &["--fresh"], &["--durability", "off"]] {
+        let output = run(&[&["run", "--problem", problem], option].concat());
+        assert_fails(&output, 2, &["--problem", "cannot be used with", option[0]]);
+    }
+    let wait = ["simulate", "--topology", "ring:n=4", "--ledger", "off", "--wait", "sync"];
+    assert_fails(&run(&wait), 4, &["--wait", "--ledger off", "hint"]);
+    let objective = ["plan", "make", "--topology", "ring:n=4", "--method", "tuned", "--objective", "agreement"];
+    assert_fails(&run(&objective), 4, &["--objective is what auto chooses by", "tuned"]);
     let textbook = ["simulate", "--topology", "ring:n=4", "--ledger", "off", "--codec", "bf16"];
     assert_fails(&run(&textbook), 4, &["--ledger off sends f32 alone"]);
 

@@ -8,6 +8,27 @@ use mingle_protocol::Codec;
 
 use super::{DurabilityName, ProblemKind, Switch};
 
+/// Options that mean nothing to a demo that solves a problem.
+const OF_TRAINING: &[&str] = &[
+    "data",
+    "model",
+    "split",
+    "rounds",
+    "local_steps",
+    "batch_size",
+    "learning_rate",
+    "momentum",
+    "evaluate_every",
+    "kill",
+    "restart",
+    "durability",
+    "timeline",
+    "device",
+    "wait",
+    "codec",
+    "no_comparison",
+];
+
 /// Arguments of `demo`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DemoArgs {
@@ -15,7 +36,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, default_value_t = 8)]
     pub(crate) peers: usize,
     /// Solve a convex problem instead of training a model, on numbers that the program carries
-    #[arg(long, value_enum, value_name = "KIND")]
+    #[arg(long, value_enum, value_name = "KIND", conflicts_with_all = OF_TRAINING)]
     pub(crate) problem: Option<ProblemKind>,
     /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR or csv:FILE
     #[arg(long, default_value = "digits")]
@@ -51,7 +72,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, default_value_t = 30, value_name = "N")]
     pub(crate) evaluate_every: u64,
     /// Kill a peer's process (SIGKILL) when it reaches a round; may be given more than once
-    #[arg(long, value_name = "PEER@ROUND", conflicts_with = "problem")]
+    #[arg(long, value_name = "PEER@ROUND")]
     pub(crate) kill: Vec<String>,
     /// Start a killed peer again at once: it goes on from its records, with the weight it had
     #[arg(long, requires = "kill")]

@@ -63,8 +63,9 @@ pub(crate) struct DesignArgs {
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) effort: u32,
     /// What auto chooses by: training (gradient steps, and drift between them) or agreement (averaging to 1e-2)
-    #[arg(long, default_value = "training")]
-    pub(crate) objective: String,
+    /// [default: training]
+    #[arg(long)]
+    pub(crate) objective: Option<String>,
     /// What the plan stays strongly connected without: none, any one link, or any one node
     #[arg(long, default_value = "none", value_name = "none|link|node")]
     pub(crate) fault_tolerance: String,

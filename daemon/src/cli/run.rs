@@ -63,7 +63,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) card: Option<PathBuf>,
     /// Solve this problem instead of training a model; all peers need the same file, but for what each node wants
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = OF_TRAINING)]
     pub(crate) problem: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) training: TrainingArgs,
@@ -116,6 +116,36 @@ pub(crate) struct RunArgs {
     #[arg(skip)]
     pub(crate) given: Given,
 }
+
+/// Options of `run` that mean nothing to a peer that solves a problem.
+const OF_TRAINING: &[&str] = &[
+    "card",
+    "data",
+    "model",
+    "split",
+    "rounds",
+    "batch_size",
+    "augment",
+    "learning_rate",
+    "momentum",
+    "weight_decay",
+    "seed",
+    "device",
+    "evaluate_every",
+    "wait",
+    "codec",
+    "join_timeout",
+    "deadline",
+    "time_box",
+    "training_deadline",
+    "threads",
+    "priority",
+    "shutdown_timeout",
+    "max_norm",
+    "durability",
+    "fresh",
+    "timeline",
+];
 
 /// What to train, and how.
 #[derive(Args, Clone, Debug)]

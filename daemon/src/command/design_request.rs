@@ -37,7 +37,12 @@ pub(super) fn read(arguments: &DesignArgs) -> Result<(Topology, DesignOptions)> 
         medium: parse_medium(&arguments.medium)?,
         network,
         max_upload_bytes: arguments.max_upload,
-        objective: arguments.objective.parse().context(ErrorKind::BadInput, "--objective")?,
+        objective: arguments
+            .objective
+            .as_deref()
+            .unwrap_or("training")
+            .parse()
+            .context(ErrorKind::BadInput, "--objective")?,
         fault_tolerance: arguments.fault_tolerance.parse().context(ErrorKind::BadInput, "--fault-tolerance")?,
         ..DesignOptions::default()
     };

@@ -17,6 +17,10 @@ pub(super) fn execute(arguments: &PlanMakeArgs, json: bool) -> Result {
     let (topology, mut options) = design_request::read(&arguments.design)?;
     options.extra_edges = parse_extra_edges(&arguments.extra_edges)?;
     let method = method(arguments, options.extra_edges)?;
+    if method != Method::Auto && arguments.design.objective.is_some() {
+        let message = format!("--objective is what auto chooses by, and the method is {method}");
+        return Err(Error::new(ErrorKind::BadInput, message).hint("leave --objective away, or take --method auto"));
+    }
     if method == Method::Auto && stderr().is_terminal() {
         eprintln!("comparing all designs for {} nodes", topology.node_count());
     }

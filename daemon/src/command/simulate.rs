@@ -97,6 +97,10 @@ fn conditions(arguments: &SimulateArgs) -> Result<Conditions> {
             format!("--loss {}: give a share from 0 to below 1", arguments.loss),
         ));
     }
+    if arguments.ledger == Switch::Off && arguments.wait.is_some() {
+        let message = "--wait says whom a node of the ledger waits for, and there is none with --ledger off";
+        return Err(Error::new(ErrorKind::BadInput, message).hint("leave one of the two away"));
+    }
     Ok(Conditions {
         ledger: arguments.ledger == Switch::On,
         policy: arguments.wait.as_deref().map(parse_policy).transpose()?,
