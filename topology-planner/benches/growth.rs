@@ -2,7 +2,7 @@
 //!
 //! Geometric graphs of mean degree 20, one value of `K`; the shorter of two runs a size, one where a run takes seconds.
 //! `MINGLE_BENCH_NODES` sets the largest graph (3,000). The second table holds designs that take their time: by search, and
-//! for graphs of 10,000 nodes. The last goes to a million nodes.
+//! for graphs of 10,000 and 100,000 nodes. The last goes to a million nodes.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
@@ -48,6 +48,9 @@ fn long_designs(_: &mut Criterion) {
         (Method::Tuned, geometric(1_000)),
         (Method::Tuned, geometric(3_000)),
         (Method::ExactAverage, geometric(10_000)),
+        (Method::DPsgd, geometric(10_000)),
+        (Method::SgpUniform, geometric(10_000)),
+        (Method::DPsgd, geometric(100_000)),
         (Method::OnePeerExponential, Topology::generate("exponential:n=10000").unwrap()),
     ] {
         let (slots, time) = timed(&topology, method, &options);

@@ -22,6 +22,10 @@ use crate::{conflict_graph::ConflictGraph, digraph::Link};
 /// The most links whose conflicts are stored to search for fewer slots; 4 MiB of bits.
 pub const MAX_SEARCHED_LINKS: usize = 6_000;
 
+/// The most links that DSATUR colours. Above, links are coloured largest first, which looks at every conflict twice and keeps
+/// nothing of it.
+pub const MAX_DSATUR_LINKS: usize = 1 << 18;
+
 /// The most links for which branch and bound tries to prove a colouring optimal.
 pub const MAX_PROVED_LINKS: usize = 1_500;
 
@@ -54,7 +58,7 @@ impl Coloring {
 
 /// The best colouring found with some effort, and a lower bound.
 ///
-/// DSATUR first. Up to [`MAX_SEARCHED_LINKS`] links a clique is grown for the bound and, while there is a gap, tabu search
+/// DSATUR first, or largest first above [`MAX_DSATUR_LINKS`] links. Up to [`MAX_SEARCHED_LINKS`] links a clique is grown for the bound and, while there is a gap, tabu search
 /// makes `1,000 * effort` recolourings; up to [`MAX_PROVED_LINKS`] branch and bound then looks at `2,000 * effort` branches.
 /// Above, the bound is the largest number of links into one receiver. The same arguments give the same colouring.
 ///
@@ -68,8 +72,8 @@ impl Coloring {
 /// ```
 #[must_use]
 pub fn best(graph: &ConflictGraph<'_>, effort: u32, seed: u64) -> Coloring {
-    let start = dsatur(graph);
     let links = graph.links().len();
+    let start = if links > MAX_DSATUR_LINKS { largest_first(graph) } else { dsatur(graph) };
     if links > MAX_SEARCHED_LINKS {
         return Coloring::new(start, most_links_into_one(graph.links()));
     }

@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use mingle_planner::{DesignOptions, Medium, Method, Plan, PlanError, Topology, TopologyError, design};
+use mingle_planner::{
+    DesignOptions, Link, Medium, Method, Plan, PlanError, Topology, TopologyError, coloring,
+    conflict_graph::ConflictGraph, design,
+};
 
 const NODES: usize = 100_000;
 
@@ -40,6 +43,20 @@ fn a_plan_for_a_hundred_thousand_nodes_is_read_as_it_was_written() {
     assert_eq!(copy.hash(), plan.hash());
     assert!(copy.forecast_differences().unwrap().is_empty());
     assert!(matches!(plan.to_postcard(), Err(PlanError::TooLarge { .. })));
+}
+
+#[test]
+fn more_links_than_dsatur_takes_share_no_slot_with_what_disturbs_them() {
+    let topology = grid();
+    let both_ways = topology.edges().iter().flat_map(|&(u, v)| [Link::new(u, v), Link::new(v, u)]).collect();
+    let graph = ConflictGraph::new(&topology, both_ways);
+    let links = graph.links().len();
+    assert!(links > coloring::MAX_DSATUR_LINKS);
+    let coloring = coloring::best(&graph, 10, 0);
+    for link in 0..links {
+        graph.for_each_conflict(link, |other| assert_ne!(coloring.colors[link], coloring.colors[other]));
+    }
+    assert!((coloring.lower_bound..=16).contains(&coloring.slot_count), "{}", coloring.slot_count);
 }
 
 #[test]
