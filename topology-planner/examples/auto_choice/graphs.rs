@@ -21,7 +21,7 @@ pub(crate) const DEVELOPED_ON: [&str; 13] = [
     "roofnet",
 ];
 
-/// Graphs that were looked at only when the score was done.
+/// Graphs that the factor was not fitted on.
 pub(crate) const HELD_OUT: [&str; 9] = [
     "ring:n=9",
     "ring:n=26",
@@ -32,6 +32,18 @@ pub(crate) const HELD_OUT: [&str; 9] = [
     "tree:n=24,seed=2",
     "rg:n=24,r=0.3,seed=7",
     "erdos-renyi:n=20,p=0.2,seed=4",
+];
+
+/// Graphs that were measured when the factor stood.
+pub(crate) const MEASURED_AFTERWARDS: [&str; 8] = [
+    "rg:n=12,r=0.5,seed=3",
+    "ring:n=15",
+    "path:n=12",
+    "tree:n=18,seed=5",
+    "grid:rows=2,cols=7",
+    "erdos-renyi:n=14,p=0.3,seed=9",
+    "star:n=11",
+    "rg:n=20,r=0.35,seed=11",
 ];
 
 const ROOFNET: &str = include_str!("../../../examples/evaluation/topologies/roofnet-33.txt");

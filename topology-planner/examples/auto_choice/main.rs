@@ -5,7 +5,7 @@
 //! cargo run --release -p mingle-planner --example auto_choice -- sorted 6 ring:n=12 tree:n=16,seed=1
 //! ```
 //!
-//! The split of the data (`sorted` or `even`), how many seeds, and graphs: `developed-on`, `held-out`, or names. A line for each
+//! The split of the data (`sorted` or `even`), how many seeds, and graphs: `developed-on`, `held-out`, `measured-afterwards`, or names. A line for each
 //! graph, number of local steps and design goes to standard output: slots a round, slots to the target as the mean over seeds
 //! (`-` where a seed took more than three times those of the best so far). Standard error gets a line for each choice.
 
@@ -30,7 +30,7 @@ const MAX_RATIO: usize = 3;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some((split, seeds, names)) = parse(&arguments) else {
-        eprintln!("usage: auto_choice sorted|even SEEDS developed-on|held-out|GRAPH...");
+        eprintln!("usage: auto_choice sorted|even SEEDS developed-on|held-out|measured-afterwards|GRAPH...");
         return ExitCode::from(2);
     };
     let digits = Digits::load();
@@ -52,6 +52,7 @@ fn parse(arguments: &[String]) -> Option<(Split, u64, Vec<&str>)> {
         [] => return None,
         [all] if all == "developed-on" => graphs::DEVELOPED_ON.to_vec(),
         [all] if all == "held-out" => graphs::HELD_OUT.to_vec(),
+        [all] if all == "measured-afterwards" => graphs::MEASURED_AFTERWARDS.to_vec(),
         names => names.iter().map(String::as_str).collect(),
     };
     Some((split, seeds.parse().ok().filter(|&seeds| seeds > 0)?, names))
