@@ -67,15 +67,20 @@ impl Swarm {
     }
 
     fn start(&self, peer: usize, more: &[&str]) -> RunningPeer {
-        RunningPeer::start(&[&["--home", text(&self.home(peer))], &TASK[..], more].concat())
+        RunningPeer::start(&[&["--home", text(&self.home(peer))], task_beside(more), more].concat())
     }
 
     fn join(&self, peer: usize, ticket: &str, more: &[&str]) -> RunningPeer {
-        RunningPeer::join(ticket, &[&["--home", text(&self.home(peer))], &TASK[..], more].concat())
+        RunningPeer::join(ticket, &[&["--home", text(&self.home(peer))], task_beside(more), more].concat())
     }
 }
 
 const TASK: [&str; 4] = ["--model", "softmax", "--evaluate-every", "5"];
+
+/// What peers train that solve no problem.
+fn task_beside(more: &[&str]) -> &'static [&'static str] {
+    if more.contains(&"--problem") { &[] } else { &TASK }
+}
 
 #[test]
 fn peers_with_a_ticket_wait_until_a_plan_names_them_and_train_to_one_end() {
@@ -223,6 +228,38 @@ fn plans_that_follow_one_another_while_parcels_flow_and_one_for_a_late_joiner_ke
     let audit = run(&[&["audit"], &homes[..]].concat());
     assert!(audit.status.success(), "{}{}", stdout(&audit), stderr(&audit));
     assert!(stdout(&audit).contains("exactly 4"), "{}", stdout(&audit));
+}
+
+#[test]
+fn a_member_that_was_away_while_the_same_plan_was_applied_again_hears_of_it_from_its_neighbours() {
+    let swarm = Swarm::found();
+    let mut operator = swarm.start_operator(&ENDLESS);
+    operator.address();
+    let ticket = swarm.invite(2);
+    let mut peers = vec![operator, swarm.join(1, &ticket, &ENDLESS), swarm.join(2, &ticket, &ENDLESS)];
+    for peer in &mut peers[1..] {
+        peer.wait_for("let_in");
+    }
+    let plan = swarm.plan("complete:n=3");
+    assert!(swarm.apply(&plan).status.success());
+    peers[2].wait_for("evaluated");
+    let mut away = peers.pop().unwrap();
+    away.kill();
+    // The same file: its hash is the one that the streams of all three carry.
+    let again = swarm.apply(&plan);
+    assert!(stdout(&again).contains("accepted"), "{}{}", stdout(&again), stderr(&again));
+    follow(&mut peers, 2);
+    peers.push(swarm.start(2, &[]));
+    follow(&mut peers[2..], 2);
+    for peer in &mut peers {
+        for _ in 0..20 {
+            assert_eq!(peer.wait_for("round")["event"], "round");
+        }
+    }
+    peers.iter_mut().for_each(RunningPeer::kill);
+    let homes: Vec<PathBuf> = (0..3).map(|peer| swarm.home(peer)).collect();
+    let audit = run(&[&["audit"], &homes.iter().map(|home| text(home)).collect::<Vec<_>>()[..]].concat());
+    assert!(stdout(&audit).contains("exactly 3"), "{}{}", stdout(&audit), stderr(&audit));
 }
 
 /// Waits until all follow the plan of this number; they may have left some out on the way.

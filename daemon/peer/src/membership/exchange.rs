@@ -7,7 +7,7 @@
 //!   Model     -> the ratio z of this peer, now       members of the plan
 //!   Announce  -> this peer takes a newer plan up     whoever has one that the operator signed
 //!   Measure   -> this peer's link to another         whoever has the operator's permission
-//!   Progress  -> rounds done, and who waits          whoever knows the id of the swarm
+//!   Progress  -> rounds done, and who waits          members of the plan, those that wait, and the operator
 //!   Meet      -> where some members listen           members of the plan, and those that wait
 //! ```
 //!
@@ -140,6 +140,10 @@ pub async fn ask_progress(
     match ask(streams, peer, &Request::Progress { swarm: swarm.id() }, MAX_BYTES, ANSWER_TIMEOUT).await? {
         None => Ok(None),
         Some(Answer::Progress(progress)) => Ok(Some(progress)),
+        Some(Answer::NotAMember) => {
+            let message = format!("peer {peer} tells where it stands to members and to the operator alone");
+            Err(Error::new(ErrorKind::Refused, message))
+        }
         Some(Answer::No(why)) => Err(Error::new(ErrorKind::Refused, format!("peer {peer}: {}", quoted(&why)))),
         Some(_) => Err(nonsense(peer)),
     }

@@ -104,19 +104,10 @@ impl Hall {
         let local = identity.peer_id();
         let operates = swarm.as_ref().is_some_and(|swarm| swarm.operator().is_ok_and(|operator| operator == local));
         let operator = operates.then(|| identity.keypair().clone());
-        Ok((
-            Arc::new(Self {
-                local,
-                swarm,
-                operator,
-                prober,
-                models: Places::new(known_peers.clone(), MODELS),
-                known_peers,
-                state,
-                wanted,
-            }),
-            receiver,
-        ))
+        let models = Places::new(known_peers.clone(), MODELS);
+        let hall = Self { local, swarm, operator, prober, known_peers, models, state, wanted };
+        hall.show_known();
+        Ok((Arc::new(hall), receiver))
     }
 
     /// From here on this is the plan.
@@ -158,7 +149,8 @@ impl Hall {
 
     /// This peer serves everybody that it knows before others, and relays for them.
     fn show_known(&self) {
-        self.known_peers.replace(self.known().into_iter().collect());
+        let operator = self.swarm.as_ref().and_then(|swarm| swarm.operator().ok());
+        self.known_peers.replace(self.known().into_iter().chain(operator).collect());
     }
 
     /// Whether this peer operates the swarm.
@@ -180,6 +172,11 @@ impl Hall {
         self.state().plan.as_ref().is_some_and(|(_, members)| members.contains(&peer.to_string()))
     }
 
+    /// Whether this is a member of the plan, one that was let in, or the operator.
+    fn is_known(&self, peer: &PeerId) -> bool {
+        self.known_peers.contains(peer)
+    }
+
     async fn answer(&self, peer: PeerId, request: Request) -> Answer {
         match request {
             Request::Plan => match &self.state().plan {
@@ -198,6 +195,7 @@ impl Hall {
             Request::Meet { addresses, wanted } => self.introduce(peer, addresses, &wanted).await,
             Request::Announce(offer) => Answer::Verdict(self.judge(offer).await),
             Request::Progress { swarm } if !self.is_ours(swarm) => other_swarm(),
+            Request::Progress { .. } if !self.is_known(&peer) => Answer::NotAMember,
             Request::Progress { .. } => {
                 let standing = self.standing().await.unwrap_or_default();
                 let addresses = self.addresses_of_known().await;
