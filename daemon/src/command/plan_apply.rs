@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 
 use super::invite::operator_of;
 use crate::cli::PlanApplyArgs;
+use crate::limits::MOST_ROUNDS;
 use crate::out;
 
 /// Between two attempts to reach members.
@@ -32,16 +33,27 @@ pub(super) fn execute(arguments: &PlanApplyArgs, json: bool) -> Result {
         .build()
         .context(ErrorKind::Unexpected, "cannot start the event loop")?;
     runtime.block_on(async {
-        let mut herald = Herald::start(&home, arguments, swarm).await?;
+        let mut herald = Herald::start(&home, arguments, swarm, identity.keypair()).await?;
         let (member, progress) = herald.find_member().await?;
         let kept = CheckedPlan::kept(&home, &herald.swarm)?;
         bind_the_rest(&mut plan, identity.peer_id(), kept.as_ref(), &progress)?;
-        let last = kept.as_ref().map_or(0, |kept| kept.generation().counter).max(progress.counter);
-        let first_round = if last == 0 { 0 } else { progress.round };
-        let offer = PlanOffer::sign(&herald.swarm, last + 1, first_round, &plan, identity.keypair())?;
-        let checked = offer.check(Some(&herald.swarm))?;
         herald.look_for(&progress);
-        let verdicts = herald.tell(&checked, kept.as_ref(), member).await?;
+        let mut last = kept.as_ref().map_or(0, |kept| kept.generation().counter);
+        let (checked, verdicts) = loop {
+            // Beyond all rounds that there are, it is a lie, and would leave nothing to train.
+            let first_round = if progress.counter == 0 { 0 } else { progress.round.min(MOST_ROUNDS) };
+            let next = last.checked_add(1).ok_or_else(|| {
+                Error::new(ErrorKind::Integrity, format!("no plan can follow plan {last} of the swarm"))
+            })?;
+            let offer = PlanOffer::sign(&herald.swarm, next, first_round, &plan, identity.keypair())?;
+            let checked = offer.check(Some(&herald.swarm))?;
+            let verdicts = herald.tell(&checked, kept.as_ref(), member).await?;
+            // What a member claims is no reason to skip numbers: a plan with the operator's signature is.
+            match newest(&verdicts, &herald.swarm) {
+                Some(newer) if newer > last => last = newer,
+                _ => break (checked, verdicts),
+            }
+        };
         let taken = verdicts.values().flatten().filter(|verdict| is_accepted(verdict)).count();
         report(&checked, &verdicts, json);
         if taken == 0 {
@@ -97,6 +109,15 @@ fn bind_the_rest(plan: &mut Plan, operator: PeerId, kept: Option<&CheckedPlan>, 
     unbound.into_iter().zip(&free).try_for_each(|((node, _), peer)| bind(plan, node, peer))
 }
 
+/// The number of the newest plan that a member follows instead, by the operator's signature under it.
+fn newest(verdicts: &BTreeMap<PeerId, Option<Verdict>>, swarm: &Swarm) -> Option<u64> {
+    let signed = |verdict: &Verdict| match verdict {
+        Verdict::Older(offer) => offer.clone().check(Some(swarm)).ok().map(|plan| plan.generation().counter),
+        _ => None,
+    };
+    verdicts.values().flatten().filter_map(signed).max()
+}
+
 fn is_accepted(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::Taken | Verdict::Known)
 }
@@ -107,20 +128,23 @@ struct Herald {
     events: mpsc::Receiver<NetworkEvent>,
     swarm: Swarm,
     patience: Duration,
+    /// That it may ask members where they stand.
+    permission: Vec<u8>,
 }
 
 impl Herald {
-    async fn start(home: &Home, arguments: &PlanApplyArgs, swarm: Swarm) -> Result<Self> {
+    async fn start(home: &Home, arguments: &PlanApplyArgs, swarm: Swarm, operator: &Keypair) -> Result<Self> {
         let addresses = if arguments.via.is_empty() { home.addresses()? } else { arguments.via.clone() };
         if addresses.is_empty() {
             return Err(Error::new(ErrorKind::BadInput, "no address of a member is known")
                 .hint("start this peer with `mingle run`, or name a member with --via ADDR"));
         }
         let mut uncounted = Registry::default();
-        let (network, events) =
-            Network::start(&Keypair::generate_ed25519(), &NetworkOptions::default(), &mut uncounted).await?;
+        let own = Keypair::generate_ed25519();
+        let permission = swarm.permit_to_ask(&own.public().to_peer_id(), operator)?;
+        let (network, events) = Network::start(&own, &NetworkOptions::default(), &mut uncounted).await?;
         network.bootstrap(addresses).await;
-        Ok(Self { network, events, swarm, patience: arguments.timeout })
+        Ok(Self { network, events, swarm, patience: arguments.timeout, permission })
     }
 
     /// The first member that answers, and where it stands.
@@ -133,7 +157,7 @@ impl Herald {
             while let Ok(event) = tokio::time::timeout_at(until, self.events.recv()).await {
                 match event {
                     Some(NetworkEvent::Bootstrapped { peer, .. }) => {
-                        match membership::ask_progress(&mut streams, peer, &self.swarm).await {
+                        match membership::ask_progress(&mut streams, peer, &self.swarm, &self.permission).await {
                             Ok(Some(progress)) => return Ok((peer, progress)),
                             Ok(None) => {}
                             Err(failure) => refusal = Some(failure),

@@ -131,13 +131,14 @@ pub async fn announce(
     }
 }
 
-/// Asks `peer` where it stands. `None`: it went away.
+/// Asks `peer` where it stands. Who is no member has the operator's [permission](Swarm::permit_to_ask). `None`: it went away.
 pub async fn ask_progress(
     streams: &mut libp2p_stream::Control,
     peer: PeerId,
     swarm: &Swarm,
+    permission: &[u8],
 ) -> Result<Option<Progress>> {
-    match ask(streams, peer, &Request::Progress { swarm: swarm.id() }, MAX_BYTES, ANSWER_TIMEOUT).await? {
+    match ask(streams, peer, &Request::Progress { swarm: swarm.id(), permission: permission.to_vec() }, MAX_BYTES, ANSWER_TIMEOUT).await? {
         None => Ok(None),
         Some(Answer::Progress(progress)) => Ok(Some(progress)),
         Some(Answer::NotAMember) => {

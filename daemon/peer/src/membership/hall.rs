@@ -172,9 +172,10 @@ impl Hall {
         self.state().plan.as_ref().is_some_and(|(_, members)| members.contains(&peer.to_string()))
     }
 
-    /// Whether this is a member of the plan, one that was let in, or the operator.
-    fn is_known(&self, peer: &PeerId) -> bool {
-        self.known_peers.contains(peer)
+    /// Whether this is a member of the plan, one that was let in, the operator, or has the operator's permission.
+    fn may_ask(&self, peer: &PeerId, permission: &[u8]) -> bool {
+        let is_permitted = || self.swarm.as_ref().is_some_and(|swarm| swarm.permits_to_ask(peer, permission));
+        self.known_peers.contains(peer) || is_permitted()
     }
 
     async fn answer(&self, peer: PeerId, request: Request) -> Answer {
@@ -194,8 +195,8 @@ impl Hall {
             Request::Measure { to, addresses, token } => self.measure_for(peer, &to, &addresses, token).await,
             Request::Meet { addresses, wanted } => self.introduce(peer, addresses, &wanted).await,
             Request::Announce(offer) => Answer::Verdict(self.judge(offer).await),
-            Request::Progress { swarm } if !self.is_ours(swarm) => other_swarm(),
-            Request::Progress { .. } if !self.is_known(&peer) => Answer::NotAMember,
+            Request::Progress { swarm, .. } if !self.is_ours(swarm) => other_swarm(),
+            Request::Progress { permission, .. } if !self.may_ask(&peer, &permission) => Answer::NotAMember,
             Request::Progress { .. } => {
                 let standing = self.standing().await.unwrap_or_default();
                 let addresses = self.addresses_of_known().await;
@@ -321,7 +322,8 @@ async fn answer_one(peer: PeerId, mut stream: Stream, hall: &Hall, place: &Place
     let patience = place.patience(ANSWER_TIMEOUT);
     let request = tokio::time::timeout(patience, framed::read(&mut stream, MAX_BYTES)).await??;
     // Held until the model is written.
-    let model_place = matches!(request, Request::Model).then(|| hall.models.take(peer));
+    let asks_for_model = matches!(request, Request::Model) && hall.is_member(&peer);
+    let model_place = asks_for_model.then(|| hall.models.take(peer));
     let answer = match model_place {
         Some(None) => Answer::NotYet,
         _ => hall.answer(peer, request).await,

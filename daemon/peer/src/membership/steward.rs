@@ -108,7 +108,7 @@ impl Steward {
                 if member != hall.local && hall.prober.reach(member, Vec::new()).await.is_err() {
                     return (member, None);
                 }
-                (member, ask_progress(&mut streams, member, &swarm).await.ok().flatten())
+                (member, ask_progress(&mut streams, member, &swarm, &[]).await.ok().flatten())
             });
         }
     }

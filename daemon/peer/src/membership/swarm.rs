@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use libp2p::identity::PublicKey;
+use libp2p::identity::{Keypair, PublicKey};
 use libp2p::{Multiaddr, PeerId};
 use mingle_net::printable::is_unseen;
 use serde::{Deserialize, Serialize};
@@ -86,6 +86,22 @@ impl Swarm {
     /// Whether the operator signed these words.
     pub fn is_signed(&self, words: &[u8], signature: &[u8]) -> bool {
         self.key().is_ok_and(|key| key.verify(words, signature))
+    }
+
+    /// The operator's signature that this peer, which need be no member, may ask members where they stand.
+    ///
+    /// # Errors
+    /// The key cannot sign.
+    pub fn permit_to_ask(&self, peer: &PeerId, operator: &Keypair) -> Result<Vec<u8>> {
+        operator.sign(&self.permission(peer)).context(ErrorKind::Unexpected, "cannot sign the permission")
+    }
+
+    pub(super) fn permits_to_ask(&self, peer: &PeerId, permission: &[u8]) -> bool {
+        self.is_signed(&self.permission(peer), permission)
+    }
+
+    fn permission(&self, peer: &PeerId) -> Vec<u8> {
+        [b"mingle 2026 may ask for progress".as_slice(), &self.id(), &peer.to_bytes()].concat()
     }
 }
 

@@ -26,6 +26,8 @@ pub(super) enum Request {
     Model,
     Announce(PlanOffer),
     Progress {
+        /// The operator's signature that the asker may know, if it is no member.
+        permission: Vec<u8>,
         swarm: [u8; 32],
     },
     Measure {

@@ -6,12 +6,12 @@ use mingle_peer::Home;
 use crate::cli::{DemoArgs, DurabilityName, Switch, TrainingArgs};
 
 /// On loopback a living neighbour answers at once: longer waits would be for the killed.
-const DRAIN_MS: u64 = 2000;
+const SHUTDOWN_TIMEOUT: &str = "2s";
 /// A killed peer's links break at once. Only a frozen one is waited for, and a busy machine must not look like one:
 /// without a missed deadline, the same seed gives the same models.
-const DEADLINE_MS: u64 = 20_000;
+const DEADLINE: &str = "20s";
 /// Whoever is missing while the peers come together is still to be started.
-const START_S: u64 = 600;
+const START_TIMEOUT: &str = "10m";
 
 /// What the peers will train with.
 pub(super) fn training_arguments(demo: &DemoArgs) -> TrainingArgs {
@@ -60,10 +60,10 @@ pub(super) fn peer_arguments(demo: &DemoArgs, home: &Home, way_in: &[String]) ->
     option("codec", &demo.codec);
     // They share this machine: one thread each leaves the others their turn.
     option("threads", &1);
-    option("drain-ms", &DRAIN_MS);
-    option("deadline-ms", &DEADLINE_MS);
-    option("gather-s", &START_S);
-    option("bootstrap-timeout-s", &START_S);
+    option("shutdown-timeout", &SHUTDOWN_TIMEOUT);
+    option("deadline", &DEADLINE);
+    option("join-timeout", &START_TIMEOUT);
+    option("bootstrap-timeout", &START_TIMEOUT);
     option("timeline", &if demo.timeline == Switch::On { "on" } else { "off" });
     option("durability", &if keeps_records(demo) { "on" } else { "off" });
     arguments.extend_from_slice(way_in);
