@@ -149,7 +149,7 @@ impl Run {
         made.as_ref().map_err(|source| SimulationError::Design {
             design: self.design.name.clone(),
             topology: self.topology.clone(),
-            source: source.clone(),
+            source: Box::new(source.clone()),
         })
     }
 }

@@ -31,7 +31,7 @@ pub enum SimulationError {
         /// The topology, by its name in the suite.
         topology: String,
         /// Why not.
-        source: DesignError,
+        source: Box<DesignError>,
     },
     /// A device failed in training.
     #[error("node {node} cannot train")]
