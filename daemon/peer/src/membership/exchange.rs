@@ -138,7 +138,15 @@ pub async fn ask_progress(
     swarm: &Swarm,
     permission: &[u8],
 ) -> Result<Option<Progress>> {
-    match ask(streams, peer, &Request::Progress { swarm: swarm.id(), permission: permission.to_vec() }, MAX_BYTES, ANSWER_TIMEOUT).await? {
+    match ask(
+        streams,
+        peer,
+        &Request::Progress { swarm: swarm.id(), permission: permission.to_vec() },
+        MAX_BYTES,
+        ANSWER_TIMEOUT,
+    )
+    .await?
+    {
         None => Ok(None),
         Some(Answer::Progress(progress)) => Ok(Some(progress)),
         Some(Answer::NotAMember) => {
