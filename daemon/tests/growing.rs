@@ -110,7 +110,7 @@ fn members_that_get_more_receivers_while_a_neighbour_stands_still_go_on_and_give
     peers[0].address();
     for peer in 1..5 {
         let mut peer = swarm.join(peer);
-        peer.wait_for("let_in");
+        peer.wait_for("admitted");
         peers.push(peer);
     }
     let apply = |topology: &str, members: &[usize]| {

@@ -67,7 +67,7 @@ impl Fixture {
         first.address();
         let ticket = stdout(&run(&["invite", "--home", text(&operator)]));
         let mut second = RunningPeer::join(ticket.trim(), &["--home", text(&member), "--model", "softmax"]);
-        second.wait_for("let_in");
+        second.wait_for("admitted");
         let waited = run(&["wait", "--home", text(&operator), "--for", "waiting=1"]);
         assert!(waited.status.success(), "{}", stderr(&waited));
         Self { pair, operator, _running: [first, second] }

@@ -216,7 +216,7 @@ fn a_peer_without_a_plan_says_that_it_waits_and_one_that_was_stopped_that_it_has
 
     let ticket = stdout(&run(&["invite", "--home", text(&home), "--uses", "1"]));
     let mut invited = RunningPeer::join(ticket.trim(), &[&["--home", text(&other)], &TASK[..]].concat());
-    invited.wait_for("let_in");
+    invited.wait_for("admitted");
     browser.wait_until("byId('notice').textContent.includes('One invited peer waits')");
     browser.picture("waiting");
     let plan = folder.path().join("plan.json");

@@ -91,7 +91,7 @@ fn peers_with_a_ticket_wait_until_a_plan_names_them_and_train_to_one_end() {
     let ticket = swarm.invite(2);
     let mut others = [swarm.join(1, &ticket, &rounds), swarm.join(2, &ticket, &rounds)];
     for other in &mut others {
-        other.wait_for("let_in");
+        other.wait_for("admitted");
     }
     let applied = swarm.apply(&swarm.plan("complete:n=3"));
     assert!(applied.status.success(), "{}", stderr(&applied));
@@ -141,7 +141,7 @@ fn only_the_operator_has_the_links_of_others_measured_and_strangers_measure_noth
     let address = operator.address();
     let ticket = swarm.invite(1);
     let mut first = swarm.join(1, &ticket, &ENDLESS);
-    first.wait_for("let_in");
+    first.wait_for("admitted");
     // It knows of nobody else yet; and it has no permission of its own.
     assert_fails(&run(&["probe", "--home", text(&swarm.home(1))]), 4, &["nobody else"]);
     let id = stdout(&run(&["id", "--home", text(&swarm.home(0))]));
@@ -166,12 +166,12 @@ fn a_newcomer_is_planned_in_while_the_others_train_and_begins_with_their_model()
     operator.address();
     let ticket = swarm.invite(2);
     let mut first = swarm.join(1, &ticket, &ENDLESS);
-    first.wait_for("let_in");
+    first.wait_for("admitted");
     assert!(swarm.apply(&swarm.plan("complete:n=2")).status.success());
     let trained = operator.wait_for("evaluated")["round"].as_u64().unwrap();
 
     let mut second = swarm.join(2, &ticket, &ENDLESS);
-    second.wait_for("let_in");
+    second.wait_for("admitted");
     let applied = swarm.apply(&swarm.plan("complete:n=3"));
     assert!(applied.status.success(), "{}", stderr(&applied));
     for peer in [&mut operator, &mut first] {
@@ -201,7 +201,7 @@ fn plans_that_follow_one_another_while_parcels_flow_and_one_for_a_late_joiner_ke
     let ticket = swarm.invite(3);
     let mut peers = vec![operator, swarm.join(1, &ticket, &ENDLESS), swarm.join(2, &ticket, &ENDLESS)];
     for peer in &mut peers[1..] {
-        peer.wait_for("let_in");
+        peer.wait_for("admitted");
     }
     assert!(swarm.apply(&swarm.plan("complete:n=3")).status.success());
     peers[0].wait_for("evaluated");
@@ -212,7 +212,7 @@ fn plans_that_follow_one_another_while_parcels_flow_and_one_for_a_late_joiner_ke
     follow(&mut peers, 4);
 
     let mut late = swarm.join(3, &ticket, &ENDLESS);
-    late.wait_for("let_in");
+    late.wait_for("admitted");
     assert!(swarm.apply(&swarm.plan("complete:n=4")).status.success());
     late.wait_for("borrowed");
     follow(&mut peers, 5);
@@ -238,7 +238,7 @@ fn a_member_that_was_away_while_the_same_plan_was_applied_again_hears_of_it_from
     let ticket = swarm.invite(2);
     let mut peers = vec![operator, swarm.join(1, &ticket, &ENDLESS), swarm.join(2, &ticket, &ENDLESS)];
     for peer in &mut peers[1..] {
-        peer.wait_for("let_in");
+        peer.wait_for("admitted");
     }
     let plan = swarm.plan("complete:n=3");
     assert!(swarm.apply(&plan).status.success());
@@ -276,7 +276,7 @@ fn only_the_operator_invites_and_applies_and_only_its_ticket_lets_in() {
     operator.address();
     let ticket = swarm.invite(1);
     let mut first = swarm.join(1, &ticket, &ENDLESS);
-    first.wait_for("let_in");
+    first.wait_for("admitted");
     assert_fails(&run(&["invite", "--home", text(&swarm.home(1))]), 6, &["only the operator"]);
     let plan = swarm.plan("complete:n=2");
     let home = swarm.home(1);
@@ -305,7 +305,7 @@ fn a_peer_that_leaves_hands_its_weight_over_and_is_gone_for_good() {
     let ticket = swarm.invite(2);
     let mut others = [swarm.join(1, &ticket, &ENDLESS), swarm.join(2, &ticket, &ENDLESS)];
     for other in &mut others {
-        other.wait_for("let_in");
+        other.wait_for("admitted");
     }
     assert!(swarm.apply(&swarm.plan("complete:n=3")).status.success());
     let [mut stays, mut goes] = others;
@@ -388,8 +388,8 @@ fn a_peer_that_is_gone_for_good_is_planned_out_of_a_problem_and_the_others_solve
     let ticket = swarm.invite(2);
     let mut gone = swarm.join(1, &ticket, &more);
     let mut other = swarm.join(2, &ticket, &more);
-    gone.wait_for("let_in");
-    other.wait_for("let_in");
+    gone.wait_for("admitted");
+    other.wait_for("admitted");
     let applied = swarm.apply(&swarm.plan_by("clique-phi", "complete:n=3"));
     assert!(applied.status.success(), "{}", stderr(&applied));
     gone.wait_for("iterated");

@@ -348,7 +348,7 @@ fn who_does_not_fit_is_refused_at_the_door_and_who_brings_only_data_is_let_in() 
         assert!(!home.exists() && !folder.path().join("a").exists(), "nothing is left of {flags:?}");
     }
     let mut newcomer = RunningPeer::join(&ticket, &["--home", text(&home), "--data", &data, "--wait", "sync"]);
-    newcomer.wait_for("let_in");
+    newcomer.wait_for("admitted");
     for peer in [&mut operator, &mut newcomer] {
         assert_eq!(peer.wait_for("done")["round"], 8);
         assert_eq!(peer.exit_code(), Some(0));

@@ -319,7 +319,7 @@ fn waiting_swarm(folder: &std::path::Path) -> [RunningPeer; 2] {
     assert_eq!((&alone["state"], &alone["waiting"]), (&"waiting_for_plan".into(), &0.into()), "{alone}");
     let ticket = stdout(&run(&["invite", "--home", text(&operator)]));
     let mut second = RunningPeer::join(ticket.trim(), &[&["--home", text(&member)], &ENDLESS[..]].concat());
-    second.wait_for("let_in");
+    second.wait_for("admitted");
     assert!(run(&["wait", "--home", text(&operator), "--for", "waiting=1"]).status.success());
     [first, second]
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mingle_protocol::sim::Agenda;
 use mingle_protocol::{Envelope, NodeId, Time};
-use mingle_solving::{Fault, Problem, ProblemError, Solution, SolveError, SolverPeer, Ways};
+use mingle_solving::{CommunicationPlan, Fault, Problem, ProblemError, Solution, SolveError, SolverPeer};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use thiserror::Error;
@@ -68,7 +68,7 @@ pub struct Solved {
 /// What any node runs into.
 pub fn solve_here(
     problem: &Problem,
-    ways: &Arc<Ways>,
+    communication: &Arc<CommunicationPlan>,
     conditions: Conditions,
     mut watch: impl FnMut(u64, f64),
 ) -> Result<Solved, SwarmError> {
@@ -76,7 +76,7 @@ pub fn solve_here(
     let peers: Vec<SolverPeer> = parts
         .into_iter()
         .enumerate()
-        .map(|(me, part)| SolverPeer::new(me, problem, part, Arc::clone(ways), 0))
+        .map(|(me, part)| SolverPeer::new(me, problem, part, Arc::clone(communication), 0))
         .collect();
     let mut swarm = Swarm::new(peers, conditions);
     let mut checked = None;

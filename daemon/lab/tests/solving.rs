@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use mingle_lab::solving::{Conditions, Solved, SwarmError, solve_here};
 use mingle_planner::{DesignOptions, Medium, Method, Topology};
-use mingle_solving::{Agreement, Problem, SolveError, Ways, schedule};
+use mingle_solving::{AveragingScheme, CommunicationPlan, Problem, SolveError, schedule};
 
 /// Nodes with a few rows each of one table.
-fn regression(folder: &Path, topology: &str, method: Method) -> (Problem, Ways) {
+fn regression(folder: &Path, topology: &str, method: Method) -> (Problem, CommunicationPlan) {
     let mut table = "a,b,c,y\n".to_owned();
     for row in 0_u32..36 {
         let [a, b, c] = [7, 11, 13].map(|step| f64::from(row * step % 17) / 8.0 - 1.0);
@@ -23,17 +23,17 @@ fn regression(folder: &Path, topology: &str, method: Method) -> (Problem, Ways) 
     let options = DesignOptions { medium: Medium::PointToPoint, ..DesignOptions::default() };
     let topology = Topology::generate(topology).unwrap();
     let plan = mingle_planner::design(&topology, method, &options).unwrap();
-    let ways = Ways::of(&plan, Arc::new(schedule(&plan).unwrap())).unwrap();
-    (Problem::read(&path, &plan).unwrap(), ways)
+    let communication = CommunicationPlan::of(&plan, Arc::new(schedule(&plan).unwrap())).unwrap();
+    (Problem::read(&path, &plan).unwrap(), communication)
 }
 
 #[test]
 fn losses_and_delays_change_how_long_it_takes_and_no_bit_of_the_solutions() {
     let folder = tempfile::tempdir().unwrap();
     for method in [Method::CliquePhi, Method::NguyenHe] {
-        let (problem, ways) = regression(folder.path(), "rg:n=6,r=0.6,seed=1", method);
-        let ways = Arc::new(ways);
-        let solve = |loss, seed| solve_here(&problem, &ways, Conditions { loss, seed }, |_, _| {}).unwrap();
+        let (problem, communication) = regression(folder.path(), "rg:n=6,r=0.6,seed=1", method);
+        let communication = Arc::new(communication);
+        let solve = |loss, seed| solve_here(&problem, &communication, Conditions { loss, seed }, |_, _| {}).unwrap();
         let undisturbed: Solved = solve(0.0, 0);
         assert_eq!(undisturbed.lost, 0);
         for (loss, seed) in [(0.0, 7), (0.2, 0), (0.2, 1)] {
@@ -51,11 +51,13 @@ fn losses_and_delays_change_how_long_it_takes_and_no_bit_of_the_solutions() {
 #[test]
 fn an_iteration_that_diverges_ends_with_the_error_of_the_nodes() {
     let folder = tempfile::tempdir().unwrap();
-    let (problem, ways) = regression(folder.path(), "rg:n=8,r=0.5,seed=1", Method::NguyenHe);
+    let (problem, communication) = regression(folder.path(), "rg:n=8,r=0.5,seed=1", Method::NguyenHe);
     // As rough as averages can be: one step an iteration.
-    let ways = Arc::new(Ways { agreement: Agreement::Tracking { steps: 1 }, ..ways });
+    let communication =
+        Arc::new(CommunicationPlan { agreement: AveragingScheme::Tracking { steps: 1 }, ..communication });
     let mut last = 0;
-    let failed = solve_here(&problem, &ways, Conditions { loss: 0.0, seed: 0 }, |iteration, _| last = iteration);
+    let failed =
+        solve_here(&problem, &communication, Conditions { loss: 0.0, seed: 0 }, |iteration, _| last = iteration);
     let Err(SwarmError::Solve(SolveError::Diverged { iteration, .. })) = failed else { panic!("it does not diverge") };
     assert!(iteration <= 500 && last <= iteration, "{iteration} {last}");
 }

@@ -28,7 +28,7 @@ use crate::events::Event;
 use crate::member::Member;
 use crate::place::Place;
 use crate::records::{Ending, RecordWriter, Room, Written};
-use crate::timeline::{Timeline, Waits};
+use crate::timeline::{IdleTime, Timeline};
 use crate::training::thread::{Answer, TrainingOrder, TrainingOrders, TrainingThread};
 use crate::training::{Evaluation, Trained};
 use divergence::Divergence;
@@ -87,7 +87,7 @@ pub(crate) struct Driver<'a> {
     /// The last one before, and after how many rounds.
     last_evaluation: Option<(u64, Evaluation)>,
     watching: Watching,
-    waits: Waits,
+    waits: IdleTime,
     divergence: Divergence,
     joined: bool,
     stopping: bool,
@@ -113,9 +113,9 @@ impl<'a> Driver<'a> {
             Some(Recovered { record, payloads, .. }) => Node::resume(parts.config.clone(), record, &payloads)
                 .context(ErrorKind::Refused, "this peer cannot go on from its records")?,
         };
-        let first_round = member.wiring.place.plan.first_round();
+        let first_round = member.connections.place.plan.first_round();
         Ok(Self {
-            watching: Watching::new(&member.wiring.place.peers),
+            watching: Watching::new(&member.connections.place.peers),
             member,
             parts,
             rounds: first_round + node.round(),
@@ -123,7 +123,7 @@ impl<'a> Driver<'a> {
             train_loss: None,
             training: TrainingOrders::default(),
             evaluating: None,
-            waits: Waits::default(),
+            waits: IdleTime::default(),
             divergence: Divergence::default(),
             final_evaluation: None,
             last_evaluation: None,
@@ -158,10 +158,10 @@ impl<'a> Driver<'a> {
         let evaluation = self.evaluate_final(receivers).await?;
         self.show_end(&evaluation);
         let ending = self.close_books(receivers)?;
-        self.member.wiring.end().await;
+        self.member.connections.end().await;
         let traffic = self.member.traffic();
-        let Member { wiring, timeline, .. } = self.member;
-        let (node, rounds, place) = (self.node, self.rounds, wiring.place);
+        let Member { connections, timeline, .. } = self.member;
+        let (node, rounds, place) = (self.node, self.rounds, connections.place);
         Ok(Finished { node, place, evaluation, rounds, traffic, ending, timeline })
     }
 
@@ -214,9 +214,9 @@ impl<'a> Driver<'a> {
     fn carry_out(&mut self, effect: Effect) -> Result<Option<Input>> {
         match effect {
             Effect::Send { to, message } => {
-                if !self.member.wiring.links.send(to, message) {
+                if !self.member.connections.links.send(to, message) {
                     self.member.warn(format!("node {to} does not keep up: its streams are opened anew"));
-                    return Ok(link_input(to, self.member.wiring.links.drop_streams(to)));
+                    return Ok(link_input(to, self.member.connections.links.drop_streams(to)));
                 }
             }
             Effect::Train { round, from, local_steps, time_box, last_factor } => {
@@ -231,7 +231,7 @@ impl<'a> Driver<'a> {
             }
             Effect::Renew { peer } => {
                 tracing::debug!(%peer, "the streams carry no understanding: they are opened anew");
-                return Ok(link_input(peer, self.member.wiring.links.drop_streams(peer)));
+                return Ok(link_input(peer, self.member.connections.links.drop_streams(peer)));
             }
             Effect::Reserve(links) => {
                 let room = Room::new(self.parts.config.initial.len(), links)?.with_state(self.parts.largest_state);

@@ -67,7 +67,7 @@ pub enum Event {
         swarm: String,
     },
     /// A member lets this peer wait for a plan that names it.
-    LetIn {
+    Admitted {
         /// The member.
         peer: String,
     },
@@ -84,7 +84,7 @@ pub enum Event {
         classes: usize,
     },
     /// A peer with an invitation waits here for a plan that names it.
-    Knocked {
+    JoinRequested {
         /// The peer.
         peer: String,
     },

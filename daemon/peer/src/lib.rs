@@ -5,6 +5,7 @@
 //! [`Peer::builder`]. The program `mingle` is a thin user of this crate.
 
 pub mod api;
+mod connections;
 mod driver;
 pub mod encodings;
 pub mod error;
@@ -30,7 +31,6 @@ pub mod task;
 pub mod timeline;
 pub mod training;
 pub mod units;
-mod wiring;
 
 pub use error::{Error, ErrorKind, Result};
 pub use home::Home;

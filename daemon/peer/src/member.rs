@@ -10,17 +10,17 @@ use mingle_net::transport::{DialAttempt, Network};
 use mingle_protocol::NodeId;
 
 use crate::api::Interface;
+use crate::connections::{Connections, Raised};
 use crate::error::Result;
 use crate::event_loop::EventReceivers;
 use crate::events::{Event, EventLog};
 use crate::home::Home;
-use crate::membership::{self, CheckedPlan, Hall, Swarm, Verdict, Wanted};
+use crate::membership::{self, CheckedPlan, MembershipService, Swarm, Verdict, Wanted};
 use crate::objections::Objection;
 use crate::place::Place;
 use crate::plan;
 use crate::status::StatusBoard;
 use crate::timeline::Timeline;
-use crate::wiring::{Raised, Wiring};
 
 /// So many warnings are told, then only logged.
 const MAX_WARNINGS: u32 = 20;
@@ -31,9 +31,9 @@ pub(crate) struct Member<'a> {
     /// This peer.
     pub local: PeerId,
     /// Its place in the plan, and the streams there.
-    pub wiring: Wiring,
+    pub connections: Connections,
     /// What others may ask of this process.
-    pub hall: Arc<Hall>,
+    pub service: Arc<MembershipService>,
     /// The swarm, where it has an operator: then its plan can change.
     pub swarm: Option<Swarm>,
     pub network: &'a Network,
@@ -42,12 +42,12 @@ pub(crate) struct Member<'a> {
     pub interface: &'a Interface,
     pub timeline: Timeline,
     pub started: Instant,
-    pub told: Told,
+    pub notices: Notices,
 }
 
 /// What was told or counted before.
 #[derive(Default)]
-pub(crate) struct Told {
+pub(crate) struct Notices {
     /// What went over the links of earlier plans.
     past: Traffic,
     dial_failures: BTreeSet<String>,
@@ -57,13 +57,13 @@ pub(crate) struct Told {
 impl Member<'_> {
     /// What went over all links since this process began.
     pub(crate) fn traffic(&self) -> Traffic {
-        self.told.past + self.wiring.links.traffic()
+        self.notices.past + self.connections.links.traffic()
     }
 
     /// Tells a person of something odd; the log alone, once there is too much of it.
     pub(crate) fn warn(&mut self, message: String) {
-        self.told.warnings += 1;
-        if self.told.warnings <= MAX_WARNINGS {
+        self.notices.warnings += 1;
+        if self.notices.warnings <= MAX_WARNINGS {
             self.log.tell(Event::Warning { message });
         } else {
             tracing::warn!(message);
@@ -72,7 +72,7 @@ impl Member<'_> {
 
     /// Notes an objection of a neighbour, or to it, and tells of it.
     pub(crate) fn object(&mut self, node: NodeId, objection: Objection) -> Raised {
-        let raised = self.wiring.object(node, objection);
+        let raised = self.connections.object(node, objection);
         raised.warning.iter().for_each(|sentence| self.warn(sentence.clone()));
         raised
     }
@@ -80,7 +80,7 @@ impl Member<'_> {
     /// Tells of addresses that cannot be reached, each once.
     pub(crate) fn tell_dial_failure(&mut self, peer: Option<PeerId>, attempts: &[DialAttempt]) {
         let attempts = attempts.iter().map(ToString::to_string);
-        let fresh: Vec<String> = attempts.filter(|text| self.told.dial_failures.insert(text.clone())).collect();
+        let fresh: Vec<String> = attempts.filter(|text| self.notices.dial_failures.insert(text.clone())).collect();
         if !fresh.is_empty() {
             self.log.tell(Event::DialFailed { peer: peer.map(|peer| peer.to_string()), attempts: fresh });
         }
@@ -90,9 +90,9 @@ impl Member<'_> {
     pub(crate) fn answer(&mut self, wanted: Wanted) -> Option<Wanted> {
         match wanted {
             Wanted::Warning(message) => self.warn(message),
-            Wanted::Knocked(peer) => {
+            Wanted::JoinRequested(peer) => {
                 self.show_waiting();
-                self.log.tell(Event::Knocked { peer: peer.to_string() });
+                self.log.tell(Event::JoinRequested { peer: peer.to_string() });
             }
             left => return Some(left),
         }
@@ -100,13 +100,13 @@ impl Member<'_> {
     }
 
     fn show_waiting(&self) {
-        let waiting = self.hall.waiting();
+        let waiting = self.service.waiting();
         self.board.update(|status| status.waiting = waiting);
     }
 
     /// What is to be said to a plan that replaces nothing; `None` where it is newer than this peer's.
     pub(crate) fn verdict_on(&self, plan: &CheckedPlan) -> Option<Verdict> {
-        let (ours, theirs) = (&self.wiring.place.plan, plan.generation());
+        let (ours, theirs) = (&self.connections.place.plan, plan.generation());
         if theirs == ours.generation() {
             return Some(Verdict::Known);
         }
@@ -137,7 +137,7 @@ impl Member<'_> {
         let place = Place::of(plan, "from the operator".to_owned(), self.local)?;
         place.plan.keep(self.home)?;
         plan::write(&place.plan.plan, &self.home.plan())?;
-        self.hall.follow(&place.plan);
+        self.service.follow(&place.plan);
         self.log.tell(Event::NewPlan {
             counter: place.plan.generation().counter,
             hash: place.hash.clone(),
@@ -150,33 +150,33 @@ impl Member<'_> {
         self.interface.show_plan(&place.plan.plan);
         let (out, inward) = place.neighbours();
         self.network.seek(out.into_values().chain(inward.into_values()).collect()).await;
-        self.told.past += self.wiring.end().await;
+        self.notices.past += self.connections.end().await;
         let streams = &self.network.streams;
         // What is still in the queue came over streams of the old plan.
-        (self.wiring, receivers.edges) = Wiring::open(streams, place, boot_nonce, dimension, &self.timeline)?;
+        (self.connections, receivers.edges) = Connections::open(streams, place, boot_nonce, dimension, &self.timeline)?;
         Ok(())
     }
 
     /// A neighbour follows another plan: whichever of the two is newer is told to the other. False where plans are fixed.
     pub(crate) fn compare_plans(&self, node: NodeId) -> bool {
-        let (Some(swarm), Some(peer)) = (self.swarm.clone(), self.wiring.peer(node)) else { return false };
-        let offer = self.wiring.place.plan.offer.clone();
-        let hall = Arc::clone(&self.hall);
+        let (Some(swarm), Some(peer)) = (self.swarm.clone(), self.connections.peer(node)) else { return false };
+        let offer = self.connections.place.plan.offer.clone();
+        let service = Arc::clone(&self.service);
         let mut streams = self.network.streams.clone();
         tokio::spawn(async move {
             if let Ok(Some(Verdict::Older(newer))) = membership::announce(&mut streams, peer, &offer).await
                 && let Ok(plan) = newer.check(Some(&swarm))
             {
-                tell_of(&hall, plan).await;
+                tell_of(&service, plan).await;
             }
         });
         true
     }
 }
 
-async fn tell_of(hall: &Hall, plan: CheckedPlan) {
+async fn tell_of(service: &MembershipService, plan: CheckedPlan) {
     let (answer, verdict) = tokio::sync::oneshot::channel();
-    hall.hand_in(Wanted::Plan(Box::new(plan), answer)).await;
+    service.hand_in(Wanted::Plan(Box::new(plan), answer)).await;
     if let Ok(Verdict::Refused(why)) = verdict.await {
         tracing::warn!(why, "a newer plan cannot be followed");
     }

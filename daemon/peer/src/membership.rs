@@ -5,29 +5,29 @@
 //! needs the operator to be up: whoever has a newer plan gives it to the others. A ticket lets a newcomer in as far as the
 //! waiting room; it takes part once a plan names it.
 
-mod census;
+mod auto_planner;
 mod donors;
 mod exchange;
-mod hall;
+mod failure_detector;
 mod introductions;
 mod invite;
-mod lobby;
 mod offer;
+mod pending_peers;
 mod probing;
-mod steward;
+mod service;
 mod swarm;
 mod tasks;
 mod ticket;
 mod words;
 
+pub use auto_planner::AutoPlanner;
 pub use donors::Borrowed;
 pub(crate) use donors::borrow_model;
-pub use exchange::{announce, ask_progress, fetch_plan, fetch_task, knock};
-pub use hall::{Hall, Standing, Wanted, serve};
+pub use exchange::{announce, ask_progress, fetch_plan, fetch_task, request_admission};
 pub use introductions::Introductions;
 pub use invite::Invite;
 pub use offer::{CheckedPlan, PlanOffer};
-pub use steward::Steward;
+pub use service::{MembershipService, Standing, Wanted, serve};
 pub use swarm::{Membership, Swarm};
 pub use ticket::Ticket;
 pub use words::{Progress, Verdict};

@@ -19,14 +19,15 @@ use mingle_net::transport::{Network, NetworkEvent, NetworkOptions};
 use mingle_protocol::Durability;
 use tokio::sync::mpsc;
 
-use crate::api::{self, Exhibits, Interface, Request, Stopping};
+use crate::api::{self, ApiState, Interface, Request, Stopping};
+use crate::connections::Connections;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::event_loop::EventReceivers;
 use crate::events::{Event, EventFeed, EventLog, EventSink, Watchdog};
 use crate::home::Home;
 use crate::identity::Identity;
-use crate::member::{Member, Told};
-use crate::membership::{self, Hall, Introductions, Membership, Steward, Wanted};
+use crate::member::{Member, Notices};
+use crate::membership::{self, AutoPlanner, Introductions, Membership, MembershipService, Wanted};
 use crate::place::Place;
 use crate::results::Summary;
 use crate::status::{State, Status, StatusBoard, StatusView};
@@ -34,9 +35,8 @@ use crate::stop::StopRequests;
 use crate::task::{Assignment, Work};
 use crate::timeline::Timeline;
 use crate::training::TrainingTask;
-use crate::wiring::Wiring;
 pub use builder::{PeerBuilder, RunningPeer};
-use find_place::Ears;
+use find_place::PlanReceivers;
 pub use options::{GivenPlan, PeerOptions};
 
 /// What a peer does with the others.
@@ -152,8 +152,8 @@ impl Peer {
         let (network, events) = Network::start(self.identity.keypair(), &options, &mut registry).await?;
         self.home.keep_addresses(&network.addresses)?;
         let (requests, asked) = std::mem::replace(&mut self.requests, api::requests());
-        let exhibits = Exhibits { status: self.board.look(), events: self.log.feed(), registry, requests };
-        let interface = Interface::open(&self.home, self.options.http, exhibits).await?;
+        let api_state = ApiState { status: self.board.look(), events: self.log.feed(), registry, requests };
+        let interface = Interface::open(&self.home, self.options.http, api_state).await?;
         self.introduce(&network, &interface);
         let outcome = self.take_part(&network, &interface, Incoming { events, stop, asked }).await;
         if let Err(failure) = &outcome {
@@ -196,27 +196,28 @@ impl Peer {
     async fn take_part(&mut self, network: &Network, interface: &Interface, mut incoming: Incoming) -> Result<Outcome> {
         let swarm = self.membership.as_ref().map(|membership| membership.swarm.clone());
         let prober = Prober::new(network.streams.clone(), network.reach());
-        let (hall, mut wanted) = Hall::open(&self.home, &self.identity, swarm, prober, network.known.clone())?;
-        membership::serve(network.streams.clone(), Arc::clone(&hall))?;
-        let guard = Arc::clone(&hall);
+        let (service, mut wanted) =
+            MembershipService::open(&self.home, &self.identity, swarm, prober, network.known.clone())?;
+        membership::serve(network.streams.clone(), Arc::clone(&service))?;
+        let guard = Arc::clone(&service);
         probe::serve(network.streams.clone(), network.known.clone(), move |peer, token| {
             guard.objection_to_probe(peer, token)
         })?;
-        interface.show_hall(&hall);
+        interface.show_service(&service);
         if let Some(forget_after) = self.options.automatic_planning {
-            Steward::start(&hall, network.streams.clone(), forget_after)?;
+            AutoPlanner::start(&service, network.streams.clone(), forget_after)?;
         }
         Introductions::start(network, &self.home).await;
         network.bootstrap(self.bootstrap()).await;
 
         if self.work().is_some() {
-            self.announce_work(&hall);
+            self.announce_work(&service);
             self.remember_new_work()?;
         }
         let stopping = Stopping { round: 0, rounds: self.rounds(), weight_units: 0, durable: true };
-        let mut ears = Ears { network, events: &mut incoming.events, wanted: &mut wanted };
+        let mut receivers = PlanReceivers { network, events: &mut incoming.events, wanted: &mut wanted };
         let place = tokio::select! {
-            place = self.settle(&mut ears, &hall) => place?,
+            place = self.settle(&mut receivers, &service) => place?,
             reason = stopped(&mut incoming.stop, &mut incoming.asked, stopping) => {
                 return Err(Error::new(ErrorKind::Forced, format!("{reason} before there was a plan")));
             }
@@ -225,7 +226,7 @@ impl Peer {
         interface.show_plan(&place.plan.plan);
         let (out, inward) = place.neighbours();
         network.seek(out.into_values().chain(inward.into_values()).collect()).await;
-        let access = Access { hall, wanted, interface };
+        let access = Access { service, wanted, interface };
         // Too large futures for the stack of those who wait for them.
         match std::mem::replace(&mut self.purpose, Purpose::Solve(PathBuf::new())) {
             Purpose::Solve(path) => Box::pin(self.solve(&path, place, network, access, incoming)).await,
@@ -234,9 +235,9 @@ impl Peer {
     }
 
     /// Finds its place, and agrees with the others on what is trained.
-    async fn settle(&mut self, ears: &mut Ears<'_>, hall: &Hall) -> Result<Place> {
-        let place = self.find_place(ears, hall).await?;
-        self.agree_with_others(ears, hall, &place).await?;
+    async fn settle(&mut self, receivers: &mut PlanReceivers<'_>, service: &MembershipService) -> Result<Place> {
+        let place = self.find_place(receivers, service).await?;
+        self.agree_with_others(receivers, service, &place).await?;
         self.remember_new_work()?;
         let rounds = self.rounds();
         self.board.update(|status| status.rounds = rounds);
@@ -253,9 +254,9 @@ impl Peer {
         streams: Streams,
     ) -> Result<(EventReceivers, Member<'a>)> {
         let Streams { boot_nonce, dimension, timeline } = streams;
-        let (wiring, edges) = Wiring::open(&network.streams, place, boot_nonce, dimension, &timeline)?;
+        let (connections, edges) = Connections::open(&network.streams, place, boot_nonce, dimension, &timeline)?;
         let Incoming { events, stop, asked } = incoming;
-        let Access { hall, wanted, interface } = access;
+        let Access { service, wanted, interface } = access;
         let receivers = EventReceivers {
             edges,
             network: events,
@@ -269,8 +270,8 @@ impl Peer {
         let member = Member {
             home: &self.home,
             local: self.identity.peer_id(),
-            wiring,
-            hall,
+            connections,
+            service,
             swarm: self.membership.as_ref().map(|membership| membership.swarm.clone()),
             network,
             log: &mut self.log,
@@ -278,7 +279,7 @@ impl Peer {
             interface,
             timeline,
             started: self.started,
-            told: Told::default(),
+            notices: Notices::default(),
         };
         Ok((receivers, member))
     }
@@ -312,7 +313,7 @@ struct Streams {
 
 /// What others may ask of this process, and what only the event loop can answer of it.
 struct Access<'a> {
-    hall: Arc<Hall>,
+    service: Arc<MembershipService>,
     wanted: mpsc::Receiver<Wanted>,
     interface: &'a Interface,
 }

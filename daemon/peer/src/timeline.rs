@@ -27,7 +27,7 @@ const MOST_SPANS: u32 = 200_000;
 /// What a peer was at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
-pub enum Deed {
+pub enum SpanKind {
     /// One round, from beginning to end.
     Round {
         /// Which, from 1.
@@ -58,7 +58,7 @@ pub enum Deed {
 pub struct Span {
     /// What was done.
     #[serde(flatten)]
-    pub deed: Deed,
+    pub deed: SpanKind,
     /// Its beginning.
     pub from_us: u64,
     /// Its end.
@@ -125,7 +125,7 @@ impl Timeline {
     }
 
     /// A deed that is over now.
-    pub fn note(&self, deed: Deed, from: Instant) {
+    pub fn note(&self, deed: SpanKind, from: Instant) {
         let Some(recorder) = &self.0 else { return };
         let since = |at: Instant| micros(at.saturating_duration_since(recorder.began));
         let span = Span { deed, from_us: since(from), to_us: since(Instant::now()) };
@@ -142,11 +142,11 @@ impl Timeline {
 
 impl ParcelObserver for Timeline {
     fn sent(&self, node: NodeId, began: Instant) {
-        self.note(Deed::Send { node: node.0 }, began);
+        self.note(SpanKind::Send { node: node.0 }, began);
     }
 
     fn received(&self, node: NodeId, began: Instant) {
-        self.note(Deed::Receive { node: node.0 }, began);
+        self.note(SpanKind::Receive { node: node.0 }, began);
     }
 }
 
@@ -159,17 +159,17 @@ impl Pages {
 
 /// Notes the times in which a peer waits, from what it is at now and then.
 #[derive(Debug, Default)]
-pub struct Waits {
+pub struct IdleTime {
     since: Option<Instant>,
 }
 
-impl Waits {
+impl IdleTime {
     /// The peer waits, or does not.
     pub fn look(&mut self, is_waiting: bool, timeline: &Timeline) {
         match (is_waiting, self.since) {
             (true, None) if timeline.is_on() => self.since = Some(Instant::now()),
             (false, Some(since)) => {
-                timeline.note(Deed::Wait, since);
+                timeline.note(SpanKind::Wait, since);
                 self.since = None;
             }
             _ => {}

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use mingle_protocol::NodeId;
 use mingle_solver::{CliqueMessage, CliqueNode, CliqueTerm, Metric, Preference, SolverNode};
 
+use crate::collectives::Collectives;
 use crate::error::SolveError;
 use crate::journal::Journal;
-use crate::pace::{Found, Pace};
 use crate::problem::{AllocationTask, Limits};
 use crate::schedule::node;
 use crate::solution::{Answer, Certificate, Paid};
-use crate::talk::Talk;
+use crate::stopping_rule::{Found, StoppingRule};
 
 /// Stands for an infinite bound on the wire, where every number is finite.
 const FAR: f64 = 1e290;
@@ -25,28 +25,28 @@ pub(crate) async fn solve(
     task: Arc<AllocationTask>,
     preference: Preference,
     limits: Limits,
-    talk: Talk,
+    collectives: Collectives,
     journal: Journal,
     start: Option<Vec<f64>>,
 ) -> Result<Found, SolveError> {
-    let mine = Mine::new(&task, talk.me);
-    check_budgets(&task, &mine, &preference, &talk).await?;
-    let step = agree_on_step(&talk, task.metric, &mine.terms, preference.weight).await?;
+    let mine = Mine::new(&task, collectives.me);
+    check_budgets(&task, &mine, &preference, &collectives).await?;
+    let step = agree_on_step(&collectives, task.metric, &mine.terms, preference.weight).await?;
     let own = start.and_then(|x| x.first().copied()).unwrap_or(0.0);
-    let begins: BTreeMap<usize, Vec<f64>> = mine.exchange(&talk, &[own]).await?;
-    let mut state = CliqueNode::new(talk.me, preference.terms(), mine.terms.clone(), step, task.metric)
+    let begins: BTreeMap<usize, Vec<f64>> = mine.exchange(&collectives, &[own]).await?;
+    let mut state = CliqueNode::new(collectives.me, preference.terms(), mine.terms.clone(), step, task.metric)
         .starting_at(|member| begins.get(&member).cloned().unwrap_or_else(|| vec![0.0]));
-    let mut pace = Pace::new(&talk, limits, REMEDY);
+    let mut pace = StoppingRule::new(&collectives, limits, REMEDY);
     while pace.goes_on() {
-        let messages = mine.messages(&talk, &state.message()).await?;
+        let messages = mine.messages(&collectives, &state.message()).await?;
         state.absorb(&messages).map_err(unheard)?;
-        pace.note(&journal, &talk, state.residual(), state.solution()).await?;
+        pace.note(&journal, &collectives, state.residual(), state.solution()).await?;
     }
-    let messages = mine.messages(&talk, &state.message()).await?;
-    let multipliers = mine.multipliers(&talk, &state.multipliers(&messages).map_err(unheard)?).await?;
+    let messages = mine.messages(&collectives, &state.message()).await?;
+    let multipliers = mine.multipliers(&collectives, &state.multipliers(&messages).map_err(unheard)?).await?;
     let optimality = state.optimality(&messages, &multipliers).map_err(unheard)?;
-    let cost = talk.total(&[state.cost(&messages).map_err(unheard)?]).await?;
-    let worst = talk.most(&[optimality.stationarity, optimality.violation]).await?;
+    let cost = collectives.total(&[state.cost(&messages).map_err(unheard)?]).await?;
+    let worst = collectives.most(&[optimality.stationarity, optimality.violation]).await?;
     let cliques = mine.cliques.iter().zip(&optimality.prices).map(|(&clique, &price)| {
         let clique = &task.budgets.all()[clique];
         let sum = clique.members.iter().filter_map(|member| messages.get(member)).map(|said| said.x[0]).sum();
@@ -102,8 +102,12 @@ impl Mine {
     }
 
     /// What each member of its cliques says, itself included.
-    async fn exchange(&self, talk: &Talk, values: &[f64]) -> Result<BTreeMap<usize, Vec<f64>>, SolveError> {
-        let said = talk.exchange(&self.partners, values).await?;
+    async fn exchange(
+        &self,
+        collectives: &Collectives,
+        values: &[f64],
+    ) -> Result<BTreeMap<usize, Vec<f64>>, SolveError> {
+        let said = collectives.exchange(&self.partners, values).await?;
         let mut all: BTreeMap<usize, Vec<f64>> =
             said.into_iter().map(|(from, values)| (from.index(), values.to_vec())).collect();
         all.insert(self.me, values.to_vec());
@@ -111,11 +115,11 @@ impl Mine {
     }
 
     /// The multipliers of all members of its cliques, `[clique][member][component]`, from what each says of its own.
-    async fn multipliers(&self, talk: &Talk, own: &[Vec<f64>]) -> Result<Vec<Vec<Vec<f64>>>, SolveError> {
+    async fn multipliers(&self, collectives: &Collectives, own: &[Vec<f64>]) -> Result<Vec<Vec<Vec<f64>>>, SolveError> {
         // All say equally much: those in fewer cliques fill up.
         let mut values = own.concat();
         values.resize(self.most_memberships, 0.0);
-        let said = self.exchange(talk, &values).await?;
+        let said = self.exchange(collectives, &values).await?;
         let of_member = |(member, place): (&usize, &usize)| {
             said.get(member).and_then(|values| values.get(*place)).map(|value| vec![*value]).unwrap_or_default()
         };
@@ -123,8 +127,12 @@ impl Mine {
         Ok(cliques.map(|(term, places)| term.members.iter().zip(places).map(of_member).collect()).collect())
     }
 
-    async fn messages(&self, talk: &Talk, own: &CliqueMessage) -> Result<BTreeMap<usize, CliqueMessage>, SolveError> {
-        let said = self.exchange(talk, &[own.x.as_slice(), &own.gradient].concat()).await?;
+    async fn messages(
+        &self,
+        collectives: &Collectives,
+        own: &CliqueMessage,
+    ) -> Result<BTreeMap<usize, CliqueMessage>, SolveError> {
+        let said = self.exchange(collectives, &[own.x.as_slice(), &own.gradient].concat()).await?;
         let message = |values: Vec<f64>| {
             let (x, gradient) = values.split_at(values.len() / 2);
             CliqueMessage { x: x.to_vec(), gradient: gradient.to_vec() }
@@ -138,9 +146,9 @@ async fn check_budgets(
     task: &AllocationTask,
     mine: &Mine,
     preference: &Preference,
-    talk: &Talk,
+    collectives: &Collectives,
 ) -> Result<(), SolveError> {
-    let bounds = mine.exchange(talk, &[preference.lower.max(-FAR), preference.upper.min(FAR)]).await?;
+    let bounds = mine.exchange(collectives, &[preference.lower.max(-FAR), preference.upper.min(FAR)]).await?;
     let bound = |member: &usize| {
         let far = |value: f64| if value.abs() >= FAR { value.signum() * f64::INFINITY } else { value };
         bounds.get(member).map_or((f64::NEG_INFINITY, f64::INFINITY), |bounds| (far(bounds[0]), far(bounds[1])))
@@ -152,7 +160,7 @@ async fn check_budgets(
     let refused = mine.cliques.iter().find_map(refuse);
     // From 1, so that 0 says that nothing is wrong.
     let mark = refused.as_ref().map_or(0.0, |(clique, _)| *clique as f64 + 1.0);
-    let worst = talk.largest(&[mark]).await?;
+    let worst = collectives.largest(&[mark]).await?;
     match (refused, worst[0]) {
         (Some((_, error)), _) => Err(SolveError::Budget(error)),
         (None, (mark, finder)) if mark > 0.0 => {
@@ -166,14 +174,14 @@ async fn check_budgets(
 
 /// Half of the largest step at which the splitting converges.
 async fn agree_on_step(
-    talk: &Talk,
+    collectives: &Collectives,
     metric: Metric,
     cliques: &[CliqueTerm],
     smoothness: f64,
 ) -> Result<f64, SolveError> {
     let own = metric.own_smoothness(smoothness, cliques.len());
     let coupled = cliques.iter().map(|clique| metric.coupled_smoothness(clique)).fold(0.0, f64::max);
-    let largest = talk.most(&[own, coupled]).await?;
+    let largest = collectives.most(&[own, coupled]).await?;
     let sum = largest[0] + largest[1];
     Ok(if sum > 0.0 { 1.0 / sum } else { 1.0 })
 }

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 /// A plan along which no problem can be solved.
 #[derive(Clone, Debug, PartialEq, Error)]
-pub enum WaysError {
+pub enum CommunicationPlanError {
     /// Somebody never hears of somebody else.
     #[error("not every node of the plan can hear of every other")]
     NotConnected,

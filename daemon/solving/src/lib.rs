@@ -8,20 +8,21 @@
 //! Only [`Problem`] reads files: the one that says what is solved, and the tables that it names.
 
 mod allocation;
+mod collectives;
+mod communication_plan;
 mod curves;
 mod error;
 mod journal;
-mod pace;
 mod peer;
 mod problem;
 mod regression;
 mod schedule;
 mod solution;
-mod talk;
-mod ways;
+mod stopping_rule;
 
+pub use communication_plan::{AveragingScheme, CommunicationPlan, symmetric_rows};
 pub use curves::files as solution_files;
-pub use error::{SolveError, WaysError};
+pub use error::{CommunicationPlanError, SolveError};
 pub use journal::{Entries, Journal};
 pub use peer::{Fault, Reception, SolverPeer};
 pub use problem::{
@@ -29,4 +30,3 @@ pub use problem::{
 };
 pub use schedule::schedule;
 pub use solution::{Answer, Certificate, Coefficient, NotSolved, Paid, Solution};
-pub use ways::{Agreement, Ways, symmetric_rows};

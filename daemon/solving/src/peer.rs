@@ -13,13 +13,13 @@ use mingle_protocol::collective::{CollectiveFault, Encoding, Frame, MessageError
 use mingle_protocol::{Envelope, NodeId};
 use thiserror::Error;
 
+use crate::collectives::{Collectives, SharedChannel, lock};
+use crate::communication_plan::CommunicationPlan;
 use crate::error::SolveError;
 use crate::journal::Journal;
-use crate::pace::Found;
 use crate::problem::{Limits, Part, Problem};
 use crate::solution::Solution;
-use crate::talk::{SharedChannel, Talk, lock};
-use crate::ways::Ways;
+use crate::stopping_rule::Found;
 use crate::{allocation, regression};
 
 /// Attempts that one that is told of may be ahead: a damaged or malicious number must not use all of them up.
@@ -33,7 +33,7 @@ pub struct SolverPeer {
     problem: [u8; 32],
     part: Part,
     limits: Limits,
-    ways: Arc<Ways>,
+    communication: Arc<CommunicationPlan>,
     attempt: u64,
     channel: SharedChannel,
     work: Option<Work>,
@@ -70,16 +70,16 @@ pub enum Fault {
 
 impl SolverPeer {
     /// Node `me`, which begins this attempt.
-    pub fn new(me: usize, problem: &Problem, part: Part, ways: Arc<Ways>, attempt: u64) -> Self {
+    pub fn new(me: usize, problem: &Problem, part: Part, communication: Arc<CommunicationPlan>, attempt: u64) -> Self {
         let journal = Journal::default();
         let limits = problem.limits;
-        let (channel, work) = begin(me, &part, limits, &ways, &journal, None);
+        let (channel, work) = begin(me, &part, limits, &communication, &journal, None);
         let mut peer = Self {
             me,
             problem: problem.hash,
             part,
             limits,
-            ways,
+            communication,
             attempt,
             channel,
             work: Some(work),
@@ -167,13 +167,13 @@ impl SolverPeer {
     }
 
     fn sizes(&self) -> SizeLimits {
-        SizeLimits { nodes: self.ways.schedule.nodes(), dimension: self.part.longest_message() }
+        SizeLimits { nodes: self.communication.schedule.nodes(), dimension: self.part.longest_message() }
     }
 
     fn begin_anew(&mut self, attempt: u64) {
         self.attempt = attempt;
         let start = Some(self.journal.read().x.clone()).filter(|x| !x.is_empty());
-        let (channel, work) = begin(self.me, &self.part, self.limits, &self.ways, &self.journal, start);
+        let (channel, work) = begin(self.me, &self.part, self.limits, &self.communication, &self.journal, start);
         (self.channel, self.work, self.outcome) = (channel, Some(work), None);
         self.behind.clear();
         self.advance();
@@ -209,16 +209,18 @@ fn begin(
     me: usize,
     part: &Part,
     limits: Limits,
-    ways: &Arc<Ways>,
+    communication: &Arc<CommunicationPlan>,
     journal: &Journal,
     start: Option<Vec<f64>>,
 ) -> (SharedChannel, Work) {
-    let (talk, channel) = Talk::new(me, Arc::clone(ways));
+    let (collectives, channel) = Collectives::new(me, Arc::clone(communication));
     let journal = journal.clone();
     let work: Work = match part.clone() {
-        Part::Regression { task, table } => Box::pin(regression::solve(task, table, limits, talk, journal, start)),
+        Part::Regression { task, table } => {
+            Box::pin(regression::solve(task, table, limits, collectives, journal, start))
+        }
         Part::Allocation { task, preference } => {
-            Box::pin(allocation::solve(task, preference, limits, talk, journal, start))
+            Box::pin(allocation::solve(task, preference, limits, collectives, journal, start))
         }
     };
     (channel, work)

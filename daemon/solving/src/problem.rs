@@ -16,7 +16,7 @@ use mingle_planner::Plan;
 use mingle_solver::{Budgets, Metric, Preference, Regression, Selection, Table};
 use serde::Serialize;
 
-use crate::ways::Ways;
+use crate::communication_plan::CommunicationPlan;
 
 /// Stands for the name of the node in the name of a table.
 const NODE: &str = "{node}";
@@ -179,9 +179,9 @@ impl Problem {
     }
 
     /// How its nodes come to the solution, in words.
-    pub fn way(&self, ways: &Ways) -> String {
+    pub fn way(&self, communication: &CommunicationPlan) -> String {
         match &self.task {
-            Task::Regression(_) => ways.agreement.describe(),
+            Task::Regression(_) => communication.agreement.describe(),
             Task::Allocation(_) => "splitting over cliques, one message to each member an iteration".to_owned(),
         }
     }
@@ -190,12 +190,12 @@ impl Problem {
     ///
     /// # Errors
     /// The clique and two of its nodes.
-    pub fn check_links(&self, ways: &Ways) -> Result<(), ProblemError> {
+    pub fn check_links(&self, communication: &CommunicationPlan) -> Result<(), ProblemError> {
         let Task::Allocation(task) = &self.task else { return Ok(()) };
         for clique in task.budgets.all() {
             let members: Vec<usize> = clique.members.iter().copied().collect();
             for (at, &a) in members.iter().enumerate() {
-                if let Some(&b) = members[at + 1..].iter().find(|&&b| !ways.hear_each_other(a, b)) {
+                if let Some(&b) = members[at + 1..].iter().find(|&&b| !communication.hear_each_other(a, b)) {
                     return Err(ProblemError::NotLinked {
                         path: self.file.clone(),
                         clique: clique.name.clone(),

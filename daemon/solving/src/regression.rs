@@ -4,44 +4,44 @@ use std::sync::Arc;
 
 use mingle_solver::{AverageNode, MixedNode, NidsNode, Nonsmooth, Scaling, Smooth, Table};
 
+use crate::collectives::Collectives;
+use crate::communication_plan::AveragingScheme;
 use crate::error::SolveError;
 use crate::journal::Journal;
-use crate::pace::{Found, Pace};
 use crate::problem::{Limits, RegressionTask};
 use crate::solution::{Answer, Certificate, Coefficient};
-use crate::talk::Talk;
-use crate::ways::Agreement;
+use crate::stopping_rule::{Found, StoppingRule};
 
 /// One node's work, from its table to the coefficients. It begins at `start`, else at zero.
 pub(crate) async fn solve(
     task: Arc<RegressionTask>,
     table: Table,
     limits: Limits,
-    talk: Talk,
+    collectives: Collectives,
     journal: Journal,
     start: Option<Vec<f64>>,
 ) -> Result<Found, SolveError> {
-    agree_on_columns(&talk, &table).await?;
-    let (scaling, rows) = scale(&task, &talk, &table).await?;
-    let rows_per_node = rows / talk.ways.schedule.nodes() as f64;
+    agree_on_columns(&collectives, &table).await?;
+    let (scaling, rows) = scale(&task, &collectives, &table).await?;
+    let rows_per_node = rows / collectives.communication.schedule.nodes() as f64;
     // Twice: the node takes one for itself, the other is asked about its solution.
     let terms = || task.regression.terms(&table, &scaling, rows_per_node);
     let own = terms();
-    let step = agree_on_step(&talk, own.smooth.smoothness()).await?;
+    let step = agree_on_step(&collectives, own.smooth.smoothness()).await?;
     let x = start.unwrap_or_else(|| vec![0.0; own.smooth.dimension()]);
-    let mut node: Box<dyn MixedNode + Send> = match talk.ways.agreement {
-        Agreement::Mixing(_) => Box::new(NidsNode::starting_at(terms(), step, x)),
-        Agreement::Tracking { .. } => Box::new(AverageNode::starting_at(terms(), step, x)),
+    let mut node: Box<dyn MixedNode + Send> = match collectives.communication.agreement {
+        AveragingScheme::Mixing(_) => Box::new(NidsNode::starting_at(terms(), step, x)),
+        AveragingScheme::Tracking { .. } => Box::new(AverageNode::starting_at(terms(), step, x)),
     };
-    let mut pace = Pace::new(&talk, limits, talk.ways.agreement.remedy());
+    let mut pace = StoppingRule::new(&collectives, limits, collectives.communication.agreement.remedy());
     while pace.goes_on() {
-        let mixed = talk.mix(&node.message()).await?;
+        let mixed = collectives.mix(&node.message()).await?;
         node.absorb(&mixed);
-        pace.note(&journal, &talk, node.residual(), node.solution()).await?;
+        pace.note(&journal, &collectives, node.residual(), node.solution()).await?;
     }
     let x = node.solution();
-    let (objective, kkt) = judge(&talk, &*own.smooth, &*own.nonsmooth, step, x).await?;
-    let violation = apart(&talk, x).await?;
+    let (objective, kkt) = judge(&collectives, &*own.smooth, &*own.nonsmooth, step, x).await?;
+    let violation = apart(&collectives, x).await?;
     let (coefficients, intercept) = scaling.back(x);
     let named = table.columns().iter().zip(coefficients.iter().zip(x));
     let coefficients =
@@ -63,9 +63,9 @@ fn whole(rows: f64) -> u64 {
 }
 
 /// All tables have the same columns, or two nodes are named whose have not.
-async fn agree_on_columns(talk: &Talk, table: &Table) -> Result<(), SolveError> {
+async fn agree_on_columns(collectives: &Collectives, table: &Table) -> Result<(), SolveError> {
     let mark = column_mark(table.columns());
-    let marks = talk.largest(&[mark, -mark]).await?;
+    let marks = collectives.largest(&[mark, -mark]).await?;
     let [(largest, one), (negated_least, other)] = marks[..] else { return Ok(()) };
     if largest.to_bits() == (-negated_least).to_bits() {
         return Ok(());
@@ -85,47 +85,47 @@ fn column_mark(columns: &[String]) -> f64 {
 }
 
 /// How all nodes scale their columns, and how many rows they have together.
-async fn scale(task: &RegressionTask, talk: &Talk, table: &Table) -> Result<(Scaling, f64), SolveError> {
-    let sums = talk.total(&table.sums()).await?;
+async fn scale(task: &RegressionTask, collectives: &Collectives, table: &Table) -> Result<(Scaling, f64), SolveError> {
+    let sums = collectives.total(&table.sums()).await?;
     let rows = sums[0];
     if !task.standardize {
         return Ok((Scaling::none(table.columns().len()), rows));
     }
     let centered = Scaling::centering(&sums);
-    let squares = talk.total(&table.squares(&centered)).await?;
+    let squares = collectives.total(&table.squares(&centered)).await?;
     Ok((centered.with_deviations(&squares, rows), rows))
 }
 
 /// One over the largest Lipschitz constant of all nodes.
-async fn agree_on_step(talk: &Talk, smoothness: f64) -> Result<f64, SolveError> {
-    let largest = talk.most(&[smoothness]).await?[0];
+async fn agree_on_step(collectives: &Collectives, smoothness: f64) -> Result<f64, SolveError> {
+    let largest = collectives.most(&[smoothness]).await?[0];
     Ok(if largest > 0.0 { 1.0 / largest } else { 1.0 })
 }
 
 /// The objective of all, and how far the optimality conditions are from holding, at the mean of all nodes' solutions: gradients
 /// that each node took at a solution of its own would be those of no one point, and could cancel where no node is right.
 async fn judge(
-    talk: &Talk,
+    collectives: &Collectives,
     smooth: &dyn Smooth,
     nonsmooth: &dyn Nonsmooth,
     step: f64,
     x: &[f64],
 ) -> Result<(f64, f64), SolveError> {
-    let nodes = talk.ways.schedule.nodes() as f64;
+    let nodes = collectives.communication.schedule.nodes() as f64;
     let mean_of = |totals: Vec<f64>| totals.into_iter().map(|total| total / nodes).collect::<Vec<f64>>();
-    let center = mean_of(talk.total(x).await?);
+    let center = mean_of(collectives.total(x).await?);
     let mut gradient = vec![0.0; x.len() + 1];
     smooth.gradient(&center, &mut gradient[..x.len()]);
     gradient[x.len()] = smooth.value(&center);
-    let mean = mean_of(talk.total(&gradient).await?);
+    let mean = mean_of(collectives.total(&gradient).await?);
     let kkt = mingle_solver::optimality(nonsmooth, &center, &mean[..x.len()], step);
     Ok((mean[x.len()] + nonsmooth.value(&center), kkt))
 }
 
 /// The largest difference of two nodes' coefficients.
-async fn apart(talk: &Talk, x: &[f64]) -> Result<f64, SolveError> {
+async fn apart(collectives: &Collectives, x: &[f64]) -> Result<f64, SolveError> {
     let both: Vec<f64> = x.iter().copied().chain(x.iter().map(|x| -x)).collect();
-    let largest = talk.most(&both).await?;
+    let largest = collectives.most(&both).await?;
     let (most, negated_least) = largest.split_at(x.len());
     Ok(most.iter().zip(negated_least).map(|(most, negated)| most + negated).fold(0.0, f64::max))
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use mingle_lab::solving::{Conditions, Solved, solve_here};
 use mingle_peer::{Error, ErrorKind, Result, plan, units};
-use mingle_solving::{Problem, Solution, Ways};
+use mingle_solving::{CommunicationPlan, Problem, Solution};
 
 use crate::cli::SolveArgs;
 use crate::solving_report::{print_solutions, write_files};
@@ -24,18 +24,18 @@ pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Result {
     let began = Instant::now();
     let plan = plan::read(&arguments.plan)?;
     let problem = Problem::read(&arguments.problem, &plan)?;
-    let ways = Arc::new(Ways::of(&plan, Arc::new(plan::schedule(&plan)?))?);
-    problem.check_links(&ways)?;
+    let communication = Arc::new(CommunicationPlan::of(&plan, Arc::new(plan::schedule(&plan)?))?);
+    problem.check_links(&communication)?;
     if !json {
         out::line(format!("plan     {}, {} nodes, blake3:{}", plan.method(), plan.node_count(), plan.hash().short()));
         out::line(format!("problem  {}, blake3:{}", problem.describe(), hex::encode(&problem.hash[..6])));
-        out::line(format!("way      {}", problem.way(&ways)));
+        out::line(format!("way      {}", problem.way(&communication)));
         if let Some(defaults) = defaults(&problem) {
             out::line(format!("defaults {defaults}"));
         }
         out::line("");
     }
-    let solved = solve_here(&problem, &ways, conditions, |iteration, worst| tell(iteration, worst, json))
+    let solved = solve_here(&problem, &communication, conditions, |iteration, worst| tell(iteration, worst, json))
         .map_err(lab::swarm_error)?;
     if stderr().is_terminal() && !json {
         eprintln!();

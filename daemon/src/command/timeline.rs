@@ -1,6 +1,6 @@
 //! `mingle timeline`: what peers did when, and how much of it was waiting.
 
-use mingle_peer::timeline::{self, Deed, PeerTimeline, Shares, Span, Window};
+use mingle_peer::timeline::{self, PeerTimeline, Shares, Span, SpanKind, Window};
 use mingle_peer::{Error, ErrorKind, Home, Result};
 use mingle_plot::{Bar, Group, lane_chart};
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ fn window(peer: &PeerTimeline, first: u64, last: u64) -> Result<Window> {
 /// A few rounds that all peers have, half-way.
 fn in_the_middle(peers: &[PeerTimeline]) -> (u64, u64) {
     let rounds = |peer: &PeerTimeline| {
-        let round = |span: &Span| if let Deed::Round { round } = span.deed { Some(round) } else { None };
+        let round = |span: &Span| if let SpanKind::Round { round } = span.deed { Some(round) } else { None };
         peer.spans.iter().filter_map(round).max().unwrap_or(1)
     };
     let middle = peers.iter().map(rounds).min().unwrap_or(1).div_ceil(2);
@@ -108,15 +108,15 @@ fn group(peer: &PeerTimeline, offset: u64, (from, to): (u64, u64)) -> Group {
 }
 
 /// The number of the bar; the end of a round is a line.
-fn kind_of(deed: Deed) -> Option<usize> {
+fn kind_of(deed: SpanKind) -> Option<usize> {
     match deed {
-        Deed::Train => Some(0),
-        Deed::Wait => Some(1),
-        Deed::Send { .. } => Some(2),
-        Deed::Receive { .. } => Some(3),
-        Deed::Record => Some(4),
-        Deed::Evaluate => Some(5),
-        Deed::Round { .. } => None,
+        SpanKind::Train => Some(0),
+        SpanKind::Wait => Some(1),
+        SpanKind::Send { .. } => Some(2),
+        SpanKind::Receive { .. } => Some(3),
+        SpanKind::Record => Some(4),
+        SpanKind::Evaluate => Some(5),
+        SpanKind::Round { .. } => None,
     }
 }
 

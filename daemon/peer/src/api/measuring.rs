@@ -41,17 +41,17 @@ pub(super) struct Link {
 }
 
 pub(super) async fn known(State(shared): State<Arc<Shared>>) -> Response {
-    let Some(hall) = shared.hall.get() else { return starting() };
-    let objection = hall.may_order_measurements().err().map(|failure| format!("{failure:#}"));
-    answer::json(&Known { peers: hall.known().iter().map(PeerId::to_string).collect(), objection })
+    let Some(service) = shared.service.get() else { return starting() };
+    let objection = service.may_order_measurements().err().map(|failure| format!("{failure:#}"));
+    answer::json(&Known { peers: service.known().iter().map(PeerId::to_string).collect(), objection })
 }
 
 pub(super) async fn measure(State(shared): State<Arc<Shared>>, link: Query<Link>) -> Response {
-    let Some(hall) = shared.hall.get() else { return starting() };
+    let Some(service) = shared.service.get() else { return starting() };
     let (Ok(from), Ok(to)) = (link.from.parse(), link.to.parse()) else {
         return refuse(StatusCode::BAD_REQUEST, ErrorKind::BadInput, "from and to are PeerIds");
     };
-    match hall.measure(from, to).await {
+    match service.measure(from, to).await {
         Ok(measured) => answer::json(&MeasuredLink {
             from: link.from.clone(),
             to: link.to.clone(),

@@ -38,7 +38,7 @@ use tokio::task::JoinSet;
 use crate::error::Result;
 use crate::events::EventFeed;
 use crate::home::Home;
-use crate::membership::Hall;
+use crate::membership::MembershipService;
 use crate::status::Status;
 pub use measuring::{Known, MeasuredLink};
 pub use request::{Request, Stopping, requests};
@@ -51,7 +51,7 @@ const MAX_STREAMS: usize = 16;
 const CLOSING: Duration = Duration::from_secs(1);
 
 /// What the interface shows and steers.
-pub struct Exhibits {
+pub struct ApiState {
     /// The newest snapshot.
     pub status: watch::Receiver<Arc<Status>>,
     /// The events.
@@ -82,7 +82,7 @@ struct Shared {
     requests: mpsc::Sender<Request>,
     streams: Arc<Semaphore>,
     plan: Mutex<Option<Arc<Plan>>>,
-    hall: OnceLock<Arc<Hall>>,
+    service: OnceLock<Arc<MembershipService>>,
 }
 
 impl Interface {
@@ -91,8 +91,8 @@ impl Interface {
     /// # Errors
     /// Another process answers on the socket, or the address cannot be listened on. A home whose path is too long for a
     /// socket is no error: see [`Interface::trouble`].
-    pub async fn open(home: &Home, http: Option<SocketAddr>, exhibits: Exhibits) -> Result<Self> {
-        let Exhibits { status, events, mut registry, requests } = exhibits;
+    pub async fn open(home: &Home, http: Option<SocketAddr>, api_state: ApiState) -> Result<Self> {
+        let ApiState { status, events, mut registry, requests } = api_state;
         metrics::register(&mut registry, status.clone());
         let shared = Arc::new(Shared {
             status,
@@ -101,7 +101,7 @@ impl Interface {
             requests,
             streams: Arc::new(Semaphore::new(MAX_STREAMS)),
             plan: Mutex::new(None),
-            hall: OnceLock::new(),
+            service: OnceLock::new(),
         });
         let (closing, closes) = watch::channel(false);
         let mut listeners = JoinSet::new();
@@ -147,9 +147,9 @@ impl Interface {
     }
 
     /// Who can be asked about the other peers from now on.
-    pub fn show_hall(&self, hall: &Arc<Hall>) {
+    pub fn show_service(&self, service: &Arc<MembershipService>) {
         // A process has one.
-        let _ = self.shared.hall.set(Arc::clone(hall));
+        let _ = self.shared.service.set(Arc::clone(service));
     }
 
     /// Takes no more connections, lets what is under way come to its end for a moment, and removes the socket.

@@ -24,7 +24,7 @@ impl Driver<'_> {
     /// and never learn why.
     pub(super) async fn take_leave(&mut self, receivers: &mut EventReceivers) {
         let until = Some(Instant::now() + LINGER);
-        while self.member.wiring.links.any_open() {
+        while self.member.connections.links.any_open() {
             tokio::select! {
                 event = receivers.next() => match event {
                     Ok(LoopEvent::Stop(_)) | Err(_) => break,
@@ -36,16 +36,16 @@ impl Driver<'_> {
             }
         }
         // A neighbour that reads nothing must not hold this peer up.
-        let _ = tokio::time::timeout(LINGER, finish_all(self.member.wiring.links.take_all())).await;
+        let _ = tokio::time::timeout(LINGER, finish_all(self.member.connections.links.take_all())).await;
     }
 
     /// Closes this peer's own streams and answers the others until they have closed theirs.
     pub(super) async fn linger(&mut self, receivers: &mut EventReceivers) -> Result {
         let until = Instant::now() + LINGER;
-        let outgoing = finish_all(self.member.wiring.links.take_outgoing());
+        let outgoing = finish_all(self.member.connections.links.take_outgoing());
         tokio::pin!(outgoing);
         let mut written = false;
-        while !written || self.member.wiring.links.any_incoming() {
+        while !written || self.member.connections.links.any_incoming() {
             tokio::select! {
                 () = &mut outgoing, if !written => written = true,
                 event = receivers.next() => match event? {
@@ -62,7 +62,7 @@ impl Driver<'_> {
             }
         }
         // A neighbour that reads nothing any more must not hold this peer up.
-        let _ = tokio::time::timeout_at(until.into(), finish_all(self.member.wiring.links.take_all())).await;
+        let _ = tokio::time::timeout_at(until.into(), finish_all(self.member.connections.links.take_all())).await;
         Ok(())
     }
 
@@ -144,7 +144,7 @@ impl Driver<'_> {
                 return Err(failure);
             }
         }
-        self.member.home.forget_incarnations(&self.member.wiring.place.hash)?;
+        self.member.home.forget_incarnations(&self.member.connections.place.hash)?;
         let ledger = self.node.ledger();
         let never_held = ledger.initial.units() == 0 && ledger.incoming.values().all(|link| link.applied_in_all() == 0);
         if never_held {

@@ -6,14 +6,14 @@ use mingle_net::transport::NetworkEvent;
 use mingle_protocol::{Durability, Hello, Identity, Input, LinkState, Message, NodeId};
 
 use super::{Driver, build, link_input};
+use crate::connections::News;
 use crate::error::Result;
 use crate::events::Event;
 use crate::objections::Objection;
-use crate::wiring::News;
 
 impl Driver<'_> {
     pub(super) fn on_edge(&mut self, event: EdgeEvent) -> Result {
-        match self.member.wiring.hear(event) {
+        match self.member.connections.hear(event) {
             News::Link(node, change) => self.on_link_change(node, change),
             News::Message(node, message) => self.on_message(node, message),
             News::Refused(node, refusal) if refusal.is_about_plans() && self.member.compare_plans(node) => Ok(()),
@@ -37,7 +37,7 @@ impl Driver<'_> {
             return self.object(from, Objection::solves());
         }
         if link_state(&message).is_some_and(|link| link.final_seq.is_some()) {
-            self.member.wiring.links.note_last_parcel(from);
+            self.member.connections.links.note_last_parcel(from);
         }
         if let Message::Hello(hello) = &message
             && let Some(incarnation) = self.later_life(hello)
@@ -66,7 +66,7 @@ impl Driver<'_> {
         self.member.log.tell(Event::Rejoining { incarnation });
         self.node = build(&self.parts.config)?;
         self.feed(Input::Start)?;
-        for peer in self.member.wiring.links.up() {
+        for peer in self.member.connections.links.up() {
             self.feed(Input::LinkUp { peer })?;
         }
         Ok(())
@@ -75,16 +75,16 @@ impl Driver<'_> {
     /// A neighbour and this peer do not fit together.
     pub(super) fn object(&mut self, node: NodeId, objection: Objection) -> Result {
         // What the operator trains is the task of the swarm: whoever does not fit is the odd one, were they all.
-        let decides = objection.is_about_the_task && self.member.hall.is_operator();
+        let decides = objection.is_about_the_task && self.member.service.is_operator();
         let raised = self.member.object(node, objection);
         raised.refused.filter(|_| !self.joined && !decides).map_or(Ok(()), Err)
     }
 
-    /// A neighbour trains something else: it is asked what, and what it says comes back through the hall.
+    /// A neighbour trains something else: it is asked what, and what it says comes back through the service.
     pub(super) fn ask_for_the_difference(&self, node: NodeId, otherwise: String) {
-        let Some(peer) = self.member.wiring.peer(node) else { return };
-        let (hall, streams) = (self.member.hall.clone(), self.member.network.streams.clone());
-        tokio::spawn(async move { hall.explain(streams, node, peer, otherwise).await });
+        let Some(peer) = self.member.connections.peer(node) else { return };
+        let (service, streams) = (self.member.service.clone(), self.member.network.streams.clone());
+        tokio::spawn(async move { service.explain(streams, node, peer, otherwise).await });
     }
 
     fn on_link_change(&mut self, node: NodeId, change: LinkChange) -> Result {

@@ -45,7 +45,7 @@ impl Driver<'_> {
         let left = self.node.neighbour_views().filter(|neighbour| neighbour.has_left);
         Standing {
             round: self.rounds,
-            left: left.filter_map(|neighbour| self.member.wiring.peer(neighbour.id)).collect(),
+            left: left.filter_map(|neighbour| self.member.connections.peer(neighbour.id)).collect(),
         }
     }
 
@@ -87,13 +87,13 @@ impl Driver<'_> {
     /// Fetches a model from the other members; when it is there, the plan is taken up with it.
     fn borrow_model_for(&mut self, plan: CheckedPlan) {
         let Ok(place) = Place::of(plan.clone(), String::new(), self.member.local) else { return };
-        let (hall, streams) = (self.member.hall.clone(), self.member.network.streams.clone());
+        let (service, streams) = (self.member.service.clone(), self.member.network.streams.clone());
         let (dimension, max_norm) =
             (self.parts.config.initial.len(), self.parts.config.largest_norm.unwrap_or(f64::INFINITY));
         self.fetching = Some(plan.generation());
         tokio::spawn(async move {
             let borrowed = membership::borrow_model(streams, place.others(), dimension, max_norm).await;
-            hall.hand_in(Wanted::PlanWithModel(Box::new(plan), borrowed)).await;
+            service.hand_in(Wanted::PlanWithModel(Box::new(plan), borrowed)).await;
         });
     }
 
@@ -105,7 +105,7 @@ impl Driver<'_> {
         self.training.forget();
         let (boot_nonce, dimension) = (self.parts.config.identity.boot_nonce, self.parts.config.initial.len());
         self.member.take_up(plan, boot_nonce, dimension, receivers).await?;
-        let place = &self.member.wiring.place;
+        let place = &self.member.connections.place;
         self.first_round = place.plan.first_round();
         let new = NewGeneration {
             generation: place.plan.generation(),

@@ -9,7 +9,7 @@ use super::words::{in_words, warning};
 use crate::error::Result;
 use crate::events::Event;
 use crate::objections::Objection;
-use crate::timeline::Deed;
+use crate::timeline::SpanKind;
 use crate::training::Evaluation;
 use crate::training::thread::Haste;
 
@@ -21,10 +21,10 @@ impl Driver<'_> {
                 if self.parts.config.durability == Durability::Off {
                     // On disk before the first weight moves: a crash from here on must not begin with weight again.
                     let incarnation = self.parts.config.identity.incarnation;
-                    self.member.home.spend_incarnation(&self.member.wiring.place.hash, incarnation)?;
+                    self.member.home.spend_incarnation(&self.member.connections.place.hash, incarnation)?;
                 }
                 self.joined = true;
-                let neighbours = self.member.wiring.links.up().len();
+                let neighbours = self.member.connections.links.up().len();
                 self.member.log.tell(Event::Joined { neighbours, network: self.member.network.counts() });
             }
             NodeEvent::CaughtUp { from, to } => self.on_skipped(from, to),
@@ -82,7 +82,7 @@ impl Driver<'_> {
         self.watching.note_round(report);
         self.note_end_of_round();
         if let Some(began) = Instant::now().checked_sub(report.took) {
-            self.member.timeline.note(Deed::Round { round: self.rounds }, began);
+            self.member.timeline.note(SpanKind::Round { round: self.rounds }, began);
         }
         self.member.log.tell(Event::Round { round: self.rounds, weight_units: report.mass.units() });
         let due = self.rounds.is_multiple_of(self.parts.evaluate_every) || self.rounds == self.parts.rounds;

@@ -135,7 +135,7 @@ impl Driver<'_> {
         (self.watching.is_stale, self.watching.shown_state) = (false, Some(state));
         self.watching.shown_at = Some(Instant::now());
         let traffic = self.member.traffic();
-        let (node, links, watching) = (&self.node, &self.member.wiring.links, &self.watching);
+        let (node, links, watching) = (&self.node, &self.member.connections.links, &self.watching);
         let config = &self.parts.config;
         let settled = || weight(node.mass().units(), config.schedule.stationary_weight(node.id(), node.step()));
         let last_weight = watching.weight.filter(|_| !matches!(state, State::Draining | State::Done | State::Stopped));

@@ -1,6 +1,6 @@
 //! Errors of solving, with the kind and the hint that belong to each.
 
-use mingle_solving::{NotSolved, ProblemError, SolveError, WaysError};
+use mingle_solving::{CommunicationPlanError, NotSolved, ProblemError, SolveError};
 
 use super::{Error, ErrorKind};
 
@@ -17,14 +17,18 @@ impl From<ProblemError> for Error {
     }
 }
 
-impl From<WaysError> for Error {
-    fn from(error: WaysError) -> Self {
+impl From<CommunicationPlanError> for Error {
+    fn from(error: CommunicationPlanError) -> Self {
         let (kind, hint) = match &error {
-            WaysError::Method { .. } => (ErrorKind::Integrity, Some("make it again with `mingle plan make`")),
-            WaysError::TooSlow => {
+            CommunicationPlanError::Method { .. } => {
+                (ErrorKind::Integrity, Some("make it again with `mingle plan make`"))
+            }
+            CommunicationPlanError::TooSlow => {
                 (ErrorKind::BadInput, Some("a symmetric plan, such as those of --method clique-phi, needs no averages"))
             }
-            WaysError::NotConnected | WaysError::CannotAverage(_) => (ErrorKind::BadInput, None),
+            CommunicationPlanError::NotConnected | CommunicationPlanError::CannotAverage(_) => {
+                (ErrorKind::BadInput, None)
+            }
         };
         with_hint(kind, error, hint)
     }

@@ -23,7 +23,7 @@ impl Event {
             Self::WaitingForPlan { swarm } => {
                 format!("waiting    for a plan of the swarm {swarm} that names this peer")
             }
-            Self::LetIn { peer } => format!("let in     by {peer}: waiting for a plan that names this peer"),
+            Self::Admitted { peer } => format!("let in     by {peer}: waiting for a plan that names this peer"),
             Self::TaskOf { peer } => {
                 format!("task       as {peer} has it: model, rounds, columns, classes and scaling")
             }
@@ -34,7 +34,9 @@ impl Event {
                 "card       {columns} columns and {classes} classes, and the mean and deviation of each column over this \
                  peer's data; the others take all that over"
             ),
-            Self::Knocked { peer } => format!("waiting    {peer} has an invitation and waits for a plan that names it"),
+            Self::JoinRequested { peer } => {
+                format!("waiting    {peer} has an invitation and waits for a plan that names it")
+            }
             Self::NewPlan { counter, hash, nodes, node, first_round } => format!(
                 "new plan   {counter}, blake3:{hash}: {nodes} peers, this is node {node}, from round {first_round} on"
             ),

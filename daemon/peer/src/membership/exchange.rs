@@ -3,7 +3,7 @@
 //! ```text
 //!   Plan      -> the plan of this process            members of the plan
 //!   Task      -> what this swarm is for              members of the plan, and whoever brings an invitation
-//!   Knock     -> wait here until a plan names you    whoever brings an invitation and would do the same
+//!   Join      -> wait here until a plan names you    whoever brings an invitation and would do the same
 //!   Model     -> the ratio z of this peer, now       members of the plan
 //!   Announce  -> this peer takes a newer plan up     whoever has one that the operator signed
 //!   Measure   -> this peer's link to another         whoever has the operator's permission
@@ -85,14 +85,14 @@ pub async fn fetch_task(
 ///
 /// # Errors
 /// It does not let this peer in.
-pub async fn knock(
+pub async fn request_admission(
     streams: &mut libp2p_stream::Control,
     peer: PeerId,
     swarm: &Swarm,
     invite: &Invite,
     work: &Assignment,
 ) -> Result<Option<()>> {
-    let request = Request::Knock { swarm: swarm.id(), invite: invite.clone(), work: work.clone() };
+    let request = Request::Join { swarm: swarm.id(), invite: invite.clone(), work: work.clone() };
     match ask(streams, peer, &request, MAX_BYTES, ANSWER_TIMEOUT).await? {
         None | Some(Answer::NotYet) => Ok(None),
         Some(Answer::Wait) => Ok(Some(())),

@@ -4,19 +4,19 @@ use libp2p::PeerId;
 use mingle_net::probe::{Measured, ProbeToken};
 
 use super::exchange;
-use super::hall::Hall;
 use super::invite::now_unix_s;
+use super::service::MembershipService;
 use super::swarm::Swarm;
 use super::words::Answer;
 use crate::error::{Error, ErrorKind, Result};
 
-impl Hall {
+impl MembershipService {
     /// Everybody this peer knows: the members of its plan, and those that wait to be named; itself first.
     pub fn known(&self) -> Vec<PeerId> {
         let state = self.state();
         let members = state.plan.iter().flat_map(|(_, members)| members.iter().filter_map(|peer| peer.parse().ok()));
         let mut known = vec![self.local];
-        for peer in members.chain(state.lobby.waiting().iter().copied()) {
+        for peer in members.chain(state.pending_peers.waiting().iter().copied()) {
             if !known.contains(&peer) {
                 known.push(peer);
             }

@@ -3,13 +3,13 @@
 use libp2p::PeerId;
 
 use super::exchange::fetch_task;
-use super::hall::{Hall, Wanted};
 use super::invite::Invite;
+use super::service::{MembershipService, Wanted};
 use super::words::Answer;
 use crate::task::{Assignment, Work};
 use mingle_protocol::NodeId;
 
-impl Hall {
+impl MembershipService {
     /// From here on this is what the peer does.
     pub fn take_on(&self, work: Work) {
         self.state().work = Some(work);

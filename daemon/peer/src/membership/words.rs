@@ -18,7 +18,7 @@ pub(super) const MAX_BYTES: usize = MAX_OFFER_BYTES + 64;
 pub(super) enum Request {
     Plan,
     /// Whoever asks brings an invitation, and would do this.
-    Knock {
+    Join {
         swarm: [u8; 32],
         invite: Invite,
         work: Assignment,

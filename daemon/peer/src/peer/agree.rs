@@ -18,11 +18,11 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use libp2p::PeerId;
 
-use super::find_place::Ears;
+use super::find_place::PlanReceivers;
 use super::{Peer, Purpose};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
-use crate::membership::{self, Hall};
+use crate::membership::{self, MembershipService};
 use crate::place::Place;
 use crate::task::{Assignment, Work};
 use crate::training::{Adoption, TrainingTask};
@@ -32,7 +32,12 @@ const FETCH_PAUSE: Duration = Duration::from_millis(200);
 
 impl Peer {
     /// Asks members of the swarm, or of the plan, what they train, where that is still open.
-    pub(super) async fn agree_with_others(&mut self, ears: &mut Ears<'_>, hall: &Hall, place: &Place) -> Result {
+    pub(super) async fn agree_with_others(
+        &mut self,
+        receivers: &mut PlanReceivers<'_>,
+        service: &MembershipService,
+        place: &Place,
+    ) -> Result {
         let local = self.identity.peer_id();
         let Some(may_wait) = self.open_task().map(|task| task.needs_others()) else { return Ok(()) };
         let others: Vec<PeerId> = if may_wait {
@@ -43,7 +48,7 @@ impl Peer {
         };
         let patience = self.options.bootstrap_timeout;
         let makes_it = place.node.index() == 0 || !may_wait;
-        match ask_for_task(ears, &others, patience, makes_it).await? {
+        match ask_for_task(receivers, &others, patience, makes_it).await? {
             Some((peer, card)) => self.agree_with(peer, &card)?,
             None if makes_it => {
                 let told = self.open_task().map(|task| task.propose()).transpose()?;
@@ -55,7 +60,7 @@ impl Peer {
                     .hint("start node 0 of the plan too: it says so; or give all peers one card: mingle data card -o card.json, then --card card.json"));
             }
         }
-        self.announce_work(hall);
+        self.announce_work(service);
         Ok(())
     }
 
@@ -84,9 +89,9 @@ impl Peer {
     }
 
     /// Tells who asks what this peer does, if it knows; the home remembers it for the next start.
-    pub(super) fn announce_work(&self, hall: &Hall) {
+    pub(super) fn announce_work(&self, service: &MembershipService) {
         if let Some(work) = self.work() {
-            hall.take_on(work);
+            service.take_on(work);
         }
     }
 
@@ -111,7 +116,7 @@ impl Peer {
 /// Asks all of `others` at once, again and again, until one has a task. None: nobody had one in time, or, with
 /// `at_once`, everybody who answers has none.
 async fn ask_for_task(
-    ears: &mut Ears<'_>,
+    receivers: &mut PlanReceivers<'_>,
     others: &[PeerId],
     patience: Duration,
     at_once: bool,
@@ -119,7 +124,7 @@ async fn ask_for_task(
     let give_up = tokio::time::Instant::now() + patience;
     let mut refusals: BTreeMap<PeerId, Error> = BTreeMap::new();
     loop {
-        let streams = &ears.network.streams;
+        let streams = &receivers.network.streams;
         let mut asked: FuturesUnordered<_> = others
             .iter()
             .map(|&peer| {
@@ -148,7 +153,7 @@ async fn ask_for_task(
             return refusals.pop_first().map_or(Ok(None), |(_, refusal)| Err(refusal));
         }
         tokio::select! {
-            Some(_) = ears.events.recv() => {}
+            Some(_) = receivers.events.recv() => {}
             () = tokio::time::sleep(FETCH_PAUSE) => {}
         }
     }

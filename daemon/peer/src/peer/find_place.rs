@@ -12,7 +12,9 @@ use tokio::sync::mpsc;
 use super::{GivenPlan, Peer};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
-use crate::membership::{self, CheckedPlan, Hall, Invite, Membership, PlanOffer, Standing, Swarm, Verdict, Wanted};
+use crate::membership::{
+    self, CheckedPlan, Invite, Membership, MembershipService, PlanOffer, Standing, Swarm, Verdict, Wanted,
+};
 use crate::place::Place;
 use crate::plan;
 use crate::status::State;
@@ -22,7 +24,7 @@ use crate::task::Assignment;
 const FETCH_PAUSE: Duration = Duration::from_millis(200);
 
 /// What a peer that looks for its plan listens to.
-pub(super) struct Ears<'a> {
+pub(super) struct PlanReceivers<'a> {
     pub(super) network: &'a Network,
     pub(super) events: &'a mut mpsc::Receiver<NetworkEvent>,
     pub(super) wanted: &'a mut mpsc::Receiver<Wanted>,
@@ -30,11 +32,15 @@ pub(super) struct Ears<'a> {
 
 impl Peer {
     /// Gets the plan and finds this peer in it.
-    pub(super) async fn find_place(&mut self, ears: &mut Ears<'_>, hall: &Hall) -> Result<Place> {
+    pub(super) async fn find_place(
+        &mut self,
+        receivers: &mut PlanReceivers<'_>,
+        service: &MembershipService,
+    ) -> Result<Place> {
         let (plan, origin) = match self.membership.clone() {
-            Some(membership) => self.find_signed_plan(ears, hall, &membership).await?,
+            Some(membership) => self.find_signed_plan(receivers, service, &membership).await?,
             None => {
-                let (plan, origin) = self.find_plan(ears.network, ears.events).await?;
+                let (plan, origin) = self.find_plan(receivers.network, receivers.events).await?;
                 (PlanOffer::unsigned(&plan)?.check(None)?, origin)
             }
         };
@@ -51,16 +57,16 @@ impl Peer {
             node: place.node.index(),
             origin: place.origin.clone(),
         });
-        hall.follow(&place.plan);
-        self.board.update(|status| status.waiting = hall.waiting());
+        service.follow(&place.plan);
+        self.board.update(|status| status.waiting = service.waiting());
         Ok(place)
     }
 
     /// The operator's plan: the one kept in the home, else the one that this peer is told of once it is named.
     async fn find_signed_plan(
         &mut self,
-        ears: &mut Ears<'_>,
-        hall: &Hall,
+        receivers: &mut PlanReceivers<'_>,
+        service: &MembershipService,
         membership: &Membership,
     ) -> Result<(CheckedPlan, String)> {
         let swarm = &membership.swarm;
@@ -86,36 +92,36 @@ impl Peer {
         }
         self.board.update(|status| status.state = State::WaitingForPlan);
         self.log.tell(Event::WaitingForPlan { swarm: swarm.name.clone() });
-        self.wait_for_plan(ears, hall, membership).await
+        self.wait_for_plan(receivers, service, membership).await
     }
 
     /// Waits in the lobbies of those that this peer can reach, until a plan names it.
     async fn wait_for_plan(
         &mut self,
-        ears: &mut Ears<'_>,
-        hall: &Hall,
+        receivers: &mut PlanReceivers<'_>,
+        service: &MembershipService,
         membership: &Membership,
     ) -> Result<(CheckedPlan, String)> {
         let swarm = &membership.swarm;
         let local = self.identity.peer_id();
         let mut search = PlanSearch::default();
-        let mut streams = ears.network.streams.clone();
-        let mut let_in = BTreeSet::new();
+        let mut streams = receivers.network.streams.clone();
+        let mut admitted = BTreeSet::new();
         let mut warned = BTreeSet::new();
         let give_up = tokio::time::Instant::now() + self.options.bootstrap_timeout;
         let is_operator = swarm.operator()? == local;
         loop {
             for (peer, address) in search.answered.clone() {
-                if let Some(invite) = membership.invite.as_ref().filter(|_| !let_in.contains(&peer)) {
-                    match self.knock(&mut streams, hall, peer, swarm, invite).await {
+                if let Some(invite) = membership.invite.as_ref().filter(|_| !admitted.contains(&peer)) {
+                    match self.request_admission(&mut streams, service, peer, swarm, invite).await {
                         Ok(None) => continue,
                         Ok(Some(())) => {
-                            let_in.insert(peer);
-                            self.log.tell(Event::LetIn { peer: peer.to_string() });
+                            admitted.insert(peer);
+                            self.log.tell(Event::Admitted { peer: peer.to_string() });
                             self.remember_work()?;
                             membership.write(&self.home)?;
                         }
-                        Err(refusal) if let_in.is_empty() && search.answered.len() == 1 => return Err(refusal),
+                        Err(refusal) if admitted.is_empty() && search.answered.len() == 1 => return Err(refusal),
                         Err(refusal) => {
                             if warned.insert(peer) {
                                 self.warn(format!("{refusal:#}"));
@@ -123,7 +129,7 @@ impl Peer {
                             search.refusals.insert(peer, refusal);
                             let all_refuse = search.answered.keys().all(|peer| search.refusals.contains_key(peer));
                             if let Some((_, refusal)) =
-                                search.refusals.pop_first().filter(|_| all_refuse && let_in.is_empty())
+                                search.refusals.pop_first().filter(|_| all_refuse && admitted.is_empty())
                             {
                                 return Err(refusal);
                             }
@@ -137,9 +143,9 @@ impl Peer {
             }
             let nobody_answers = search.answered.is_empty() && !is_operator;
             tokio::select! {
-                Some(event) = ears.events.recv() => self.note(event, &mut search),
-                Some(wanted) = ears.wanted.recv() => {
-                    if let Some(plan) = self.on_wanted(wanted, local, hall) {
+                Some(event) = receivers.events.recv() => self.note(event, &mut search),
+                Some(wanted) = receivers.wanted.recv() => {
+                    if let Some(plan) = self.on_wanted(wanted, local, service) {
                         return Ok((plan, "from the operator".to_owned()));
                     }
                 }
@@ -152,10 +158,10 @@ impl Peer {
     }
 
     /// Asks a member what the swarm is for, and to be let in, if that is something that this peer can do.
-    async fn knock(
+    async fn request_admission(
         &mut self,
         streams: &mut libp2p_stream::Control,
-        hall: &Hall,
+        service: &MembershipService,
         peer: PeerId,
         swarm: &Swarm,
         invite: &Invite,
@@ -172,22 +178,22 @@ impl Peer {
                     );
                 }
             }
-            self.announce_work(hall);
+            self.announce_work(service);
         }
         let Some(work) = self.work() else { return Ok(None) };
-        membership::knock(streams, peer, swarm, invite, &work.assignment()).await
+        membership::request_admission(streams, peer, swarm, invite, &work.assignment()).await
     }
 
     /// Answers what others want of a peer without a plan. Returns the plan, once it is told one that names it.
-    fn on_wanted(&mut self, wanted: Wanted, local: PeerId, hall: &Hall) -> Option<CheckedPlan> {
+    fn on_wanted(&mut self, wanted: Wanted, local: PeerId, service: &MembershipService) -> Option<CheckedPlan> {
         match wanted {
             // Whoever asked may be gone.
             Wanted::Model(answer) => drop(answer.send(None)),
             Wanted::Standing(answer) => drop(answer.send(Standing::default())),
             Wanted::Warning(message) => self.warn(message),
-            Wanted::Knocked(peer) => {
-                self.board.update(|status| status.waiting = hall.waiting());
-                self.log.tell(Event::Knocked { peer: peer.to_string() });
+            Wanted::JoinRequested(peer) => {
+                self.board.update(|status| status.waiting = service.waiting());
+                self.log.tell(Event::JoinRequested { peer: peer.to_string() });
             }
             // Only a peer that runs asks for a model, or meets others that train something else.
             Wanted::PlanWithModel(..) | Wanted::OtherTask(..) => {}

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mingle_net::transport::Network;
-use mingle_solving::{Problem, Ways};
+use mingle_solving::{CommunicationPlan, Problem};
 
 use super::{Access, Incoming, Outcome, Peer, Streams, boot_nonce};
 use crate::error::{Error, ErrorKind, Result};
@@ -31,12 +31,12 @@ impl Peer {
         let streams = Streams { boot_nonce, dimension: NO_PARCELS, timeline: Timeline::default() };
         let (mut receivers, mut member) = self.join_plan(place, network, access, incoming, streams)?;
         loop {
-            let place = &member.wiring.place;
+            let place = &member.connections.place;
             let problem = Problem::read(path, &place.plan.plan)?;
-            let ways = Arc::new(Ways::of(&place.plan.plan, Arc::clone(&place.schedule))?);
-            problem.check_links(&ways)?;
-            introduce(&problem, &ways, &mut member);
-            match host::take_part(&mut member, &problem, ways, &mut receivers).await? {
+            let communication = Arc::new(CommunicationPlan::of(&place.plan.plan, Arc::clone(&place.schedule))?);
+            problem.check_links(&communication)?;
+            introduce(&problem, &communication, &mut member);
+            match host::take_part(&mut member, &problem, communication, &mut receivers).await? {
                 End::Solved => return Ok(Outcome::Solved),
                 End::Replanned(plan) if member.is_named_by(&plan) => {
                     member.take_up(*plan, boot_nonce, NO_PARCELS, &mut receivers).await?;
@@ -51,10 +51,10 @@ impl Peer {
     }
 }
 
-fn introduce(problem: &Problem, ways: &Ways, member: &mut Member<'_>) {
+fn introduce(problem: &Problem, communication: &CommunicationPlan, member: &mut Member<'_>) {
     let description = problem.describe();
-    member.log.tell(Event::Problem { description: description.clone(), way: problem.way(ways) });
-    let name = problem.names.get(member.wiring.place.node.index()).map_or("", String::as_str);
+    member.log.tell(Event::Problem { description: description.clone(), way: problem.way(communication) });
+    let name = problem.names.get(member.connections.place.node.index()).map_or("", String::as_str);
     if problem.defaulted().contains(&name) {
         member.warn(format!(
             "the problem file has no [[node]] for {name}, this peer: it takes the defaults, wish 0, weight 1, price 0, at least 0"

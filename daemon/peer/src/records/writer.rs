@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 
 use super::store::{RecordStore, Room, StoreError};
 use crate::error::{Context, Error, ErrorKind, Result, with_causes};
-use crate::timeline::{Deed, Timeline};
+use crate::timeline::{SpanKind, Timeline};
 
 /// Answers that wait for the event loop. The thread waits for it when there are more.
 const ANSWER_QUEUE: usize = 32;
@@ -215,7 +215,7 @@ impl Worker {
             }
         }
         self.note_room();
-        self.timeline.note(Deed::Record, began);
+        self.timeline.note(SpanKind::Record, began);
         self.answer(Written::Record { number: record.books.number });
         Ok(ControlFlow::Continue(()))
     }

@@ -11,17 +11,17 @@ use mingle_net::edge::EdgeEvent;
 use mingle_net::neighbour_table::LinkChange;
 use mingle_net::transport::NetworkEvent;
 use mingle_protocol::{Envelope, Message, NodeId};
-use mingle_solving::{Problem, Reception, Solution, SolverPeer, Ways};
+use mingle_solving::{CommunicationPlan, Problem, Reception, Solution, SolverPeer};
 
 use super::attempt::AttemptFile;
 use crate::api::{Request, Stopping};
+use crate::connections::News;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event_loop::{EventReceivers, LoopEvent};
 use crate::events::Event;
 use crate::member::Member;
 use crate::membership::{CheckedPlan, Standing, Verdict, Wanted};
 use crate::objections::Objection;
-use crate::wiring::News;
 
 /// A node that has got nowhere for so long says again what may be lost.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -65,14 +65,14 @@ pub(crate) enum End {
 pub(crate) async fn take_part(
     member: &mut Member<'_>,
     problem: &Problem,
-    ways: Arc<Ways>,
+    communication: Arc<CommunicationPlan>,
     receivers: &mut EventReceivers,
 ) -> Result<End> {
-    let place = &member.wiring.place;
+    let place = &member.connections.place;
     let part = problem.part(place.node.index())?;
     let attempts = AttemptFile::of(member.home, &place.hash, problem)?;
     let attempt = attempts.begin()?;
-    let peer = SolverPeer::new(place.node.index(), problem, part, ways, attempt);
+    let peer = SolverPeer::new(place.node.index(), problem, part, communication, attempt);
     let mut host = Host {
         member,
         problem,
@@ -121,7 +121,7 @@ impl Host<'_, '_> {
                 self.write_when_possible(&solution, failure, receivers).await?;
             }
             self.attempts.end()?;
-            self.member.wiring.end().await;
+            self.member.connections.end().await;
             self.tell_end(&solution);
             return solution.not_solved().map_or(Ok(End::Solved), |failure| Err(failure.into()));
         }
@@ -172,7 +172,7 @@ impl Host<'_, '_> {
     }
 
     fn on_edge(&mut self, event: EdgeEvent) -> Result {
-        match self.member.wiring.hear(event) {
+        match self.member.connections.hear(event) {
             News::Link(node, LinkChange::Up) => self.on_link_up(node),
             News::Message(node, Message::Collective(envelope)) => return self.on_envelope(node, &envelope),
             News::Message(node, Message::Hello(_)) => return self.object(node, Objection::trains()),
@@ -185,7 +185,7 @@ impl Host<'_, '_> {
 
     /// Neighbours that were never there.
     fn missing(&self) -> Vec<usize> {
-        let (out, inward) = self.member.wiring.place.neighbours();
+        let (out, inward) = self.member.connections.place.neighbours();
         let all: BTreeSet<NodeId> = out.into_keys().chain(inward.into_keys()).collect();
         all.difference(&self.met).map(|node| node.index()).collect()
     }
@@ -225,7 +225,7 @@ impl Host<'_, '_> {
                     let message = format!("node {from} sent what no sound peer sends: {fault}");
                     self.member.log.tell(Event::Warning { message });
                 }
-                self.member.wiring.links.drop_streams(from);
+                self.member.connections.links.drop_streams(from);
                 Ok(())
             }
         }
@@ -279,7 +279,7 @@ impl Host<'_, '_> {
         while let Some((to, envelope)) = self.peer.poll() {
             self.backlog.entry(to).or_default().push_back(envelope);
         }
-        let links = &self.member.wiring.links;
+        let links = &self.member.connections.links;
         self.backlog.retain(|to, waiting| {
             while links.has_room(*to)
                 && let Some(envelope) = waiting.pop_front()

@@ -77,14 +77,14 @@ mod tests {
 
     use super::*;
     use crate::home::Home;
-    use crate::timeline::{Deed, Timeline};
+    use crate::timeline::{SpanKind, Timeline};
 
     #[test]
     fn what_was_noted_is_read_and_half_a_line_is_left_out() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::create(Some(folder.path())).unwrap();
         let timeline = Timeline::create(&home, 3).unwrap();
-        let deeds = [Deed::Train, Deed::Send { node: 5 }, Deed::Wait, Deed::Round { round: 1 }];
+        let deeds = [SpanKind::Train, SpanKind::Send { node: 5 }, SpanKind::Wait, SpanKind::Round { round: 1 }];
         deeds.iter().for_each(|deed| timeline.note(*deed, Instant::now()));
         drop(timeline);
         let whole = read(&home.timeline()).unwrap();

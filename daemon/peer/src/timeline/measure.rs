@@ -1,6 +1,6 @@
 //! How much of its time a peer trains, waits, and has parcels on their way.
 
-use super::{Deed, PeerTimeline, Span};
+use super::{PeerTimeline, Span, SpanKind};
 
 /// A stretch of time, in microseconds since the timeline began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,20 +31,20 @@ pub struct Shares {
 impl Shares {
     /// What `timeline` says of `window`. Time is that of sorting the spans.
     pub fn of(timeline: &PeerTimeline, window: Window) -> Self {
-        let pick = |chosen: fn(Deed) -> bool| {
+        let pick = |chosen: fn(SpanKind) -> bool| {
             let spans = timeline.spans.iter().filter(|span| chosen(span.deed));
             Stretches::of(spans.filter_map(|span| window.part_of(span)))
         };
-        let training = pick(|deed| deed == Deed::Train);
-        let moving = pick(|deed| matches!(deed, Deed::Send { .. } | Deed::Receive { .. }));
-        let is_in = |span: &&Span| matches!(span.deed, Deed::Round { .. }) && window.contains(span.middle_us());
+        let training = pick(|deed| deed == SpanKind::Train);
+        let moving = pick(|deed| matches!(deed, SpanKind::Send { .. } | SpanKind::Receive { .. }));
+        let is_in = |span: &&Span| matches!(span.deed, SpanKind::Round { .. }) && window.contains(span.middle_us());
         Self {
             rounds: timeline.spans.iter().filter(is_in).count() as u64,
             whole_us: window.to_us - window.from_us,
             training_us: training.total(),
             moving_us: moving.total(),
             hidden_us: moving.shared_with(&training),
-            waiting_us: pick(|deed| deed == Deed::Wait).total(),
+            waiting_us: pick(|deed| deed == SpanKind::Wait).total(),
         }
     }
 
@@ -68,7 +68,7 @@ impl Shares {
 impl Window {
     /// From the beginning of round `first` to the end of round `last`; `None` where the timeline has none of them.
     pub fn of_rounds(timeline: &PeerTimeline, first: u64, last: u64) -> Option<Self> {
-        let is_in = |span: &&Span| matches!(span.deed, Deed::Round { round } if (first..=last).contains(&round));
+        let is_in = |span: &&Span| matches!(span.deed, SpanKind::Round { round } if (first..=last).contains(&round));
         let rounds: Vec<&Span> = timeline.spans.iter().filter(is_in).collect();
         let from_us = rounds.iter().map(|span| span.from_us).min()?;
         let to_us = rounds.iter().map(|span| span.to_us).max()?;
@@ -131,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    fn span(deed: Deed, from_us: u64, to_us: u64) -> Span {
+    fn span(deed: SpanKind, from_us: u64, to_us: u64) -> Span {
         Span { deed, from_us, to_us }
     }
 
@@ -142,14 +142,14 @@ mod tests {
     #[test]
     fn parcels_that_move_during_training_are_hidden_and_none_counts_twice() {
         let timeline = timeline(vec![
-            span(Deed::Train, 0, 100),
-            span(Deed::Send { node: 1 }, 90, 130),
-            span(Deed::Receive { node: 2 }, 110, 150),
-            span(Deed::Wait, 100, 160),
-            span(Deed::Round { round: 1 }, 0, 160),
-            span(Deed::Train, 160, 260),
-            span(Deed::Receive { node: 1 }, 170, 200),
-            span(Deed::Round { round: 2 }, 160, 300),
+            span(SpanKind::Train, 0, 100),
+            span(SpanKind::Send { node: 1 }, 90, 130),
+            span(SpanKind::Receive { node: 2 }, 110, 150),
+            span(SpanKind::Wait, 100, 160),
+            span(SpanKind::Round { round: 1 }, 0, 160),
+            span(SpanKind::Train, 160, 260),
+            span(SpanKind::Receive { node: 1 }, 170, 200),
+            span(SpanKind::Round { round: 2 }, 160, 300),
         ]);
         let window = Window::of_rounds(&timeline, 1, 2).unwrap();
         let shares = Shares::of(&timeline, window);

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use super::{Budget, Evaluation, LocalTraining, Patience, Trained};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::priority::{self, Priority};
-use crate::timeline::{Deed, Timeline};
+use crate::timeline::{SpanKind, Timeline};
 
 /// Jobs that wait for the thread: a round's training and an evaluation, never more.
 const JOB_QUEUE: usize = 4;
@@ -88,10 +88,10 @@ pub(crate) enum Haste {
 }
 
 impl Job {
-    fn deed(&self) -> Deed {
+    fn deed(&self) -> SpanKind {
         match self {
-            Self::Train(_) => Deed::Train,
-            Self::Evaluate { .. } => Deed::Evaluate,
+            Self::Train(_) => SpanKind::Train,
+            Self::Evaluate { .. } => SpanKind::Evaluate,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mingle_planner::Method;
 use mingle_protocol::{Envelope, NodeId};
-use mingle_solving::{Fault, Problem, Reception, SolverPeer, Ways};
+use mingle_solving::{CommunicationPlan, Fault, Problem, Reception, SolverPeer};
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -14,8 +14,8 @@ use crate::support::{NODES, coefficients, regression, solve_all};
 
 /// A peer of the swarm, with the envelopes that it begins with.
 fn peer(folder: &Path, attempt: u64) -> (SolverPeer, Vec<(NodeId, Envelope)>) {
-    let (_, problem, ways) = regression(folder, Method::CliquePhi, "");
-    let mut peer = SolverPeer::new(0, &problem, problem.part(0).unwrap(), ways, attempt);
+    let (_, problem, communication) = regression(folder, Method::CliquePhi, "");
+    let mut peer = SolverPeer::new(0, &problem, problem.part(0).unwrap(), communication, attempt);
     let sent = std::iter::from_fn(|| peer.poll()).collect();
     (peer, sent)
 }
@@ -60,7 +60,7 @@ proptest! {
 /// A swarm whose processes die at any moment and come back with nothing but the number of their attempt.
 struct Mortal {
     problem: Problem,
-    ways: Arc<Ways>,
+    communication: Arc<CommunicationPlan>,
     peers: Vec<SolverPeer>,
     /// What each home remembers.
     attempts: Vec<u64>,
@@ -69,12 +69,12 @@ struct Mortal {
 }
 
 impl Mortal {
-    fn new(problem: Problem, ways: Arc<Ways>, seed: u64) -> Self {
+    fn new(problem: Problem, communication: Arc<CommunicationPlan>, seed: u64) -> Self {
         let peers = (0..NODES)
-            .map(|me| SolverPeer::new(me, &problem, problem.part(me).unwrap(), Arc::clone(&ways), 0))
+            .map(|me| SolverPeer::new(me, &problem, problem.part(me).unwrap(), Arc::clone(&communication), 0))
             .collect();
         let dice = ChaCha8Rng::seed_from_u64(seed);
-        Self { problem, ways, peers, attempts: vec![0; NODES], under_way: Vec::new(), dice }
+        Self { problem, communication, peers, attempts: vec![0; NODES], under_way: Vec::new(), dice }
     }
 
     /// One message arrives, or is lost.
@@ -103,7 +103,7 @@ impl Mortal {
     fn kill(&mut self, me: usize) {
         self.attempts[me] += 1;
         let part = self.problem.part(me).unwrap();
-        self.peers[me] = SolverPeer::new(me, &self.problem, part, Arc::clone(&self.ways), self.attempts[me]);
+        self.peers[me] = SolverPeer::new(me, &self.problem, part, Arc::clone(&self.communication), self.attempts[me]);
     }
 }
 
@@ -111,9 +111,9 @@ impl Mortal {
 fn whoever_dies_and_however_often_all_find_the_solution_in_the_end() {
     for (seed, method) in (0..12).zip([Method::CliquePhi, Method::NguyenHe].into_iter().cycle()) {
         let folder = tempfile::tempdir().unwrap();
-        let (_, problem, ways) = regression(folder.path(), method, "");
-        let expected = solve_all(&problem, &ways);
-        let mut swarm = Mortal::new(problem, ways, seed);
+        let (_, problem, communication) = regression(folder.path(), method, "");
+        let expected = solve_all(&problem, &communication);
+        let mut swarm = Mortal::new(problem, communication, seed);
         for _ in 0..8 {
             let quiet = swarm.dice.random_range(0..6_000);
             (0..quiet).for_each(|_| swarm.step(0.05));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mingle_planner::{DesignOptions, Medium, Method, Topology};
 use mingle_solver::Regression;
-use mingle_solving::{Answer, Problem, Solution, Ways, schedule};
+use mingle_solving::{Answer, CommunicationPlan, Problem, Solution, schedule};
 
 use crate::support::{coefficients, in_one_place, regression, solve_all};
 
@@ -16,8 +16,8 @@ fn the_certificate_of_a_regression_is_that_of_one_place_at_the_mean_of_the_nodes
     for method in [Method::CliquePhi, Method::NguyenHe] {
         for iterations in [1, 5, 20] {
             let more = format!("tolerance = 1e-15\niterations = {iterations}\n");
-            let (_, problem, ways) = regression(folder.path(), method, &more);
-            let solutions = solve_all(&problem, &ways);
+            let (_, problem, communication) = regression(folder.path(), method, &more);
+            let solutions = solve_all(&problem, &communication);
             let models: Vec<Vec<f64>> = solutions.iter().map(coefficients).collect();
             let mean: Vec<f64> =
                 (0..3).map(|at| models.iter().map(|model| model[at]).sum::<f64>() / models.len() as f64).collect();
@@ -47,7 +47,7 @@ fn the_certificate_of_budgets_says_how_far_numbers_are_from_the_best() {
     let topology = Topology::new((0..5).map(|node| node.to_string()).collect(), &edges).unwrap();
     let options = DesignOptions { medium: Medium::PointToPoint, ..DesignOptions::default() };
     let plan = mingle_planner::design(&topology, Method::CliquePhi, &options).unwrap();
-    let ways = Arc::new(Ways::of(&plan, Arc::new(schedule(&plan).unwrap())).unwrap());
+    let communication = Arc::new(CommunicationPlan::of(&plan, Arc::new(schedule(&plan).unwrap())).unwrap());
     for (iterations, at_least, at_most) in [(1, 1e-2, 100.0), (5, 1e-4, 100.0), (20, 0.0, 10.0), (5_000, 0.0, 1e-7)] {
         let mut text = format!(
             "kind = \"resource-allocation\"\ntolerance = 1e-12\niterations = {iterations}\n\
@@ -60,7 +60,7 @@ fn the_certificate_of_budgets_says_how_far_numbers_are_from_the_best() {
         let path = folder.path().join("budgets.toml");
         fs::write(&path, text).unwrap();
         let problem = Problem::read(&path, &plan).unwrap();
-        let solutions = solve_all(&problem, &ways);
+        let solutions = solve_all(&problem, &communication);
         let number = |solution: &Solution| match solution.answer {
             Answer::ResourceAllocation { number, .. } => number,
             Answer::SparseRegression { .. } => f64::NAN,

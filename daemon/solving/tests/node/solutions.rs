@@ -3,7 +3,7 @@
 use mingle_planner::{Medium, Method, transient};
 use mingle_protocol::collective::tracking_rounds;
 use mingle_solver::{Mixing, Regression, Scaling, solve};
-use mingle_solving::Agreement;
+use mingle_solving::AveragingScheme;
 
 use crate::support::{NODES, coefficients, in_one_place, regression, regression_over, solve_all, tables};
 
@@ -11,9 +11,9 @@ use crate::support::{NODES, coefficients, in_one_place, regression, regression_o
 fn over_messages_nids_goes_through_the_bits_that_it_goes_through_without() {
     let folder = tempfile::tempdir().unwrap();
     let more = "standardize = false\ntolerance = 1e-15\niterations = 60\n";
-    let (_, problem, ways) = regression(folder.path(), Method::CliquePhi, more);
-    let solutions = solve_all(&problem, &ways);
-    let Agreement::Mixing(rows) = &ways.agreement else { panic!("the plan is symmetric") };
+    let (_, problem, communication) = regression(folder.path(), Method::CliquePhi, more);
+    let solutions = solve_all(&problem, &communication);
+    let AveragingScheme::Mixing(rows) = &communication.agreement else { panic!("the plan is symmetric") };
     let terms = || {
         let regression = Regression { lambda: 0.01, ..Regression::default() };
         tables(&problem).into_iter().map(move |table| regression.terms(&table, &Scaling::none(3), 36.0 / NODES as f64))
@@ -31,8 +31,8 @@ fn over_messages_nids_goes_through_the_bits_that_it_goes_through_without() {
 fn every_way_to_agree_leads_to_the_solution_in_one_place() {
     let folder = tempfile::tempdir().unwrap();
     for method in [Method::CliquePhi, Method::DPsgd, Method::NguyenHe, Method::ExactAverage] {
-        let (_, problem, ways) = regression(folder.path(), method, "");
-        let solutions = solve_all(&problem, &ways);
+        let (_, problem, communication) = regression(folder.path(), method, "");
+        let solutions = solve_all(&problem, &communication);
         let mut all = tables(&problem);
         let mut whole = all.remove(0);
         all.iter().for_each(|table| whole.append(table).unwrap());
@@ -57,13 +57,15 @@ fn plans_whose_eigenvalues_promise_more_than_their_norm_keeps_are_solved() {
         let folder = tempfile::tempdir().unwrap();
         let topology = format!("rg:n={n},r=0.5,seed={seed}");
         for (method, medium) in [(Method::Tuned, Medium::Broadcast), (Method::NguyenHe, Medium::PointToPoint)] {
-            let (plan, problem, ways) = regression_over(folder.path(), &topology, method, medium, "");
-            let Agreement::Tracking { steps } = ways.agreement else { panic!("{topology} {method} is symmetric") };
+            let (plan, problem, communication) = regression_over(folder.path(), &topology, method, medium, "");
+            let AveragingScheme::Tracking { steps } = communication.agreement else {
+                panic!("{topology} {method} is symmetric")
+            };
             let by_eigenvalue = tracking_rounds(plan.forecast().lambda_2.unwrap()).unwrap();
             let gain = |periods: u64| transient::gain(n, plan.steps(), usize::try_from(periods).unwrap()).unwrap();
             beyond += u32::from(gain(by_eigenvalue) > 1.0);
             assert!(gain(steps) <= 0.8 && steps >= by_eigenvalue, "{topology} {method}: {steps} {}", gain(steps));
-            let solutions = solve_all(&problem, &ways);
+            let solutions = solve_all(&problem, &communication);
             let (whole, scaling) = in_one_place(&problem);
             let expected = Regression { lambda: 0.01, ..Regression::default() }.solve(&whole, &scaling, 1e-14, 100_000);
             for solution in &solutions {
@@ -81,8 +83,8 @@ fn groups_nonnegativity_and_ridge_are_solved_too() {
     let folder = tempfile::tempdir().unwrap();
     for (more, zero) in [("nonnegative = true\n", 1), ("groups = [[\"a\", \"b\"], [\"c\"]]\n", 2), ("ridge = 0.1\n", 2)]
     {
-        let (_, problem, ways) = regression(folder.path(), Method::CliquePhi, more);
-        let solutions = solve_all(&problem, &ways);
+        let (_, problem, communication) = regression(folder.path(), Method::CliquePhi, more);
+        let solutions = solve_all(&problem, &communication);
         for solution in &solutions {
             assert!(solution.converged && solution.certificate.kkt < 1e-8, "{more}: {solution:?}");
             assert!(coefficients(solution)[zero].abs() < 0.05, "{more}: {solution:?}");

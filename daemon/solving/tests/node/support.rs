@@ -7,12 +7,12 @@ use std::sync::Arc;
 use mingle_planner::{DesignOptions, Medium, Method, Plan, Topology};
 use mingle_protocol::NodeId;
 use mingle_solver::{Scaling, Table};
-use mingle_solving::{Answer, Part, Problem, Solution, SolveError, SolverPeer, Ways, schedule};
+use mingle_solving::{Answer, CommunicationPlan, Part, Problem, Solution, SolveError, SolverPeer, schedule};
 
 pub(crate) const NODES: usize = 6;
 
 /// Six nodes with a few rows each, and how they come to agree.
-pub(crate) fn regression(folder: &Path, method: Method, more: &str) -> (Plan, Problem, Arc<Ways>) {
+pub(crate) fn regression(folder: &Path, method: Method, more: &str) -> (Plan, Problem, Arc<CommunicationPlan>) {
     regression_over(folder, &format!("rg:n={NODES},r=0.6,seed=1"), method, Medium::PointToPoint, more)
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn regression_over(
     method: Method,
     medium: Medium,
     more: &str,
-) -> (Plan, Problem, Arc<Ways>) {
+) -> (Plan, Problem, Arc<CommunicationPlan>) {
     let mut table = "a,b,c,y\n".to_owned();
     for row in 0_u32..36 {
         let [a, b, c] = [7, 11, 13].map(|step| f64::from(row * step % 17) / 8.0 - 1.0);
@@ -37,8 +37,8 @@ pub(crate) fn regression_over(
     let topology = Topology::generate(topology).unwrap();
     let plan = mingle_planner::design(&topology, method, &options).unwrap();
     let problem = Problem::read(&path, &plan).unwrap();
-    let ways = Arc::new(Ways::of(&plan, Arc::new(schedule(&plan).unwrap())).unwrap());
-    (plan, problem, ways)
+    let communication = Arc::new(CommunicationPlan::of(&plan, Arc::new(schedule(&plan).unwrap())).unwrap());
+    (plan, problem, communication)
 }
 
 pub(crate) fn coefficients(solution: &Solution) -> Vec<f64> {
@@ -79,8 +79,8 @@ pub(crate) fn outcomes(mut peers: Vec<SolverPeer>) -> Vec<Result<Solution, Solve
 }
 
 /// The solutions of all nodes.
-pub(crate) fn solve_all(problem: &Problem, ways: &Arc<Ways>) -> Vec<Solution> {
+pub(crate) fn solve_all(problem: &Problem, communication: &Arc<CommunicationPlan>) -> Vec<Solution> {
     let parts = problem.parts().unwrap().into_iter().enumerate();
-    let peers = parts.map(|(me, part)| SolverPeer::new(me, problem, part, Arc::clone(ways), 0)).collect();
+    let peers = parts.map(|(me, part)| SolverPeer::new(me, problem, part, Arc::clone(communication), 0)).collect();
     outcomes(peers).into_iter().map(Result::unwrap).collect()
 }

@@ -25,7 +25,7 @@ impl Host<'_, '_> {
     pub(super) async fn linger(&mut self, receivers: &mut EventReceivers) -> Result<bool> {
         let until = Instant::now() + DRAIN;
         let mut patience = tokio::time::interval(PATIENCE);
-        while (self.peer.is_owed() || !self.backlog.is_empty()) && self.member.wiring.links.any_open() {
+        while (self.peer.is_owed() || !self.backlog.is_empty()) && self.member.connections.links.any_open() {
             self.send();
             tokio::select! {
                 event = receivers.next() => match event? {
@@ -42,10 +42,10 @@ impl Host<'_, '_> {
         }
         self.send();
         let until = Instant::now() + LINGER;
-        let closing = join_all(self.member.wiring.links.take_outgoing().into_iter().map(EdgeHandle::finish));
+        let closing = join_all(self.member.connections.links.take_outgoing().into_iter().map(EdgeHandle::finish));
         tokio::pin!(closing);
         let mut closed = false;
-        while !closed || self.member.wiring.links.any_incoming() {
+        while !closed || self.member.connections.links.any_incoming() {
             tokio::select! {
                 _ = &mut closing, if !closed => closed = true,
                 event = receivers.next() => match event? {

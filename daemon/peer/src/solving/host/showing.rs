@@ -6,9 +6,9 @@ use libp2p::PeerId;
 use mingle_protocol::NodeId;
 
 use super::Host;
+use crate::connections::Connections;
 use crate::events::Event;
 use crate::status::{LinkState, Neighbour, State};
-use crate::wiring::Wiring;
 
 /// The user hears of a residual that is smaller by this factor than the last one told.
 const WORTH_TELLING: f64 = 0.1;
@@ -35,7 +35,7 @@ impl Host<'_, '_> {
 
     /// Shows who is there, and what went over the links.
     pub(super) fn show_links(&self) {
-        let Wiring { place, links, .. } = &self.member.wiring;
+        let Connections { place, links, .. } = &self.member.connections;
         let (out, inward) = place.neighbours();
         let (all, up): (BTreeMap<NodeId, PeerId>, _) = (out.into_iter().chain(inward).collect(), links.up());
         let neighbour = |(node, peer): (NodeId, PeerId)| {

@@ -7,7 +7,7 @@ use mingle_planner::{Method, Plan, transient};
 use mingle_protocol::Schedule;
 use mingle_protocol::collective::{Trees, diameter, tracking_rounds};
 
-use crate::error::WaysError;
+use crate::error::CommunicationPlanError;
 use crate::schedule::node;
 
 /// Weights that differ by less are the same.
@@ -17,9 +17,9 @@ const SAME_WEIGHT: f64 = 1e-12;
 /// nodes. Below 1 nothing that was tried diverged, from 1.2 on most did; nothing was gained below this.
 const LARGEST_GAIN: f64 = 0.8;
 
-/// The ways of one plan.
+/// The communication of one plan.
 #[derive(Clone, Debug)]
-pub struct Ways {
+pub struct CommunicationPlan {
     /// The schedule of the plan.
     pub schedule: Arc<Schedule>,
     /// Rounds until everybody has heard of everybody.
@@ -27,12 +27,12 @@ pub struct Ways {
     /// Along which sums are made.
     pub trees: Arc<Trees>,
     /// How nodes come to agree.
-    pub agreement: Agreement,
+    pub agreement: AveragingScheme,
 }
 
 /// How nodes come to agree on one vector.
 #[derive(Clone, Debug)]
-pub enum Agreement {
+pub enum AveragingScheme {
     /// The plan is symmetric: NIDS over its matrix. Rows by ascending node.
     Mixing(Arc<Vec<Vec<(usize, f64)>>>),
     /// It is not: averages that follow what changes, with so many steps for each iteration.
@@ -42,7 +42,7 @@ pub enum Agreement {
     },
 }
 
-impl Agreement {
+impl AveragingScheme {
     /// What helps when the iteration of a regression diverges.
     pub fn remedy(&self) -> &'static str {
         match self {
@@ -64,20 +64,21 @@ impl Agreement {
     }
 }
 
-impl Ways {
+impl CommunicationPlan {
     /// Those of a plan that runs as this schedule.
     ///
     /// # Errors
     /// Not everybody can hear of everybody, how fast the plan averages is not known, or its matrix is not what its method says:
     /// methods for solvers promise that no eigenvalue is negative.
-    pub fn of(plan: &Plan, schedule: Arc<Schedule>) -> Result<Self, WaysError> {
+    pub fn of(plan: &Plan, schedule: Arc<Schedule>) -> Result<Self, CommunicationPlanError> {
         let (Some(diameter), Some(trees)) = (diameter(&schedule), Trees::of(&schedule)) else {
-            return Err(WaysError::NotConnected);
+            return Err(CommunicationPlanError::NotConnected);
         };
-        plan.check_method().map_err(|source| WaysError::Method { method: plan.method().to_owned(), source })?;
+        plan.check_method()
+            .map_err(|source| CommunicationPlanError::Method { method: plan.method().to_owned(), source })?;
         let agreement = match symmetric_rows(plan) {
-            Some(rows) => Agreement::Mixing(Arc::new(rows)),
-            None => Agreement::Tracking { steps: tracking_steps(plan)? },
+            Some(rows) => AveragingScheme::Mixing(Arc::new(rows)),
+            None => AveragingScheme::Tracking { steps: tracking_steps(plan)? },
         };
         Ok(Self { schedule, diameter: diameter.max(1), trees: Arc::new(trees), agreement })
     }
@@ -94,11 +95,12 @@ impl Ways {
 
 /// Steps of the plan for each input of a tracking average: as many periods as leave 0.3 of a disagreement in the
 /// long run (an eigenvalue) and at most [`LARGEST_GAIN`] of any change of the inputs (a norm).
-fn tracking_steps(plan: &Plan) -> Result<u64, WaysError> {
-    let long_run = plan.forecast().lambda_2.map_or(Ok(1), tracking_rounds).map_err(WaysError::CannotAverage)?;
+fn tracking_steps(plan: &Plan) -> Result<u64, CommunicationPlanError> {
+    let long_run =
+        plan.forecast().lambda_2.map_or(Ok(1), tracking_rounds).map_err(CommunicationPlanError::CannotAverage)?;
     let least = usize::try_from(long_run).unwrap_or(usize::MAX);
-    let periods =
-        transient::periods_to_gain(plan.node_count(), plan.steps(), least, LARGEST_GAIN).ok_or(WaysError::TooSlow)?;
+    let periods = transient::periods_to_gain(plan.node_count(), plan.steps(), least, LARGEST_GAIN)
+        .ok_or(CommunicationPlanError::TooSlow)?;
     Ok((plan.steps().len() as u64).saturating_mul(periods as u64))
 }
 
@@ -133,17 +135,19 @@ mod tests {
     use super::*;
     use crate::schedule::schedule;
 
-    fn ways(method: Method) -> Ways {
+    fn communication(method: Method) -> CommunicationPlan {
         let options = DesignOptions { medium: Medium::PointToPoint, ..DesignOptions::default() };
         let topology = Topology::generate("rg:n=12,r=0.5,seed=1").unwrap();
         let plan = mingle_planner::design(&topology, method, &options).unwrap();
-        Ways::of(&plan, Arc::new(schedule(&plan).unwrap())).unwrap()
+        CommunicationPlan::of(&plan, Arc::new(schedule(&plan).unwrap())).unwrap()
     }
 
     #[test]
     fn symmetric_plans_mix_and_others_track() {
         for method in [Method::CliquePhi, Method::LazyMetropolis, Method::DPsgd] {
-            let Agreement::Mixing(rows) = ways(method).agreement else { panic!("{method} is symmetric") };
+            let AveragingScheme::Mixing(rows) = communication(method).agreement else {
+                panic!("{method} is symmetric")
+            };
             let sum = |row: &Vec<(usize, f64)>| row.iter().map(|entry| entry.1).sum::<f64>();
             assert!(rows.iter().all(|row| (sum(row) - 1.0).abs() < 1e-12 && row.is_sorted_by_key(|entry| entry.0)));
             // Diagonally dominant where the design itself does not promise that nothing is negative.
@@ -152,6 +156,6 @@ mod tests {
             });
             assert!(method != Method::DPsgd || keeps_half);
         }
-        assert!(matches!(ways(Method::NguyenHe).agreement, Agreement::Tracking { steps } if steps > 0));
+        assert!(matches!(communication(Method::NguyenHe).agreement, AveragingScheme::Tracking { steps } if steps > 0));
     }
 }

@@ -16,8 +16,8 @@ use tokio::sync::{mpsc, oneshot};
 use super::donors::Borrowed;
 use super::exchange::{ANSWER_TIMEOUT, MODEL_TIMEOUT};
 use super::invite::Invite;
-use super::lobby::Lobby;
 use super::offer::{CheckedPlan, PlanOffer};
+use super::pending_peers::PendingPeers;
 use super::swarm::Swarm;
 use super::words::{Answer, MAX_BYTES, PROTOCOL, Progress, Request, Verdict};
 use crate::error::{Context, ErrorKind, Result};
@@ -47,7 +47,7 @@ pub enum Wanted {
     /// How far training is.
     Standing(oneshot::Sender<Standing>),
     /// A peer was let in and waits.
-    Knocked(PeerId),
+    JoinRequested(PeerId),
     /// Something that a person should know.
     Warning(String),
     /// A neighbour does something else, and in what that differs.
@@ -64,7 +64,7 @@ pub struct Standing {
 }
 
 /// What this process can tell others.
-pub struct Hall {
+pub struct MembershipService {
     pub(super) local: PeerId,
     pub(super) swarm: Option<Swarm>,
     /// The key, where this peer operates the swarm.
@@ -79,7 +79,7 @@ pub struct Hall {
 pub(super) struct State {
     /// The plan, and the keys of its members.
     pub(super) plan: Option<(PlanOffer, BTreeSet<String>)>,
-    pub(super) lobby: Lobby,
+    pub(super) pending_peers: PendingPeers,
     /// What this peer does; none while it has not found out.
     pub(super) work: Option<Work>,
 }
@@ -90,7 +90,7 @@ impl State {
     }
 }
 
-impl Hall {
+impl MembershipService {
     /// Nothing to tell yet. What only the event loop can answer comes out of the receiver.
     pub fn open(
         home: &Home,
@@ -100,21 +100,21 @@ impl Hall {
         known_peers: KnownPeers,
     ) -> Result<(Arc<Self>, mpsc::Receiver<Wanted>)> {
         let (wanted, receiver) = mpsc::channel(WANTED_QUEUE);
-        let state = Mutex::new(State { plan: None, lobby: Lobby::open(home)?, work: None });
+        let state = Mutex::new(State { plan: None, pending_peers: PendingPeers::open(home)?, work: None });
         let local = identity.peer_id();
         let operates = swarm.as_ref().is_some_and(|swarm| swarm.operator().is_ok_and(|operator| operator == local));
         let operator = operates.then(|| identity.keypair().clone());
         let models = Places::new(known_peers.clone(), MODELS);
-        let hall = Self { local, swarm, operator, prober, known_peers, models, state, wanted };
-        hall.show_known();
-        Ok((Arc::new(hall), receiver))
+        let service = Self { local, swarm, operator, prober, known_peers, models, state, wanted };
+        service.show_known();
+        Ok((Arc::new(service), receiver))
     }
 
     /// From here on this is the plan.
     pub fn follow(&self, plan: &CheckedPlan) {
         let members: BTreeSet<String> = plan.plan.nodes().filter_map(|(_, peer)| peer.map(str::to_owned)).collect();
         let mut state = self.state();
-        state.lobby.dismiss(&members);
+        state.pending_peers.dismiss(&members);
         state.plan = Some((plan.offer.clone(), members));
         drop(state);
         self.show_known();
@@ -122,12 +122,12 @@ impl Hall {
 
     /// How many peers wait here for a plan that names them.
     pub fn waiting(&self) -> usize {
-        self.state().lobby.waiting().len()
+        self.state().pending_peers.waiting().len()
     }
 
     /// Them, in the order in which they came.
     pub(super) fn who_waits(&self) -> Vec<PeerId> {
-        self.state().lobby.waiting().to_vec()
+        self.state().pending_peers.waiting().to_vec()
     }
 
     /// The members of the plan by their names; this peer alone, while there is none.
@@ -185,7 +185,7 @@ impl Hall {
                 Some((offer, members)) if members.contains(&peer.to_string()) => Answer::Plan(offer.clone()),
                 Some(_) => Answer::NotAMember,
             },
-            Request::Knock { swarm, invite, work } => self.admit(peer, swarm, &invite, &work).await,
+            Request::Join { swarm, invite, work } => self.admit(peer, swarm, &invite, &work).await,
             Request::Task { invite } => self.tell_task(peer, invite.as_ref()),
             Request::Model if !self.is_member(&peer) => Answer::NotAMember,
             Request::Model => match self.ask(Wanted::Model).await.flatten() {
@@ -202,7 +202,7 @@ impl Hall {
                 let addresses = self.addresses_of_known().await;
                 let state = self.state();
                 let counter = state.counter();
-                let waiting = state.lobby.waiting().iter().map(PeerId::to_string).collect();
+                let waiting = state.pending_peers.waiting().iter().map(PeerId::to_string).collect();
                 let left = standing.left.iter().map(PeerId::to_string).collect();
                 Answer::Progress(Progress { counter, round: standing.round, waiting, left, addresses })
             }
@@ -247,13 +247,13 @@ impl Hall {
         if self.is_member(&peer) {
             return Answer::Wait;
         }
-        let admitted = self.state().lobby.admit(peer, invite, ours);
+        let admitted = self.state().pending_peers.admit(peer, invite, ours);
         match admitted {
             Ok(is_new) => {
                 self.show_known();
                 if is_new {
                     // Only news for a person: without a reader it is dropped.
-                    let _ = self.wanted.try_send(Wanted::Knocked(peer));
+                    let _ = self.wanted.try_send(Wanted::JoinRequested(peer));
                 }
                 Answer::Wait
             }
@@ -298,17 +298,17 @@ fn other_swarm() -> Answer {
 }
 
 /// Answers requests for as long as the process runs.
-pub fn serve(mut streams: libp2p_stream::Control, hall: Arc<Hall>) -> Result {
+pub fn serve(mut streams: libp2p_stream::Control, service: Arc<MembershipService>) -> Result {
     let mut incoming = streams.accept(PROTOCOL).context(ErrorKind::Unexpected, "cannot serve the plan")?;
     tokio::spawn(async move {
-        let places = Places::new(hall.known_peers.clone(), ANSWERS);
+        let places = Places::new(service.known_peers.clone(), ANSWERS);
         while let Some((peer, stream)) = incoming.next().await {
             // Whoever finds no place asks again later.
             let Some(place) = places.take(peer) else { continue };
-            let hall = Arc::clone(&hall);
+            let service = Arc::clone(&service);
             tokio::spawn(async move {
                 let limit = if place.is_known() { MODEL_TIMEOUT } else { ANSWER_TIMEOUT };
-                let served = tokio::time::timeout(limit, answer_one(peer, stream, &hall, &place)).await;
+                let served = tokio::time::timeout(limit, answer_one(peer, stream, &service, &place)).await;
                 if !matches!(served, Ok(Ok(()))) {
                     tracing::debug!(%peer, "a peer went away before it had its answer");
                 }
@@ -318,15 +318,20 @@ pub fn serve(mut streams: libp2p_stream::Control, hall: Arc<Hall>) -> Result {
     Ok(())
 }
 
-async fn answer_one(peer: PeerId, mut stream: Stream, hall: &Hall, place: &Place) -> std::io::Result<()> {
+async fn answer_one(
+    peer: PeerId,
+    mut stream: Stream,
+    service: &MembershipService,
+    place: &Place,
+) -> std::io::Result<()> {
     let patience = place.patience(ANSWER_TIMEOUT);
     let request = tokio::time::timeout(patience, framed::read(&mut stream, MAX_BYTES)).await??;
     // Held until the model is written.
-    let asks_for_model = matches!(request, Request::Model) && hall.is_member(&peer);
-    let model_place = asks_for_model.then(|| hall.models.take(peer));
+    let asks_for_model = matches!(request, Request::Model) && service.is_member(&peer);
+    let model_place = asks_for_model.then(|| service.models.take(peer));
     let answer = match model_place {
         Some(None) => Answer::NotYet,
-        _ => hall.answer(peer, request).await,
+        _ => service.answer(peer, request).await,
     };
     framed::write(&mut stream, &answer).await?;
     stream.close().await

@@ -15,7 +15,7 @@ const PRESENT: Duration = Duration::from_secs(60);
 const LEFT_AFTER: Duration = Duration::from_secs(12);
 
 /// What an automatic planner knows of the peers of its swarm. Times are since it began.
-pub(super) struct Census {
+pub(super) struct FailureDetector {
     /// Who is silent for so long is planned out.
     forget_after: Duration,
     heard: BTreeMap<PeerId, Duration>,
@@ -30,7 +30,7 @@ struct Change {
     altered: Duration,
 }
 
-impl Census {
+impl FailureDetector {
     /// Nobody was heard yet.
     pub(super) fn new(forget_after: Duration) -> Self {
         Self { forget_after, heard: BTreeMap::new(), said_to_have_left: BTreeSet::new(), change: None }
@@ -98,33 +98,37 @@ mod tests {
 
     #[test]
     fn newcomers_are_planned_in_together_once_no_more_come() {
-        let mut census = Census::new(DAY);
+        let mut failure_detector = FailureDetector::new(DAY);
         let [operator, first, second] = peers();
-        assert_eq!(census.next(seconds(0), &[operator], &[]), None, "alone");
-        assert_eq!(census.next(seconds(1), &[operator], &[first]), None);
-        assert_eq!(census.next(seconds(2), &[operator], &[first, second]), None, "others may still come");
-        assert_eq!(census.next(seconds(3), &[operator], &[first, second]), None);
-        assert_eq!(census.next(seconds(4), &[operator], &[first, second]), Some(vec![operator, first, second]));
-        assert_eq!(census.next(seconds(5), &[operator, first, second], &[]), None, "the plan is right now");
+        assert_eq!(failure_detector.next(seconds(0), &[operator], &[]), None, "alone");
+        assert_eq!(failure_detector.next(seconds(1), &[operator], &[first]), None);
+        assert_eq!(failure_detector.next(seconds(2), &[operator], &[first, second]), None, "others may still come");
+        assert_eq!(failure_detector.next(seconds(3), &[operator], &[first, second]), None);
+        assert_eq!(
+            failure_detector.next(seconds(4), &[operator], &[first, second]),
+            Some(vec![operator, first, second])
+        );
+        assert_eq!(failure_detector.next(seconds(5), &[operator, first, second], &[]), None, "the plan is right now");
     }
 
     #[test]
     fn nobody_waits_for_ever_because_others_come() {
-        let mut census = Census::new(DAY);
+        let mut failure_detector = FailureDetector::new(DAY);
         let all: [PeerId; 16] = peers();
-        let planned = (1..16).find(|&now| census.next(seconds(now as u64), &all[..1], &all[1..=now]).is_some());
+        let planned =
+            (1..16).find(|&now| failure_detector.next(seconds(now as u64), &all[..1], &all[1..=now]).is_some());
         assert_eq!(planned, Some(11), "ten seconds after the first came");
     }
 
     #[test]
     fn who_left_is_planned_out_unless_it_answers() {
-        let mut census = Census::new(DAY);
+        let mut failure_detector = FailureDetector::new(DAY);
         let members: [PeerId; 3] = peers();
         let mut next_at = |now| {
             // The last one is said to have left, too, and it is a lie.
-            census.hear(seconds(now), members[0], [members[1], members[2]]);
-            census.hear(seconds(now), members[2], []);
-            census.next(seconds(now), &members, &[])
+            failure_detector.hear(seconds(now), members[0], [members[1], members[2]]);
+            failure_detector.hear(seconds(now), members[2], []);
+            failure_detector.next(seconds(now), &members, &[])
         };
         assert_eq!(next_at(0), None);
         assert_eq!(next_at(11), None, "it may just be late");
@@ -136,12 +140,12 @@ mod tests {
     fn who_is_silent_for_long_is_forgotten_by_a_majority_only() {
         let [a, b, c, d] = peers();
         let forgotten = |members: &[PeerId], present: &[PeerId]| {
-            let mut census = Census::new(DAY);
-            assert_eq!(census.next(seconds(0), members, &[]), None);
+            let mut failure_detector = FailureDetector::new(DAY);
+            assert_eq!(failure_detector.next(seconds(0), members, &[]), None);
             let later = DAY + seconds(1);
-            present.iter().for_each(|&peer| census.hear(later, peer, []));
-            assert_eq!(census.next(later, members, &[]), None, "never at once");
-            census.next(later + SETTLE, members, &[])
+            present.iter().for_each(|&peer| failure_detector.hear(later, peer, []));
+            assert_eq!(failure_detector.next(later, members, &[]), None, "never at once");
+            failure_detector.next(later + SETTLE, members, &[])
         };
         assert_eq!(forgotten(&[a, b, c], &[a, b]), Some(vec![a, b]));
         assert_eq!(forgotten(&[a, b, c, d], &[a, b]), None, "the other half may be as well off");

@@ -2,7 +2,7 @@
 //! silent for too long.
 //!
 //! ```text
-//!   members: are you there?   lobby: who waits?   -> the next plan would name others, and has for a while
+//!   members: are you there?   pending peers: who waits?   -> the next plan would name others, and has for a while
 //!                                                 -> design, sign, take it up, tell the members that are connected
 //! ```
 //!
@@ -18,10 +18,10 @@ use libp2p::identity::Keypair;
 use mingle_planner::{DesignOptions, FaultTolerance, Medium, Method, Plan, Topology};
 use tokio::task::JoinSet;
 
-use super::census::Census;
 use super::exchange::{announce, ask_progress};
-use super::hall::{Hall, Wanted};
+use super::failure_detector::FailureDetector;
 use super::offer::PlanOffer;
+use super::service::{MembershipService, Wanted};
 use super::swarm::Swarm;
 use super::words::{Progress, Verdict};
 use crate::error::{Context, Error, ErrorKind, Result};
@@ -34,40 +34,40 @@ const ASK_EVERY: Duration = Duration::from_secs(5);
 const MAX_DEGREE: usize = 8;
 
 /// The automatic planner of a swarm, on the operator's peer.
-pub struct Steward {
-    hall: Arc<Hall>,
+pub struct AutoPlanner {
+    service: Arc<MembershipService>,
     streams: libp2p_stream::Control,
     swarm: Swarm,
     operator: Keypair,
-    census: Census,
+    failure_detector: FailureDetector,
     began: Instant,
     questions: JoinSet<(PeerId, Option<Progress>)>,
     asked: BTreeSet<PeerId>,
     asked_at: Option<Instant>,
 }
 
-impl Steward {
+impl AutoPlanner {
     /// Plans for as long as the process runs.
     ///
     /// # Errors
     /// This peer is not the operator of a swarm.
-    pub fn start(hall: &Arc<Hall>, streams: libp2p_stream::Control, forget_after: Duration) -> Result {
-        let (Some(swarm), Some(operator)) = (hall.swarm.clone(), hall.operator.clone()) else {
+    pub fn start(service: &Arc<MembershipService>, streams: libp2p_stream::Control, forget_after: Duration) -> Result {
+        let (Some(swarm), Some(operator)) = (service.swarm.clone(), service.operator.clone()) else {
             return Err(Error::new(ErrorKind::BadInput, "--planning auto is for the operator of a swarm")
                 .hint("found one with `mingle init --swarm NAME`, or leave the option out"));
         };
-        let steward = Self {
-            hall: Arc::clone(hall),
+        let auto_planner = Self {
+            service: Arc::clone(service),
             streams,
             swarm,
             operator,
-            census: Census::new(forget_after),
+            failure_detector: FailureDetector::new(forget_after),
             began: Instant::now(),
             questions: JoinSet::new(),
             asked: BTreeSet::new(),
             asked_at: None,
         };
-        tokio::spawn(steward.work());
+        tokio::spawn(auto_planner.work());
         Ok(())
     }
 
@@ -84,7 +84,7 @@ impl Steward {
                     self.ask_members();
                     if let Err(failure) = self.plan_if_due().await {
                         let message = format!("the swarm needs another plan, and gets none: {failure:#}");
-                        self.hall.hand_in(Wanted::Warning(message)).await;
+                        self.service.hand_in(Wanted::Warning(message)).await;
                         // The same again would fail again.
                         tokio::time::sleep(ASK_EVERY).await;
                     }
@@ -99,13 +99,13 @@ impl Steward {
             return;
         }
         self.asked_at = Some(Instant::now());
-        for member in self.hall.members() {
+        for member in self.service.members() {
             if !self.asked.insert(member) {
                 continue;
             }
-            let (mut streams, swarm, hall) = (self.streams.clone(), self.swarm.clone(), Arc::clone(&self.hall));
+            let (mut streams, swarm, service) = (self.streams.clone(), self.swarm.clone(), Arc::clone(&self.service));
             self.questions.spawn(async move {
-                if member != hall.local && hall.prober.reach(member, Vec::new()).await.is_err() {
+                if member != service.local && service.prober.reach(member, Vec::new()).await.is_err() {
                     return (member, None);
                 }
                 (member, ask_progress(&mut streams, member, &swarm, &[]).await.ok().flatten())
@@ -117,23 +117,23 @@ impl Steward {
         self.asked.remove(&member);
         if let Some(progress) = progress {
             let left = progress.left.iter().filter_map(|peer| peer.parse().ok());
-            self.census.hear(self.began.elapsed(), member, left);
+            self.failure_detector.hear(self.began.elapsed(), member, left);
         }
     }
 
     async fn plan_if_due(&mut self) -> Result {
         let now = self.began.elapsed();
         // The operator is there, and knows itself who of its own neighbours left.
-        let standing = self.hall.standing().await.unwrap_or_default();
-        self.census.hear(now, self.hall.local, standing.left);
-        let members = self.hall.members();
-        let Some(next) = self.census.next(now, &members, &self.hall.who_waits()) else { return Ok(()) };
+        let standing = self.service.standing().await.unwrap_or_default();
+        self.failure_detector.hear(now, self.service.local, standing.left);
+        let members = self.service.members();
+        let Some(next) = self.failure_detector.next(now, &members, &self.service.who_waits()) else { return Ok(()) };
         let plan = tokio::task::spawn_blocking(move || design(&next));
         let plan = plan.await.context(ErrorKind::Unexpected, "the planner stopped")??;
-        let last = self.hall.plan_counter();
+        let last = self.service.plan_counter();
         let first_round = if last == 0 { 0 } else { standing.round };
         let offer = PlanOffer::sign(&self.swarm, last + 1, first_round, &plan, &self.operator)?;
-        match self.hall.judge(offer.clone()).await {
+        match self.service.judge(offer.clone()).await {
             Verdict::Refused(why) => Err(Error::new(ErrorKind::Refused, why)),
             Verdict::Older(_) => Ok(()),
             Verdict::Taken | Verdict::Known => {
@@ -145,7 +145,7 @@ impl Steward {
 
     /// Those who wait ask for the plan, and those who are not reached hear of it from their neighbours.
     fn spread(&self, offer: &PlanOffer, members: &[PeerId]) {
-        for &member in members.iter().filter(|member| **member != self.hall.local) {
+        for &member in members.iter().filter(|member| **member != self.service.local) {
             let (mut streams, offer) = (self.streams.clone(), offer.clone());
             tokio::spawn(async move { announce(&mut streams, member, &offer).await.ok() });
         }

@@ -10,18 +10,18 @@ use mingle_protocol::collective::{
     Collective, CollectiveError, CollectiveSequence, Direction, Reduction, ReliableChannel,
 };
 
+use crate::communication_plan::{AveragingScheme, CommunicationPlan};
 use crate::error::SolveError;
 use crate::schedule::node;
-use crate::ways::{Agreement, Ways};
 
 /// The reliable channel of one node, which both its work and its host hold.
 pub(crate) type SharedChannel = Arc<Mutex<ReliableChannel<CollectiveSequence>>>;
 
 /// One node's voice among the others.
 #[derive(Clone)]
-pub(crate) struct Talk {
+pub(crate) struct Collectives {
     pub me: usize,
-    pub ways: Arc<Ways>,
+    pub communication: Arc<CommunicationPlan>,
     channel: SharedChannel,
 }
 
@@ -30,17 +30,17 @@ pub(crate) fn lock(channel: &SharedChannel) -> MutexGuard<'_, ReliableChannel<Co
     channel.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Talk {
+impl Collectives {
     /// Node `me`, before the first collective; the channel is for its host.
-    pub(crate) fn new(me: usize, ways: Arc<Ways>) -> (Self, SharedChannel) {
-        let sequence = CollectiveSequence::new(Arc::clone(&ways.schedule), node(me));
+    pub(crate) fn new(me: usize, communication: Arc<CommunicationPlan>) -> (Self, SharedChannel) {
+        let sequence = CollectiveSequence::new(Arc::clone(&communication.schedule), node(me));
         let channel = Arc::new(Mutex::new(ReliableChannel::new(sequence)));
-        (Self { me, ways, channel: Arc::clone(&channel) }, channel)
+        (Self { me, communication, channel: Arc::clone(&channel) }, channel)
     }
 
     /// The largest of everybody's values, place by place, and whose they are. The same at all nodes.
     pub(crate) async fn largest(&self, values: &[f64]) -> Result<Vec<(f64, NodeId)>, SolveError> {
-        let rounds = self.ways.diameter;
+        let rounds = self.communication.diameter;
         self.begin(|sequence| sequence.begin_extremum(Direction::Max, values, rounds))?;
         self.result(|sequence| sequence.extremum().map(<[_]>::to_vec)).await
     }
@@ -56,7 +56,7 @@ impl Talk {
     }
 
     async fn reduce(&self, reduction: Reduction, values: &[f64]) -> Result<Vec<f64>, SolveError> {
-        self.begin(|sequence| sequence.begin_all_reduce(&self.ways.trees, reduction, values))?;
+        self.begin(|sequence| sequence.begin_all_reduce(&self.communication.trees, reduction, values))?;
         self.result(|sequence| sequence.reduced().map(<[f64]>::to_vec)).await
     }
 
@@ -72,12 +72,12 @@ impl Talk {
 
     /// One iteration's mixture of everybody's vectors, in the way of the plan.
     pub(crate) async fn mix(&self, values: &[f64]) -> Result<Vec<f64>, SolveError> {
-        let rows = match &self.ways.agreement {
-            Agreement::Tracking { steps } => {
+        let rows = match &self.communication.agreement {
+            AveragingScheme::Tracking { steps } => {
                 self.begin(|sequence| sequence.begin_tracking(values, *steps))?;
                 return self.result(|sequence| sequence.average().map(<[f64]>::to_vec)).await;
             }
-            Agreement::Mixing(rows) => Arc::clone(rows),
+            AveragingScheme::Mixing(rows) => Arc::clone(rows),
         };
         let row = &rows[self.me];
         let partners: Vec<NodeId> = row.iter().filter(|entry| entry.0 != self.me).map(|entry| node(entry.0)).collect();

@@ -1,10 +1,10 @@
 //! When all nodes stop, and what their work comes to.
 
+use crate::collectives::Collectives;
 use crate::error::SolveError;
 use crate::journal::Journal;
 use crate::problem::Limits;
 use crate::solution::{Answer, Certificate};
-use crate::talk::Talk;
 
 /// What a node's work comes to.
 pub(crate) struct Found {
@@ -17,7 +17,7 @@ pub(crate) struct Found {
 }
 
 /// Counts iterations, and lets all nodes stop after the same one.
-pub(crate) struct Pace {
+pub(crate) struct StoppingRule {
     limits: Limits,
     /// Between two checks.
     interval: u64,
@@ -31,10 +31,10 @@ pub(crate) struct Pace {
 /// A check takes as long as a message there and back: iterations between two are no fewer than hops.
 const SHORTEST_INTERVAL: u64 = 10;
 
-impl Pace {
-    pub(crate) fn new(talk: &Talk, limits: Limits, remedy: &'static str) -> Self {
-        let interval = talk.ways.diameter.max(SHORTEST_INTERVAL);
-        let growth = Growth { nodes: talk.ways.schedule.nodes(), least: (0, f64::INFINITY), remedy };
+impl StoppingRule {
+    pub(crate) fn new(collectives: &Collectives, limits: Limits, remedy: &'static str) -> Self {
+        let interval = collectives.communication.diameter.max(SHORTEST_INTERVAL);
+        let growth = Growth { nodes: collectives.communication.schedule.nodes(), least: (0, f64::INFINITY), remedy };
         Self { limits, interval, iterations: 0, converged: false, worst: f64::INFINITY, growth }
     }
 
@@ -49,7 +49,7 @@ impl Pace {
     pub(crate) async fn note(
         &mut self,
         journal: &Journal,
-        talk: &Talk,
+        collectives: &Collectives,
         residual: f64,
         x: &[f64],
     ) -> Result<(), SolveError> {
@@ -57,7 +57,7 @@ impl Pace {
         journal.note(residual, x);
         if self.iterations.is_multiple_of(self.interval) || !self.goes_on() {
             let size = x.iter().map(|x| x.abs()).fold(1.0, f64::max);
-            let largest = talk.most(&[residual / size, residual]).await?;
+            let largest = collectives.most(&[residual / size, residual]).await?;
             self.worst = largest[0];
             self.converged = self.worst <= self.limits.tolerance;
             journal.note_check(self.worst);

@@ -20,7 +20,7 @@ const MAX_INVITES: usize = 1024;
 
 /// The waiting room, and who came in with which invitation.
 #[derive(Debug)]
-pub(super) struct Lobby {
+pub(super) struct PendingPeers {
     path: PathBuf,
     waiting: Vec<PeerId>,
     used: Uses,
@@ -31,7 +31,7 @@ pub(super) struct Lobby {
 #[serde(transparent)]
 struct Uses(BTreeMap<String, BTreeSet<String>>);
 
-impl Lobby {
+impl PendingPeers {
     /// The waiting room of a home: empty, but what was used before stays used.
     pub(super) fn open(home: &Home) -> Result<Self> {
         let path = home.root().join("invites-used.json");
@@ -105,17 +105,17 @@ mod tests {
         let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
         let invite = Invite::sign(&swarm, 2, Duration::from_secs(60), &operator).unwrap();
         let [ana, ben, cho] = [PeerId::random(), PeerId::random(), PeerId::random()];
-        let mut lobby = Lobby::open(&home).unwrap();
-        assert!(lobby.admit(ana, &invite, &swarm).unwrap());
-        assert!(!lobby.admit(ana, &invite, &swarm).unwrap(), "it waits already");
-        assert!(lobby.admit(ben, &invite, &swarm).unwrap());
-        assert!(lobby.admit(cho, &invite, &swarm).unwrap_err().to_string().contains("used up"));
-        assert_eq!(lobby.waiting(), [ana, ben]);
-        lobby.dismiss(&[ana.to_string()].into());
-        assert_eq!(lobby.waiting(), [ben]);
+        let mut pending_peers = PendingPeers::open(&home).unwrap();
+        assert!(pending_peers.admit(ana, &invite, &swarm).unwrap());
+        assert!(!pending_peers.admit(ana, &invite, &swarm).unwrap(), "it waits already");
+        assert!(pending_peers.admit(ben, &invite, &swarm).unwrap());
+        assert!(pending_peers.admit(cho, &invite, &swarm).unwrap_err().to_string().contains("used up"));
+        assert_eq!(pending_peers.waiting(), [ana, ben]);
+        pending_peers.dismiss(&[ana.to_string()].into());
+        assert_eq!(pending_peers.waiting(), [ben]);
 
-        let mut lobby = Lobby::open(&home).unwrap();
-        assert!(lobby.admit(cho, &invite, &swarm).is_err());
-        assert!(lobby.admit(ben, &invite, &swarm).unwrap(), "it may come back");
+        let mut pending_peers = PendingPeers::open(&home).unwrap();
+        assert!(pending_peers.admit(cho, &invite, &swarm).is_err());
+        assert!(pending_peers.admit(ben, &invite, &swarm).unwrap(), "it may come back");
     }
 }

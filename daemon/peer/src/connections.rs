@@ -15,7 +15,7 @@ use crate::place::Place;
 use crate::timeline::Timeline;
 
 /// A place in a plan, and the streams to the neighbours there.
-pub(crate) struct Wiring {
+pub(crate) struct Connections {
     /// The place.
     pub place: Place,
     /// What is up.
@@ -42,7 +42,7 @@ pub(crate) struct Raised {
     pub refused: Option<Error>,
 }
 
-impl Wiring {
+impl Connections {
     /// Starts to open and accept the streams of a place, on which parcels of `dimension` parameters travel.
     ///
     /// # Errors
