@@ -1,17 +1,18 @@
 //! What a peer can say about itself at any moment: one snapshot, shown as JSON, as text, as metrics, on a page and on a
 //! terminal.
 
+mod board;
+mod neighbour;
+
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
 use mingle_net::traffic::Encoding;
 use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
 
 use crate::metrics::Metrics;
-use crate::place::Place;
-use crate::units;
+pub use board::{StatusBoard, StatusView};
+pub use neighbour::{Incoming, LinkState, Neighbour, Outgoing};
 
 /// The version of the snapshot.
 pub const SCHEMA: &str = "mingle.status/1";
@@ -151,68 +152,6 @@ pub struct Contraction {
     pub forecast: Option<f64>,
 }
 
-/// A neighbour as this peer sees it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Neighbour {
-    /// Its node in the plan.
-    pub node: usize,
-    /// Its PeerId.
-    pub peer: String,
-    /// Whether it can be relied on.
-    pub state: LinkState,
-    /// Why it is suspended.
-    pub reason: Option<String>,
-    /// The last round trip to it, while it is up; none before the first.
-    #[serde(default)]
-    pub round_trip_ms: Option<f64>,
-    /// Which life of it is known; 0 while it was never heard.
-    pub incarnation: u64,
-    /// The link to it.
-    pub outgoing: Option<Outgoing>,
-    /// The link from it.
-    pub incoming: Option<Incoming>,
-    /// Steps of the plan that it is behind this peer, as far as is known.
-    pub steps_behind: u64,
-    /// Bytes written to its streams since this process follows the plan.
-    pub sent_bytes: u64,
-    /// Bytes read from them.
-    pub received_bytes: u64,
-}
-
-/// Whether a neighbour can be relied on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LinkState {
-    /// It takes part.
-    Up,
-    /// It is not connected, or has not greeted yet.
-    Down,
-    /// It is neither waited for nor sent to until it is heard again.
-    Suspended,
-    /// It has left for good.
-    Left,
-}
-
-/// The link to a neighbour.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Outgoing {
-    /// Parcels written to its streams, in the time that its bytes are counted over.
-    pub parcels: u64,
-    /// Of them, those that it has not acknowledged.
-    pub unacknowledged_parcels: usize,
-    /// Their weight, in units of 2^-40.
-    pub unacknowledged_units: u64,
-}
-
-/// The link from a neighbour.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Incoming {
-    /// Parcels read from its streams, in the time that its bytes are counted over.
-    pub parcels: u64,
-    /// Of them, those that wait for their step.
-    pub queued_parcels: usize,
-}
-
 impl Status {
     /// A peer that has just started.
     pub fn starting(peer: String) -> Self {
@@ -298,88 +237,6 @@ impl fmt::Display for State {
             Self::WaitingForPlan => "waiting for a plan",
             other => other.name(),
         })
-    }
-}
-
-impl LinkState {
-    /// Every state.
-    pub const ALL: [Self; 4] = [Self::Up, Self::Down, Self::Suspended, Self::Left];
-
-    /// The name in JSON and metrics.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Up => "up",
-            Self::Down => "down",
-            Self::Suspended => "suspended",
-            Self::Left => "left",
-        }
-    }
-}
-
-impl fmt::Display for LinkState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl Neighbour {
-    /// Which links the plan has between the two, seen from this peer.
-    pub fn directions(&self) -> &'static str {
-        match (&self.outgoing, &self.incoming) {
-            (Some(_), Some(_)) => "out,in",
-            (Some(_), None) => "out",
-            (None, Some(_)) => "in",
-            (None, None) => "-",
-        }
-    }
-}
-
-/// A look at the newest snapshot, and a way to wait for the next.
-pub type StatusView = watch::Receiver<Arc<Status>>;
-
-/// Where the newest snapshot hangs. Whoever looks sees the newest; nobody can hold the peer up.
-#[derive(Debug)]
-pub struct StatusBoard {
-    sender: watch::Sender<Arc<Status>>,
-    started: std::time::Instant,
-}
-
-impl StatusBoard {
-    /// Shows the plan that the peer follows, and its place there.
-    pub fn show_place(&self, place: &Place) {
-        let plan = &place.plan.plan;
-        // |lambda_2| is that of a period, which may have several rounds.
-        let share = units::ratio(plan.round_length(), plan.steps().len());
-        self.update(|status| {
-            status.node = Some(place.node.index());
-            status.plan = Some(PlanFacts {
-                hash: place.hash.clone(),
-                method: plan.method().to_owned(),
-                nodes: plan.node_count(),
-                origin: place.origin.clone(),
-            });
-            status.contraction.forecast = plan.forecast().lambda_2.map(|lambda| lambda.powf(share));
-        });
-    }
-
-    /// A board with a first snapshot; `started` is when the process began.
-    pub fn new(status: Status, started: std::time::Instant) -> Self {
-        Self { sender: watch::Sender::new(Arc::new(status)), started }
-    }
-
-    /// Changes the snapshot and shows it.
-    pub fn update(&self, change: impl FnOnce(&mut Status)) {
-        let at_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.sender.send_modify(|status| {
-            let status = Arc::make_mut(status);
-            status.at_ms = at_ms;
-            change(status);
-        });
-    }
-
-    /// A look at the board.
-    pub fn look(&self) -> StatusView {
-        self.sender.subscribe()
     }
 }
 

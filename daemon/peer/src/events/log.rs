@@ -1,0 +1,69 @@
+//! Where a peer's events go: a file in its home, whoever started it, the service manager, and readers.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::time::Instant;
+
+use mingle_net::printable::printable;
+
+use super::bus::{EventBus, EventFeed};
+use super::service_manager::ServiceManager;
+use super::{Event, EventLine};
+use crate::error::{Context, Error, ErrorKind, Result};
+
+/// Is told of each event, and of its line of JSON.
+pub type EventSink = Box<dyn FnMut(&Event, &str) + Send>;
+
+/// Where a peer's events go.
+pub struct EventLog {
+    started: Instant,
+    file: BufWriter<File>,
+    sink: EventSink,
+    service_manager: ServiceManager,
+    bus: EventBus,
+}
+
+impl EventLog {
+    /// Starts a new event file at `path`; `sink` is told of each event too.
+    pub fn create(path: &Path, sink: EventSink, started: Instant) -> Result<Self> {
+        let file = File::create(path).context(ErrorKind::BadInput, format!("cannot write {}", path.display()))?;
+        let service_manager = ServiceManager::of_environment();
+        Ok(Self { started, file: BufWriter::new(file), sink, service_manager, bus: EventBus::new() })
+    }
+
+    /// Where readers of these events come from.
+    pub fn feed(&self) -> EventFeed {
+        self.bus.feed()
+    }
+
+    /// Tells what happened.
+    pub fn tell(&mut self, event: Event) {
+        self.service_manager.tell(&event);
+        let line = EventLine::now(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX), event);
+        let Ok(text) = serde_json::to_string(&line) else { return };
+        let text = printable(&text).into_owned();
+        if line.event.is_kept() {
+            self.keep(&text);
+        }
+        (self.sink)(&line.event, &text);
+        self.bus.tell(text, line.event.is_kept());
+    }
+
+    /// Tells that the peer ends with an error.
+    pub fn tell_failure(&mut self, failure: &Error) {
+        self.tell(Event::Failed {
+            code: failure.kind().code(),
+            kind: failure.kind().name().to_owned(),
+            message: format!("{failure:#}"),
+        });
+    }
+
+    /// A full disk must not stop training: the file is a record for people, not state.
+    fn keep(&mut self, text: &str) {
+        let written = self.file.write_all(format!("{text}\n").as_bytes()).and_then(|()| self.file.flush());
+        if let Err(error) = written {
+            tracing::warn!(%error, "cannot write the event file");
+        }
+    }
+}

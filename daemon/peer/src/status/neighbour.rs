@@ -1,0 +1,100 @@
+//! A neighbour, and the links with it, in a snapshot.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A neighbour as this peer sees it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Neighbour {
+    /// Its node in the plan.
+    pub node: usize,
+    /// Its PeerId.
+    pub peer: String,
+    /// Whether it can be relied on.
+    pub state: LinkState,
+    /// Why it is suspended.
+    pub reason: Option<String>,
+    /// The last round trip to it, while it is up; none before the first.
+    #[serde(default)]
+    pub round_trip_ms: Option<f64>,
+    /// Which life of it is known; 0 while it was never heard.
+    pub incarnation: u64,
+    /// The link to it.
+    pub outgoing: Option<Outgoing>,
+    /// The link from it.
+    pub incoming: Option<Incoming>,
+    /// Steps of the plan that it is behind this peer, as far as is known.
+    pub steps_behind: u64,
+    /// Bytes written to its streams since this process follows the plan.
+    pub sent_bytes: u64,
+    /// Bytes read from them.
+    pub received_bytes: u64,
+}
+
+/// Whether a neighbour can be relied on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkState {
+    /// It takes part.
+    Up,
+    /// It is not connected, or has not greeted yet.
+    Down,
+    /// It is neither waited for nor sent to until it is heard again.
+    Suspended,
+    /// It has left for good.
+    Left,
+}
+
+/// The link to a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outgoing {
+    /// Parcels written to its streams, in the time that its bytes are counted over.
+    pub parcels: u64,
+    /// Of them, those that it has not acknowledged.
+    pub unacknowledged_parcels: usize,
+    /// Their weight, in units of 2^-40.
+    pub unacknowledged_units: u64,
+}
+
+/// The link from a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Incoming {
+    /// Parcels read from its streams, in the time that its bytes are counted over.
+    pub parcels: u64,
+    /// Of them, those that wait for their step.
+    pub queued_parcels: usize,
+}
+
+impl LinkState {
+    /// Every state.
+    pub const ALL: [Self; 4] = [Self::Up, Self::Down, Self::Suspended, Self::Left];
+
+    /// The name in JSON and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Down => "down",
+            Self::Suspended => "suspended",
+            Self::Left => "left",
+        }
+    }
+}
+
+impl fmt::Display for LinkState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Neighbour {
+    /// Which links the plan has between the two, seen from this peer.
+    pub fn directions(&self) -> &'static str {
+        match (&self.outgoing, &self.incoming) {
+            (Some(_), Some(_)) => "out,in",
+            (Some(_), None) => "out",
+            (None, Some(_)) => "in",
+            (None, None) => "-",
+        }
+    }
+}
