@@ -76,7 +76,7 @@ impl LocalTraining for BuiltInTraining {
 
     /// In PyTorch's names and shapes, with what the numbers mean.
     fn model_encoder(&self) -> ModelEncoder {
-        let (task, metadata) = (self.task.clone(), meaning::of(&self.card));
+        let (task, metadata) = (self.task, meaning::of(&self.card));
         Arc::new(move |parameters| {
             let checkpoint = Checkpoint { parameters: parameters.to_vec(), metadata: metadata.clone() };
             Ok(checkpoint.to_bytes(&task)?)

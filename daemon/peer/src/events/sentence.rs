@@ -43,10 +43,7 @@ impl Event {
             Self::PlannedOut { counter } => {
                 format!("planned out plan {counter} does not name this peer any more: its part is over")
             }
-            Self::Borrowed { peers } => match peers.as_slice() {
-                [peer] => format!("model      the one of {peer}, to begin with"),
-                peers => format!("model      the median of those of {}, to begin with", peers.join(", ")),
-            },
+            Self::Borrowed { peers } => borrowed(peers),
             Self::Leaving { weight_units } => {
                 format!("leaving    with weight {:.4} to hand over", crate::units::weight(*weight_units))
             }
@@ -114,4 +111,12 @@ impl Event {
 fn list(nodes: &[usize]) -> String {
     let words: Vec<String> = nodes.iter().map(usize::to_string).collect();
     words.join(", ")
+}
+
+/// Whose models this peer begins with.
+fn borrowed(peers: &[String]) -> String {
+    match peers {
+        [peer] => format!("model      the one of {peer}, to begin with"),
+        peers => format!("model      the median of those of {}, to begin with", peers.join(", ")),
+    }
 }
