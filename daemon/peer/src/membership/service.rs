@@ -106,7 +106,6 @@ impl MembershipService {
         let operator = operates.then(|| identity.keypair().clone());
         let models = Places::new(known_peers.clone(), MODELS);
         let service = Self { local, swarm, operator, prober, known_peers, models, state, wanted };
-        service.show_known();
         Ok((Arc::new(service), receiver))
     }
 
@@ -149,8 +148,7 @@ impl MembershipService {
 
     /// This peer serves everybody that it knows before others, and relays for them.
     fn show_known(&self) {
-        let operator = self.swarm.as_ref().and_then(|swarm| swarm.operator().ok());
-        self.known_peers.replace(self.known().into_iter().chain(operator).collect());
+        self.known_peers.replace(self.known().into_iter().collect());
     }
 
     /// Whether this peer operates the swarm.
@@ -174,8 +172,10 @@ impl MembershipService {
 
     /// Whether this is a member of the plan, one that was let in, the operator, or has the operator's permission.
     fn may_ask(&self, peer: &PeerId, permission: &[u8]) -> bool {
-        let is_permitted = || self.swarm.as_ref().is_some_and(|swarm| swarm.permits_to_ask(peer, permission));
-        self.known_peers.contains(peer) || is_permitted()
+        let permits = |swarm: &Swarm| {
+            swarm.operator().is_ok_and(|operator| operator == *peer) || swarm.permits_to_ask(peer, permission)
+        };
+        self.known_peers.contains(peer) || self.swarm.as_ref().is_some_and(permits)
     }
 
     async fn answer(&self, peer: PeerId, request: Request) -> Answer {
