@@ -208,8 +208,6 @@ fn members_that_restart_on_another_port_get_back_every_link_to_peers_behind_rout
     for machine in machines {
         succeed(machine, &["wait", "--for", "peers=3", "--timeout", "60s"]);
     }
-    // Usually within seconds; where neither side hears of the other's new way in from a member, the table of addresses is
-    // asked after a minute.
     // Ana founded the swarm: nobody told it of a member, and all know it at its old port.
     for (victim, port) in [(0, "5818"), (1, "5819"), (0, "5820")] {
         all_go_on(&machines);
@@ -218,9 +216,9 @@ fn members_that_restart_on_another_port_get_back_every_link_to_peers_behind_rout
         let listen = ["--listen", &listen[0], "--listen", &listen[1]];
         peers[victim] = machines[victim].start(&[&["run"], &listen[..], &TASK, &ENDLESS].concat());
         peers[victim].wait_for("recovered");
-        succeed(machines[victim], &["wait", "--for", "peers=3", "--timeout", "2m"]);
+        succeed(machines[victim], &["wait", "--for", "peers=3", "--timeout", "45s"]);
         for machine in machines {
-            succeed(machine, &["wait", "--for", "peers=3", "--timeout", "2m"]);
+            succeed(machine, &["wait", "--for", "peers=3", "--timeout", "45s"]);
         }
     }
     all_go_on(&machines);
