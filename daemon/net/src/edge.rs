@@ -101,6 +101,8 @@ struct Shared {
     greeting: Greeting,
     /// Parameters in a parcel; no other size is accepted.
     dimension: usize,
+    /// How long a stream that the driver has given up waits for the other side.
+    close_timeout: Duration,
     events: mpsc::Sender<EdgeEvent>,
     observer: Arc<dyn ParcelObserver>,
 }
@@ -131,7 +133,7 @@ impl Edges {
         observer: Arc<dyn ParcelObserver>,
     ) -> Result<(Self, mpsc::Receiver<EdgeEvent>), NetworkError> {
         let (events, receiver) = mpsc::channel(EVENT_QUEUE);
-        let shared = Shared { greeting, dimension, events, observer };
+        let shared = Shared { greeting, dimension, close_timeout: stream::CLOSE_TIMEOUT, events, observer };
         let mut tasks = JoinSet::new();
         for (&node, &peer) in out {
             tasks.spawn(keep_open(control.clone(), shared.clone(), node, peer));

@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::io::{ReadHalf, WriteHalf};
-use futures::{AsyncReadExt, AsyncWriteExt};
-use libp2p::Stream;
+use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use mingle_protocol::wire::{self, MessageReader};
 use mingle_protocol::{Message, NodeId};
 use tokio::sync::{mpsc, watch};
@@ -19,6 +18,8 @@ use crate::traffic::{Counters, Traffic};
 const WRITE_QUEUE: usize = 64;
 /// Bytes read from the stream at a time.
 const READ_BYTES: usize = 64 * 1024;
+/// Once this side has closed its half, the other one reads to the end and closes its own within this time.
+pub(super) const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// A peer that takes nothing for so long is gone.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -62,8 +63,11 @@ impl EdgeHandle {
 pub(super) struct DriverGone;
 
 /// Carries messages over `stream` until it ends, telling the driver what happens.
-pub(super) async fn carry(
-    stream: Stream,
+///
+/// A stream that the driver has given up ends when the other side closes it, and in any case soon: it may be gone without
+/// a word, and a stream that never ended would never be opened anew.
+pub(super) async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
     node: NodeId,
     direction: Direction,
     shared: &Shared,
@@ -83,8 +87,10 @@ pub(super) async fn carry(
         let result = write_all(writer, node, messages, &written_counters, observer.as_ref()).await;
         drop(still_writing);
         match result {
-            // The driver has closed the queue: the other side ends the stream when it has read to the end.
-            Ok(()) => std::future::pending().await,
+            Ok(()) => {
+                tokio::time::sleep(shared.close_timeout).await;
+                std::io::Error::new(std::io::ErrorKind::TimedOut, "the other side does not close the stream")
+            }
             Err(error) => error,
         }
     };
@@ -97,7 +103,7 @@ pub(super) async fn carry(
 
 /// Reads messages until the other side closes its half (`None`) or something is wrong with it (why).
 async fn read_all(
-    mut stream: ReadHalf<Stream>,
+    mut stream: ReadHalf<impl AsyncRead + AsyncWrite + Unpin>,
     node: NodeId,
     shared: &Shared,
     counters: &Counters,
@@ -134,7 +140,7 @@ async fn read_all(
 
 /// Writes queued messages until the driver closes the queue, then closes the writing half.
 async fn write_all(
-    mut stream: WriteHalf<Stream>,
+    mut stream: WriteHalf<impl AsyncRead + AsyncWrite + Unpin>,
     node: NodeId,
     mut messages: mpsc::Receiver<Message>,
     counters: &Counters,
@@ -157,7 +163,7 @@ async fn write_all(
 
 /// Writes one message; flushes unless another follows at once.
 async fn write_message(
-    stream: &mut WriteHalf<Stream>,
+    stream: &mut WriteHalf<impl AsyncRead + AsyncWrite + Unpin>,
     message: Message,
     more: bool,
     counters: &Counters,
@@ -174,4 +180,75 @@ async fn in_time(writing: impl Future<Output = std::io::Result<()>>) -> std::io:
     tokio::time::timeout(WRITE_TIMEOUT, writing)
         .await
         .unwrap_or_else(|_| Err(std::io::Error::other("the peer takes no more data")))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::edge::Greeting;
+    use futures::io::Cursor;
+
+    struct Blind;
+
+    impl ParcelObserver for Blind {
+        fn sent(&self, _: NodeId, _: Instant) {}
+        fn received(&self, _: NodeId, _: Instant) {}
+    }
+
+    /// A stream whose other side takes everything, and never says anything.
+    struct Silent(Cursor<Vec<u8>>);
+
+    impl AsyncRead for Silent {
+        fn poll_read(
+            self: std::pin::Pin<&mut Self>,
+            _: &mut std::task::Context<'_>,
+            _: &mut [u8],
+        ) -> std::task::Poll<std::io::Result<usize>> {
+            std::task::Poll::Pending
+        }
+    }
+
+    impl AsyncWrite for Silent {
+        fn poll_write(
+            mut self: std::pin::Pin<&mut Self>,
+            context: &mut std::task::Context<'_>,
+            bytes: &[u8],
+        ) -> std::task::Poll<std::io::Result<usize>> {
+            std::pin::Pin::new(&mut self.0).poll_write(context, bytes)
+        }
+
+        fn poll_flush(
+            self: std::pin::Pin<&mut Self>,
+            _: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<std::io::Result<()>> {
+            std::task::Poll::Ready(Ok(()))
+        }
+
+        fn poll_close(
+            self: std::pin::Pin<&mut Self>,
+            _: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<std::io::Result<()>> {
+            std::task::Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_the_driver_gives_up_ends_although_the_other_side_never_closes_it() {
+        let (events, mut receiver) = mpsc::channel(4);
+        let shared = Shared {
+            greeting: Greeting { plan_hash: [0; 32], boot_nonce: 1 },
+            dimension: 1,
+            close_timeout: Duration::from_millis(1),
+            events,
+            observer: Arc::new(Blind),
+        };
+        let stream = Silent(Cursor::new(Vec::new()));
+        let carrying = tokio::spawn(async move { carry(stream, NodeId(3), Direction::Out, &shared).await.is_ok() });
+        let Some(EdgeEvent::Up { handle, .. }) = receiver.recv().await else { panic!("it is up first") };
+        drop(handle);
+        let Some(EdgeEvent::Down { error: Some(error), .. }) = receiver.recv().await else { panic!("it goes down") };
+        assert!(error.contains("does not close"), "{error}");
+        assert!(carrying.await.unwrap());
+    }
 }
