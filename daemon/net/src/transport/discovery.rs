@@ -121,12 +121,14 @@ impl Discovery {
         }
     }
 
-    /// Somebody said where others listen; whoever of them is looked for is dialled.
+    /// Somebody said where others listen; whoever of them is looked for is dialled. Of those that are connected their own
+    /// word counts: what others say of them may be older, and would be passed on.
     pub(super) fn learn(&mut self, swarm: &mut Swarm<Behaviour>, found: &[(PeerId, Vec<Multiaddr>)]) {
         self.searches.note_told(Instant::now());
         for (peer, addresses) in found {
             let is_of_use = self.known.contains(peer) || self.searches.includes(peer);
-            if is_of_use && *peer != self.local && self.book.note_told(*peer, addresses) {
+            let is_connected = self.connected.contains(peer);
+            if is_of_use && !is_connected && *peer != self.local && self.book.note_told(*peer, addresses) {
                 self.searches.hurry(Instant::now(), peer);
             }
         }
