@@ -103,6 +103,8 @@ struct Shared {
     dimension: usize,
     /// How long a stream that the driver has given up waits for the other side.
     close_timeout: Duration,
+    /// Between two looks at each stream.
+    look_every: Duration,
     events: mpsc::Sender<EdgeEvent>,
     observer: Arc<dyn ParcelObserver>,
 }
@@ -133,7 +135,8 @@ impl Edges {
         observer: Arc<dyn ParcelObserver>,
     ) -> Result<(Self, mpsc::Receiver<EdgeEvent>), NetworkError> {
         let (events, receiver) = mpsc::channel(EVENT_QUEUE);
-        let shared = Shared { greeting, dimension, close_timeout: stream::CLOSE_TIMEOUT, events, observer };
+        let (close_timeout, look_every) = (stream::CLOSE_TIMEOUT, stream::LOOK_EVERY);
+        let shared = Shared { greeting, dimension, close_timeout, look_every, events, observer };
         let mut tasks = JoinSet::new();
         for (&node, &peer) in out {
             tasks.spawn(keep_open(control.clone(), shared.clone(), node, peer));
@@ -157,12 +160,14 @@ async fn keep_open(mut control: libp2p_stream::Control, shared: Shared, node: No
         match open(&mut control, &shared, peer).await {
             Ok(stream) => {
                 pause = FIRST_PAUSE;
+                tracing::debug!(%peer, node = node.0, "opened the stream to this neighbour");
                 let ended = stream::carry(stream, node, Direction::Out, &shared).await;
                 if ended.is_err() {
                     return; // the driver is gone
                 }
             }
             Err(OpenError::Refused(refusal)) => {
+                tracing::debug!(%peer, ?refusal, "this neighbour refuses the stream");
                 let event = EdgeEvent::Refused { node, refusal };
                 if shared.events.send(event).await.is_err() {
                     return;
@@ -233,7 +238,10 @@ async fn receive(mut stream: Stream, node: Option<NodeId>, place: Place, shared:
         return;
     };
     let holder = match admit(&shared.greeting, &theirs, node, &open) {
-        Ok(holder) => holder,
+        Ok(holder) => {
+            tracing::debug!(node = node.0, "accepted the stream of this neighbour");
+            holder
+        }
         Err(refusal) => {
             answer(stream, Some(refusal)).await;
             return;

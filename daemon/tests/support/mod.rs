@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,7 @@ pub(crate) fn mingle() -> Command {
 }
 
 fn undisturbed(mut command: Command) -> Command {
-    for (variable, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MINGLE_")) {
+    for (variable, _) in std::env::vars_os().filter(|(name, _)| is_setting(&name.to_string_lossy())) {
         command.env_remove(variable);
     }
     command.env_remove("NOTIFY_SOCKET").env_remove("WATCHDOG_USEC").env("RAYON_NUM_THREADS", "1");
@@ -71,6 +72,20 @@ pub(crate) struct RunningPeer {
     said: VecDeque<String>,
 }
 
+/// Whether a variable of the environment would change what a peer does. What it logs does not.
+fn is_setting(variable: &str) -> bool {
+    variable.starts_with("MINGLE_") && variable != "MINGLE_LOG"
+}
+
+/// Where a peer's log goes: into a file of its own below `$MINGLE_TEST_LOGS`, or nowhere. `MINGLE_LOG` says what is logged.
+fn diagnostics() -> Stdio {
+    static STARTED: AtomicUsize = AtomicUsize::new(0);
+    let Some(folder) = std::env::var_os("MINGLE_TEST_LOGS") else { return Stdio::null() };
+    let number = STARTED.fetch_add(1, Ordering::Relaxed);
+    let name = format!("{}-{number}.log", std::process::id());
+    std::fs::File::create(Path::new(&folder).join(name)).unwrap().into()
+}
+
 impl RunningPeer {
     /// Starts `mingle run --json` with these arguments, on loopback.
     pub(crate) fn start(arguments: &[&str]) -> Self {
@@ -106,7 +121,7 @@ impl RunningPeer {
             .args(["--json", "--stop-with-stdin"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(diagnostics())
             .spawn()
             .unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());

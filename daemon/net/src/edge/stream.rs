@@ -1,5 +1,6 @@
 //! Messages over one stream: a queue in front of the writing half, a decoder behind the reading half.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -20,6 +21,9 @@ const WRITE_QUEUE: usize = 64;
 const READ_BYTES: usize = 64 * 1024;
 /// Once this side has closed its half, the other one reads to the end and closes its own within this time.
 pub(super) const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Yamux wakes nobody who reads from a connection that this side has closed, as it does with a relayed one once there is a
+/// direct one (rust-yamux issue 216). So each stream is looked at again this often: who asks is told that it has ended.
+pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// A peer that takes nothing for so long is gone.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -94,9 +98,14 @@ pub(super) async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
             Err(error) => error,
         }
     };
-    let ended = tokio::select! {
-        ended = read_all(reader, node, shared, &counters) => ended?,
-        error = writing => Some(error.to_string()),
+    let (mut reading, mut writing) = (pin!(read_all(reader, node, shared, &counters)), pin!(writing));
+    let mut looks = tokio::time::interval(shared.look_every);
+    let ended = loop {
+        tokio::select! {
+            ended = &mut reading => break ended?,
+            error = &mut writing => break Some(error.to_string()),
+            _ = looks.tick() => {}
+        }
     };
     tell(EdgeEvent::Down { node, direction, stream: number, error: ended }).await
 }
@@ -185,9 +194,12 @@ async fn in_time(writing: impl Future<Output = std::io::Result<()>>) -> std::io:
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::pin::Pin;
+    use std::sync::atomic::AtomicBool;
+    use std::task::{Context, Poll};
+
     use super::*;
     use crate::edge::Greeting;
-    use futures::io::Cursor;
 
     struct Blind;
 
@@ -196,59 +208,64 @@ mod tests {
         fn received(&self, _: NodeId, _: Instant) {}
     }
 
-    /// A stream whose other side takes everything, and never says anything.
-    struct Silent(Cursor<Vec<u8>>);
+    /// A stream whose other side takes everything, and never says anything. When it has ended, only who asks is told.
+    #[derive(Default)]
+    struct Silent {
+        has_ended: Arc<AtomicBool>,
+    }
 
     impl AsyncRead for Silent {
-        fn poll_read(
-            self: std::pin::Pin<&mut Self>,
-            _: &mut std::task::Context<'_>,
-            _: &mut [u8],
-        ) -> std::task::Poll<std::io::Result<usize>> {
-            std::task::Poll::Pending
+        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut [u8]) -> Poll<std::io::Result<usize>> {
+            if self.has_ended.load(Ordering::Relaxed) { Poll::Ready(Ok(0)) } else { Poll::Pending }
         }
     }
 
     impl AsyncWrite for Silent {
-        fn poll_write(
-            mut self: std::pin::Pin<&mut Self>,
-            context: &mut std::task::Context<'_>,
-            bytes: &[u8],
-        ) -> std::task::Poll<std::io::Result<usize>> {
-            std::pin::Pin::new(&mut self.0).poll_write(context, bytes)
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+            Poll::Ready(Ok(bytes.len()))
         }
 
-        fn poll_flush(
-            self: std::pin::Pin<&mut Self>,
-            _: &mut std::task::Context<'_>,
-        ) -> std::task::Poll<std::io::Result<()>> {
-            std::task::Poll::Ready(Ok(()))
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+            Poll::Ready(Ok(()))
         }
 
-        fn poll_close(
-            self: std::pin::Pin<&mut Self>,
-            _: &mut std::task::Context<'_>,
-        ) -> std::task::Poll<std::io::Result<()>> {
-            std::task::Poll::Ready(Ok(()))
+        fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+            Poll::Ready(Ok(()))
         }
     }
 
-    #[tokio::test]
-    async fn a_stream_that_the_driver_gives_up_ends_although_the_other_side_never_closes_it() {
-        let (events, mut receiver) = mpsc::channel(4);
+    /// Carries over `stream` until it ends.
+    fn carried(stream: Silent) -> mpsc::Receiver<EdgeEvent> {
+        let (events, receiver) = mpsc::channel(4);
         let shared = Shared {
             greeting: Greeting { plan_hash: [0; 32], boot_nonce: 1 },
             dimension: 1,
             close_timeout: Duration::from_millis(1),
+            look_every: Duration::from_millis(1),
             events,
             observer: Arc::new(Blind),
         };
-        let stream = Silent(Cursor::new(Vec::new()));
-        let carrying = tokio::spawn(async move { carry(stream, NodeId(3), Direction::Out, &shared).await.is_ok() });
-        let Some(EdgeEvent::Up { handle, .. }) = receiver.recv().await else { panic!("it is up first") };
+        tokio::spawn(async move { carry(stream, NodeId(3), Direction::Out, &shared).await.is_ok() });
+        receiver
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_the_driver_gives_up_ends_although_the_other_side_never_closes_it() {
+        let mut events = carried(Silent::default());
+        let Some(EdgeEvent::Up { handle, .. }) = events.recv().await else { panic!("it is up first") };
         drop(handle);
-        let Some(EdgeEvent::Down { error: Some(error), .. }) = receiver.recv().await else { panic!("it goes down") };
+        let Some(EdgeEvent::Down { error: Some(error), .. }) = events.recv().await else { panic!("it goes down") };
         assert!(error.contains("does not close"), "{error}");
-        assert!(carrying.await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_stream_ends_although_nobody_is_woken_by_its_end() {
+        let stream = Silent::default();
+        let has_ended = Arc::clone(&stream.has_ended);
+        let mut events = carried(stream);
+        let Some(EdgeEvent::Up { handle, .. }) = events.recv().await else { panic!("it is up first") };
+        has_ended.store(true, Ordering::Relaxed);
+        let Some(EdgeEvent::Down { error: None, .. }) = events.recv().await else { panic!("it goes down") };
+        drop(handle);
     }
 }

@@ -128,6 +128,7 @@ impl Discovery {
         for (peer, addresses) in found {
             let is_of_use = self.known.contains(peer) || self.searches.includes(peer);
             let is_connected = self.connected.contains(peer);
+            tracing::debug!(%peer, ?addresses, is_of_use, is_connected, "somebody told where this peer listens");
             if is_of_use && !is_connected && *peer != self.local && self.book.note_told(*peer, addresses) {
                 self.searches.hurry(Instant::now(), peer);
             }
@@ -144,6 +145,7 @@ impl Discovery {
         addresses: &[Multiaddr],
         wanted: &[PeerId],
     ) -> Vec<(PeerId, Vec<Multiaddr>)> {
+        tracing::debug!(%peer, ?addresses, "a member says where it listens");
         if self.book.note_own(peer, addresses) && self.searches.includes(&peer) {
             self.searches.hurry(Instant::now(), &peer);
             self.retry(swarm);
@@ -203,6 +205,7 @@ impl Discovery {
         // A way through a relay is soon found, and would be taken although a direct one is there.
         let known = self.book.all(&peer, self.searches.is_unreachable(Instant::now(), &peer));
         let mut attempt = self.searches.attempt(&peer);
+        tracing::debug!(%peer, ?attempt, ?known, "dialling");
         let wanted = |attempt| -> Vec<Multiaddr> {
             let is_wanted = |address: &&Multiaddr| match attempt {
                 Attempt::Quic => is_quic(address),
@@ -265,16 +268,25 @@ impl Discovery {
         self.counter.note(&event);
         match event {
             SwarmEvent::ConnectionEstablished { peer_id, endpoint, connection_id, .. } => {
+                tracing::debug!(peer = %peer_id, %connection_id, address = %endpoint.get_remote_address(), "connected");
                 self.on_connection(swarm, peer_id, connection_id, &endpoint);
             }
-            SwarmEvent::ConnectionClosed { peer_id, connection_id, num_established, .. } => {
+            SwarmEvent::ConnectionClosed { peer_id, connection_id, num_established, cause, .. } => {
+                tracing::debug!(peer = %peer_id, %connection_id, num_established, ?cause, "disconnected");
                 self.relays.note_disconnection(peer_id, connection_id);
                 if num_established == 0 {
                     self.on_disconnection(peer_id);
                 }
             }
-            SwarmEvent::ListenerClosed { listener_id, .. } => self.relays.note_end(listener_id),
+            SwarmEvent::NewListenAddr { listener_id, address } => {
+                tracing::debug!(?listener_id, %address, "listening");
+            }
+            SwarmEvent::ListenerClosed { listener_id, reason, .. } => {
+                tracing::debug!(?listener_id, ?reason, "listening no more");
+                self.relays.note_end(listener_id);
+            }
             SwarmEvent::OutgoingConnectionError { peer_id, error, connection_id } => {
+                tracing::debug!(peer = ?peer_id, %connection_id, %error, "a dial has failed");
                 self.on_failed_dial(peer_id, connection_id, &dial_error::attempts(&error));
             }
             SwarmEvent::Behaviour(event) => self.on_behaviour_event(swarm, event),
@@ -330,9 +342,10 @@ impl Discovery {
 
     fn on_behaviour_event(&mut self, swarm: &mut Swarm<Behaviour>, event: BehaviourEvent) {
         match event {
-            BehaviourEvent::HolePunching(dcutr::Event { remote_peer_id, result: Ok(direct) }) => {
-                self.relays.prefer(swarm, remote_peer_id, direct);
-            }
+            BehaviourEvent::HolePunching(dcutr::Event { remote_peer_id: peer, result }) => match result {
+                Ok(direct) => self.relays.prefer(swarm, peer, direct),
+                Err(error) => tracing::debug!(%peer, %error, "no hole could be punched"),
+            },
             BehaviourEvent::Mdns(mdns::Event::Discovered(found)) => {
                 for (peer, address) in found.into_iter().take(MAX_MDNS_ADDRESSES) {
                     swarm.behaviour_mut().kademlia.add_address(&peer, address);

@@ -85,6 +85,7 @@ impl Relays {
             if !offer.relays || self.reserved.contains_key(peer) || !swarm.is_connected(peer) {
                 continue;
             }
+            tracing::debug!(%peer, "asking this peer to relay");
             match swarm.listen_on(offer.circuit(*peer)) {
                 Ok(listener) => drop(self.reserved.insert(*peer, listener)),
                 Err(error) => tracing::debug!(%peer, %error, "cannot ask this peer to relay"),
