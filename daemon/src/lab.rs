@@ -5,6 +5,7 @@ use mingle_lab::simulation::{Learners, SimulationError, Subject};
 use mingle_lab::solving::SwarmError;
 use mingle_models::{Samples, Split, Trainer};
 use mingle_peer::error::Context;
+use mingle_peer::solving::Explain;
 use mingle_peer::{Error, ErrorKind, Result};
 
 use crate::cli::TrainingArgs;
@@ -69,8 +70,8 @@ pub(crate) fn simulation_error(error: SimulationError) -> Error {
 /// The error of a problem that all nodes were to solve in this process.
 pub(crate) fn swarm_error(error: SwarmError) -> Error {
     match error {
-        SwarmError::Problem(error) => error.into(),
-        SwarmError::Solve(error) => error.into(),
+        SwarmError::Problem(error) => error.explain(),
+        SwarmError::Solve(error) => error.explain(),
         SwarmError::Message { .. } | SwarmError::Unfinished => Error::of(ErrorKind::Unexpected, error),
     }
 }

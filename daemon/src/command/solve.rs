@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use mingle_lab::solving::{Conditions, Solved, solve_here};
+use mingle_peer::solving::Explain;
 use mingle_peer::{Error, ErrorKind, Result, plan, units};
 use mingle_solving::{CommunicationPlan, Problem, Solution};
 
@@ -23,9 +24,10 @@ pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Result {
     }
     let began = Instant::now();
     let plan = plan::read(&arguments.plan)?;
-    let problem = Problem::read(&arguments.problem, &plan)?;
-    let communication = Arc::new(CommunicationPlan::of(&plan, Arc::new(plan::schedule(&plan)?))?);
-    problem.check_links(&communication)?;
+    let problem = Problem::read(&arguments.problem, &plan).map_err(Explain::explain)?;
+    let communication =
+        Arc::new(CommunicationPlan::of(&plan, Arc::new(plan::schedule(&plan)?)).map_err(Explain::explain)?);
+    problem.check_links(&communication).map_err(Explain::explain)?;
     if !json {
         out::line(format!("plan     {}, {} nodes, blake3:{}", plan.method(), plan.node_count(), plan.hash().short()));
         out::line(format!("problem  {}, blake3:{}", problem.describe(), hex::encode(&problem.hash[..6])));
@@ -49,7 +51,7 @@ pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Result {
         print_solutions(&problem, &solved.solutions);
         conclude(&solved, began.elapsed().as_secs_f64());
     }
-    solved.solutions.iter().find_map(Solution::not_solved).map_or(Ok(()), |failure| Err(failure.into()))
+    solved.solutions.iter().find_map(Solution::not_solved).map_or(Ok(()), |failure| Err(failure.explain()))
 }
 
 /// Names that are listed, at most.

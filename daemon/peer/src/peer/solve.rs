@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
 use crate::member::Member;
 use crate::place::Place;
+use crate::solving::Explain;
 use crate::solving::host::{self, End};
 use crate::timeline::Timeline;
 
@@ -32,9 +33,11 @@ impl Peer {
         let (mut receivers, mut member) = self.join_plan(place, network, access, incoming, streams)?;
         loop {
             let place = &member.connections.place;
-            let problem = Problem::read(path, &place.plan.plan)?;
-            let communication = Arc::new(CommunicationPlan::of(&place.plan.plan, Arc::clone(&place.schedule))?);
-            problem.check_links(&communication)?;
+            let problem = Problem::read(path, &place.plan.plan).map_err(Explain::explain)?;
+            let communication = Arc::new(
+                CommunicationPlan::of(&place.plan.plan, Arc::clone(&place.schedule)).map_err(Explain::explain)?,
+            );
+            problem.check_links(&communication).map_err(Explain::explain)?;
             introduce(&problem, &communication, &mut member);
             match host::take_part(&mut member, &problem, communication, &mut receivers).await? {
                 End::Solved => return Ok(Outcome::Solved),

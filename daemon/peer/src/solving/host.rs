@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Explain;
 use mingle_net::edge::EdgeEvent;
 use mingle_net::neighbour_table::LinkChange;
 use mingle_net::transport::NetworkEvent;
@@ -69,7 +70,7 @@ pub(crate) async fn take_part(
     receivers: &mut EventReceivers,
 ) -> Result<End> {
     let place = &member.connections.place;
-    let part = problem.part(place.node.index())?;
+    let part = problem.part(place.node.index()).map_err(Explain::explain)?;
     let attempts = AttemptFile::of(member.home, &place.hash, problem)?;
     let attempt = attempts.begin()?;
     let peer = SolverPeer::new(place.node.index(), problem, part, communication, attempt);
@@ -123,7 +124,7 @@ impl Host<'_, '_> {
             self.attempts.end()?;
             self.member.connections.end().await;
             self.tell_end(&solution);
-            return solution.not_solved().map_or(Ok(End::Solved), |failure| Err(failure.into()));
+            return solution.not_solved().map_or(Ok(End::Solved), |failure| Err(failure.explain()));
         }
     }
 
@@ -136,7 +137,7 @@ impl Host<'_, '_> {
         loop {
             match self.peer.outcome() {
                 Some(Ok(solution)) => return Ok(Some(solution.clone())),
-                Some(Err(failure)) => return Err(failure.clone().into()),
+                Some(Err(failure)) => return Err(failure.clone().explain()),
                 None if self.newer.is_some() => return Ok(None),
                 None => {}
             }

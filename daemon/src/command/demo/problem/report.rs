@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use mingle_lab::solving::{Conditions, solve_here};
 use mingle_peer::error::Context;
+use mingle_peer::solving::Explain;
 use mingle_peer::{Error, ErrorKind, Home, Result, plan, units};
 use mingle_solver::{Regression, Scaling, Table};
 use mingle_solving::{Answer, CommunicationPlan, Problem, Solution};
@@ -155,8 +156,10 @@ impl OnePlace {
 
     /// All nodes in this process.
     fn budgets(given: &Given, problem: &std::path::Path) -> Result<Self> {
-        let problem = Problem::read(problem, &given.plan)?;
-        let ways = Arc::new(CommunicationPlan::of(&given.plan, Arc::new(plan::schedule(&given.plan)?))?);
+        let problem = Problem::read(problem, &given.plan).map_err(Explain::explain)?;
+        let ways = Arc::new(
+            CommunicationPlan::of(&given.plan, Arc::new(plan::schedule(&given.plan)?)).map_err(Explain::explain)?,
+        );
         let solved =
             solve_here(&problem, &ways, Conditions { loss: 0.0, seed: 0 }, |_, _| {}).map_err(lab::swarm_error)?;
         let objective = solved.solutions.first().map_or(f64::NAN, |solution| solution.objective);

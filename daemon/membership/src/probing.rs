@@ -1,14 +1,14 @@
 //! Measuring links on somebody's order: who may order it, who lets itself be measured, and by whom it is done.
 
 use libp2p::PeerId;
+use mingle_home::error::{Error, ErrorKind, Result};
 use mingle_net::probe::{Measured, ProbeToken};
 
-use super::exchange;
-use super::invite::now_unix_s;
-use super::service::MembershipService;
-use super::swarm::Swarm;
-use super::words::Answer;
-use crate::error::{Error, ErrorKind, Result};
+use crate::exchange;
+use crate::invite::now_unix_s;
+use crate::service::MembershipService;
+use crate::swarm::Swarm;
+use crate::words::Answer;
 
 impl MembershipService {
     /// Everybody this peer knows: the members of its plan, and those that wait to be named; itself first.
@@ -56,7 +56,7 @@ impl MembershipService {
     }
 
     /// Carries the order of another peer out.
-    pub(super) async fn measure_for(
+    pub(crate) async fn measure_for(
         &self,
         asker: PeerId,
         to: &[u8],

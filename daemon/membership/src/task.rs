@@ -51,7 +51,7 @@ impl Work {
     }
 
     /// The first thing in which the work `there` is another one than the work `here`, one of which is this.
-    pub(crate) fn difference(&self, here: &Assignment, there: &Assignment) -> Option<String> {
+    pub fn difference(&self, here: &Assignment, there: &Assignment) -> Option<String> {
         match (self, here, there) {
             (Self::Train(card), Assignment::Train(here), Assignment::Train(there)) => card.difference(here, there),
             (_, Assignment::Train(_), Assignment::Solve) => {

@@ -6,6 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::{AsyncWriteExt, StreamExt};
 use libp2p::identity::Keypair;
 use libp2p::{Multiaddr, PeerId, Stream};
+use mingle_home::error::{Context, ErrorKind, Result};
+use mingle_home::home::Home;
+use mingle_home::identity::Identity;
 use mingle_net::framed;
 use mingle_net::known_peers::KnownPeers;
 use mingle_net::places::{Limits, Place, Places};
@@ -13,17 +16,14 @@ use mingle_net::probe::Prober;
 use mingle_protocol::NodeId;
 use tokio::sync::{mpsc, oneshot};
 
-use super::donors::Borrowed;
-use super::exchange::{ANSWER_TIMEOUT, MODEL_TIMEOUT};
-use super::invite::Invite;
-use super::offer::{CheckedPlan, PlanOffer};
-use super::pending_peers::PendingPeers;
-use super::swarm::Swarm;
-use super::words::{Answer, MAX_BYTES, PROTOCOL, Progress, Request, Verdict};
-use crate::error::{Context, ErrorKind, Result};
-use crate::home::Home;
-use crate::identity::Identity;
+use crate::donors::Borrowed;
+use crate::exchange::{ANSWER_TIMEOUT, MODEL_TIMEOUT};
+use crate::invite::Invite;
+use crate::offer::{CheckedPlan, PlanOffer};
+use crate::pending_peers::PendingPeers;
+use crate::swarm::Swarm;
 use crate::task::{Assignment, Work};
+use crate::words::{Answer, MAX_BYTES, PROTOCOL, Progress, Request, Verdict};
 
 /// Requests that are answered at the same time.
 const ANSWERS: Limits = Limits { known: 64, strangers: 32, per_peer: 4 };
@@ -65,23 +65,23 @@ pub struct Standing {
 
 /// What this process can tell others.
 pub struct MembershipService {
-    pub(super) local: PeerId,
-    pub(super) swarm: Option<Swarm>,
+    pub(crate) local: PeerId,
+    pub(crate) swarm: Option<Swarm>,
     /// The key, where this peer operates the swarm.
-    pub(super) operator: Option<Keypair>,
-    pub(super) prober: Prober,
+    pub(crate) operator: Option<Keypair>,
+    pub(crate) prober: Prober,
     known_peers: KnownPeers,
     models: Places,
     state: Mutex<State>,
     wanted: mpsc::Sender<Wanted>,
 }
 
-pub(super) struct State {
+pub(crate) struct State {
     /// The plan, and the keys of its members.
-    pub(super) plan: Option<(PlanOffer, BTreeSet<String>)>,
-    pub(super) pending_peers: PendingPeers,
+    pub(crate) plan: Option<(PlanOffer, BTreeSet<String>)>,
+    pub(crate) pending_peers: PendingPeers,
     /// What this peer does; none while it has not found out.
-    pub(super) work: Option<Work>,
+    pub(crate) work: Option<Work>,
 }
 
 impl State {
@@ -125,24 +125,24 @@ impl MembershipService {
     }
 
     /// Them, in the order in which they came.
-    pub(super) fn who_waits(&self) -> Vec<PeerId> {
+    pub(crate) fn who_waits(&self) -> Vec<PeerId> {
         self.state().pending_peers.waiting().to_vec()
     }
 
     /// The members of the plan by their names; this peer alone, while there is none.
-    pub(super) fn members(&self) -> Vec<PeerId> {
+    pub(crate) fn members(&self) -> Vec<PeerId> {
         let state = self.state();
         let Some((_, members)) = &state.plan else { return vec![self.local] };
         members.iter().filter_map(|peer| peer.parse().ok()).collect()
     }
 
     /// The number of the plan; 0: none.
-    pub(super) fn plan_counter(&self) -> u64 {
+    pub(crate) fn plan_counter(&self) -> u64 {
         self.state().counter()
     }
 
     /// Where this peer stands; none when it is just ending.
-    pub(super) async fn standing(&self) -> Option<Standing> {
+    pub(crate) async fn standing(&self) -> Option<Standing> {
         self.ask(Wanted::Standing).await
     }
 
@@ -162,11 +162,11 @@ impl MembershipService {
         let _ = self.wanted.send(wanted).await;
     }
 
-    pub(super) fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn is_member(&self, peer: &PeerId) -> bool {
+    pub(crate) fn is_member(&self, peer: &PeerId) -> bool {
         self.state().plan.as_ref().is_some_and(|(_, members)| members.contains(&peer.to_string()))
     }
 
@@ -262,7 +262,7 @@ impl MembershipService {
     }
 
     /// Hands a newer plan to the event loop.
-    pub(super) async fn judge(&self, offer: PlanOffer) -> Verdict {
+    pub(crate) async fn judge(&self, offer: PlanOffer) -> Verdict {
         let Some(swarm) = &self.swarm else {
             return Verdict::Refused("the plan of this swarm does not change: it has no operator".to_owned());
         };

@@ -15,16 +15,16 @@ use std::time::{Duration, Instant};
 
 use libp2p::PeerId;
 use libp2p::identity::Keypair;
+use mingle_home::error::{Context, Error, ErrorKind, Result};
 use mingle_planner::{DesignOptions, FaultTolerance, Medium, Method, Plan, Topology};
 use tokio::task::JoinSet;
 
-use super::exchange::{announce, ask_progress};
-use super::failure_detector::FailureDetector;
-use super::offer::PlanOffer;
-use super::service::{MembershipService, Wanted};
-use super::swarm::Swarm;
-use super::words::{Progress, Verdict};
-use crate::error::{Context, Error, ErrorKind, Result};
+use crate::exchange::{announce, ask_progress};
+use crate::failure_detector::FailureDetector;
+use crate::offer::PlanOffer;
+use crate::service::{MembershipService, Wanted};
+use crate::swarm::Swarm;
+use crate::words::{Progress, Verdict};
 
 /// Between two looks at who is there.
 const LOOK_EVERY: Duration = Duration::from_millis(500);

@@ -1,7 +1,6 @@
 //! What can go wrong with a peer: what kind of error it is, what was being done, what caused it, and what to do next.
 
 mod network;
-mod solving;
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -172,7 +171,7 @@ impl StdError for Error {
 }
 
 /// What went wrong and what caused it, in one line.
-pub(crate) fn with_causes(error: &dyn StdError) -> String {
+pub fn with_causes(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

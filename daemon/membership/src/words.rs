@@ -6,16 +6,16 @@ use libp2p::{Multiaddr, StreamProtocol};
 use mingle_net::probe::{Measured, ProbeToken};
 use serde::{Deserialize, Serialize};
 
-use super::invite::Invite;
-use super::offer::{MAX_OFFER_BYTES, PlanOffer};
+use crate::invite::Invite;
+use crate::offer::{MAX_OFFER_BYTES, PlanOffer};
 use crate::task::Assignment;
 
-pub(super) const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/swarm/1");
+pub(crate) const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/swarm/1");
 /// The most that a request, or an answer without a model, may be long.
-pub(super) const MAX_BYTES: usize = MAX_OFFER_BYTES + 64;
+pub(crate) const MAX_BYTES: usize = MAX_OFFER_BYTES + 64;
 
 #[derive(Serialize, Deserialize)]
-pub(super) enum Request {
+pub(crate) enum Request {
     Plan,
     /// Whoever asks brings an invitation, and would do this.
     Join {
@@ -47,7 +47,7 @@ pub(super) enum Request {
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// The plan that this process follows.
     Plan(PlanOffer),
     /// There is none yet.

@@ -17,12 +17,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use libp2p::{Multiaddr, PeerId};
+use mingle_home::error::{Context, ErrorKind, Result};
+use mingle_home::home::{Home, write_file};
 use mingle_net::transport::{Network, Outlook, Reach};
 use tokio::sync::watch;
 
-use super::exchange::meet;
-use crate::error::{Context, ErrorKind, Result};
-use crate::home::{Home, write_file};
+use crate::exchange::meet;
 
 /// The first pause between questions; it doubles up to [`LONGEST_PAUSE`] while nothing changes.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);

@@ -17,22 +17,22 @@
 use std::time::Duration;
 
 use libp2p::{Multiaddr, PeerId};
+use mingle_home::error::{Error, ErrorKind, Result};
 use mingle_net::framed;
 use mingle_net::printable::quoted;
 use mingle_net::probe::{Measured, ProbeToken};
 use mingle_net::transport::open_stream;
 
-use super::invite::Invite;
-use super::offer::{CheckedPlan, PlanOffer};
-use super::swarm::Swarm;
-use super::words::{Answer, MAX_BYTES, PROTOCOL, Progress, Request, Verdict};
-use crate::error::{Error, ErrorKind, Result};
+use crate::invite::Invite;
+use crate::offer::{CheckedPlan, PlanOffer};
+use crate::swarm::Swarm;
 use crate::task::Assignment;
+use crate::words::{Answer, MAX_BYTES, PROTOCOL, Progress, Request, Verdict};
 
 /// A peer that has not answered by then is asked again later.
-pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// A model is larger.
-pub(super) const MODEL_TIMEOUT: Duration = Duration::from_secs(120);
+pub(crate) const MODEL_TIMEOUT: Duration = Duration::from_secs(120);
 /// Reaching a peer and measuring takes no longer.
 const MEASURE_TIMEOUT: Duration = Duration::from_secs(35);
 
@@ -104,7 +104,7 @@ pub async fn request_admission(
 }
 
 /// The model of `peer`, `[dimension]`. `None`: it has none, went away, or sent something else.
-pub(super) async fn fetch_model(
+pub(crate) async fn fetch_model(
     streams: &mut libp2p_stream::Control,
     peer: PeerId,
     dimension: usize,
@@ -159,7 +159,7 @@ pub async fn ask_progress(
 }
 
 /// Tells `peer` where this one listens, and asks where others do. `None`: it went away, or does not know this peer.
-pub(super) async fn meet(
+pub(crate) async fn meet(
     streams: &mut libp2p_stream::Control,
     peer: PeerId,
     addresses: &[Multiaddr],
@@ -177,7 +177,7 @@ pub(super) async fn meet(
 }
 
 /// Has `from` measure its link to `to`.
-pub(super) async fn order_measurement(
+pub(crate) async fn order_measurement(
     streams: &mut libp2p_stream::Control,
     from: PeerId,
     to: PeerId,

@@ -3,10 +3,10 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use libp2p::identity::Keypair;
+use mingle_home::error::{Context, Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
-use super::swarm::Swarm;
-use crate::error::{Context, Error, ErrorKind, Result};
+use crate::swarm::Swarm;
 
 /// An invitation to a swarm. Whoever has it can use it: it is a secret until it has expired or is used up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,12 +9,13 @@ use std::str::FromStr;
 
 use data_encoding::BASE32_NOPAD;
 use libp2p::{Multiaddr, PeerId};
+use mingle_home::error::{Error, ErrorKind, Result};
+use mingle_home::home::Home;
 use serde::{Deserialize, Serialize};
 
-use super::invite::Invite;
-use super::swarm::{Membership, Swarm};
-use crate::error::{Error, ErrorKind, Result};
-use crate::home::Home;
+use crate::invite::Invite;
+use crate::membership::Membership;
+use crate::swarm::Swarm;
 
 const PREFIX: &str = "mingle1";
 const CHECKSUM_BYTES: usize = 4;

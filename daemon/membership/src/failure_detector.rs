@@ -15,7 +15,7 @@ const PRESENT: Duration = Duration::from_secs(60);
 const LEFT_AFTER: Duration = Duration::from_secs(12);
 
 /// What an automatic planner knows of the peers of its swarm. Times are since it began.
-pub(super) struct FailureDetector {
+pub(crate) struct FailureDetector {
     /// Who is silent for so long is planned out.
     forget_after: Duration,
     heard: BTreeMap<PeerId, Duration>,
@@ -32,19 +32,19 @@ struct Change {
 
 impl FailureDetector {
     /// Nobody was heard yet.
-    pub(super) fn new(forget_after: Duration) -> Self {
+    pub(crate) fn new(forget_after: Duration) -> Self {
         Self { forget_after, heard: BTreeMap::new(), said_to_have_left: BTreeSet::new(), change: None }
     }
 
     /// A member answered, and named neighbours that have left. It may be wrong, or lie: whoever answers has not left.
-    pub(super) fn hear(&mut self, now: Duration, member: PeerId, left: impl IntoIterator<Item = PeerId>) {
+    pub(crate) fn hear(&mut self, now: Duration, member: PeerId, left: impl IntoIterator<Item = PeerId>) {
         self.heard.insert(member, now);
         self.said_to_have_left.extend(left);
     }
 
     /// The members of the next plan, in the order of the present ones and then of those who wait; none while the present
     /// plan is right, newcomers still come, or nobody would be there to train with.
-    pub(super) fn next(&mut self, now: Duration, members: &[PeerId], waiting: &[PeerId]) -> Option<Vec<PeerId>> {
+    pub(crate) fn next(&mut self, now: Duration, members: &[PeerId], waiting: &[PeerId]) -> Option<Vec<PeerId>> {
         self.said_to_have_left.retain(|peer| members.contains(peer));
         self.heard.retain(|peer, _| members.contains(peer));
         let gone = self.gone(now, members);

@@ -10,7 +10,7 @@ use futures::StreamExt;
 use futures::stream;
 use libp2p::PeerId;
 
-use super::exchange::fetch_model;
+use crate::exchange::fetch_model;
 
 /// So many models are compared.
 const DONORS: usize = 3;
@@ -31,7 +31,7 @@ pub struct Borrowed {
 }
 
 /// Asks these members, in this order, for their models until at least one gives one that is no larger than `max_norm`.
-pub(crate) async fn borrow_model(
+pub async fn borrow_model(
     streams: libp2p_stream::Control,
     members: Vec<PeerId>,
     dimension: usize,

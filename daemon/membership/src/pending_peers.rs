@@ -6,12 +6,12 @@ use std::io;
 use std::path::PathBuf;
 
 use libp2p::PeerId;
+use mingle_home::error::{Context, Error, ErrorKind, Result};
+use mingle_home::home::{Home, write_file};
 use serde::{Deserialize, Serialize};
 
-use super::invite::Invite;
-use super::swarm::Swarm;
-use crate::error::{Context, Error, ErrorKind, Result};
-use crate::home::{Home, write_file};
+use crate::invite::Invite;
+use crate::swarm::Swarm;
 
 /// Peers that wait at the same time.
 const MAX_WAITING: usize = 1024;
@@ -20,7 +20,7 @@ const MAX_INVITES: usize = 1024;
 
 /// The waiting room, and who came in with which invitation.
 #[derive(Debug)]
-pub(super) struct PendingPeers {
+pub(crate) struct PendingPeers {
     path: PathBuf,
     waiting: Vec<PeerId>,
     used: Uses,
@@ -33,7 +33,7 @@ struct Uses(BTreeMap<String, BTreeSet<String>>);
 
 impl PendingPeers {
     /// The waiting room of a home: empty, but what was used before stays used.
-    pub(super) fn open(home: &Home) -> Result<Self> {
+    pub(crate) fn open(home: &Home) -> Result<Self> {
         let path = home.root().join("invites-used.json");
         let doing = format!("cannot read {}", path.display());
         let used = match fs::read_to_string(&path) {
@@ -48,7 +48,7 @@ impl PendingPeers {
     ///
     /// # Errors
     /// The invitation does not hold, is used up, or the room is full.
-    pub(super) fn admit(&mut self, peer: PeerId, invite: &Invite, swarm: &Swarm) -> Result<bool> {
+    pub(crate) fn admit(&mut self, peer: PeerId, invite: &Invite, swarm: &Swarm) -> Result<bool> {
         invite.check(swarm)?;
         let name = peer.to_string();
         let id = hex::encode(invite.id);
@@ -74,12 +74,12 @@ impl PendingPeers {
     }
 
     /// Those who wait, in the order in which they came.
-    pub(super) fn waiting(&self) -> &[PeerId] {
+    pub(crate) fn waiting(&self) -> &[PeerId] {
         &self.waiting
     }
 
     /// These are members now.
-    pub(super) fn dismiss(&mut self, members: &BTreeSet<String>) {
+    pub(crate) fn dismiss(&mut self, members: &BTreeSet<String>) {
         self.waiting.retain(|peer| !members.contains(&peer.to_string()));
     }
 

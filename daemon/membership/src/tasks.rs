@@ -2,11 +2,11 @@
 
 use libp2p::PeerId;
 
-use super::exchange::fetch_task;
-use super::invite::Invite;
-use super::service::{MembershipService, Wanted};
-use super::words::Answer;
+use crate::exchange::fetch_task;
+use crate::invite::Invite;
+use crate::service::{MembershipService, Wanted};
 use crate::task::{Assignment, Work};
+use crate::words::Answer;
 use mingle_protocol::NodeId;
 
 impl MembershipService {
@@ -16,7 +16,7 @@ impl MembershipService {
     }
 
     /// Tells a member, or whoever has an invitation, what the swarm is for.
-    pub(super) fn tell_task(&self, peer: PeerId, invite: Option<&Invite>) -> Answer {
+    pub(crate) fn tell_task(&self, peer: PeerId, invite: Option<&Invite>) -> Answer {
         if let (Some(swarm), Some(invite)) = (&self.swarm, invite) {
             if let Err(failure) = invite.check(swarm) {
                 return Answer::No(format!("{failure:#}"));
@@ -28,7 +28,7 @@ impl MembershipService {
     }
 
     /// The answer for a newcomer whose work does not fit; none if it does.
-    pub(super) fn refuse_work(&self, theirs: &Assignment) -> Option<Answer> {
+    pub(crate) fn refuse_work(&self, theirs: &Assignment) -> Option<Answer> {
         let ours = self.state().work.clone();
         let Some(ours) = ours else { return Some(Answer::NotYet) };
         // The newcomer reads it: what it has is "here" to it.

@@ -5,16 +5,16 @@ use std::io;
 use std::path::PathBuf;
 
 use libp2p::identity::Keypair;
+use mingle_home::error::{Context, Error, ErrorKind, Result};
+use mingle_home::home::{Home, write_file};
 use mingle_planner::Plan;
 use mingle_protocol::Generation;
 use serde::{Deserialize, Serialize};
 
-use super::swarm::Swarm;
-use crate::error::{Context, Error, ErrorKind, Result};
-use crate::home::{Home, write_file};
+use crate::swarm::Swarm;
 
 /// No kept offer is longer: the largest plan, and room for its envelope.
-pub(super) const MAX_OFFER_BYTES: usize = (1 << 20) + 256;
+pub(crate) const MAX_OFFER_BYTES: usize = (1 << 20) + 256;
 
 /// A plan on its way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ impl PlanOffer {
     }
 
     /// Whether the operator of this swarm signed it.
-    pub(super) fn is_signed(&self, swarm: &Swarm) -> bool {
+    pub(crate) fn is_signed(&self, swarm: &Swarm) -> bool {
         self.counter > 0 && swarm.is_signed(&self.words(swarm), &self.signature)
     }
 
@@ -89,7 +89,7 @@ impl PlanOffer {
     }
 
     /// The generation as it is told before the plan is read.
-    pub(super) fn generation(&self) -> Generation {
+    pub(crate) fn generation(&self) -> Generation {
         Generation { counter: self.counter, plan_hash: *blake3::hash(&self.plan).as_bytes() }
     }
 
