@@ -18,7 +18,7 @@ use mingle_bench::{Row, Turns, print_head, time};
 use mingle_protocol::record::HostState;
 use mingle_protocol::{
     Ack, Chain, Codec, Durability, Effect, Hello, Identity, Input, LinkState, Mass, Message, Node, NodeConfig, NodeId,
-    PROTOCOL_VERSION, Parcel, ParcelHeader, Payload, Schedule, State, Step, Time, WaitPolicy,
+    PROTOCOL_VERSION, Parcel, ParcelHeader, Payload, Schedule, SignedIdentity, State, Step, Time, WaitPolicy,
 };
 
 const DIMENSION: usize = 1_663_370;
@@ -95,8 +95,8 @@ impl Bench {
             version: PROTOCOL_VERSION,
             generation: config.generation,
             task: config.task.clone(),
-            identity: Self::identity(),
-            seen: Some(config.identity),
+            identity: SignedIdentity::unsigned(Self::identity()),
+            seen: Some(SignedIdentity::unsigned(config.identity)),
             resumed: false,
             link: LinkState { next_seq: 1, ..LinkState::default() },
         }))

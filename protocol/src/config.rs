@@ -11,6 +11,7 @@ use crate::injected_bug::Injected;
 use crate::message::{Generation, Identity, MAX_DESCRIPTION, TaskCard};
 use crate::payload::{MAX_DIMENSION, MAX_MAGNITUDE, first_unusable};
 use crate::schedule::{NodeId, Schedule};
+use crate::statement::{Keys, NoKeys};
 
 /// How long a node waits for its in-neighbours before it goes on to the next step. Conservation does not depend on it:
 /// what comes late is absorbed late. No wait outlasts the deadline.
@@ -65,6 +66,8 @@ pub struct NodeConfig {
     /// starts with none. A host must move to a larger incarnation before it restarts a node that has reported
     /// [`Event::Started`](crate::Event::Started), and may keep it before that.
     pub identity: Identity,
+    /// Signs what the node says of itself, and checks what others did.
+    pub keys: Arc<dyn Keys>,
     /// How parcels are encoded. Every receiver takes every codec, so members of a swarm may differ in it.
     pub codec: Codec,
     /// Whether the host keeps records.
@@ -103,7 +106,7 @@ pub struct NodeConfig {
 }
 
 impl NodeConfig {
-    /// A founder's configuration with the defaults: parcels in f32, no records, bounded staleness 4, steps clipped at
+    /// A founder's configuration with the defaults: no keys, parcels in f32, no records, bounded staleness 4, steps clipped at
     /// 10 medians, no time box, all neighbours waited for at the start, deadlines from 2 s, drain for 30 s, heartbeats every
     /// 5 s, reliable streams.
     pub fn new(id: NodeId, schedule: Arc<Schedule>, initial: Vec<f32>, rounds: u64) -> Self {
@@ -115,6 +118,7 @@ impl NodeConfig {
             generation: Generation { counter: 0, plan_hash: [0; 32] },
             task: TaskCard::default(),
             identity: Identity { incarnation: 1, boot_nonce: 0 },
+            keys: Arc::new(NoKeys),
             codec: Codec::default(),
             durability: Durability::default(),
             record_slots: None,

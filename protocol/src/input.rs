@@ -5,9 +5,10 @@ use std::sync::Arc;
 use crate::message::{Generation, Message};
 use crate::record::HostState;
 use crate::schedule::{NodeId, Schedule};
+use crate::statement::Keys;
 
 /// One thing that happened, handed to [`Node::handle`](crate::Node::handle).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Input {
     /// The host is ready. Before this a node greets its neighbours but does not begin.
     Start,
@@ -64,7 +65,7 @@ pub enum Input {
 }
 
 /// A generation to enter.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct NewGeneration {
     /// Which.
     pub generation: Generation,
@@ -72,6 +73,8 @@ pub struct NewGeneration {
     pub schedule: Arc<Schedule>,
     /// This node's index in it. From here on every index is one in this plan, and links are up when the host says so.
     pub id: NodeId,
+    /// The keys of its members.
+    pub keys: Arc<dyn Keys>,
     /// Rounds to run in it.
     pub rounds: u64,
     /// The ratio to begin with, `[dimension]`, of a member that is up to date; the node's own unless given. A node that

@@ -39,6 +39,7 @@ mod round_clock;
 mod schedule;
 #[cfg(feature = "sim")]
 pub mod sim;
+mod statement;
 mod time;
 pub mod wire;
 
@@ -66,4 +67,5 @@ pub use record::{Books, Chain, InBooks, OutBooks, Owed, Record};
 pub use schedule::{
     COLUMN_TOLERANCE, Encodings, MAX_NODES, MAX_PERIOD, NodeId, OutShare, Schedule, ScheduleError, Step,
 };
+pub use statement::{Keys, NoKeys, Signature, SignedIdentity};
 pub use time::Time;

@@ -10,9 +10,10 @@ use crate::mass::Mass;
 use crate::payload::Payload;
 use crate::record::Chain;
 use crate::schedule::NodeId;
+use crate::statement::{Signature, SignedIdentity};
 
 /// Version of the protocol; peers that differ refuse each other.
-pub const PROTOCOL_VERSION: u16 = 4;
+pub const PROTOCOL_VERSION: u16 = 5;
 /// Longest task description in bytes.
 pub const MAX_DESCRIPTION: usize = 256;
 
@@ -93,10 +94,10 @@ pub struct Hello {
     pub generation: Generation,
     /// What the sender trains.
     pub task: TaskCard,
-    /// Who the sender is.
-    pub identity: Identity,
-    /// The receiver as the sender knows it, if it does.
-    pub seen: Option<Identity>,
+    /// Who the sender is, signed by it.
+    pub identity: SignedIdentity,
+    /// The receiver as the sender knows it, if it does, by the receiver's own signature.
+    pub seen: Option<SignedIdentity>,
     /// The sender goes on from a record of this incarnation, which an earlier process wrote.
     pub resumed: bool,
     /// Where the links between the two stand.
@@ -156,6 +157,8 @@ pub struct LeaveCertificate {
     pub incarnation: u64,
     /// Its links from others, ascending by sender; nothing was applied of those that are not here.
     pub ends: Vec<LinkEnd>,
+    /// The leaver's, under all of the above.
+    pub signature: Signature,
 }
 
 /// Where a link to a node that left ended.

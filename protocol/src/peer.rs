@@ -7,6 +7,7 @@ use crate::link::{InLink, OutLink};
 use crate::message::{Identity, LinkState};
 use crate::node::{Belief, Patience, Renewal};
 use crate::schedule::NodeId;
+use crate::statement::{Signature, SignedIdentity};
 use crate::time::Time;
 
 /// Greetings that a neighbour gets in a heartbeat at most.
@@ -18,6 +19,8 @@ pub(crate) struct Peer {
     pub(crate) id: NodeId,
     /// Who its last Hello said it is; `None` before the first one that fits.
     pub(crate) identity: Option<Identity>,
+    /// Its signature under that; none while only its certificate has named this life.
+    pub(crate) signature: Signature,
     pub(crate) link_up: bool,
     pub(crate) suspended: Option<Suspension>,
     pub(crate) heard_at: Time,
@@ -65,6 +68,7 @@ impl Peer {
         Self {
             id,
             identity: None,
+            signature: Signature::default(),
             link_up: false,
             suspended: None,
             heard_at: Time::default(),
@@ -103,6 +107,11 @@ impl Peer {
         let (since, count) = self.greetings;
         self.greetings = if now < since + heartbeat { (since, count + 1) } else { (now, 1) };
         self.greetings.1 <= MOST_GREETINGS
+    }
+
+    /// Who it is, as it said so itself.
+    pub(crate) fn signed_identity(&self) -> Option<SignedIdentity> {
+        Some(SignedIdentity { identity: self.identity?, signature: self.signature })
     }
 
     pub(crate) fn incarnation(&self) -> u64 {

@@ -25,10 +25,11 @@ use serde::{Deserialize, Serialize};
 use crate::ledger::{InLinkLedger, LedgerSummary, OutLinkLedger};
 use crate::link::Rejections;
 use crate::mass::Mass;
-use crate::message::{Generation, Identity, LeaveCertificate};
+use crate::message::{Generation, LeaveCertificate};
 use crate::payload::Payload;
 use crate::push_sum::PushSum;
 use crate::schedule::NodeId;
+use crate::statement::SignedIdentity;
 
 pub use chains::{LinkBreak, compare_links};
 pub use error::RecordError;
@@ -74,7 +75,7 @@ pub struct Books {
     /// Whether the sends of that step were done: their parcels are in the outboxes.
     pub split_done: bool,
     /// The processes that the node last dealt with, by neighbour.
-    pub neighbours: BTreeMap<NodeId, Identity>,
+    pub neighbours: BTreeMap<NodeId, SignedIdentity>,
     /// Links from others, by sender.
     pub incoming: BTreeMap<NodeId, InBooks>,
     /// Links to others, by receiver.

@@ -30,6 +30,7 @@ mod error;
 mod fault;
 mod hostile;
 mod journal;
+mod keys;
 mod network;
 mod plans;
 mod profile;

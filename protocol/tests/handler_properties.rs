@@ -35,7 +35,7 @@ fn messages_of_a_run(durability: Durability, policy: WaitPolicy) -> Vec<(NodeId,
     inputs.extend(
         ids()
             .flat_map(|a| ids().map(move |peer| (a, Input::LinkUp { peer })))
-            .filter(|(a, input)| *input != Input::LinkUp { peer: *a }),
+            .filter(|(a, input)| !matches!(input, Input::LinkUp { peer } if peer == a)),
     );
     let mut said = Vec::new();
     while let Some((id, input)) = inputs.pop_front() {
@@ -116,12 +116,12 @@ fn changed(message: &Message, change: u8, number: u64) -> Message {
     let link = match &mut message {
         Message::Hello(hello) => {
             match change {
-                0 => hello.identity.incarnation = number,
-                1 => hello.identity.boot_nonce = number,
+                0 => hello.identity.identity.incarnation = number,
+                1 => hello.identity.identity.boot_nonce = number,
                 2 => hello.generation.counter = number,
                 3 => hello.seen = None,
                 4 => hello.resumed = !hello.resumed,
-                5 => hello.seen = Some(Identity { incarnation: number, boot_nonce: 0 }),
+                5 => hello.seen = Some(SignedIdentity::unsigned(Identity { incarnation: number, boot_nonce: 0 })),
                 _ => {}
             }
             &mut hello.link
@@ -211,7 +211,14 @@ fn drive(durability: Durability, policy: WaitPolicy, happenings: &[Happening]) -
             Happening::Enter { counter } => {
                 let generation = Generation { counter: *counter, plan_hash: [*counter as u8; 32] };
                 let schedule = plan(*counter);
-                Input::Enter(Box::new(NewGeneration { generation, schedule, id: ME, rounds: 12, ratio: None }))
+                Input::Enter(Box::new(NewGeneration {
+                    generation,
+                    schedule,
+                    id: ME,
+                    keys: Arc::new(NoKeys),
+                    rounds: 12,
+                    ratio: None,
+                }))
             }
             Happening::Stop => Input::Stop,
             Happening::Leave => Input::Leave,

@@ -116,8 +116,8 @@ fn hello_from(id: NodeId) -> Hello {
         version: PROTOCOL_VERSION,
         generation: config.generation,
         task: config.task,
-        identity: config.identity,
-        seen: Some(identity_of(ME)),
+        identity: SignedIdentity::unsigned(config.identity),
+        seen: Some(SignedIdentity::unsigned(identity_of(ME))),
         resumed: false,
         link: LinkState { next_seq: 1, ..LinkState::default() },
     }
@@ -207,7 +207,7 @@ fn hostile(rng: &mut ChaCha8Rng) -> (NodeId, Message, Fault) {
             Fault::UnfitHello
         }
         12 => {
-            hello.identity.boot_nonce = number;
+            hello.identity.identity.boot_nonce = number;
             // Without records it is another process that claims to be this one.
             Fault::UnfitHello
         }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use mingle_protocol::record::{Outline, RecordError};
+use mingle_protocol::record::{FORMAT_VERSION, Outline, RecordError};
 use mingle_protocol::*;
 use proptest::collection::{btree_map, vec};
 use proptest::option;
@@ -143,12 +143,18 @@ proptest! {
 
     #[test]
     fn arbitrary_books_under_a_right_checksum_never_panic(books in vec(any::<u8>(), 0..300), dimension in 0_u32..3) {
-        let head = [&b"mgl-mass"[..], &1_u32.to_le_bytes(), &[255, 0, 0, 0], &(books.len() as u32).to_le_bytes()];
+        let head = [&b"mgl-mass"[..], &FORMAT_VERSION.to_le_bytes(), &[255, 0, 0, 0], &(books.len() as u32).to_le_bytes()];
         let content = [&head.concat()[..], &dimension.to_le_bytes(), &books, &vec![0; 4 * dimension as usize]].concat();
         let bytes = [&content[..], blake3::hash(&content).as_bytes()].concat();
         // Almost none are books. The head is right, so no other error can come.
         match Record::decode(&bytes) {
-            Err(RecordError::NotARecord | RecordError::Cut { .. } | RecordError::Torn | RecordError::Empty) => {
+            Err(
+                RecordError::NotARecord
+                | RecordError::Version { .. }
+                | RecordError::Cut { .. }
+                | RecordError::Torn
+                | RecordError::Empty,
+            ) => {
                 prop_assert!(false, "the head was refused");
             }
             Ok(record) => prop_assert_eq!(bytes_of(&record), bytes),

@@ -24,6 +24,10 @@ fn identities() -> impl Strategy<Value = Identity> {
     (any::<u64>(), any::<u64>()).prop_map(|(incarnation, boot_nonce)| Identity { incarnation, boot_nonce })
 }
 
+fn signatures() -> impl Strategy<Value = Signature> {
+    prop::collection::vec(any::<u8>(), 64).prop_map(|bytes| Signature::from(<[u8; 64]>::try_from(bytes).unwrap()))
+}
+
 fn link_states() -> impl Strategy<Value = LinkState> {
     (any::<[u64; 8]>(), any::<Option<u64>>(), any::<bool>()).prop_map(|(n, final_seq, leaving)| LinkState {
         received: n[0],
@@ -41,8 +45,10 @@ fn link_states() -> impl Strategy<Value = LinkState> {
 }
 
 fn hellos() -> impl Strategy<Value = Message> {
-    let parts = (any::<u16>(), generations(), any::<[u8; 32]>(), "[a-z é]{0,60}", identities());
-    (parts, proptest::option::of(identities()), link_states()).prop_map(
+    let signed =
+        || (identities(), signatures()).prop_map(|(identity, signature)| SignedIdentity { identity, signature });
+    let parts = (any::<u16>(), generations(), any::<[u8; 32]>(), "[a-z é]{0,60}", signed());
+    (parts, proptest::option::of(signed()), link_states()).prop_map(
         |((version, generation, hash, description, identity), seen, link)| {
             let task = TaskCard { hash, description };
             Message::Hello(Box::new(Hello {
@@ -88,8 +94,9 @@ fn certificates() -> impl Strategy<Value = Message> {
         };
         ends.into_iter().map(end).collect()
     });
-    (generations(), any::<(u32, u64)>(), ends).prop_map(|(generation, (leaver, incarnation), ends)| {
-        Message::Left(LeaveCertificate { generation, leaver: NodeId(leaver), incarnation, ends })
+    let certificate = (generations(), any::<(u32, u64)>(), ends, signatures());
+    certificate.prop_map(|(generation, (leaver, incarnation), ends, signature)| {
+        Message::Left(LeaveCertificate { generation, leaver: NodeId(leaver), incarnation, ends, signature })
     })
 }
 
@@ -314,7 +321,7 @@ fn bytes_after_a_control_message_and_long_descriptions_are_refused() {
         version: PROTOCOL_VERSION,
         generation: Generation { counter: 0, plan_hash: [0; 32] },
         task: TaskCard { hash: [0; 32], description: "x".repeat(MAX_DESCRIPTION + 1) },
-        identity: Identity { incarnation: 1, boot_nonce: 1 },
+        identity: SignedIdentity::unsigned(Identity { incarnation: 1, boot_nonce: 1 }),
         resumed: false,
         seen: None,
         link: LinkState::default(),

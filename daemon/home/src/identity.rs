@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use libp2p::PeerId;
-use libp2p::identity::Keypair;
+use libp2p::identity::{Keypair, PublicKey};
 
 use crate::error::{Context, Error, ErrorKind, Result};
 
@@ -91,6 +91,14 @@ fn refuse_if_others_can_read(path: &Path) -> Result {
 #[cfg(not(unix))]
 fn refuse_if_others_can_read(_path: &Path) -> Result {
     Ok(())
+}
+
+/// The key that a PeerId is: ed25519 keys are short enough to be their own name. `None` for names of other keys.
+pub fn public_key(peer: &PeerId) -> Option<PublicKey> {
+    let bytes = peer.to_bytes();
+    let [0, length, key @ ..] = &bytes[..] else { return None };
+    let key = PublicKey::try_decode_protobuf(key).ok().filter(|_| key.len() == usize::from(*length))?;
+    (key.to_peer_id() == *peer).then_some(key)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use libp2p::PeerId;
 use libp2p::identity::{Keypair, PublicKey};
 use mingle_home::error::{Context, Error, ErrorKind, Result};
+use mingle_home::identity;
 use mingle_net::printable::is_unseen;
 use serde::{Deserialize, Serialize};
 
@@ -85,15 +86,10 @@ impl Swarm {
     }
 }
 
-/// The key that a PeerId is: ed25519 keys are short enough to be their own name.
+/// The key of an operator.
 fn public_key(peer: &[u8]) -> Result<PublicKey> {
-    let wrong = || Error::new(ErrorKind::Integrity, "the operator of the swarm is not named by an ed25519 key");
-    let [0, length, key @ ..] = peer else { return Err(wrong()) };
-    if key.len() != usize::from(*length) {
-        return Err(wrong());
-    }
-    let key = PublicKey::try_decode_protobuf(key).map_err(|_| wrong())?;
-    if key.to_peer_id().to_bytes() == peer { Ok(key) } else { Err(wrong()) }
+    let key = PeerId::from_bytes(peer).ok().as_ref().and_then(identity::public_key);
+    key.ok_or_else(|| Error::new(ErrorKind::Integrity, "the operator of the swarm is not named by an ed25519 key"))
 }
 
 #[cfg(test)]

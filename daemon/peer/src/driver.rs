@@ -15,6 +15,7 @@ pub(crate) use ending::before_the_model;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use libp2p::identity::Keypair;
 use mingle_net::neighbour_table::LinkChange;
 use mingle_net::traffic::Traffic;
 use mingle_protocol::record::Recovered;
@@ -60,6 +61,8 @@ pub(crate) struct Finished {
 pub(crate) struct DriverParts {
     /// The node's configuration; its incarnation may grow when neighbours remember an earlier life of this peer.
     pub config: NodeConfig,
+    /// This peer's key, for plans to come.
+    pub keypair: Keypair,
     /// It only comes to leave.
     pub leaves: bool,
     /// Rounds of the whole training; the plan may begin later than with the first.

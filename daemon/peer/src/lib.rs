@@ -12,6 +12,7 @@ mod event_loop;
 pub mod events;
 pub mod last_run;
 mod member;
+mod member_keys;
 mod metrics;
 mod objections;
 pub mod peer;

@@ -10,6 +10,7 @@ use mingle_protocol::{NodeId, Schedule};
 
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::home;
+use crate::identity::public_key;
 
 /// No plan file is read beyond this: a million links in JSON.
 const MAX_PLAN_FILE_BYTES: u64 = 64 << 20;
@@ -57,10 +58,14 @@ pub fn peers(plan: &Plan) -> Result<BTreeMap<NodeId, PeerId>> {
                 name
             )));
         };
-        let peer = peer.parse().context(
+        let peer: PeerId = peer.parse().context(
             ErrorKind::BadInput,
             format!("node {index} ({}) of the plan is bound to `{peer}`, which is not a PeerId", name),
         )?;
+        if public_key(&peer).is_none() {
+            let message = format!("node {index} ({name}) of the plan is bound to {peer}, which names no ed25519 key");
+            return Err(Error::new(ErrorKind::BadInput, message).hint("bind it to what `mingle id` prints there"));
+        }
         peers.insert(NodeId(index_to_u32(index)), peer);
     }
     Ok(peers)

@@ -27,6 +27,8 @@ pub enum Fault {
     UnusablePlan,
     /// A leave certificate that nobody can have written.
     ImpossibleCertificate,
+    /// A statement about a node without that node's signature.
+    Unsigned,
     /// An answer to a question that was not asked.
     UnexpectedTraining,
     /// A life of this node that it cannot have had.

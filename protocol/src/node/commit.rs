@@ -101,9 +101,9 @@ impl Node {
             let restored = OutLink::restored(link, |record| payloads.get(&record).cloned());
             *planned.ok_or(NodeError::ForeignRecord)? = restored.ok_or(NodeError::ForeignRecord)?;
         }
-        for (id, &identity) in &books.neighbours {
+        for (id, known) in &books.neighbours {
             if let Some(peer) = node.peers.get_mut(id) {
-                peer.identity = Some(identity);
+                (peer.identity, peer.signature) = (Some(known.identity), known.signature);
             }
         }
         node.restore_departures(std::mem::take(&mut books.left));
@@ -170,7 +170,7 @@ impl Node {
             mass: self.mass(),
             step: self.step,
             split_done: self.split_done,
-            neighbours: self.peers.values().filter_map(|peer| Some((peer.id, peer.identity?))).collect(),
+            neighbours: self.peers.values().filter_map(|peer| Some((peer.id, peer.signed_identity()?))).collect(),
             incoming: self.peers.values().filter_map(incoming).collect(),
             outgoing: self.peers.values().filter_map(outgoing).collect(),
             left: self.departures.to_vec(),

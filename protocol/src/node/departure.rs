@@ -9,13 +9,15 @@
 //!
 //! A neighbour that reads the certificate takes back what it had sent and what was not applied. It need not hear of it
 //! from the leaver: certificates are passed on, and two nodes whose digests of them differ exchange them. So a neighbour
-//! that was away for the whole of it settles its link when it is back, to the unit.
+//! that was away for the whole of it settles its link when it is back, to the unit. Each certificate is signed by its
+//! leaver, so that nobody else can say it.
 //!
 //! A leaver does wait for a neighbour that is away if it owes that one parcels: nobody else can say what became of them.
 
 use std::collections::BTreeMap;
 
 use super::Node;
+use super::exchange::MOST_LIVES;
 use crate::codec::Dither;
 use crate::config::Durability;
 use crate::effect::{Event, Fault};
@@ -24,11 +26,17 @@ use crate::link::{InLink, OutLink, Returned};
 use crate::message::{Identity, LeaveCertificate, Message};
 use crate::peer::Peer;
 use crate::schedule::NodeId;
+use crate::statement::{Signature, SignedIdentity};
+
+/// Lives of one node that can leave a generation, as far as this process is told. Each is passed on to everybody.
+const MOST_DEPARTURES: u32 = 8;
 
 /// The certificates of one generation that a node knows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Departures {
     certificates: BTreeMap<NodeId, LeaveCertificate>,
+    /// How many of each leaver there were.
+    times: BTreeMap<NodeId, u32>,
     digest: u64,
     /// The digest of those that are on disk, where that is asked for.
     durable: u64,
@@ -39,7 +47,7 @@ impl Departures {
     pub(super) fn restored(certificates: Vec<LeaveCertificate>) -> Self {
         let digest = digest_of(&certificates);
         let certificates = certificates.into_iter().map(|certificate| (certificate.leaver, certificate)).collect();
-        Self { certificates, digest, durable: digest }
+        Self { certificates, times: BTreeMap::new(), digest, durable: digest }
     }
 
     /// For a record.
@@ -69,7 +77,12 @@ impl Departures {
         self.certificates.get(&leaver).is_some_and(|known| known.incarnation >= incarnation)
     }
 
+    fn times(&self, leaver: NodeId) -> u32 {
+        self.times.get(&leaver).copied().unwrap_or(0)
+    }
+
     fn insert(&mut self, certificate: LeaveCertificate) {
+        *self.times.entry(certificate.leaver).or_default() += 1;
         self.digest ^= certificate.digest();
         if let Some(before) = self.certificates.insert(certificate.leaver, certificate) {
             self.digest ^= before.digest();
@@ -165,7 +178,9 @@ impl Node {
             leaver: self.config.id,
             incarnation: self.config.identity.incarnation,
             ends: self.peers.values().filter_map(end).collect(),
+            signature: Signature::default(),
         };
+        let certificate = certificate.signed(&*self.config.keys);
         self.departures.insert(certificate);
         self.peers.values_mut().filter_map(|peer| peer.outgoing.as_mut()).for_each(OutLink::close);
         self.commits.soil();
@@ -186,8 +201,16 @@ impl Node {
         if self.departures.has(leaver, incarnation) {
             return Ok(());
         }
+        if self.departures.times(leaver) >= MOST_DEPARTURES {
+            return Err(Fault::ImpossibleCertificate);
+        }
+        if !certificate.is_signed(&*self.config.keys) && !self.has(InjectedBug::BelievesAnyone) {
+            return Err(Fault::Unsigned);
+        }
         if leaver == self.config.id && incarnation >= self.config.identity.incarnation {
-            return self.on_rollback(from, self.config.identity.incarnation);
+            // Its own word, of which it knows nothing any more.
+            self.discard(incarnation.min(MOST_LIVES));
+            return Ok(());
         }
         self.settle_with(from, &certificate)?;
         self.departures.insert(certificate);
@@ -204,11 +227,11 @@ impl Node {
             return Ok(());
         };
         if peer.incarnation() < incarnation {
-            self.recognise(leaver, Identity { incarnation, boot_nonce: 0 });
+            self.recognise(leaver, SignedIdentity::unsigned(Identity { incarnation, boot_nonce: 0 }));
         }
         let end = certificate.ends.iter().find(|end| end.from == self.config.id);
         if end.is_some_and(|end| end.sender_incarnation > me.incarnation) {
-            return self.on_rollback(from, me.incarnation);
+            return self.on_rollback(from);
         }
         let end = end.filter(|end| end.sender_incarnation == me.incarnation);
         self.absorb_from(leaver, u64::MAX);
@@ -216,7 +239,7 @@ impl Node {
             return Ok(());
         };
         let Ok(returned) = peer.outgoing.as_mut().map(|link| link.on_left(end)).transpose() else {
-            return self.on_rollback(from, me.incarnation);
+            return self.on_rollback(from);
         };
         peer.left = true;
         peer.incoming.iter_mut().for_each(|link| link.on_left());

@@ -8,10 +8,11 @@ use crate::link::{InLink, Returned};
 use crate::message::{Ack, Hello, Identity, LinkState, Message, PROTOCOL_VERSION};
 use crate::peer::Peer;
 use crate::schedule::NodeId;
+use crate::statement::SignedIdentity;
 
 /// Lives begin one after the other, each with a process of its own: no node has come to so many, and whoever names a later
 /// one lies. Beyond it there is always room for another.
-const MOST_LIVES: u64 = 1 << 32;
+pub(super) const MOST_LIVES: u64 = 1 << 32;
 
 impl Node {
     pub(super) fn on_message(&mut self, from: NodeId, message: Message) {
@@ -51,26 +52,27 @@ impl Node {
             }
             return Ok(());
         }
-        if let Some(seen) = hello.seen.filter(|seen| self.was_rolled_back(*seen, &hello.link)) {
-            self.on_rollback(from, seen.incarnation)?;
+        self.check_signature(from, &hello.identity)?;
+        if let Some(seen) = hello.seen.filter(|seen| self.is_later_life(seen.identity, &hello.link)) {
+            self.on_later_life(&seen)?;
         }
-        let is_understood = self
-            .peers
-            .get(&from)
-            .is_some_and(|peer| peer.mutual && peer.greeted && peer.identity == Some(hello.identity));
+        let identity = hello.identity.identity;
+        let seen = hello.seen.map(|seen| seen.identity);
+        let is_understood =
+            self.peers.get(&from).is_some_and(|peer| peer.mutual && peer.greeted && peer.identity == Some(identity));
         self.recognise(from, hello.identity);
         self.on_vouched(from);
-        if hello.seen == Some(self.config.identity) {
+        if seen == Some(self.config.identity) {
             self.on_link_state(from, &hello.link)?;
         }
         let me = self.config.identity;
         // One that greets again and again, and by what it says is answered, does not hear the answers.
-        if is_understood && hello.seen == Some(me) {
+        if is_understood && seen == Some(me) {
             self.note_in_vain(from);
         }
         if let Some(peer) = self.peers.get_mut(&from) {
             peer.ack_owed = true;
-            if !peer.greeted || hello.seen != Some(me) {
+            if !peer.greeted || seen != Some(me) {
                 self.send_hello(from);
             }
         }
@@ -92,11 +94,11 @@ impl Node {
         }
         let peer = self.peers.get(&from)?;
         let known = peer.identity?;
-        let incarnation = hello.identity.incarnation;
+        let Identity { incarnation, boot_nonce } = hello.identity.identity;
         if incarnation < known.incarnation {
             return Some(Mismatch::Outdated { incarnation, known: known.incarnation });
         }
-        let is_other_process = incarnation == known.incarnation && hello.identity.boot_nonce != known.boot_nonce;
+        let is_other_process = incarnation == known.incarnation && boot_nonce != known.boot_nonce;
         if !is_other_process || !peer.has_exchanged_mass() {
             return None;
         }
@@ -112,33 +114,51 @@ impl Node {
         peer.link_up && peer.heard_since_up && peer.mutual && self.now < peer.vouched_at + 2 * self.config.heartbeat
     }
 
-    /// Whether a neighbour has dealt with a later state of this node than the one it is in.
-    fn was_rolled_back(&self, seen: Identity, link: &LinkState) -> bool {
+    /// Nobody keeps, and shows to others, what a neighbour did not sign.
+    fn check_signature(&self, from: NodeId, identity: &SignedIdentity) -> Result<(), Fault> {
+        let is_known = self.peers.get(&from).is_some_and(|peer| peer.signed_identity() == Some(*identity));
+        let NodeConfig { generation, keys, .. } = &self.config;
+        if is_known || identity.is_of(from, generation, &**keys) { Ok(()) } else { Err(Fault::Unsigned) }
+    }
+
+    /// Whether a neighbour says that it has dealt with a later life of this node than the one it is in.
+    fn is_later_life(&self, seen: Identity, link: &LinkState) -> bool {
         let me = self.config.identity;
         let exchanged = link.received > 0 || link.acked > link.base;
         let is_forgotten = seen.incarnation == me.incarnation && seen != me && !self.resumed && exchanged;
         self.config.durability == Durability::On && (seen.incarnation > me.incarnation || is_forgotten)
     }
 
-    /// A neighbour remembers a later state of this node than the one it is in. Where there are records the node has an old
-    /// one, elsewhere the neighbour errs.
+    /// A neighbour shows what this node has said of a later life of itself: the node has started from an old copy of its
+    /// records, or without them. Only the node itself can have signed that.
+    fn on_later_life(&mut self, seen: &SignedIdentity) -> Result<(), Fault> {
+        let NodeConfig { id, generation, keys, .. } = &self.config;
+        if !seen.is_of(*id, generation, &**keys) && !self.has(InjectedBug::BelievesAnyone) {
+            return Err(Fault::Unsigned);
+        }
+        if seen.identity.incarnation > MOST_LIVES {
+            return Err(Fault::ImpossibleLife);
+        }
+        self.discard(seen.identity.incarnation);
+        Ok(())
+    }
+
+    /// What a neighbour remembers of its parcels and this node's contradicts what the node has on disk. Where there are
+    /// records the node has an old one, elsewhere the neighbour errs.
     ///
     /// All that a node holds is given up by that, on a bare word. Sound neighbours have reason for it once in a process:
     /// when it has started from an old copy. So each is believed once, and from then on deals with the new life; one that
     /// says it again is not.
-    pub(super) fn on_rollback(&mut self, says: NodeId, seen_incarnation: u64) -> Result<(), Fault> {
+    pub(super) fn on_rollback(&mut self, says: NodeId) -> Result<(), Fault> {
         if self.config.durability == Durability::Off {
             return Err(Fault::ImpossibleAck);
-        }
-        if seen_incarnation > MOST_LIVES {
-            return Err(Fault::ImpossibleLife);
         }
         let believes_all = self.has(InjectedBug::BelievesAnyone);
         let believed = self.peers.get_mut(&says).map(|peer| std::mem::replace(&mut peer.was_believed, true));
         if believed != Some(false) && !believes_all {
             return Err(Fault::RepeatedRollback);
         }
-        self.discard(seen_incarnation);
+        self.discard(self.config.identity.incarnation);
         Ok(())
     }
 
@@ -152,13 +172,15 @@ impl Node {
     }
 
     /// Notes who a neighbour is now, and what its earlier life left behind.
-    pub(super) fn recognise(&mut self, from: NodeId, identity: Identity) {
+    pub(super) fn recognise(&mut self, from: NodeId, signed: SignedIdentity) {
+        let SignedIdentity { identity, signature } = signed;
         let leaving = self.is_leaving();
         let Some(peer) = self.peers.get_mut(&from) else {
             return;
         };
         peer.refused = None;
         let known = peer.identity.replace(identity);
+        peer.signature = signature;
         if known == Some(identity) {
             return;
         }
@@ -215,11 +237,8 @@ impl Node {
             self.send_hello(from);
             return Ok(());
         }
-        let is_known = peer.identity == Some(ack.identity);
-        if is_known && self.was_rolled_back(ack.seen, &ack.link) {
-            return self.on_rollback(from, ack.seen.incarnation);
-        }
-        if !is_known || ack.seen != self.config.identity {
+        // It may know a later life of this node. Then it has that in this node's own words, and answers the Hello with it.
+        if peer.identity != Some(ack.identity) || ack.seen != self.config.identity {
             self.note_refusal(Fault::OtherLife);
             self.send_hello(from);
             self.note_in_vain(from);
@@ -248,7 +267,7 @@ impl Node {
         };
         let contradicts = |link: &InLink| link.check_ack_echo(state.base, state.acked).is_err();
         if !ignores_ack_echoes && peer.incoming.as_ref().is_some_and(contradicts) {
-            return self.on_rollback(from, self.config.identity.incarnation);
+            return self.on_rollback(from);
         }
         peer.mutual = true;
         let mut returned = Returned::default();
@@ -267,7 +286,7 @@ impl Node {
             // A neighbour that has not heard from this link yet states zeros.
             if state.received >= link.base() {
                 let Ok((moved, back)) = link.on_ack(state, !ignores_chains) else {
-                    return self.on_rollback(from, self.config.identity.incarnation);
+                    return self.on_rollback(from);
                 };
                 progress |= moved;
                 link.arm(now, after);
@@ -297,6 +316,8 @@ impl Node {
 
     pub(super) fn send_hello(&mut self, to: NodeId) {
         let (own, resumed) = (self.own_state(), self.resumed);
+        let NodeConfig { id, generation, identity, ref keys, .. } = self.config;
+        let identity = SignedIdentity::sign(id, &generation, identity, &**keys);
         let (now, heartbeat) = (self.now, self.config.heartbeat);
         let Some(peer) = self.peers.get_mut(&to).filter(|peer| peer.link_up) else {
             return;
@@ -307,10 +328,10 @@ impl Node {
         peer.greeted = peer.identity.is_some();
         let hello = Hello {
             version: PROTOCOL_VERSION,
-            generation: self.config.generation,
+            generation,
             task: self.config.task.clone(),
-            identity: self.config.identity,
-            seen: peer.identity,
+            identity,
+            seen: peer.signed_identity(),
             resumed,
             link: peer.link_state(own),
         };

@@ -81,7 +81,7 @@ impl Node {
     }
 
     pub(super) fn on_enter(&mut self, new: NewGeneration) {
-        let NewGeneration { generation, schedule, id, rounds, ratio } = new;
+        let NewGeneration { generation, schedule, id, keys, rounds, ratio } = new;
         let fits = id.index() < schedule.nodes()
             && rounds.checked_mul(schedule.round_length()).is_some()
             && ratio.as_ref().is_none_or(|ratio| ratio.len() == self.dimension());
@@ -102,7 +102,7 @@ impl Node {
         // it again from older ones, would pass for a life that knows that its weight is gone.
         self.config.identity.incarnation = 1;
         (self.config.generation, self.config.schedule, self.config.id) = (generation, schedule, id);
-        self.config.rounds = rounds;
+        (self.config.keys, self.config.rounds) = (keys, rounds);
         self.peers = neighbours(&self.config);
         self.departures = Departures::default();
         (self.step, self.split_done, self.resumed) = (0, false, false);

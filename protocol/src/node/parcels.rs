@@ -1,7 +1,6 @@
 //! Parcels: the checks on those that arrive, and when those of this node are sent.
 
 use super::Node;
-use crate::config::Durability;
 use crate::effect::{Event, Fault, Suspension};
 use crate::injected_bug::InjectedBug;
 use crate::link::Acceptance;
@@ -23,10 +22,6 @@ impl Node {
         let (ignores_chains, ignores_lives) =
             (self.has(InjectedBug::IgnoresChains), self.has(InjectedBug::IgnoresLives));
         let me = self.config.identity.incarnation;
-        let is_known = self.peers.get(&from).is_some_and(|peer| peer.incarnation() == header.sender_incarnation);
-        if is_known && header.receiver_incarnation > me && self.config.durability == Durability::On {
-            return self.on_rollback(from, header.receiver_incarnation);
-        }
         let (largest_norm, has_left) = (self.config.largest_norm, self.has_left());
         let Some(peer) = self.peers.get_mut(&from) else {
             return Err(Fault::NotANeighbour);
@@ -50,7 +45,7 @@ impl Node {
             return Err(Fault::NoSuchLink);
         };
         if link.check_ack_echo(header.base, header.acked).is_err() && !ignores_ack_echoes {
-            return self.on_rollback(from, me);
+            return self.on_rollback(from);
         }
         if ignores_chains {
             header.previous = link.received_chain();

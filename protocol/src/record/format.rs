@@ -23,9 +23,9 @@ use crate::link::WINDOW;
 use crate::payload::{MAX_DIMENSION, Payload, PayloadError};
 
 /// Version of the format. Another one is refused: there is no guessing about mass.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 /// Most bytes that books may take without a large state of the host: those of more than 100,000 links.
-pub const MAX_BOOKS_BYTES: usize = 64 << 20;
+pub const MAX_BOOKS_BYTES: usize = 96 << 20;
 /// Most bytes that a host may keep in a record for which it announced nothing.
 pub const MAX_HOST_BYTES: usize = 64 << 10;
 
@@ -45,6 +45,7 @@ const VARINT_U32: usize = 5;
 const VARINT_U64: usize = 10;
 const VARINT_U128: usize = 19;
 const HASH: usize = 32;
+const SIGNATURE: usize = 64;
 
 /// What a record says without its vectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -337,8 +338,8 @@ const fn most_books_bytes(dimension: usize) -> usize {
 /// The most bytes that books can take where the host keeps no more than [`MAX_HOST_BYTES`].
 fn largest_books(in_links: u64, out_links: u64) -> Option<u64> {
     const OWN: usize = 6 * VARINT_U64 + VARINT_U32 + 2 * HASH + 1 + 4 * VARINT_U64 + VARINT_U64 + MAX_HOST_BYTES;
-    /// Whom a link leads to: the process it dealt with last.
-    const NEIGHBOUR: usize = VARINT_U32 + 2 * VARINT_U64;
+    /// Whom a link leads to: the process it dealt with last, signed.
+    const NEIGHBOUR: usize = VARINT_U32 + 2 * VARINT_U64 + SIGNATURE;
     const IN_LINK: usize = NEIGHBOUR + VARINT_U32 + 3 * VARINT_U64 + 1 + HASH + 1 + VARINT_U64 + 2 * VARINT_U128;
     const OWED: usize = 4 * VARINT_U64 + HASH;
     const OUT_LINK: usize = NEIGHBOUR + VARINT_U32 + 5 * VARINT_U64 + HASH + WINDOW * OWED + 5 * VARINT_U128;

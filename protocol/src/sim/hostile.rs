@@ -1,7 +1,7 @@
 //! A Byzantine member: it sends what an honest node would send, with a part of it replaced by anything.
 //!
-//! It knows the format and its neighbours, but nothing of the keys of others: it can lie about itself and about third
-//! nodes, not speak in their name.
+//! It knows the format and its neighbours, but nothing of the keys of others: it can lie about itself, signed if need be, and
+//! about third nodes, and show others what these have signed at some time; it cannot sign in their name.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -11,22 +11,30 @@ use crate::mass::{Mass, UNITS_PER_ONE};
 use crate::message::{Ack, Generation, Identity, LeaveCertificate, LinkEnd, LinkState, Message, Parcel};
 use crate::payload::{MAX_MAGNITUDE, Payload};
 use crate::schedule::NodeId;
+use crate::statement::{Signature, SignedIdentity};
 
-/// What a hostile member sends in place of `message`, in a swarm of so many nodes.
-pub(super) fn tampered(message: Message, nodes: u32, rng: &mut ChaCha8Rng) -> Message {
+use super::keys::SimulatedKeys;
+
+/// What the hostile member `liar` sends in place of `message`, in a swarm of so many nodes.
+pub(super) fn tampered(message: Message, liar: NodeId, nodes: u32, rng: &mut ChaCha8Rng) -> Message {
+    let keys = SimulatedKeys::of(liar);
     if rng.random_bool(0.5) {
         return message;
     }
     if let Some(generation) = message.generation().filter(|_| rng.random_bool(0.05)) {
-        return Message::Left(forged(generation, nodes, rng));
+        return Message::Left(forged(generation, &keys, nodes, rng));
     }
     match message {
         Message::Hello(mut hello) => {
             match rng.random_range(0..5) {
                 0 => hello.version = rng.random(),
                 1 => hello.generation.counter = anything(hello.generation.counter, rng),
-                2 => replace_identity(&mut hello.identity, rng),
-                3 => hello.seen.iter_mut().for_each(|seen| replace_identity(seen, rng)),
+                2 => {
+                    let mut identity = hello.identity.identity;
+                    replace_identity(&mut identity, rng);
+                    hello.identity = SignedIdentity::sign(liar, &hello.generation, identity, &keys);
+                }
+                3 => hello.seen.iter_mut().for_each(|seen| replace_identity(&mut seen.identity, rng)),
                 _ => replace_state(&mut hello.link, rng),
             }
             Message::Hello(hello)
@@ -41,7 +49,7 @@ pub(super) fn tampered(message: Message, nodes: u32, rng: &mut ChaCha8Rng) -> Me
             Message::Ack(ack)
         }
         Message::Parcel(parcel) => Message::Parcel(tampered_parcel(parcel, rng)),
-        Message::Left(certificate) => Message::Left(forged(certificate.generation, nodes, rng)),
+        Message::Left(certificate) => Message::Left(forged(certificate.generation, &keys, nodes, rng)),
         Message::Collective(_) => message,
     }
 }
@@ -114,8 +122,9 @@ fn replace_state(state: &mut LinkState, rng: &mut ChaCha8Rng) {
     }
 }
 
-/// Says that somebody left who did not, and what of whom it applied.
-fn forged(generation: Generation, nodes: u32, rng: &mut ChaCha8Rng) -> LeaveCertificate {
+/// Says that somebody left who did not, and what of whom it applied: of the liar itself, or of another, whose signature it
+/// has not.
+fn forged(generation: Generation, keys: &SimulatedKeys, nodes: u32, rng: &mut ChaCha8Rng) -> LeaveCertificate {
     let mut ends = Vec::new();
     for from in (0..nodes).map(NodeId) {
         if rng.random_bool(0.5) {
@@ -123,7 +132,8 @@ fn forged(generation: Generation, nodes: u32, rng: &mut ChaCha8Rng) -> LeaveCert
             ends.push(LinkEnd { from, sender_incarnation, applied, rejected: Rejections::default() });
         }
     }
-    LeaveCertificate { generation, leaver: NodeId(rng.random_range(0..nodes)), incarnation: anything(1, rng), ends }
+    let (leaver, incarnation) = (NodeId(rng.random_range(0..nodes)), anything(1, rng));
+    LeaveCertificate { generation, leaver, incarnation, ends, signature: Signature::default() }.signed(keys)
 }
 
 /// The number beside the true one, zero, or any at all.

@@ -43,7 +43,14 @@ fn a_node_that_fell_far_behind_enters_a_generation_only_with_the_ratio_of_anothe
     let (near, far) = (word(STALEST_ROUNDS), word(STALEST_ROUNDS + 2));
     let generation = Generation { counter: 1, plan_hash: [4; 32] };
     let new = |ratio| {
-        Input::Enter(Box::new(NewGeneration { generation, schedule: exchange_half(0), id: ME, rounds: 10, ratio }))
+        Input::Enter(Box::new(NewGeneration {
+            generation,
+            schedule: exchange_half(0),
+            id: ME,
+            keys: Arc::new(NoKeys),
+            rounds: 10,
+            ratio,
+        }))
     };
     node.handle(AT, from_peer(Message::Ack(near)));
     assert!(node.is_fresh());

@@ -3,6 +3,7 @@
 
 mod generations;
 mod lives;
+mod statements;
 mod training;
 
 use std::collections::VecDeque;
@@ -116,8 +117,8 @@ fn hello_from_peer(incarnation: u64, boot_nonce: u64) -> Message {
         version: PROTOCOL_VERSION,
         generation: config.generation,
         task: config.task,
-        identity: Identity { incarnation, boot_nonce },
-        seen: Some(self::config(ME, 0).identity),
+        identity: SignedIdentity::unsigned(Identity { incarnation, boot_nonce }),
+        seen: Some(SignedIdentity::unsigned(self::config(ME, 0).identity)),
         resumed: false,
         link: LinkState { next_seq: 1, ..LinkState::default() },
     }))

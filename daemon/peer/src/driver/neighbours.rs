@@ -3,7 +3,7 @@
 use mingle_net::edge::EdgeEvent;
 use mingle_net::neighbour_table::LinkChange;
 use mingle_net::transport::NetworkEvent;
-use mingle_protocol::{Durability, Hello, Identity, Input, LinkState, Message, NodeId};
+use mingle_protocol::{Durability, Hello, Identity, Input, LinkState, Message, NodeConfig, NodeId};
 
 use super::{Driver, build, link_input};
 use crate::connections::News;
@@ -54,10 +54,11 @@ impl Driver<'_> {
             // A node with records finds out by itself, and says so.
             return None;
         }
-        let mine = self.parts.config.identity;
-        let seen =
-            hello.seen.filter(|seen| seen.boot_nonce != mine.boot_nonce && seen.incarnation >= mine.incarnation)?;
-        (!self.joined).then(|| seen.incarnation.saturating_add(1))
+        let NodeConfig { id, identity: mine, generation, keys, .. } = &self.parts.config;
+        // What this peer did not sign is not its past.
+        let seen = hello.seen.filter(|seen| seen.is_of(*id, generation, &**keys))?.identity;
+        let is_later = seen.boot_nonce != mine.boot_nonce && seen.incarnation >= mine.incarnation;
+        (is_later && !self.joined).then(|| seen.incarnation.saturating_add(1))
     }
 
     /// Starts over as a later life of this peer: it begins with no weight, and takes the swarm's model.

@@ -9,12 +9,15 @@
 //! Nobody waits for anybody: a peer that comes later refuses, or is refused by, those who went before, and hears of the
 //! plan from them.
 
+use std::sync::Arc;
+
 use mingle_protocol::{Durability, Input, NewGeneration, RecordRoom};
 
 use super::Driver;
 use crate::error::Result;
 use crate::event_loop::EventReceivers;
 use crate::events::Event;
+use crate::member_keys::MemberKeys;
 use crate::membership::{self, Borrowed, CheckedPlan, Standing, Verdict, Wanted};
 use crate::objections::Objection;
 use crate::place::Place;
@@ -111,12 +114,13 @@ impl Driver<'_> {
             generation: place.plan.generation(),
             schedule: place.schedule.clone(),
             id: place.node,
+            keys: Arc::new(MemberKeys::new(&self.parts.keypair, &place.peers)),
             rounds: place.plan.rounds(self.parts.rounds),
             ratio: model,
         };
         let config = &mut self.parts.config;
         (config.generation, config.rounds, config.id) = (new.generation, new.rounds, new.id);
-        config.schedule = new.schedule.clone();
+        (config.schedule, config.keys) = (new.schedule.clone(), new.keys.clone());
         // Lives are counted within a generation, as the node does.
         config.identity.incarnation = 1;
         if config.durability == Durability::Off {

@@ -13,6 +13,7 @@ use crate::api::Stopping;
 use crate::driver::{Driver, DriverParts};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::events::Event;
+use crate::member_keys::MemberKeys;
 use crate::membership::{self, Borrowed};
 use crate::place::Place;
 use crate::records::{self, Past, RecordWriter, Room, Written};
@@ -66,9 +67,10 @@ impl Peer {
             TrainingThread::start(training, records.is_some(), self.options.priority, timeline.clone())?;
         let PeerOptions { leaves, evaluate_every, .. } = self.options;
         let streams = Streams { boot_nonce: config.identity.boot_nonce, dimension: config.initial.len(), timeline };
+        let keypair = self.identity.keypair().clone();
         let (mut receivers, member) = self.join_plan(place, network, access, incoming, streams)?;
         (receivers.answers, receivers.written) = (Some(answers), written);
-        let parts = DriverParts { config, leaves, rounds, training, largest_state, records, evaluate_every };
+        let parts = DriverParts { config, keypair, leaves, rounds, training, largest_state, records, evaluate_every };
         let finished = Driver::new(member, parts, recovered)?.run(&mut receivers).await?;
         self.finish(finished, RunWanted { rounds, card: &*card, form }, &mut receivers.stop).await
     }
@@ -153,6 +155,7 @@ impl Peer {
         config.generation = place.plan.generation();
         config.task = NodeTask { hash: card.hash(), description: card.describe() };
         config.identity = NodeIdentity { incarnation, boot_nonce };
+        config.keys = Arc::new(MemberKeys::new(self.identity.keypair(), &place.peers));
         config.durability = self.options.durability;
         config.largest_norm = Some(max_norm);
         config.policy = self.options.wait;

@@ -5,6 +5,7 @@ use crate::message::{Generation, Identity};
 use crate::record::tests::{books, full_record, owing, record};
 use crate::record::{InBooks, OutBooks, Owed};
 use crate::schedule::{MAX_NODES, MAX_PERIOD, NodeId};
+use crate::statement::SignedIdentity;
 
 fn encoded(record: &Record) -> Vec<u8> {
     let mut bytes = vec![0xaa; 7];
@@ -117,7 +118,7 @@ fn heads_of_other_versions_and_with_unknown_fields_are_refused() {
         Record::decode(&sealed(bytes)).unwrap_err()
     };
     assert_eq!(with(0, b'M'), RecordError::NotARecord);
-    for found in [1, 3] {
+    for found in [1, 2, 4] {
         assert_eq!(with(8, found), RecordError::Version { found: u32::from(found) });
     }
     assert_eq!(with(12, 9), RecordError::Head { field: "codec", value: 9 });
@@ -288,7 +289,7 @@ fn the_largest_numbers_fit_the_size_of_a_slot() {
         returned: u128::MAX,
         ..OutBooks::default()
     };
-    let identity = Identity { incarnation: u64::MAX, boot_nonce: u64::MAX };
+    let identity = SignedIdentity::unsigned(Identity { incarnation: u64::MAX, boot_nonce: u64::MAX });
     let far = |index: u32| NodeId(u32::MAX - index);
     let largest = Books {
         number: u64::MAX,

@@ -93,7 +93,7 @@ impl Swarm {
         for lie in burst(&message, self.network.rng()) {
             self.put_on_the_way(from, to, flattened(lie));
         }
-        let mut bytes = flattened(tampered(message, nodes, self.network.rng()));
+        let mut bytes = flattened(tampered(message, from, nodes, self.network.rng()));
         garbled(&mut bytes, self.network.rng());
         self.put_on_the_way(from, to, bytes);
     }

@@ -8,6 +8,7 @@ use crate::message::Generation;
 use crate::node::Node;
 use crate::schedule::NodeId;
 use crate::sim::error::SimError;
+use crate::sim::keys::SimulatedKeys;
 use crate::sim::plans::Change;
 use crate::sim::trace::Entry;
 
@@ -65,7 +66,8 @@ impl Swarm {
         let schedule = Arc::clone(&plan.schedule);
         let rounds = self.config.rounds;
         let ratio = if node.is_fresh() { None } else { self.donated(id) };
-        let new = NewGeneration { generation, schedule, id, rounds, ratio };
+        let keys = Arc::new(SimulatedKeys::of(id));
+        let new = NewGeneration { generation, schedule, id, keys, rounds, ratio };
         self.drained.insert(id, false);
         self.input(id, Input::Enter(Box::new(new)), Entry::Replanned, &generation.plan_hash)?;
         self.connect(id)

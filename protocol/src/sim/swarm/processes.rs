@@ -13,6 +13,7 @@ use crate::node::Node;
 use crate::record::Recovered;
 use crate::schedule::NodeId;
 use crate::sim::error::SimError;
+use crate::sim::keys::SimulatedKeys;
 use crate::sim::trace::Entry;
 
 impl Swarm {
@@ -34,6 +35,7 @@ impl Swarm {
         let incarnation = if config.durability == Durability::Off { process } else { 1 };
         node_config.identity = Identity { incarnation, boot_nonce: process };
         node_config.generation = plan.generation;
+        node_config.keys = Arc::new(SimulatedKeys::of(id));
         node_config.codec = config.codec;
         node_config.largest_norm = config.largest_norm;
         node_config.durability = config.durability;

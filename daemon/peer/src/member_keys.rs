@@ -1,0 +1,58 @@
+//! The keys with which the members of a plan sign what they say of themselves: those of their PeerIds.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use libp2p::PeerId;
+use libp2p::identity::{Keypair, PublicKey};
+use mingle_home::identity::public_key;
+use mingle_protocol::{Keys, NodeId, Signature};
+
+/// One member's key pair, and the public keys of all.
+pub(crate) struct MemberKeys {
+    own: Keypair,
+    members: BTreeMap<NodeId, PublicKey>,
+}
+
+impl MemberKeys {
+    /// The keys of these members, of whom this peer has the key pair `own`.
+    pub(crate) fn new(own: &Keypair, members: &BTreeMap<NodeId, PeerId>) -> Self {
+        let members = members.iter().filter_map(|(node, peer)| Some((*node, public_key(peer)?))).collect();
+        Self { own: own.clone(), members }
+    }
+}
+
+impl Keys for MemberKeys {
+    fn sign(&self, statement: &[u8]) -> Signature {
+        // ed25519 signs everything, in 64 bytes; another key would sign nothing that a member believes.
+        let signature = self.own.sign(statement).unwrap_or_default();
+        <[u8; 64]>::try_from(signature).map_or_else(|_| Signature::default(), Signature::from)
+    }
+
+    fn is_signed(&self, node: NodeId, statement: &[u8], signature: &Signature) -> bool {
+        self.members.get(&node).is_some_and(|key| key.verify(statement, signature.as_ref()))
+    }
+}
+
+impl fmt::Debug for MemberKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemberKeys").field("members", &self.members.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_member_signs_for_itself_alone() {
+        let [ana, ben] = [Keypair::generate_ed25519(), Keypair::generate_ed25519()];
+        let members = [(NodeId(0), ana.public().to_peer_id()), (NodeId(1), ben.public().to_peer_id())].into();
+        let signature = MemberKeys::new(&ben, &members).sign(b"words");
+        let keys = MemberKeys::new(&ana, &members);
+        assert!(keys.is_signed(NodeId(1), b"words", &signature));
+        assert!(!keys.is_signed(NodeId(0), b"words", &signature));
+        assert!(!keys.is_signed(NodeId(1), b"other words", &signature));
+        assert!(!keys.is_signed(NodeId(2), b"words", &signature), "no member");
+    }
+}

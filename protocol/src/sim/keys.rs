@@ -1,0 +1,35 @@
+//! Keys of simulated nodes: hashes of a secret and of the node, which every node could make, and none makes for another.
+
+use crate::schedule::NodeId;
+use crate::statement::{Keys, Signature};
+
+/// The keys of one node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SimulatedKeys {
+    own: NodeId,
+}
+
+impl SimulatedKeys {
+    pub(super) fn of(own: NodeId) -> Self {
+        Self { own }
+    }
+}
+
+impl Keys for SimulatedKeys {
+    fn sign(&self, statement: &[u8]) -> Signature {
+        signature(self.own, statement)
+    }
+
+    fn is_signed(&self, node: NodeId, statement: &[u8], found: &Signature) -> bool {
+        signature(node, statement) == *found
+    }
+}
+
+fn signature(node: NodeId, statement: &[u8]) -> Signature {
+    let mut hasher = blake3::Hasher::new_derive_key("mingle 2026 signature of a simulated node");
+    hasher.update(&node.0.to_le_bytes());
+    hasher.update(statement);
+    let mut bytes = [0; 64];
+    hasher.finalize_xof().fill(&mut bytes);
+    bytes.into()
+}

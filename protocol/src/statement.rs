@@ -1,0 +1,166 @@
+//! What a node says of itself and others must remember: signed, so that nobody can say it in its place.
+//!
+//! A node tells its neighbours which life it is in, and, when it leaves, where its links ended. Others act upon both long
+//! after, and pass them on. So each such statement carries a signature over everything that it is about, the generation
+//! included; what somebody says of a third node without that node's signature is not believed.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::message::{Generation, Identity, LeaveCertificate};
+use crate::schedule::NodeId;
+
+/// 64 bytes of a signature, as ed25519 makes them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signature([[u8; 32]; 2]);
+
+impl From<[u8; 64]> for Signature {
+    fn from(bytes: [u8; 64]) -> Self {
+        let mut halves = [[0; 32]; 2];
+        halves[0].copy_from_slice(&bytes[..32]);
+        halves[1].copy_from_slice(&bytes[32..]);
+        Self(halves)
+    }
+}
+
+impl AsRef<[u8]> for Signature {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_flattened()
+    }
+}
+
+/// Signs with the key of one node of a plan, and knows the public keys of all.
+pub trait Keys: fmt::Debug + Send + Sync {
+    /// The node's own signature.
+    fn sign(&self, statement: &[u8]) -> Signature;
+
+    /// Whether this is the signature of `node` under exactly these bytes.
+    fn is_signed(&self, node: NodeId, statement: &[u8], signature: &Signature) -> bool;
+}
+
+/// No keys at all: signs nothing and believes everything. For swarms in which nobody lies, such as simulations.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoKeys;
+
+impl Keys for NoKeys {
+    fn sign(&self, _: &[u8]) -> Signature {
+        Signature::default()
+    }
+
+    fn is_signed(&self, _: NodeId, _: &[u8], _: &Signature) -> bool {
+        true
+    }
+}
+
+/// One life of a node, in its own words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignedIdentity {
+    /// Which life.
+    pub identity: Identity,
+    /// The node's signature.
+    pub signature: Signature,
+}
+
+impl SignedIdentity {
+    /// What `node` says of itself in this generation.
+    pub fn sign(node: NodeId, generation: &Generation, identity: Identity, keys: &dyn Keys) -> Self {
+        Self { identity, signature: keys.sign(&life(node, generation, identity)) }
+    }
+
+    /// A life that nobody has signed: enough among nodes with [`NoKeys`].
+    pub fn unsigned(identity: Identity) -> Self {
+        Self { identity, signature: Signature::default() }
+    }
+
+    /// Whether `node` said so itself.
+    pub fn is_of(&self, node: NodeId, generation: &Generation, keys: &dyn Keys) -> bool {
+        keys.is_signed(node, &life(node, generation, self.identity), &self.signature)
+    }
+}
+
+fn life(node: NodeId, generation: &Generation, identity: Identity) -> Vec<u8> {
+    encode(b"mingle 2026 life of a node\0", &(node, generation, identity))
+}
+
+impl LeaveCertificate {
+    /// The same with the leaver's signature, whose keys these are.
+    #[must_use]
+    pub fn signed(mut self, keys: &dyn Keys) -> Self {
+        self.signature = keys.sign(&self.statement());
+        self
+    }
+
+    /// Whether the leaver said so itself.
+    pub fn is_signed(&self, keys: &dyn Keys) -> bool {
+        keys.is_signed(self.leaver, &self.statement(), &self.signature)
+    }
+
+    fn statement(&self) -> Vec<u8> {
+        let Self { generation, leaver, incarnation, ends, signature: _ } = self;
+        encode(b"mingle 2026 leave certificate\0", &(generation, leaver, incarnation, ends))
+    }
+}
+
+/// The bytes that are signed: what kind of statement it is, and what it says.
+fn encode(kind: &[u8], content: &impl Serialize) -> Vec<u8> {
+    // Numbers, hashes and lists of them: postcard can write all of them.
+    let content = postcard::to_stdvec(content).unwrap_or_default();
+    [kind, &content].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keys that anybody can make: enough to see what is signed.
+    #[derive(Debug)]
+    struct Hashes(NodeId);
+
+    fn hash(node: NodeId, statement: &[u8]) -> Signature {
+        let hash = *blake3::Hasher::new().update(&node.0.to_le_bytes()).update(statement).finalize().as_bytes();
+        Signature([hash, hash])
+    }
+
+    impl Keys for Hashes {
+        fn sign(&self, statement: &[u8]) -> Signature {
+            hash(self.0, statement)
+        }
+
+        fn is_signed(&self, node: NodeId, statement: &[u8], signature: &Signature) -> bool {
+            hash(node, statement) == *signature
+        }
+    }
+
+    const GENERATION: Generation = Generation { counter: 3, plan_hash: [7; 32] };
+
+    #[test]
+    fn a_life_is_signed_with_its_node_its_generation_and_its_numbers() {
+        let (node, keys) = (NodeId(2), Hashes(NodeId(2)));
+        let identity = Identity { incarnation: 4, boot_nonce: 5 };
+        let life = SignedIdentity::sign(node, &GENERATION, identity, &keys);
+        assert!(life.is_of(node, &GENERATION, &keys));
+        assert!(!life.is_of(NodeId(1), &GENERATION, &keys));
+        assert!(!life.is_of(node, &Generation { counter: 4, ..GENERATION }, &keys));
+        for other in [Identity { incarnation: 5, ..identity }, Identity { boot_nonce: 6, ..identity }] {
+            assert!(!SignedIdentity { identity: other, ..life }.is_of(node, &GENERATION, &keys));
+        }
+    }
+
+    #[test]
+    fn a_certificate_is_signed_as_a_whole() {
+        let keys = Hashes(NodeId(1));
+        let certificate = LeaveCertificate {
+            generation: GENERATION,
+            leaver: NodeId(1),
+            incarnation: 1,
+            ends: Vec::new(),
+            signature: Signature::default(),
+        };
+        assert!(!certificate.is_signed(&keys));
+        let certificate = certificate.signed(&keys);
+        assert!(certificate.is_signed(&keys));
+        assert!(!LeaveCertificate { incarnation: 2, ..certificate.clone() }.is_signed(&keys));
+        assert!(!LeaveCertificate { leaver: NodeId(2), ..certificate }.is_signed(&keys));
+    }
+}

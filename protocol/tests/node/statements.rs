@@ -1,0 +1,155 @@
+//! What neighbours say about a node, or about others, and what of it is believed.
+
+use super::*;
+
+/// A signature that each test node makes for itself, and can be checked by all.
+#[derive(Debug)]
+struct TestKeys(NodeId);
+
+fn signature(node: NodeId, statement: &[u8]) -> Signature {
+    let mut bytes = [node.0 as u8; 64];
+    for (index, byte) in statement.iter().enumerate() {
+        bytes[index % 63] = bytes[index % 63].rotate_left(3) ^ byte;
+    }
+    bytes.into()
+}
+
+impl Keys for TestKeys {
+    fn sign(&self, statement: &[u8]) -> Signature {
+        signature(self.0, statement)
+    }
+
+    fn is_signed(&self, node: NodeId, statement: &[u8], found: &Signature) -> bool {
+        signature(node, statement) == *found
+    }
+}
+
+/// A node with records and keys that its neighbour has greeted.
+fn met() -> Node {
+    let mut config = config(ME, 0);
+    config.durability = Durability::On;
+    config.keys = Arc::new(TestKeys(ME));
+    let mut node = Node::new(config).unwrap();
+    node.handle(AT, Input::Start);
+    node.handle(AT, Input::LinkUp { peer: PEER });
+    let greeted = node.handle(AT, from_peer(greeting(&node, own_life(&node, 1), PEER)));
+    assert!(messages(&greeted).iter().any(|message| matches!(message, Message::Hello(_))), "{greeted:?}");
+    node
+}
+
+fn own_life(node: &Node, incarnation: u64) -> SignedIdentity {
+    let identity = Identity { incarnation, ..node.config().identity };
+    SignedIdentity::sign(ME, &node.config().generation, identity, &TestKeys(ME))
+}
+
+/// A Hello of the neighbour, which knows the node as `seen`, signed by `signer`.
+fn greeting(node: &Node, seen: SignedIdentity, signer: NodeId) -> Message {
+    let Message::Hello(mut hello) = hello_from_peer(1, 101) else { unreachable!() };
+    hello.generation = node.config().generation;
+    hello.identity = SignedIdentity::sign(signer, &hello.generation, hello.identity.identity, &TestKeys(signer));
+    hello.seen = Some(seen);
+    Message::Hello(hello)
+}
+
+fn was_rolled_back(effects: &[Effect]) -> bool {
+    reports(effects).iter().any(|event| matches!(event, Event::RollbackDetected { .. }))
+}
+
+fn ignored(effects: &[Effect]) -> Option<Fault> {
+    reports(effects)
+        .into_iter()
+        .find_map(|event| if let Event::Ignored { fault, .. } = event { Some(fault) } else { None })
+}
+
+#[test]
+fn a_greeting_that_the_neighbour_did_not_sign_is_not_believed() {
+    let mut node = met();
+    let Message::Hello(mut hello) = greeting(&node, own_life(&node, 1), ME) else { unreachable!() };
+    hello.identity.identity.boot_nonce = 5;
+    let effects = node.handle(AT, from_peer(Message::Hello(hello)));
+    assert_eq!(ignored(&effects), Some(Fault::Unsigned));
+}
+
+#[test]
+fn a_later_life_of_the_node_is_believed_by_its_own_signature_alone() {
+    let mut node = met();
+    let mass = node.mass();
+    let mut forged = own_life(&node, 1);
+    forged.identity.incarnation = 7;
+    let effects = node.handle(AT, from_peer(greeting(&node, forged, PEER)));
+    assert_eq!((ignored(&effects), was_rolled_back(&effects)), (Some(Fault::Unsigned), false));
+
+    let word = Ack {
+        generation: node.config().generation,
+        identity: Identity { incarnation: 1, boot_nonce: 101 },
+        seen: forged.identity,
+        link: LinkState { next_seq: 1, ..LinkState::default() },
+    };
+    let effects = node.handle(AT, from_peer(Message::Ack(word)));
+    assert!(!was_rolled_back(&effects), "an Ack shows no signature");
+    assert_eq!(node.mass(), mass);
+
+    let effects = node.handle(AT, from_peer(greeting(&node, own_life(&node, 7), PEER)));
+    assert!(was_rolled_back(&effects), "{effects:?}");
+    assert_eq!((node.mass(), node.config().identity.incarnation), (Mass::ZERO, 8));
+    // Shown again, it is of a life before this one.
+    let effects = node.handle(AT, from_peer(greeting(&node, own_life(&node, 7), PEER)));
+    assert!(!was_rolled_back(&effects));
+}
+
+#[test]
+fn what_a_neighbour_said_of_itself_is_shown_to_it_and_outlasts_the_process() {
+    let mut node = met();
+    let theirs = SignedIdentity::sign(
+        PEER,
+        &node.config().generation,
+        Identity { incarnation: 1, boot_nonce: 101 },
+        &TestKeys(PEER),
+    );
+    let effects = node.handle(AT, Input::Stop);
+    let last = records(&effects).last().cloned();
+    let kept = last.into_iter().find_map(|record| record.books.neighbours.get(&PEER).copied());
+    let hellos = node.handle(AT, Input::LinkDown { peer: PEER });
+    assert!(hellos.is_empty() || kept.is_none() || kept == Some(theirs));
+    let effects = node.handle(AT, Input::LinkUp { peer: PEER });
+    let shown = messages(&effects).into_iter().find_map(|message| match message {
+        Message::Hello(hello) => hello.seen,
+        _ => None,
+    });
+    assert_eq!(shown, Some(theirs));
+}
+
+#[test]
+fn nobody_says_of_another_that_it_has_left() {
+    let mut node = met();
+    let certificate = |leaver, incarnation| LeaveCertificate {
+        generation: node.config().generation,
+        leaver,
+        incarnation,
+        ends: Vec::new(),
+        signature: Signature::default(),
+    };
+    let (own, of_peer) = (certificate(ME, u64::MAX), certificate(PEER, 1));
+    for forged in [own.clone(), of_peer.clone(), own.signed(&TestKeys(PEER)), of_peer.clone().signed(&TestKeys(ME))] {
+        let effects = node.handle(AT, from_peer(Message::Left(forged)));
+        assert_eq!(ignored(&effects), Some(Fault::Unsigned));
+        assert!(!was_rolled_back(&effects) && !node.has_left());
+    }
+    let effects = node.handle(AT, from_peer(Message::Left(of_peer.signed(&TestKeys(PEER)))));
+    assert!(reports(&effects).contains(&Event::MemberLeft { peer: PEER }), "{effects:?}");
+}
+
+#[test]
+fn a_node_that_leaves_again_and_again_is_passed_on_a_few_times() {
+    let mut node = met();
+    let generation = node.config().generation;
+    let leave = |incarnation| {
+        let signature = Signature::default();
+        LeaveCertificate { generation, leaver: PEER, incarnation, ends: Vec::new(), signature }.signed(&TestKeys(PEER))
+    };
+    let faults: Vec<_> =
+        (1..=20).map(|life| ignored(&node.handle(AT, from_peer(Message::Left(leave(life)))))).collect();
+    let taken = faults.iter().take_while(|fault| fault.is_none()).count();
+    assert_eq!(taken, 8, "{faults:?}");
+    assert!(faults[taken..].iter().all(|fault| *fault == Some(Fault::ImpossibleCertificate)));
+}
