@@ -6,11 +6,13 @@
 //! | [`identity`] | the private key |
 //! | [`records`] | the peer's durable side of the mass ledger |
 //! | [`timeline`] | what the peer did when |
+//! | [`output_file`] | files that a user names, wherever they lie |
 //! | [`error`] | what went wrong, of which kind, why, and what to do |
 
 pub mod error;
 pub mod home;
 pub mod identity;
+pub mod output_file;
 pub mod records;
 pub mod timeline;
 

@@ -27,7 +27,9 @@ pub mod units;
 
 /// What addresses and public names of peers are.
 pub use libp2p::{Multiaddr, PeerId};
-pub use mingle_home::{Error, ErrorKind, Home, Identity, Result, error, home, identity, records, timeline};
+pub use mingle_home::{
+    Error, ErrorKind, Home, Identity, Result, error, home, identity, output_file, records, timeline,
+};
 pub use mingle_membership::{self as membership, task};
 pub use peer::{Outcome, Peer, PeerBuilder, PeerOptions, RunningPeer};
 pub use training::LocalTraining;

@@ -13,11 +13,11 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use mingle_peer::{Error, ErrorKind, Result};
+use mingle_peer::{Error, ErrorKind, Result, output_file};
 use mingle_protocol::sim::Profile;
 
 use crate::cli::{FaultTestArgs, Profiles};
-use crate::{out, output_file};
+use crate::out;
 use hunt::Hunt;
 use report::Report;
 

@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 
 use mingle_peer::ErrorKind;
 use mingle_peer::error::Context;
+use mingle_peer::output_file;
 use mingle_protocol::InjectedBug;
 use mingle_protocol::sim::{Journal, Outcome, Profile, shrink};
 use serde::Serialize;
-
-use crate::output_file;
 
 /// A seed that failed.
 #[derive(Debug, Serialize)]
