@@ -1,6 +1,5 @@
 //! The command line: what can be asked of `mingle`, and the words for it.
 
-mod bench;
 mod care;
 mod config;
 mod data;
@@ -22,7 +21,6 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use libp2p::Multiaddr;
 
-pub(crate) use bench::{BenchCommand, BenchSolversArgs, BenchWireArgs};
 pub(crate) use care::{BugreportArgs, DoctorArgs};
 pub(crate) use config::{CONFIG_ENV, ConfigCheckArgs, ConfigCommand, ConfigPathArgs, ConfigShowArgs};
 pub(crate) use data::{DataCardArgs, DataCommand};
@@ -129,9 +127,6 @@ pub(crate) enum Command {
     /// List, inspect and verify model files and records
     #[command(subcommand)]
     Ckpt(CkptCommand),
-    /// Measure what this machine can do, beside what Mingle is built on
-    #[command(subcommand)]
-    Bench(BenchCommand),
     /// Find out whether a peer can run here, and what to do if not
     Doctor(DoctorArgs),
     /// Pack what helps to find out what went wrong, without anything secret

@@ -14,7 +14,6 @@ mod limits;
 mod meaning;
 mod model_files;
 mod out;
-mod output_file;
 mod provisional;
 mod signals;
 mod solving_report;

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use mingle_peer::error::Context;
-use mingle_peer::{ErrorKind, Result};
+use mingle_peer::{ErrorKind, Result, output_file};
 use mingle_solving::{Answer, Coefficient, Paid, Problem, Solution, Task, solution_files};
 
-use crate::{out, output_file};
+use crate::out;
 
 /// A coefficient that is no larger takes no part: the penalty has set it to zero.
 const ZERO: f64 = 1e-12;

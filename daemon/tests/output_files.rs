@@ -95,11 +95,10 @@ impl Fixture {
 }
 
 /// Commands whose `-o` is a folder, with all other arguments that they need.
-const FOLDER_WRITERS: [(&str, &[&str]); 4] = [
+const FOLDER_WRITERS: [(&str, &[&str]); 3] = [
     ("mingle-demo.1", &["demo"]),
     ("mingle-evaluate.1", &["evaluate", concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/evaluation/digits.toml")]),
     ("mingle-solve.1", &["solve", "--problem", "problem.toml", "--plan", "plan.json"]),
-    ("mingle-bench-solvers.1", &["bench", "solvers"]),
 ];
 
 /// The manual pages, made from the definitions of the command line, that have an option `--output`.

@@ -10,10 +10,10 @@ from report import head, row
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--mingle", metavar="BINARY", required=True)
+    parser.add_argument("--wire", metavar="BINARY", required=True, help="the example `wire` of mingle-examples")
     arguments = parser.parse_args()
     head("wire, MB/s")
-    command = [arguments.mingle, "bench", "wire", "--json"]
+    command = [arguments.wire, "--json"]
     for line in subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines():
         found = json.loads(line)
         size = f"{found['bytes'] / 1e6:.1f} MB over {found['transport'].upper()}"

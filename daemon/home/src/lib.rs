@@ -6,13 +6,19 @@
 //! | [`identity`] | the private key |
 //! | [`records`] | the peer's durable side of the mass ledger |
 //! | [`timeline`] | what the peer did when |
+//! | [`audit`] | whether the weights on the disks of stopped peers add up |
+//! | [`output_file`] | files that a user names, wherever they lie |
 //! | [`error`] | what went wrong, of which kind, why, and what to do |
+//! | [`units`] | numbers for people: weights, megabytes, time spans |
 
+pub mod audit;
 pub mod error;
 pub mod home;
 pub mod identity;
+pub mod output_file;
 pub mod records;
 pub mod timeline;
+pub mod units;
 
 pub use error::{Error, ErrorKind, Result};
 pub use home::Home;

@@ -12,12 +12,14 @@
 
 mod ending;
 mod folder;
+mod listing;
 mod past;
 mod store;
 mod writer;
 
 pub use ending::Ending;
 pub use folder::{Contents, RecordFolder, read_outline};
+pub use listing::{Condition, RecordFile, Sound, list, verify};
 pub use past::{Past, discard};
 pub use store::{RecordStore, Room, StoreError};
 pub use writer::{RecordWriter, Written};

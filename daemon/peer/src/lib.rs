@@ -24,11 +24,12 @@ pub mod solving;
 pub mod status;
 pub mod stop;
 pub mod training;
-pub mod units;
 
 /// What addresses and public names of peers are.
 pub use libp2p::{Multiaddr, PeerId};
-pub use mingle_home::{Error, ErrorKind, Home, Identity, Result, error, home, identity, records, timeline};
+pub use mingle_home::{
+    Error, ErrorKind, Home, Identity, Result, audit, error, home, identity, output_file, records, timeline, units,
+};
 pub use mingle_membership::{self as membership, task};
 pub use peer::{Outcome, Peer, PeerBuilder, PeerOptions, RunningPeer};
 pub use training::LocalTraining;

@@ -11,12 +11,12 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use mingle_peer::error::Context;
+use mingle_peer::output_file::OutputFile;
 use mingle_peer::{ErrorKind, Home, Result};
 
 use crate::cli::BugreportArgs;
 use crate::command::{ckpt, doctor};
 use crate::out;
-use crate::output_file::OutputFile;
 use crate::task_file::TaskFile;
 use redaction::Redaction;
 use tar::Archive;

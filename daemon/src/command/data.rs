@@ -6,11 +6,11 @@ use std::path::Path;
 
 use mingle_models::{DataCard, Scaling};
 use mingle_peer::error::Context;
+use mingle_peer::output_file::OutputFile;
 use mingle_peer::{Error, ErrorKind, Result};
 use serde_json::Value;
 
 use crate::cli::{DataCardArgs, DataCommand};
-use crate::output_file::OutputFile;
 use crate::task_card::MAX_CARD_BYTES;
 use crate::{out, task};
 

@@ -10,9 +10,10 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use mingle_lab::evaluation::{Record, Records, Run, Suite, Training, all_runs, page, summary};
 use mingle_lab::simulation::Progress;
 use mingle_peer::Result;
+use mingle_peer::output_file;
 
 use crate::cli::{EvaluateArgs, TrainingArgs};
-use crate::{lab, out, output_file, topology};
+use crate::{lab, out, topology};
 
 /// Runs what is missing of a suite, and writes its report.
 pub(super) fn execute(arguments: &EvaluateArgs, json: bool) -> Result {

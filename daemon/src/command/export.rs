@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 use mingle_models::{Checkpoint, Task};
 use mingle_peer::error::Context;
+use mingle_peer::output_file::OutputFile;
 use mingle_peer::records::{Ending, RecordStore};
 use mingle_peer::{Error, ErrorKind, Home, Result, plan, units};
 use mingle_protocol::Record;
 
 use crate::cli::ExportArgs;
-use crate::output_file::OutputFile;
 use crate::task_file::TaskFile;
 use crate::{meaning, model_files, out};
 

@@ -1,25 +1,25 @@
-//! `mingle fault-test`: swarms of production nodes on virtual time, killed, cut off and rolled back, one seed after another.
-//!
-//! Every seed is a swarm, its plan and its faults. The ledger is added up after every single write to a disk; what does
-//! not add up, and a swarm that does not come to its end, is a failure. The run of a failing seed is written down, made
-//! as short as it can be and still fail, for `mingle replay`.
+//! `mingle fault-test`: swarms of production nodes on virtual time, killed, cut off and rolled back, one seed after another, by
+//! `mingle_lab::campaign`. The run of a failing seed is written down, made as short as it can be and still fail, for
+//! `mingle replay`.
 
 mod days;
-mod failures;
-mod hunt;
 mod report;
 
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use mingle_peer::{Error, ErrorKind, Result};
+use mingle_lab::campaign::{Campaign, Cost, FailingSeed, Report};
+use mingle_peer::error::Context;
+use mingle_peer::{Error, ErrorKind, Result, output_file, results};
 use mingle_protocol::sim::Profile;
 
 use crate::cli::{FaultTestArgs, Profiles};
-use crate::{out, output_file};
-use hunt::Hunt;
-use report::Report;
+use crate::out;
+
+/// Failing seeds of a profile whose runs are made short and written down: that takes hundreds of runs each.
+const MOST_JOURNALS: usize = 5;
 
 /// Runs the seeds of every profile asked for. The exit code says whether any failed.
 pub(super) fn execute(arguments: &FaultTestArgs, json: bool) -> Result<ExitCode> {
@@ -36,15 +36,15 @@ pub(super) fn execute(arguments: &FaultTestArgs, json: bool) -> Result<ExitCode>
     }
     let mut failing = 0;
     if !json {
-        out::line(Report::heading());
+        out::line(report::heading());
     }
     for profile in profiles {
-        let report = run(arguments, profile)?;
-        failing += report.failing();
+        let found = run(arguments, profile)?;
+        failing += found.failed;
         if json {
-            out::line(report.to_json());
+            out::line(serde_json::json!(found));
         } else {
-            report.lines().iter().for_each(out::line);
+            report::lines(&found).iter().for_each(out::line);
         }
     }
     match failing {
@@ -58,24 +58,42 @@ pub(super) fn execute(arguments: &FaultTestArgs, json: bool) -> Result<ExitCode>
 
 fn run(arguments: &FaultTestArgs, profile: Profile) -> Result<Report> {
     let seeds = arguments.first..arguments.first + arguments.seeds;
-    let hunt = Hunt { profile, seeds, injected_bug: arguments.inject, threads: threads(arguments) };
+    let campaign = Campaign { profile, seeds, injected_bug: arguments.inject, threads: threads(arguments) };
     let progress = progress(profile, arguments.seeds);
     let began = Instant::now();
-    let mut report = Report::new(&hunt);
-    hunt.run(|outcome| {
-        report.add(outcome);
-        progress.set_message(report.progress());
+    let mut found = Report::new(&campaign);
+    campaign.run(|outcome| {
+        found.add(outcome);
+        progress.set_message(report::progress(&found));
         progress.inc(1);
     });
-    report.finish(began.elapsed());
+    found.finish(cost(began));
     progress.finish_and_clear();
-    report.write_journals(arguments)?;
-    Ok(report)
+    for failing in found.failures.iter_mut().take(MOST_JOURNALS) {
+        write_journal(failing, arguments)?;
+    }
+    Ok(found)
 }
 
-fn threads(arguments: &FaultTestArgs) -> usize {
-    let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    arguments.threads.map_or_else(cores, std::num::NonZero::get)
+/// Writes the run of a failing seed down, with as few faults as make it fail.
+fn write_journal(failing: &mut FailingSeed, arguments: &FaultTestArgs) -> Result {
+    let short = failing.shorten(arguments.shrink_runs);
+    let text =
+        serde_json::to_string_pretty(&short.journal).context(ErrorKind::Unexpected, "cannot encode the journal")?;
+    output_file::make_folder(&arguments.journals)?;
+    let path = arguments.journals.join(failing.file_name());
+    output_file::write(&path, format!("{text}\n").as_bytes())?;
+    failing.written(path, &short);
+    Ok(())
+}
+
+/// What this process took since then.
+fn cost(began: Instant) -> Cost {
+    Cost { wall: began.elapsed(), peak_memory_bytes: results::peak_resident_bytes() }
+}
+
+fn threads(arguments: &FaultTestArgs) -> NonZeroUsize {
+    arguments.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
 }
 
 /// A line on a terminal, nothing elsewhere.

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use clap::Command;
 use clap_mangen::Man;
 use mingle_peer::error::Context;
-use mingle_peer::{ErrorKind, Result};
+use mingle_peer::{ErrorKind, Result, output_file};
 
 use crate::cli::{EXIT_CODES, ManArgs};
-use crate::{config, out, output_file};
+use crate::{config, out};
 
 /// Writes the pages and names each on stdout.
 pub(super) fn execute(arguments: &ManArgs, json: bool) -> Result {

@@ -1,8 +1,6 @@
 //! One file a command.
 
 mod audit;
-mod bench_solvers;
-mod bench_wire;
 mod bugreport;
 mod ckpt;
 mod completions;
@@ -49,7 +47,7 @@ use std::process::ExitCode;
 
 use mingle_peer::Result;
 
-use crate::cli::{BenchCommand, Cli, Command, PlanCommand, TopologyCommand};
+use crate::cli::{Cli, Command, PlanCommand, TopologyCommand};
 
 /// Does what the command line asks for. The exit code is not 0 where a command answers by it.
 pub(crate) fn execute(cli: Cli) -> Result<ExitCode> {
@@ -83,8 +81,6 @@ pub(crate) fn execute(cli: Cli) -> Result<ExitCode> {
         Command::Eval(arguments) => eval::execute(&arguments, json)?,
         Command::Export(arguments) => export::execute(&arguments, json)?,
         Command::Ckpt(command) => return ckpt::execute(&command, json),
-        Command::Bench(BenchCommand::Wire(arguments)) => bench_wire::execute(&arguments, json)?,
-        Command::Bench(BenchCommand::Solvers(arguments)) => bench_solvers::execute(&arguments, json)?,
         Command::Doctor(arguments) => return doctor::execute(&arguments, json),
         Command::Bugreport(arguments) => bugreport::execute(&arguments, json)?,
         Command::Config(command) => config::execute(&command, json)?,

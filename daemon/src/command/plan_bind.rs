@@ -2,12 +2,12 @@
 
 use libp2p::PeerId;
 use mingle_peer::error::Context;
+use mingle_peer::output_file::OutputFile;
 use mingle_peer::{Error, ErrorKind, Result, plan};
 use mingle_planner::Plan;
 
 use crate::cli::PlanBindArgs;
 use crate::out;
-use crate::output_file::OutputFile;
 
 /// Binds the named nodes and writes the plan back; nothing is written unless all bindings hold.
 pub(super) fn execute(arguments: &PlanBindArgs, json: bool) -> Result {

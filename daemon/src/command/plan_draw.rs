@@ -1,12 +1,12 @@
 //! `mingle plan draw`: a plan as a picture, or for a graph program.
 
 use mingle_peer::error::Context;
+use mingle_peer::output_file::OutputFile;
 use mingle_peer::{Error, ErrorKind, Result, plan};
 use mingle_planner::draw::{self, Layout};
 use mingle_planner::{Plan, Topology};
 
 use crate::cli::{LayoutName, PlanDrawArgs};
-use crate::output_file::OutputFile;
 use crate::{out, topology};
 
 /// Draws the plan into the output file, whole or not at all.

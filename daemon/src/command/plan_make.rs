@@ -3,13 +3,13 @@
 use std::io::{IsTerminal, stderr};
 
 use mingle_peer::error::Context;
+use mingle_peer::output_file::OutputFile;
 use mingle_peer::{Error, ErrorKind, Result};
 use mingle_planner::{ExtraEdges, Method};
 
 use super::{design_request, plan_show::describe};
 use crate::cli::PlanMakeArgs;
 use crate::out;
-use crate::output_file::OutputFile;
 
 /// Designs the plan. It goes to the output file, or to stdout; with `--json`, stdout has the forecast instead.
 pub(super) fn execute(arguments: &PlanMakeArgs, json: bool) -> Result {

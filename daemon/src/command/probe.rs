@@ -6,12 +6,12 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use mingle_peer::api::client::{self, Client};
 use mingle_peer::api::{Known, MeasuredLink};
+use mingle_peer::output_file::OutputFile;
 use mingle_peer::{Error, ErrorKind, Home, Result};
 use serde_json::json;
 
 use crate::cli::ProbeArgs;
 use crate::out;
-use crate::output_file::OutputFile;
 
 /// Reaching two peers one after the other and measuring takes no longer.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use mingle_lab::solving::{Conditions, Solved, solve_here};
 use mingle_peer::solving::Explain;
-use mingle_peer::{Error, ErrorKind, Result, plan, units};
+use mingle_peer::{Error, ErrorKind, Result, output_file, plan, units};
 use mingle_solving::{CommunicationPlan, Problem, Solution};
 
 use crate::cli::SolveArgs;
 use crate::solving_report::{print_solutions, write_files};
-use crate::{lab, out, output_file};
+use crate::{lab, out};
 
 /// Solves the problem.
 pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Result {

@@ -2,8 +2,9 @@
 
 use mingle_peer::api::client::{self, Client};
 use mingle_peer::error::Context;
-use mingle_peer::status::{Neighbour, State, Status};
-use mingle_peer::{ErrorKind, Home, Result, units};
+use mingle_peer::status::Status;
+use mingle_peer::{ErrorKind, Home, Result};
+use mingle_watch::status_lines::{summary, table};
 
 use crate::cli::HomeArgs;
 use crate::out;
@@ -34,121 +35,4 @@ pub(super) fn peers(arguments: &HomeArgs, json: bool) -> Result {
 fn snapshot(arguments: &HomeArgs) -> Result<Status> {
     let home = Home::at(arguments.home.as_deref())?;
     client::block_on(async { Client::new(&home).get("/v1/status").await })
-}
-
-/// A few lines about the peer.
-pub(super) fn summary(status: &Status) -> Vec<String> {
-    let is_solving = status.state == State::Solving || status.residual.is_some();
-    let unit = if is_solving { "iteration" } else { "round" };
-    let mut head = format!("{}  {unit} {}/{}", status.state, status.round, status.rounds);
-    if let Some(seconds) = status.eta_s {
-        head += &format!("  eta {}", units::time_span(seconds));
-    }
-    if let Some(plan) = &status.plan {
-        head += &format!("  plan {} {}", plan.hash.get(..8).unwrap_or(&plan.hash), plan.method);
-    }
-    if let Some(node) = status.node {
-        head += &format!("  node {node}");
-    }
-    if status.state == State::WaitingForPlan {
-        return vec![head, waiting_for_plan(status.waiting)];
-    }
-    if is_solving {
-        let task = status.task.clone().unwrap_or_default();
-        let residual = status.residual.map_or_else(|| "-".to_owned(), |residual| format!("{residual:.1e}"));
-        let (sent, received) = (units::megabytes(status.sent_bytes), units::megabytes(status.received_bytes));
-        return vec![
-            head,
-            format!("{task}  residual {residual}"),
-            format!("{sent:.1} MB sent  {received:.1} MB received"),
-        ];
-    }
-    vec![head, learning(status), mixing(status), ledger(status)]
-}
-
-/// What a peer without a plan waits for.
-fn waiting_for_plan(invited: usize) -> String {
-    match invited {
-        0 => "nobody with an invitation is here yet: the operator lets others in with `mingle invite`".to_owned(),
-        1 => "1 peer with an invitation waits here too, for `mingle plan apply`".to_owned(),
-        _ => format!("{invited} peers with an invitation wait here too, for `mingle plan apply`"),
-    }
-}
-
-/// How well it learns.
-pub(super) fn learning(status: &Status) -> String {
-    let evaluation = status.evaluation.as_ref().map_or_else(
-        || "not evaluated yet".to_owned(),
-        |last| format!("{}  (round {})", last.metrics.in_columns(), last.round),
-    );
-    format!("{evaluation}  train loss {}", number(status.train_loss, 3))
-}
-
-/// How well the peers agree.
-pub(super) fn mixing(status: &Status) -> String {
-    let disagreement = status.disagreement.map_or_else(|| "-".to_owned(), |value| format!("{value:.1e}"));
-    let contraction = status.contraction;
-    format!(
-        "disagreement {disagreement}  contraction per round {} (plan: {})  w {:.4}  w/w* {}",
-        number(contraction.observed, 3),
-        number(contraction.forecast, 3),
-        status.weight.value,
-        number(status.weight.share, 3),
-    )
-}
-
-fn ledger(status: &Status) -> String {
-    let encoding = status.encoding.as_ref().and_then(|encoding| encoding.words(status.sent_bytes));
-    let encoding = encoding.map(|words| format!(" as {words}")).unwrap_or_default();
-    let durable = if status.durable { "on disk" } else { "in memory only" };
-    let mut line = format!(
-        "{:.1} MB sent{encoding}  {:.1} MB received  weight {durable}  incarnation {}",
-        units::megabytes(status.sent_bytes),
-        units::megabytes(status.received_bytes),
-        status.incarnation
-    );
-    if let Some(device) = &status.device {
-        line += &format!("  on {device}");
-    }
-    if !status.refusals.is_empty() {
-        let reasons: Vec<String> = status.refusals.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
-        line += &format!("  refused: {}", reasons.join(", "));
-    }
-    line
-}
-
-/// The neighbours, one a line below a heading.
-pub(super) fn table(neighbours: &[Neighbour]) -> Vec<String> {
-    let mut lines = vec![format!(
-        "{:<5} {:<10} {:<7} {:>8} {:>7} {:>15} {:>17} {:>9}  {}",
-        "NODE", "STATE", "LINK", "RTT MS", "BEHIND", "PARCELS OUT/IN", "MB OUT/IN", "UNACKED", "PEER"
-    )];
-    for neighbour in neighbours {
-        let parcels = format!(
-            "{}/{}",
-            neighbour.outgoing.map_or(0, |link| link.parcels),
-            neighbour.incoming.map_or(0, |link| link.parcels)
-        );
-        let bytes =
-            format!("{:.1}/{:.1}", units::megabytes(neighbour.sent_bytes), units::megabytes(neighbour.received_bytes));
-        let owed = neighbour.outgoing.map_or(0.0, |link| units::weight(link.unacknowledged_units));
-        lines.push(format!(
-            "{:<5} {:<10} {:<7} {:>8} {:>7} {:>15} {:>17} {:>9.4}  {}",
-            neighbour.node,
-            neighbour.state.name(),
-            neighbour.directions(),
-            number(neighbour.round_trip_ms, 1),
-            neighbour.steps_behind,
-            parcels,
-            bytes,
-            owed,
-            neighbour.peer
-        ));
-    }
-    lines
-}
-
-/// A number, if it is known.
-fn number(value: Option<f64>, decimals: usize) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}"))
 }

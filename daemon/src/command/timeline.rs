@@ -1,5 +1,6 @@
 //! `mingle timeline`: what peers did when, and how much of it was waiting.
 
+use mingle_peer::output_file::OutputFile;
 use mingle_peer::timeline::{self, PeerTimeline, Shares, Span, SpanKind, Window};
 use mingle_peer::{Error, ErrorKind, Home, Result};
 use mingle_plot::{Bar, Group, lane_chart};
@@ -7,7 +8,6 @@ use serde_json::{Value, json};
 
 use crate::cli::TimelineArgs;
 use crate::out;
-use crate::output_file::OutputFile;
 
 /// What the bars of the picture are called, by their number.
 const KINDS: [&str; 6] = ["training", "waiting", "sending", "receiving", "record", "evaluation"];

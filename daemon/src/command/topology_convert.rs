@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use mingle_peer::Result;
+use mingle_peer::output_file::OutputFile;
 use mingle_planner::Topology;
 
 use crate::cli::{TopologyConvertArgs, TopologyGenerateArgs};
-use crate::output_file::OutputFile;
 use crate::{out, topology};
 
 /// Reads a topology and writes it in the format that the output's name asks for.

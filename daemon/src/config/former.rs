@@ -1,4 +1,5 @@
-//! Names that settings had before: whoever uses one is told the new one, and what it takes.
+//! Names that settings had before, and commands that are gone: whoever uses one is told the new name and what it takes, or where
+//! its work is done now.
 
 use std::ffi::OsString;
 
@@ -61,6 +62,18 @@ pub(crate) fn of_option(error: &clap::Error) -> Option<String> {
     Former::find(&key).map(|former| former.advice(|key| format!("--{}", key.replace('_', "-"))))
 }
 
+/// What to say of a command that clap does not know, if something else does its work now.
+pub(crate) fn of_command(error: &clap::Error) -> Option<String> {
+    match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
+        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(command))) if command == "bench" => Some(
+            "mingle bench is gone; from the sources, `cargo run --release -p mingle-examples --example NAME` does its work: NAME \
+             is wire for `bench wire`, and solver_iterations for `bench solvers`"
+                .to_owned(),
+        ),
+        _ => None,
+    }
+}
+
 /// What to say of a variable of the environment that is set under a former name; it would do nothing.
 pub(crate) fn of_variable(is_set: impl Fn(&str) -> bool) -> Option<String> {
     let variable = |key: &str| format!("MINGLE_{}", key.to_uppercase());
@@ -97,6 +110,19 @@ mod tests {
         assert_eq!(of_option(&error).unwrap(), "--largest-norm is called --max-norm now");
         let error = command_line().try_get_matches_from(["mingle", "run", "--no-such-thing"]).unwrap_err();
         assert_eq!(of_option(&error), None);
+    }
+
+    #[test]
+    fn a_command_that_is_gone_is_answered_with_what_does_its_work() {
+        for arguments in [&["mingle", "bench", "wire", "--turns=3"][..], &["mingle", "--json", "bench"]] {
+            let advice = of_command(&command_line().try_get_matches_from(arguments).unwrap_err()).unwrap();
+            for example in ["wire", "solver_iterations"] {
+                let file = format!("{}/../examples/examples/{example}/main.rs", env!("CARGO_MANIFEST_DIR"));
+                assert!(advice.contains(example) && std::path::Path::new(&file).is_file(), "{advice}");
+            }
+        }
+        let error = command_line().try_get_matches_from(["mingle", "bunch"]).unwrap_err();
+        assert_eq!(of_command(&error), None);
     }
 
     #[test]

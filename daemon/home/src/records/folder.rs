@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use mingle_protocol::MAX_DIMENSION;
 use mingle_protocol::record::{MAX_BOOKS_BYTES, Outline, SlotContent};
 
+use crate::error::{Error, ErrorKind, Result};
+
 /// No node needs more: 16,000 receivers.
 pub(super) const MAX_SLOTS: usize = 1 << 16;
 
@@ -99,12 +101,15 @@ impl RecordFolder {
 /// Reads one record file, checks it whole, and keeps what is not a vector.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidData`] when what is in the file is no record, others when it cannot be read.
-pub fn read_outline(path: &Path) -> io::Result<Outline> {
-    let in_file = |kind, error: &dyn std::fmt::Display| io::Error::new(kind, format!("{}: {error}", path.display()));
+/// [`ErrorKind::Integrity`] when what is in the file is no record, [`ErrorKind::BadInput`] when it cannot be read.
+pub fn read_outline(path: &Path) -> Result<Outline> {
+    let in_file = |kind, error: &dyn std::fmt::Display| Error::new(kind, format!("{}: {error}", path.display()));
     let mut bytes = Vec::new();
-    read_bounded(path, &mut bytes).map_err(|error| in_file(error.kind(), &error))?;
-    Outline::read(&bytes).map_err(|error| in_file(io::ErrorKind::InvalidData, &error))
+    read_bounded(path, &mut bytes).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => in_file(ErrorKind::Integrity, &error),
+        _ => in_file(ErrorKind::BadInput, &error),
+    })?;
+    Outline::read(&bytes).map_err(|error| in_file(ErrorKind::Integrity, &error))
 }
 
 /// Reads a slot of no more bytes than the longest record has.

@@ -1,316 +1,91 @@
 //! What an audit found, for a person or a program.
 
-use mingle_peer::units::{exact_weight, signed_weight};
-use mingle_peer::{Error, ErrorKind};
-use mingle_protocol::record::LinkBreak;
-use mingle_protocol::{AbsentPeer, AuditReport, NodeId};
-use serde::Serialize;
+use mingle_peer::audit::{Report, Row, Verdict, weight_or_unknown};
+use mingle_peer::units::exact_weight;
+use mingle_protocol::AbsentPeer;
 
-use super::ledger::{self, Ledger};
-use super::peers::PeerRecords;
 use crate::out;
 
-/// What the books come to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Verdict {
-    /// The weights and the parcels in flight are as much as the nodes brought, to the unit.
-    Exact,
-    /// No books contradict each other, but some mass is where no books are, or was given up.
-    Incomplete,
-    /// Books contradict each other, or records are damaged.
-    Broken,
+/// Prints the table and the verdict, or one object.
+pub(super) fn print(report: &Report, json: bool) {
+    if !json {
+        out::line(text(report));
+    } else if let Ok(text) = serde_json::to_string(report) {
+        out::line(text);
+    }
 }
 
-/// The outcome of an audit. Masses are in units of 2^-40.
-#[derive(Debug, Serialize)]
-pub(in crate::command) struct Report {
-    schema: &'static str,
-    verdict: Verdict,
-    generation: u64,
-    plan: String,
-    /// How many nodes entered, and whether the plan says so or the links of the records.
-    nodes: usize,
-    nodes_known_from: &'static str,
-    /// Weights and parcels in flight: what has to equal `expected_units`.
-    sum_units: u128,
-    expected_units: u128,
-    peers: Vec<Row>,
-    missing: Vec<Missing>,
-    damage: Vec<Damage>,
-    breaks: Vec<LinkBreak>,
-    audit: AuditReport,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<serde_json::Value>,
-    #[serde(skip)]
-    remarks: Vec<String>,
+fn text(report: &Report) -> String {
+    let mut lines = vec![format!(
+        "generation {}  plan {}  {} nodes{}\n",
+        report.generation,
+        &report.plan[..8],
+        report.nodes,
+        if report.nodes_known_from == "plan" { "" } else { ", as far as the records know" },
+    )];
+    lines.extend(table(report));
+    lines.push(String::new());
+    lines.extend(report.remarks.iter().cloned());
+    lines.push(sum(report));
+    lines.join("\n")
 }
 
-/// The newest record of one peer.
-#[derive(Debug, Serialize)]
-struct Row {
-    node: NodeId,
-    name: Option<String>,
-    folder: String,
-    incarnation: u64,
-    record: u64,
-    step: u64,
-    units: u64,
-    in_flight_units: u128,
-    torn_slot: Option<usize>,
+fn table(report: &Report) -> impl Iterator<Item = String> {
+    let name = |row: &Row| row.name.clone().unwrap_or_else(|| row.node.to_string());
+    let width = report.peers.iter().map(|row| name(row).chars().count()).max().unwrap_or(0).max(4);
+    let head = format!(
+        "{:<width$}  {:>4}  {:>9}  {:>9}  {:>14}  {:>14}  records in",
+        "node", "life", "record", "step", "weight", "in flight"
+    );
+    let rows = report.peers.iter().map(move |row| {
+        format!(
+            "{:<width$}  {:>4}  {:>9}  {:>9}  {:>14}  {:>14}  {}",
+            name(row),
+            row.incarnation,
+            row.record,
+            row.step,
+            exact_weight(u128::from(row.units)),
+            exact_weight(row.in_flight_units),
+            row.folder
+        )
+    });
+    std::iter::once(head).chain(rows)
 }
 
-/// A node without books, by those of its neighbours.
-#[derive(Debug, Serialize)]
-struct Missing {
-    node: NodeId,
-    name: Option<String>,
-    /// `null` where the neighbours' books, after nodes were rolled back, come to what no node can hold.
-    held_units: Option<i128>,
-    in_doubt_units: u128,
-}
-
-/// Records that cannot be relied on.
-#[derive(Debug, Serialize)]
-struct Damage {
-    folder: String,
-    message: String,
-}
-
-impl Report {
-    /// Puts together what was found.
-    pub(super) fn new(peers: &[PeerRecords], ledger: &Ledger) -> Self {
-        let audit = ledger.audit.clone();
-        let shown = |peer: &PeerRecords| peer.folder.display().to_string();
-        let damage: Vec<Damage> = peers
-            .iter()
-            .filter_map(|peer| Some(Damage { folder: shown(peer), message: peer.damage.clone()? }))
-            .collect();
-        let is_sound = audit.is_exact() && ledger.breaks.is_empty() && damage.is_empty();
-        let verdict = match is_sound {
-            false => Verdict::Broken,
-            true if audit.is_complete() => Verdict::Exact,
-            true => Verdict::Incomplete,
-        };
-        let mut report = Self {
-            schema: "mingle.audit/1",
-            verdict,
-            generation: ledger.generation.counter,
-            plan: ledger::hash(&ledger.generation).to_string(),
-            nodes: ledger.nodes,
-            nodes_known_from: if ledger.names.is_some() { "plan" } else { "records" },
-            sum_units: audit.held + audit.in_flight,
-            expected_units: audit.expected,
-            peers: rows(peers, ledger),
-            missing: missing(ledger),
-            damage,
-            breaks: ledger.breaks.clone(),
-            audit,
-            error: None,
-            remarks: remarks(peers, ledger),
-        };
-        report.error = report.failure().map(|failure| failure.to_json());
-        report
+/// The ledger, in a sentence a person can check.
+pub(in crate::command) fn sum(report: &Report) -> String {
+    let audit = &report.audit;
+    let mut parts = vec![format!("{} held", exact_weight(audit.held))];
+    if audit.in_flight > 0 {
+        parts.push(format!("{} in flight", exact_weight(audit.in_flight)));
     }
-
-    /// Prints the table and the verdict, or one object.
-    pub(super) fn print(&self, json: bool) {
-        if !json {
-            out::line(self.text());
-        } else if let Ok(text) = serde_json::to_string(self) {
-            out::line(text);
+    if audit.in_doubt > 0 {
+        parts.push(format!("{} in doubt", exact_weight(audit.in_doubt)));
+    }
+    for AbsentPeer { id, held, .. } in &audit.absent {
+        parts.push(format!("{} with node {id}", weight_or_unknown(*held, report.nodes)));
+    }
+    if audit.written_off > 0 {
+        parts.push(format!("{} written off", exact_weight(audit.written_off)));
+    }
+    let parts = parts.join(" + ");
+    let (sum, expected) = (report.sum_units, report.expected_units);
+    match report.verdict {
+        Verdict::Exact => {
+            format!("sum of weights: exactly {} = {parts}  ({sum} units of 2^-40)", report.nodes)
         }
-    }
-
-    /// Why the books do not hold, if they do not.
-    pub(in crate::command) fn failure(&self) -> Option<Error> {
-        let findings = self.findings();
-        (self.verdict == Verdict::Broken).then(|| {
-            Error::new(ErrorKind::Integrity, format!("the books do not hold: {}", findings.join("; ")))
-                .hint("keep the folders: a new generation starts exact again, but only these say where the mass went")
-        })
-    }
-
-    fn findings(&self) -> Vec<String> {
-        let damage = self.damage.iter().map(|damage| format!("{}: {}", damage.folder, damage.message));
-        let disputes = self.audit.disputes.iter().map(ToString::to_string);
-        damage.chain(disputes).chain(self.breaks.iter().map(ToString::to_string)).collect()
-    }
-
-    fn text(&self) -> String {
-        let mut lines = vec![format!(
-            "generation {}  plan {}  {} nodes{}\n",
-            self.generation,
-            &self.plan[..8],
-            self.nodes,
-            if self.nodes_known_from == "plan" { "" } else { ", as far as the records know" },
-        )];
-        lines.extend(self.table());
-        lines.push(String::new());
-        lines.extend(self.remarks.iter().cloned());
-        lines.push(self.sum());
-        lines.join("\n")
-    }
-
-    fn table(&self) -> impl Iterator<Item = String> {
-        let name = |row: &Row| row.name.clone().unwrap_or_else(|| row.node.to_string());
-        let width = self.peers.iter().map(|row| name(row).chars().count()).max().unwrap_or(0).max(4);
-        let head = format!(
-            "{:<width$}  {:>4}  {:>9}  {:>9}  {:>14}  {:>14}  records in",
-            "node", "life", "record", "step", "weight", "in flight"
-        );
-        let rows = self.peers.iter().map(move |row| {
-            format!(
-                "{:<width$}  {:>4}  {:>9}  {:>9}  {:>14}  {:>14}  {}",
-                name(row),
-                row.incarnation,
-                row.record,
-                row.step,
-                exact_weight(u128::from(row.units)),
-                exact_weight(row.in_flight_units),
-                row.folder
-            )
-        });
-        std::iter::once(head).chain(rows)
-    }
-
-    /// The ledger, in a sentence a person can check.
-    pub(in crate::command) fn sum(&self) -> String {
-        let audit = &self.audit;
-        let mut parts = vec![format!("{} held", exact_weight(audit.held))];
-        if audit.in_flight > 0 {
-            parts.push(format!("{} in flight", exact_weight(audit.in_flight)));
-        }
-        if audit.in_doubt > 0 {
-            parts.push(format!("{} in doubt", exact_weight(audit.in_doubt)));
-        }
-        for AbsentPeer { id, held, .. } in &audit.absent {
-            parts.push(format!("{} with node {id}", weight_or_unknown(*held, self.nodes)));
-        }
-        if audit.written_off > 0 {
-            parts.push(format!("{} written off", exact_weight(audit.written_off)));
-        }
-        let parts = parts.join(" + ");
-        let (sum, expected) = (self.sum_units, self.expected_units);
-        match self.verdict {
-            Verdict::Exact => {
-                format!("sum of weights: exactly {} = {parts}  ({sum} units of 2^-40)", self.nodes)
+        Verdict::Incomplete => format!(
+            "sum of weights: {} = {parts}; the books agree, but the records here account for {sum} of {expected} units \
+             of 2^-40",
+            report.nodes
+        ),
+        Verdict::Broken => format!(
+            "sum of weights: NOT {} = {parts}  ({}, or books that contradict each other)",
+            report.nodes,
+            match report.total() {
+                Some(total) => format!("{total} units of 2^-40 instead of {expected}"),
+                None => format!("an unknown number of units of 2^-40 instead of {expected}"),
             }
-            Verdict::Incomplete => format!(
-                "sum of weights: {} = {parts}; the books agree, but the records here account for {sum} of {expected} units \
-                 of 2^-40",
-                self.nodes
-            ),
-            Verdict::Broken => format!(
-                "sum of weights: NOT {} = {parts}  ({}, or books that contradict each other)",
-                self.nodes,
-                match possible(audit.total(), self.nodes) {
-                    Some(total) => format!("{total} units of 2^-40 instead of {expected}"),
-                    None => format!("an unknown number of units of 2^-40 instead of {expected}"),
-                }
-            ),
-        }
-    }
-}
-
-fn rows(peers: &[PeerRecords], ledger: &Ledger) -> Vec<Row> {
-    let mut rows: Vec<Row> = peers
-        .iter()
-        .filter_map(|peer| {
-            let books = peer.books.as_ref()?;
-            Some(Row {
-                node: books.id,
-                name: name(ledger, books.id),
-                folder: peer.folder.display().to_string(),
-                incarnation: books.incarnation,
-                record: books.number,
-                step: books.step,
-                units: books.mass.units(),
-                in_flight_units: ledger.in_flight_from(books.id),
-                torn_slot: peer.torn,
-            })
-        })
-        .collect();
-    rows.sort_by_key(|row| row.node);
-    rows
-}
-
-fn missing(ledger: &Ledger) -> Vec<Missing> {
-    let absent = ledger.audit.absent.iter().filter(|peer| !ledger.books.contains_key(&peer.id));
-    absent
-        .map(|&AbsentPeer { id, held, .. }| Missing {
-            node: id,
-            name: name(ledger, id),
-            held_units: possible(held, ledger.nodes),
-            in_doubt_units: ledger.in_doubt_to(id),
-        })
-        .collect()
-}
-
-/// What a node, or all of them, can hold. Books of neighbours say nothing about the weight of one that was rolled back again and
-/// again: what it gave away twice they have applied twice, and each of them counts from another of its lives.
-fn possible(units: i128, nodes: usize) -> Option<i128> {
-    let all = i128::try_from(nodes as u128 * (1 << 40)).unwrap_or(i128::MAX);
-    (0..=all).contains(&units).then_some(units)
-}
-
-pub(in crate::command) fn weight_or_unknown(units: i128, nodes: usize) -> String {
-    possible(units, nodes).map_or_else(|| "an unknown weight".to_owned(), signed_weight)
-}
-
-fn name(ledger: &Ledger, id: NodeId) -> Option<String> {
-    ledger.names.as_ref().and_then(|names| names.get(id.index()).cloned())
-}
-
-/// What a person should know beside the table.
-fn remarks(peers: &[PeerRecords], ledger: &Ledger) -> Vec<String> {
-    let mut remarks = Vec::new();
-    for peer in peers {
-        let folder = peer.folder.display();
-        if let Some(damage) = &peer.damage {
-            remarks.push(format!("{folder}: {damage}"));
-        } else if peer.books.is_none() {
-            remarks.push(format!("{folder}: no record was ever completed there"));
-        } else if let Some(slot) = peer.torn {
-            remarks.push(format!(
-                "{folder}: slot {slot} holds a write that was cut off; nobody was told of it, and it does not count"
-            ));
-        }
-    }
-    for &AbsentPeer { id, held, .. } in &ledger.audit.absent {
-        let (name, held) = (ledger.name(id), weight_or_unknown(held, ledger.nodes));
-        if ledger.books.contains_key(&id) {
-            remarks.push(format!("{name} lost its state once: by its neighbours' books it held {held} then"));
-            continue;
-        }
-        let doubt = match ledger.in_doubt_to(id) {
-            0 => String::new(),
-            units => format!(", and {} more is on the way to it or already applied there", exact_weight(units)),
-        };
-        remarks.push(format!("{name}: its records are missing. By its neighbours' books it holds {held}{doubt}"));
-    }
-    if missing(ledger).len() > 1 {
-        remarks.push("where two missing nodes have a link, only what they hold together is certain".to_owned());
-    }
-    let findings = ledger.audit.disputes.iter().map(ToString::to_string);
-    remarks.extend(findings.chain(ledger.breaks.iter().map(ToString::to_string)));
-    if !remarks.is_empty() {
-        remarks.push(String::new());
-    }
-    remarks
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_no_node_can_hold_is_unknown_and_not_a_number() {
-        let one = 1_i128 << 40;
-        assert_eq!(weight_or_unknown(one / 2, 4), "0.500000000");
-        assert_eq!(weight_or_unknown(4 * one, 4), "4");
-        for impossible in [4 * one + 1, 495 * one + one / 2, -1, -1328 * one, i128::MAX, i128::MIN] {
-            assert_eq!(weight_or_unknown(impossible, 4), "an unknown weight", "{impossible}");
-        }
+        ),
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use mingle_models::{ModelFile, TensorOutline};
-use mingle_peer::{Error, ErrorKind, Result, records, units};
+use mingle_peer::{Result, records, units};
 use mingle_protocol::record::Outline;
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ use crate::{model_files, out};
 pub(super) fn execute(arguments: &CkptInspectArgs, json: bool) -> Result {
     let path = &arguments.file;
     if is_record(path) {
-        let outline = read_record(path)?;
+        let outline = records::read_outline(path)?;
         return show(json, || record_to_json(path, &outline), || describe_record(&outline));
     }
     let file = model_files::read(path)?;
@@ -34,15 +34,6 @@ fn show(json: bool, document: impl Fn() -> Value, text: impl Fn() -> Vec<String>
 /// Whether a file is a record by its name: one that is damaged may not show it inside.
 pub(super) fn is_record(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "record")
-}
-
-/// What a record says, without its vectors.
-pub(super) fn read_record(path: &Path) -> Result<Outline> {
-    records::read_outline(path).map_err(|error| {
-        let kind =
-            if error.kind() == std::io::ErrorKind::InvalidData { ErrorKind::Integrity } else { ErrorKind::BadInput };
-        Error::new(kind, error)
-    })
 }
 
 fn describe_record(outline: &Outline) -> Vec<String> {

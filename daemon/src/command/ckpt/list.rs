@@ -1,12 +1,11 @@
 //! `mingle ckpt list`: the model and the records of a home, one a line.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use mingle_peer::error::Context;
-use mingle_peer::records::{Contents, RecordFolder};
-use mingle_peer::{ErrorKind, Home, Result, plan, units};
-use mingle_protocol::record::{Outline, SlotContent, survey};
+use mingle_peer::records::{self, Condition, RecordFile};
+use mingle_peer::{Home, Result, plan, units};
+use mingle_protocol::Schedule;
 use serde_json::Value;
 
 use crate::cli::HomeArgs;
@@ -51,41 +50,7 @@ struct Listed {
     /// The length of the file.
     bytes: Option<u64>,
     /// Whether it can be relied on, in a word or two.
-    state: State,
-}
-
-/// How a file is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum State {
-    /// Its checksum is right; its peer would go on from it.
-    Newest,
-    /// Its checksum is right.
-    Whole,
-    /// Nothing was written to it yet.
-    Empty,
-    /// A crash cut its write off; nobody was told of what was in it.
-    Torn,
-    /// It cannot be relied on.
-    Damaged(String),
-}
-
-impl State {
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Newest => "newest",
-            Self::Whole => "whole",
-            Self::Empty => "empty",
-            Self::Torn => "torn",
-            Self::Damaged(_) => "damaged",
-        }
-    }
-
-    fn fault(&self) -> Option<&str> {
-        match self {
-            Self::Damaged(fault) => Some(fault),
-            _ => None,
-        }
-    }
+    state: Condition,
 }
 
 impl Listed {
@@ -120,57 +85,42 @@ impl Listed {
 fn files_in(home: &Home) -> Result<Vec<Listed>> {
     let mut files: Vec<Listed> = model_in(home).into_iter().collect();
     if home.records().is_dir() {
-        let doing = format!("cannot read the records in {}", home.records().display());
-        let folder = RecordFolder::at(&home.records());
-        let contents = folder.read().context(ErrorKind::BadInput, doing)?;
-        files.extend(records_in(home, &folder, &contents));
+        let schedule = schedule_in(home);
+        files.extend(records::list(&home.records())?.into_iter().map(|file| listed(home, file, schedule.as_ref())));
     }
     Ok(files)
 }
 
 fn model_in(home: &Home) -> Option<Listed> {
     let path = home.model();
-    let bytes = length(&path)?;
+    let bytes = fs::metadata(&path).ok()?.len();
     let (round, state) = match model_files::read(&path) {
-        Ok(file) => (file.metadata.get("rounds").and_then(|round| round.parse().ok()), State::Whole),
-        Err(failure) => (None, State::Damaged(format!("{failure:#}"))),
+        Ok(file) => (file.metadata.get("rounds").and_then(|round| round.parse().ok()), Condition::Whole),
+        Err(failure) => (None, Condition::Damaged(format!("{failure:#}"))),
     };
     let file = PathBuf::from(path.file_name()?);
     Some(Listed { file, record: None, round, weight_units: None, bytes: Some(bytes), state })
 }
 
-fn records_in(home: &Home, folder: &RecordFolder, contents: &Contents) -> Vec<Listed> {
-    let found = survey(&contents.slots);
-    let survey = found.as_ref().ok().and_then(Option::as_ref);
-    let schedule =
-        plan::read(&home.plan()).ok().and_then(|plan| Some((*plan.hash().as_bytes(), plan::schedule(&plan).ok()?)));
-    let round = |outline: &Outline| {
-        let (hash, schedule) = schedule.as_ref()?;
-        (*hash == outline.books.generation.plan_hash).then(|| outline.books.step / schedule.round_length())
-    };
-    let listed = |(slot, content): (usize, &SlotContent)| {
-        let path = folder.file(slot);
-        let file = path.strip_prefix(home.root()).unwrap_or(&path).to_path_buf();
-        let outline = if let SlotContent::Holds(outline) = content { Some(outline) } else { None };
-        let state = match content {
-            SlotContent::Holds(_) if survey.is_some_and(|survey| survey.newest == slot) => State::Newest,
-            SlotContent::Holds(_) => State::Whole,
-            SlotContent::Empty => State::Empty,
-            SlotContent::Unreadable if survey.is_some_and(|survey| survey.torn == Some(slot)) => State::Torn,
-            SlotContent::Unreadable => State::Damaged(contents.faults.get(&slot).cloned().unwrap_or_default()),
-        };
-        Listed {
-            bytes: length(&path),
-            file,
-            record: outline.map(|outline| outline.books.number),
-            round: outline.and_then(|outline| round(outline)),
-            weight_units: outline.map(|outline| outline.books.mass.units()),
-            state,
-        }
-    };
-    contents.slots.iter().enumerate().map(listed).collect()
+/// The plan of a home, by its hash, as a schedule.
+fn schedule_in(home: &Home) -> Option<([u8; 32], Schedule)> {
+    let plan = plan::read(&home.plan()).ok()?;
+    Some((*plan.hash().as_bytes(), plan::schedule(&plan).ok()?))
 }
 
-fn length(path: &Path) -> Option<u64> {
-    fs::metadata(path).ok().map(|file| file.len())
+fn listed(home: &Home, record: RecordFile, schedule: Option<&([u8; 32], Schedule)>) -> Listed {
+    let RecordFile { path, bytes, condition, outline } = record;
+    let books = outline.map(|outline| outline.books);
+    let round = books.as_ref().and_then(|books| {
+        let (hash, schedule) = schedule?;
+        (*hash == books.generation.plan_hash).then(|| books.step / schedule.round_length())
+    });
+    Listed {
+        file: path.strip_prefix(home.root()).unwrap_or(&path).to_path_buf(),
+        record: books.as_ref().map(|books| books.number),
+        round,
+        weight_units: books.map(|books| books.mass.units()),
+        bytes,
+        state: condition,
+    }
 }

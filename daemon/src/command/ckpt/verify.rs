@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use mingle_models::Task;
-use mingle_peer::records::RecordStore;
+use mingle_peer::records::{self, Sound};
 use mingle_peer::results::Summary;
 use mingle_peer::{Error, ErrorKind, Home, Result};
 
@@ -86,26 +86,17 @@ fn verify_model(path: &Path, written: Option<String>, task: Option<&Task>) -> Re
 }
 
 fn verify_record(path: &Path) -> Result<String> {
-    let outline = inspect::read_record(path)?;
+    let outline = records::read_outline(path)?;
     Ok(format!("record {}, {} parameters, checksum right", outline.books.number, outline.dimension))
 }
 
-/// The records of a home hold together: every slot can be read, the newest is whole, and so is all it owes.
 fn verify_records(home: &Home) -> Result<String> {
-    let Some(recovered) = RecordStore::look(&home.records())?.load()? else {
-        return Ok("records, none was ever written".to_owned());
-    };
-    let (number, owed) = (recovered.record.books.number, recovered.payloads.len());
-    match recovered.torn {
-        None => Ok(format!("records, the newest is {number}, with all {owed} payloads that it owes")),
-        Some(slot) => Err(Error::new(
-            ErrorKind::Integrity,
-            format!(
-                "slot {slot} cannot be read. The newest good record is {number}, with all {owed} payloads that it owes: if \
-                 the peer was killed or lost its power while it wrote, nothing is missing and it goes on from there"
-            ),
-        )),
-    }
+    Ok(match records::verify(&home.records())? {
+        None => "records, none was ever written".to_owned(),
+        Some(Sound { newest, owed_payloads }) => {
+            format!("records, the newest is {newest}, with all {owed_payloads} payloads that it owes")
+        }
+    })
 }
 
 /// What does not hold is a verdict; what cannot be read at all is a failure of the command.

@@ -6,11 +6,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use mingle_peer::error::Context;
-use mingle_peer::{Error, ErrorKind, Result};
+use mingle_peer::{Error, ErrorKind, Result, output_file};
 use serde::Serialize;
 
 use super::tally::Row;
-use crate::output_file;
 
 /// Tells a demo's folder from any other.
 const MARKER: &str = ".mingle-demo";

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use mingle_models::{Checkpoint, Task};
 use mingle_net::traffic::Encoding;
+use mingle_peer::audit::{Report as DiskReport, weight_or_unknown};
 use mingle_peer::error::Context;
 use mingle_peer::results::Summary;
 use mingle_peer::units::{self, exact_weight as weight};
@@ -47,7 +48,7 @@ pub(crate) struct Report {
     audit: AuditReport,
     /// The audit of the disks, of the dead and the living, where the peers kept records.
     #[serde(skip_serializing_if = "Option::is_none")]
-    disks: Option<audit::Report>,
+    disks: Option<DiskReport>,
     /// The share of the time in which parcels moved that was spent training, where timelines were kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) communication_hidden: Option<f64>,
@@ -130,7 +131,7 @@ impl Report {
             return;
         }
         out::line(self.table());
-        out::line(self.disks.as_ref().map_or_else(|| self.weights(), audit::Report::sum));
+        out::line(self.disks.as_ref().map_or_else(|| self.weights(), audit::sum));
         let mut files = vec!["plan.json", "curves.svg", "events.jsonl", "summary.json", "peers/*/model.safetensors"];
         if let Some(hidden) = self.communication_hidden {
             out::line(format!("while parcels moved, peers trained for {:.0} % of the time", 100.0 * hidden));
@@ -144,7 +145,7 @@ impl Report {
 
     /// Fails if the books do not balance: then something is wrong with this program, and it must not look well.
     pub(crate) fn check(&self) -> Result {
-        if let Some(failure) = self.disks.as_ref().and_then(audit::Report::failure) {
+        if let Some(failure) = self.disks.as_ref().and_then(DiskReport::failure) {
             return Err(failure);
         }
         if self.audit.is_exact() {
@@ -189,7 +190,7 @@ impl Report {
             parts.push(format!("{} on its way to the dead", weight(audit.in_doubt)));
         }
         for peer in &audit.absent {
-            parts.push(format!("{} gone with peer {}", audit::weight_or_unknown(peer.held, self.peers), peer.id));
+            parts.push(format!("{} gone with peer {}", weight_or_unknown(peer.held, self.peers), peer.id));
         }
         if audit.written_off > 0 {
             parts.push(format!("{} written off", weight(audit.written_off)));

@@ -8,6 +8,7 @@ use mingle_protocol::{
 };
 
 use super::*;
+use crate::records::{Condition, RecordFile, Sound, list, verify};
 
 const DIMENSION: usize = 1000;
 
@@ -330,4 +331,29 @@ mod failing_disks {
         assert!(error.to_string().contains("6000 bytes"), "{error}");
         assert!(Error::from(error).is(ErrorKind::BadInput));
     }
+}
+
+#[test]
+fn a_listing_says_of_each_file_how_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = open(folder.path());
+    store.write(&record(1, &[])).unwrap();
+    store.write(&record(2, &[1])).unwrap();
+    let files = || list(folder.path()).unwrap();
+    let slot_of = |number: u64| {
+        let is_it = |file: &RecordFile| file.outline.as_ref().is_some_and(|outline| outline.books.number == number);
+        files().iter().position(is_it).unwrap()
+    };
+    let (first, second) = (slot_of(1), slot_of(2));
+    assert_eq!((&files()[first].condition, &files()[second].condition), (&Condition::Whole, &Condition::Newest));
+    assert!(files().iter().all(|file| file.bytes == Some(slot_bytes())));
+    assert!(files().iter().filter(|file| file.outline.is_none()).all(|file| file.condition == Condition::Empty));
+    assert_eq!(verify(folder.path()).unwrap(), Some(Sound { newest: 2, owed_payloads: 1 }));
+
+    let torn = files()[second].path.clone();
+    let mut bytes = fs::read(&torn).unwrap();
+    bytes[200] ^= 1;
+    fs::write(&torn, bytes).unwrap();
+    assert_eq!((&files()[first].condition, &files()[second].condition), (&Condition::Newest, &Condition::Torn));
+    assert!(verify(folder.path()).unwrap_err().is(ErrorKind::Integrity));
 }

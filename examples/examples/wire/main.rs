@@ -1,4 +1,6 @@
-//! `mingle bench wire`: how fast messages get from one end of this machine to the other, beside what carries them.
+//! How fast messages get from one end of this machine to the other, beside what carries them.
+//!
+//! `cargo run --release -p mingle-examples --example wire`
 //!
 //! Both ends are in this process, connected over the loopback interface. A message counts from the moment in which its
 //! bytes are ready until one small answer to it has come back. Three senders take turns, so that whatever else the machine
@@ -14,17 +16,15 @@ mod exchange;
 mod socket;
 mod stream;
 
+use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::Parser;
 use libp2p::Multiaddr;
-use mingle_peer::error::Context;
-use mingle_peer::units::megabytes;
-use mingle_peer::{ErrorKind, Result};
-use serde::Serialize;
+use mingle_home::error::Context;
+use mingle_home::{ErrorKind, Result};
 use serde_json::json;
 
-use crate::cli::BenchWireArgs;
-use crate::out;
 use edge::EdgePair;
 use socket::SocketPair;
 use stream::StreamPair;
@@ -34,9 +34,29 @@ const WARM_UP: u32 = 2;
 /// Bytes of a parameter on the wire, in the default codec.
 const PARAMETER_BYTES: usize = 4;
 
+/// Send messages from one end to the other of this machine, over plain TCP, libp2p alone, and Mingle, in turn.
+#[derive(Debug, Parser)]
+#[command(name = "wire")]
+struct Arguments {
+    /// Parameters of the model that is sent, four bytes each; may be given more than once
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        default_values_t = [1_663_370, 25_000_000],
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(u32::MAX >> 4))
+    )]
+    parameters: Vec<u32>,
+    /// Messages of each size that each of them sends; medians are printed
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    turns: u32,
+    /// Print one JSON object a row instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
 /// What libp2p runs on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Transport {
     Tcp,
     Quic,
@@ -75,19 +95,35 @@ struct Turn {
     edge: Duration,
 }
 
+/// Bytes as megabytes of 10^6 bytes.
+#[allow(clippy::cast_precision_loss)] // for display
+fn megabytes(bytes: usize) -> f64 {
+    bytes as f64 / 1e6
+}
+
+fn main() -> ExitCode {
+    match measure_all(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// Measures every size over every transport, and prints a row each.
-pub(super) fn execute(arguments: &BenchWireArgs, json: bool) -> Result {
+fn measure_all(arguments: &Arguments) -> Result {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context(ErrorKind::Unexpected, "cannot start the asynchronous runtime")?;
-    if !json {
-        out::line("MB/s             MB     socket   libp2p   Mingle   libp2p:socket   Mingle:libp2p");
+    if !arguments.json {
+        println!("MB/s             MB     socket   libp2p   Mingle   libp2p:socket   Mingle:libp2p");
     }
     for &parameters in &arguments.parameters {
         for transport in [Transport::Tcp, Transport::Quic] {
             let row = runtime.block_on(measure(transport, parameters as usize, arguments.turns))?;
-            out::line(if json { row.to_json() } else { row.to_text() });
+            println!("{}", if arguments.json { row.to_json() } else { row.to_text() });
         }
     }
     Ok(())
@@ -113,7 +149,7 @@ impl Row {
     fn speeds(&self) -> [f64; 3] {
         let speed = |took: fn(&Turn) -> Duration| {
             let [_, seconds, _] = self.quartiles(|turn| took(turn).as_secs_f64());
-            megabytes(self.bytes as u64) / seconds
+            megabytes(self.bytes) / seconds
         };
         [speed(|turn| turn.socket), speed(|turn| turn.stream), speed(|turn| turn.edge)]
     }
@@ -135,7 +171,7 @@ impl Row {
         format!(
             "{:<4} {:>14.2} {socket:>10.0} {stream:>8.0} {edge:>8.0} {:>15.2} {:>15.2}",
             self.transport.name(),
-            megabytes(self.bytes as u64),
+            megabytes(self.bytes),
             stream_ratio,
             edge_ratio,
         )
@@ -145,7 +181,7 @@ impl Row {
         let ([socket, stream, edge], [edge_ratios, stream_ratios]) = (self.speeds(), self.ratios());
         json!({
             "schema": "mingle.bench-wire/1",
-            "transport": self.transport,
+            "transport": self.transport.name().to_lowercase(),
             "bytes": self.bytes,
             "socket_mb_s": socket,
             "libp2p_mb_s": stream,

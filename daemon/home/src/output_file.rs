@@ -9,15 +9,14 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use mingle_peer::error::Context;
-use mingle_peer::{Error, ErrorKind, Result};
+use crate::error::{Context, Error, ErrorKind, Result};
 
 /// As many symbolic links in a row as Linux follows.
 const MOST_LINKS: usize = 40;
 
 /// A name at which something can be written, as far as can be told beforehand.
 #[derive(Debug)]
-pub(crate) struct OutputFile {
+pub struct OutputFile {
     /// As the user wrote it, for messages.
     named: PathBuf,
     target: Target,
@@ -41,13 +40,16 @@ impl OutputFile {
     ///
     /// # Errors
     /// It is a folder or a socket, its folder does not exist, or this user may not write there.
-    pub(crate) fn at(path: &Path) -> Result<Self> {
+    pub fn at(path: &Path) -> Result<Self> {
         let target = find(path).map_err(|reason| cannot_use(path, &reason))?;
         Ok(Self { named: path.to_path_buf(), target })
     }
 
     /// Writes all of it. What was in a file before is gone after success, and untouched after a failure.
-    pub(crate) fn write(&self, bytes: &[u8]) -> Result {
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(&self, bytes: &[u8]) -> Result {
         let written = match &self.target {
             Target::Absent(path) => replace(path, None, bytes),
             Target::File(path) => rewrite(path, bytes),
@@ -61,7 +63,7 @@ impl OutputFile {
     ///
     /// # Errors
     /// There is one already, or it cannot be written.
-    pub(crate) fn write_private(&self, bytes: &[u8]) -> Result {
+    pub fn write_private(&self, bytes: &[u8]) -> Result {
         let path = match &self.target {
             Target::Absent(path) => path,
             Target::File(_) => return Err(cannot_use(&self.named, "it exists already")),
@@ -76,7 +78,10 @@ impl OutputFile {
 }
 
 /// Writes what a user named, without a look beforehand.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result {
+///
+/// # Errors
+/// Those of [`OutputFile::at`], and of the writing.
+pub fn write(path: &Path, bytes: &[u8]) -> Result {
     OutputFile::at(path)?.write(bytes)
 }
 
@@ -84,7 +89,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result {
 ///
 /// # Errors
 /// Something else stands there, or it cannot be made or written to.
-pub(crate) fn make_folder(path: &Path) -> Result {
+pub fn make_folder(path: &Path) -> Result {
     check_folder(path)?;
     fs::create_dir_all(path).context(ErrorKind::BadInput, format!("cannot make the folder {}", path.display()))
 }
@@ -93,7 +98,7 @@ pub(crate) fn make_folder(path: &Path) -> Result {
 ///
 /// # Errors
 /// Something else stands there, or it cannot be written to.
-pub(crate) fn check_folder(path: &Path) -> Result {
+pub fn check_folder(path: &Path) -> Result {
     match fs::metadata(path) {
         Ok(found) if !found.is_dir() => Err(cannot_use(path, "it is no folder")),
         Ok(_) if !may_write(path) => Err(cannot_use(path, "this user may not write into that folder")),

@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures::StreamExt;
 use libp2p::swarm::SwarmEvent;
 use libp2p::{Multiaddr, Stream, StreamProtocol, Swarm, SwarmBuilder, noise, tcp, yamux};
-use mingle_peer::error::Context;
-use mingle_peer::{Error, ErrorKind, Result};
+use mingle_home::error::Context;
+use mingle_home::{Error, ErrorKind, Result};
 use tokio::task::JoinSet;
 
 use super::Transport;

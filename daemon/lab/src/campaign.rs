@@ -1,30 +1,59 @@
-//! Seeds on several threads, with outcomes in the order of the seeds.
+//! Fault tests over many seeds: swarms of production nodes on virtual time, killed, cut off and rolled back.
+//!
+//! Every seed is a swarm, its plan and its faults. The ledger is added up after every single write to a disk; what does
+//! not add up, and a swarm that does not come to its end, is a failure. [`Report`] sums up the outcomes and lists the seeds that
+//! failed; [`FailingSeed::shorten`] makes the run of one as short as it can be and still fail. [`Days`] is one swarm for
+//! many virtual days.
+
+mod days;
+mod failures;
+mod report;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::Duration;
 
 use mingle_protocol::InjectedBug;
 use mingle_protocol::sim::{Outcome, Profile, Scenario, run_scenario};
 
+pub use days::{Days, DaysReport, Moment};
+pub use failures::{FailingSeed, ShortRun, Shrunk};
+pub use report::Report;
+
 /// Outcomes that may wait for that of an earlier seed.
 const MOST_AHEAD: u64 = 1_024;
 
-/// What to run.
-pub(super) struct Hunt {
-    pub(super) profile: Profile,
-    pub(super) seeds: Range<u64>,
-    pub(super) injected_bug: Option<InjectedBug>,
-    pub(super) threads: usize,
+/// What running took, as whoever runs it measures it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// Time on the wall.
+    pub wall: Duration,
+    /// The largest resident memory of the process so far, where the system tells.
+    pub peak_memory_bytes: Option<u64>,
 }
 
-impl Hunt {
+/// Seeds of one profile, on several threads, with outcomes in the order of the seeds.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    /// What goes wrong.
+    pub profile: Profile,
+    /// The seeds to run.
+    pub seeds: Range<u64>,
+    /// A bug that every node has, to see that the tests notice.
+    pub injected_bug: Option<InjectedBug>,
+    /// Seeds to run at a time; outcomes do not depend on it.
+    pub threads: NonZeroUsize,
+}
+
+impl Campaign {
     /// Runs all seeds and hands over the outcome of each, in their order.
-    pub(super) fn run(&self, mut take: impl FnMut(&Outcome)) {
+    pub fn run(&self, mut take: impl FnMut(&Outcome)) {
         let queue = Queue { state: Mutex::new((self.seeds.start, self.seeds.start)), moved: Condvar::new() };
         let (sender, receiver) = mpsc::channel();
         std::thread::scope(|scope| {
-            for _ in 0..self.threads {
+            for _ in 0..self.threads.get() {
                 let (queue, sender) = (&queue, sender.clone());
                 scope.spawn(move || {
                     while let Some(seed) = queue.next(self.seeds.end) {
@@ -93,8 +122,9 @@ mod tests {
     fn outcomes_come_in_the_order_of_their_seeds_and_do_not_depend_on_the_threads() {
         let outcomes = |threads| {
             let mut outcomes = Vec::new();
-            let hunt = Hunt { profile: Profile::Kill, seeds: 5..13, injected_bug: None, threads };
-            hunt.run(|outcome| outcomes.push(outcome.clone()));
+            let threads = NonZeroUsize::new(threads).unwrap();
+            let campaign = Campaign { profile: Profile::Kill, seeds: 5..13, injected_bug: None, threads };
+            campaign.run(|outcome| outcomes.push(outcome.clone()));
             outcomes
         };
         let alone = outcomes(1);

@@ -1,14 +1,17 @@
 //! The books of all peers as those of one swarm.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use mingle_peer::{Error, ErrorKind, Result, plan};
-use mingle_planner::Plan;
-use mingle_planner::plan::PlanHash;
 use mingle_protocol::record::{LinkBreak, compare_links};
 use mingle_protocol::{AuditReport, Books, Generation, NodeId};
 
+use super::PlanNodes;
 use super::peers::PeerRecords;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Hexadecimal digits of a hash by which people tell plans apart.
+const SHORT: usize = 8;
 
 /// One swarm: who is in it, what its peers have on disk, and whether that agrees.
 #[derive(Debug)]
@@ -29,7 +32,11 @@ pub(super) struct Ledger {
 
 impl Ledger {
     /// Puts the books together. They must be of one ledger, and one node must not be there twice.
-    pub(super) fn of(peers: &[PeerRecords], plan: Option<Plan>) -> Result<Self> {
+    pub(super) fn of(
+        peers: &[PeerRecords],
+        plan: Option<PlanNodes>,
+        read_plan: impl Fn(&Path) -> Option<PlanNodes>,
+    ) -> Result<Self> {
         let generation = one_generation(peers)?;
         let mut books: BTreeMap<NodeId, Books> = BTreeMap::new();
         for peer in peers {
@@ -40,17 +47,12 @@ impl Ledger {
                 return Err(twice(own.id, peers));
             }
         }
-        let plan = match plan {
-            Some(plan) if *plan.hash().as_bytes() != generation.plan_hash => {
-                return Err(Error::new(
-                    ErrorKind::BadInput,
-                    format!("the records are of plan {}, --plan is {}", hash(&generation), plan.hash()),
-                ));
-            }
-            Some(plan) => Some(plan),
-            None => plan_in_homes(peers, &generation),
-        };
-        let names = plan.map(|plan| plan.nodes().map(|(name, _)| name.to_owned()).collect::<Vec<_>>());
+        if let Some(given) = plan.as_ref().filter(|given| given.plan_hash != generation.plan_hash) {
+            let (records, given) = (hex::encode(generation.plan_hash), hex::encode(given.plan_hash));
+            let message = format!("the records are of plan {records}, --plan is {given}");
+            return Err(Error::new(ErrorKind::BadInput, message));
+        }
+        let names = plan.or_else(|| plan_in_homes(peers, &generation, read_plan)).map(|plan| plan.names);
         let nodes = names.as_ref().map_or_else(|| nodes_named(&books), Vec::len);
         let summaries: Vec<_> = books.iter().map(|(id, own)| (*id, own.ledger())).collect();
         let audit = mingle_protocol::audit(&summaries, nodes);
@@ -90,11 +92,6 @@ impl Ledger {
     }
 }
 
-/// The hash of a generation's plan.
-pub(super) fn hash(generation: &Generation) -> PlanHash {
-    PlanHash::from_bytes(generation.plan_hash)
-}
-
 /// The one ledger and task that all books are of.
 fn one_generation(peers: &[PeerRecords]) -> Result<Generation> {
     let mut kinds: Vec<(&Books, Vec<String>)> = Vec::new();
@@ -121,8 +118,8 @@ fn one_generation(peers: &[PeerRecords]) -> Result<Generation> {
         [(books, _)] => Ok(books.generation),
         several => {
             let kind = |(books, folders): &(&Books, Vec<String>)| {
-                let Generation { counter, .. } = books.generation;
-                let [plan, task] = [hash(&books.generation).short(), PlanHash::from_bytes(books.task).short()];
+                let Generation { counter, plan_hash } = books.generation;
+                let [plan, task] = [plan_hash, books.task].map(|hash| hex::encode(hash)[..SHORT].to_owned());
                 format!("generation {counter}, plan {plan}, task {task} in {}", folders.join(", "))
             };
             let kinds: Vec<String> = several.iter().map(kind).collect();
@@ -143,10 +140,14 @@ fn twice(id: NodeId, peers: &[PeerRecords]) -> Error {
 }
 
 /// The plan of this generation, from the first home that has it.
-fn plan_in_homes(peers: &[PeerRecords], generation: &Generation) -> Option<Plan> {
+fn plan_in_homes(
+    peers: &[PeerRecords],
+    generation: &Generation,
+    read_plan: impl Fn(&Path) -> Option<PlanNodes>,
+) -> Option<PlanNodes> {
     let homes = peers.iter().filter_map(|peer| peer.home.as_ref());
-    let plans = homes.filter_map(|home| plan::read(&home.plan()).ok());
-    plans.into_iter().find(|plan| *plan.hash().as_bytes() == generation.plan_hash)
+    let mut plans = homes.filter_map(|home| read_plan(&home.plan()));
+    plans.find(|plan| plan.plan_hash == generation.plan_hash)
 }
 
 /// One more than the highest node that any record names. Nodes that nobody here has a link with are not known.

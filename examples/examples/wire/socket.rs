@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use mingle_peer::error::Context;
-use mingle_peer::{ErrorKind, Result};
+use mingle_home::error::Context;
+use mingle_home::{ErrorKind, Result};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::compat::{Compat, TokioAsyncReadCompatExt};
 

@@ -8,8 +8,8 @@ use ratatui::symbols::Marker;
 use ratatui::text::Line;
 use ratatui::widgets::{Axis, Block, Chart, Dataset, GraphType, LegendPosition, Paragraph};
 
-use super::super::status::{summary, table};
-use super::view::{Curve, View};
+use crate::status_lines::{summary, table};
+use crate::view::{Curve, View};
 
 /// Lines of neighbours before the charts get the rest.
 const MOST_NEIGHBOURS: u16 = 12;

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use libp2p::PeerId;
 use libp2p::identity::Keypair;
 use libp2p_metrics::Registry;
+use mingle_home::error::Context;
+use mingle_home::timeline::Timeline;
+use mingle_home::{Error, ErrorKind, Result};
 use mingle_net::edge::{Direction, EdgeEvent, EdgeHandle, Edges, Greeting};
 use mingle_net::transport::{Network, NetworkEvent, NetworkOptions};
-use mingle_peer::error::Context;
-use mingle_peer::timeline::Timeline;
-use mingle_peer::{Error, ErrorKind, Result};
 use mingle_protocol::{Chain, Envelope, Generation, Mass, Message, NodeId, Parcel, ParcelHeader, Payload};
 use tokio::sync::mpsc;
 

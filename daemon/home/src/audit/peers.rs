@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use mingle_peer::error::Context;
-use mingle_peer::home::HomeLock;
-use mingle_peer::records::{Contents, RecordFolder};
-use mingle_peer::{Error, ErrorKind, Home, Result};
 use mingle_protocol::Books;
 use mingle_protocol::record::{RecoveryError, SlotContent, Survey, survey};
+
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::home::{Home, HomeLock};
+use crate::records::{Contents, RecordFolder};
 
 /// The records of one peer, which does not run.
 #[derive(Debug)]

@@ -1,0 +1,113 @@
+//! The record files of a folder one by one, for people: what is in each and whether it can be relied on.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use mingle_protocol::record::{Outline, SlotContent, survey};
+
+use super::folder::RecordFolder;
+use super::store::RecordStore;
+use crate::error::{Context, Error, ErrorKind, Result};
+
+/// A file of records.
+#[derive(Debug)]
+pub struct RecordFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its length; none where the file is missing.
+    pub bytes: Option<u64>,
+    /// Whether it can be relied on.
+    pub condition: Condition,
+    /// What it says, without its vectors, where it holds a record.
+    pub outline: Option<Box<Outline>>,
+}
+
+/// How a file is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// Its checksum is right; its peer would go on from it.
+    Newest,
+    /// Its checksum is right.
+    Whole,
+    /// Nothing was written to it yet.
+    Empty,
+    /// A crash cut its write off; nobody was told of what was in it.
+    Torn,
+    /// It cannot be relied on.
+    Damaged(String),
+}
+
+impl Condition {
+    /// It in a word.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Newest => "newest",
+            Self::Whole => "whole",
+            Self::Empty => "empty",
+            Self::Torn => "torn",
+            Self::Damaged(_) => "damaged",
+        }
+    }
+
+    /// What is wrong with it.
+    pub fn fault(&self) -> Option<&str> {
+        match self {
+            Self::Damaged(fault) => Some(fault),
+            _ => None,
+        }
+    }
+}
+
+/// The record files of a folder, slot by slot.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn list(records: &Path) -> Result<Vec<RecordFile>> {
+    let doing = format!("cannot read the records in {}", records.display());
+    let folder = RecordFolder::at(records);
+    let contents = folder.read().context(ErrorKind::BadInput, doing)?;
+    let found = survey(&contents.slots).ok().flatten();
+    let (newest, torn) = (found.as_ref().map(|found| found.newest), found.as_ref().and_then(|found| found.torn));
+    let listed = |(slot, content): (usize, SlotContent)| {
+        let path = folder.file(slot);
+        let condition = match content {
+            SlotContent::Holds(_) if newest == Some(slot) => Condition::Newest,
+            SlotContent::Holds(_) => Condition::Whole,
+            SlotContent::Empty => Condition::Empty,
+            SlotContent::Unreadable if torn == Some(slot) => Condition::Torn,
+            SlotContent::Unreadable => Condition::Damaged(contents.faults.get(&slot).cloned().unwrap_or_default()),
+        };
+        let outline = if let SlotContent::Holds(outline) = content { Some(outline) } else { None };
+        RecordFile { bytes: fs::metadata(&path).ok().map(|file| file.len()), path, condition, outline }
+    };
+    Ok(contents.slots.into_iter().enumerate().map(listed).collect())
+}
+
+/// Records that hold together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sound {
+    /// The number of the newest.
+    pub newest: u64,
+    /// Payloads that it owes; all are there.
+    pub owed_payloads: usize,
+}
+
+/// Whether the records of a folder hold together: every slot can be read, the newest is whole, and so is all it owes. `None` where
+/// none was ever written.
+///
+/// # Errors
+/// [`ErrorKind::Integrity`] where they do not hold together, others where they cannot be read.
+pub fn verify(records: &Path) -> Result<Option<Sound>> {
+    let Some(recovered) = RecordStore::look(records)?.load()? else { return Ok(None) };
+    let (number, owed) = (recovered.record.books.number, recovered.payloads.len());
+    match recovered.torn {
+        None => Ok(Some(Sound { newest: number, owed_payloads: owed })),
+        Some(slot) => Err(Error::new(
+            ErrorKind::Integrity,
+            format!(
+                "slot {slot} cannot be read. The newest good record is {number}, with all {owed} payloads that it owes: if \
+                 the peer was killed or lost its power while it wrote, nothing is missing and it goes on from there"
+            ),
+        )),
+    }
+}

@@ -1,0 +1,96 @@
+//! Failing seeds, and their runs made short.
+
+use std::path::PathBuf;
+
+use mingle_protocol::InjectedBug;
+use mingle_protocol::sim::{Journal, Outcome, Profile, shrink};
+use serde::Serialize;
+
+/// A seed that failed.
+#[derive(Clone, Debug, Serialize)]
+pub struct FailingSeed {
+    /// The seed.
+    pub seed: u64,
+    /// Nodes in its swarm.
+    pub nodes: u32,
+    /// Virtual time.
+    pub failed_after_s: f64,
+    /// What went wrong.
+    pub message: String,
+    /// The command that runs it again.
+    pub replay: String,
+    /// Its short run, once that is written down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shrunk: Option<Shrunk>,
+    #[serde(skip)]
+    profile: Profile,
+    #[serde(skip)]
+    injected_bug: Option<InjectedBug>,
+}
+
+/// What became of the run of a failing seed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Shrunk {
+    /// Where the short run is written down.
+    pub journal: PathBuf,
+    /// Faults of the whole run.
+    pub faults_before: usize,
+    /// Faults of the short one.
+    pub faults: usize,
+    /// Runs that were tried.
+    pub runs: u32,
+    /// What goes wrong in the short one.
+    pub message: String,
+}
+
+/// The run of a failing seed with as few faults as were found to make it fail.
+#[derive(Clone, Debug)]
+pub struct ShortRun {
+    /// The run, for a file.
+    pub journal: Journal,
+    faults_before: usize,
+    runs: u32,
+}
+
+impl FailingSeed {
+    /// The seed of a failed run; `None` for one that went well.
+    pub(super) fn of(outcome: &Outcome, profile: Profile, injected_bug: Option<InjectedBug>) -> Option<Self> {
+        let failure = outcome.failure.as_ref()?;
+        let (seed, nodes) = (outcome.seed, outcome.nodes);
+        let inject = injected_bug.map_or_else(String::new, |bug| format!(" --inject {bug}"));
+        Some(Self {
+            seed,
+            nodes,
+            failed_after_s: outcome.ended.micros() as f64 / 1e6,
+            message: failure.to_string(),
+            replay: format!("mingle fault-test --profile {profile} --first {seed} --seeds 1{inject}"),
+            shrunk: None,
+            profile,
+            injected_bug,
+        })
+    }
+
+    /// Runs it again, and looks for fewer faults that make it fail as well, in so many runs at most.
+    pub fn shorten(&self, most_runs: u32) -> ShortRun {
+        let (whole, _) = Journal::record(self.profile, self.seed, self.injected_bug);
+        let faults_before = whole.faults().len();
+        let shrunk = shrink(&whole, most_runs);
+        let runs = shrunk.as_ref().map_or(0, |shrunk| shrunk.runs);
+        ShortRun { journal: shrunk.map_or(whole, |shrunk| shrunk.journal), faults_before, runs }
+    }
+
+    /// The name of a file for its journal: another one for each profile, seed and injected bug.
+    pub fn file_name(&self) -> String {
+        let inject = self.injected_bug.map_or_else(String::new, |bug| format!("-{bug}"));
+        format!("{}-{}{inject}.json", self.profile, self.seed)
+    }
+
+    /// Takes down that its short run is at this place now.
+    pub fn written(&mut self, path: PathBuf, short: &ShortRun) {
+        let ShortRun { journal, faults_before, runs } = short;
+        self.replay = format!("mingle replay {} --trace", path.display());
+        let message = journal.failure().unwrap_or_default().to_owned();
+        let (faults_before, runs) = (*faults_before, *runs);
+        self.shrunk = Some(Shrunk { journal: path, faults_before, faults: journal.faults().len(), runs, message });
+    }
+}

@@ -1,0 +1,158 @@
+//! What came out of the seeds of one profile.
+
+use mingle_protocol::InjectedBug;
+use mingle_protocol::sim::{Outcome, Profile};
+use serde::Serialize;
+
+use super::failures::FailingSeed;
+use super::{Campaign, Cost};
+
+/// No more failing seeds than this are listed; all are counted.
+const MOST_LISTED: usize = 100;
+
+/// The sums over the seeds of a profile.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    schema: &'static str,
+    release: &'static str,
+    /// What went wrong.
+    pub profile: Profile,
+    /// The bug that every node had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub injected_bug: Option<InjectedBug>,
+    /// The first seed.
+    pub first: u64,
+    /// Seeds that were run.
+    pub seeds: u64,
+    /// Nodes of the largest swarm.
+    pub nodes_at_most: u32,
+    /// Virtual seconds of all of them.
+    pub virtual_s: u64,
+    /// Processes killed.
+    pub kills: u64,
+    /// Times at which two pairs of nodes or more lost each other together.
+    pub partitions: u64,
+    /// Pairs of nodes that lost each other.
+    pub link_cuts: u64,
+    /// Disks that became full, slow, old or empty.
+    pub disk_faults: u64,
+    /// How often a node found out that it had been rolled back.
+    pub rollbacks: u64,
+    /// How often a node could not rely on what was on its disk, and began without it.
+    pub unreadable: u64,
+    /// How often the ledger was added up.
+    pub checks: u64,
+    /// Those by what nodes gave and took.
+    pub wire_checks: u64,
+    /// Those by what is on all disks.
+    pub disk_checks: u64,
+    /// How many things happened.
+    pub events: u64,
+    /// BLAKE3 over the digests of all seeds: equal wherever the same release runs the same seeds.
+    pub digest: String,
+    /// Seconds on the wall.
+    pub wall_s: f64,
+    /// Seeds a second.
+    pub seeds_per_s: f64,
+    /// The largest resident memory of the process so far, where the system tells.
+    pub peak_memory_bytes: Option<u64>,
+    /// Seeds that failed.
+    pub failed: u64,
+    /// The first of them; no more than a hundred.
+    pub failures: Vec<FailingSeed>,
+    #[serde(skip)]
+    hasher: blake3::Hasher,
+}
+
+impl Report {
+    /// That of a campaign of which no seed has run yet.
+    pub fn new(campaign: &Campaign) -> Self {
+        Self {
+            schema: "mingle.fault-test/2",
+            release: env!("CARGO_PKG_VERSION"),
+            profile: campaign.profile,
+            injected_bug: campaign.injected_bug,
+            first: campaign.seeds.start,
+            seeds: 0,
+            nodes_at_most: 0,
+            virtual_s: 0,
+            kills: 0,
+            partitions: 0,
+            link_cuts: 0,
+            disk_faults: 0,
+            rollbacks: 0,
+            unreadable: 0,
+            checks: 0,
+            wire_checks: 0,
+            disk_checks: 0,
+            events: 0,
+            digest: String::new(),
+            wall_s: 0.0,
+            seeds_per_s: 0.0,
+            peak_memory_bytes: None,
+            failed: 0,
+            failures: Vec::new(),
+            hasher: blake3::Hasher::new(),
+        }
+    }
+
+    /// Adds the outcome of the next seed.
+    pub fn add(&mut self, outcome: &Outcome) {
+        self.seeds += 1;
+        self.nodes_at_most = self.nodes_at_most.max(outcome.nodes);
+        self.virtual_s += outcome.ended.micros() / 1_000_000;
+        self.kills += outcome.kills;
+        self.partitions += outcome.partitions;
+        self.link_cuts += outcome.link_cuts;
+        self.disk_faults += outcome.disk_faults;
+        self.rollbacks += outcome.rollbacks;
+        self.unreadable += outcome.unreadable;
+        self.checks += outcome.checks();
+        self.wire_checks += outcome.wire_checks;
+        self.disk_checks += outcome.disk_checks;
+        self.events += outcome.events;
+        self.hasher.update(&outcome.digest);
+        if let Some(failing) = FailingSeed::of(outcome, self.profile, self.injected_bug) {
+            self.failed += 1;
+            if self.failures.len() < MOST_LISTED {
+                self.failures.push(failing);
+            }
+        }
+    }
+
+    /// Says what all seeds took, and makes the digest of them.
+    pub fn finish(&mut self, cost: Cost) {
+        self.digest = self.hasher.finalize().to_hex().to_string();
+        self.wall_s = cost.wall.as_secs_f64();
+        self.seeds_per_s = self.seeds as f64 / self.wall_s.max(f64::MIN_POSITIVE);
+        self.peak_memory_bytes = cost.peak_memory_bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroUsize;
+
+    use mingle_protocol::Time;
+    use mingle_protocol::sim::{Scenario, SimError, run_scenario};
+
+    use super::*;
+
+    #[test]
+    fn failing_seeds_are_counted_and_the_first_of_them_listed() {
+        let threads = NonZeroUsize::MIN;
+        let campaign = Campaign { profile: Profile::Loss, seeds: 3..4, injected_bug: None, threads };
+        let mut report = Report::new(&campaign);
+        let mut outcome = run_scenario(Profile::Loss, 3, Scenario::new(Profile::Loss, 3));
+        report.add(&outcome);
+        assert_eq!((report.seeds, report.failed), (1, 0));
+        outcome.failure = Some(SimError::TotalMass { now: Time::from_millis(5), total: 1, expected: 2 });
+        for _ in 0..MOST_LISTED + 5 {
+            report.add(&outcome);
+        }
+        assert_eq!((report.failed, report.failures.len()), (MOST_LISTED as u64 + 5, MOST_LISTED));
+        let replay = &report.failures[0].replay;
+        assert_eq!(replay, "mingle fault-test --profile loss --first 3 --seeds 1");
+        assert_eq!(report.failures[0].file_name(), "loss-3.json");
+    }
+}

@@ -1,0 +1,13 @@
+//! A running peer on a terminal.
+//!
+//! | module | what is in it |
+//! | --- | --- |
+//! | [`dashboard`] | following a peer on the whole terminal, with curves and events, until the user quits |
+//! | [`status_lines`] | one snapshot of a peer, and its neighbours, in lines of text |
+//!
+//! Both see the peer through its local interface alone, from another process, and ending them does nothing to it.
+
+pub mod dashboard;
+mod screen;
+pub mod status_lines;
+mod view;

@@ -1,0 +1,131 @@
+//! The experiments: each gives a curve for every method that it compares.
+
+use mingle_home::error::Context;
+use mingle_home::{ErrorKind, Result};
+use mingle_planner::{DesignOptions, Medium, Method, Topology};
+use mingle_solver::experiments::{SharedBudgets, SharedModel};
+use mingle_solver::{Constraint, Metric, Mixing, NidsNode, SolverNode, solve};
+use mingle_solving::symmetric_rows;
+
+/// Nodes, variables, disturbance and weight of the second experiment.
+const SHARED_MODEL: (usize, usize, f64, f64) = (50, 10, 0.05, 1e-3);
+/// The matrices that it compares.
+const METHODS: [Method; 5] =
+    [Method::CliquePhi, Method::ScaledLaplacian, Method::EdgePhi, Method::LazyMetropolis, Method::LazyLaplacian];
+/// Iterations that are drawn, at least; none of the methods needs twice as many.
+pub(super) const DRAWN: usize = 150;
+const MOST_ITERATIONS: usize = 2_000;
+/// When a method counts as through: relative distances of the objective from the least.
+pub(super) const TARGETS: (f64, f64) = (1e-8, 1e-10);
+/// Below, only rounding is seen.
+const FLOOR: f64 = 1e-14;
+
+/// A method, and the relative distance of its objective from the least after each iteration.
+pub(super) struct Curve {
+    pub(super) name: String,
+    /// As the paper measures it: `| F(x) - F* | / F*`, each node's terms at what that node has.
+    pub(super) own: Vec<f64>,
+    /// The objective of all at the model of the worst node; none where nodes have no model in common.
+    pub(super) worst: Option<Vec<f64>>,
+}
+
+impl Curve {
+    pub(super) fn of_budgets(name: impl Into<String>, own: Vec<f64>) -> Self {
+        Self { name: name.into(), own, worst: None }
+    }
+
+    /// The curve that is drawn.
+    pub(super) fn drawn(&self) -> &[f64] {
+        self.worst.as_ref().unwrap_or(&self.own)
+    }
+}
+
+/// The first experiment.
+pub(super) fn shared_budgets(seed: u64) -> Vec<Curve> {
+    let problem = SharedBudgets::random(seed);
+    let least = problem.objective(&budgets_after(&problem, 0.625, Metric::Memberships, MOST_ITERATIONS, |_| {}));
+    let splitting = |step: f64, metric: Metric| {
+        let mut curve = Vec::new();
+        budgets_after(&problem, step, metric, DRAWN, |x| curve.push(distance(problem.objective(x), least)));
+        curve
+    };
+    let mut curves = vec![
+        Curve::of_budgets("weighted splitting, step 0.625", splitting(0.625, Metric::Memberships)),
+        Curve::of_budgets("splitting, step 0.83", splitting(1.0 / 1.2, Metric::Identity)),
+        Curve::of_budgets("splitting, step 0.5 (the paper's)", splitting(0.5, Metric::Identity)),
+    ];
+    for step in [0.09, 0.1] {
+        curves
+            .push(Curve::of_budgets(format!("primal-dual gradient, step {step}"), primal_dual(&problem, step, least)));
+    }
+    curves
+}
+
+/// Where the splitting is after so many iterations; `watch` sees each.
+fn budgets_after(
+    problem: &SharedBudgets,
+    step: f64,
+    metric: Metric,
+    iterations: usize,
+    mut watch: impl FnMut(&[f64]),
+) -> Vec<f64> {
+    let mut nodes = solve::clique_nodes(problem.terms(), &problem.cliques, step, metric);
+    let mut x = Vec::new();
+    for _ in 0..iterations {
+        // All cliques are of nodes that are there.
+        let _ = solve::clique_iteration(&mut nodes);
+        x = nodes.iter().map(|node| node.solution()[0]).collect();
+        watch(&x);
+    }
+    x
+}
+
+/// What one would do without the splitting: descend along the gradient of the Lagrangian, and ascend along the budgets' prices
+/// (Arrow, Hurwicz and Uzawa).
+fn primal_dual(problem: &SharedBudgets, step: f64, least: f64) -> Vec<f64> {
+    let (mut x, mut prices) = (vec![0.0; problem.wishes.len()], vec![0.0; problem.cliques.len()]);
+    let iteration = |_| {
+        let mut gradient: Vec<f64> = x.iter().zip(&problem.wishes).map(|(x, wish)| x - wish).collect();
+        for (clique, price) in problem.cliques.iter().zip(&prices) {
+            let slope = clique.slope(clique.members.iter().map(|&node| x[node]));
+            clique.members.iter().for_each(|&node| gradient[node] += slope + price);
+        }
+        x.iter_mut().zip(&gradient).for_each(|(x, gradient)| *x = (*x - step * gradient).max(0.0));
+        for (clique, price) in problem.cliques.iter().zip(&mut prices) {
+            let Constraint::Sum(budget) = clique.constraint else { continue };
+            *price += step * (clique.members.iter().map(|&node| x[node]).sum::<f64>() - budget);
+        }
+        distance(problem.objective(&x), least)
+    };
+    (0..DRAWN).map(iteration).collect()
+}
+
+/// The second experiment.
+pub(super) fn shared_model(topology: &str, seed: u64) -> Result<Vec<Curve>> {
+    let (nodes, variables, scale, weight) = SHARED_MODEL;
+    let spec = format!("{topology},seed={seed}");
+    let topology = Topology::generate(&spec).context(ErrorKind::BadInput, format!("--topology {spec}"))?;
+    let problem = SharedModel::random(nodes, variables, scale, weight, seed);
+    let least = problem.least();
+    let curve = |method: Method| {
+        let options = DesignOptions { medium: Medium::PointToPoint, ..DesignOptions::default() };
+        let plan = mingle_planner::design(&topology, method, &options).context(ErrorKind::BadInput, method)?;
+        let rows = symmetric_rows(&plan).unwrap_or_default();
+        let mixing = Mixing::new(rows).context(ErrorKind::Unexpected, method)?;
+        let mut nodes: Vec<NidsNode> = problem.terms().map(|terms| NidsNode::new(terms, problem.step())).collect();
+        let (mut own, mut worst) = (Vec::new(), Vec::new());
+        let is_above = |errors: &[f64]| errors.last() > Some(&TARGETS.1);
+        while own.len() < DRAWN || (own.len() < MOST_ITERATIONS && (is_above(&own) || is_above(&worst))) {
+            solve::mixed_iteration(&mut nodes, &mixing);
+            let models = || nodes.iter().map(SolverNode::solution);
+            own.push(problem.own_error(least, models()).max(FLOOR));
+            worst.push(problem.error(least, models()).max(FLOOR));
+        }
+        Ok(Curve { name: method.to_string(), own, worst: Some(worst) })
+    };
+    METHODS.into_iter().map(curve).collect()
+}
+
+fn distance(objective: f64, least: f64) -> f64 {
+    ((objective - least) / least).abs().max(FLOOR)
+}
