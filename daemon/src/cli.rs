@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use libp2p::Multiaddr;
+use libp2p::{Multiaddr, PeerId};
 
 pub(crate) use care::{BugreportArgs, DoctorArgs};
 pub(crate) use config::{CONFIG_ENV, ConfigCheckArgs, ConfigCommand, ConfigPathArgs, ConfigShowArgs};
@@ -71,6 +71,8 @@ pub(crate) enum Command {
     Init(InitArgs),
     /// Print a ticket with which others can join the swarm that this peer operates
     Invite(InviteArgs),
+    /// Expel peers from the swarm that this peer operates: no plan names them, and no invitation lets them in
+    Expel(ExpelArgs),
     /// Use a ticket, then run this peer until training is done
     Join(Box<JoinArgs>),
     /// Print this peer's PeerId
@@ -181,6 +183,25 @@ pub(crate) struct InviteArgs {
     /// Where a member can be reached; may be given more than once [default: where this peer listens]
     #[arg(long, value_name = "ADDR")]
     pub(crate) address: Vec<Multiaddr>,
+    /// Print the invitations that can still be used, instead of a new one
+    #[arg(long, conflicts_with_all = ["uses", "expires", "address", "revoke"])]
+    pub(crate) list: bool,
+    /// Let nobody in with this invitation any more: its id, or how that begins
+    #[arg(long, value_name = "ID", conflicts_with_all = ["uses", "expires", "address"])]
+    pub(crate) revoke: Option<String>,
+}
+
+/// Arguments of `expel`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ExpelArgs {
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+    /// PeerIds
+    #[arg(required = true, value_name = "PEER")]
+    pub(crate) peers: Vec<PeerId>,
+    /// Let them come back, with an invitation
+    #[arg(long)]
+    pub(crate) undo: bool,
 }
 
 /// Arguments of `audit`.

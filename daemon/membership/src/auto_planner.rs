@@ -125,14 +125,17 @@ impl AutoPlanner {
         let now = self.began.elapsed();
         // The operator is there, and knows itself who of its own neighbours left.
         let standing = self.service.standing().await.unwrap_or_default();
+        let (members, mut waiting) = (self.service.members(), self.service.who_waits());
+        let revoked = self.service.revocations()?;
         self.failure_detector.hear(now, self.service.local, standing.left);
-        let members = self.service.members();
-        let Some(next) = self.failure_detector.next(now, &members, &self.service.who_waits()) else { return Ok(()) };
+        self.failure_detector.expel(members.iter().filter(|member| revoked.has_peer(member)).copied());
+        waiting.retain(|peer| !revoked.has_peer(peer));
+        let Some(next) = self.failure_detector.next(now, &members, &waiting) else { return Ok(()) };
         let plan = tokio::task::spawn_blocking(move || design(&next));
         let plan = plan.await.context(ErrorKind::Unexpected, "the planner stopped")??;
         let last = self.service.plan_counter();
         let first_round = if last == 0 { 0 } else { standing.round };
-        let offer = PlanOffer::sign(&self.swarm, last + 1, first_round, &plan, &self.operator)?;
+        let offer = PlanOffer::sign(&self.swarm, (last + 1, first_round), &plan, revoked, &self.operator)?;
         match self.service.judge(offer.clone()).await {
             Verdict::Refused(why) => Err(Error::new(ErrorKind::Refused, why)),
             Verdict::Older(_) => Ok(()),

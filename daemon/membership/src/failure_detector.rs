@@ -20,6 +20,8 @@ pub(crate) struct FailureDetector {
     forget_after: Duration,
     heard: BTreeMap<PeerId, Duration>,
     said_to_have_left: BTreeSet<PeerId>,
+    /// Whatever they answer.
+    expelled: BTreeSet<PeerId>,
     change: Option<Change>,
 }
 
@@ -33,13 +35,24 @@ struct Change {
 impl FailureDetector {
     /// Nobody was heard yet.
     pub(crate) fn new(forget_after: Duration) -> Self {
-        Self { forget_after, heard: BTreeMap::new(), said_to_have_left: BTreeSet::new(), change: None }
+        Self {
+            forget_after,
+            heard: BTreeMap::new(),
+            said_to_have_left: BTreeSet::new(),
+            expelled: BTreeSet::new(),
+            change: None,
+        }
     }
 
     /// A member answered, and named neighbours that have left. It may be wrong, or lie: whoever answers has not left.
     pub(crate) fn hear(&mut self, now: Duration, member: PeerId, left: impl IntoIterator<Item = PeerId>) {
         self.heard.insert(member, now);
         self.said_to_have_left.extend(left);
+    }
+
+    /// The operator wants these members out of the swarm.
+    pub(crate) fn expel(&mut self, members: impl IntoIterator<Item = PeerId>) {
+        self.expelled = members.into_iter().collect();
     }
 
     /// The members of the next plan, in the order of the present ones and then of those who wait; none while the present
@@ -77,7 +90,9 @@ impl FailureDetector {
         let is_majority = 2 * present > members.len();
         let has_left = |peer: &PeerId, silence| self.said_to_have_left.contains(peer) && silence >= LEFT_AFTER;
         let is_forgotten = |silence| is_majority && silence >= self.forget_after;
-        let gone = silence.iter().filter(|&(peer, &silence)| has_left(peer, silence) || is_forgotten(silence));
+        let is_gone =
+            |peer: &PeerId, silence| self.expelled.contains(peer) || has_left(peer, silence) || is_forgotten(silence);
+        let gone = silence.iter().filter(|&(peer, &silence)| is_gone(peer, silence));
         gone.map(|(peer, _)| *peer).collect()
     }
 }
@@ -134,6 +149,21 @@ mod tests {
         assert_eq!(next_at(11), None, "it may just be late");
         assert_eq!(next_at(12), None);
         assert_eq!(next_at(14), Some(vec![members[0], members[2]]));
+    }
+
+    #[test]
+    fn who_is_expelled_is_planned_out_although_it_answers() {
+        let mut failure_detector = FailureDetector::new(DAY);
+        let members: [PeerId; 3] = peers();
+        let mut next_at = |now, expelled: &[PeerId]| {
+            members.iter().for_each(|&member| failure_detector.hear(seconds(now), member, []));
+            failure_detector.expel(expelled.iter().copied());
+            failure_detector.next(seconds(now), &members, &[])
+        };
+        assert_eq!(next_at(0, &[]), None);
+        assert_eq!(next_at(1, &members[1..2]), None);
+        assert_eq!(next_at(3, &members[1..2]), Some(vec![members[0], members[2]]));
+        assert_eq!(next_at(4, &[]), None, "it may stay after all");
     }
 
     #[test]

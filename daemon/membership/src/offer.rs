@@ -11,10 +11,11 @@ use mingle_planner::Plan;
 use mingle_protocol::Generation;
 use serde::{Deserialize, Serialize};
 
+use crate::revocations::Revocations;
 use crate::swarm::Swarm;
 
-/// No kept offer is longer: the largest plan, and room for its envelope.
-pub(crate) const MAX_OFFER_BYTES: usize = (1 << 20) + 256;
+/// No kept offer is longer: the largest plan, the longest list of revocations, and room for its envelope.
+pub(crate) const MAX_OFFER_BYTES: usize = (2 << 20) + 256;
 
 /// A plan on its way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +25,8 @@ pub struct PlanOffer {
     /// Rounds that were over when it was made: what is left is trained with it.
     first_round: u64,
     plan: Vec<u8>,
+    /// Whom the members turn away from now on.
+    revoked: Revocations,
     signature: Vec<u8>,
 }
 
@@ -43,15 +46,26 @@ impl PlanOffer {
     /// The plan is too large to be sent.
     pub fn unsigned(plan: &Plan) -> Result<Self> {
         let plan = plan.to_postcard().context(ErrorKind::BadInput, "the plan cannot be given to other peers")?;
-        Ok(Self { counter: 0, first_round: 0, plan, signature: Vec::new() })
+        Ok(Self { counter: 0, first_round: 0, plan, revoked: Revocations::default(), signature: Vec::new() })
     }
 
-    /// A plan of this swarm.
+    /// A plan of this swarm, whose members turn away who is revoked.
     ///
     /// # Errors
-    /// The plan is too large to be sent.
-    pub fn sign(swarm: &Swarm, counter: u64, first_round: u64, plan: &Plan, operator: &Keypair) -> Result<Self> {
-        let mut offer = Self { counter, first_round, ..Self::unsigned(plan)? };
+    /// The plan is too large to be sent, or names a peer that was expelled.
+    pub fn sign(
+        swarm: &Swarm,
+        (counter, first_round): (u64, u64),
+        plan: &Plan,
+        revoked: Revocations,
+        operator: &Keypair,
+    ) -> Result<Self> {
+        if let Some(peer) = revoked.first_in(plan) {
+            let message = format!("the plan names {peer}, which was expelled");
+            return Err(Error::new(ErrorKind::BadInput, message)
+                .hint("make a plan without it, or let it in again: mingle expel --undo PEER"));
+        }
+        let mut offer = Self { counter, first_round, revoked, ..Self::unsigned(plan)? };
         offer.signature = operator.sign(&offer.words(swarm)).context(ErrorKind::Unexpected, "cannot sign the plan")?;
         Ok(offer)
     }
@@ -75,6 +89,10 @@ impl PlanOffer {
             _ => {}
         }
         let plan = Plan::from_postcard(&self.plan).context(ErrorKind::Integrity, "the plan does not hold")?;
+        if let Some(peer) = self.revoked.first_in(&plan) {
+            let message = format!("the plan names {peer}, which was expelled");
+            return Err(Error::new(ErrorKind::Integrity, message));
+        }
         Ok(CheckedPlan { plan, offer: self })
     }
 
@@ -88,17 +106,23 @@ impl PlanOffer {
         self.counter
     }
 
+    /// Whom its members turn away.
+    pub fn revoked(&self) -> &Revocations {
+        &self.revoked
+    }
+
     /// The generation as it is told before the plan is read.
     pub(crate) fn generation(&self) -> Generation {
         Generation { counter: self.counter, plan_hash: *blake3::hash(&self.plan).as_bytes() }
     }
 
     fn words(&self, swarm: &Swarm) -> Vec<u8> {
-        let mut words = b"mingle plan 1\0".to_vec();
+        let mut words = b"mingle plan 2\0".to_vec();
         words.extend(swarm.id());
         words.extend(self.counter.to_le_bytes());
         words.extend(self.first_round.to_le_bytes());
         words.extend(blake3::hash(&self.plan).as_bytes());
+        words.extend(self.revoked.hash());
         words
     }
 }
@@ -167,7 +191,7 @@ mod tests {
     fn only_what_the_operator_signed_is_followed_and_nothing_of_it_can_be_changed() {
         let operator = Keypair::generate_ed25519();
         let swarm = swarm(&operator);
-        let offer = PlanOffer::sign(&swarm, 3, 40, &plan(), &operator).unwrap();
+        let offer = PlanOffer::sign(&swarm, (3, 40), &plan(), Revocations::default(), &operator).unwrap();
         let checked = offer.clone().check(Some(&swarm)).unwrap();
         assert_eq!(checked.generation(), offer.generation(), "what is told early is what is followed");
         assert_eq!((checked.rounds(100), checked.rounds(40), checked.rounds(7)), (60, 1, 1));
@@ -177,8 +201,8 @@ mod tests {
             PlanOffer { first_round: 41, ..offer.clone() },
             PlanOffer { plan: vec![1], ..offer.clone() },
             PlanOffer { signature: Vec::new(), ..offer.clone() },
-            PlanOffer::sign(&swarm, 3, 40, &plan(), &stranger).unwrap(),
-            PlanOffer::sign(&self::swarm(&operator), 3, 40, &plan(), &operator).unwrap(),
+            PlanOffer::sign(&swarm, (3, 40), &plan(), Revocations::default(), &stranger).unwrap(),
+            PlanOffer::sign(&self::swarm(&operator), (3, 40), &plan(), Revocations::default(), &operator).unwrap(),
             PlanOffer::unsigned(&plan()).unwrap(),
         ];
         for offer in changed {
@@ -195,7 +219,10 @@ mod tests {
         let operator = Keypair::generate_ed25519();
         let swarm = swarm(&operator);
         assert!(CheckedPlan::kept(&home, &swarm).unwrap().is_none());
-        let kept = PlanOffer::sign(&swarm, 1, 0, &plan(), &operator).unwrap().check(Some(&swarm)).unwrap();
+        let kept = PlanOffer::sign(&swarm, (1, 0), &plan(), Revocations::default(), &operator)
+            .unwrap()
+            .check(Some(&swarm))
+            .unwrap();
         kept.keep(&home).unwrap();
         assert_eq!(CheckedPlan::kept(&home, &swarm).unwrap().unwrap().offer, kept.offer);
         let mut bytes = fs::read(path(&home)).unwrap();

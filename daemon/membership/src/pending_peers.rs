@@ -11,6 +11,7 @@ use mingle_home::home::{Home, write_file};
 use serde::{Deserialize, Serialize};
 
 use crate::invite::Invite;
+use crate::revocations::Revocations;
 use crate::swarm::Swarm;
 
 /// Peers that wait at the same time.
@@ -78,9 +79,9 @@ impl PendingPeers {
         &self.waiting
     }
 
-    /// These are members now.
-    pub(crate) fn dismiss(&mut self, members: &BTreeSet<String>) {
-        self.waiting.retain(|peer| !members.contains(&peer.to_string()));
+    /// These are members now, and those are turned away.
+    pub(crate) fn dismiss(&mut self, members: &BTreeSet<String>, revoked: &Revocations) {
+        self.waiting.retain(|peer| !members.contains(&peer.to_string()) && !revoked.has_peer(peer));
     }
 
     fn write(&self) -> Result {
@@ -111,7 +112,7 @@ mod tests {
         assert!(pending_peers.admit(ben, &invite, &swarm).unwrap());
         assert!(pending_peers.admit(cho, &invite, &swarm).unwrap_err().to_string().contains("used up"));
         assert_eq!(pending_peers.waiting(), [ana, ben]);
-        pending_peers.dismiss(&[ana.to_string()].into());
+        pending_peers.dismiss(&[ana.to_string()].into(), &Revocations::default());
         assert_eq!(pending_peers.waiting(), [ben]);
 
         let mut pending_peers = PendingPeers::open(&home).unwrap();

@@ -21,6 +21,7 @@ use crate::exchange::{ANSWER_TIMEOUT, MODEL_TIMEOUT};
 use crate::invite::Invite;
 use crate::offer::{CheckedPlan, PlanOffer};
 use crate::pending_peers::PendingPeers;
+use crate::revocations::Revocations;
 use crate::swarm::Swarm;
 use crate::task::{Assignment, Work};
 use crate::words::{Answer, MAX_BYTES, PROTOCOL, Progress, Request, Verdict};
@@ -66,6 +67,7 @@ pub struct Standing {
 /// What this process can tell others.
 pub struct MembershipService {
     pub(crate) local: PeerId,
+    home: Home,
     pub(crate) swarm: Option<Swarm>,
     /// The key, where this peer operates the swarm.
     pub(crate) operator: Option<Keypair>,
@@ -105,7 +107,8 @@ impl MembershipService {
         let operates = swarm.as_ref().is_some_and(|swarm| swarm.operator().is_ok_and(|operator| operator == local));
         let operator = operates.then(|| identity.keypair().clone());
         let models = Places::new(known_peers.clone(), MODELS);
-        let service = Self { local, swarm, operator, prober, known_peers, models, state, wanted };
+        let home = home.clone();
+        let service = Self { local, home, swarm, operator, prober, known_peers, models, state, wanted };
         Ok((Arc::new(service), receiver))
     }
 
@@ -113,7 +116,7 @@ impl MembershipService {
     pub fn follow(&self, plan: &CheckedPlan) {
         let members: BTreeSet<String> = plan.plan.nodes().filter_map(|(_, peer)| peer.map(str::to_owned)).collect();
         let mut state = self.state();
-        state.pending_peers.dismiss(&members);
+        state.pending_peers.dismiss(&members, plan.offer.revoked());
         state.plan = Some((plan.offer.clone(), members));
         drop(state);
         self.show_known();
@@ -244,6 +247,9 @@ impl MembershipService {
         if let Some(answer) = self.refuse_work(work) {
             return answer;
         }
+        if let Err(failure) = self.revocations().and_then(|revoked| revoked.check(&peer, invite)) {
+            return Answer::No(format!("{failure:#}"));
+        }
         if self.is_member(&peer) {
             return Answer::Wait;
         }
@@ -259,6 +265,15 @@ impl MembershipService {
             }
             Err(failure) => Answer::No(format!("{failure:#}")),
         }
+    }
+
+    /// Whom this peer turns away: what the operator has revoked by now, where this is the operator, and what came with the
+    /// plan elsewhere.
+    pub(crate) fn revocations(&self) -> Result<Revocations> {
+        if self.operator.is_some() {
+            return Revocations::of(&self.home);
+        }
+        Ok(self.state().plan.as_ref().map(|(offer, _)| offer.revoked().clone()).unwrap_or_default())
     }
 
     /// Hands a newer plan to the event loop.

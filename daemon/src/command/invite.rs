@@ -1,11 +1,11 @@
 //! `mingle invite`: a ticket with which others can join the swarm of this peer.
 
 use std::net::IpAddr;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use libp2p::Multiaddr;
 use libp2p::multiaddr::Protocol;
-use mingle_peer::membership::{Invite, Membership, Ticket};
+use mingle_peer::membership::{Invite, IssuedInvites, Membership, Revocations, Ticket};
 use mingle_peer::{Error, ErrorKind, Home, Identity, Result};
 
 use crate::cli::InviteArgs;
@@ -18,6 +18,13 @@ const SHORTEST_TICKET: Duration = Duration::from_secs(1);
 pub(super) fn execute(arguments: &InviteArgs, json: bool) -> Result {
     let home = Home::at(arguments.home.home.as_deref())?;
     let (swarm, identity) = operator_of(&home)?;
+    if arguments.list {
+        list(&home, json)?;
+        return Ok(());
+    }
+    if let Some(id) = &arguments.revoke {
+        return revoke(&home, id, json);
+    }
     limits::check_time("expires", arguments.expires, SHORTEST_TICKET..=limits::LONGEST_EVICTION)?;
     let addresses = if arguments.address.is_empty() { reachable(home.addresses()?) } else { arguments.address.clone() };
     if addresses.is_empty() {
@@ -25,6 +32,7 @@ pub(super) fn execute(arguments: &InviteArgs, json: bool) -> Result {
             .hint("start this peer with `mingle run` first, or name an address with --address"));
     }
     let invite = Invite::sign(&swarm, arguments.uses, arguments.expires, identity.keypair())?;
+    IssuedInvites::of(&home)?.add(&invite, &home)?;
     let ticket = Ticket::new(swarm.clone(), invite.clone(), addresses.clone());
     if json {
         out::line(serde_json::json!({
@@ -44,6 +52,52 @@ pub(super) fn execute(arguments: &InviteArgs, json: bool) -> Result {
     if addresses.iter().all(is_loopback) {
         eprintln!("warning: this peer has no address but loopback: the ticket works on this machine only");
     }
+    Ok(())
+}
+
+/// Prints the invitations that have not expired.
+fn list(home: &Home, json: bool) -> Result {
+    let (issued, revoked) = (IssuedInvites::of(home)?, Revocations::of(home)?);
+    if json {
+        let invites: Vec<_> = issued
+            .iter()
+            .map(|invite| {
+                serde_json::json!({
+                    "id": invite.id,
+                    "uses": invite.uses,
+                    "expires_unix_s": invite.expires_unix_s,
+                    "revoked": revoked.has_invite(&invite.id),
+                })
+            })
+            .collect();
+        out::line(serde_json::json!({ "schema": "mingle.invites/1", "invites": invites }));
+        return Ok(());
+    }
+    if issued.iter().next().is_none() {
+        out::line("no invitation can be used");
+    }
+    for invite in issued.iter() {
+        let expires = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(invite.expires_unix_s));
+        let peers = if invite.uses == 1 { "1 peer".to_owned() } else { format!("{} peers", invite.uses) };
+        let state = if revoked.has_invite(&invite.id) { ", revoked" } else { "" };
+        out::line(format_args!("{}  {peers}, until {expires}{state}", invite.id));
+    }
+    Ok(())
+}
+
+/// Puts an invitation on the list that goes with every plan.
+fn revoke(home: &Home, id: &str, json: bool) -> Result {
+    let issued = IssuedInvites::of(home)?;
+    let invite = issued.find(id)?;
+    let mut revoked = Revocations::of(home)?;
+    let is_news = revoked.revoke(&invite.id);
+    revoked.keep(home)?;
+    if json {
+        out::line(serde_json::json!({ "schema": "mingle.revoke/1", "id": invite.id, "changed": is_news }));
+        return Ok(());
+    }
+    out::line(format_args!("{} lets nobody in any more", invite.id));
+    eprintln!("this peer turns it away from now on, the other members with the next plan");
     Ok(())
 }
 

@@ -11,6 +11,7 @@ mod design_request;
 mod doctor;
 mod eval;
 mod evaluate;
+mod expel;
 mod export;
 mod fault_test;
 mod goodbye;
@@ -56,6 +57,7 @@ pub(crate) fn execute(cli: Cli) -> Result<ExitCode> {
         Command::Demo(arguments) => demo::execute(&arguments, json)?,
         Command::Init(arguments) => init::execute(&arguments, json)?,
         Command::Invite(arguments) => invite::execute(&arguments, json)?,
+        Command::Expel(arguments) => expel::execute(&arguments, json)?,
         Command::Join(arguments) => join::execute(&arguments, json)?,
         Command::Id(arguments) => id::execute(&arguments, json)?,
         Command::Run(arguments) => run::execute(&arguments, json)?,

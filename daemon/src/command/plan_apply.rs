@@ -9,7 +9,7 @@ use libp2p_metrics::Registry;
 use mingle_net::printable::quoted;
 use mingle_net::transport::{Network, NetworkEvent, NetworkOptions};
 use mingle_peer::error::Context;
-use mingle_peer::membership::{self, CheckedPlan, PlanOffer, Progress, Swarm, Verdict};
+use mingle_peer::membership::{self, CheckedPlan, PlanOffer, Progress, Revocations, Swarm, Verdict};
 use mingle_peer::{Error, ErrorKind, Home, Result, plan};
 use mingle_planner::Plan;
 use tokio::sync::mpsc;
@@ -36,7 +36,8 @@ pub(super) fn execute(arguments: &PlanApplyArgs, json: bool) -> Result {
         let mut herald = Herald::start(&home, arguments, swarm, identity.keypair()).await?;
         let (member, progress) = herald.find_member().await?;
         let kept = CheckedPlan::kept(&home, &herald.swarm)?;
-        bind_the_rest(&mut plan, identity.peer_id(), kept.as_ref(), &progress)?;
+        let revoked = Revocations::of(&home)?;
+        bind_the_rest(&mut plan, identity.peer_id(), kept.as_ref(), &progress, &revoked)?;
         herald.look_for(&progress);
         let mut last = kept.as_ref().map_or(0, |kept| kept.generation().counter);
         let (checked, verdicts) = loop {
@@ -45,7 +46,8 @@ pub(super) fn execute(arguments: &PlanApplyArgs, json: bool) -> Result {
             let next = last.checked_add(1).ok_or_else(|| {
                 Error::new(ErrorKind::Integrity, format!("no plan can follow plan {last} of the swarm"))
             })?;
-            let offer = PlanOffer::sign(&herald.swarm, next, first_round, &plan, identity.keypair())?;
+            let offer =
+                PlanOffer::sign(&herald.swarm, (next, first_round), &plan, revoked.clone(), identity.keypair())?;
             let checked = offer.check(Some(&herald.swarm))?;
             let verdicts = herald.tell(&checked, kept.as_ref(), member).await?;
             // What a member claims is no reason to skip numbers: a plan with the operator's signature is.
@@ -77,12 +79,19 @@ fn check_expected(plan: &Plan, expected: Option<&str>) -> Result {
 
 /// Binds the nodes that nobody runs yet: to the peer that they are named after, as in a plan for measured links; then to
 /// the operator, to members, and to those who wait, in the order they came.
-fn bind_the_rest(plan: &mut Plan, operator: PeerId, kept: Option<&CheckedPlan>, progress: &Progress) -> Result {
+fn bind_the_rest(
+    plan: &mut Plan,
+    operator: PeerId,
+    kept: Option<&CheckedPlan>,
+    progress: &Progress,
+    revoked: &Revocations,
+) -> Result {
     let bound: BTreeSet<String> = plan.nodes().filter_map(|(_, peer)| peer.map(str::to_owned)).collect();
     let members = kept.into_iter().flat_map(|kept| kept.plan.nodes().filter_map(|(_, peer)| peer.map(str::to_owned)));
     let mut free: Vec<String> = Vec::new();
     for peer in std::iter::once(operator.to_string()).chain(members).chain(progress.waiting.iter().cloned()) {
-        if !bound.contains(&peer) && !free.contains(&peer) {
+        let is_expelled = peer.parse().is_ok_and(|peer| revoked.has_peer(&peer));
+        if !bound.contains(&peer) && !free.contains(&peer) && !is_expelled {
             free.push(peer);
         }
     }

@@ -13,7 +13,7 @@ use super::{GivenPlan, Peer};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
 use crate::membership::{
-    self, CheckedPlan, Invite, Membership, MembershipService, PlanOffer, Standing, Swarm, Verdict, Wanted,
+    self, CheckedPlan, Invite, Membership, MembershipService, PlanOffer, Revocations, Standing, Swarm, Verdict, Wanted,
 };
 use crate::place::Place;
 use crate::plan;
@@ -87,7 +87,8 @@ impl Peer {
                 )
                 .hint("leave --plan out: this peer gets the plan once it is named in it"));
             }
-            let offer = PlanOffer::sign(swarm, 1, 0, &given.plan, self.identity.keypair())?;
+            let offer =
+                PlanOffer::sign(swarm, (1, 0), &given.plan, Revocations::of(&self.home)?, self.identity.keypair())?;
             return Ok((offer.check(Some(swarm))?, given.origin.clone()));
         }
         self.board.update(|status| status.state = State::WaitingForPlan);

@@ -1,0 +1,115 @@
+//! The invitations that an operator has given out, for a list of them and to revoke one.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use mingle_home::error::{Context, Error, ErrorKind, Result};
+use mingle_home::home::{Home, write_file};
+use serde::{Deserialize, Serialize};
+
+use crate::invite::{Invite, now_unix_s};
+
+/// One of them. It says who may come, not the secret that lets them in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IssuedInvite {
+    /// Its id, in hexadecimal.
+    pub id: String,
+    /// How many peers it lets in.
+    pub uses: u32,
+    /// Until when, in seconds since 1970.
+    pub expires_unix_s: u64,
+}
+
+/// All that have not expired, in the order in which they were given out.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct IssuedInvites(Vec<IssuedInvite>);
+
+impl IssuedInvites {
+    /// Those that the home of the operator remembers.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no such list.
+    pub fn of(home: &Home) -> Result<Self> {
+        let path = path(home);
+        let mut all: Self = match fs::read_to_string(&path) {
+            Ok(text) => serde_json::from_str(&text)
+                .context(ErrorKind::Integrity, format!("{} holds no list of invitations", path.display()))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::default(),
+            Err(error) => return Err(error).context(ErrorKind::BadInput, format!("cannot read {}", path.display())),
+        };
+        let now = now_unix_s();
+        all.0.retain(|invite| invite.expires_unix_s >= now);
+        Ok(all)
+    }
+
+    /// Remembers one more.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn add(&mut self, invite: &Invite, home: &Home) -> Result {
+        let &Invite { id, uses, expires_unix_s, .. } = invite;
+        self.0.push(IssuedInvite { id: hex::encode(id), uses, expires_unix_s });
+        let text =
+            serde_json::to_string_pretty(self).context(ErrorKind::Unexpected, "cannot encode the invitations")?;
+        write_file(&path(home), format!("{text}\n").as_bytes())
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &IssuedInvite> {
+        self.0.iter()
+    }
+
+    /// The one whose id begins like this.
+    ///
+    /// # Errors
+    /// There is none, or more than one.
+    pub fn find(&self, beginning: &str) -> Result<&IssuedInvite> {
+        let mut found = self.0.iter().filter(|invite| invite.id.starts_with(beginning));
+        let wrong = |why| {
+            Error::new(ErrorKind::BadInput, format!("{why} invitation begins with `{beginning}`"))
+                .hint("mingle invite --list names those that can still be used")
+        };
+        let first = found.next().ok_or_else(|| wrong("no"))?;
+        if found.next().is_some() { Err(wrong("more than one")) } else { Ok(first) }
+    }
+}
+
+fn path(home: &Home) -> PathBuf {
+    home.root().join("invites.json")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::time::Duration;
+
+    use libp2p::identity::Keypair;
+
+    use super::*;
+    use crate::swarm::Swarm;
+
+    #[test]
+    fn invitations_are_remembered_until_they_expire() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::create(Some(folder.path())).unwrap();
+        let operator = Keypair::generate_ed25519();
+        let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
+        let invite = |hours: u64| Invite::sign(&swarm, 2, Duration::from_secs(3600 * hours), &operator).unwrap();
+        let (first, second) = (invite(1), invite(2));
+        let mut past = invite(1);
+        past.expires_unix_s = 1;
+        for invite in [&first, &past, &second] {
+            IssuedInvites::of(&home).unwrap().add(invite, &home).unwrap();
+        }
+        let issued = IssuedInvites::of(&home).unwrap();
+        assert_eq!(
+            issued.iter().map(|invite| invite.id.clone()).collect::<Vec<_>>(),
+            [hex::encode(first.id), hex::encode(second.id)]
+        );
+        assert_eq!(issued.find(&hex::encode(second.id)[..12]).unwrap().uses, 2);
+        assert!(issued.find("").unwrap_err().to_string().contains("more than one"));
+        assert!(issued.find("nothing").unwrap_err().to_string().starts_with("no invitation"));
+    }
+}

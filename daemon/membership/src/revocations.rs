@@ -1,0 +1,148 @@
+//! What the operator has revoked: peers that may not come back, and invitations that let nobody in any more.
+//!
+//! The operator keeps the list in its home; each plan that it signs carries the list, so that every member that follows the
+//! plan turns the same peers away.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use libp2p::PeerId;
+use mingle_home::error::{Context, Error, ErrorKind, Result};
+use mingle_home::home::{Home, write_file};
+use mingle_planner::Plan;
+use serde::{Deserialize, Serialize};
+
+use crate::invite::Invite;
+
+/// Entries that fit beside the largest plan.
+pub const MAX_REVOKED: usize = 10_000;
+
+/// Peers and invitations, each by the name that people see.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Revocations {
+    /// PeerIds.
+    peers: BTreeSet<String>,
+    /// Ids of invitations, in hexadecimal.
+    invites: BTreeSet<String>,
+}
+
+impl Revocations {
+    /// The list that a home keeps; empty where there is none.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not such a list.
+    pub fn of(home: &Home) -> Result<Self> {
+        let path = path(home);
+        match fs::read_to_string(&path) {
+            Ok(text) => serde_json::from_str(&text)
+                .context(ErrorKind::Integrity, format!("{} holds no list of revocations", path.display())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(error).context(ErrorKind::BadInput, format!("cannot read {}", path.display())),
+        }
+    }
+
+    /// Keeps the list in the home.
+    ///
+    /// # Errors
+    /// It is too long to go with a plan, or cannot be written.
+    pub fn keep(&self, home: &Home) -> Result {
+        let entries = self.peers.len() + self.invites.len();
+        if entries > MAX_REVOKED {
+            let message = format!("{entries} peers and invitations are revoked; a plan carries {MAX_REVOKED}");
+            return Err(Error::new(ErrorKind::BadInput, message)
+                .hint("invitations that have expired need not be revoked: take them out of revoked.json"));
+        }
+        let text =
+            serde_json::to_string_pretty(self).context(ErrorKind::Unexpected, "cannot encode the revocations")?;
+        write_file(&path(home), format!("{text}\n").as_bytes())
+    }
+
+    /// This peer may not come back. Returns whether that is new.
+    pub fn expel(&mut self, peer: &PeerId) -> bool {
+        self.peers.insert(peer.to_string())
+    }
+
+    /// This peer may come back, with an invitation. Returns whether it was expelled.
+    pub fn readmit(&mut self, peer: &PeerId) -> bool {
+        self.peers.remove(&peer.to_string())
+    }
+
+    /// The invitation with this id, in hexadecimal, lets nobody in any more. Returns whether that is new.
+    pub fn revoke(&mut self, invite: &str) -> bool {
+        self.invites.insert(invite.to_owned())
+    }
+
+    /// Whether this peer was expelled.
+    pub fn has_peer(&self, peer: &PeerId) -> bool {
+        !self.peers.is_empty() && self.peers.contains(&peer.to_string())
+    }
+
+    /// Whether the invitation with this id, in hexadecimal, was revoked.
+    pub fn has_invite(&self, id: &str) -> bool {
+        self.invites.contains(id)
+    }
+
+    /// # Errors
+    /// The peer was expelled, or its invitation revoked.
+    pub(crate) fn check(&self, peer: &PeerId, invite: &Invite) -> Result {
+        if self.has_peer(peer) {
+            return Err(Error::new(ErrorKind::Refused, "the operator of the swarm has expelled this peer"));
+        }
+        if self.has_invite(&hex::encode(invite.id)) {
+            return Err(Error::new(ErrorKind::Refused, "the operator of the swarm has revoked this invitation"));
+        }
+        Ok(())
+    }
+
+    /// The first member of a plan that was expelled.
+    pub fn first_in<'a>(&self, plan: &'a Plan) -> Option<&'a str> {
+        plan.nodes().filter_map(|(_, peer)| peer).find(|peer| self.peers.contains(*peer))
+    }
+
+    /// What stands for the list under the operator's signature.
+    pub(crate) fn hash(&self) -> [u8; 32] {
+        // Two sets of strings: postcard can write them.
+        *blake3::hash(&postcard::to_stdvec(self).unwrap_or_default()).as_bytes()
+    }
+}
+
+fn path(home: &Home) -> PathBuf {
+    home.root().join("revoked.json")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn what_is_revoked_stays_so_until_it_is_taken_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::create(Some(folder.path())).unwrap();
+        let mut list = Revocations::of(&home).unwrap();
+        let (peer, other) = (PeerId::random(), PeerId::random());
+        assert!(list.expel(&peer) && !list.expel(&peer) && list.revoke("00ff"));
+        let before = list.hash();
+        list.keep(&home).unwrap();
+        let mut read = Revocations::of(&home).unwrap();
+        assert_eq!(read, list);
+        assert!(read.has_peer(&peer) && !read.has_peer(&other) && read.has_invite("00ff"));
+        assert!(read.readmit(&peer) && !read.has_peer(&peer));
+        assert_ne!(read.hash(), before);
+    }
+
+    #[test]
+    fn a_list_that_no_plan_can_carry_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::create(Some(folder.path())).unwrap();
+        let mut list = Revocations::default();
+        for id in 0..=MAX_REVOKED {
+            list.revoke(&format!("{id:032x}"));
+        }
+        assert!(list.keep(&home).unwrap_err().to_string().contains("10001 peers and invitations"));
+        fs::write(path(&home), "[]").unwrap();
+        assert!(Revocations::of(&home).unwrap_err().is(ErrorKind::Integrity));
+    }
+}

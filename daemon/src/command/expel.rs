@@ -1,0 +1,47 @@
+//! `mingle expel`: peers that may not come back.
+
+use libp2p::PeerId;
+use mingle_peer::membership::Revocations;
+use mingle_peer::{Error, ErrorKind, Home, Result};
+
+use super::invite::operator_of;
+use crate::cli::ExpelArgs;
+use crate::out;
+
+/// Puts the peers on the list that goes with every plan of the operator, or takes them off it.
+pub(super) fn execute(arguments: &ExpelArgs, json: bool) -> Result {
+    let home = Home::at(arguments.home.home.as_deref())?;
+    let (_, identity) = operator_of(&home)?;
+    let mut revoked = Revocations::of(&home)?;
+    let mut changed: Vec<&PeerId> = Vec::new();
+    for peer in &arguments.peers {
+        if *peer == identity.peer_id() {
+            return Err(Error::new(ErrorKind::BadInput, "the operator of a swarm cannot be expelled from it"));
+        }
+        if if arguments.undo { revoked.readmit(peer) } else { revoked.expel(peer) } {
+            changed.push(peer);
+        }
+    }
+    revoked.keep(&home)?;
+    if json {
+        let changed: Vec<String> = changed.iter().map(ToString::to_string).collect();
+        out::line(serde_json::json!({ "schema": "mingle.expel/1", "undo": arguments.undo, "changed": changed }));
+        return Ok(());
+    }
+    for peer in &arguments.peers {
+        let was_so = !changed.contains(&peer);
+        out::line(match (arguments.undo, was_so) {
+            (false, false) => format!("{peer} may not come back"),
+            (false, true) => format!("{peer} was expelled already"),
+            (true, false) => format!("{peer} may come back with an invitation"),
+            (true, true) => format!("{peer} was not expelled"),
+        });
+    }
+    if !changed.is_empty() {
+        eprintln!(
+            "members hear of it with the next plan: within seconds where this peer runs with --planning auto, else make one without \
+             the peer and give it to them with mingle plan apply"
+        );
+    }
+    Ok(())
+}

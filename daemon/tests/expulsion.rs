@@ -1,0 +1,82 @@
+//! Peers that the operator does not want back, and invitations that it takes back.
+#![allow(clippy::unwrap_used)]
+
+#[path = "support/founded_swarm.rs"]
+#[allow(dead_code)]
+mod founded_swarm;
+mod support;
+
+use std::fs;
+
+use founded_swarm::{ENDLESS, Swarm};
+use serde_json::Value;
+use support::{assert_fails, run, stderr, stdout, text};
+
+#[test]
+fn an_expelled_peer_is_planned_out_and_neither_its_ticket_nor_an_empty_home_brings_it_back() {
+    let swarm = Swarm::found();
+    let mut operator = swarm.start_operator(&[&["--planning", "auto"], &ENDLESS[..]].concat());
+    operator.address();
+    let ticket = swarm.invite(4);
+    let mut stays = swarm.join(1, &ticket, &ENDLESS);
+    assert_eq!(operator.wait_for("plan")["nodes"], 2);
+    stays.wait_for("evaluated");
+    let mut goes = swarm.join(2, &ticket, &ENDLESS);
+    assert_eq!(operator.wait_through_rounds_for("new_plan")["nodes"], 3);
+    goes.wait_for("evaluated");
+
+    let (home, id) = (swarm.home(0), stdout(&run(&["id", "--home", text(&swarm.home(2))])));
+    let expelled = run(&["expel", id.trim(), "--home", text(&home)]);
+    assert!(expelled.status.success() && stdout(&expelled).contains("may not come back"), "{}", stderr(&expelled));
+    assert_eq!(operator.wait_through_rounds_for("new_plan")["nodes"], 2);
+    goes.wait_through_rounds_for("done");
+    assert_eq!(goes.exit_code(), Some(0), "it keeps its model");
+
+    // It forgets that plan, and comes with the ticket that once let it in; its key is known.
+    fs::remove_file(swarm.home(2).join("plan.signed")).unwrap();
+    let mut again = swarm.join(2, &ticket, &ENDLESS);
+    let end = again.wait_for("done");
+    assert!(end["error"]["message"].as_str().is_some_and(|message| message.contains("expelled")), "{end}");
+    assert_eq!(again.exit_code(), Some(6));
+    operator.wait_for("evaluated");
+    stays.wait_for("evaluated");
+    assert_fails(&swarm.apply(&swarm.plan_without_the_first("auto")), 4, &["expelled", "--undo"]);
+
+    // Until the operator wants it back.
+    assert!(run(&["expel", "--undo", id.trim(), "--home", text(&home)]).status.success());
+    let mut back = swarm.join(2, &ticket, &ENDLESS);
+    assert_eq!(operator.wait_through_rounds_for("new_plan")["nodes"], 3);
+    back.wait_for("evaluated");
+}
+
+#[test]
+fn an_invitation_that_is_taken_back_lets_nobody_in() {
+    let swarm = Swarm::found();
+    let mut operator = swarm.start_operator(&ENDLESS);
+    operator.address();
+    let (ticket, home) = (swarm.invite(3), swarm.home(0));
+    let list = || -> Value {
+        serde_json::from_str(&stdout(&run(&["invite", "--list", "--json", "--home", text(&home)]))).unwrap()
+    };
+    let invites = list()["invites"].clone();
+    assert_eq!((invites[0]["uses"].as_u64(), invites[0]["revoked"].as_bool()), (Some(3), Some(false)), "{invites}");
+    let id = invites[0]["id"].as_str().unwrap();
+    assert_fails(&run(&["invite", "--revoke", "zz", "--home", text(&home)]), 4, &["no invitation", "--list"]);
+    let revoked = run(&["invite", "--revoke", &id[..8], "--home", text(&home)]);
+    assert!(revoked.status.success(), "{}", stderr(&revoked));
+    assert_eq!(list()["invites"][0]["revoked"], true);
+    let mut refused = swarm.join(1, &ticket, &ENDLESS);
+    let end = refused.wait_for("done");
+    assert!(end["error"]["message"].as_str().is_some_and(|message| message.contains("revoked")), "{end}");
+    assert_eq!(refused.exit_code(), Some(6));
+}
+
+#[test]
+fn only_the_operator_expels_and_never_itself() {
+    let swarm = Swarm::found();
+    let home = swarm.home(0);
+    let own = stdout(&run(&["id", "--home", text(&home)]));
+    assert_fails(&run(&["expel", own.trim(), "--home", text(&home)]), 4, &["cannot be expelled"]);
+    assert!(run(&["init", "--home", text(&swarm.home(1))]).status.success());
+    assert_fails(&run(&["expel", own.trim(), "--home", text(&swarm.home(1))]), 4, &["no swarm with an operator"]);
+}
