@@ -10,6 +10,7 @@ use mingle_net::transport::NetworkCounts;
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::Metrics;
+use crate::training::PrivacySpending;
 pub use bus::{EventFeed, EventReader, Read};
 pub use log::{EventLog, EventSink};
 pub(crate) use service_manager::Watchdog;
@@ -143,6 +144,18 @@ pub enum Event {
         test_samples: usize,
         /// The device, as it names itself.
         device: String,
+    },
+    /// Changes are private: how much of that is spent at the start.
+    Privacy {
+        /// How changes are clipped and noised, and what was released before.
+        #[serde(flatten)]
+        spending: PrivacySpending,
+    },
+    /// No further change may be released: this peer takes no local steps any more, and goes on mixing.
+    PrivacySpent {
+        /// What was released.
+        #[serde(flatten)]
+        spending: PrivacySpending,
     },
     /// Still waiting for neighbours to come up.
     Waiting {

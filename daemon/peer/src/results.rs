@@ -12,6 +12,7 @@ pub use crate::training::model_file::MODEL_CHECKSUM;
 use crate::error::{Context, ErrorKind, Result};
 use crate::home::{self, Home};
 use crate::metrics::Metrics;
+use crate::training::PrivacySpending;
 
 /// The version of the summary file.
 const SCHEMA: &str = "mingle.summary/2";
@@ -35,6 +36,9 @@ pub struct Summary {
     pub rounds_wanted: u64,
     /// What was measured of the final de-biased model on held-out samples.
     pub metrics: Metrics,
+    /// How much privacy is spent, where changes are private.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<PrivacySpending>,
     /// Seconds from the start of the process.
     pub seconds: f64,
     /// Bytes written to all links.

@@ -1,6 +1,7 @@
 //! Events in words.
 
 use super::Event;
+use crate::training::PrivacySpending;
 
 impl Event {
     /// The sentence for a person.
@@ -50,6 +51,12 @@ impl Event {
             Self::Left => "left       all weight is handed over, and the others know".to_owned(),
             Self::Task { description, parameters, train_samples, test_samples, device } => format!(
                 "task       {description}: {parameters} parameters, {train_samples} samples here, {test_samples} held out, on {device}"
+            ),
+            Self::Privacy { spending } => format!("privacy    {}", of_privacy(spending)),
+            Self::PrivacySpent { spending } => format!(
+                "PRIVACY    is spent: {}\n           This peer takes no local steps any more, and goes on mixing what the \
+                 others train",
+                of_privacy(spending)
             ),
             Self::Waiting { missing } => format!("waiting    for nodes {}", list(missing)),
             Self::Joined { neighbours, .. } => format!("joined     {neighbours} neighbours are up, training starts"),
@@ -111,6 +118,15 @@ impl Event {
 fn list(nodes: &[usize]) -> String {
     let words: Vec<String> = nodes.iter().map(usize::to_string).collect();
     words.join(", ")
+}
+
+fn of_privacy(spending: &PrivacySpending) -> String {
+    let PrivacySpending { settings, changes, epsilon, changes_left, .. } = spending;
+    let (clip, noise, most, delta) = (settings.clip(), settings.noise(), settings.epsilon_max(), settings.delta());
+    format!(
+        "epsilon {epsilon:.3} of {most} at delta {delta:e} for {changes} changes, {changes_left} more to come; clip {clip}, \
+         noise {noise}"
+    )
 }
 
 /// Whose models this peer begins with.
