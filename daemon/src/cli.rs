@@ -10,6 +10,7 @@ mod duration;
 mod fault_test;
 mod model_files;
 mod plan;
+mod privacy;
 mod run;
 mod simulation;
 mod solving;
@@ -34,6 +35,7 @@ pub(crate) use plan::{
     DesignArgs, LayoutName, PlanApplyArgs, PlanBindArgs, PlanCommand, PlanCompareArgs, PlanDiffArgs, PlanDrawArgs,
     PlanFileArgs, PlanMakeArgs,
 };
+pub(crate) use privacy::PrivacyArgs;
 #[cfg(test)]
 pub(crate) use run::tests::training_defaults;
 pub(crate) use run::{DurabilityName, Given, JoinArgs, Planning, RunArgs, TrainingArgs};

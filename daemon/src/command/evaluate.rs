@@ -11,7 +11,7 @@ use mingle_lab::evaluation::{Record, Records, Run, Suite, Training, all_runs, pa
 use mingle_lab::simulation::Progress;
 use mingle_peer::Result;
 
-use crate::cli::{EvaluateArgs, TrainingArgs};
+use crate::cli::{EvaluateArgs, PrivacyArgs, TrainingArgs};
 use crate::{lab, out, output_file, topology};
 
 /// Runs what is missing of a suite, and writes its report.
@@ -148,6 +148,7 @@ fn training_of(run: &Run) -> TrainingArgs {
         seed: run.seed,
         device,
         evaluate_every: run.evaluate_every,
+        privacy: PrivacyArgs::default(),
     }
 }
 
