@@ -70,7 +70,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a whole swarm on this machine, on data that the program carries
-    Demo(DemoArgs),
+    Demo(Box<DemoArgs>),
     /// Create this peer's identity and a configuration file that explains itself; with --swarm, found a swarm
     Init(InitArgs),
     /// Print a ticket with which others can join the swarm that this peer operates

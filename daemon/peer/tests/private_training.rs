@@ -169,7 +169,7 @@ fn a_change_is_counted_on_disk_before_it_leaves_and_a_restart_goes_on_with_the_c
     assert!(after.privacy().unwrap().epsilon > spent.epsilon);
     // Nor is what was spent forgotten where the next run has other noise.
     let other = PrivacySettings::new(1.0, 40.0, 8.0, 1e-5).unwrap();
-    let other = Case { home: case.home.clone(), trained: Arc::default(), settings: other };
+    let other = Case { home: case.home, trained: Arc::default(), settings: other };
     let begun = other.start().privacy().unwrap();
     assert!(begun.changes == 4 && (begun.epsilon - after.privacy().unwrap().epsilon).abs() < 1e-9, "{begun:?}");
 }
