@@ -7,10 +7,10 @@ mod sentence;
 mod service_manager;
 
 use mingle_net::transport::NetworkCounts;
+use mingle_privacy::PrivacySpending;
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::Metrics;
-use crate::training::PrivacySpending;
 pub use bus::{EventFeed, EventReader, Read};
 pub use log::{EventLog, EventSink};
 pub(crate) use service_manager::Watchdog;

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use mingle_net::traffic::Encoding;
+use mingle_privacy::PrivacySpending;
 use mingle_protocol::LedgerSummary;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,6 @@ pub use crate::training::model_file::MODEL_CHECKSUM;
 use crate::error::{Context, ErrorKind, Result};
 use crate::home::{self, Home};
 use crate::metrics::Metrics;
-use crate::training::PrivacySpending;
 
 /// The version of the summary file.
 const SCHEMA: &str = "mingle.summary/2";

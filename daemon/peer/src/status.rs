@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use mingle_net::traffic::Encoding;
+use mingle_privacy::PrivacySpending;
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::Metrics;
-use crate::training::PrivacySpending;
 pub use board::{StatusBoard, StatusView};
 pub use neighbour::{Incoming, LinkState, Neighbour, Outgoing};
 

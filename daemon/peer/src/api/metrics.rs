@@ -202,8 +202,8 @@ mod tests {
 
     use super::*;
     use crate::status::{Contraction, Evaluated, Incoming, Neighbour, Outgoing, PlanFacts, Weight};
-    use crate::training::{PrivacySettings, PrivacySpending};
     use mingle_net::traffic::Encoding;
+    use mingle_privacy::{PrivacySettings, PrivacySpending};
 
     /// Metrics by name as Prometheus knows them: type and labels.
     type Catalogue = BTreeMap<String, (String, BTreeSet<String>)>;

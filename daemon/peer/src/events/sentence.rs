@@ -1,7 +1,8 @@
 //! Events in words.
 
+use mingle_privacy::PrivacySpending;
+
 use super::Event;
-use crate::training::PrivacySpending;
 
 impl Event {
     /// The sentence for a person.

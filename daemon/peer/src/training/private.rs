@@ -60,7 +60,7 @@ impl PrivateTraining {
     fn count_one(&mut self) -> bool {
         let Some(next) = self.budget.next() else { return false };
         if let Err(failure) = write(&self.count, next.changes()) {
-            tracing::warn!("nothing is released while it cannot be counted: {failure:#}");
+            tracing::error!("no change is released while it cannot be counted: {failure:#}");
             return false;
         }
         self.budget = next;
@@ -94,6 +94,12 @@ impl LocalTraining for PrivateTraining {
         change.iter_mut().for_each(|value| *value = (f64::from(*value) * pace) as f32);
         let settings = self.budget.settings();
         let norm = clip_and_noise(&mut change, settings.clip(), settings.noise(), &mut generator);
+        if !norm.is_finite() {
+            tracing::error!(
+                round = budget.round,
+                "the change is not finite: it counts as zero, and only noise is released"
+            );
+        }
         self.last_scale = if norm.is_finite() { (settings.clip() / norm).min(1.0) } else { 0.0 };
         Ok(Trained { change, steps: wanted, loss })
     }
