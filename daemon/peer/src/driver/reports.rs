@@ -73,7 +73,6 @@ impl Driver<'_> {
     pub(super) fn note_privacy(&mut self, privacy: Option<PrivacySpending>) {
         let was_spent = self.has_spent_its_privacy();
         self.parts.privacy = privacy;
-        self.watching.note();
         if let Some(spending) = privacy.filter(|spending| spending.is_spent && !was_spent) {
             self.member.log.tell(Event::PrivacySpent { spending });
         }
