@@ -9,6 +9,7 @@ mod duration;
 mod fault_test;
 mod model_files;
 mod plan;
+mod privacy;
 mod run;
 mod simulation;
 mod solving;
@@ -32,6 +33,7 @@ pub(crate) use plan::{
     DesignArgs, LayoutName, PlanApplyArgs, PlanBindArgs, PlanCommand, PlanCompareArgs, PlanDiffArgs, PlanDrawArgs,
     PlanFileArgs, PlanMakeArgs,
 };
+pub(crate) use privacy::PrivacyArgs;
 #[cfg(test)]
 pub(crate) use run::tests::training_defaults;
 pub(crate) use run::{DurabilityName, Given, JoinArgs, Planning, RunArgs, TrainingArgs};
@@ -66,7 +68,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a whole swarm on this machine, on data that the program carries
-    Demo(DemoArgs),
+    Demo(Box<DemoArgs>),
     /// Create this peer's identity and a configuration file that explains itself; with --swarm, found a swarm
     Init(InitArgs),
     /// Print a ticket with which others can join the swarm that this peer operates

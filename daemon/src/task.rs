@@ -151,7 +151,7 @@ pub(crate) fn check_arguments(arguments: &TrainingArgs) -> Result {
     if !arguments.weight_decay.is_finite() || arguments.weight_decay < 0.0 {
         return wrong("--weight-decay must be zero or a positive number");
     }
-    Ok(())
+    arguments.privacy.check()
 }
 
 fn check_names(arguments: &TrainingArgs) -> Result {

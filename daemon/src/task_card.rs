@@ -1,12 +1,13 @@
 //! What all peers of a swarm must agree on before they mix their models, and what they only need to be told.
 //!
-//! Model, rounds, seed, columns, classes and scaling are hashed: a peer with another hash mixes with nobody. The recipe,
+//! Model, rounds, seed, columns, classes, scaling and privacy are hashed: a peer with another hash mixes with nobody. The recipe,
 //! how each peer trains by itself, is told to who joins, so that nobody has to repeat it.
 
 use mingle_models::{Augmentation, CardDifference, DataCard, ModelKind, Task};
 use mingle_peer::error::Context;
 pub(crate) use mingle_peer::task::MAX_CARD_BYTES;
 use mingle_peer::task::TaskCard;
+use mingle_peer::training::PrivacySettings;
 use mingle_peer::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,9 @@ pub(crate) struct Card {
     pub(crate) data: DataCard,
     /// How a peer trains by itself.
     pub(crate) recipe: Recipe,
+    /// How changes are made private, if they are.
+    #[serde(default)]
+    pub(crate) privacy: Option<PrivacySettings>,
 }
 
 /// How a peer trains by itself.
@@ -56,7 +60,8 @@ impl Card {
             arguments.augment.parse().context(ErrorKind::BadInput, format!("--augment {}", arguments.augment))?;
         let TrainingArgs { rounds, seed, batch_size, learning_rate, momentum, weight_decay, .. } = *arguments;
         let recipe = Recipe { batch_size, learning_rate, momentum, weight_decay, augment };
-        let card = Self { model, rounds, seed, data, recipe };
+        let privacy = arguments.privacy.settings()?;
+        let card = Self { model, rounds, seed, data, recipe, privacy };
         card.task()?;
         let bytes = postcard::to_stdvec(&card).context(ErrorKind::Unexpected, "cannot encode the task")?.len();
         if bytes > MAX_CARD_BYTES {
@@ -82,9 +87,10 @@ impl Card {
     /// One line for people.
     pub(crate) fn describe(&self) -> String {
         let (shape, classes) = (self.data.shape(), self.data.classes().len());
+        let private = self.privacy.map(|settings| format!(", private: {settings}")).unwrap_or_default();
         let parameters = self.task().map_or(0, |task| task.parameter_count());
         format!(
-            "{} for {shape} in {classes} classes, {parameters} parameters, {} rounds, seed {}",
+            "{} for {shape} in {classes} classes, {parameters} parameters, {} rounds, seed {}{private}",
             self.model, self.rounds, self.seed
         )
     }
@@ -95,6 +101,10 @@ impl Card {
         // What is in memory has an encoding.
         let words = postcard::to_stdvec(&(self.model, self.rounds, self.seed, &self.data)).unwrap_or_default();
         hasher.update(&words);
+        // What is not private has the hash that it had before there was privacy.
+        if let Some(settings) = &self.privacy {
+            hasher.update(&postcard::to_stdvec(settings).unwrap_or_default());
+        }
         *hasher.finalize().as_bytes()
     }
 
@@ -112,7 +122,8 @@ impl Card {
         if self.seed != there.seed {
             return differ("the seed", &self.seed, &there.seed);
         }
-        self.data.difference(&there.data).map(|difference: CardDifference| difference.to_string())
+        PrivacySettings::difference_of(self.privacy.as_ref(), there.privacy.as_ref())
+            .or_else(|| self.data.difference(&there.data).map(|difference: CardDifference| difference.to_string()))
     }
 }
 
@@ -164,13 +175,23 @@ mod tests {
         assert_eq!(changed(&|card| card.recipe.batch_size = 7), None);
         assert_eq!(changed(&|card| card.rounds = 9).unwrap(), "it has 20000 rounds here and 9 rounds there");
         assert_eq!(changed(&|card| card.seed = 9).unwrap(), "the seed is 0 here and 9 there");
+        let private = |noise| PrivacySettings::new(1.0, noise, 8.0, 1e-5).ok();
+        assert_eq!(
+            changed(&|card| card.privacy = private(4.0)).unwrap(),
+            "changes are not private here, and are there (clip 1, noise 4, epsilon at most 8 at delta 0.00001)"
+        );
+        let here_private = Card { privacy: private(4.0), ..here.clone() };
+        let noisier = Card { privacy: private(5.0), ..here.clone() };
+        assert_ne!(here_private.hash(), noisier.hash());
+        let difference = here_private.difference(&noisier).unwrap();
+        assert_eq!(difference, "the noise of differential privacy is 4 here and 5 there");
         let other = card(&["a", "c"]).data;
         assert_eq!(changed(&|card| card.data = other.clone()).unwrap(), "column 2 is `b` here and `c` there");
     }
 
     #[test]
     fn a_card_survives_the_wire_and_the_file() {
-        let card = card(&["a", "b"]);
+        let card = Card { privacy: PrivacySettings::new(1.0, 4.0, 8.0, 1e-5).ok(), ..card(&["a", "b"]) };
         assert_eq!(Card::decode(&card.encode()).as_ref(), Some(&card));
         let text = serde_json::to_string(&card).unwrap();
         let read: Card = serde_json::from_str(&text).unwrap();

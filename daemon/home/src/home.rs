@@ -133,6 +133,11 @@ impl Home {
         self.root.join("summary.json")
     }
 
+    /// How many noised changes ever left this home, for differential privacy.
+    pub fn privacy(&self) -> PathBuf {
+        self.root.join("privacy.json")
+    }
+
     /// What this peer has on disk of the mass ledger: its weight, and the parcels it owes.
     pub fn records(&self) -> PathBuf {
         self.root.join("records")

@@ -31,7 +31,7 @@ use crate::place::Place;
 use crate::records::{Ending, RecordWriter, Room, Written};
 use crate::timeline::{IdleTime, Timeline};
 use crate::training::thread::{Answer, TrainingOrder, TrainingOrders, TrainingThread};
-use crate::training::{Evaluation, Trained};
+use crate::training::{Evaluation, PrivacySpending, Trained};
 use divergence::Divergence;
 use ending::FINAL;
 use watching::Watching;
@@ -47,6 +47,8 @@ pub(crate) struct Finished {
     pub place: Place,
     /// The test evaluation of the final model.
     pub evaluation: Evaluation,
+    /// How much privacy is spent, where changes are private.
+    pub privacy: Option<PrivacySpending>,
     /// Rounds completed.
     pub rounds: u64,
     /// What went over all links, of all plans that this process followed.
@@ -73,6 +75,8 @@ pub(crate) struct DriverParts {
     /// `None` without records.
     pub records: Option<RecordWriter>,
     pub evaluate_every: u64,
+    /// How much privacy was spent before, where changes are private.
+    pub privacy: Option<PrivacySpending>,
 }
 
 /// The event loop and what it works with.
@@ -164,8 +168,8 @@ impl<'a> Driver<'a> {
         self.member.connections.end().await;
         let traffic = self.member.traffic();
         let Member { connections, timeline, .. } = self.member;
-        let (node, rounds, place) = (self.node, self.rounds, connections.place);
-        Ok(Finished { node, place, evaluation, rounds, traffic, ending, timeline })
+        let (node, rounds, place, privacy) = (self.node, self.rounds, connections.place, self.parts.privacy);
+        Ok(Finished { node, place, evaluation, privacy, rounds, traffic, ending, timeline })
     }
 
     /// Goes along with the swarm until the node has drained.
@@ -254,10 +258,13 @@ impl<'a> Driver<'a> {
 
     fn on_answer(&mut self, answer: Answer) -> Result {
         match answer {
-            Answer::Trained { round, trained, state } => {
+            Answer::Trained { round, trained, state, privacy } => {
                 let counts = self.training.end(&self.parts.training)?;
                 let Trained { change: delta, steps, loss } = trained;
-                self.train_loss = Some(loss);
+                if steps > 0 {
+                    self.train_loss = Some(loss);
+                }
+                self.note_privacy(privacy);
                 let state = state.into();
                 if counts { self.feed(Input::Trained { round, delta, steps, state }) } else { Ok(()) }
             }

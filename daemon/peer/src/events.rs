@@ -7,6 +7,7 @@ mod sentence;
 mod service_manager;
 
 use mingle_net::transport::NetworkCounts;
+use mingle_privacy::PrivacySpending;
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::Metrics;
@@ -143,6 +144,18 @@ pub enum Event {
         test_samples: usize,
         /// The device, as it names itself.
         device: String,
+    },
+    /// Changes are private: how much of that is spent at the start.
+    Privacy {
+        /// How changes are clipped and noised, and what was released before.
+        #[serde(flatten)]
+        spending: PrivacySpending,
+    },
+    /// No further change may be released: this peer takes no local steps any more, and goes on mixing.
+    PrivacySpent {
+        /// What was released.
+        #[serde(flatten)]
+        spending: PrivacySpending,
     },
     /// Still waiting for neighbours to come up.
     Waiting {

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use mingle_net::traffic::Encoding;
+use mingle_privacy::PrivacySpending;
 use mingle_protocol::LedgerSummary;
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +36,9 @@ pub struct Summary {
     pub rounds_wanted: u64,
     /// What was measured of the final de-biased model on held-out samples.
     pub metrics: Metrics,
+    /// How much privacy is spent, where changes are private.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<PrivacySpending>,
     /// Seconds from the start of the process.
     pub seconds: f64,
     /// Bytes written to all links.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use mingle_net::traffic::Encoding;
+use mingle_privacy::PrivacySpending;
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::Metrics;
@@ -58,6 +59,9 @@ pub struct Status {
     pub evaluation: Option<Evaluated>,
     /// Mean cross-entropy over the last local steps, in nats.
     pub train_loss: Option<f64>,
+    /// How much privacy is spent, where changes are private.
+    #[serde(default)]
+    pub privacy: Option<PrivacySpending>,
     /// Where a problem is solved: how far the last iteration that all looked at moved the peer that moved most.
     #[serde(default)]
     pub residual: Option<f64>,
@@ -174,6 +178,7 @@ impl Status {
             weight: Weight::default(),
             evaluation: None,
             train_loss: None,
+            privacy: None,
             residual: None,
             disagreement: None,
             contraction: Contraction::default(),

@@ -5,6 +5,7 @@
 
 mod layout;
 pub(crate) mod model_file;
+mod private;
 mod task;
 pub(crate) mod thread;
 
@@ -16,6 +17,8 @@ use mingle_protocol::record::MAX_HOST_BYTES;
 
 pub use crate::metrics::Metrics;
 pub use layout::{Layout, Tensor};
+pub use mingle_privacy::{DEFAULT_DELTA, NoiseSource, PrivacySettings, PrivacySpending, SettingsError};
+pub use private::PrivateTraining;
 pub use task::{Adoption, FixedTask, TrainingTask};
 
 /// Why local training cannot go on: any error, or a sentence.
@@ -25,7 +28,7 @@ pub type TrainingError = Box<dyn std::error::Error + Send + Sync>;
 ///
 /// While the peer runs, all methods are called on one thread of their own, one at a time. Before that, the thread that
 /// runs the peer calls [`layout`](Self::layout), [`facts`](Self::facts), [`initial`](Self::initial),
-/// [`largest_state`](Self::largest_state) and, where it goes on from records, [`restore`](Self::restore).
+/// [`largest_state`](Self::largest_state), [`privacy`](Self::privacy) and, where it goes on from records, [`restore`](Self::restore).
 pub trait LocalTraining: Send {
     /// The tensors of the model, in the order in which the flat vector holds them.
     fn layout(&self) -> &Layout;
@@ -67,6 +70,11 @@ pub trait LocalTraining: Send {
     /// It cannot be read.
     fn restore(&mut self, _state: &[u8]) -> Result<(), TrainingError> {
         Ok(())
+    }
+
+    /// How changes are made private, and how much of that is spent: see [`PrivateTraining`]. By default they are not.
+    fn privacy(&self) -> Option<PrivacySpending> {
+        None
     }
 
     /// What is told of this training when it begins.

@@ -6,7 +6,7 @@ use clap::Args;
 use clap::builder::ArgPredicate;
 use mingle_protocol::Codec;
 
-use super::{DurabilityName, ProblemKind, Switch};
+use super::{DurabilityName, PrivacyArgs, ProblemKind, Switch};
 
 /// Options that mean nothing to a demo that solves a problem.
 const OF_TRAINING: &[&str] = &[
@@ -19,6 +19,10 @@ const OF_TRAINING: &[&str] = &[
     "learning_rate",
     "momentum",
     "evaluate_every",
+    "dp_clip",
+    "dp_noise",
+    "dp_epsilon_max",
+    "dp_delta",
     "kill",
     "restart",
     "durability",
@@ -92,6 +96,8 @@ pub(crate) struct DemoArgs {
     /// How peers encode the models that they send: f32, bf16, f16 or int8
     #[arg(long, default_value_t = Codec::F32, value_name = "CODEC")]
     pub(crate) codec: Codec,
+    #[command(flatten)]
+    pub(crate) privacy: PrivacyArgs,
     /// Do not train each peer alone and all data in one place afterwards, to compare with
     #[arg(long)]
     pub(crate) no_comparison: bool,

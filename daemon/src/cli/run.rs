@@ -11,7 +11,7 @@ use mingle_protocol::{Codec, Durability};
 
 use super::config::CONFIG_ENV;
 use super::duration::duration;
-use super::{HomeArgs, Switch};
+use super::{HomeArgs, PrivacyArgs, Switch};
 
 /// Arguments of `join`.
 #[derive(Args, Clone, Debug)]
@@ -132,6 +132,10 @@ const OF_TRAINING: &[&str] = &[
     "seed",
     "device",
     "evaluate_every",
+    "dp_clip",
+    "dp_noise",
+    "dp_epsilon_max",
+    "dp_delta",
     "wait",
     "codec",
     "join_timeout",
@@ -187,6 +191,8 @@ pub(crate) struct TrainingArgs {
     /// Evaluate on the held-out test set each N rounds
     #[arg(long, default_value_t = 200, value_name = "N")]
     pub(crate) evaluate_every: u64,
+    #[command(flatten)]
+    pub(crate) privacy: PrivacyArgs,
 }
 
 /// Settings that somebody chose: by a flag, the environment, the configuration file or in the last run of that home.

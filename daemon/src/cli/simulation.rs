@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use mingle_protocol::Codec;
 
-use super::{Switch, TrainingArgs};
+use super::{PrivacyArgs, Switch, TrainingArgs};
 
 /// Arguments of `simulate`.
 #[derive(Args, Clone, Debug)]
@@ -137,6 +137,7 @@ impl SimulateArgs {
             seed: self.seed,
             device: self.device.clone(),
             evaluate_every: self.evaluate_every,
+            privacy: PrivacyArgs::default(),
         }
     }
 }

@@ -12,7 +12,7 @@ use mingle_lab::simulation::Progress;
 use mingle_peer::Result;
 use mingle_peer::output_file;
 
-use crate::cli::{EvaluateArgs, TrainingArgs};
+use crate::cli::{EvaluateArgs, PrivacyArgs, TrainingArgs};
 use crate::{lab, out, topology};
 
 /// Runs what is missing of a suite, and writes its report.
@@ -149,6 +149,7 @@ fn training_of(run: &Run) -> TrainingArgs {
         seed: run.seed,
         device,
         evaluate_every: run.evaluate_every,
+        privacy: PrivacyArgs::default(),
     }
 }
 

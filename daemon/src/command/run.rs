@@ -33,6 +33,7 @@ pub(super) fn execute(arguments: &RunArgs, json: bool) -> Result {
 pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: bool) -> Result {
     let started = Instant::now();
     arguments::check(arguments)?;
+    arguments.training.privacy.settings()?;
     let priority = arguments.priority.into();
     let threads = arguments.threads.and_then(|count| NonZeroUsize::new(count.into()));
     start_threads(threads, move || priority::lower(priority))

@@ -1,6 +1,7 @@
 //! One snapshot of a peer in lines of text.
 
 use mingle_peer::status::{Neighbour, State, Status};
+use mingle_peer::training::PrivacySpending;
 use mingle_peer::units;
 
 /// A few lines about the peer.
@@ -30,7 +31,9 @@ pub fn summary(status: &Status) -> Vec<String> {
             format!("{sent:.1} MB sent  {received:.1} MB received"),
         ];
     }
-    vec![head, learning(status), mixing(status), ledger(status)]
+    let mut lines = vec![head, learning(status), mixing(status), ledger(status)];
+    lines.extend(status.privacy.as_ref().map(privacy));
+    lines
 }
 
 /// What a peer without a plan waits for.
@@ -49,6 +52,14 @@ fn learning(status: &Status) -> String {
         |last| format!("{}  (round {})", last.metrics.in_columns(), last.round),
     );
     format!("{evaluation}  train loss {}", number(status.train_loss, 3))
+}
+
+/// How much privacy is spent.
+fn privacy(spending: &PrivacySpending) -> String {
+    let PrivacySpending { settings, changes, epsilon, changes_left, is_spent } = spending;
+    let (most, delta) = (settings.epsilon_max(), settings.delta());
+    let left = if *is_spent { "spent: no more local steps".to_owned() } else { format!("{changes_left} more to come") };
+    format!("privacy: epsilon {epsilon:.3} of {most} at delta {delta:e}  {changes} changes  {left}")
 }
 
 /// How well the peers agree.

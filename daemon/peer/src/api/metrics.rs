@@ -79,6 +79,12 @@ impl Sheet<'_> {
             status.residual,
         )?;
         self.gauge("mingle_train_loss", "Mean loss over the last local steps", status.train_loss)?;
+        if let Some(spending) = &status.privacy {
+            let settings = &spending.settings;
+            self.gauge("mingle_privacy_epsilon", "Privacy spent, as epsilon", spending.epsilon)?;
+            self.gauge("mingle_privacy_epsilon_max", "Epsilon that is never exceeded", settings.epsilon_max())?;
+            self.gauge("mingle_privacy_delta", "Delta at which epsilon is told", settings.delta())?;
+        }
         let evaluation = status.evaluation.iter().flat_map(|last| last.metrics.iter());
         self.gauges(
             "mingle_evaluation",
@@ -197,6 +203,7 @@ mod tests {
     use super::*;
     use crate::status::{Contraction, Evaluated, Incoming, Neighbour, Outgoing, PlanFacts, Weight};
     use mingle_net::traffic::Encoding;
+    use mingle_privacy::{PrivacySettings, PrivacySpending};
 
     /// Metrics by name as Prometheus knows them: type and labels.
     type Catalogue = BTreeMap<String, (String, BTreeSet<String>)>;
@@ -224,6 +231,10 @@ mod tests {
             weight: Weight { units: 1, value: 0.5, stationary: known(), share: known() },
             evaluation: Some(Evaluated { round: 1, metrics: [("accuracy", 0.5)].into_iter().collect() }),
             train_loss: known(),
+            privacy: PrivacySettings::new(1.0, 4.0, 8.0, 1e-5).ok().map(|settings| {
+                let [changes, changes_left] = [0, 39];
+                PrivacySpending { settings, changes, epsilon: 0.0, changes_left, is_spent: false }
+            }),
             residual: known(),
             disagreement: known(),
             contraction: Contraction { observed: known(), forecast: known() },

@@ -10,8 +10,8 @@ use crate::error::Result;
 use crate::events::Event;
 use crate::objections::Objection;
 use crate::timeline::SpanKind;
-use crate::training::Evaluation;
 use crate::training::thread::Haste;
+use crate::training::{Evaluation, PrivacySpending};
 
 impl Driver<'_> {
     pub(super) fn on_node_event(&mut self, event: NodeEvent) -> Result {
@@ -50,6 +50,8 @@ impl Driver<'_> {
             // Its streams carry the same plan, and its operator has applied that once more.
             NodeEvent::NewerPlan { peer, .. } => drop(self.member.compare_plans(peer)),
             NodeEvent::NeighbourBack { peer } => self.member.log.tell(Event::Resumed { node: peer.index() }),
+            // That this peer trains no more was said once.
+            NodeEvent::DeltaSkipped { reason: SkippedDelta::NoSteps, .. } if self.has_spent_its_privacy() => {}
             // The local steps of a round that a request to stop has ended.
             NodeEvent::Ignored { fault: Fault::UnexpectedTraining, .. } if self.stopping => {}
             other => {
@@ -65,6 +67,19 @@ impl Driver<'_> {
             }
         }
         Ok(())
+    }
+
+    /// How much privacy is spent after a round's training.
+    pub(super) fn note_privacy(&mut self, privacy: Option<PrivacySpending>) {
+        let was_spent = self.has_spent_its_privacy();
+        self.parts.privacy = privacy;
+        if let Some(spending) = privacy.filter(|spending| spending.is_spent && !was_spent) {
+            self.member.log.tell(Event::PrivacySpent { spending });
+        }
+    }
+
+    fn has_spent_its_privacy(&self) -> bool {
+        self.parts.privacy.is_some_and(|spending| spending.is_spent)
     }
 
     fn on_skipped(&mut self, from: u64, to: u64) {

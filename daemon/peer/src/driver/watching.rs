@@ -149,6 +149,7 @@ impl Driver<'_> {
             status.weight = last_weight.unwrap_or_else(settled);
             status.evaluation.clone_from(&watching.evaluation);
             status.train_loss = self.train_loss;
+            status.privacy = self.parts.privacy;
             status.disagreement = watching.disagreements.back().map(|(_, value)| *value);
             status.contraction.observed = contraction(&watching.disagreements);
             (status.sent_bytes, status.received_bytes) = (traffic.sent_bytes, traffic.received_bytes);

@@ -1,5 +1,7 @@
 //! Events in words.
 
+use mingle_privacy::PrivacySpending;
+
 use super::Event;
 
 impl Event {
@@ -51,6 +53,7 @@ impl Event {
             Self::Task { description, parameters, train_samples, test_samples, device } => format!(
                 "task       {description}: {parameters} parameters, {train_samples} samples here, {test_samples} held out, on {device}"
             ),
+            Self::Privacy { spending } | Self::PrivacySpent { spending } => of_privacy(spending),
             Self::Waiting { missing } => format!("waiting    for nodes {}", list(missing)),
             Self::Joined { neighbours, .. } => format!("joined     {neighbours} neighbours are up, training starts"),
             Self::Round { round, .. } => format!("round      {round}"),
@@ -72,12 +75,7 @@ impl Event {
                 "recovered  round {round} with weight {:.4}, from record {record}",
                 crate::units::weight(*weight_units)
             ),
-            Self::SetBack { incarnation, discarded_units } => format!(
-                "SET BACK   neighbours have seen a later state of this peer than its records hold: they are an old copy, or \
-                 some are missing.\n           Weight {} is given up, since it may be elsewhere by now; start {incarnation} \
-                 goes on with w = 0 and takes the swarm's model",
-                crate::units::exact_weight(u128::from(*discarded_units))
-            ),
+            Self::SetBack { incarnation, discarded_units } => set_back(*incarnation, *discarded_units),
             Self::Finished { round, left: true } => format!(
                 "finished   this peer left after round {round} and is no member any more; a new plan can bring it back"
             ),
@@ -111,6 +109,29 @@ impl Event {
 fn list(nodes: &[usize]) -> String {
     let words: Vec<String> = nodes.iter().map(usize::to_string).collect();
     words.join(", ")
+}
+
+/// How much privacy is spent, and what follows where that is all.
+fn of_privacy(spending: &PrivacySpending) -> String {
+    let PrivacySpending { settings, changes, epsilon, changes_left, is_spent } = spending;
+    let (clip, noise, most, delta) = (settings.clip(), settings.noise(), settings.epsilon_max(), settings.delta());
+    let spent = format!("epsilon {epsilon:.3} of {most} at delta {delta:e} for {changes} changes");
+    if *is_spent {
+        return format!(
+            "PRIVACY    is spent: {spent}.\n           This peer takes no local steps any more, and goes on mixing what the \
+             others train"
+        );
+    }
+    format!("privacy    {spent}, {changes_left} more to come; each with clip {clip}, noise {noise}")
+}
+
+fn set_back(incarnation: u64, discarded_units: u64) -> String {
+    format!(
+        "SET BACK   neighbours have seen a later state of this peer than its records hold: they are an old copy, or \
+         some are missing.\n           Weight {} is given up, since it may be elsewhere by now; start {incarnation} \
+         goes on with w = 0 and takes the swarm's model",
+        crate::units::exact_weight(u128::from(discarded_units))
+    )
 }
 
 /// Whose models this peer begins with.

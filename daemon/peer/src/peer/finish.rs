@@ -53,6 +53,7 @@ impl Peer {
             rounds: finished.rounds,
             rounds_wanted: wanted.rounds,
             metrics: finished.evaluation.metrics.clone(),
+            privacy: finished.privacy,
             seconds: self.started.elapsed().as_secs_f64(),
             sent_bytes: finished.traffic.sent_bytes,
             received_bytes: finished.traffic.received_bytes,

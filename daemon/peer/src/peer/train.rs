@@ -62,7 +62,7 @@ impl Peer {
             training.restore(state).context(ErrorKind::Training, doing)?;
         }
         let Start { records, written, recovered, timeline, .. } = start;
-        let (form, largest_state) = (ModelForm::of(&*training), training.largest_state());
+        let (form, largest_state, privacy) = (ModelForm::of(&*training), training.largest_state(), training.privacy());
         let (training, answers) =
             TrainingThread::start(training, records.is_some(), self.options.priority, timeline.clone())?;
         let PeerOptions { leaves, evaluate_every, .. } = self.options;
@@ -70,7 +70,8 @@ impl Peer {
         let keypair = self.identity.keypair().clone();
         let (mut receivers, member) = self.join_plan(place, network, access, incoming, streams)?;
         (receivers.answers, receivers.written) = (Some(answers), written);
-        let parts = DriverParts { config, keypair, leaves, rounds, training, largest_state, records, evaluate_every };
+        let parts =
+            DriverParts { config, keypair, leaves, rounds, training, largest_state, records, evaluate_every, privacy };
         let finished = Driver::new(member, parts, recovered)?.run(&mut receivers).await?;
         self.finish(finished, RunWanted { rounds, card: &*card, form }, &mut receivers.stop).await
     }
@@ -84,9 +85,15 @@ impl Peer {
             test_samples: facts.test_samples,
             device: facts.device.clone(),
         });
+        let privacy = training.privacy();
+        if let Some(spending) = privacy {
+            let event = if spending.is_spent { Event::PrivacySpent { spending } } else { Event::Privacy { spending } };
+            self.log.tell(event);
+        }
         self.board.update(|status| {
             status.task = Some(description);
             status.device = Some(facts.device);
+            status.privacy = privacy;
         });
     }
 

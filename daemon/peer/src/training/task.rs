@@ -5,7 +5,7 @@ use std::sync::Arc;
 use libp2p::PeerId;
 use serde::{Deserialize, Serialize};
 
-use super::{Layout, LocalTraining};
+use super::{Layout, LocalTraining, PrivacySettings};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
 use crate::task::{MAX_CARD_BYTES, TaskCard};
@@ -50,7 +50,7 @@ pub struct Adoption {
     pub is_of_a_swarm: bool,
 }
 
-/// A training that is what it is: peers whose layout, name or number of rounds differ are refused.
+/// A training that is what it is: peers whose layout, name, number of rounds or privacy differ are refused.
 pub struct FixedTask {
     card: Arc<FixedCard>,
     training: Box<dyn LocalTraining>,
@@ -62,7 +62,8 @@ impl FixedTask {
     /// # Errors
     /// The names of its tensors are too long to tell others of.
     pub fn new(name: &str, rounds: u64, training: Box<dyn LocalTraining>) -> Result<Self> {
-        let card = FixedCard { name: name.to_owned(), rounds, layout: training.layout().clone() };
+        let privacy = training.privacy().map(|spending| spending.settings);
+        let card = FixedCard { name: name.to_owned(), rounds, layout: training.layout().clone(), privacy };
         let bytes = card.encode().len();
         if bytes > MAX_CARD_BYTES {
             let message = format!("the layout of the model takes {bytes} bytes, more than {MAX_CARD_BYTES}");
@@ -103,11 +104,12 @@ impl TrainingTask for FixedTask {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct FixedCard {
     name: String,
     rounds: u64,
     layout: Layout,
+    privacy: Option<PrivacySettings>,
 }
 
 impl FixedCard {
@@ -118,7 +120,8 @@ impl FixedCard {
         if self.rounds != there.rounds {
             return Some(format!("it has {} rounds here and {} rounds there", self.rounds, there.rounds));
         }
-        self.layout.difference(&there.layout)
+        PrivacySettings::difference_of(self.privacy.as_ref(), there.privacy.as_ref())
+            .or_else(|| self.layout.difference(&there.layout))
     }
 }
 
@@ -130,8 +133,9 @@ impl TaskCard for FixedCard {
     }
 
     fn describe(&self) -> String {
-        let Self { name, rounds, layout } = self;
-        format!("{name}, {} parameters ({}), {rounds} rounds", layout.dimension(), layout.describe())
+        let Self { name, rounds, layout, privacy } = self;
+        let private = privacy.map(|settings| format!(", private: {settings}")).unwrap_or_default();
+        format!("{name}, {} parameters ({}), {rounds} rounds{private}", layout.dimension(), layout.describe())
     }
 
     fn encode(&self) -> Vec<u8> {
@@ -154,7 +158,7 @@ mod tests {
 
     #[test]
     fn tasks_differ_in_name_rounds_and_layout_and_say_so() {
-        let here = FixedCard { name: "mine".to_owned(), rounds: 8, layout: Layout::flat(3) };
+        let here = FixedCard { name: "mine".to_owned(), rounds: 8, layout: Layout::flat(3), privacy: None };
         let differs = |there: &FixedCard| {
             assert_eq!(here.hash() == there.hash(), here.difference(&here.encode(), &there.encode()).is_none());
             here.difference(&here.encode(), &there.encode())
@@ -164,6 +168,12 @@ mod tests {
         assert_eq!(differs(&rounds).as_deref(), Some("it has 8 rounds here and 9 rounds there"));
         let layout = FixedCard { layout: Layout::flat(4), ..here.clone() };
         assert_eq!(differs(&layout).as_deref(), Some("tensor `parameters` has shape [3] here and [4] there"));
+        let privacy = PrivacySettings::new(1.0, 4.0, 8.0, 1e-5).ok();
+        let private = FixedCard { privacy, ..here.clone() };
+        assert_eq!(
+            differs(&private).as_deref(),
+            Some("changes are not private here, and are there (clip 1, noise 4, epsilon at most 8 at delta 0.00001)")
+        );
         let damaged = b"\xff\xff\xff";
         assert!(here.difference(&here.encode(), damaged).is_some() && here.difference(damaged, damaged).is_some());
     }

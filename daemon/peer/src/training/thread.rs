@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-use super::{Budget, Evaluation, LocalTraining, Patience, Trained};
+use super::{Budget, Evaluation, LocalTraining, Patience, PrivacySpending, Trained};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::priority::{self, Priority};
 use crate::timeline::{SpanKind, Timeline};
@@ -107,6 +107,8 @@ pub(crate) enum Answer {
         trained: Trained,
         /// What a restarted peer needs to go on from there.
         state: Vec<u8>,
+        /// How much privacy is spent, where changes are private.
+        privacy: Option<PrivacySpending>,
     },
     /// A model was evaluated.
     Evaluated {
@@ -199,7 +201,7 @@ impl Worker {
         check_length(trained.change.len(), from.len()).context(ErrorKind::Training, &doing)?;
         let state = if self.keeps_state { self.training.state() } else { Vec::new() };
         check_state(&state, self.training.largest_state()).context(ErrorKind::Training, doing)?;
-        Ok(Answer::Trained { round, trained, state })
+        Ok(Answer::Trained { round, trained, state, privacy: self.training.privacy() })
     }
 
     fn evaluate(&mut self, round: u64, parameters: &[f32], haste: Haste) -> Result<Answer> {

@@ -78,6 +78,7 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Result {
     parts.task(&arguments.model)?;
     task::open_device(&arguments.device)?;
     task::check_arguments(&training_arguments(arguments))?;
+    arguments.privacy.settings()?;
     parse_policy(&arguments.wait)?;
     let plan = make_plan(arguments)?;
     let output = Output::create(&arguments.output)?;

@@ -28,6 +28,7 @@ pub(super) fn training_arguments(demo: &DemoArgs) -> TrainingArgs {
         seed: demo.seed,
         device: demo.device.clone(),
         evaluate_every: demo.evaluate_every,
+        privacy: demo.privacy,
     }
 }
 
@@ -56,6 +57,9 @@ pub(super) fn peer_arguments(demo: &DemoArgs, home: &Home, way_in: &[String]) ->
     option("seed", &demo.seed);
     option("device", &demo.device);
     option("evaluate-every", &demo.evaluate_every);
+    for (key, value) in demo.privacy.entries() {
+        value.iter().for_each(|value| option(&key.replace('_', "-"), value));
+    }
     option("wait", &demo.wait);
     option("codec", &demo.codec);
     // They share this machine: one thread each leaves the others their turn.

@@ -8,6 +8,7 @@ use mingle_net::traffic::Encoding;
 use mingle_peer::audit::{Report as DiskReport, weight_or_unknown};
 use mingle_peer::error::Context;
 use mingle_peer::results::Summary;
+use mingle_peer::training::PrivacySpending;
 use mingle_peer::units::{self, exact_weight as weight};
 use mingle_peer::{Error, ErrorKind, Home, Result};
 use mingle_plot::{Horizontal, Mark, Panel, Reference, Scale, Series, Weight};
@@ -42,6 +43,9 @@ pub(crate) struct Report {
     /// How the peers came together.
     joined: Option<Joined>,
     sent_bytes: u64,
+    /// How much privacy is spent, of the peer that spent most, where changes are private.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    privacy: Option<PrivacySpending>,
     /// How models were encoded, and what that saved.
     encoding: Encoding,
     peak_resident_bytes_per_peer: Option<u64>,
@@ -85,6 +89,8 @@ impl Report {
         let summaries = summaries.collect::<Result<Vec<(usize, Summary)>>>()?;
         let mut encoding = Encoding::of(demo.arguments.codec);
         summaries.iter().for_each(|(_, summary)| encoding.add(&summary.encoding));
+        let spendings = summaries.iter().filter_map(|(_, summary)| summary.privacy);
+        let privacy = spendings.max_by(|one, other| one.epsilon.total_cmp(&other.epsilon));
         let books: Vec<_> = summaries.into_iter().map(|(node, summary)| (node_id(node), summary.ledger)).collect();
         let models = survivors.iter().map(|&node| read_model(&homes[node], task)).collect::<Result<Vec<_>>>()?;
         let keeps_records = super::keeps_records(demo.arguments);
@@ -104,6 +110,7 @@ impl Report {
             seconds,
             joined: demo.joining.summary(),
             sent_bytes: results.iter().map(|result| result.sent_bytes).sum(),
+            privacy,
             encoding,
             peak_resident_bytes_per_peer: results.iter().filter_map(|result| result.peak_resident_bytes).max(),
             audit: mingle_protocol::audit(&books, homes.len()),
@@ -176,6 +183,10 @@ impl Report {
             units::megabytes(self.sent_bytes),
             swarm.disagreement
         ));
+        if let Some(PrivacySpending { settings, changes, epsilon, .. }) = &self.privacy {
+            let (most, delta) = (settings.epsilon_max(), settings.delta());
+            lines.push(format!("privacy: each peer spent epsilon {epsilon:.3} of {most} at delta {delta:e} at most, for {changes} changes"));
+        }
         lines.join("\n")
     }
 

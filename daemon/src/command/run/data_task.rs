@@ -16,10 +16,10 @@ use mingle_models::{DataCard, Device, RawData};
 use mingle_peer::error::Context;
 use mingle_peer::events::Event;
 use mingle_peer::task::TaskCard;
-use mingle_peer::training::{Adoption, Facts, LocalTraining, TrainingTask};
+use mingle_peer::training::{Adoption, Facts, LocalTraining, PrivateTraining, TrainingTask};
 use mingle_peer::{Error, ErrorKind, Home, Result};
 
-use crate::cli::{RunArgs, TrainingArgs};
+use crate::cli::{PrivacyArgs, RunArgs, TrainingArgs};
 use crate::command::data;
 use crate::task::{self, LocalTask, Parts};
 use crate::task_card::Card;
@@ -210,8 +210,12 @@ impl TrainingTask for DataTask {
     }
 
     fn build(self: Box<Self>, node: usize, nodes: usize) -> Result<Box<dyn LocalTraining>> {
-        let training = self.conclude(node, nodes)?;
-        Ok(Box::new(training))
+        let (home, privacy) = (self.home.clone(), self.settled.as_ref().and_then(|(card, _)| card.privacy));
+        let training = Box::new(self.conclude(node, nodes)?);
+        match privacy {
+            Some(settings) => Ok(Box::new(PrivateTraining::new(training, settings, &home)?)),
+            None => Ok(training),
+        }
     }
 }
 
@@ -246,10 +250,16 @@ fn adopt(training: &mut TrainingArgs, given: &BTreeSet<String>, card: &Card) {
     training.learning_rate = if keep("learning_rate") { mine.learning_rate } else { training.learning_rate };
     training.momentum = if keep("momentum") { mine.momentum } else { training.momentum };
     training.weight_decay = if keep("weight_decay") { mine.weight_decay } else { training.weight_decay };
+    let (own, theirs) = (&mine.privacy, &mut training.privacy);
+    theirs.dp_clip = if keep("dp_clip") { own.dp_clip } else { theirs.dp_clip };
+    theirs.dp_noise = if keep("dp_noise") { own.dp_noise } else { theirs.dp_noise };
+    theirs.dp_epsilon_max = if keep("dp_epsilon_max") { own.dp_epsilon_max } else { theirs.dp_epsilon_max };
+    theirs.dp_delta = if keep("dp_delta") { own.dp_delta } else { theirs.dp_delta };
 }
 
 fn overwrite(training: &mut TrainingArgs, card: &Card) {
-    let Card { model, rounds, seed, recipe, .. } = card;
+    let Card { model, rounds, seed, recipe, privacy, .. } = card;
+    training.privacy = PrivacyArgs::of(*privacy);
     training.model = model.to_string();
     training.augment = recipe.augment.to_string();
     (training.rounds, training.seed, training.batch_size) = (*rounds, *seed, recipe.batch_size);
@@ -277,7 +287,10 @@ fn conflict(training: &TrainingArgs, given: &BTreeSet<String>, card: &Card, is_s
         ("weight_decay", training.weight_decay.to_string(), theirs.weight_decay.to_string()),
         ("augment", augment, theirs.augment.clone()),
     ];
-    let all = agreed.into_iter().chain(recipe.into_iter().filter(|_| is_strict));
+    let written = |value: Option<f64>| value.map_or_else(|| "none".to_owned(), |value| value.to_string());
+    let pairs = training.privacy.entries().into_iter().zip(theirs.privacy.entries());
+    let privacy = pairs.map(|((key, mine), (_, theirs))| (key, written(mine), written(theirs)));
+    let all = agreed.into_iter().chain(privacy).chain(recipe.into_iter().filter(|_| is_strict));
     let mut differing = all.filter(|(key, mine, theirs)| given.contains(*key) && mine != theirs);
     differing.next().map(|(key, mine, theirs)| {
         let option = key.replace('_', "-");
@@ -290,6 +303,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::cli::training_defaults;
+    use mingle_peer::training::PrivacySettings;
 
     fn card() -> Card {
         let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();
@@ -308,7 +322,18 @@ mod tests {
         assert_eq!(conflict(&training, &given(&["batch_size"]), &card, false), None, "a recipe is a peer's own");
         let says = conflict(&training, &given(&["batch_size"]), &card, true).unwrap();
         assert_eq!(says, "--batch-size 64 contradicts the task of the swarm, which has 32");
+        training.privacy =
+            PrivacyArgs { dp_clip: Some(1.0), dp_noise: Some(4.0), dp_epsilon_max: Some(8.0), dp_delta: None };
+        let says = conflict(&training, &given(&["dp_clip", "dp_noise"]), &card, false).unwrap();
+        assert_eq!(says, "--dp-clip 1 contradicts the task of the swarm, which has none");
+        let private = Card { privacy: PrivacySettings::new(1.0, 5.0, 8.0, 1e-6).ok(), ..card.clone() };
+        let says = conflict(&training, &given(&["dp_clip", "dp_noise"]), &private, false).unwrap();
+        assert_eq!(says, "--dp-noise 4 contradicts the task of the swarm, which has 5");
+        let mut joiner = training.clone();
+        adopt(&mut joiner, &given(&["dp_clip"]), &private);
+        assert_eq!(joiner.privacy.settings().unwrap(), private.privacy);
         adopt(&mut training, &given(&["rounds"]), &card);
+        assert_eq!(training.privacy, PrivacyArgs::default());
         assert_eq!((training.rounds, training.batch_size, training.model.as_str()), (9, 32, "softmax"));
     }
 }

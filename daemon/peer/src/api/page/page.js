@@ -122,6 +122,12 @@ function showNumbers(next) {
   }
 }
 
+function privacy(next) {
+  if (!next.privacy) return "changes are not private";
+  const { epsilon, epsilon_max: most, delta, changes, is_spent: isSpent } = next.privacy;
+  return "epsilon " + number(epsilon, 3) + " of " + most + " at delta " + delta + ", " + changes + " changes" + (isSpent ? ": spent, it trains no more" : "");
+}
+
 function showFacts(next) {
   const refused = Object.entries(next.refusals).map(([reason, count]) => reason.replaceAll("_", " ") + " " + count);
   const facts = {
@@ -129,6 +135,7 @@ function showFacts(next) {
     "Sent as": encoded(next),
     "Weight on disk": next.durable ? "yes" : "no",
     "Incarnation": String(next.incarnation),
+    "Privacy": privacy(next),
     "Refused": refused.join(", ") || "nothing",
     "Plan": next.plan ? next.plan.hash.slice(0, 12) + " (" + next.plan.origin + ")" : "none yet",
     "Listens on": next.addresses.join(" ") || "–",

@@ -1,0 +1,215 @@
+//! How changes are clipped and noised, and how far that may go.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The delta of a peer that names none.
+pub const DEFAULT_DELTA: f64 = 1e-5;
+
+/// No clip, noise or epsilon is larger: what goes beyond is a slip of the finger.
+const LARGEST: f64 = 1e6;
+/// No clip or noise is smaller.
+const SMALLEST: f64 = 1e-6;
+
+/// How changes are clipped and noised, and how much privacy may be spent. All peers of a swarm have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Unchecked")]
+pub struct PrivacySettings {
+    clip: f64,
+    noise: f64,
+    epsilon_max: f64,
+    delta: f64,
+}
+
+/// Settings that no mechanism can have.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum SettingsError {
+    /// The clip is no length.
+    #[error("the clip is {0}: it must be between {SMALLEST} and {LARGEST}")]
+    Clip(f64),
+    /// The noise multiplier is none.
+    #[error("the noise is {0}: it must be between {SMALLEST} and {LARGEST} times the clip")]
+    Noise(f64),
+    /// The maximum is no epsilon.
+    #[error("the largest epsilon is {0}: it must be above 0, and {LARGEST} at most")]
+    EpsilonMax(f64),
+    /// Delta is no probability that promises anything.
+    #[error("delta is {0}: it must be above 0 and below 1, and far below 1 / peers to mean anything")]
+    Delta(f64),
+    /// Nothing may ever be released.
+    #[error(
+        "one change with noise {noise} costs epsilon {epsilon:.3} at delta {delta}, more than the largest of {epsilon_max}"
+    )]
+    NotEvenOne {
+        /// The noise multiplier.
+        noise: f64,
+        /// What one change costs.
+        epsilon: f64,
+        /// At this delta.
+        delta: f64,
+        /// What all may cost.
+        epsilon_max: f64,
+    },
+}
+
+#[derive(Deserialize)]
+struct Unchecked {
+    clip: f64,
+    noise: f64,
+    epsilon_max: f64,
+    delta: f64,
+}
+
+impl TryFrom<Unchecked> for PrivacySettings {
+    type Error = SettingsError;
+
+    fn try_from(Unchecked { clip, noise, epsilon_max, delta }: Unchecked) -> Result<Self, SettingsError> {
+        Self::new(clip, noise, epsilon_max, delta)
+    }
+}
+
+impl PrivacySettings {
+    /// Changes clipped to the norm `clip`, noise of `noise * clip` on each coordinate, and as many of them as cost no more
+    /// than `epsilon_max` at `delta`.
+    ///
+    /// # Errors
+    /// A number that is not finite or out of bounds, or a maximum that one change would exceed.
+    pub fn new(clip: f64, noise: f64, epsilon_max: f64, delta: f64) -> Result<Self, SettingsError> {
+        let is_size = |value: f64| (SMALLEST..=LARGEST).contains(&value);
+        if !is_size(clip) {
+            return Err(SettingsError::Clip(clip));
+        }
+        if !is_size(noise) {
+            return Err(SettingsError::Noise(noise));
+        }
+        // Also for NaN.
+        if !(epsilon_max > 0.0 && epsilon_max <= LARGEST) {
+            return Err(SettingsError::EpsilonMax(epsilon_max));
+        }
+        if !(delta > 0.0 && delta < 1.0) {
+            return Err(SettingsError::Delta(delta));
+        }
+        let settings = Self { clip, noise, epsilon_max, delta };
+        let epsilon = settings.epsilon_of(1);
+        if epsilon > epsilon_max {
+            return Err(SettingsError::NotEvenOne { noise, epsilon, delta, epsilon_max });
+        }
+        Ok(settings)
+    }
+
+    /// The largest L2 norm of a change.
+    pub fn clip(&self) -> f64 {
+        self.clip
+    }
+
+    /// The standard deviation of the noise on each coordinate, over the clip.
+    pub fn noise(&self) -> f64 {
+        self.noise
+    }
+
+    /// What all changes together may cost.
+    pub fn epsilon_max(&self) -> f64 {
+        self.epsilon_max
+    }
+
+    /// The probability at which epsilon is told.
+    pub fn delta(&self) -> f64 {
+        self.delta
+    }
+
+    /// What so many changes cost.
+    pub fn epsilon_of(&self, changes: u64) -> f64 {
+        let mut accountant = crate::rdp_accountant::RdpAccountant::default();
+        accountant.compose_gaussian(self.noise, changes);
+        accountant.epsilon(self.delta)
+    }
+
+    /// The first difference to other settings, in words with "here" and "there".
+    pub fn difference(&self, there: &Self) -> Option<String> {
+        let pairs = [
+            ("the clip of differential privacy", self.clip, there.clip),
+            ("the noise of differential privacy", self.noise, there.noise),
+            ("the largest epsilon", self.epsilon_max, there.epsilon_max),
+            ("delta", self.delta, there.delta),
+        ];
+        let mut differing = pairs.into_iter().filter(|(_, here, there)| here.to_bits() != there.to_bits());
+        differing.next().map(|(what, here, there)| format!("{what} is {here} here and {there} there"))
+    }
+
+    /// The first difference between settings that may be missing.
+    pub fn difference_of(here: Option<&Self>, there: Option<&Self>) -> Option<String> {
+        match (here, there) {
+            (None, None) => None,
+            (Some(here), Some(there)) => here.difference(there),
+            (Some(here), None) => Some(format!("changes are private here ({here}) and not there")),
+            (None, Some(there)) => Some(format!("changes are not private here, and are there ({there})")),
+        }
+    }
+}
+
+impl fmt::Display for PrivacySettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { clip, noise, epsilon_max, delta } = self;
+        write!(f, "clip {clip}, noise {noise}, epsilon at most {epsilon_max} at delta {delta}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn numbers_that_mean_nothing_are_refused() {
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e7, -0.0] {
+            assert!(matches!(PrivacySettings::new(bad, 1.0, 8.0, 1e-5), Err(SettingsError::Clip(_))), "{bad}");
+            assert!(matches!(PrivacySettings::new(1.0, bad, 8.0, 1e-5), Err(SettingsError::Noise(_))), "{bad}");
+            assert!(matches!(PrivacySettings::new(1.0, 1.0, bad, 1e-5), Err(SettingsError::EpsilonMax(_))), "{bad}");
+            assert!(matches!(PrivacySettings::new(1.0, 1.0, 8.0, bad), Err(SettingsError::Delta(_))), "{bad}");
+        }
+        assert!(matches!(PrivacySettings::new(1.0, 1.0, 8.0, 1.0), Err(SettingsError::Delta(_))));
+    }
+
+    #[test]
+    fn a_maximum_that_one_change_exceeds_is_refused() {
+        let error = PrivacySettings::new(1.0, 0.5, 2.0, 1e-5).unwrap_err();
+        assert!(matches!(error, SettingsError::NotEvenOne { .. }), "{error}");
+        assert!(error.to_string().starts_with("one change with noise 0.5 costs epsilon 10"), "{error}");
+    }
+
+    #[test]
+    fn settings_read_back_as_they_were_written_and_unsound_ones_do_not() {
+        let settings = PrivacySettings::new(0.5, 4.0, 8.0, 1e-6).unwrap();
+        let text = serde_json::to_string(&settings).unwrap();
+        assert_eq!(text, r#"{"clip":0.5,"noise":4.0,"epsilon_max":8.0,"delta":1e-6}"#);
+        assert_eq!(serde_json::from_str::<PrivacySettings>(&text).unwrap(), settings);
+        let unsound = text.replace("4.0", "-4.0");
+        assert!(serde_json::from_str::<PrivacySettings>(&unsound).unwrap_err().to_string().contains("the noise is -4"));
+    }
+
+    #[test]
+    fn the_first_difference_is_named() {
+        let settings = |clip, noise, epsilon_max, delta| PrivacySettings::new(clip, noise, epsilon_max, delta).unwrap();
+        let here = settings(1.0, 4.0, 8.0, 1e-5);
+        let differs = |there: PrivacySettings| here.difference(&there);
+        assert_eq!(differs(here), None);
+        assert_eq!(
+            differs(settings(2.0, 5.0, 8.0, 1e-5)).unwrap(),
+            "the clip of differential privacy is 1 here and 2 there"
+        );
+        assert_eq!(
+            differs(settings(1.0, 5.0, 9.0, 1e-5)).unwrap(),
+            "the noise of differential privacy is 4 here and 5 there"
+        );
+        assert_eq!(differs(settings(1.0, 4.0, 9.0, 1e-6)).unwrap(), "the largest epsilon is 8 here and 9 there");
+        assert_eq!(differs(settings(1.0, 4.0, 8.0, 1e-6)).unwrap(), "delta is 0.00001 here and 0.000001 there");
+        let without = PrivacySettings::difference_of(Some(&here), None).unwrap();
+        assert_eq!(
+            without,
+            "changes are private here (clip 1, noise 4, epsilon at most 8 at delta 0.00001) and not there"
+        );
+        assert!(PrivacySettings::difference_of(None, Some(&here)).is_some());
+        assert_eq!(PrivacySettings::difference_of(None, None), None);
+    }
+}
