@@ -10,7 +10,7 @@ use std::fs;
 
 use founded_swarm::{ENDLESS, Swarm};
 use serde_json::Value;
-use support::{assert_fails, run, stderr, stdout, text};
+use support::{assert_fails, mingle, run, stderr, stdout, text};
 
 #[test]
 fn an_expelled_peer_is_planned_out_and_neither_its_ticket_nor_an_empty_home_brings_it_back() {
@@ -69,6 +69,14 @@ fn an_invitation_that_is_taken_back_lets_nobody_in() {
     let end = refused.wait_for("done");
     assert!(end["error"]["message"].as_str().is_some_and(|message| message.contains("revoked")), "{end}");
     assert_eq!(refused.exit_code(), Some(6));
+
+    // The same where nobody sees the ticket among the arguments.
+    let file = swarm.folder.path().join("ticket");
+    fs::write(&file, ticket + "\n").unwrap();
+    let home = swarm.home(2);
+    let arguments = ["join", "-", "--home", text(&home), "--listen", "/ip4/127.0.0.1/tcp/0", "--model", "softmax"];
+    let joined = mingle().args(arguments).stdin(fs::File::open(&file).unwrap()).output().unwrap();
+    assert_fails(&joined, 6, &["revoked"]);
 }
 
 #[test]

@@ -240,8 +240,21 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result {
     write_atomically(path, bytes).map_err(|error| Error::cannot_write(path, &error))
 }
 
+/// The same for what nobody but the owner may read.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_private_file(path: &Path, bytes: &[u8]) -> Result {
+    replace(path, bytes, |_| Ok(())).map_err(|error| Error::cannot_write(path, &error))
+}
+
 /// Writes a file whole or not at all: to a temporary neighbour, synced, then renamed over `path`.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    replace(path, bytes, make_ordinary)
+}
+
+/// A temporary file is private to its owner; `permit` may change that.
+fn replace(path: &Path, bytes: &[u8], permit: impl Fn(&File) -> std::io::Result<()>) -> std::io::Result<()> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -249,12 +262,12 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
-    make_ordinary(file.as_file())?;
+    permit(file.as_file())?;
     file.persist(path)?;
     File::open(folder)?.sync_all()
 }
 
-/// A temporary file is private to its owner; what it becomes may be read like any other file.
+/// It may be read like any other file.
 #[cfg(unix)]
 fn make_ordinary(file: &File) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use libp2p::Multiaddr;
 use mingle_home::error::{Context, Error, ErrorKind, Result};
-use mingle_home::home::{Home, write_file};
+use mingle_home::home::{Home, write_private_file};
 use serde::{Deserialize, Serialize};
 
 use crate::invite::Invite;
@@ -75,7 +75,8 @@ impl Membership {
         self.check(home)?;
         let path = path(home);
         let text = serde_json::to_string_pretty(self).context(ErrorKind::Unexpected, "cannot encode the membership")?;
-        write_file(&path, format!("{text}\n").as_bytes())
+        // The invitation in it lets in whoever has it.
+        write_private_file(&path, format!("{text}\n").as_bytes())
     }
 }
 
@@ -98,6 +99,11 @@ mod tests {
         let swarm = Swarm::found("ward7", operator).unwrap();
         Membership::founder(swarm.clone()).write(&home).unwrap();
         assert_eq!(Membership::of(&home).unwrap().unwrap().swarm, swarm);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(fs::metadata(path(&home)).unwrap().permissions().mode() & 0o777, 0o600);
+        }
         let other = Membership::founder(Swarm::found("ward8", operator).unwrap());
         assert!(other.write(&home).unwrap_err().to_string().contains("ward7"));
         fs::write(path(&home), "{}").unwrap();

@@ -16,7 +16,7 @@ use super::{HomeArgs, PrivacyArgs, Switch};
 /// Arguments of `join`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct JoinArgs {
-    /// The word that `mingle invite` printed
+    /// The word that `mingle invite` printed, or - to read it from standard input
     pub(crate) ticket: String,
     #[command(flatten)]
     pub(crate) run: RunArgs,

@@ -18,7 +18,8 @@ pub(super) fn execute(arguments: &ExpelArgs, json: bool) -> Result {
         if *peer == identity.peer_id() {
             return Err(Error::new(ErrorKind::BadInput, "the operator of a swarm cannot be expelled from it"));
         }
-        if if arguments.undo { revoked.readmit(peer) } else { revoked.expel(peer) } {
+        let is_news = if arguments.undo { revoked.readmit(peer) } else { revoked.expel(peer) };
+        if is_news {
             changed.push(peer);
         }
     }
