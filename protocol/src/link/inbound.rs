@@ -142,7 +142,7 @@ impl InLink {
 
     /// Steps the sender is known to be through with.
     pub(crate) fn passed(&self) -> u64 {
-        let by_parcel = self.cursor.and_then(|cursor| cursor.last_step).map_or(0, |step| step + 1);
+        let by_parcel = self.cursor.and_then(|cursor| cursor.last_step).map_or(0, |step| step.saturating_add(1));
         self.passed.max(by_parcel)
     }
 
@@ -158,7 +158,7 @@ impl InLink {
         if header.seq <= cursor.received {
             return Ok(Acceptance::Duplicate);
         }
-        if header.seq > cursor.received + 1 {
+        if header.seq > cursor.received.saturating_add(1) {
             return Ok(Acceptance::Gap);
         }
         if header.previous != cursor.received_chain {
@@ -202,7 +202,7 @@ impl InLink {
             return self.has_left;
         };
         cursor.last_step.is_some_and(|last| last >= step)
-            || (self.passed > step && cursor.received + 1 >= self.passed_next_seq)
+            || (self.passed > step && cursor.received.saturating_add(1) >= self.passed_next_seq)
             || self.final_seq.is_some_and(|last| cursor.received >= last)
     }
 

@@ -165,3 +165,19 @@ fn a_certificate_of_parcels_that_were_never_sent_shows_that_the_sender_was_rolle
     let end = LinkEnd { from: NodeId(0), sender_incarnation: 1, applied: 1, rejected: Rejections::default() };
     assert!(OutLink::new().on_left(Some(&end)).is_err());
 }
+
+#[test]
+fn the_largest_numbers_that_a_sender_can_name_overflow_nothing() {
+    let mut sender = OutLink::new();
+    sender.push(0, Mass::ONE, payload(1.0), 1, FIRST);
+    let (header, parcel) = header(&sender, 1);
+    for (base, seq) in [(u64::MAX, u64::MAX), (u64::MAX, 1), (u64::MAX - 1, u64::MAX)] {
+        let mut link = InLink::default();
+        let header = ParcelHeader { base, seq, ..header };
+        let _ = link.accept(&header, parcel.clone(), |_| false);
+        let (next_seq, passed) = (u64::MAX, u64::MAX);
+        let _ = link.on_state(&LinkState { base, next_seq, passed, ..LinkState::default() });
+        let is_last = seq > base;
+        assert_eq!((link.received(), link.is_settled_for(1)), (if is_last { seq } else { base }, is_last));
+    }
+}
