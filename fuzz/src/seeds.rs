@@ -11,7 +11,7 @@ use mingle_protocol::collective::{
 use mingle_protocol::wire::encode;
 use mingle_protocol::{
     Ack, Books, Chain, Codec, Envelope, Generation, Hello, Identity, InBooks, LinkState, Mass, Message, NodeId,
-    OutBooks, Owed, PROTOCOL_VERSION, Parcel, ParcelHeader, Payload, Record, TaskCard,
+    OutBooks, Owed, PROTOCOL_VERSION, Parcel, ParcelHeader, Payload, Record, Signature, SignedIdentity, TaskCard,
 };
 
 use crate::message_reader::bytes_of;
@@ -108,7 +108,7 @@ fn books(number: u64, outgoing: BTreeMap<NodeId, OutBooks>) -> Books {
         mass: Mass::from_units(1 << 39),
         step: 400,
         split_done: true,
-        neighbours: BTreeMap::new(),
+        neighbours: BTreeMap::from([(NodeId(1), signed_identity())]),
         incoming: BTreeMap::new(),
         outgoing,
         left: Vec::new(),
@@ -195,6 +195,10 @@ fn identity() -> Identity {
     Identity { incarnation: 2, boot_nonce: 0x0123_4567_89ab_cdef }
 }
 
+fn signed_identity() -> SignedIdentity {
+    SignedIdentity { identity: identity(), signature: Signature::from([9; 64]) }
+}
+
 fn link() -> LinkState {
     LinkState {
         received: 300,
@@ -213,7 +217,7 @@ fn link() -> LinkState {
 
 fn hello() -> Message {
     let task = TaskCard { hash: [8; 32], description: "digits, é".to_owned() };
-    let (version, generation, identity, link) = (PROTOCOL_VERSION, generation(), identity(), link());
+    let (version, generation, identity, link) = (PROTOCOL_VERSION, generation(), signed_identity(), link());
     Message::Hello(Box::new(Hello { version, generation, task, identity, seen: Some(identity), resumed: true, link }))
 }
 
