@@ -3,8 +3,8 @@
 //! Only files of a fixed list go in. The key, models, records and data are not on it. Addresses in what is told become
 //! `host-1`, `host-2` and so on, the same one everywhere; the user's home folder becomes `~`.
 
+mod archive;
 mod redaction;
-mod tar;
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -18,8 +18,8 @@ use crate::cli::BugreportArgs;
 use crate::command::{ckpt, doctor};
 use crate::out;
 use crate::task_file::TaskFile;
+use archive::{Archive, Entry};
 use redaction::Redaction;
-use tar::Archive;
 
 /// Of a longer file only the end goes in: what happened last matters most.
 const MAX_BYTES: u64 = 4 << 20;
@@ -39,46 +39,51 @@ Made by `mingle bugreport`. Look through it before you give it to anyone.
 Not inside: the key, models, records, data. Addresses are replaced by host-1, host-2 and so on.
 ";
 
+const CANNOT_PACK: &str = "cannot pack the report";
+
 /// Writes the archive and lists what is inside.
 pub(super) fn execute(arguments: &BugreportArgs, json: bool) -> Result {
     let output = OutputFile::at(&arguments.output)?;
     let home = Home::at(arguments.peer.home.home.as_deref())?;
     let mut redaction = Redaction::new();
     let mut archive = Archive::new("mingle-report");
-    archive.add("README.txt", README.as_bytes());
-    archive.add("version.json", text_of(&version()).as_bytes());
+    add(&mut archive, "README.txt", README.as_bytes())?;
+    add(&mut archive, "version.json", text_of(&version()).as_bytes())?;
     // What cannot be found out is said where it would have stood.
     let doctor = doctor::report(&arguments.peer).unwrap_or_else(|failure| failure.to_json());
-    archive.add("doctor.json", redaction.apply(&text_of(&doctor)).as_bytes());
+    add(&mut archive, "doctor.json", redaction.apply(&text_of(&doctor)).as_bytes())?;
     let records = ckpt::report(&home).unwrap_or_else(|failure| failure.to_json());
-    archive.add("records.json", redaction.apply(&text_of(&records)).as_bytes());
+    add(&mut archive, "records.json", redaction.apply(&text_of(&records)).as_bytes())?;
     let config = arguments.peer.config.clone().unwrap_or_else(|| home.config());
     // Names of columns and classes, and means of columns, are not for strangers.
     if let Some(card) = TaskFile::last(&home)? {
-        archive.add("task.json", text_of(&serde_json::json!({ "task": card.describe() })).as_bytes());
+        add(&mut archive, "task.json", text_of(&serde_json::json!({ "task": card.describe() })).as_bytes())?;
     }
     let files = [config, home.plan(), home.summary(), home.events()];
     for (name, path) in ["config.toml", "plan.json", "summary.json", "events.jsonl"].into_iter().zip(files) {
         if path.is_file() {
             let text = read_end(&path).context(ErrorKind::BadInput, format!("cannot read {}", path.display()))?;
-            archive.add(name, redaction.apply(&text).as_bytes());
+            add(&mut archive, name, redaction.apply(&text).as_bytes())?;
         }
     }
-    let bytes = archive.finish();
+    let (bytes, entries) = archive.finish().context(ErrorKind::Unexpected, CANNOT_PACK)?;
     output.write_private(&bytes)?;
-    tell(&arguments.output, &bytes, json);
+    tell(&arguments.output, &entries, json);
     Ok(())
 }
 
-fn tell(output: &Path, archive: &[u8], json: bool) {
-    let entries = tar::list(archive);
+fn add(archive: &mut Archive, name: &str, content: &[u8]) -> Result {
+    archive.add(name, content).context(ErrorKind::Unexpected, CANNOT_PACK)
+}
+
+fn tell(output: &Path, entries: &[Entry], json: bool) {
     if json {
         let entries: Vec<_> =
-            entries.iter().map(|(name, bytes)| serde_json::json!({ "name": name, "bytes": bytes })).collect();
+            entries.iter().map(|entry| serde_json::json!({ "name": entry.name, "bytes": entry.bytes })).collect();
         out::line(serde_json::json!({ "schema": "mingle.bugreport/1", "file": output, "entries": entries }));
         return;
     }
-    entries.iter().for_each(|(name, bytes)| out::line(format!("{bytes:>9}  {name}")));
+    entries.iter().for_each(|entry| out::line(format!("{:>9}  {}", entry.bytes, entry.name)));
     eprintln!("wrote {}: no key, model, record or data; look through it before you give it away", output.display());
 }
 

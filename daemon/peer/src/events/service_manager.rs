@@ -1,5 +1,6 @@
 //! Telling the service manager how this peer is, by the notify protocol of systemd: datagrams of `NAME=value` lines to the
-//! socket that `NOTIFY_SOCKET` names. Without that variable nothing is told.
+//! socket that `NOTIFY_SOCKET` names. Without that variable nothing is told. By hand, on a socket that does not block: a full queue of
+//! the service manager must not hold the event loop up.
 //!
 //! | when | what |
 //! | --- | --- |
