@@ -111,6 +111,8 @@ impl Driver<'_> {
 
     pub(super) fn tell_evaluation(&mut self, rounds: u64, report: &RoundReport, evaluation: &Evaluation) {
         self.watching.note_evaluation(rounds, evaluation);
+        // Whoever hears of it finds it in the status.
+        self.show();
         let sent_bytes = self.member.traffic().sent_bytes;
         self.member.log.tell(Event::Evaluated {
             round: rounds,
