@@ -98,24 +98,36 @@ fn a_later_life_of_the_node_is_believed_by_its_own_signature_alone() {
 }
 
 #[test]
-fn what_a_neighbour_said_of_itself_is_shown_to_it_and_outlasts_the_process() {
-    let mut node = met();
-    let theirs = SignedIdentity::sign(
-        PEER,
-        &node.config().generation,
-        Identity { incarnation: 1, boot_nonce: 101 },
-        &TestKeys(PEER),
-    );
-    let effects = node.handle(AT, Input::Stop);
-    let last = records(&effects).last().cloned();
-    let kept = last.into_iter().find_map(|record| record.books.neighbours.get(&PEER).copied());
-    let hellos = node.handle(AT, Input::LinkDown { peer: PEER });
-    assert!(hellos.is_empty() || kept.is_none() || kept == Some(theirs));
-    let effects = node.handle(AT, Input::LinkUp { peer: PEER });
-    let shown = messages(&effects).into_iter().find_map(|message| match message {
-        Message::Hello(hello) => hello.seen,
-        _ => None,
-    });
+fn what_a_neighbour_said_of_itself_is_kept_on_disk_and_shown_to_it_by_the_next_process() {
+    let config = || {
+        let mut config = config(ME, 0);
+        config.durability = Durability::On;
+        config.keys = Arc::new(TestKeys(ME));
+        config
+    };
+    let mut node = Node::new(config()).unwrap();
+    let hello = greeting(&node, own_life(&node, 1), PEER);
+    let Message::Hello(said) = &hello else { unreachable!() };
+    let theirs = said.identity;
+    let mut written = Vec::new();
+    let mut inputs = VecDeque::from([Input::Start, Input::LinkUp { peer: PEER }, from_peer(hello)]);
+    while let Some(input) = inputs.pop_front() {
+        for record in records(&node.handle(AT, input)) {
+            inputs.push_back(Input::Persisted { number: record.books.number });
+            written.push(record);
+        }
+    }
+    let last = Arc::unwrap_or_clone(written.pop().unwrap());
+    assert_eq!(last.books.neighbours.get(&PEER), Some(&theirs));
+
+    let payloads = last.payload.iter().map(|payload| (last.books.number, payload.clone())).collect();
+    let mut next = Node::resume(config(), last, &payloads).unwrap();
+    next.handle(AT, Input::Start);
+    let shown =
+        messages(&next.handle(AT, Input::LinkUp { peer: PEER })).into_iter().find_map(|message| match message {
+            Message::Hello(hello) => hello.seen,
+            _ => None,
+        });
     assert_eq!(shown, Some(theirs));
 }
 
