@@ -83,7 +83,7 @@ impl AutoPlanner {
                 _ = look.tick() => {
                     self.ask_members();
                     if let Err(failure) = self.plan_if_due().await {
-                        let message = format!("the swarm needs another plan, and gets none: {failure:#}");
+                        let message = format!("the swarm is not planned anew while this lasts: {failure:#}");
                         self.service.hand_in(Wanted::Warning(message)).await;
                         // The same again would fail again.
                         tokio::time::sleep(ASK_EVERY).await;
