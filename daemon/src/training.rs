@@ -48,7 +48,7 @@ impl LocalTraining for BuiltInTraining {
 
     fn train(&mut self, from: &[f32], budget: &Budget) -> Result<Trained, TrainingError> {
         let outcome = self.trainer.train_while(from, budget.local_steps, || !budget.patience.is_over())?;
-        Ok(Trained { change: outcome.delta, steps: outcome.steps, loss: f64::from(outcome.mean_loss) })
+        Ok(Trained { change: outcome.delta, steps: outcome.steps, loss: Some(f64::from(outcome.mean_loss)) })
     }
 
     fn evaluate(&mut self, parameters: &[f32], patience: &Patience) -> Result<Evaluation, TrainingError> {

@@ -77,6 +77,8 @@ pub(crate) struct DriverParts {
     pub evaluate_every: u64,
     /// How much privacy was spent before, where changes are private.
     pub privacy: Option<PrivacySpending>,
+    /// Others begin with the model of this peer, and so cannot meet it before they have that.
+    pub gives_first_model: bool,
 }
 
 /// The event loop and what it works with.
@@ -262,7 +264,7 @@ impl<'a> Driver<'a> {
                 let counts = self.training.end(&self.parts.training)?;
                 let Trained { change: delta, steps, loss } = trained;
                 if steps > 0 {
-                    self.train_loss = Some(loss);
+                    self.train_loss = loss;
                 }
                 self.note_privacy(privacy);
                 let state = state.into();

@@ -157,6 +157,33 @@ pub enum Event {
         #[serde(flatten)]
         spending: PrivacySpending,
     },
+    /// This peer waits for the program that trains for it.
+    WaitingForTrainer {
+        /// The socket that it attaches to.
+        socket: String,
+    },
+    /// A program trains for this peer from here on.
+    TrainerAttached {
+        /// What it is, in words.
+        trainer: String,
+    },
+    /// Nobody trains for this peer any more: it goes on mixing.
+    TrainerGone {
+        /// Why.
+        reason: String,
+    },
+    /// The program that trains for this peer was started.
+    TrainerStarted {
+        /// Its command.
+        command: String,
+        /// Its process.
+        process: u32,
+    },
+    /// A line that it wrote.
+    TrainerSaid {
+        /// The line, perhaps cut.
+        line: String,
+    },
     /// Still waiting for neighbours to come up.
     Waiting {
         /// The nodes that are missing.

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures::future::BoxFuture;
 use libp2p::{Multiaddr, PeerId};
 use libp2p_metrics::Registry;
 use mingle_net::probe::{self, Prober};
@@ -47,6 +48,36 @@ pub enum Purpose {
     Solve(PathBuf),
 }
 
+/// What else the Unix socket of the local interface serves, for the owner of the home alone.
+pub struct Extension {
+    /// Under paths that the interface does not have.
+    pub routes: axum::Router,
+    /// Called with how the peer ended, while the socket is still open, and waited for.
+    pub farewell: Farewell,
+}
+
+/// What is done when a peer has ended.
+pub type Farewell = Box<dyn FnOnce(&Result<Outcome>) -> BoxFuture<'static, ()> + Send>;
+
+/// Speaks in the name of a running peer, for a training that happens elsewhere.
+#[derive(Clone)]
+pub struct Announcer {
+    log: EventLog,
+    board: StatusBoard,
+}
+
+impl Announcer {
+    /// Tells what happened.
+    pub fn tell(&self, event: Event) {
+        self.log.tell(event);
+    }
+
+    /// Shows in the status what trains for this peer, in words.
+    pub fn show_trainer(&self, trainer: &str) {
+        self.board.update(|status| status.trainer = Some(trainer.to_owned()));
+    }
+}
+
 /// How a peer ended that did not fail.
 #[derive(Debug)]
 pub enum Outcome {
@@ -79,6 +110,8 @@ pub struct PeerParts {
     pub sink: EventSink,
     /// Called when it is settled what this peer does, before anything of it is kept in the home.
     pub remember: Box<dyn FnMut(&Assignment) -> Result + Send>,
+    /// What else its local interface serves.
+    pub extension: Option<Extension>,
     /// When the process started that it runs in.
     pub started: Instant,
 }
@@ -93,6 +126,7 @@ pub struct Peer {
     /// The peer that gave it the plan, if one did.
     plan_giver: Option<PeerId>,
     remember: Box<dyn FnMut(&Assignment) -> Result + Send>,
+    extension: Option<Extension>,
     /// What its owner asks of it, and where that is put.
     requests: (mpsc::Sender<Request>, mpsc::Receiver<Request>),
     log: EventLog,
@@ -111,12 +145,25 @@ impl Peer {
     /// # Errors
     /// The event file cannot be written.
     pub fn new(parts: PeerParts) -> Result<Self> {
-        let PeerParts { home, identity, membership, purpose, options, sink, remember, started } = parts;
+        let PeerParts { home, identity, membership, purpose, options, sink, remember, extension, started } = parts;
         let log = EventLog::create(&home.events(), sink, started)?;
         let board = StatusBoard::new(Status::starting(identity.peer_id().to_string()), started);
         let requests = api::requests();
         let plan_giver = None;
-        Ok(Self { home, identity, membership, purpose, options, plan_giver, remember, requests, log, board, started })
+        Ok(Self {
+            home,
+            identity,
+            membership,
+            purpose,
+            options,
+            plan_giver,
+            remember,
+            extension,
+            requests,
+            log,
+            board,
+            started,
+        })
     }
 
     /// Where the status of this peer can be read while it runs.
@@ -135,8 +182,13 @@ impl Peer {
     }
 
     /// Tells an event in the name of this peer, to all who are told of its own.
-    pub fn tell(&mut self, event: Event) {
+    pub fn tell(&self, event: Event) {
         self.log.tell(event);
+    }
+
+    /// Tells events of this peer, and where its trainer is, while it runs.
+    pub fn announcer(&self) -> Announcer {
+        Announcer { log: self.log.clone(), board: self.board.clone() }
     }
 
     /// Runs the peer, within reach of whoever watches and steers it, until its work is done or it is asked to stop.
@@ -153,12 +205,16 @@ impl Peer {
         self.home.keep_addresses(&network.addresses)?;
         let (requests, asked) = std::mem::replace(&mut self.requests, api::requests());
         let api_state = ApiState { status: self.board.look(), events: self.log.feed(), registry, requests };
-        let interface = Interface::open(&self.home, self.options.http, api_state).await?;
+        let (routes, farewell) = self.extension.take().map(|extension| (extension.routes, extension.farewell)).unzip();
+        let interface = Interface::open(&self.home, self.options.http, routes, api_state).await?;
         self.introduce(&network, &interface);
         let outcome = self.take_part(&network, &interface, Incoming { events, stop, asked }).await;
         if let Err(failure) = &outcome {
             self.log.tell_failure(failure);
             self.board.update(|status| status.state = State::Failed);
+        }
+        if let Some(farewell) = farewell {
+            farewell(&outcome).await;
         }
         // Whoever watches reads to the end.
         drop(self);
@@ -210,10 +266,6 @@ impl Peer {
         Introductions::start(network, &self.home).await;
         network.bootstrap(self.bootstrap()).await;
 
-        if self.work().is_some() {
-            self.announce_work(&service);
-            self.remember_new_work()?;
-        }
         let stopping = Stopping { round: 0, rounds: self.rounds(), weight_units: 0, durable: true };
         let mut receivers = PlanReceivers { network, events: &mut incoming.events, wanted: &mut wanted };
         let place = tokio::select! {
@@ -236,6 +288,11 @@ impl Peer {
 
     /// Finds its place, and agrees with the others on what is trained.
     async fn settle(&mut self, receivers: &mut PlanReceivers<'_>, service: &MembershipService) -> Result<Place> {
+        self.wait_for_trainer(receivers, service).await?;
+        if self.work().is_some() {
+            self.announce_work(service);
+            self.remember_new_work()?;
+        }
         let place = self.find_place(receivers, service).await?;
         self.agree_with_others(receivers, service, &place).await?;
         self.remember_new_work()?;

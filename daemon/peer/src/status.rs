@@ -45,6 +45,9 @@ pub struct Status {
     /// What it computes on: the adapter, by its name.
     #[serde(default)]
     pub device: Option<String>,
+    /// Where another program trains for this peer: which one, or that there is none.
+    #[serde(default)]
+    pub trainer: Option<String>,
     /// Whether all neighbours were up once, and training began.
     pub joined: bool,
     /// Rounds done.
@@ -92,6 +95,8 @@ pub struct Status {
 pub enum State {
     /// It looks for its plan and reads its data.
     Starting,
+    /// It waits for the program that trains for it.
+    WaitingForTrainer,
     /// It waits for a plan of its swarm that names it.
     WaitingForPlan,
     /// It waits until all its neighbours are up.
@@ -171,6 +176,7 @@ impl Status {
             waiting: 0,
             task: None,
             device: None,
+            trainer: None,
             joined: false,
             round: 0,
             rounds: 0,
@@ -200,8 +206,9 @@ impl Status {
 
 impl State {
     /// Every state.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Starting,
+        Self::WaitingForTrainer,
         Self::WaitingForPlan,
         Self::Waiting,
         Self::Training,
@@ -222,6 +229,7 @@ impl State {
     pub fn name(self) -> &'static str {
         match self {
             Self::Starting => "starting",
+            Self::WaitingForTrainer => "waiting_for_trainer",
             Self::WaitingForPlan => "waiting_for_plan",
             Self::Waiting => "waiting",
             Self::Training => "training",
@@ -239,6 +247,7 @@ impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::WaitingForNeighbours => "waiting for neighbours",
+            Self::WaitingForTrainer => "waiting for its trainer",
             Self::WaitingForPlan => "waiting for a plan",
             other => other.name(),
         })

@@ -118,8 +118,8 @@ pub struct Trained {
     pub change: Vec<f32>,
     /// Steps that were taken: 0 where there was nothing to train with.
     pub steps: u32,
-    /// Mean loss over these steps.
-    pub loss: f64,
+    /// Mean loss over these steps, where it is known.
+    pub loss: Option<f64>,
 }
 
 /// What came of an evaluation.

@@ -67,7 +67,7 @@ impl LocalTraining for Pull {
         self.notes.trained.fetch_add(1, Ordering::Relaxed);
         self.notes.factors.lock().unwrap_or_else(PoisonError::into_inner).push(budget.last_factor);
         let change = from.iter().zip(self.target).map(|(x, target)| STEP * (target - x)).collect();
-        Ok(Trained { change, steps: budget.local_steps, loss: 0.0 })
+        Ok(Trained { change, steps: budget.local_steps, loss: None })
     }
 
     fn evaluate(&mut self, x: &[f32], _: &Patience) -> Result<Evaluation, TrainingError> {

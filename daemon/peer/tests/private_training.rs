@@ -35,7 +35,7 @@ impl LocalTraining for Constant {
     fn train(&mut self, from: &[f32], budget: &Budget) -> Result<Trained, TrainingError> {
         self.trained.fetch_add(1, Ordering::Relaxed);
         self.last_factor = budget.last_factor;
-        Ok(Trained { change: vec![self.value; from.len()], steps: self.steps, loss: 0.5 })
+        Ok(Trained { change: vec![self.value; from.len()], steps: self.steps, loss: Some(0.5) })
     }
 
     fn evaluate(&mut self, _: &[f32], _: &Patience) -> Result<Evaluation, TrainingError> {
@@ -95,7 +95,11 @@ fn the_clip_holds_for_the_change_that_is_added_and_noise_has_its_deviation() {
     let case = Case::new(2.0, 3.0, 100.0);
     for (value, steps) in [(1.0, 4), (1.0, 1), (1e12, 4), (0.0, 4), (-7.0, 8)] {
         let trained = train(&mut case.start_with(value, steps));
-        assert_eq!((trained.steps, trained.loss), (4, 0.5), "the node scales nothing afterwards, and learns no count");
+        assert_eq!(
+            (trained.steps, trained.loss),
+            (4, Some(0.5)),
+            "the node scales nothing afterwards, and learns no count"
+        );
         let expected = f64::from(value.signum()) * if value == 0.0 { 0.0 } else { 2.0 / (DIMENSION as f64).sqrt() };
         let error = 6.0 / (DIMENSION as f64).sqrt();
         assert!((mean(&trained.change) - expected).abs() < 5.0 * error, "{value}");
@@ -186,7 +190,7 @@ fn at_the_maximum_nothing_leaves_any_more_and_nothing_is_trained() {
     }
     let spending = training.privacy().unwrap();
     assert!(spending.is_spent && spending.epsilon <= 2.0, "{spending:?}");
-    let expected = Trained { change: vec![0.0; DIMENSION], steps: 0, loss: 0.0 };
+    let expected = Trained { change: vec![0.0; DIMENSION], steps: 0, loss: None };
     assert_eq!(train(&mut training), expected);
     assert_eq!(train(&mut case.start()), expected, "nor after a restart");
     assert_eq!((case.trained.load(Ordering::Relaxed), case.counted()), (allowed, allowed));

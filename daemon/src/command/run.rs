@@ -61,8 +61,17 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
     };
     let remember = remember(home.clone(), Remembered::new(arguments.given.options.clone()));
     let options = options(arguments)?;
-    let mut peer =
-        Peer::new(PeerParts { home, identity, membership, purpose, options, sink: sink(json), remember, started })?;
+    let peer = Peer::new(PeerParts {
+        home,
+        identity,
+        membership,
+        purpose,
+        options,
+        sink: sink(json),
+        remember,
+        extension: None,
+        started,
+    })?;
     told.into_iter().for_each(|event| peer.tell(event));
     let with_stdin = arguments.stop_with_stdin;
     event_loop::start()?.block_on(async {

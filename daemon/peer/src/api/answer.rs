@@ -28,7 +28,7 @@ pub(super) fn refuse(status: StatusCode, kind: ErrorKind, message: &str) -> Resp
 }
 
 /// An error: the same object that commands print with `--json`.
-pub(super) fn fail(status: StatusCode, failure: &Error) -> Response {
+pub fn fail(status: StatusCode, failure: &Error) -> Response {
     let error = serde_json::json!({ "error": failure.to_json() });
     let mut response = typed("application/json", error.to_string());
     *response.status_mut() = status;

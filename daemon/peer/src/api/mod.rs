@@ -30,6 +30,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use axum::Router;
 use libp2p_metrics::Registry;
 use mingle_planner::Plan;
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -40,9 +41,11 @@ use crate::events::EventFeed;
 use crate::home::Home;
 use crate::membership::MembershipService;
 use crate::status::Status;
+pub use answer::fail;
 pub use measuring::{Known, MeasuredLink};
 pub use request::{Request, Stopping, requests};
 pub use routes::peers_object;
+pub use serve::Caller;
 use socket::SocketFile;
 
 /// Streams of events and snapshots that are open at a time.
@@ -86,12 +89,17 @@ struct Shared {
 }
 
 impl Interface {
-    /// Opens the socket in `home`, and the page where an address is given.
+    /// Opens the socket in `home`, which serves `more` too, and the page where an address is given.
     ///
     /// # Errors
     /// Another process answers on the socket, or the address cannot be listened on. A home whose path is too long for a
     /// socket is no error: see [`Interface::trouble`].
-    pub async fn open(home: &Home, http: Option<SocketAddr>, api_state: ApiState) -> Result<Self> {
+    pub async fn open(
+        home: &Home,
+        http: Option<SocketAddr>,
+        more: Option<Router>,
+        api_state: ApiState,
+    ) -> Result<Self> {
         let ApiState { status, events, mut registry, requests } = api_state;
         metrics::register(&mut registry, status.clone());
         let shared = Arc::new(Shared {
@@ -107,7 +115,8 @@ impl Interface {
         let mut listeners = JoinSet::new();
         let (socket, trouble) = match socket::open(&home.socket())? {
             socket::Opened::Listening(file, listener) => {
-                listeners.spawn(serve::serve(listener, routes::local(&shared), closes.clone()));
+                let router = routes::local(&shared).merge(more.unwrap_or_default());
+                listeners.spawn(serve::serve(listener, router, closes.clone()));
                 (Some(file), None)
             }
             socket::Opened::Impossible(why) => (None, Some(why)),

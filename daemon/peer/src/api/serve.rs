@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -34,6 +34,16 @@ pub(super) trait Listener: Send + 'static {
 
     /// Waits for the next connection.
     fn next(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+
+    /// Who has opened it.
+    fn caller(stream: &Self::Stream) -> Caller;
+}
+
+/// Who has opened the connection that a request came over: an extension of every request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// Its process, as the operating system says; none over TCP, or from another container.
+    pub process: Option<i32>,
 }
 
 impl Listener for UnixListener {
@@ -42,6 +52,11 @@ impl Listener for UnixListener {
     async fn next(&self) -> io::Result<UnixStream> {
         self.accept().await.map(|(stream, _)| stream)
     }
+
+    fn caller(stream: &UnixStream) -> Caller {
+        let process = stream.peer_cred().ok().and_then(|credentials| credentials.pid());
+        Caller { process: process.filter(|process| *process > 0) }
+    }
 }
 
 impl Listener for TcpListener {
@@ -49,6 +64,10 @@ impl Listener for TcpListener {
 
     async fn next(&self) -> io::Result<TcpStream> {
         self.accept().await.map(|(stream, _)| stream)
+    }
+
+    fn caller(_stream: &TcpStream) -> Caller {
+        Caller::default()
     }
 }
 
@@ -66,7 +85,7 @@ pub(super) async fn listen_tcp(address: SocketAddr) -> Result<(TcpListener, Sock
 }
 
 /// Serves `router` until the peer closes; returns when the last connection has ended.
-pub(super) async fn serve(listener: impl Listener, router: Router, mut closing: watch::Receiver<bool>) {
+pub(super) async fn serve<L: Listener>(listener: L, router: Router, mut closing: watch::Receiver<bool>) {
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();
     loop {
@@ -79,7 +98,8 @@ pub(super) async fn serve(listener: impl Listener, router: Router, mut closing: 
             Some(_) = connections.join_next() => {}
             accepted = accepted => match accepted {
                 Some((Ok(stream), permit)) => {
-                    let connection = carry(stream, router.clone(), closing.clone());
+                    let router = router.clone().layer(Extension(L::caller(&stream)));
+                    let connection = carry(stream, router, closing.clone());
                     connections.spawn(async move {
                         connection.await;
                         drop(permit);

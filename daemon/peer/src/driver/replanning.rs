@@ -27,7 +27,7 @@ impl Driver<'_> {
     pub(super) async fn on_wanted(&mut self, wanted: Wanted, receivers: &mut EventReceivers) -> Result {
         match self.member.answer(wanted) {
             // Whoever asked may be gone.
-            Some(Wanted::Model(answer)) => drop(answer.send(self.joined.then(|| self.node.ratio()))),
+            Some(Wanted::Model(answer)) => drop(answer.send(self.has_the_model().then(|| self.node.ratio()))),
             Some(Wanted::Standing(answer)) => drop(answer.send(self.standing())),
             Some(Wanted::OtherTask(node, difference)) => self.object(node, Objection::other_task(&difference))?,
             Some(Wanted::Plan(plan, answer)) => {
@@ -42,6 +42,11 @@ impl Driver<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Whether what this peer holds is a model of the swarm.
+    fn has_the_model(&self) -> bool {
+        self.joined || self.parts.gives_first_model
     }
 
     fn standing(&self) -> Standing {

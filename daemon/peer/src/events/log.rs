@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use mingle_net::printable::printable;
@@ -15,8 +16,11 @@ use crate::error::{Context, Error, ErrorKind, Result};
 /// Is told of each event, and of its line of JSON.
 pub type EventSink = Box<dyn FnMut(&Event, &str) + Send>;
 
-/// Where a peer's events go.
-pub struct EventLog {
+/// Where a peer's events go: each is told to all of them before the next. Clones tell the same peer's events.
+#[derive(Clone)]
+pub struct EventLog(Arc<Mutex<Listeners>>);
+
+struct Listeners {
     started: Instant,
     file: BufWriter<File>,
     sink: EventSink,
@@ -29,16 +33,36 @@ impl EventLog {
     pub fn create(path: &Path, sink: EventSink, started: Instant) -> Result<Self> {
         let file = File::create(path).context(ErrorKind::BadInput, format!("cannot write {}", path.display()))?;
         let service_manager = ServiceManager::of_environment();
-        Ok(Self { started, file: BufWriter::new(file), sink, service_manager, bus: EventBus::new() })
+        let listeners = Listeners { started, file: BufWriter::new(file), sink, service_manager, bus: EventBus::new() };
+        Ok(Self(Arc::new(Mutex::new(listeners))))
     }
 
     /// Where readers of these events come from.
     pub fn feed(&self) -> EventFeed {
-        self.bus.feed()
+        self.listeners().bus.feed()
     }
 
     /// Tells what happened.
-    pub fn tell(&mut self, event: Event) {
+    pub fn tell(&self, event: Event) {
+        self.listeners().tell(event);
+    }
+
+    /// Tells that the peer ends with an error.
+    pub fn tell_failure(&self, failure: &Error) {
+        self.tell(Event::Failed {
+            code: failure.kind().code(),
+            kind: failure.kind().name().to_owned(),
+            message: format!("{failure:#}"),
+        });
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, Listeners> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Listeners {
+    fn tell(&mut self, event: Event) {
         self.service_manager.tell(&event);
         let line = EventLine::now(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX), event);
         let Ok(text) = serde_json::to_string(&line) else { return };
@@ -48,15 +72,6 @@ impl EventLog {
         }
         (self.sink)(&line.event, &text);
         self.bus.tell(text, line.event.is_kept());
-    }
-
-    /// Tells that the peer ends with an error.
-    pub fn tell_failure(&mut self, failure: &Error) {
-        self.tell(Event::Failed {
-            code: failure.kind().code(),
-            kind: failure.kind().name().to_owned(),
-            message: format!("{failure:#}"),
-        });
     }
 
     /// A full disk must not stop training: the file is a record for people, not state.

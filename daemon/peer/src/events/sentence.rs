@@ -54,6 +54,11 @@ impl Event {
                 "task       {description}: {parameters} parameters, {train_samples} samples here, {test_samples} held out, on {device}"
             ),
             Self::Privacy { spending } | Self::PrivacySpent { spending } => of_privacy(spending),
+            Self::WaitingForTrainer { .. }
+            | Self::TrainerAttached { .. }
+            | Self::TrainerGone { .. }
+            | Self::TrainerStarted { .. }
+            | Self::TrainerSaid { .. } => self.of_trainer(),
             Self::Waiting { missing } => format!("waiting    for nodes {}", list(missing)),
             Self::Joined { neighbours, .. } => format!("joined     {neighbours} neighbours are up, training starts"),
             Self::Round { round, .. } => format!("round      {round}"),
@@ -102,6 +107,20 @@ impl Event {
             ),
             Self::Failed { message, .. } => format!("failed     {message}"),
             Self::Lost { count } => format!("lost       {count} events: this reader was too slow"),
+        }
+    }
+
+    /// What happens to the program that trains for this peer.
+    fn of_trainer(&self) -> String {
+        match self {
+            Self::WaitingForTrainer { socket } => format!("waiting    for a trainer, at {socket}"),
+            Self::TrainerAttached { trainer } => format!("trainer    {trainer} is attached"),
+            Self::TrainerGone { reason } => format!("NO TRAINER {reason}; this peer mixes on without local steps"),
+            Self::TrainerStarted { command, process } => {
+                format!("trainer    `{command}` is started, process {process}")
+            }
+            Self::TrainerSaid { line } => format!("trainer:   {line}"),
+            _ => String::new(),
         }
     }
 }

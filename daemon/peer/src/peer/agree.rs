@@ -22,8 +22,9 @@ use super::find_place::PlanReceivers;
 use super::{Peer, Purpose};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
-use crate::membership::{self, MembershipService};
+use crate::membership::{self, MembershipService, Verdict, Wanted};
 use crate::place::Place;
+use crate::status::State;
 use crate::task::{Assignment, Work};
 use crate::training::{Adoption, TrainingTask};
 
@@ -61,6 +62,37 @@ impl Peer {
             }
         }
         self.announce_work(service);
+        Ok(())
+    }
+
+    /// Waits for the program that trains for this peer, where there is one to come.
+    pub(super) async fn wait_for_trainer(
+        &mut self,
+        receivers: &mut PlanReceivers<'_>,
+        service: &MembershipService,
+    ) -> Result {
+        let Purpose::Train(task) = &self.purpose else { return Ok(()) };
+        let Some(mut ready) = task.ready() else { return Ok(()) };
+        let local = self.identity.peer_id();
+        self.board.update(|status| status.state = State::WaitingForTrainer);
+        self.log.tell(Event::WaitingForTrainer { socket: self.home.socket().display().to_string() });
+        loop {
+            tokio::select! {
+                () = &mut ready => break,
+                Some(wanted) = receivers.wanted.recv() => match wanted {
+                    Wanted::Plan(_, answer) => {
+                        let _ = answer.send(Verdict::Refused("this peer waits for its trainer".to_owned()));
+                    }
+                    wanted => drop(self.on_wanted(wanted, local, service)),
+                },
+            }
+        }
+        self.board.update(|status| status.state = State::Starting);
+        let told = match &mut self.purpose {
+            Purpose::Train(task) => task.begin()?,
+            Purpose::Solve(_) => Vec::new(),
+        };
+        self.tell_all(told);
         Ok(())
     }
 

@@ -129,6 +129,7 @@ impl PeerBuilder {
                 }
             }),
             remember: Box::new(|_| Ok(())),
+            extension: None,
             started: Instant::now(),
             home,
         };

@@ -186,7 +186,12 @@ impl Peer {
     }
 
     /// Answers what others want of a peer without a plan. Returns the plan, once it is told one that names it.
-    fn on_wanted(&mut self, wanted: Wanted, local: PeerId, service: &MembershipService) -> Option<CheckedPlan> {
+    pub(super) fn on_wanted(
+        &mut self,
+        wanted: Wanted,
+        local: PeerId,
+        service: &MembershipService,
+    ) -> Option<CheckedPlan> {
         match wanted {
             // Whoever asked may be gone.
             Wanted::Model(answer) => drop(answer.send(None)),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mingle_net::transport::Network;
-use mingle_protocol::record::{Recovered, most_host_bytes};
+use mingle_protocol::record::{Record, Recovered, most_host_bytes};
 use mingle_protocol::{Durability, Identity as NodeIdentity, NodeConfig, RecordRoom, TaskCard as NodeTask};
 use tokio::sync::mpsc;
 
@@ -33,6 +33,7 @@ impl Peer {
         mut incoming: Incoming,
     ) -> Result<Outcome> {
         let rounds = task.rounds();
+        let follows_founder = task.begins_with_the_founder();
         let card = task
             .card()
             .ok_or_else(|| Error::new(ErrorKind::Unexpected, "training begins without an agreement on the task"))?;
@@ -45,9 +46,12 @@ impl Peer {
         if !self.options.leaves {
             (self.remember)(&Assignment::Train(card.encode()))?;
         }
-        if start.needs_a_model(&place) {
+        let begins_with_others = follows_founder && start.is_the_first() && !self.is_founder(&place)?;
+        if start.needs_a_model(&place) || begins_with_others {
             let stopping = Stopping { round: 0, rounds, weight_units: 0, durable: true };
-            let max_norm = config.largest_norm.unwrap_or(f64::INFINITY);
+            // What a training of its own would begin with says nothing of a model that comes from others.
+            let usual = if follows_founder { None } else { config.largest_norm };
+            let max_norm = self.options.max_norm.or(usual).unwrap_or(f64::INFINITY);
             let Borrowed { donors, model } = tokio::select! {
                 borrowed = membership::borrow_model(network.streams.clone(), place.others(), config.initial.len(), max_norm) => borrowed,
                 reason = stopped(&mut incoming.stop, &mut incoming.asked, stopping) => {
@@ -56,6 +60,10 @@ impl Peer {
             };
             self.log.tell(Event::Borrowed { peers: donors.iter().map(ToString::to_string).collect() });
             config.initial = model;
+        }
+        if follows_founder {
+            let begun = start.recovered.as_ref().map_or_else(|| norm(&config.initial), |past| norm_of(&past.record));
+            config.largest_norm = Some(self.options.max_norm.unwrap_or_else(|| usual_bound(begun)));
         }
         if let Some(state) = start.state() {
             let doing = "the training cannot go on from the state in this peer's records";
@@ -70,8 +78,18 @@ impl Peer {
         let keypair = self.identity.keypair().clone();
         let (mut receivers, member) = self.join_plan(place, network, access, incoming, streams)?;
         (receivers.answers, receivers.written) = (Some(answers), written);
-        let parts =
-            DriverParts { config, keypair, leaves, rounds, training, largest_state, records, evaluate_every, privacy };
+        let parts = DriverParts {
+            config,
+            keypair,
+            leaves,
+            rounds,
+            training,
+            largest_state,
+            records,
+            evaluate_every,
+            privacy,
+            gives_first_model: follows_founder,
+        };
         let finished = Driver::new(member, parts, recovered)?.run(&mut receivers).await?;
         self.finish(finished, RunWanted { rounds, card: &*card, form }, &mut receivers.stop).await
     }
@@ -95,6 +113,13 @@ impl Peer {
             status.device = Some(facts.device);
             status.privacy = privacy;
         });
+    }
+
+    /// Whether the model that all begin with is this peer's.
+    fn is_founder(&self, place: &Place) -> Result<bool> {
+        let operator = self.membership.as_ref().map(|membership| membership.swarm.operator()).transpose()?;
+        let founder = operator.filter(|operator| place.peers.values().any(|peer| peer == operator));
+        Ok(founder.map_or(place.node.index() == 0, |founder| founder == self.identity.peer_id()))
     }
 
     /// Finds out what this peer goes on with, and gets its records ready. `None` if its run is over.
@@ -157,7 +182,7 @@ impl Peer {
         }
         let incarnation = self.home.next_incarnation(&place.hash)?;
         let initial = initial(training)?;
-        let max_norm = self.options.max_norm.unwrap_or_else(|| usual_bound(&initial));
+        let max_norm = self.options.max_norm.unwrap_or_else(|| usual_bound(norm(&initial)));
         let mut config = NodeConfig::new(place.node, Arc::clone(&place.schedule), initial, place.plan.rounds(rounds));
         config.generation = place.plan.generation();
         config.task = NodeTask { hash: card.hash(), description: card.describe() };
@@ -215,7 +240,12 @@ struct Start {
 impl Start {
     /// Whether the others are further than the model that everybody begins with.
     fn needs_a_model(&self, place: &Place) -> bool {
-        self.recovered.is_none() && !self.begins_with_belief && place.plan.first_round() > 0
+        self.is_the_first() && place.plan.first_round() > 0
+    }
+
+    /// This home has nothing of this training.
+    fn is_the_first(&self) -> bool {
+        self.recovered.is_none() && !self.begins_with_belief
     }
 
     /// Where the training stands that this start goes on with, in its own words; none of one that has not trained yet.
@@ -224,8 +254,21 @@ impl Start {
     }
 }
 
-/// No sound model of a training that began with `initial` has a larger norm.
-fn usual_bound(initial: &[f32]) -> f64 {
-    let square: f64 = initial.iter().map(|value| f64::from(*value).powi(2)).sum();
-    1000.0 * square.sqrt().max(1.0)
+/// No sound model of a training has a larger norm, where the first was so long.
+fn usual_bound(norm: f64) -> f64 {
+    1000.0 * norm.max(1.0)
+}
+
+fn norm(vector: &[f32]) -> f64 {
+    vector.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt()
+}
+
+/// The norm of the ratio in a record.
+fn norm_of(record: &Record) -> f64 {
+    let mass = record.books.mass.to_f64();
+    match &record.ratio {
+        Some(ratio) => norm(ratio),
+        None if mass > 0.0 => norm(&record.numerator) / mass,
+        None => norm(&record.numerator),
+    }
 }

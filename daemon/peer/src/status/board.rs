@@ -12,7 +12,7 @@ use crate::units;
 pub type StatusView = watch::Receiver<Arc<Status>>;
 
 /// Where the newest snapshot hangs. Whoever looks sees the newest; nobody can hold the peer up.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct StatusBoard {
     sender: watch::Sender<Arc<Status>>,
     started: std::time::Instant,

@@ -135,7 +135,7 @@ impl LocalTraining for PrivateTraining {
 
 /// A round without local steps.
 fn nothing(dimension: usize) -> Trained {
-    Trained { change: vec![0.0; dimension], steps: 0, loss: 0.0 }
+    Trained { change: vec![0.0; dimension], steps: 0, loss: None }
 }
 
 fn read(path: &Path) -> Result<NoisedChanges> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use libp2p::PeerId;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,25 @@ use crate::task::{MAX_CARD_BYTES, TaskCard};
 
 /// What a peer would train. It settles with the members of the swarm on a task, and then becomes the training itself.
 pub trait TrainingTask: Send {
+    /// Resolves when it is known what is trained, where another program says so; none where it is known from the start.
+    fn ready(&self) -> Option<BoxFuture<'static, ()>> {
+        None
+    }
+
+    /// Called once [`ready`](Self::ready) has resolved. Returns what to tell people of it.
+    ///
+    /// # Errors
+    /// What is to be trained cannot be.
+    fn begin(&mut self) -> Result<Vec<Event>> {
+        Ok(Vec::new())
+    }
+
+    /// Whether all peers begin with the vector of one, the founder: the operator of the swarm, where the plan names it, or else
+    /// node 0. By default each begins with its own.
+    fn begins_with_the_founder(&self) -> bool {
+        false
+    }
+
     /// The task, once it is settled.
     fn card(&self) -> Option<Arc<dyn TaskCard>>;
 
