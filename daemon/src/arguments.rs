@@ -6,7 +6,7 @@ use std::time::Duration;
 use mingle_peer::{Error, ErrorKind, Result};
 use mingle_protocol::WaitPolicy;
 
-use crate::cli::RunArgs;
+use crate::cli::{OF_BUILT_IN_MODELS, RunArgs};
 use crate::{limits, task};
 
 /// Refuses what no run can use.
@@ -18,8 +18,30 @@ pub(crate) fn check(arguments: &RunArgs) -> Result {
     if arguments.max_norm.is_some_and(|norm| norm.is_nan() || norm <= 0.0) {
         return Err(Error::new(ErrorKind::BadInput, "--max-norm must be a positive number"));
     }
+    check_trainer(arguments)?;
     check_times(arguments)?;
     parse_policy(&arguments.wait).map(drop)
+}
+
+/// Where another program trains, it alone says what and how.
+fn check_trainer(arguments: &RunArgs) -> Result {
+    let Some(trainer) = &arguments.trainer else { return Ok(()) };
+    if trainer.trim().is_empty() {
+        return Err(Error::new(ErrorKind::BadInput, "--trainer has no command")
+            .hint("--trainer attach waits for a trainer; --trainer 'python train.py' starts one"));
+    }
+    match OF_BUILT_IN_MODELS.iter().find(|key| arguments.given.keys.contains(**key)) {
+        None => Ok(()),
+        Some(key) => {
+            let option = key.replace('_', "-");
+            let message = format!(
+                "--{option} is about the built-in models, and with --trainer another program says what is trained"
+            );
+            Err(Error::new(ErrorKind::BadInput, message).hint(format!(
+                "leave --{option} away; a home that ran a built-in model before remembers its options: use another one"
+            )))
+        }
+    }
 }
 
 fn check_times(arguments: &RunArgs) -> Result {

@@ -36,7 +36,7 @@ pub(crate) use plan::{
 pub(crate) use privacy::PrivacyArgs;
 #[cfg(test)]
 pub(crate) use run::tests::training_defaults;
-pub(crate) use run::{DurabilityName, Given, JoinArgs, Planning, RunArgs, TrainingArgs};
+pub(crate) use run::{DurabilityName, Given, JoinArgs, OF_BUILT_IN_MODELS, Planning, RunArgs, TrainingArgs};
 pub(crate) use simulation::{EvaluateArgs, SimulateArgs};
 pub(crate) use solving::{ProblemKind, SolveArgs};
 pub(crate) use topology::{TopologyCommand, TopologyConvertArgs, TopologyGenerateArgs, TopologyShowArgs};

@@ -138,6 +138,16 @@ impl Home {
         self.root.join("privacy.json")
     }
 
+    /// What another program trains for this peer.
+    pub fn trainer(&self) -> PathBuf {
+        self.root.join("trainer.json")
+    }
+
+    /// What the trainer wrote that this peer started.
+    pub fn trainer_log(&self) -> PathBuf {
+        self.root.join("trainer.log")
+    }
+
     /// What this peer has on disk of the mass ledger: its weight, and the parcels it owes.
     pub fn records(&self) -> PathBuf {
         self.root.join("records")

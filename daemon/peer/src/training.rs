@@ -11,7 +11,7 @@ pub(crate) mod thread;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mingle_protocol::record::MAX_HOST_BYTES;
 
@@ -155,6 +155,11 @@ pub struct Patience {
 }
 
 impl Patience {
+    /// How much is left of the time box; none where there is no time box.
+    pub fn time_left(&self) -> Option<Duration> {
+        self.until.map(|until| until.saturating_duration_since(Instant::now()))
+    }
+
     /// Whether to end with what there is: time is up, or the peer is to stop.
     pub fn is_over(&self) -> bool {
         let is_before = |instant: Option<Instant>| instant.is_some_and(|instant| Instant::now() < instant);

@@ -65,6 +65,9 @@ pub(crate) struct RunArgs {
     /// Solve this problem instead of training a model; all peers need the same file, but for what each node wants
     #[arg(long, value_name = "FILE", conflicts_with_all = OF_TRAINING)]
     pub(crate) problem: Option<PathBuf>,
+    /// Let another program train, with a model, data and optimizer of its own: attach waits for one to come, a command is started with the peer
+    #[arg(long, value_name = "attach|COMMAND", conflicts_with = "problem")]
+    pub(crate) trainer: Option<String>,
     #[command(flatten)]
     pub(crate) training: TrainingArgs,
     /// Whom to wait for in each round: sync, bounded:STALENESS or async
@@ -149,6 +152,22 @@ const OF_TRAINING: &[&str] = &[
     "durability",
     "fresh",
     "timeline",
+];
+
+/// Options of `run` that are about the built-in models, and mean nothing where another program trains.
+pub(crate) const OF_BUILT_IN_MODELS: &[&str] = &[
+    "card",
+    "data",
+    "model",
+    "split",
+    "batch_size",
+    "augment",
+    "learning_rate",
+    "momentum",
+    "weight_decay",
+    "seed",
+    "device",
+    "threads",
 ];
 
 /// What to train, and how.

@@ -15,6 +15,8 @@ use mingle_peer::peer::{GivenPlan, Peer, PeerOptions, PeerParts, Purpose};
 use mingle_peer::task::Assignment;
 use mingle_peer::{Error, ErrorKind, Home, Identity, Result, plan, priority, stop};
 
+use mingle_trainer::{HostOptions, Launcher, TrainerHost, TrainerTask};
+
 use crate::arguments::{self, parse_policy};
 use crate::cli::{Planning, RunArgs, Switch};
 use crate::config::Remembered;
@@ -23,6 +25,9 @@ use crate::task_card::Card;
 use crate::task_file::TaskFile;
 use crate::{event_loop, out};
 use data_task::{DataTask, HomeTask};
+
+/// The word for a trainer that is not started, but comes by itself.
+const ATTACH: &str = "attach";
 
 /// Runs the peer.
 pub(super) fn execute(arguments: &RunArgs, json: bool) -> Result {
@@ -39,9 +44,9 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
     start_threads(threads, move || priority::lower(priority))
         .context(ErrorKind::Unexpected, "this peer cannot train")?;
     let home = Home::at(arguments.home.home.as_deref())?;
-    let task = match &arguments.problem {
-        None => Some(DataTask::begin(arguments, home.clone())?),
-        Some(_) => None,
+    let task = match (&arguments.problem, &arguments.trainer) {
+        (None, None) => Some(DataTask::begin(arguments, home.clone())?),
+        _ => None,
     };
     let identity = identity_of(&home)?;
     let _lock = home.lock()?;
@@ -51,36 +56,54 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
         None => Membership::of(&home)?,
     };
     let mut told = Vec::new();
-    let purpose = match (task, &arguments.problem) {
+    let mut trainer = None;
+    let purpose = match (task, &arguments.trainer) {
         (Some(mut task), _) => {
             let is_invited = membership.as_ref().is_some_and(|membership| membership.invite.is_some());
             told = task.settle_by_itself(last, is_invited)?;
             Purpose::Train(Box::new(task))
         }
-        (None, problem) => Purpose::Solve(problem.clone().unwrap_or_default()),
+        (None, Some(_)) => {
+            let host = trainer.insert(trainer_host(arguments, &home, &identity)?);
+            Purpose::Train(Box::new(TrainerTask::new(host, arguments.training.privacy.settings()?)?))
+        }
+        (None, None) => Purpose::Solve(arguments.problem.clone().unwrap_or_default()),
     };
-    let remember = remember(home.clone(), Remembered::new(arguments.given.options.clone()));
+    let remember = remember(home.clone(), Remembered::new(arguments.given.options.clone()), trainer.is_none());
     let options = options(arguments)?;
-    let peer = Peer::new(PeerParts {
-        home,
-        identity,
-        membership,
-        purpose,
-        options,
-        sink: sink(json),
-        remember,
-        extension: None,
-        started,
-    })?;
+    let extension = trainer.as_ref().map(TrainerHost::extension);
+    let sink = sink(json);
+    let peer =
+        Peer::new(PeerParts { home, identity, membership, purpose, options, sink, remember, extension, started })?;
     told.into_iter().for_each(|event| peer.tell(event));
     let with_stdin = arguments.stop_with_stdin;
     event_loop::start()?.block_on(async {
+        if let Some(host) = &trainer {
+            host.connect(&peer);
+            launch(arguments, host);
+        }
         let (handle, requests) = stop::channel();
         let mut signals = StopRequests::listen(with_stdin)?;
         tokio::spawn(async move { while handle.stop(signals.next().await) {} });
         peer.run(requests).await?;
         Ok(())
     })
+}
+
+/// Where the program that trains for this peer attaches.
+fn trainer_host(arguments: &RunArgs, home: &Home, identity: &Identity) -> Result<TrainerHost> {
+    TrainerHost::new(HostOptions {
+        home: home.clone(),
+        peer: identity.peer_id().to_string(),
+        rounds: arguments.training.rounds,
+        fresh: arguments.fresh,
+    })
+}
+
+/// Starts the program that trains for this peer, where a command says how.
+fn launch(arguments: &RunArgs, host: &TrainerHost) {
+    let command = arguments.trainer.as_deref().filter(|command| *command != ATTACH && !arguments.leaves);
+    command.into_iter().for_each(|command| Launcher::new(command).start(host));
 }
 
 /// How the peer runs.
@@ -106,11 +129,17 @@ fn options(arguments: &RunArgs) -> Result<PeerOptions> {
         durability: arguments.durability.into(),
         fresh: arguments.fresh,
         leaves: arguments.leaves,
-        evaluate_every: arguments.training.evaluate_every,
+        evaluate_every: evaluate_every(arguments),
         priority: arguments.priority.into(),
         timeline: arguments.timeline == Switch::On,
         http: arguments.http,
     })
+}
+
+/// The rounds of another program's training are longer than those of the built-in models.
+fn evaluate_every(arguments: &RunArgs) -> u64 {
+    let is_usual = arguments.trainer.is_some() && !arguments.given.keys.contains("evaluate_every");
+    if is_usual { PeerOptions::default().evaluate_every } else { arguments.training.evaluate_every }
 }
 
 /// Where events go beside the file in the home: with `json` to standard output, else as sentences to standard error.
@@ -128,10 +157,11 @@ fn sink(json: bool) -> EventSink {
     })
 }
 
-/// Writes down what is trained, and with what options, for the next start in this home.
-fn remember(home: Home, options: Remembered) -> Box<dyn FnMut(&Assignment) -> Result + Send> {
+/// Writes down what is trained, and with what options, for the next start in this home. A trainer's task is kept by its host.
+fn remember(home: Home, options: Remembered, is_built_in: bool) -> Box<dyn FnMut(&Assignment) -> Result + Send> {
     Box::new(move |assignment| {
         if let Assignment::Train(card) = assignment
+            && is_built_in
             && let Some(card) = Card::decode(card)
         {
             TaskFile::write(&card, &home)?;

@@ -69,6 +69,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("plan", "MINGLE_PLAN", Form::Text, r#""plan.json""#),
     setting("card", "MINGLE_CARD", Form::Text, r#""card.json""#),
     setting("problem", "MINGLE_PROBLEM", Form::Text, r#""problem.toml""#),
+    setting("trainer", "MINGLE_TRAINER", Form::Text, r#""python train.py""#),
     setting("data", "MINGLE_DATA", Form::Text, r#""csv:train.csv""#),
     setting("model", "MINGLE_MODEL", Form::Text, r#""mlp:hidden=128""#),
     setting("split", "MINGLE_SPLIT", Form::Text, r#""dirichlet:0.3""#),

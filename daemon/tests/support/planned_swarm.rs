@@ -56,6 +56,11 @@ impl PlannedSwarm {
         self.addresses.len()
     }
 
+    /// Where a peer listens.
+    pub(crate) fn address(&self, node: usize) -> String {
+        self.addresses[node].clone()
+    }
+
     pub(crate) fn plan(&self) -> PathBuf {
         self.folder.path().join("plan.json")
     }

@@ -81,14 +81,7 @@ impl Event {
                 crate::units::weight(*weight_units)
             ),
             Self::SetBack { incarnation, discarded_units } => set_back(*incarnation, *discarded_units),
-            Self::Finished { round, left: true } => format!(
-                "finished   this peer left after round {round} and is no member any more; a new plan can bring it back"
-            ),
-            Self::Finished { round, left: false } => {
-                format!(
-                    "finished   this run ended before, after {round} rounds; to train anew, start all peers with --fresh"
-                )
-            }
+            Self::Finished { round, left } => finished(*round, *left),
             Self::Warning { message } => format!("warning    {message}"),
             Self::Stopping { round, reason } => format!("stopping   after round {round}: {reason}"),
             Self::Done { round, metrics, seconds, sent_bytes, .. } => format!(
@@ -123,6 +116,15 @@ impl Event {
             _ => String::new(),
         }
     }
+}
+
+fn finished(round: u64, has_left: bool) -> String {
+    if has_left {
+        return format!(
+            "finished   this peer left after round {round} and is no member any more; a new plan can bring it back"
+        );
+    }
+    format!("finished   this run ended before, after {round} rounds; to train anew, start all peers with --fresh")
 }
 
 fn list(nodes: &[usize]) -> String {

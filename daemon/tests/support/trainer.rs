@@ -1,0 +1,175 @@
+//! A trainer of the tests: the calls of the trainer protocol, each over a connection of its own, as `curl` would make them.
+#![allow(dead_code, clippy::unwrap_used)] // not every test file uses everything
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// No socket is waited for longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a peer answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    pub(crate) fn vector(&self) -> Vec<f32> {
+        self.body.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+    }
+
+    pub(crate) fn message(&self) -> String {
+        self.json()["error"]["message"].as_str().unwrap_or_default().to_owned()
+    }
+
+    pub(crate) fn number(&self, header: &str) -> u64 {
+        self.headers[header].parse().unwrap()
+    }
+
+    pub(crate) fn kind(&self) -> &str {
+        self.headers.get("mingle-kind").map_or("", String::as_str)
+    }
+}
+
+/// The bytes of a vector.
+pub(crate) fn bytes(vector: &[f32]) -> Vec<u8> {
+    vector.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+/// A trainer of a vector of two numbers, which it moves towards a target.
+pub(crate) struct Trainer {
+    pub(crate) socket: PathBuf,
+    pub(crate) target: [f32; 2],
+    pub(crate) session: String,
+}
+
+impl Trainer {
+    pub(crate) fn new(home: &Path, target: [f32; 2]) -> Self {
+        Self { socket: home.join("mingle.sock"), target, session: String::new() }
+    }
+
+    /// What it says when it attaches.
+    pub(crate) fn introduction(&self) -> Value {
+        json!({ "protocol": 1, "name": "two numbers", "layout": [["x", [1]], ["y", [1]]], "initial": "offer",
+                "pid": std::process::id(), "client": "test" })
+    }
+
+    /// Makes one call; waits for the socket of a peer that is only starting.
+    pub(crate) fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match self.try_call(method, path, headers, body) {
+                Ok(answer) => return answer,
+                Err(error) if Instant::now() < until => {
+                    // Nothing tells when the socket is there.
+                    std::thread::yield_now();
+                    drop(error);
+                }
+                Err(error) => panic!("{method} {path}: {error}"),
+            }
+        }
+    }
+
+    pub(crate) fn try_call(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> std::io::Result<Answer> {
+        let mut stream = UnixStream::connect(&self.socket)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
+        if !self.session.is_empty() {
+            head += &format!("Mingle-Session: {}\r\n", self.session);
+        }
+        for (name, value) in headers {
+            head += &format!("{name}: {value}\r\n");
+        }
+        head += &format!("Content-Length: {}\r\n\r\n", body.len());
+        stream.write_all(head.as_bytes())?;
+        // A refusal may come before all of the body is sent.
+        let _ = stream.write_all(body);
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer)?;
+        parse(&answer).ok_or_else(|| std::io::Error::other("the connection broke"))
+    }
+
+    /// Attaches, and brings the vector to begin with where that is wanted.
+    pub(crate) fn attach(&mut self) -> Value {
+        let answer = self.call("POST", "/v1/trainer/attach", &[], self.introduction().to_string().as_bytes());
+        assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
+        let attached = answer.json();
+        attached["session"].as_str().unwrap().clone_into(&mut self.session);
+        if attached["needs"] == "initial" {
+            let begun = bytes(&self.target.map(|value| 10.0 * value));
+            assert_eq!(self.call("PUT", "/v1/trainer/initial", &[], &begun).status, 204);
+        }
+        attached
+    }
+
+    /// The next order; asks again as long as there is none.
+    pub(crate) fn order(&self) -> Answer {
+        loop {
+            let answer = self.call("GET", "/v1/trainer/order?wait=5", &[], &[]);
+            if answer.status != 202 {
+                return answer;
+            }
+        }
+    }
+
+    /// Answers an order to train with a step towards the target.
+    pub(crate) fn answer(&self, order: &Answer) -> Answer {
+        assert_eq!(order.kind(), "train", "{order:?}");
+        let change: Vec<f32> = order.vector().iter().zip(self.target).map(|(x, target)| 0.05 * (target - x)).collect();
+        let path = format!(
+            "/v1/trainer/exchange?order={}&steps={}&wait=5",
+            order.number("mingle-order"),
+            order.number("mingle-steps")
+        );
+        self.call(
+            "POST",
+            &path,
+            &[("Mingle-Loss", "0.5"), ("Mingle-Metrics", r#"{"distance": [2.5, 4]}"#)],
+            &bytes(&change),
+        )
+    }
+
+    /// Trains to the end of the run, and returns the final model.
+    pub(crate) fn train(&self) -> Vec<f32> {
+        let mut order = self.order();
+        loop {
+            order = match (order.status, order.kind()) {
+                (202, _) => self.order(),
+                (200, "end") => return order.vector(),
+                (200, _) => self.answer(&order),
+                _ => panic!("{}", String::from_utf8_lossy(&order.body)),
+            };
+        }
+    }
+}
+
+fn parse(answer: &[u8]) -> Option<Answer> {
+    let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n")?;
+    let head = String::from_utf8_lossy(&answer[..end]).into_owned();
+    let body = answer[end + 4..].to_vec();
+    let mut lines = head.lines();
+    let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
+    let headers: BTreeMap<String, String> = lines
+        .filter_map(|line| line.split_once(": "))
+        .map(|(name, value)| (name.to_lowercase(), value.to_owned()))
+        .collect();
+    let length: usize = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+    (body.len() == length).then_some(Answer { status, headers, body })
+}

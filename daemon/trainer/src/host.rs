@@ -1,0 +1,293 @@
+//! The place where a training thread that cannot wait for ever meets a trainer that may come and go.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use mingle_peer::api::Caller;
+use mingle_peer::error::Context;
+use mingle_peer::events::Event;
+use mingle_peer::peer::{Announcer, Extension};
+use mingle_peer::status::{State as PeerState, StatusView};
+use mingle_peer::training::{Metrics, Patience};
+use mingle_peer::{Error, ErrorKind, Home, Outcome, Peer, Result};
+use tokio::sync::watch;
+
+use crate::launch::Launched;
+use crate::memory::TrainedTask;
+use crate::routes;
+use crate::state::{Answer, End, State, Work};
+use crate::wire::{Attach, Attached, Need, PROTOCOL};
+
+/// The training thread looks so often whether its trainer is there and the peer has patience.
+const LOOK: Duration = Duration::from_millis(50);
+/// A trainer that is at work when the run ends gets so long to hear of it.
+const LAST_CALL: Duration = Duration::from_secs(10);
+/// Bytes of a session's name.
+const SESSION_BYTES: usize = 16;
+
+/// What a host is for.
+#[derive(Clone, Debug)]
+pub struct HostOptions {
+    /// The home of the peer.
+    pub home: Home,
+    /// Its public name.
+    pub peer: String,
+    /// Rounds of the run.
+    pub rounds: u64,
+    /// The peer gives up what its home has kept of an earlier run.
+    pub fresh: bool,
+}
+
+/// The peer's side of the trainer protocol. Clones are the same host.
+#[derive(Clone)]
+pub struct TrainerHost(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    /// The training thread waits for it.
+    answered: Condvar,
+    /// Those who answer the trainer wait for it.
+    changed: watch::Sender<()>,
+    options: HostOptions,
+    peer: OnceLock<(Announcer, StatusView)>,
+    launched: Mutex<Option<Launched>>,
+}
+
+impl TrainerHost {
+    /// A host that no trainer has attached to. Where the home holds the work of an earlier run, it knows what is trained.
+    ///
+    /// # Errors
+    /// What the home remembers of that cannot be read.
+    pub fn new(options: HostOptions) -> Result<Self> {
+        let goes_on = options.home.holds_work() && !options.fresh;
+        let task = if goes_on { TrainedTask::recall(&options.home)?.map(Arc::new) } else { None };
+        if goes_on && task.is_none() {
+            let home = options.home.root().display();
+            let message = format!("{home} holds the work of a built-in model, and no trainer can go on with it");
+            return Err(Error::new(ErrorKind::Refused, message)
+                .hint("give this peer another home with --home DIR; or give that work up with --fresh"));
+        }
+        let state = State::new(task, goes_on);
+        Ok(Self(Arc::new(Shared {
+            state: Mutex::new(state),
+            answered: Condvar::new(),
+            changed: watch::Sender::new(()),
+            options,
+            peer: OnceLock::new(),
+            launched: Mutex::new(None),
+        })))
+    }
+
+    /// What the peer's socket serves for trainers, and how they are told of the end.
+    pub fn extension(&self) -> Extension {
+        let host = self.clone();
+        Extension { routes: routes::routes(self), farewell: Box::new(move |outcome| host.end(outcome)) }
+    }
+
+    /// The peer that this host trains for: it tells events, and says what is waited for.
+    pub fn connect(&self, peer: &Peer) {
+        // A host has one peer.
+        let _ = self.0.peer.set((peer.announcer(), peer.status()));
+        self.show("none");
+    }
+
+    /// Resolves once the socket of the peer is open.
+    pub(crate) async fn peer_is_up(&self) {
+        if let Some((_, status)) = self.0.peer.get() {
+            // A peer that is gone before will not be up.
+            let _ = status.clone().wait_for(|status| !status.addresses.is_empty()).await;
+        }
+    }
+
+    /// Ends the program that was started with the peer when that ends.
+    pub(crate) fn watch_over(&self, launched: Launched) {
+        *self.0.launched.lock().unwrap_or_else(PoisonError::into_inner) = Some(launched);
+    }
+
+    pub(crate) fn options(&self) -> &HostOptions {
+        &self.0.options
+    }
+
+    /// Changes what the two sides share, and lets both look.
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let result = change(&mut self.state());
+        self.0.changed.send_replace(());
+        self.0.answered.notify_all();
+        result
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sees each change.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.0.changed.subscribe()
+    }
+
+    /// Resolves once it is known what is trained, or that nobody will say so.
+    pub(crate) fn ready(&self) -> BoxFuture<'static, ()> {
+        let (host, mut changes) = (self.clone(), self.changes());
+        async move {
+            while !host.state().is_ready() {
+                // The host lives as long as this.
+                let _ = changes.changed().await;
+            }
+        }
+        .boxed()
+    }
+
+    /// Lets a trainer attach.
+    pub(crate) fn attach(&self, attach: &Attach, caller: Caller) -> Result<Attached, crate::error::Refusal> {
+        let session = session_id().map_err(crate::error::Refusal::gone)?;
+        let attached = self.change(|state| {
+            let needs = state.attach(attach, session.clone(), caller, Instant::now())?;
+            let most_state_bytes = state.task.as_ref().map_or(0, |task| task.state_bytes);
+            let dimension = state.layout().map_or(0, mingle_peer::training::Layout::dimension);
+            let HostOptions { peer, rounds, .. } = self.options();
+            Ok(Attached {
+                protocol: PROTOCOL,
+                session,
+                dimension,
+                needs,
+                most_state_bytes,
+                peer: peer.clone(),
+                rounds: *rounds,
+            })
+        })?;
+        tracing::debug!(needs = ?attached.needs == Need::Initial, "a trainer has attached");
+        self.tell(Event::TrainerAttached { trainer: attach.describe() });
+        self.show(&attach.describe());
+        Ok(attached)
+    }
+
+    /// The trainer goes, or is gone.
+    pub(crate) fn detach(&self, reason: String) {
+        self.change(|state| state.session = None);
+        self.tell(Event::TrainerGone { reason });
+        self.show("none");
+    }
+
+    /// Nobody will ever attach.
+    pub(crate) fn fail(&self, error: Error) {
+        self.change(|state| state.failure = Some(error));
+    }
+
+    /// Orders something of the trainer, and waits for the answer: none where it does not answer in time.
+    pub(crate) fn ask(&self, work: Work, round: u64, vector: &[f32], patience: &Patience) -> Option<Answer> {
+        self.change(|state| state.open(work, round, vector, Instant::now()));
+        let began = Instant::now();
+        loop {
+            self.let_go_of_the_absent();
+            let mut state = self.state();
+            if let Some(answer) = state.take_answer() {
+                return Some(answer);
+            }
+            if patience.is_over() {
+                state.withdraw();
+                return None;
+            }
+            if state.limit().is_some_and(|limit| began.elapsed() >= limit) {
+                state.go_on();
+                return None;
+            }
+            // Woken by an answer, or by time; either way it looks again.
+            drop(self.0.answered.wait_timeout(state, LOOK));
+        }
+    }
+
+    /// Notices that the trainer is not there any more.
+    fn let_go_of_the_absent(&self) {
+        let absence = self.state().notice_absence(Instant::now());
+        if let Some(reason) = absence {
+            self.tell(Event::TrainerGone { reason });
+            self.show("none");
+        }
+    }
+
+    /// What the trainer measured by itself, and over how many samples.
+    pub(crate) fn reported(&self) -> (Metrics, usize) {
+        self.state().reported()
+    }
+
+    /// What the peer waits for, in words.
+    pub(crate) fn waiting_for(&self) -> String {
+        if self.state().task.is_none() {
+            return "a trainer".to_owned();
+        }
+        let Some((_, status)) = self.0.peer.get() else { return "the peer".to_owned() };
+        let status = status.borrow();
+        match status.state {
+            PeerState::WaitingForTrainer => "the vector to begin with".to_owned(),
+            PeerState::Starting if status.plan.is_some() => "the model that the others begin with".to_owned(),
+            PeerState::Starting | PeerState::WaitingForPlan => "a plan".to_owned(),
+            PeerState::Waiting => {
+                let missing = status.neighbours.len().saturating_sub(status.neighbours_up());
+                format!("{missing} of {} neighbours", status.neighbours.len())
+            }
+            PeerState::Draining | PeerState::Done | PeerState::Stopped => "the end of the run".to_owned(),
+            _ => format!("round {}", status.round),
+        }
+    }
+
+    /// Tells the trainer how the run ended, and waits for it to hear that; then ends the program that was started for it.
+    fn end(&self, outcome: &Result<Outcome>) -> BoxFuture<'static, ()> {
+        let end = match outcome {
+            Ok(Outcome::Trained { summary, parameters }) => {
+                End::Model { vector: Arc::clone(parameters), rounds: summary.rounds }
+            }
+            Ok(_) => End::Failure {
+                kind: ErrorKind::Refused,
+                message: "the run in this home was over before".to_owned(),
+                hint: Some(
+                    "`mingle run --fresh` begins a new one; its last model is model.safetensors in the home".to_owned(),
+                ),
+            },
+            Err(error) => End::Failure {
+                kind: error.kind(),
+                message: format!("the peer has failed: {error:#}"),
+                hint: error.next_step().map(str::to_owned),
+            },
+        };
+        self.change(|state| {
+            state.withdraw();
+            state.end = Some(end);
+        });
+        let (host, mut changes) = (self.clone(), self.changes());
+        async move {
+            let heard = async {
+                while !host.state().has_heard_the_end(Instant::now()) {
+                    // It looks by itself whether the trainer is still there.
+                    let _ = tokio::time::timeout(LOOK, changes.changed()).await;
+                }
+            };
+            let _ = tokio::time::timeout(LAST_CALL, heard).await;
+            let launched = host.0.launched.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(launched) = launched {
+                launched.ended().await;
+            }
+        }
+        .boxed()
+    }
+
+    pub(crate) fn tell(&self, event: Event) {
+        if let Some((announcer, _)) = self.0.peer.get() {
+            announcer.tell(event);
+        }
+    }
+
+    fn show(&self, trainer: &str) {
+        if let Some((announcer, _)) = self.0.peer.get() {
+            announcer.show_trainer(trainer);
+        }
+    }
+}
+
+/// A word that only this trainer knows.
+fn session_id() -> Result<String> {
+    let mut bytes = [0; SESSION_BYTES];
+    getrandom::fill(&mut bytes).context(ErrorKind::Unexpected, "the operating system gives no random numbers")?;
+    Ok(hex::encode(bytes))
+}

@@ -1,0 +1,29 @@
+//! Trainers in other programs: a peer whose local training is somebody else's process.
+//!
+//! The peer's side of the trainer protocol (`docs/trainer-protocol.md`). A [`TrainerHost`] stands between the training thread of
+//! the peer, which wants a change for each round, and a trainer, which asks over the peer's socket what to do next:
+//!
+//! ```text
+//!   training thread                      TrainerHost                       trainer
+//!   ExternalTraining::train  -- order -->           <-- GET  order ------  any program
+//!                            <- change --           <-- POST exchange ---  (or curl)
+//! ```
+//!
+//! A trainer may die, freeze, or come back at any time: the peer and its weight do not depend on it. A round whose trainer
+//! does not answer takes no local steps, and the peer mixes on.
+
+mod error;
+mod host;
+mod launch;
+mod memory;
+mod routes;
+mod session;
+mod state;
+mod task;
+mod training;
+mod vectors;
+mod wire;
+
+pub use host::{HostOptions, TrainerHost};
+pub use launch::Launcher;
+pub use task::TrainerTask;

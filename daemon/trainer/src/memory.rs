@@ -1,0 +1,101 @@
+//! What is trained, as a home remembers it: so that a peer goes on from its records before its trainer is back.
+
+use std::collections::BTreeSet;
+
+use mingle_peer::error::Context;
+use mingle_peer::home::write_file;
+use mingle_peer::training::Layout;
+use mingle_peer::{Error, ErrorKind, Home, Result};
+use mingle_protocol::record::{MAX_HOST_BYTES, most_host_bytes};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Refusal;
+use crate::wire::Attach;
+
+/// The version of the file.
+const SCHEMA: &str = "mingle.trainer/1";
+/// Bytes of the file.
+const MAX_BYTES: u64 = 4 << 20;
+/// Numbers in a vector: 16 GiB of them are no accident of a layout.
+const MAX_DIMENSION: usize = 1 << 32;
+
+/// What a trainer trains.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct TrainedTask {
+    schema: String,
+    /// The same on all peers.
+    pub(crate) name: String,
+    /// The tensors that are exchanged.
+    pub(crate) layout: Layout,
+    /// The most bytes of the trainer's own that a record has room for.
+    pub(crate) state_bytes: usize,
+    /// Samples of the first trainer; 0: unknown.
+    pub(crate) samples: usize,
+}
+
+impl TrainedTask {
+    /// What a trainer says that it trains.
+    ///
+    /// # Errors
+    /// Two tensors share a name, there are too many numbers, or the state that it wants to keep has no room.
+    pub(crate) fn of(attach: &Attach) -> Result<Self, Refusal> {
+        let layout = attach.layout();
+        let mut names = BTreeSet::new();
+        if let Some(tensor) = layout.tensors().iter().find(|tensor| !names.insert(tensor.name.as_str())) {
+            return Err(Refusal::bad(format!("two tensors of the layout are called `{}`", tensor.name)));
+        }
+        let dimension = layout.dimension();
+        if dimension > MAX_DIMENSION {
+            return Err(Refusal::bad(format!(
+                "the layout has {dimension} numbers, and a peer holds {MAX_DIMENSION} at most"
+            )));
+        }
+        let most = most_host_bytes(dimension);
+        if attach.state_bytes > most {
+            let message = format!("the trainer would keep {} bytes, and a record holds {most}", attach.state_bytes);
+            return Err(Refusal::bad(message).hint("keep what is larger beside the peer, in a file of the trainer"));
+        }
+        let state_bytes = attach.state_bytes.max(MAX_HOST_BYTES.min(most));
+        Ok(Self { schema: SCHEMA.to_owned(), name: attach.name.clone(), layout, state_bytes, samples: attach.samples })
+    }
+
+    /// Refuses a trainer of something else, with the first difference.
+    pub(crate) fn check(&self, there: &Self) -> Result<(), Refusal> {
+        let difference = if self.name == there.name {
+            self.layout.difference(&there.layout)
+        } else {
+            Some(format!("the task is `{}` here and `{}` there", self.name, there.name))
+        };
+        match difference {
+            None => Ok(()),
+            Some(difference) => Err(Refusal::conflict(format!("the peer trains another model: {difference} (here: the peer, there: the trainer)"))
+                .hint("change the trainer's model back, or give it a peer in another home; `mingle run --fresh` gives up what this one holds")),
+        }
+    }
+
+    /// What the home remembers, if it does.
+    pub(crate) fn recall(home: &Home) -> Result<Option<Self>> {
+        let path = home.trainer();
+        let length = match std::fs::metadata(&path) {
+            Ok(metadata) => metadata.len(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error).context(ErrorKind::BadInput, format!("cannot read {}", path.display())),
+        };
+        let damaged = |what: String| Error::new(ErrorKind::Integrity, format!("{} is damaged: {what}", path.display()));
+        if length > MAX_BYTES {
+            return Err(damaged(format!("it has {length} bytes")));
+        }
+        let text = std::fs::read(&path).context(ErrorKind::BadInput, format!("cannot read {}", path.display()))?;
+        let task: Self = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+        if task.schema != SCHEMA {
+            return Err(damaged(format!("it is `{}`, and this release reads `{SCHEMA}`", task.schema)));
+        }
+        Ok(Some(task))
+    }
+
+    /// Lets the home remember it.
+    pub(crate) fn remember(&self, home: &Home) -> Result {
+        let text = serde_json::to_vec(self).context(ErrorKind::Unexpected, "cannot write down what is trained")?;
+        write_file(&home.trainer(), &text)
+    }
+}

@@ -1,0 +1,243 @@
+//! The calls of the trainer protocol, as `docs/trainer-protocol.md` lists them.
+
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::extract::{FromRequestParts, Query, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post, put};
+use axum::{Extension, Json, Router};
+use mingle_peer::api::Caller;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::error::Refusal;
+use crate::host::TrainerHost;
+use crate::state::{Answer, End, Next, Order, Work};
+use crate::vectors::{VectorBody, read_bytes, read_vector};
+use crate::wire::{Attach, EvaluationBody, MAX_ATTACH_BYTES, MAX_METRICS_BYTES, check_metrics, metrics};
+
+/// What a trainer proves itself with.
+const SESSION: &str = "mingle-session";
+/// No call waits longer.
+const LONGEST_WAIT: f64 = 60.0;
+/// Calls wait so long if they do not say otherwise.
+const USUAL_WAIT: f64 = 25.0;
+
+type Answered = Result<Response, Refusal>;
+
+/// What the socket of a peer serves for its trainer.
+pub(crate) fn routes(host: &TrainerHost) -> Router {
+    Router::new()
+        .route("/v1/trainer", get(show))
+        .route("/v1/trainer/attach", post(attach))
+        .route("/v1/trainer/initial", put(initial))
+        .route("/v1/trainer/order", get(order))
+        .route("/v1/trainer/exchange", post(exchange))
+        .route("/v1/trainer/evaluation", post(evaluation))
+        .route("/v1/trainer/state", get(state).put(put_state))
+        .route("/v1/trainer/detach", post(detach))
+        .with_state(host.clone())
+}
+
+/// What a call says in its query.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    order: Option<u64>,
+    steps: Option<u32>,
+    wait: Option<f64>,
+}
+
+impl<S: Sync> FromRequestParts<S> for Asked {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Refusal> {
+        Query::try_from_uri(&parts.uri).map(|Query(asked)| asked).map_err(|error| Refusal::bad(error.body_text()))
+    }
+}
+
+impl Asked {
+    fn wait(&self) -> Duration {
+        let seconds = self.wait.filter(|seconds| seconds.is_finite()).unwrap_or(USUAL_WAIT);
+        Duration::from_secs_f64(seconds.clamp(0.0, LONGEST_WAIT))
+    }
+
+    fn order(&self) -> Result<u64, Refusal> {
+        self.order.ok_or_else(|| Refusal::bad("which order is answered? say ?order=NUMBER, the Mingle-Order of it"))
+    }
+}
+
+async fn show(State(host): State<TrainerHost>) -> Response {
+    let waiting_for = host.waiting_for();
+    let state = host.state();
+    let trainer = state.session.as_ref().map(|session| session.description.clone());
+    let task = state.task.as_ref().map(|task| json!({ "name": task.name, "dimension": task.layout.dimension() }));
+    Json(json!({ "protocol": 1, "trainer": trainer, "task": task, "waiting_for": waiting_for })).into_response()
+}
+
+async fn attach(State(host): State<TrainerHost>, caller: Extension<Caller>, body: Body) -> Answered {
+    let attach = Attach::parse(&read_bytes(body, MAX_ATTACH_BYTES).await?)?;
+    Ok(Json(host.attach(&attach, *caller)?).into_response())
+}
+
+async fn initial(State(host): State<TrainerHost>, headers: HeaderMap, body: Body) -> Answered {
+    let task = check_session(&host, &headers)?;
+    let vector = read_vector(body, &task.layout).await?;
+    check_session(&host, &headers)?;
+    host.change(|state| state.offer(vector));
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+async fn order(State(host): State<TrainerHost>, asked: Asked, headers: HeaderMap) -> Answered {
+    check_session(&host, &headers)?;
+    next_order(&host, &headers, asked.wait()).await
+}
+
+async fn exchange(State(host): State<TrainerHost>, asked: Asked, headers: HeaderMap, body: Body) -> Answered {
+    let (number, steps) = (asked.order()?, asked.steps);
+    let task = check_session(&host, &headers)?;
+    host.state().check_order(number, true)?;
+    let steps = steps
+        .ok_or_else(|| Refusal::bad("how many steps were taken? say ?steps=NUMBER; 0 where nothing was trained"))?;
+    let (loss, metrics) = measured(&headers)?;
+    let vector = if steps == 0 { None } else { Some(read_vector(body, &task.layout).await?) };
+    check_session(&host, &headers)?;
+    host.change(|state| {
+        // Another answer may have come while this one was read.
+        state.check_order(number, true)?;
+        state.report(metrics);
+        state.take(Answer::Change { vector, steps, loss }, Instant::now());
+        Ok::<_, Refusal>(())
+    })?;
+    next_order(&host, &headers, asked.wait()).await
+}
+
+async fn evaluation(State(host): State<TrainerHost>, asked: Asked, headers: HeaderMap, body: Body) -> Answered {
+    let number = asked.order()?;
+    check_session(&host, &headers)?;
+    host.state().check_order(number, false)?;
+    let body = read_bytes(body, MAX_METRICS_BYTES).await?;
+    let body: EvaluationBody = serde_json::from_slice(&body).map_err(|error| {
+        Refusal::bad(format!("this is no evaluation, such as {{\"metrics\": {{\"accuracy\": [0.97, 360]}}}}: {error}"))
+    })?;
+    let metrics = check_metrics(body.metrics)?;
+    host.change(|state| {
+        state.check_order(number, false)?;
+        state.take(Answer::Evaluation(metrics), Instant::now());
+        Ok::<_, Refusal>(())
+    })?;
+    next_order(&host, &headers, asked.wait()).await
+}
+
+async fn put_state(State(host): State<TrainerHost>, asked: Asked, headers: HeaderMap, body: Body) -> Answered {
+    let number = asked.order()?;
+    let task = check_session(&host, &headers)?;
+    host.state().check_order(number, true)?;
+    let bytes = read_bytes(body, task.state_bytes).await?;
+    host.change(|state| state.put_state(number, bytes));
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+async fn state(State(host): State<TrainerHost>, headers: HeaderMap) -> Answered {
+    check_session(&host, &headers)?;
+    let bytes = host.state().kept_state().to_vec();
+    if bytes.is_empty() {
+        return Err(Refusal::nothing("no state is kept of this training"));
+    }
+    Ok(([(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response())
+}
+
+async fn detach(State(host): State<TrainerHost>, headers: HeaderMap) -> Answered {
+    check_session(&host, &headers)?;
+    let who = host.state().session.as_ref().map(|session| session.description.clone()).unwrap_or_default();
+    host.detach(format!("{who} has detached"));
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Who trains for the peer may go on, and what it trains.
+fn check_session(
+    host: &TrainerHost,
+    headers: &HeaderMap,
+) -> Result<std::sync::Arc<crate::memory::TrainedTask>, Refusal> {
+    let id = headers.get(SESSION).and_then(|value| value.to_str().ok()).ok_or_else(|| {
+        Refusal::bad("which session is this? send the header Mingle-Session with what attach answered")
+    })?;
+    host.state().check_session(id, Instant::now())
+}
+
+/// Loss and metrics in the headers of an exchange.
+fn measured(headers: &HeaderMap) -> Result<(Option<f64>, crate::wire::WeightedMetrics), Refusal> {
+    let loss = headers.get("mingle-loss").map(|value| {
+        let loss = value.to_str().ok().and_then(|text| text.parse::<f64>().ok()).filter(|loss| loss.is_finite());
+        loss.ok_or_else(|| Refusal::bad("Mingle-Loss is a finite number"))
+    });
+    let metrics = match headers.get("mingle-metrics") {
+        Some(value) if value.len() > MAX_METRICS_BYTES => {
+            return Err(Refusal::bad(format!("Mingle-Metrics has more than {MAX_METRICS_BYTES} bytes")));
+        }
+        Some(value) => metrics(value.as_bytes())?,
+        None => crate::wire::WeightedMetrics::new(),
+    };
+    Ok((loss.transpose()?, metrics))
+}
+
+/// Waits for what the trainer is to do next.
+async fn next_order(host: &TrainerHost, headers: &HeaderMap, wait: Duration) -> Answered {
+    let until = tokio::time::Instant::now() + wait;
+    let mut changes = host.changes();
+    loop {
+        changes.mark_unchanged();
+        match host.state().next() {
+            Next::Order(order) => return Ok(in_vector(&order)),
+            Next::End(End::Model { vector, rounds }) => {
+                let headers = [(name("mingle-kind"), word("end")), (name("mingle-round"), rounds.into())];
+                return Ok((headers, Body::new(VectorBody::new(vector))).into_response());
+            }
+            Next::End(failure @ End::Failure { .. }) => return Err(failure.refusal()),
+            Next::Nothing => {}
+        }
+        check_session(host, headers)?;
+        if tokio::time::timeout_at(until, changes.changed()).await.is_err() {
+            let waiting = Json(json!({ "waiting_for": host.waiting_for() }));
+            return Ok((StatusCode::ACCEPTED, waiting).into_response());
+        }
+    }
+}
+
+/// An order as an answer.
+fn in_vector(order: &Order) -> Response {
+    let mut response = Response::new(Body::new(VectorBody::new(order.vector.clone())));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, word("application/octet-stream"));
+    headers.insert("mingle-order", order.number.into());
+    headers.insert("mingle-round", order.round.into());
+    match order.work {
+        Work::Evaluate => drop(headers.insert("mingle-kind", word("evaluate"))),
+        Work::Train { steps, seconds, last_factor } => {
+            headers.insert("mingle-kind", word("train"));
+            headers.insert("mingle-steps", steps.into());
+            headers.insert("mingle-last-factor", number(last_factor));
+            if let Some(seconds) = seconds {
+                headers.insert("mingle-seconds", number(seconds));
+            }
+        }
+    }
+    response
+}
+
+fn name(name: &'static str) -> HeaderName {
+    HeaderName::from_static(name)
+}
+
+fn word(word: &'static str) -> HeaderValue {
+    HeaderValue::from_static(word)
+}
+
+/// The shortest decimal that reads back as the same number.
+fn number(number: f64) -> HeaderValue {
+    // Digits, signs and points are all visible.
+    HeaderValue::from_str(&number.to_string()).unwrap_or(HeaderValue::from_static("1"))
+}

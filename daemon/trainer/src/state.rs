@@ -1,0 +1,350 @@
+//! What passes between the training thread of a peer and its trainer: at most one open order, and at most one answer.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mingle_peer::api::Caller;
+use mingle_peer::training::{Layout, Metrics};
+use mingle_peer::{Error, ErrorKind};
+
+use crate::error::Refusal;
+use crate::memory::TrainedTask;
+use crate::session::Session;
+use crate::wire::{Attach, Initial, Need, WeightedMetrics};
+
+/// Rounds whose training times are remembered.
+const REMEMBERED_ROUNDS: usize = 9;
+/// A trainer that is slower than usual gets so much longer than twice its usual time.
+const GRACE: Duration = Duration::from_secs(1);
+/// The peer trains on without an evaluation that takes longer.
+const LONGEST_EVALUATION: Duration = Duration::from_secs(120);
+
+/// What the trainer is to do.
+#[derive(Clone, Debug)]
+pub(crate) struct Order {
+    /// Ascends within a process of the peer.
+    pub(crate) number: u64,
+    pub(crate) work: Work,
+    /// The round, from 0.
+    pub(crate) round: u64,
+    /// `[dimension]`.
+    pub(crate) vector: Arc<[f32]>,
+    opened: Instant,
+    /// The peer has gone on without it; the answer counts when it comes.
+    is_late: bool,
+}
+
+/// Kinds of orders.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Work {
+    Train { steps: u32, seconds: Option<f64>, last_factor: f64 },
+    Evaluate,
+}
+
+/// What the trainer answered to the open order.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Answer {
+    /// No vector: nothing was trained.
+    Change {
+        vector: Option<Vec<f32>>,
+        steps: u32,
+        loss: Option<f64>,
+    },
+    Evaluation(WeightedMetrics),
+}
+
+/// How the run of the peer ended.
+#[derive(Clone, Debug)]
+pub(crate) enum End {
+    /// With this model, after so many rounds.
+    Model {
+        vector: Arc<[f32]>,
+        rounds: u64,
+    },
+    Failure {
+        kind: ErrorKind,
+        message: String,
+        hint: Option<String>,
+    },
+}
+
+impl End {
+    /// What a trainer is told that cannot be given a model.
+    pub(crate) fn refusal(&self) -> Refusal {
+        match self {
+            Self::Model { rounds, .. } => Refusal::conflict(format!("the run is over, after {rounds} rounds")),
+            Self::Failure { kind, message, hint } => {
+                let error = Error::new(*kind, message.clone());
+                Refusal::gone(match hint {
+                    Some(hint) => error.hint(hint.clone()),
+                    None => error,
+                })
+            }
+        }
+    }
+}
+
+/// What a trainer that asks for its next order gets.
+#[derive(Debug)]
+pub(crate) enum Next {
+    Order(Order),
+    /// There is none yet.
+    Nothing,
+    End(End),
+}
+
+/// Everything that the two sides share.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// What is trained, once a trainer or the home said so.
+    pub(crate) task: Option<Arc<TrainedTask>>,
+    /// The vector that the trainer offered to begin with, until the peer takes it.
+    initial: Option<Vec<f32>>,
+    /// The trainer has no vector to offer.
+    takes: bool,
+    /// The peer has a model of its own, of an earlier run.
+    goes_on: bool,
+    /// How many trainers have attached.
+    pub(crate) attachments: u64,
+    pub(crate) session: Option<Session>,
+    order: Option<Order>,
+    last_number: u64,
+    answer: Option<Answer>,
+    /// What the trainer wants to find again after a restart.
+    kept: Vec<u8>,
+    /// The same for the order that is open.
+    put: Option<(u64, Vec<u8>)>,
+    /// What the trainer measured by itself.
+    reported: WeightedMetrics,
+    pub(crate) end: Option<End>,
+    end_is_told: bool,
+    /// Why no trainer will come.
+    pub(crate) failure: Option<Error>,
+    pace: VecDeque<Duration>,
+}
+
+impl State {
+    /// Nobody is attached; the task is that of the home, where the peer goes on with its work.
+    pub(crate) fn new(task: Option<Arc<TrainedTask>>, goes_on: bool) -> Self {
+        Self { task, goes_on, ..Self::default() }
+    }
+
+    /// Lets a trainer attach: what is trained is what the first one says.
+    ///
+    /// # Errors
+    /// Another one is there, or it trains something else.
+    pub(crate) fn attach(
+        &mut self,
+        attach: &Attach,
+        id: String,
+        caller: Caller,
+        now: Instant,
+    ) -> Result<Need, Refusal> {
+        if let Some(end) = &self.end {
+            return Err(end.refusal());
+        }
+        let present = self.session.as_ref().filter(|session| !session.is_of(caller) && session.absence(now).is_none());
+        if let Some(session) = present {
+            return Err(Refusal::conflict(format!("another trainer is attached: {}", session.description))
+                .hint("one trainer trains for a peer: end that one, or give this one a peer of its own"));
+        }
+        let wanted = TrainedTask::of(attach)?;
+        match &self.task {
+            None => self.task = Some(Arc::new(wanted)),
+            Some(task) => task.check(&wanted)?,
+        }
+        self.session = Some(Session::new(id, attach, caller, now));
+        self.attachments += 1;
+        // A new trainer is not late with what its predecessor was asked.
+        if let Some(order) = &mut self.order {
+            (order.is_late, order.opened) = (false, now);
+        }
+        self.takes = attach.initial == Initial::Take;
+        let has_begun = self.goes_on || self.initial.is_some() || self.last_number > 0;
+        Ok(if self.takes || has_begun { Need::Nothing } else { Need::Initial })
+    }
+
+    /// Whether the peer knows what is trained and with which vector it would begin.
+    pub(crate) fn is_ready(&self) -> bool {
+        let knows_a_beginning = self.initial.is_some() || self.goes_on || self.takes;
+        self.failure.is_some() || (self.task.is_some() && knows_a_beginning)
+    }
+
+    pub(crate) fn offer(&mut self, vector: Vec<f32>) {
+        self.initial = Some(vector);
+    }
+
+    /// The vector to begin with, if a trainer offered one.
+    pub(crate) fn take_initial(&mut self) -> Option<Vec<f32>> {
+        self.initial.take()
+    }
+
+    /// The layout of what is trained, for who is attached under this session.
+    ///
+    /// # Errors
+    /// It is not, or not any more.
+    pub(crate) fn check_session(&mut self, id: &str, now: Instant) -> Result<Arc<TrainedTask>, Refusal> {
+        match (&mut self.session, &self.task) {
+            (Some(session), Some(task)) if session.id == id => {
+                session.note(now);
+                Ok(Arc::clone(task))
+            }
+            (Some(session), _) => {
+                Err(Refusal::conflict(format!("this session is over: {} is attached", session.description))
+                    .hint("attach again, if that one has ended"))
+            }
+            (None, _) => Err(Refusal::nothing("no trainer is attached").hint("attach again: POST /v1/trainer/attach")),
+        }
+    }
+
+    /// What the trainer is to do next.
+    pub(crate) fn next(&mut self) -> Next {
+        if let Some(end) = &self.end {
+            self.end_is_told = true;
+            return Next::End(end.clone());
+        }
+        match &self.order {
+            Some(order) if self.answer.is_none() => Next::Order(order.clone()),
+            _ => Next::Nothing,
+        }
+    }
+
+    /// Whether the trainer, if there is one, has heard how the run ended.
+    pub(crate) fn has_heard_the_end(&self, now: Instant) -> bool {
+        self.end_is_told || self.session.as_ref().is_none_or(|session| session.absence(now).is_some())
+    }
+
+    /// Refuses an answer to another order than the open one.
+    pub(crate) fn check_order(&self, number: u64, is_training: bool) -> Result<(), Refusal> {
+        if let Some(end) = &self.end {
+            return Err(end.refusal());
+        }
+        let again = "GET /v1/trainer/order has the present one";
+        let order = self.order.as_ref().filter(|order| order.number == number);
+        if order.is_none() || self.answer.is_some() {
+            let why = if number > self.last_number { "was never given" } else { "is answered or withdrawn" };
+            return Err(Refusal::conflict(format!("order {number} {why}")).hint(again));
+        }
+        if order.is_some_and(|order| (order.work != Work::Evaluate) != is_training) {
+            let wanted = if is_training { "to evaluate, not to train" } else { "to train, not to evaluate" };
+            return Err(Refusal::bad(format!("order {number} was {wanted}")));
+        }
+        Ok(())
+    }
+
+    /// Takes the answer to the open order, which was checked.
+    pub(crate) fn take(&mut self, answer: Answer, now: Instant) {
+        if let Some(order) = self.order.as_ref().filter(|order| order.work != Work::Evaluate && !order.is_late) {
+            self.pace.push_back(now.saturating_duration_since(order.opened));
+            if self.pace.len() > REMEMBERED_ROUNDS {
+                self.pace.pop_front();
+            }
+        }
+        if let Some((number, state)) = self.put.take()
+            && self.order.as_ref().is_some_and(|order| order.number == number)
+        {
+            self.kept = state;
+        }
+        self.answer = Some(answer);
+    }
+
+    /// Keeps a state for the order that is open.
+    pub(crate) fn put_state(&mut self, number: u64, state: Vec<u8>) {
+        self.put = Some((number, state));
+    }
+
+    pub(crate) fn kept_state(&self) -> &[u8] {
+        &self.kept
+    }
+
+    pub(crate) fn restore(&mut self, state: &[u8]) {
+        self.kept = state.to_vec();
+    }
+
+    pub(crate) fn report(&mut self, metrics: WeightedMetrics) {
+        self.reported.extend(metrics);
+    }
+
+    /// What the trainer measured last by itself, and over how many samples at most.
+    pub(crate) fn reported(&self) -> (Metrics, usize) {
+        means(&self.reported)
+    }
+
+    /// Opens an order, unless the trainer still works on one that the peer has gone on without.
+    pub(crate) fn open(&mut self, work: Work, round: u64, vector: &[f32], now: Instant) {
+        if self.order.as_ref().is_some_and(|order| order.is_late) {
+            return;
+        }
+        self.last_number += 1;
+        let number = self.last_number;
+        self.order = Some(Order { number, work, round, vector: vector.into(), opened: now, is_late: false });
+        self.answer = None;
+    }
+
+    /// The answer, if it is there; the order is closed then.
+    pub(crate) fn take_answer(&mut self) -> Option<Answer> {
+        let answer = self.answer.take()?;
+        self.order = None;
+        Some(answer)
+    }
+
+    /// The peer goes on without an answer. A trainer that is at work may still give it, one that is not there may not.
+    pub(crate) fn go_on(&mut self) {
+        match (&self.session, &mut self.order) {
+            (Some(_), Some(order)) if order.work != Work::Evaluate => order.is_late = true,
+            _ => self.order = None,
+        }
+    }
+
+    /// Nobody wants the answer any more.
+    pub(crate) fn withdraw(&mut self) {
+        (self.order, self.answer) = (None, None);
+    }
+
+    /// Lets go of a trainer that is not there any more; returns why it is not.
+    pub(crate) fn notice_absence(&mut self, now: Instant) -> Option<String> {
+        let session = self.session.as_ref()?;
+        let reason = session.absence(now)?;
+        let reason = format!("{}: {reason}", session.description);
+        self.session = None;
+        Some(reason)
+    }
+
+    /// How long the training thread waits for the answer to an order; none: as long as the peer has patience.
+    ///
+    /// One that is at work gets twice its usual time. For one that is late, or not there, the peer waits for as long as a round
+    /// usually takes, so that a swarm without trainers does not hurry through its rounds.
+    pub(crate) fn limit(&self) -> Option<Duration> {
+        if self.order.as_ref().is_some_and(|order| order.work == Work::Evaluate) {
+            return Some(LONGEST_EVALUATION);
+        }
+        let usual = self.usual_time()?;
+        let is_at_work = self.session.is_some() && self.order.as_ref().is_some_and(|order| !order.is_late);
+        Some(if is_at_work { usual * 2 + GRACE } else { usual })
+    }
+
+    /// Whether an evaluation would be answered.
+    pub(crate) fn can_evaluate(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.evaluates) && self.order.is_none()
+    }
+
+    /// The median over the last rounds.
+    fn usual_time(&self) -> Option<Duration> {
+        let mut times: Vec<Duration> = self.pace.iter().copied().collect();
+        times.sort_unstable();
+        times.get(times.len() / 2).copied()
+    }
+
+    /// The layout of what is trained, once that is known.
+    pub(crate) fn layout(&self) -> Option<&Layout> {
+        self.task.as_ref().map(|task| &task.layout)
+    }
+}
+
+/// The means by name, and the samples behind the one with the most.
+pub(crate) fn means(metrics: &WeightedMetrics) -> (Metrics, usize) {
+    let samples = metrics.values().map(|(_, samples)| *samples).fold(0.0, f64::max);
+    // A count of samples beyond what a float holds exactly is none that anybody has.
+    (metrics.iter().map(|(name, (value, _))| (name.as_str(), *value)).collect(), samples as usize)
+}

@@ -1,0 +1,103 @@
+//! The task of a peer whose trainer is another program: it is known once that has attached.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use mingle_peer::events::Event;
+use mingle_peer::task::TaskCard;
+use mingle_peer::training::{Adoption, FixedTask, LocalTraining, PrivacySettings, PrivateTraining, TrainingTask};
+use mingle_peer::{Error, ErrorKind, Home, Result};
+
+use crate::host::TrainerHost;
+use crate::training::ExternalTraining;
+
+/// What the trainer of a host trains.
+pub struct TrainerTask {
+    host: TrainerHost,
+    home: Home,
+    rounds: u64,
+    privacy: Option<PrivacySettings>,
+    /// Once it is known.
+    fixed: Option<FixedTask>,
+}
+
+impl TrainerTask {
+    /// The task of whoever attaches to `host`; changes are private with `privacy`.
+    ///
+    /// # Errors
+    /// What the home remembers of the task cannot be used.
+    pub fn new(host: &TrainerHost, privacy: Option<PrivacySettings>) -> Result<Self> {
+        let (home, rounds) = (host.options().home.clone(), host.options().rounds);
+        let mut task = Self { host: host.clone(), home, rounds, privacy, fixed: None };
+        if host.state().is_ready() {
+            task.fix()?;
+        }
+        Ok(task)
+    }
+
+    /// It is known from here on what is trained.
+    fn fix(&mut self) -> Result {
+        let (failure, task) = self.host.change(|state| (state.failure.take(), state.task.clone()));
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        let task = task.ok_or_else(|| Error::new(ErrorKind::Unexpected, "it is not known what is trained"))?;
+        task.remember(&self.home)?;
+        let name = task.name.clone();
+        let training: Box<dyn LocalTraining> =
+            Box::new(ExternalTraining::new(self.host.clone(), Arc::unwrap_or_clone(task)));
+        let training = match self.privacy {
+            Some(settings) => Box::new(PrivateTraining::new(training, settings, &self.home)?),
+            None => training,
+        };
+        self.fixed = Some(FixedTask::new(&name, self.rounds, training)?);
+        Ok(())
+    }
+
+    fn fixed(&mut self) -> Result<&mut FixedTask> {
+        self.fixed.as_mut().ok_or_else(|| Error::new(ErrorKind::Unexpected, "it is not known what is trained"))
+    }
+}
+
+impl TrainingTask for TrainerTask {
+    fn ready(&self) -> Option<BoxFuture<'static, ()>> {
+        self.fixed.is_none().then(|| self.host.ready())
+    }
+
+    fn begin(&mut self) -> Result<Vec<Event>> {
+        self.fix()?;
+        Ok(Vec::new())
+    }
+
+    fn begins_with_the_founder(&self) -> bool {
+        true
+    }
+
+    fn card(&self) -> Option<Arc<dyn TaskCard>> {
+        self.fixed.as_ref().and_then(TrainingTask::card)
+    }
+
+    fn needs_others(&self) -> bool {
+        false
+    }
+
+    fn rounds(&self) -> u64 {
+        self.rounds
+    }
+
+    fn adopt(&mut self, card: &[u8], adoption: Adoption) -> Result<Vec<Event>> {
+        self.fixed()?.adopt(card, adoption)
+    }
+
+    fn propose(&mut self) -> Result<Vec<Event>> {
+        self.fixed()?.propose()
+    }
+
+    fn build(mut self: Box<Self>, node: usize, nodes: usize) -> Result<Box<dyn LocalTraining>> {
+        self.fixed()?;
+        match self.fixed {
+            Some(fixed) => Box::new(fixed).build(node, nodes),
+            None => Err(Error::new(ErrorKind::Unexpected, "it is not known what is trained")),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Local training that another program does.
+
+use mingle_peer::training::{Budget, Evaluation, Facts, Layout, LocalTraining, Patience, Trained, TrainingError};
+
+use crate::host::TrainerHost;
+use crate::memory::TrainedTask;
+use crate::state::{Answer, Work, means};
+
+/// The training of whoever is attached to the host.
+pub(crate) struct ExternalTraining {
+    host: TrainerHost,
+    task: TrainedTask,
+}
+
+impl ExternalTraining {
+    pub(crate) fn new(host: TrainerHost, task: TrainedTask) -> Self {
+        Self { host, task }
+    }
+}
+
+impl LocalTraining for ExternalTraining {
+    fn layout(&self) -> &Layout {
+        &self.task.layout
+    }
+
+    /// What the trainer offered; where it offered nothing, zeros, which are never used: the peer begins with the model of
+    /// another one, or of its records.
+    fn initial(&mut self) -> Result<Vec<f32>, TrainingError> {
+        Ok(self.host.change(|state| state.take_initial()).unwrap_or_else(|| vec![0.0; self.task.layout.dimension()]))
+    }
+
+    fn train(&mut self, from: &[f32], budget: &Budget) -> Result<Trained, TrainingError> {
+        let seconds = budget.patience.time_left().map(|left| left.as_secs_f64());
+        let work = Work::Train { steps: budget.local_steps, seconds, last_factor: budget.last_factor };
+        let answer = self.host.ask(work, budget.round, from, &budget.patience);
+        let nothing = || Trained { change: vec![0.0; from.len()], steps: 0, loss: None };
+        Ok(match answer {
+            Some(Answer::Change { vector: Some(change), steps, loss }) => Trained { change, steps, loss },
+            _ => nothing(),
+        })
+    }
+
+    fn evaluate(&mut self, parameters: &[f32], patience: &Patience) -> Result<Evaluation, TrainingError> {
+        let can_evaluate = self.host.state().can_evaluate();
+        let measured = match can_evaluate.then(|| self.host.ask(Work::Evaluate, 0, parameters, patience)) {
+            Some(Some(Answer::Evaluation(metrics))) => means(&metrics),
+            _ => self.host.reported(),
+        };
+        let (metrics, samples) = measured;
+        Ok(Evaluation { metrics, samples, is_whole: true })
+    }
+
+    fn state(&self) -> Vec<u8> {
+        self.host.state().kept_state().to_vec()
+    }
+
+    fn largest_state(&self) -> usize {
+        self.task.state_bytes
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), TrainingError> {
+        self.host.change(|shared| shared.restore(state));
+        Ok(())
+    }
+
+    fn facts(&self) -> Facts {
+        Facts { device: "another program".to_owned(), train_samples: self.task.samples, test_samples: 0 }
+    }
+}

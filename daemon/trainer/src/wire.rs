@@ -1,0 +1,175 @@
+//! What goes over the socket as JSON, and the bounds of it.
+
+use std::collections::BTreeMap;
+
+use mingle_peer::training::Layout;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Refusal;
+
+/// The version of the protocol.
+pub(crate) const PROTOCOL: u32 = 1;
+/// Bytes of what a trainer says when it attaches: the layout takes most of it.
+pub(crate) const MAX_ATTACH_BYTES: usize = 1 << 20;
+/// Bytes of metrics.
+pub(crate) const MAX_METRICS_BYTES: usize = 8 << 10;
+/// Characters of the name of a task.
+const MAX_NAME: usize = 100;
+/// Characters of what a trainer calls itself.
+const MAX_CLIENT: usize = 100;
+/// Characters of the name of a metric.
+const MAX_METRIC_NAME: usize = 100;
+
+/// What a trainer says when it attaches.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Attach {
+    pub(crate) protocol: u32,
+    pub(crate) name: String,
+    layout: Vec<(String, Vec<usize>)>,
+    pub(crate) initial: Initial,
+    #[serde(default)]
+    pub(crate) samples: usize,
+    #[serde(default)]
+    pub(crate) evaluates: bool,
+    #[serde(default)]
+    pub(crate) state_bytes: usize,
+    #[serde(default)]
+    pub(crate) pid: Option<i32>,
+    #[serde(default)]
+    pub(crate) client: Option<String>,
+}
+
+/// Whether a trainer brings a model that the swarm may begin with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Initial {
+    Offer,
+    Take,
+}
+
+/// What it is answered.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Attached {
+    pub(crate) protocol: u32,
+    pub(crate) session: String,
+    pub(crate) dimension: usize,
+    pub(crate) needs: Need,
+    pub(crate) most_state_bytes: usize,
+    pub(crate) peer: String,
+    pub(crate) rounds: u64,
+}
+
+/// What the peer wants of a trainer before its first order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Need {
+    /// The vector to begin with.
+    Initial,
+    Nothing,
+}
+
+/// Metrics as a trainer sends them: each a mean, and over how many samples.
+pub(crate) type WeightedMetrics = BTreeMap<String, (f64, f64)>;
+
+/// The body of an evaluation.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EvaluationBody {
+    pub(crate) metrics: WeightedMetrics,
+}
+
+impl Attach {
+    /// Reads and checks it.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
+        let wrong = |error| Refusal::bad(format!("this is no request to attach: {error}"));
+        let mut attach: Self = serde_json::from_slice(bytes).map_err(wrong)?;
+        if attach.protocol != PROTOCOL {
+            let message = format!("this peer speaks trainer protocol {PROTOCOL}, and the trainer {}", attach.protocol);
+            return Err(Refusal::bad(message).hint("use a client and a peer of the same release"));
+        }
+        let characters = attach.name.chars().count();
+        if !(1..=MAX_NAME).contains(&characters) || attach.name.chars().any(char::is_control) {
+            return Err(Refusal::bad(format!("the name of what is trained has 1 to {MAX_NAME} printable characters")));
+        }
+        if let Some(client) = &mut attach.client {
+            *client = client.chars().filter(|character| !character.is_control()).take(MAX_CLIENT).collect();
+        }
+        if attach.layout().dimension() == 0 {
+            let message = "the model has no parameter to train";
+            return Err(
+                Refusal::bad(message).hint("parameters that are frozen, or named in `local`, are not exchanged")
+            );
+        }
+        Ok(attach)
+    }
+
+    /// The tensors that are exchanged.
+    pub(crate) fn layout(&self) -> Layout {
+        Layout::new(self.layout.iter().map(|(name, shape)| (name.as_str(), shape.clone())))
+    }
+
+    /// What it calls itself.
+    pub(crate) fn describe(&self) -> String {
+        let client = self.client.as_deref().unwrap_or("a trainer");
+        self.pid.map_or_else(|| client.to_owned(), |pid| format!("{client}, process {pid}"))
+    }
+}
+
+/// Reads metrics.
+///
+/// # Errors
+/// They are no such object, or one of them is not a finite number over a positive number of samples.
+pub(crate) fn metrics(text: &[u8]) -> Result<WeightedMetrics, Refusal> {
+    let wrong = |error| Refusal::bad(format!("these are no metrics, such as {{\"accuracy\": [0.97, 360]}}: {error}"));
+    check_metrics(serde_json::from_slice(text).map_err(wrong)?)
+}
+
+/// Refuses metrics that no mean over samples can be.
+pub(crate) fn check_metrics(metrics: WeightedMetrics) -> Result<WeightedMetrics, Refusal> {
+    for (name, (value, samples)) in &metrics {
+        if name.is_empty() || name.chars().count() > MAX_METRIC_NAME || name.chars().any(char::is_control) {
+            return Err(Refusal::bad(format!("the name of a metric has 1 to {MAX_METRIC_NAME} printable characters")));
+        }
+        if !value.is_finite() || !samples.is_finite() || *samples <= 0.0 {
+            return Err(Refusal::bad(format!(
+                "the metric `{name}` is {value} over {samples} samples: it must be a finite number over a positive number of them"
+            )));
+        }
+    }
+    Ok(metrics)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const PLAIN: &str = r#"{"protocol": 1, "name": "x", "layout": [["w", [2, 3]], ["b", []]], "initial": "take"}"#;
+
+    #[test]
+    fn a_trainer_says_what_it_trains_and_may_leave_the_rest_out() {
+        let attach = Attach::parse(PLAIN.as_bytes()).unwrap();
+        assert_eq!((attach.layout().dimension(), attach.initial, attach.samples), (7, Initial::Take, 0));
+        assert_eq!(attach.describe(), "a trainer");
+        let named = PLAIN.replace("\"initial\"", "\"client\": \"mine\\u001b[2J 1.0\", \"pid\": 7, \"initial\"");
+        assert_eq!(Attach::parse(named.as_bytes()).unwrap().describe(), "mine[2J 1.0, process 7");
+    }
+
+    #[test]
+    fn what_cannot_be_trained_is_refused_and_says_why() {
+        let says = |text: &str| Attach::parse(text.as_bytes()).unwrap_err().to_string();
+        assert!(says("{").contains("no request to attach"));
+        assert!(says(&PLAIN.replace(": 1", ": 2")).contains("protocol 1, and the trainer 2"));
+        assert!(says(&PLAIN.replace("\"x\"", "\"\"")).contains("1 to 100"));
+        assert!(says(&PLAIN.replace("[2, 3]", "[0, 3]").replace(", [\"b\", []]", "")).contains("no parameter"));
+        assert!(says(&PLAIN.replace("take", "give")).contains("unknown variant"));
+    }
+
+    #[test]
+    fn metrics_are_finite_means_over_samples() {
+        assert_eq!(metrics(br#"{"a": [0.5, 10]}"#).unwrap()["a"], (0.5, 10.0));
+        for wrong in [r#"{"a": 0.5}"#, r#"{"a": [0.5, 0]}"#, r#"{"a": [1e999, 1]}"#, r#"{"": [1, 1]}"#, "[", "7"] {
+            assert!(metrics(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+}
