@@ -8,15 +8,14 @@ use futures::future::BoxFuture;
 use mingle_peer::api::Caller;
 use mingle_peer::error::Context;
 use mingle_peer::events::Event;
-use mingle_peer::peer::{Announcer, Extension};
+use mingle_peer::peer::Announcer;
 use mingle_peer::status::{State as PeerState, StatusView};
 use mingle_peer::training::{Metrics, Patience};
 use mingle_peer::{Error, ErrorKind, Home, Outcome, Peer, Result};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
-use crate::launch::Launched;
 use crate::memory::TrainedTask;
-use crate::routes;
 use crate::state::{Answer, End, State, Work};
 use crate::wire::{Attach, Attached, Need, PROTOCOL};
 
@@ -52,7 +51,7 @@ struct Shared {
     changed: watch::Sender<()>,
     options: HostOptions,
     peer: OnceLock<(Announcer, StatusView)>,
-    launched: Mutex<Option<Launched>>,
+    launched: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl TrainerHost {
@@ -80,12 +79,6 @@ impl TrainerHost {
         })))
     }
 
-    /// What the peer's socket serves for trainers, and how they are told of the end.
-    pub fn extension(&self) -> Extension {
-        let host = self.clone();
-        Extension { routes: routes::routes(self), farewell: Box::new(move |outcome| host.end(outcome)) }
-    }
-
     /// The peer that this host trains for: it tells events, and says what is waited for.
     pub fn connect(&self, peer: &Peer) {
         // A host has one peer.
@@ -102,7 +95,7 @@ impl TrainerHost {
     }
 
     /// Ends the program that was started with the peer when that ends.
-    pub(crate) fn watch_over(&self, launched: Launched) {
+    pub(crate) fn watch_over(&self, launched: JoinHandle<()>) {
         *self.0.launched.lock().unwrap_or_else(PoisonError::into_inner) = Some(launched);
     }
 
@@ -233,7 +226,7 @@ impl TrainerHost {
     }
 
     /// Tells the trainer how the run ended, and waits for it to hear that; then ends the program that was started for it.
-    fn end(&self, outcome: &Result<Outcome>) -> BoxFuture<'static, ()> {
+    pub(crate) fn end(&self, outcome: &Result<Outcome>) -> BoxFuture<'static, ()> {
         let end = match outcome {
             Ok(Outcome::Trained { summary, parameters }) => {
                 End::Model { vector: Arc::clone(parameters), rounds: summary.rounds }
@@ -266,7 +259,8 @@ impl TrainerHost {
             let _ = tokio::time::timeout(LAST_CALL, heard).await;
             let launched = host.0.launched.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(launched) = launched {
-                launched.ended().await;
+                // A panic there must not be one here.
+                let _ = launched.await;
             }
         }
         .boxed()

@@ -12,7 +12,6 @@ use tokio::fs::File;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 
 use crate::host::TrainerHost;
 
@@ -43,17 +42,6 @@ pub struct Launcher {
     command: String,
 }
 
-/// A trainer that was started, and is looked after.
-pub(crate) struct Launched(JoinHandle<()>);
-
-impl Launched {
-    /// Waits until it has ended; it is ended when the run of the peer is over.
-    pub(crate) async fn ended(self) {
-        // A panic there must not be one here.
-        let _ = self.0.await;
-    }
-}
-
 impl Launcher {
     /// Starts `command` by the shell.
     pub fn new(command: &str) -> Self {
@@ -64,7 +52,7 @@ impl Launcher {
     /// run of the peer is over.
     pub fn start(self, host: &TrainerHost) {
         let supervisor = Supervisor { command: self.command, host: host.clone(), last_lines: Vec::new() };
-        host.watch_over(Launched(tokio::spawn(supervisor.run())));
+        host.watch_over(tokio::spawn(supervisor.run()));
     }
 }
 

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use axum::{Extension, Json, Router};
 use mingle_peer::api::Caller;
+use mingle_peer::peer::Extension as PeerExtension;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -28,8 +29,15 @@ const USUAL_WAIT: f64 = 25.0;
 
 type Answered = Result<Response, Refusal>;
 
-/// What the socket of a peer serves for its trainer.
-pub(crate) fn routes(host: &TrainerHost) -> Router {
+impl TrainerHost {
+    /// What the peer's socket serves for trainers, and how they are told of the end.
+    pub fn extension(&self) -> PeerExtension {
+        let host = self.clone();
+        PeerExtension { routes: routes(self), farewell: Box::new(move |outcome| host.end(outcome)) }
+    }
+}
+
+fn routes(host: &TrainerHost) -> Router {
     Router::new()
         .route("/v1/trainer", get(show))
         .route("/v1/trainer/attach", post(attach))
