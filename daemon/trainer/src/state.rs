@@ -348,3 +348,128 @@ pub(crate) fn means(metrics: &WeightedMetrics) -> (Metrics, usize) {
     // A count of samples beyond what a float holds exactly is none that anybody has.
     (metrics.iter().map(|(name, (value, _))| (name.as_str(), *value)).collect(), samples as usize)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const TRAIN: Work = Work::Train { steps: 10, seconds: None, last_factor: 1.0 };
+
+    fn introduction() -> Attach {
+        let text = r#"{"protocol": 1, "name": "x", "layout": [["w", [2]]], "initial": "offer", "evaluates": true}"#;
+        Attach::parse(text.as_bytes()).unwrap()
+    }
+
+    fn attached(now: Instant) -> State {
+        let mut state = State::default();
+        let needs = state.attach(&introduction(), "a".to_owned(), Caller::default(), now).unwrap();
+        assert_eq!(needs, Need::Initial);
+        assert!(!state.is_ready());
+        state.offer(vec![1.0, 2.0]);
+        assert!(state.is_ready());
+        state
+    }
+
+    fn change(value: f32) -> Answer {
+        Answer::Change { vector: Some(vec![value; 2]), steps: 10, loss: None }
+    }
+
+    fn number_of(state: &mut State) -> Option<u64> {
+        match state.next() {
+            Next::Order(order) => Some(order.number),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn an_order_is_there_until_it_is_answered_once() {
+        let now = Instant::now();
+        let mut state = attached(now);
+        assert_eq!(number_of(&mut state), None);
+        state.open(TRAIN, 0, &[1.0, 2.0], now);
+        assert_eq!((number_of(&mut state), number_of(&mut state)), (Some(1), Some(1)), "it can be asked for again");
+        assert_eq!(state.check_order(1, false).unwrap_err().status(), 400);
+        state.check_order(1, true).unwrap();
+        state.put_state(1, vec![7]);
+        state.take(change(0.5), now);
+        assert_eq!(number_of(&mut state), None, "it is answered");
+        assert!(state.check_order(1, true).unwrap_err().to_string().contains("is answered"));
+        assert_eq!((state.take_answer(), state.take_answer()), (Some(change(0.5)), None));
+        assert_eq!(state.kept_state(), [7]);
+        assert!(state.check_order(2, true).unwrap_err().to_string().contains("was never given"));
+    }
+
+    #[test]
+    fn a_change_that_comes_late_is_that_of_the_round_in_which_it_comes() {
+        let (now, second) = (Instant::now(), Duration::from_secs(1));
+        let mut state = attached(now);
+        assert_eq!(state.limit(), None, "nobody knows how long this trainer takes");
+        state.open(TRAIN, 0, &[0.0; 2], now);
+        state.take(change(0.5), now + second);
+        state.take_answer();
+        state.open(TRAIN, 1, &[0.5; 2], now);
+        assert_eq!(state.limit(), Some(second * 2 + GRACE));
+        state.go_on();
+        state.open(TRAIN, 2, &[0.75; 2], now);
+        assert_eq!(number_of(&mut state), Some(2), "the trainer is still at work on this one");
+        assert_eq!(state.limit(), Some(second), "the swarm keeps its pace meanwhile");
+        state.go_on();
+        state.take(change(0.25), now + second * 100);
+        assert_eq!(state.take_answer(), Some(change(0.25)));
+        state.open(TRAIN, 3, &[1.0; 2], now);
+        assert_eq!(state.limit(), Some(second * 2 + GRACE), "one that was late does not make its peer slow");
+    }
+
+    #[test]
+    fn one_that_is_not_there_is_waited_for_as_long_as_a_round_takes_and_its_answer_is_void() {
+        let (now, second) = (Instant::now(), Duration::from_secs(1));
+        let mut state = attached(now);
+        state.open(TRAIN, 0, &[0.0; 2], now);
+        state.take(change(0.5), now + second);
+        state.take_answer();
+        let gone = now + Duration::from_secs(120);
+        assert!(state.notice_absence(gone).unwrap().contains("nothing was heard"));
+        assert_eq!(state.notice_absence(gone), None, "that is said once");
+        state.open(TRAIN, 1, &[0.0; 2], gone);
+        assert_eq!(state.limit(), Some(second));
+        state.go_on();
+        assert_eq!(number_of(&mut state), None);
+        state.open(TRAIN, 2, &[0.0; 2], gone);
+        let needs = state.attach(&introduction(), "b".to_owned(), Caller::default(), gone).unwrap();
+        assert_eq!((needs, number_of(&mut state)), (Need::Nothing, Some(3)));
+        assert_eq!(state.check_session("a", gone).unwrap_err().status(), 409);
+        state.check_session("b", gone).unwrap();
+    }
+
+    #[test]
+    fn everybody_hears_of_the_end_and_nobody_answers_after_it() {
+        let now = Instant::now();
+        let mut state = attached(now);
+        state.open(TRAIN, 0, &[0.0; 2], now);
+        state.withdraw();
+        state.end = Some(End::Model { vector: Arc::new([3.0, 4.0]), rounds: 9 });
+        assert!(!state.has_heard_the_end(now));
+        assert!(state.has_heard_the_end(now + Duration::from_secs(120)), "who is gone will not hear it");
+        assert_eq!(state.check_order(1, true).unwrap_err().status(), 409);
+        let Next::End(End::Model { vector, rounds: 9 }) = state.next() else { panic!("it is over") };
+        assert_eq!(*vector, [3.0, 4.0]);
+        assert!(state.has_heard_the_end(now));
+        assert_eq!(state.attach(&introduction(), "b".to_owned(), Caller::default(), now).unwrap_err().status(), 409);
+    }
+
+    #[test]
+    fn evaluations_do_not_wait_for_ever_and_go_to_those_who_make_them() {
+        let now = Instant::now();
+        let mut state = attached(now);
+        assert!(state.can_evaluate());
+        state.open(Work::Evaluate, 0, &[0.0; 2], now);
+        assert_eq!(state.limit(), Some(LONGEST_EVALUATION));
+        state.take(Answer::Evaluation([("f1".to_owned(), (0.5, 20.0))].into()), now + Duration::from_secs(9));
+        state.take_answer();
+        assert_eq!(state.limit(), None, "an evaluation says nothing of how long training takes");
+        state.report([("loss".to_owned(), (2.0, 7.0)), ("f1".to_owned(), (0.25, 3.0))].into());
+        let (metrics, samples) = state.reported();
+        assert_eq!((metrics.get("loss"), metrics.get("f1"), samples), (Some(2.0), Some(0.25), 7));
+    }
+}
