@@ -39,6 +39,13 @@ pub trait LocalTraining: Send {
     /// There is none.
     fn initial(&mut self) -> Result<Vec<f32>, TrainingError>;
 
+    /// Whether all peers begin with the vector of one, the founder: the operator of the swarm, where the plan names it, or else
+    /// node 0. Networks whose initial weights are random need that: the mean of two different ones is none. By default each
+    /// peer begins with its own.
+    fn begins_with_the_founder(&self) -> bool {
+        false
+    }
+
     /// Takes the local steps of a round, beginning at `from`, `[dimension]`.
     ///
     /// # Errors

@@ -70,7 +70,7 @@ impl TrainingTask for TrainerTask {
     }
 
     fn begins_with_the_founder(&self) -> bool {
-        true
+        self.fixed.as_ref().is_some_and(TrainingTask::begins_with_the_founder)
     }
 
     fn card(&self) -> Option<Arc<dyn TaskCard>> {

@@ -29,6 +29,10 @@ impl LocalTraining for ExternalTraining {
         Ok(self.host.change(|state| state.take_initial()).unwrap_or_else(|| vec![0.0; self.task.layout.dimension()]))
     }
 
+    fn begins_with_the_founder(&self) -> bool {
+        true
+    }
+
     fn train(&mut self, from: &[f32], budget: &Budget) -> Result<Trained, TrainingError> {
         let seconds = budget.patience.time_left().map(|left| left.as_secs_f64());
         let work = Work::Train { steps: budget.local_steps, seconds, last_factor: budget.last_factor };

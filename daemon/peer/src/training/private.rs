@@ -77,6 +77,10 @@ impl LocalTraining for PrivateTraining {
         self.training.initial()
     }
 
+    fn begins_with_the_founder(&self) -> bool {
+        self.training.begins_with_the_founder()
+    }
+
     fn train(&mut self, from: &[f32], budget: &Budget) -> Result<Trained, TrainingError> {
         if self.budget.next().is_none() {
             return Ok(nothing(from.len()));

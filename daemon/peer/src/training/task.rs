@@ -26,8 +26,7 @@ pub trait TrainingTask: Send {
         Ok(Vec::new())
     }
 
-    /// Whether all peers begin with the vector of one, the founder: the operator of the swarm, where the plan names it, or else
-    /// node 0. By default each begins with its own.
+    /// Whether all peers begin with the vector of the founder: see [`LocalTraining::begins_with_the_founder`].
     fn begins_with_the_founder(&self) -> bool {
         false
     }
@@ -96,6 +95,10 @@ impl FixedTask {
 impl TrainingTask for FixedTask {
     fn card(&self) -> Option<Arc<dyn TaskCard>> {
         Some(self.card.clone())
+    }
+
+    fn begins_with_the_founder(&self) -> bool {
+        self.training.begins_with_the_founder()
     }
 
     fn needs_others(&self) -> bool {

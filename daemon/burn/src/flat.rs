@@ -1,0 +1,132 @@
+//! The tensors of a module as one flat vector, and back: those that are exchanged, by their dotted paths.
+
+use burn::Tensor;
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
+use burn::tensor::TensorData;
+use mingle_peer::training::Layout;
+
+/// Says by its path whether a tensor is exchanged.
+pub(crate) type Filter = Box<dyn Fn(&str) -> bool + Send>;
+
+/// The tensors of `module` that are exchanged, in the order of its fields.
+pub(crate) fn layout_of<M: Module>(module: &M, filter: &Filter) -> Layout {
+    let mut names = Names { path: Vec::new(), filter, tensors: Vec::new() };
+    module.visit(&mut names);
+    Layout::new(names.tensors)
+}
+
+/// Copies them out of the module.
+///
+/// # Errors
+/// The words of a device that fails.
+pub(crate) fn flatten<M: Module>(module: &M, filter: &Filter, dimension: usize) -> Result<Vec<f32>, String> {
+    let mut reader = Reader { path: Vec::new(), filter, flat: Vec::with_capacity(dimension), failure: None };
+    module.visit(&mut reader);
+    reader.failure.map_or(Ok(reader.flat), Err)
+}
+
+/// The module with these values in their place. What requires gradients still does; identities, to which optimizers tie their
+/// states, are kept.
+pub(crate) fn fill<M: Module>(module: M, filter: &Filter, flat: &[f32]) -> M {
+    module.map(&mut Filler { path: Vec::new(), filter, rest: flat })
+}
+
+/// The module with parameters that are known by their place, from 1: what an optimizer keeps of them can then be found again by
+/// another process.
+pub(crate) fn number<M: Module>(module: M) -> M {
+    module.map(&mut Numbering { last: 0 })
+}
+
+struct Names<'a> {
+    path: Vec<String>,
+    filter: &'a Filter,
+    tensors: Vec<(String, Vec<usize>)>,
+}
+
+impl ModuleVisitor for Names<'_> {
+    fn enter_module(&mut self, name: &str, _container: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let name = self.path.join(".");
+        if (self.filter)(&name) {
+            self.tensors.push((name, param.lazy_shape().to_vec()));
+        }
+    }
+}
+
+struct Reader<'a> {
+    path: Vec<String>,
+    filter: &'a Filter,
+    flat: Vec<f32>,
+    failure: Option<String>,
+}
+
+impl ModuleVisitor for Reader<'_> {
+    fn enter_module(&mut self, name: &str, _container: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if !(self.filter)(&self.path.join(".")) {
+            return;
+        }
+        // A module in half precision is exchanged in single.
+        let read = param.base().inner().try_into_data().map_err(|failure| failure.to_string());
+        match read.and_then(|data| data.convert::<f32>().try_to_vec::<f32>().map_err(|failure| format!("{failure:?}")))
+        {
+            Ok(values) => self.flat.extend_from_slice(&values),
+            Err(failure) => drop(self.failure.get_or_insert(failure)),
+        }
+    }
+}
+
+struct Filler<'a> {
+    path: Vec<String>,
+    filter: &'a Filter,
+    rest: &'a [f32],
+}
+
+impl ModuleMapper for Filler<'_> {
+    fn enter_module(&mut self, name: &str, _container: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container: &str) {
+        self.path.pop();
+    }
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        if !(self.filter)(&self.path.join(".")) {
+            return param;
+        }
+        let shape = param.lazy_shape();
+        let (values, rest) = self.rest.split_at(shape.num_elements());
+        self.rest = rest;
+        param.map(|before| {
+            let data = TensorData::new(values.to_vec(), shape).convert_dtype(before.dtype());
+            Tensor::from_data(data, &before.device()).set_require_grad(before.is_require_grad())
+        })
+    }
+}
+
+struct Numbering {
+    last: u64,
+}
+
+impl ModuleMapper for Numbering {
+    fn map_float<const D: usize>(&mut self, mut param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        self.last += 1;
+        param.id = ParamId::from(self.last);
+        param
+    }
+}
