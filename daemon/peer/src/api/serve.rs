@@ -22,8 +22,10 @@ const MAX_CONNECTIONS: usize = 64;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Header fields of a request.
 const MAX_HEADERS: usize = 64;
-/// Bytes of a request's head.
-const MAX_HEAD_BYTES: usize = 16 * 1024;
+/// Bytes that are read ahead, which is also the bound of a request's head.
+const BUFFER_BYTES: usize = 16 * 1024;
+/// The same on the socket, over which the owner of the home may send models.
+const OWNER_BUFFER_BYTES: usize = 256 * 1024;
 /// When the system has no more file descriptors, the next try comes after this pause.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
@@ -31,6 +33,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 pub(super) trait Listener: Send + 'static {
     /// A connection.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    /// Bytes that are read ahead of each.
+    const BUFFER: usize;
 
     /// Waits for the next connection.
     fn next(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
@@ -48,6 +53,7 @@ pub struct Caller {
 
 impl Listener for UnixListener {
     type Stream = UnixStream;
+    const BUFFER: usize = OWNER_BUFFER_BYTES;
 
     async fn next(&self) -> io::Result<UnixStream> {
         self.accept().await.map(|(stream, _)| stream)
@@ -61,6 +67,7 @@ impl Listener for UnixListener {
 
 impl Listener for TcpListener {
     type Stream = TcpStream;
+    const BUFFER: usize = BUFFER_BYTES;
 
     async fn next(&self) -> io::Result<TcpStream> {
         self.accept().await.map(|(stream, _)| stream)
@@ -99,7 +106,7 @@ pub(super) async fn serve<L: Listener>(listener: L, router: Router, mut closing:
             accepted = accepted => match accepted {
                 Some((Ok(stream), permit)) => {
                     let router = router.clone().layer(Extension(L::caller(&stream)));
-                    let connection = carry(stream, router, closing.clone());
+                    let connection = carry(stream, router, L::BUFFER, closing.clone());
                     connections.spawn(async move {
                         connection.await;
                         drop(permit);
@@ -118,12 +125,17 @@ pub(super) async fn serve<L: Listener>(listener: L, router: Router, mut closing:
 }
 
 /// Serves one connection.
-async fn carry(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router, mut closing: watch::Receiver<bool>) {
+async fn carry(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    router: Router,
+    buffer: usize,
+    mut closing: watch::Receiver<bool>,
+) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
         .max_headers(MAX_HEADERS)
-        .max_buf_size(MAX_HEAD_BYTES)
+        .max_buf_size(buffer)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     tokio::pin!(connection);
     // How a connection ends is the client's affair.
