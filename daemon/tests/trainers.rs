@@ -141,7 +141,7 @@ fn what_a_trainer_does_wrong_is_said_to_it_and_its_peer_goes_on() {
     assert!(order.number("mingle-order") > number);
     assert_eq!(trainer.call("POST", "/v1/trainer/detach", &[], &[]).status, 204);
     refused(&trainer, "GET", "/v1/trainer/order", &[], 404, "no trainer is attached");
-    assert_eq!(status(&pair.home(0))["trainer"], "none");
+    assert_eq!(status(&pair.home(0))["trainer"], json!({ "attached": null }));
     drop(peers);
 }
 

@@ -14,6 +14,9 @@ use mingle_planner::{DesignOptions, Method, Topology, design};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+/// Points `[batch, 2]`, and which spiral each is on, `[batch]`.
+type Batch = (Tensor<2>, Tensor<1, Int>);
+
 #[derive(Module, Debug)]
 struct Net {
     hidden: Linear,
@@ -43,14 +46,14 @@ fn points(count: usize, share: std::ops::Range<f32>, generator: &mut ChaCha8Rng)
     all
 }
 
-fn tensors((points, classes): (Vec<f32>, Vec<i32>), device: &Device) -> (Tensor<2>, Tensor<1, Int>) {
+fn tensors((points, classes): (Vec<f32>, Vec<i32>), device: &Device) -> Batch {
     let count = classes.len();
     let points = Tensor::from_data(TensorData::new(points, [count, 2]), device);
     (points, Tensor::from_data(TensorData::new(classes, [count]), device))
 }
 
 /// The training of the peer that sees this third of the spirals.
-fn training(third: usize) -> Result<BurnTrainer<Net, (Tensor<2>, Tensor<1, Int>)>, Box<dyn std::error::Error>> {
+fn training(third: usize) -> Result<BurnTrainer<Net, Batch>, Box<dyn std::error::Error>> {
     let device = Device::flex().autodiff();
     let mut generator = ChaCha8Rng::seed_from_u64(third as u64);
     let share = third as f32 / 3.0..(third + 1) as f32 / 3.0;

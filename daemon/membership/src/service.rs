@@ -84,6 +84,8 @@ pub(crate) struct State {
     pub(crate) pending_peers: PendingPeers,
     /// What this peer does; none while it has not found out.
     pub(crate) work: Option<Work>,
+    /// Whether an event loop runs that can be asked for its model.
+    gives_models: bool,
 }
 
 impl State {
@@ -102,7 +104,8 @@ impl MembershipService {
         known_peers: KnownPeers,
     ) -> Result<(Arc<Self>, mpsc::Receiver<Wanted>)> {
         let (wanted, receiver) = mpsc::channel(WANTED_QUEUE);
-        let state = Mutex::new(State { plan: None, pending_peers: PendingPeers::open(home)?, work: None });
+        let state =
+            Mutex::new(State { plan: None, pending_peers: PendingPeers::open(home)?, work: None, gives_models: false });
         let local = identity.peer_id();
         let operates = swarm.as_ref().is_some_and(|swarm| swarm.operator().is_ok_and(|operator| operator == local));
         let operator = operates.then(|| identity.keypair().clone());
@@ -120,6 +123,12 @@ impl MembershipService {
         state.plan = Some((plan.offer.clone(), members));
         drop(state);
         self.show_known();
+    }
+
+    /// From here on the event loop answers who asks for its model. Before, two peers that each want one of the other are told so,
+    /// and wait for neither.
+    pub fn give_models(&self) {
+        self.state().gives_models = true;
     }
 
     /// How many peers wait here for a plan that names them.
@@ -191,6 +200,7 @@ impl MembershipService {
             Request::Join { swarm, invite, work } => self.admit(peer, swarm, &invite, &work).await,
             Request::Task { invite } => self.tell_task(peer, invite.as_ref()),
             Request::Model if !self.is_member(&peer) => Answer::NotAMember,
+            Request::Model if !self.state().gives_models => Answer::NotYet,
             Request::Model => match self.ask(Wanted::Model).await.flatten() {
                 Some(ratio) => Answer::Model(ratio.iter().flat_map(|value| value.to_le_bytes()).collect()),
                 None => Answer::NotYet,

@@ -31,7 +31,7 @@ use crate::member::{Member, Notices};
 use crate::membership::{self, AutoPlanner, Introductions, Membership, MembershipService, Wanted};
 use crate::place::Place;
 use crate::results::Summary;
-use crate::status::{State, Status, StatusBoard, StatusView};
+use crate::status::{State, Status, StatusBoard, StatusView, TrainerStatus};
 use crate::stop::StopRequests;
 use crate::task::{Assignment, Work};
 use crate::timeline::Timeline;
@@ -72,9 +72,9 @@ impl Announcer {
         self.log.tell(event);
     }
 
-    /// Shows in the status what trains for this peer, in words.
-    pub fn show_trainer(&self, trainer: &str) {
-        self.board.update(|status| status.trainer = Some(trainer.to_owned()));
+    /// Shows in the status what trains for this peer, in words, or that nothing does.
+    pub fn show_trainer(&self, attached: Option<String>) {
+        self.board.update(|status| status.trainer = Some(TrainerStatus { attached }));
     }
 }
 

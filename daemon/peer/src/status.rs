@@ -45,9 +45,9 @@ pub struct Status {
     /// What it computes on: the adapter, by its name.
     #[serde(default)]
     pub device: Option<String>,
-    /// Where another program trains for this peer: which one, or that there is none.
+    /// Where another program trains for this peer.
     #[serde(default)]
-    pub trainer: Option<String>,
+    pub trainer: Option<TrainerStatus>,
     /// Whether all neighbours were up once, and training began.
     pub joined: bool,
     /// Rounds done.
@@ -141,6 +141,13 @@ pub struct Weight {
     pub stationary: Option<f64>,
     /// w / w*: about 1 in a settled swarm.
     pub share: Option<f64>,
+}
+
+/// The program that trains for a peer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrainerStatus {
+    /// What it is, in words; none while there is none.
+    pub attached: Option<String>,
 }
 
 /// An evaluation on the held-out test set.

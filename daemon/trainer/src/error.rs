@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use mingle_peer::{Error, ErrorKind, api};
 
@@ -11,6 +11,34 @@ use mingle_peer::{Error, ErrorKind, api};
 pub(crate) struct Refusal {
     status: StatusCode,
     error: Error,
+    reason: Option<Reason>,
+}
+
+/// Why a trainer is told `409`, in a word for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// Another trainer is attached.
+    Busy,
+    /// The peer trains another model.
+    Task,
+    /// The session is over.
+    Session,
+    /// The order is not the present one.
+    Order,
+    /// The run is over.
+    Over,
+}
+
+impl Reason {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Busy => "busy",
+            Self::Task => "task",
+            Self::Session => "session",
+            Self::Order => "order",
+            Self::Over => "over",
+        }
+    }
 }
 
 impl Refusal {
@@ -20,8 +48,8 @@ impl Refusal {
     }
 
     /// Not now, or not by this trainer.
-    pub(crate) fn conflict(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::CONFLICT, ErrorKind::Refused, message)
+    pub(crate) fn conflict(reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason: Some(reason), ..Self::new(StatusCode::CONFLICT, ErrorKind::Refused, message) }
     }
 
     /// Nothing is there.
@@ -31,12 +59,12 @@ impl Refusal {
 
     /// A refusal with this status.
     pub(crate) fn new(status: StatusCode, kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { status, error: Error::new(kind, message.into()) }
+        Self { status, error: Error::new(kind, message.into()), reason: None }
     }
 
     /// The peer has failed.
     pub(crate) fn gone(error: Error) -> Self {
-        Self { status: StatusCode::GONE, error }
+        Self { status: StatusCode::GONE, error, reason: None }
     }
 
     /// With what to try next.
@@ -59,6 +87,10 @@ impl fmt::Display for Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        api::fail(self.status, &self.error)
+        let mut response = api::fail(self.status, &self.error);
+        if let Some(reason) = self.reason {
+            response.headers_mut().insert("mingle-reason", HeaderValue::from_static(reason.name()));
+        }
+        response
     }
 }

@@ -83,7 +83,7 @@ impl TrainerHost {
     pub fn connect(&self, peer: &Peer) {
         // A host has one peer.
         let _ = self.0.peer.set((peer.announcer(), peer.status()));
-        self.show("none");
+        self.show(None);
     }
 
     /// Resolves once the socket of the peer is open.
@@ -152,7 +152,7 @@ impl TrainerHost {
         })?;
         tracing::debug!(needs = ?attached.needs == Need::Initial, "a trainer has attached");
         self.tell(Event::TrainerAttached { trainer: attach.describe() });
-        self.show(&attach.describe());
+        self.show(Some(attach.describe()));
         Ok(attached)
     }
 
@@ -160,7 +160,7 @@ impl TrainerHost {
     pub(crate) fn detach(&self, reason: String) {
         self.change(|state| state.session = None);
         self.tell(Event::TrainerGone { reason });
-        self.show("none");
+        self.show(None);
     }
 
     /// Nobody will ever attach.
@@ -182,12 +182,13 @@ impl TrainerHost {
                 state.withdraw();
                 return None;
             }
-            if state.limit().is_some_and(|limit| began.elapsed() >= limit) {
-                state.go_on();
+            let left = state.limit().map_or(LOOK, |limit| limit.saturating_sub(began.elapsed()));
+            if left.is_zero() {
+                state.go_on(Instant::now());
                 return None;
             }
             // Woken by an answer, or by time; either way it looks again.
-            drop(self.0.answered.wait_timeout(state, LOOK));
+            drop(self.0.answered.wait_timeout(state, left.min(LOOK)));
         }
     }
 
@@ -196,7 +197,7 @@ impl TrainerHost {
         let absence = self.state().notice_absence(Instant::now());
         if let Some(reason) = absence {
             self.tell(Event::TrainerGone { reason });
-            self.show("none");
+            self.show(None);
         }
     }
 
@@ -272,9 +273,9 @@ impl TrainerHost {
         }
     }
 
-    fn show(&self, trainer: &str) {
+    fn show(&self, attached: Option<String>) {
         if let Some((announcer, _)) = self.0.peer.get() {
-            announcer.show_trainer(trainer);
+            announcer.show_trainer(attached);
         }
     }
 }

@@ -9,7 +9,7 @@ use mingle_peer::{Error, ErrorKind, Home, Result};
 use mingle_protocol::record::{MAX_HOST_BYTES, most_host_bytes};
 use serde::{Deserialize, Serialize};
 
-use crate::error::Refusal;
+use crate::error::{Reason, Refusal};
 use crate::wire::Attach;
 
 /// The version of the file.
@@ -68,7 +68,7 @@ impl TrainedTask {
         };
         match difference {
             None => Ok(()),
-            Some(difference) => Err(Refusal::conflict(format!("the peer trains another model: {difference} (here: the peer, there: the trainer)"))
+            Some(difference) => Err(Refusal::conflict(Reason::Task, format!("the peer trains another model: {difference} (here: the peer, there: the trainer)"))
                 .hint("change the trainer's model back, or give it a peer in another home; `mingle run --fresh` gives up what this one holds")),
         }
     }

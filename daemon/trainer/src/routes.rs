@@ -201,7 +201,11 @@ async fn next_order(host: &TrainerHost, headers: &HeaderMap, wait: Duration) -> 
         match host.state().next() {
             Next::Order(order) => return Ok(in_vector(&order)),
             Next::End(End::Model { vector, rounds }) => {
-                let headers = [(name("mingle-kind"), word("end")), (name("mingle-round"), rounds.into())];
+                let headers = [
+                    (header::CONTENT_TYPE, word("application/octet-stream")),
+                    (name("mingle-kind"), word("end")),
+                    (name("mingle-round"), rounds.into()),
+                ];
                 return Ok((headers, Body::new(VectorBody::new(vector))).into_response());
             }
             Next::End(failure @ End::Failure { .. }) => return Err(failure.refusal()),

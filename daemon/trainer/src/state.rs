@@ -8,7 +8,7 @@ use mingle_peer::api::Caller;
 use mingle_peer::training::{Layout, Metrics};
 use mingle_peer::{Error, ErrorKind};
 
-use crate::error::Refusal;
+use crate::error::{Reason, Refusal};
 use crate::memory::TrainedTask;
 use crate::session::Session;
 use crate::wire::{Attach, Initial, Need, WeightedMetrics};
@@ -16,7 +16,7 @@ use crate::wire::{Attach, Initial, Need, WeightedMetrics};
 /// Rounds whose training times are remembered.
 const REMEMBERED_ROUNDS: usize = 9;
 /// A trainer that is slower than usual gets so much longer than twice its usual time.
-const GRACE: Duration = Duration::from_secs(1);
+const GRACE: Duration = Duration::from_millis(100);
 /// The peer trains on without an evaluation that takes longer.
 const LONGEST_EVALUATION: Duration = Duration::from_secs(120);
 
@@ -73,7 +73,9 @@ impl End {
     /// What a trainer is told that cannot be given a model.
     pub(crate) fn refusal(&self) -> Refusal {
         match self {
-            Self::Model { rounds, .. } => Refusal::conflict(format!("the run is over, after {rounds} rounds")),
+            Self::Model { rounds, .. } => {
+                Refusal::conflict(Reason::Over, format!("the run is over, after {rounds} rounds"))
+            }
             Self::Failure { kind, message, hint } => {
                 let error = Error::new(*kind, message.clone());
                 Refusal::gone(match hint {
@@ -122,6 +124,10 @@ pub(crate) struct State {
     /// Why no trainer will come.
     pub(crate) failure: Option<Error>,
     pace: VecDeque<Duration>,
+    /// When the peer last went on without an answer.
+    went_on: Option<Instant>,
+    /// How long the peer has mixed since then, when it opened the present order.
+    mixed: Duration,
 }
 
 impl State {
@@ -146,8 +152,11 @@ impl State {
         }
         let present = self.session.as_ref().filter(|session| !session.is_of(caller) && session.absence(now).is_none());
         if let Some(session) = present {
-            return Err(Refusal::conflict(format!("another trainer is attached: {}", session.description))
-                .hint("one trainer trains for a peer: end that one, or give this one a peer of its own"));
+            return Err(Refusal::conflict(
+                Reason::Busy,
+                format!("another trainer is attached: {}", session.description),
+            )
+            .hint("one trainer trains for a peer: end that one, or give this one a peer of its own"));
         }
         let wanted = TrainedTask::of(attach)?;
         match &self.task {
@@ -190,10 +199,11 @@ impl State {
                 session.note(now);
                 Ok(Arc::clone(task))
             }
-            (Some(session), _) => {
-                Err(Refusal::conflict(format!("this session is over: {} is attached", session.description))
-                    .hint("attach again, if that one has ended"))
-            }
+            (Some(session), _) => Err(Refusal::conflict(
+                Reason::Session,
+                format!("this session is over: {} is attached", session.description),
+            )
+            .hint("attach again, if that one has ended")),
             (None, _) => Err(Refusal::nothing("no trainer is attached").hint("attach again: POST /v1/trainer/attach")),
         }
     }
@@ -224,7 +234,7 @@ impl State {
         let order = self.order.as_ref().filter(|order| order.number == number);
         if order.is_none() || self.answer.is_some() {
             let why = if number > self.last_number { "was never given" } else { "is answered or withdrawn" };
-            return Err(Refusal::conflict(format!("order {number} {why}")).hint(again));
+            return Err(Refusal::conflict(Reason::Order, format!("order {number} {why}")).hint(again));
         }
         if order.is_some_and(|order| (order.work != Work::Evaluate) != is_training) {
             let wanted = if is_training { "to evaluate, not to train" } else { "to train, not to evaluate" };
@@ -273,6 +283,7 @@ impl State {
 
     /// Opens an order, unless the trainer still works on one that the peer has gone on without.
     pub(crate) fn open(&mut self, work: Work, round: u64, vector: &[f32], now: Instant) {
+        self.mixed = self.went_on.take().map_or(Duration::ZERO, |then| now.saturating_duration_since(then));
         if self.order.as_ref().is_some_and(|order| order.is_late) {
             return;
         }
@@ -290,7 +301,8 @@ impl State {
     }
 
     /// The peer goes on without an answer. A trainer that is at work may still give it, one that is not there may not.
-    pub(crate) fn go_on(&mut self) {
+    pub(crate) fn go_on(&mut self, now: Instant) {
+        self.went_on = Some(now);
         match (&self.session, &mut self.order) {
             (Some(_), Some(order)) if order.work != Work::Evaluate => order.is_late = true,
             _ => self.order = None,
@@ -313,15 +325,16 @@ impl State {
 
     /// How long the training thread waits for the answer to an order; none: as long as the peer has patience.
     ///
-    /// One that is at work gets twice its usual time. For one that is late, or not there, the peer waits for as long as a round
-    /// usually takes, so that a swarm without trainers does not hurry through its rounds.
+    /// One that is at work gets twice its usual time. For one that is late, or not there, the peer waits until as much time has
+    /// passed as training usually takes, mixing included: a swarm without trainers does not hurry through its rounds, and
+    /// a peer that fell behind while it waited catches up.
     pub(crate) fn limit(&self) -> Option<Duration> {
         if self.order.as_ref().is_some_and(|order| order.work == Work::Evaluate) {
             return Some(LONGEST_EVALUATION);
         }
         let usual = self.usual_time()?;
         let is_at_work = self.session.is_some() && self.order.as_ref().is_some_and(|order| !order.is_late);
-        Some(if is_at_work { usual * 2 + GRACE } else { usual })
+        Some(if is_at_work { usual * 2 + GRACE } else { usual.saturating_sub(self.mixed) })
     }
 
     /// Whether an evaluation would be answered.
@@ -410,11 +423,11 @@ mod tests {
         state.take_answer();
         state.open(TRAIN, 1, &[0.5; 2], now);
         assert_eq!(state.limit(), Some(second * 2 + GRACE));
-        state.go_on();
+        state.go_on(now);
         state.open(TRAIN, 2, &[0.75; 2], now);
         assert_eq!(number_of(&mut state), Some(2), "the trainer is still at work on this one");
         assert_eq!(state.limit(), Some(second), "the swarm keeps its pace meanwhile");
-        state.go_on();
+        state.go_on(now);
         state.take(change(0.25), now + second * 100);
         assert_eq!(state.take_answer(), Some(change(0.25)));
         state.open(TRAIN, 3, &[1.0; 2], now);
@@ -433,7 +446,7 @@ mod tests {
         assert_eq!(state.notice_absence(gone), None, "that is said once");
         state.open(TRAIN, 1, &[0.0; 2], gone);
         assert_eq!(state.limit(), Some(second));
-        state.go_on();
+        state.go_on(now);
         assert_eq!(number_of(&mut state), None);
         state.open(TRAIN, 2, &[0.0; 2], gone);
         let needs = state.attach(&introduction(), "b".to_owned(), Caller::default(), gone).unwrap();

@@ -1,6 +1,6 @@
 //! One snapshot of a peer in lines of text.
 
-use mingle_peer::status::{Neighbour, State, Status};
+use mingle_peer::status::{Neighbour, State, Status, TrainerStatus};
 use mingle_peer::training::PrivacySpending;
 use mingle_peer::units;
 
@@ -18,6 +18,12 @@ pub fn summary(status: &Status) -> Vec<String> {
     if let Some(node) = status.node {
         head += &format!("  node {node}");
     }
+    if status.state == State::WaitingForTrainer {
+        return vec![
+            head,
+            "a program that trains attaches to mingle.sock in the home: docs/trainer-protocol.md".to_owned(),
+        ];
+    }
     if status.state == State::WaitingForPlan {
         return vec![head, waiting_for_plan(status.waiting)];
     }
@@ -33,7 +39,16 @@ pub fn summary(status: &Status) -> Vec<String> {
     }
     let mut lines = vec![head, learning(status), mixing(status), ledger(status)];
     lines.extend(status.privacy.as_ref().map(privacy));
+    lines.extend(status.trainer.as_ref().map(trainer));
     lines
+}
+
+/// Which program trains for the peer.
+fn trainer(TrainerStatus { attached }: &TrainerStatus) -> String {
+    match attached {
+        Some(trainer) => format!("trained by {trainer}"),
+        None => "NO TRAINER: this peer mixes on without local steps".to_owned(),
+    }
 }
 
 /// What a peer without a plan waits for.
@@ -47,7 +62,8 @@ fn waiting_for_plan(invited: usize) -> String {
 
 /// How well it learns.
 fn learning(status: &Status) -> String {
-    let evaluation = status.evaluation.as_ref().map_or_else(
+    let measured = status.evaluation.as_ref().filter(|last| !last.metrics.is_empty());
+    let evaluation = measured.map_or_else(
         || "not evaluated yet".to_owned(),
         |last| format!("{}  (round {})", last.metrics.in_columns(), last.round),
     );

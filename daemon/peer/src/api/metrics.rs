@@ -79,6 +79,8 @@ impl Sheet<'_> {
             status.residual,
         )?;
         self.gauge("mingle_train_loss", "Mean loss over the last local steps", status.train_loss)?;
+        let attached = status.trainer.as_ref().map(|trainer| f64::from(u8::from(trainer.attached.is_some())));
+        self.gauge("mingle_trainer_attached", "Whether a program is there that trains for this peer", attached)?;
         if let Some(spending) = &status.privacy {
             let settings = &spending.settings;
             self.gauge("mingle_privacy_epsilon", "Privacy spent, as epsilon", spending.epsilon)?;
@@ -201,7 +203,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
-    use crate::status::{Contraction, Evaluated, Incoming, Neighbour, Outgoing, PlanFacts, Weight};
+    use crate::status::{Contraction, Evaluated, Incoming, Neighbour, Outgoing, PlanFacts, TrainerStatus, Weight};
     use mingle_net::traffic::Encoding;
     use mingle_privacy::{PrivacySettings, PrivacySpending};
 
@@ -235,6 +237,7 @@ mod tests {
                 let [changes, changes_left] = [0, 39];
                 PrivacySpending { settings, changes, epsilon: 0.0, changes_left, is_spent: false }
             }),
+            trainer: Some(TrainerStatus { attached: None }),
             residual: known(),
             disagreement: known(),
             contraction: Contraction { observed: known(), forecast: known() },

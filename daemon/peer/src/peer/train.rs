@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use mingle_net::transport::Network;
 use mingle_protocol::record::{Record, Recovered, most_host_bytes};
-use mingle_protocol::{Durability, Identity as NodeIdentity, NodeConfig, RecordRoom, TaskCard as NodeTask};
+use mingle_protocol::{
+    Durability, Identity as NodeIdentity, MAX_DESCRIPTION, NodeConfig, RecordRoom, TaskCard as NodeTask,
+};
 use tokio::sync::mpsc;
 
 use super::finish::{ModelForm, RunWanted};
@@ -76,6 +78,7 @@ impl Peer {
         let PeerOptions { leaves, evaluate_every, .. } = self.options;
         let streams = Streams { boot_nonce: config.identity.boot_nonce, dimension: config.initial.len(), timeline };
         let keypair = self.identity.keypair().clone();
+        access.service.give_models();
         let (mut receivers, member) = self.join_plan(place, network, access, incoming, streams)?;
         (receivers.answers, receivers.written) = (Some(answers), written);
         let parts = DriverParts {
@@ -185,7 +188,7 @@ impl Peer {
         let max_norm = self.options.max_norm.unwrap_or_else(|| usual_bound(norm(&initial)));
         let mut config = NodeConfig::new(place.node, Arc::clone(&place.schedule), initial, place.plan.rounds(rounds));
         config.generation = place.plan.generation();
-        config.task = NodeTask { hash: card.hash(), description: card.describe() };
+        config.task = NodeTask { hash: card.hash(), description: shortened(card.describe()) };
         config.identity = NodeIdentity { incarnation, boot_nonce };
         config.keys = Arc::new(MemberKeys::new(self.identity.keypair(), &place.peers));
         config.durability = self.options.durability;
@@ -199,6 +202,16 @@ impl Peer {
         config.drain_deadline = self.options.shutdown_timeout;
         Ok(config)
     }
+}
+
+/// A description that fits into the greeting of a node: names of tensors may be long.
+fn shortened(mut description: String) -> String {
+    const CUT: &str = "...";
+    if description.len() > MAX_DESCRIPTION {
+        description.truncate(description.floor_char_boundary(MAX_DESCRIPTION - CUT.len()));
+        description.push_str(CUT);
+    }
+    description
 }
 
 /// The vector that a training begins with, if it is one of its layout.
@@ -270,5 +283,17 @@ fn norm_of(record: &Record) -> f64 {
         Some(ratio) => norm(ratio),
         None if mass > 0.0 => norm(&record.numerator) / mass,
         None => norm(&record.numerator),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_description_is_cut_between_two_characters() {
+        assert_eq!(shortened("cnn".to_owned()), "cnn");
+        let long = shortened("ü".repeat(MAX_DESCRIPTION));
+        assert!(long.len() <= MAX_DESCRIPTION && long.ends_with("ü..."), "{long}");
     }
 }
