@@ -136,3 +136,43 @@ fn lower_median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     Some(values[middle])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(distances: impl IntoIterator<Item = f64>) -> InDistances {
+        let mut known = InDistances::default();
+        distances.into_iter().for_each(|distance| known.remember(0, distance));
+        known
+    }
+
+    #[test]
+    fn of_two_the_smaller_counts_and_of_three_the_middle_one() {
+        assert_eq!(lower_median(vec![]), None);
+        assert_eq!(lower_median(vec![5.0]), Some(5.0));
+        assert_eq!(lower_median(vec![9.0, 1.0]), Some(1.0));
+        assert_eq!(lower_median(vec![9.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(lower_median(vec![f64::MAX, 1.0, f64::INFINITY, 2.0]), Some(2.0));
+    }
+
+    #[test]
+    fn the_median_of_a_link_follows_its_latest_distances_within_half_of_the_memory() {
+        let mut known = after([1.0; REMEMBERED]);
+        let mut needed = 0;
+        while known.median(0) == Some(1.0) {
+            known.remember(0, 100.0);
+            needed += 1;
+        }
+        assert_eq!((needed, known.median(0)), (REMEMBERED / 2 + 1, Some(100.0)));
+    }
+
+    #[test]
+    fn a_link_that_was_silent_for_long_begins_anew_with_its_first_distance() {
+        let mut known = after([1.0; REMEMBERED]);
+        assert_eq!(known.median(FORGOTTEN_AFTER), Some(1.0));
+        assert_eq!(known.median(FORGOTTEN_AFTER + 1), None);
+        known.remember(FORGOTTEN_AFTER + 1, 50.0);
+        assert_eq!(known.median(FORGOTTEN_AFTER + 1), Some(50.0));
+    }
+}
