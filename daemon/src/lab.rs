@@ -54,7 +54,11 @@ pub(crate) fn simulation_error(error: SimulationError) -> Error {
         SimulationError::NothingToTrain
         | SimulationError::Schedule(_)
         | SimulationError::Node(_)
+        | SimulationError::NobodyHonest { .. }
         | SimulationError::Design { .. } => ErrorKind::BadInput,
+        SimulationError::ReceivingWithoutLedger => {
+            return Error::of(ErrorKind::BadInput, error).hint("leave --ledger off, or --robust and --attack away");
+        }
         SimulationError::CodecWithoutLedger { codec } => {
             let message = format!("--ledger off sends f32 alone: textbooks know no {codec}");
             return Error::new(ErrorKind::BadInput, message).hint("leave --codec or --ledger off away");

@@ -21,6 +21,7 @@
 
 mod bfloat16;
 mod buffer_pool;
+mod distance;
 mod dither;
 mod float16;
 mod float32;
@@ -37,6 +38,7 @@ use thiserror::Error;
 use crate::payload::MAX_MAGNITUDE;
 
 pub(crate) use buffer_pool::BufferPool;
+pub(crate) use distance::{Distance, distance};
 pub(crate) use dither::Dither;
 pub(crate) use format::BLOCK;
 pub(crate) use kernel::{Absorbed, Extent, absorb, add, decode, emit, extent_of, first_flaw, largest_of, square_of};

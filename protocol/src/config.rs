@@ -1,5 +1,7 @@
 //! The configuration of a node: given once, at its start, and checked there.
 
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,6 +49,57 @@ pub enum Durability {
     Off,
 }
 
+/// What a node does with a neighbour's ratio that is far from its own. Each node chooses for itself: others need not do the
+/// same, and nothing on the wire depends on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Robust {
+    /// It is taken as it is: push-sum, where the sum of all numerators is conserved.
+    #[default]
+    Off,
+    /// It is moved towards the node's own ratio, to the distance that is usual among its in-neighbours: self-centred clipping
+    /// (He, Karimireddy, Jaggi, arXiv 2202.01545). Weights stay exact; the sum of numerators is no longer conserved.
+    Clip,
+}
+
+impl Robust {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Off, Self::Clip];
+
+    /// Its name on command lines and in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Clip => "clip",
+        }
+    }
+}
+
+impl fmt::Display for Robust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Robust {
+    type Err = UnknownRobust;
+
+    fn from_str(name: &str) -> Result<Self, UnknownRobust> {
+        Self::ALL
+            .into_iter()
+            .find(|robust| robust.name() == name)
+            .ok_or_else(|| UnknownRobust { name: name.to_owned() })
+    }
+}
+
+/// A name that no way of receiving has.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{name:?} is no way of robust receiving; there are off and clip")]
+pub struct UnknownRobust {
+    /// The name given.
+    pub name: String,
+}
+
 /// Everything a node needs to start. [`NodeConfig::new`] fills in the defaults.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
@@ -79,6 +132,8 @@ pub struct NodeConfig {
     /// The largest norm of a ratio that this node takes from others; parcels beyond it go back to their senders. `None`
     /// takes whatever is finite.
     pub largest_norm: Option<f64>,
+    /// What it does with ratios that are far from its own.
+    pub robust: Robust,
     /// How long to wait for in-neighbours.
     pub policy: WaitPolicy,
     /// A local step longer than this many times the median of the latest ones is scaled down to that; `None` takes all as
@@ -106,8 +161,8 @@ pub struct NodeConfig {
 }
 
 impl NodeConfig {
-    /// A founder's configuration with the defaults: no keys, parcels in f32, no records, bounded staleness 4, steps clipped at
-    /// 10 medians, no time box, all neighbours waited for at the start, deadlines from 2 s, drain for 30 s, heartbeats every
+    /// A founder's configuration with the defaults: no keys, parcels in f32, no records, ratios taken as they are, bounded
+    /// staleness 4, steps clipped at 10 medians, no time box, all neighbours waited for at the start, deadlines from 2 s, drain for 30 s, heartbeats every
     /// 5 s, reliable streams.
     pub fn new(id: NodeId, schedule: Arc<Schedule>, initial: Vec<f32>, rounds: u64) -> Self {
         Self {
@@ -123,6 +178,7 @@ impl NodeConfig {
             durability: Durability::default(),
             record_slots: None,
             largest_norm: None,
+            robust: Robust::default(),
             policy: WaitPolicy::default(),
             clip: Some(10.0),
             time_box: None,

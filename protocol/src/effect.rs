@@ -7,7 +7,7 @@ mod mismatch;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use event::{Event, RoundReport, SkippedDelta, Suspension};
+pub use event::{Clipped, Event, RoundReport, SkippedDelta, Suspension};
 pub use fault::Fault;
 pub use mismatch::Mismatch;
 

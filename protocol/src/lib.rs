@@ -45,8 +45,8 @@ pub mod wire;
 
 pub use audit::{AbsentPeer, AuditReport, EdgeDispute, audit};
 pub use codec::{Codec, UnknownCodec};
-pub use config::{Durability, NodeConfig, NodeError, WaitPolicy};
-pub use effect::{Effect, Event, Fault, Mismatch, RecordRoom, RoundReport, SkippedDelta, Suspension};
+pub use config::{Durability, NodeConfig, NodeError, Robust, UnknownRobust, WaitPolicy};
+pub use effect::{Clipped, Effect, Event, Fault, Mismatch, RecordRoom, RoundReport, SkippedDelta, Suspension};
 #[cfg(feature = "sim")]
 pub use injected_bug::{InjectedBug, InjectionError};
 pub use input::{Input, NewGeneration};

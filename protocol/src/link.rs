@@ -14,7 +14,7 @@ mod rejections;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use inbound::{Acceptance, InLink};
+pub(crate) use inbound::{Acceptance, InLink, QueuedParcel};
 pub(crate) use outbound::{OutLink, Returned};
 pub use rejections::Rejections;
 

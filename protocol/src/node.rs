@@ -8,7 +8,7 @@
 //! ```
 //!
 //! [`Node::handle`] dispatches an input to its handler, then lets the node advance as far as it can. The handlers live
-//! beside this file: `round` (what a step consists of), `training` (local training, ordered and waited for), `step_guard` (what of a local step is taken), `pace` (whom it
+//! beside this file: `round` (what a step consists of), `training` (local training, ordered and waited for), `step_guard` (what of a local step is taken), `robust_receiving` (what of a neighbour's ratio is), `pace` (whom it
 //! waits for), `progress` (how far others are), `patience` (who is waited for again), `exchange` (messages), `parcels`, `liveness` (links and timers), `membership` (generations), `departure`, `drain`, `commit`
 //! (records).
 
@@ -25,6 +25,7 @@ mod parcels;
 mod patience;
 mod progress;
 mod refusals;
+mod robust_receiving;
 mod round;
 mod send_gate;
 mod step_guard;
@@ -55,6 +56,7 @@ pub use neighbour_view::{IncomingView, NeighbourView, OutgoingView};
 pub(crate) use patience::{Patience, Renewal};
 pub(crate) use progress::Belief;
 use refusals::Refusals;
+pub(crate) use robust_receiving::InDistances;
 use round::RoundTally;
 use send_gate::SendGate;
 use step_guard::UsualSteps;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::effect::{Mismatch, Suspension};
 use crate::link::{InLink, OutLink};
 use crate::message::{Identity, LinkState};
-use crate::node::{Belief, Patience, Renewal};
+use crate::node::{Belief, InDistances, Patience, Renewal};
 use crate::schedule::NodeId;
 use crate::statement::{Signature, SignedIdentity};
 use crate::time::Time;
@@ -61,6 +61,8 @@ pub(crate) struct Peer {
     pub(crate) refused: Option<Mismatch>,
     pub(crate) outgoing: Option<OutLink>,
     pub(crate) incoming: Option<InLink>,
+    /// How far the ratios were that came from it.
+    pub(crate) distances: InDistances,
 }
 
 impl Peer {
@@ -93,6 +95,7 @@ impl Peer {
             refused: None,
             outgoing: None,
             incoming: None,
+            distances: InDistances::default(),
         }
     }
 

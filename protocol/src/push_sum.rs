@@ -19,7 +19,7 @@ pub mod bench;
 
 use std::sync::Arc;
 
-use crate::codec::{self, Absorbed, BufferPool, Codec, Dither};
+use crate::codec::{self, Absorbed, BufferPool, Codec, Distance, Dither};
 use crate::link::WINDOW;
 use crate::mass::{Mass, UNITS_PER_ONE};
 use crate::payload::{MAX_MAGNITUDE, Payload};
@@ -45,6 +45,8 @@ pub(crate) struct PushSum {
     snapshots: BufferPool<f32>,
     /// Earlier ratios that others hold.
     ratios: BufferPool<f32>,
+    /// A parcel's ratio while it is clipped; empty before the first one that was.
+    clipped: Vec<f32>,
 }
 
 impl PushSum {
@@ -65,6 +67,7 @@ impl PushSum {
             payloads: BufferPool::new(WINDOW + 1),
             snapshots: BufferPool::new(2),
             ratios: BufferPool::new(2),
+            clipped: Vec::new(),
         }
     }
 
@@ -186,16 +189,52 @@ impl PushSum {
     /// Adds a parcel of `mass` at `payload`; returns how far it was from this node's own ratio, `None` when there was
     /// no own ratio to compare with. `Err` when the weights would exceed 2^64 units, with nothing changed.
     pub(crate) fn absorb(&mut self, mass: Mass, payload: &Payload) -> Result<Option<Distance>, MassOverflow> {
+        self.absorb_bytes(mass, payload.codec(), payload.bytes())
+    }
+
+    fn absorb_bytes(&mut self, mass: Mass, codec: Codec, bytes: &[u8]) -> Result<Option<Distance>, MassOverflow> {
         let total = self.mass.checked_add(mass).ok_or(MassOverflow)?;
         let has_ratio = self.has_working_mass();
         let inverse = if has_ratio { 1.0 / weight(self.mass) } else { 0.0 };
-        let Absorbed { apart, own, largest } =
-            codec::absorb(payload.codec(), &mut self.numerator, payload.bytes(), weight(mass), inverse);
+        let Absorbed { apart, own, largest } = codec::absorb(codec, &mut self.numerator, bytes, weight(mass), inverse);
         self.mass = total;
         self.largest = largest;
         self.snapshot = None;
         self.last_ratio_is_current = false;
         Ok(has_ratio.then_some(Distance { apart, own }))
+    }
+
+    /// How far `payload` is from this node's own ratio; from the last one formed while there is no mass to speak of.
+    pub(crate) fn distance_of(&self, payload: &Payload) -> Distance {
+        let (center, inverse) = self.center();
+        codec::distance(payload.codec(), center, payload.bytes(), inverse)
+    }
+
+    /// Absorbs a parcel as if its ratio were `z + scale (payload - z)`, where z is this node's own: self-centred clipping
+    /// (He, Karimireddy, Jaggi, arXiv 2202.01545, equation 4), for a `scale` of radius over distance. The weight is that of the
+    /// parcel, exactly; what is left out of x is gone.
+    pub(crate) fn absorb_scaled(
+        &mut self,
+        mass: Mass,
+        payload: &Payload,
+        scale: f64,
+    ) -> Result<Option<Distance>, MassOverflow> {
+        let mut values = std::mem::take(&mut self.clipped);
+        values.resize(self.dimension(), 0.0);
+        codec::decode(payload.codec(), payload.bytes(), &mut values);
+        let ((center, inverse), scale) = (self.center(), scale as f32);
+        for (value, x) in values.iter_mut().zip(center) {
+            let ratio = x * inverse;
+            *value = ratio + scale * (*value - ratio);
+        }
+        let absorbed = self.absorb_bytes(mass, Codec::F32, bytemuck::cast_slice(&values));
+        self.clipped = values;
+        absorbed
+    }
+
+    /// What distances are measured from, and by what it is to be multiplied.
+    fn center(&self) -> (&[f32], f32) {
+        if self.has_working_mass() { (&self.numerator, 1.0 / weight(self.mass)) } else { (&self.last_ratio, 1.0) }
     }
 
     /// x += `scale` times `delta`.
@@ -209,13 +248,6 @@ impl PushSum {
 /// The weights of a node would not fit: only a neighbour that makes mass up can cause it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MassOverflow;
-
-/// Squared distance of a payload from the node's own ratio, and the square of that ratio.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Distance {
-    pub(crate) apart: f64,
-    pub(crate) own: f64,
-}
 
 fn weight(mass: Mass) -> f32 {
     mass.to_f64() as f32

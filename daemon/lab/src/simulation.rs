@@ -8,6 +8,7 @@
 //! The network is as fast as the plan says and no faster: a round takes its slots, whoever sends how much in them. Without
 //! losses and with `--wait sync` every run of a seed gives the same bits on one kind of machine.
 
+mod attack;
 mod courier;
 mod error;
 mod learners;
@@ -16,6 +17,7 @@ mod progress;
 mod swarm;
 mod textbook;
 
+pub use attack::{Attack, Lie, Received, UnknownLie};
 pub use error::SimulationError;
 pub use learners::{Learners, Subject};
 pub use progress::{Goal, Progress, Stop, recent_accuracy};
@@ -24,7 +26,7 @@ use std::sync::Arc;
 
 use mingle_models::Split;
 use mingle_planner::Plan;
-use mingle_protocol::{Codec, WaitPolicy};
+use mingle_protocol::{Codec, Robust, WaitPolicy};
 
 use swarm::VirtualSwarm;
 use textbook::Textbook;
@@ -40,7 +42,11 @@ pub struct Conditions {
     pub loss: f64,
     /// How nodes encode what they send.
     pub codec: Codec,
-    /// Seed of the losses.
+    /// What nodes do with ratios that are far from their own.
+    pub robust: Robust,
+    /// Members that lie about their models.
+    pub attack: Option<Attack>,
+    /// Seed of the losses, and of who lies.
     pub seed: u64,
 }
 
@@ -74,6 +80,13 @@ pub fn found(plan: &Plan, initial: &[f32], conditions: Conditions) -> Result<Box
     if !conditions.ledger && conditions.codec != Codec::F32 {
         return Err(SimulationError::CodecWithoutLedger { codec: conditions.codec });
     }
+    if !conditions.ledger && (conditions.robust != Robust::Off || conditions.attack.is_some()) {
+        return Err(SimulationError::ReceivingWithoutLedger);
+    }
+    let nodes = plan.node_count();
+    if let Some(Attack { attackers, .. }) = conditions.attack.filter(|attack| attack.attackers >= nodes) {
+        return Err(SimulationError::NobodyHonest { attackers, nodes });
+    }
     if conditions.ledger {
         Ok(Box::new(VirtualSwarm::new(plan, initial, conditions)?))
     } else {
@@ -89,7 +102,7 @@ pub trait Rounds {
     /// The device failed, or the swarm stands still.
     fn advance(&mut self, rounds: u64, learners: &mut Learners) -> Result<(), SimulationError>;
 
-    /// The model of each node, `[nodes][parameters]`.
+    /// The model of each node that does not lie, `[nodes][parameters]`.
     fn models(&mut self) -> Vec<Arc<[f32]>>;
 
     /// Where it stands.
@@ -109,6 +122,8 @@ pub struct Tally {
     pub lost_parcels: u64,
     /// The weights of all nodes: their number, but for what is under way or gone.
     pub weight: f64,
+    /// What honest nodes received, and clipped.
+    pub received: Received,
 }
 
 /// How many slots each round of a plan takes; on a point-to-point medium, steps.

@@ -8,6 +8,7 @@ mod service_manager;
 
 use mingle_net::transport::NetworkCounts;
 use mingle_privacy::PrivacySpending;
+use mingle_protocol::Clipped;
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::Metrics;
@@ -203,6 +204,9 @@ pub enum Event {
         round: u64,
         /// Push-sum weight after it, in units of 2^-40.
         weight_units: u64,
+        /// What was clipped of the models heard in it, where they are not taken as they are.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        clipped: Option<Clipped>,
     },
     /// This peer had fallen so far behind that it went on where its neighbours are: it never trained these rounds.
     Skipped {

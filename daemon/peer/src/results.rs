@@ -13,6 +13,7 @@ pub use crate::training::model_file::MODEL_CHECKSUM;
 use crate::error::{Context, ErrorKind, Result};
 use crate::home::{self, Home};
 use crate::metrics::Metrics;
+use crate::status::RobustReceiving;
 
 /// The version of the summary file.
 const SCHEMA: &str = "mingle.summary/2";
@@ -39,6 +40,9 @@ pub struct Summary {
     /// How much privacy is spent, where changes are private.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub privacy: Option<PrivacySpending>,
+    /// What was clipped of other peers' models, where they were not taken as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub robust: Option<RobustReceiving>,
     /// Seconds from the start of the process.
     pub seconds: f64,
     /// Bytes written to all links.

@@ -3,6 +3,7 @@
 
 mod board;
 mod neighbour;
+mod receiving;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::metrics::Metrics;
 pub use board::{StatusBoard, StatusView};
 pub use neighbour::{Incoming, LinkState, Neighbour, Outgoing};
+pub use receiving::RobustReceiving;
 
 /// The version of the snapshot.
 pub const SCHEMA: &str = "mingle.status/1";
@@ -70,6 +72,9 @@ pub struct Status {
     pub residual: Option<f64>,
     /// Relative RMS distance to the models heard in the last round that heard any.
     pub disagreement: Option<f64>,
+    /// What was clipped of other peers' models, where they are not taken as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub robust: Option<RobustReceiving>,
     /// The factor by which disagreement changes in a round.
     pub contraction: Contraction,
     /// Bytes written to all links since the process began.
@@ -194,6 +199,7 @@ impl Status {
             privacy: None,
             residual: None,
             disagreement: None,
+            robust: None,
             contraction: Contraction::default(),
             sent_bytes: 0,
             received_bytes: 0,

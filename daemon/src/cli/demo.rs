@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::ArgPredicate;
-use mingle_protocol::Codec;
+use mingle_protocol::{Codec, Robust};
 
 use super::{DurabilityName, PrivacyArgs, ProblemKind, Switch};
 
@@ -30,6 +30,7 @@ const OF_TRAINING: &[&str] = &[
     "device",
     "wait",
     "codec",
+    "robust",
     "no_comparison",
 ];
 
@@ -96,6 +97,9 @@ pub(crate) struct DemoArgs {
     /// How peers encode the models that they send: f32, bf16, f16 or int8
     #[arg(long, default_value_t = Codec::F32, value_name = "CODEC")]
     pub(crate) codec: Codec,
+    /// What peers do with models that are far from their own: off, or clip
+    #[arg(long, default_value_t = Robust::Off, value_name = "off|clip")]
+    pub(crate) robust: Robust,
     #[command(flatten)]
     pub(crate) privacy: PrivacyArgs,
     /// Do not train each peer alone and all data in one place afterwards, to compare with

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use libp2p::Multiaddr;
-use mingle_protocol::{Codec, Durability};
+use mingle_protocol::{Codec, Durability, Robust};
 
 use super::config::CONFIG_ENV;
 use super::duration::duration;
@@ -97,6 +97,9 @@ pub(crate) struct RunArgs {
     /// Send parcels back whose model has a larger norm than this [default: 1000 times that of the first model]
     #[arg(long, value_name = "NORM")]
     pub(crate) max_norm: Option<f64>,
+    /// What this peer does with models that are far from its own: off takes them as they are, clip moves them to the distance that is usual (docs/robust.md)
+    #[arg(long, default_value_t = Robust::Off, value_name = "off|clip")]
+    pub(crate) robust: Robust,
     /// Whether the weight of this peer outlives its process: on writes every step to the disk before anyone hears of it
     #[arg(long, value_enum, default_value_t = DurabilityName::On)]
     pub(crate) durability: DurabilityName,
@@ -149,6 +152,7 @@ const OF_TRAINING: &[&str] = &[
     "priority",
     "shutdown_timeout",
     "max_norm",
+    "robust",
     "durability",
     "fresh",
     "timeline",

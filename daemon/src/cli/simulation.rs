@@ -4,7 +4,8 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::Args;
-use mingle_protocol::Codec;
+use mingle_lab::simulation::Lie;
+use mingle_protocol::{Codec, Robust};
 
 use super::{PrivacyArgs, Switch, TrainingArgs};
 
@@ -70,6 +71,16 @@ pub(crate) struct SimulateArgs {
     /// How nodes encode the models that they send: f32, bf16, f16 or int8
     #[arg(long, default_value_t = Codec::F32, value_name = "CODEC")]
     pub(crate) codec: Codec,
+    /// What nodes do with a model that is far from their own: off, or clip, as in `mingle run`
+    #[arg(long, default_value_t = Robust::Off, value_name = "off|clip")]
+    pub(crate) robust: Robust,
+    /// A measurement: some members send false models, keeping their weight books honestly, and accuracy is that of the others. sign-flip,
+    /// scale:FACTOR, or little[:Z]: the mean of the honest models less Z (1.5) standard deviations
+    #[arg(long, value_name = "ATTACK", requires = "attackers")]
+    pub(crate) attack: Option<Lie>,
+    /// With --attack: how many members do; the seed says which
+    #[arg(long, value_name = "N", requires = "attack")]
+    pub(crate) attackers: Option<NonZero<usize>>,
     /// Off: push-sum as in textbooks, where what is lost is gone, to compare with
     #[arg(long, value_enum, default_value_t = Switch::On)]
     pub(crate) ledger: Switch,

@@ -126,6 +126,7 @@ fn options(arguments: &RunArgs) -> Result<PeerOptions> {
         training_deadline: arguments.training_deadline,
         shutdown_timeout: arguments.shutdown_timeout,
         max_norm: arguments.max_norm,
+        robust: arguments.robust,
         durability: arguments.durability.into(),
         fresh: arguments.fresh,
         leaves: arguments.leaves,

@@ -3,12 +3,12 @@
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
-use mingle_lab::simulation::{self, Conditions, Goal, Learners, Progress, Stop, recent_accuracy};
+use mingle_lab::simulation::{self, Attack, Conditions, Goal, Learners, Progress, Received, Stop, recent_accuracy};
 use mingle_models::Split;
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result, encodings, plan, units};
 use mingle_planner::{DesignOptions, ExtraEdges, Method, Plan};
-use mingle_protocol::Codec;
+use mingle_protocol::{Codec, Robust};
 use serde::Serialize;
 
 use super::plan_make::parse_extra_edges;
@@ -39,6 +39,12 @@ struct Report<'a> {
     lost_parcels: u64,
     /// The weights of all nodes.
     weight: f64,
+    robust: Robust,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attack: Option<String>,
+    attackers: usize,
+    /// What honest nodes received, and clipped.
+    received: Received,
     seconds: f64,
     /// Of them, in training and in evaluation.
     training_seconds: f64,
@@ -77,6 +83,10 @@ pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Result {
         parcels: tally.parcels,
         lost_parcels: tally.lost_parcels,
         weight: tally.weight,
+        robust: arguments.robust,
+        attack: arguments.attack.map(|lie| lie.to_string()),
+        attackers: conditions.attack.map_or(0, |attack| attack.attackers),
+        received: tally.received,
         seconds: began.elapsed().as_secs_f64(),
         training_seconds: learnt.as_secs_f64(),
     };
@@ -106,6 +116,11 @@ fn conditions(arguments: &SimulateArgs) -> Result<Conditions> {
         policy: arguments.wait.as_deref().map(parse_policy).transpose()?,
         loss: arguments.loss,
         codec: arguments.codec,
+        robust: arguments.robust,
+        attack: arguments
+            .attack
+            .zip(arguments.attackers)
+            .map(|(lie, attackers)| Attack { lie, attackers: attackers.get() }),
         seed: arguments.seed,
     })
 }
@@ -203,6 +218,16 @@ fn tell(progress: &Progress, json: bool) {
     if stderr().is_terminal() { eprint!("\r{line}") } else { out::line(line) }
 }
 
+/// What became of the parcels that honest nodes received.
+fn receiving(report: &Report<'_>) -> String {
+    let Received { from_honest, clipped_from_honest, from_attackers, clipped_from_attackers } = report.received;
+    let mut line = format!("robust {}: {clipped_from_honest} of {from_honest} honest parcels clipped", report.robust);
+    if let Some(attack) = &report.attack {
+        line += &format!(", {clipped_from_attackers} of {from_attackers} from {} x {attack}", report.attackers);
+    }
+    line
+}
+
 fn conclude(report: &Report<'_>, arguments: &SimulateArgs, took: Duration, learnt: Duration) {
     if stderr().is_terminal() {
         eprintln!();
@@ -225,6 +250,9 @@ fn conclude(report: &Report<'_>, arguments: &SimulateArgs, took: Duration, learn
         out::line(format!("{} of {} parcels were lost, {:.1} %", report.lost_parcels, report.parcels, 100.0 * share));
     }
     out::line(format!("weights of all nodes: {:.6} of {}", report.weight, report.nodes));
+    if report.robust != Robust::Off || report.attackers > 0 {
+        out::line(receiving(report));
+    }
     let others = took.saturating_sub(learnt).as_secs_f64() / took.as_secs_f64();
     eprintln!("{:.1} s, {:.0} % of them neither training nor evaluation", took.as_secs_f64(), 100.0 * others);
 }

@@ -96,6 +96,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("shutdown_timeout", "MINGLE_SHUTDOWN_TIMEOUT", Form::Text, r#""10s""#),
     setting("http", "MINGLE_HTTP", Form::Text, r#""127.0.0.1:7717""#),
     setting("max_norm", "MINGLE_MAX_NORM", Form::Number, "10000.0"),
+    setting("robust", "MINGLE_ROBUST", Form::Text, r#""clip""#),
     setting("timeline", "MINGLE_TIMELINE", Form::Text, r#""off""#),
     setting("durability", "MINGLE_DURABILITY", Form::Text, r#""on""#),
 ];

@@ -1,6 +1,6 @@
 //! One snapshot of a peer in lines of text.
 
-use mingle_peer::status::{Neighbour, State, Status, TrainerStatus};
+use mingle_peer::status::{Neighbour, RobustReceiving, State, Status, TrainerStatus};
 use mingle_peer::training::PrivacySpending;
 use mingle_peer::units;
 
@@ -40,6 +40,7 @@ pub fn summary(status: &Status) -> Vec<String> {
     let mut lines = vec![head, learning(status), mixing(status), ledger(status)];
     lines.extend(status.privacy.as_ref().map(privacy));
     lines.extend(status.trainer.as_ref().map(trainer));
+    lines.extend(status.robust.as_ref().map(|robust| receiving(robust, &status.neighbours)));
     lines
 }
 
@@ -76,6 +77,19 @@ fn privacy(spending: &PrivacySpending) -> String {
     let (most, delta) = (settings.epsilon_max(), settings.delta());
     let left = if *is_spent { "spent: no more local steps".to_owned() } else { format!("{changes_left} more to come") };
     format!("privacy: epsilon {epsilon:.3} of {most} at delta {delta:e}  {changes} changes  {left}")
+}
+
+/// What was clipped of which neighbours' models.
+fn receiving(robust: &RobustReceiving, neighbours: &[Neighbour]) -> String {
+    let share = |neighbour: &Neighbour| {
+        let link = neighbour.incoming?;
+        let clipped = link.clipped.filter(|clipped| clipped.parcels > 0)?;
+        Some(format!("node {} {} of {}", neighbour.node, clipped.parcels, link.parcels))
+    };
+    let shares: Vec<String> = neighbours.iter().filter_map(share).collect();
+    let whose = if shares.is_empty() { "no parcel yet".to_owned() } else { shares.join(", ") };
+    let radius = robust.radius.map_or_else(|| "-".to_owned(), |radius| format!("{radius:.2e}"));
+    format!("robust {}: radius {radius}  clipped: {whose}", robust.rule)
 }
 
 /// How well the peers agree.

@@ -16,7 +16,7 @@ use super::{Codec, Dither};
 
 /// Coordinates between two points at which partial sums move to f64: a multiple of [`BLOCK`], and few enough that each
 /// of its [`BLOCK`] partial sums has only 64 terms.
-const STRETCH: usize = 64 * BLOCK;
+pub(super) const STRETCH: usize = 64 * BLOCK;
 
 /// Runs a kernel with the format of a codec.
 macro_rules! with_format {
@@ -29,6 +29,7 @@ macro_rules! with_format {
         }
     };
 }
+pub(super) use with_format;
 
 /// What a pass over numerator and parcel found.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -324,7 +325,7 @@ fn add_block(x: &mut [f32; BLOCK], scale: f32, delta: &[f32; BLOCK], largest: &m
 }
 
 /// A short last block, filled up with zeros.
-fn padded(rest: &[f32]) -> [f32; BLOCK] {
+pub(super) fn padded(rest: &[f32]) -> [f32; BLOCK] {
     let mut block = [0.0; BLOCK];
     block[..rest.len()].copy_from_slice(rest);
     block
@@ -346,11 +347,11 @@ fn larger(a: f32, b: f32) -> f32 {
 }
 
 /// Bytes that a stretch takes.
-const fn stretch_bytes<F: Format>() -> usize {
+pub(super) const fn stretch_bytes<F: Format>() -> usize {
     STRETCH / BLOCK * F::BLOCK_BYTES
 }
 
 /// The total, in a fixed order; the partial sums begin again at zero.
-fn take_sum(partial: &mut [f32; BLOCK]) -> f64 {
+pub(super) fn take_sum(partial: &mut [f32; BLOCK]) -> f64 {
     std::mem::replace(partial, [0.0; BLOCK]).iter().map(|&sum| f64::from(sum)).sum()
 }

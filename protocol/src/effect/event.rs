@@ -1,5 +1,6 @@
 //! The events that a node reports, for people and metrics.
 
+use std::ops::AddAssign;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -204,15 +205,35 @@ pub struct RoundReport {
     /// Mean of weight / stationary weight at the first splits of the last rounds, exponentially weighted, where parcels
     /// that nobody has acknowledged still count as their sender's: about 1 in a sound swarm. See [`Event::MassLow`].
     pub mass_share: f64,
-    /// Relative root mean square distance between what was absorbed and the node's own ratio just before, over all
-    /// parcels of the round; `None` when none could be compared.
+    /// Relative root mean square distance between what was absorbed (of a clipped ratio, what is left) and the node's own ratio
+    /// just before, over all parcels of the round; `None` when none could be compared.
     pub disagreement: Option<f64>,
     /// Parcels absorbed in this round.
     pub absorbed: u32,
+    /// What was clipped of them, with [`Robust::Clip`](crate::Robust::Clip).
+    #[serde(default)]
+    pub clipped: Clipped,
     /// Time spent waiting for neighbours in this round.
     pub waited: Duration,
     /// Time the whole round took.
     pub took: Duration,
+}
+
+/// What was left out of incoming ratios because they were too far away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Clipped {
+    /// Parcels of whose ratio something was left out. Their weight was taken whole.
+    pub parcels: u64,
+    /// The sum over them of weight times the norm of what was left out: by how much, at most, the numerator x is another than
+    /// it would be.
+    pub norm: f64,
+}
+
+impl AddAssign for Clipped {
+    fn add_assign(&mut self, more: Self) {
+        self.parcels += more.parcels;
+        self.norm += more.norm;
+    }
 }
 
 /// Why a neighbour is suspended. Mass is never touched by it: false alarms are harmless.

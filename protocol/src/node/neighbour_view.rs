@@ -1,6 +1,6 @@
 //! A read-only view of a neighbour, for people and metrics.
 
-use crate::effect::Suspension;
+use crate::effect::{Clipped, Suspension};
 use crate::mass::Mass;
 use crate::peer::Peer;
 use crate::schedule::NodeId;
@@ -8,7 +8,7 @@ use crate::schedule::NodeId;
 use super::Node;
 
 /// What a node knows of one neighbour at this instant.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct NeighbourView {
     /// Which.
     pub id: NodeId,
@@ -40,12 +40,14 @@ pub struct OutgoingView {
 }
 
 /// The receiving end of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IncomingView {
     /// The number of the last parcel that arrived, which is how many the sender ever sent on the link.
     pub parcels: u64,
     /// Parcels that have arrived and wait for their step.
     pub queued_parcels: usize,
+    /// What was clipped of its parcels since this process follows the plan, with [`Robust::Clip`](crate::Robust::Clip).
+    pub clipped: Clipped,
 }
 
 impl NeighbourView {
@@ -55,10 +57,11 @@ impl NeighbourView {
             unacknowledged_parcels: link.outstanding_parcels(),
             unacknowledged: link.undelivered(),
         });
-        let incoming = peer
-            .incoming
-            .as_ref()
-            .map(|link| IncomingView { parcels: link.received(), queued_parcels: link.queued_parcels() });
+        let incoming = peer.incoming.as_ref().map(|link| IncomingView {
+            parcels: link.received(),
+            queued_parcels: link.queued_parcels(),
+            clipped: peer.distances.clipped,
+        });
         let passed = peer.incoming.as_ref().map_or(0, |link| link.passed());
         Self {
             id: peer.id,
@@ -128,7 +131,8 @@ mod tests {
         assert_eq!((after.incarnation, after.passed_steps), (1, 10));
         let outgoing = OutgoingView { parcels: 10, unacknowledged_parcels: 0, unacknowledged: Mass::ZERO };
         assert_eq!(after.outgoing, Some(outgoing));
-        assert_eq!(after.incoming, Some(IncomingView { parcels: 10, queued_parcels: 0 }));
+        let incoming = IncomingView { parcels: 10, queued_parcels: 0, clipped: Clipped::default() };
+        assert_eq!(after.incoming, Some(incoming));
     }
 
     #[test]

@@ -5,8 +5,9 @@ use std::time::Duration;
 use super::{Node, Phase, Wait};
 use crate::codec::Dither;
 use crate::config::WaitPolicy;
-use crate::effect::{Event, RoundReport, Suspension};
+use crate::effect::{Clipped, Event, RoundReport, Suspension};
 use crate::injected_bug::InjectedBug;
+use crate::link::QueuedParcel;
 use crate::mass::Mass;
 use crate::payload::Payload;
 use crate::peer::Peer;
@@ -20,6 +21,7 @@ pub(super) struct RoundTally {
     absorbed: u32,
     apart: f64,
     own: f64,
+    pub(super) clipped: Clipped,
     /// The weight w at the first split with what is under way, and w* there. Later it depends on the policy whether what
     /// was given away has been made up for yet.
     held: Option<(f64, f64)>,
@@ -257,34 +259,32 @@ impl Node {
     }
 
     pub(super) fn absorb_from(&mut self, from: NodeId, step: u64) {
-        let Some(peer) = self.peers.get_mut(&from) else {
-            return;
-        };
-        let Some(link) = &mut peer.incoming else {
-            return;
-        };
-        while link.oldest_step().is_some_and(|oldest| oldest <= step) {
-            let Some(parcel) = link.pop() else {
-                break;
-            };
-            peer.ack_owed = true;
-            self.commits.soil();
+        while let Some(parcel) = self.next_parcel(from, step) {
             if parcel.is_refused {
                 continue;
             }
             self.send_gate.absorb();
             self.tally.absorbed += 1;
-            // The sum cannot overflow: parcels that would exceed the swarm's whole mass are never queued.
             let payload = if self.config.injected.is(InjectedBug::DropsNumerators) {
                 Payload::new(&vec![0.0; self.push_sum.dimension()]).unwrap_or(parcel.payload)
             } else {
                 parcel.payload
             };
-            if let Ok(Some(distance)) = self.push_sum.absorb(parcel.mass, &payload) {
+            if let Some(distance) = self.absorb_parcel(from, parcel.mass, &payload) {
                 self.tally.apart += distance.apart;
                 self.tally.own += distance.own;
             }
         }
+    }
+
+    /// Takes the next parcel of `step` or before from the queue of a link.
+    fn next_parcel(&mut self, from: NodeId, step: u64) -> Option<QueuedParcel> {
+        let peer = self.peers.get_mut(&from)?;
+        let link = peer.incoming.as_mut().filter(|link| link.oldest_step().is_some_and(|oldest| oldest <= step))?;
+        let parcel = link.pop()?;
+        peer.ack_owed = true;
+        self.commits.soil();
+        Some(parcel)
     }
 
     fn finish_round(&mut self) {
@@ -293,7 +293,7 @@ impl Node {
             self.clock.measure_pace(self.now);
         }
         let took = self.clock.finish(self.now);
-        let RoundTally { waited, absorbed, apart, own, held, .. } = self.tally;
+        let RoundTally { waited, absorbed, apart, own, clipped, held, .. } = self.tally;
         let disagreement = (apart / own).sqrt();
         let stationary_weight = self.config.schedule.stationary_weight(self.config.id, self.step);
         // While a neighbour is out of reach, what it owes may just be on its way.
@@ -308,6 +308,7 @@ impl Node {
             mass_share: self.mass_watch.share(),
             disagreement: disagreement.is_finite().then_some(disagreement),
             absorbed,
+            clipped,
             waited,
             took,
         }));

@@ -40,9 +40,14 @@ impl UsualSteps {
         if self.norms.len() < FEWEST {
             return None;
         }
+        self.median().map(|median| clip * median)
+    }
+
+    /// The upper median; `None` before the first step.
+    pub(super) fn median(&self) -> Option<f64> {
         let mut norms: Vec<f64> = self.norms.iter().copied().collect();
         norms.sort_unstable_by(f64::total_cmp);
-        Some(clip * norms[norms.len() / 2])
+        norms.get(norms.len() / 2).copied()
     }
 
     fn remember(&mut self, norm: f64) {

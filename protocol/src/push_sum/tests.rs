@@ -207,3 +207,50 @@ proptest! {
         }
     }
 }
+
+/// A pair after a parcel that was clipped to `radius`, with what its weight and its ratio were before.
+fn clipped(own: &[f32], mass: Mass, other: &Payload, radius: f64) -> (PushSum, Arc<[f32]>) {
+    let mut pair = PushSum::new(own.to_vec(), Mass::ONE);
+    let before = pair.ratio();
+    let apart = pair.distance_of(other).apart.sqrt();
+    pair.absorb_scaled(mass, other, radius / apart).unwrap();
+    (pair, before)
+}
+
+fn apart(one: &[f32], other: &[f32]) -> f64 {
+    one.iter().zip(other).map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum::<f64>().sqrt()
+}
+
+proptest! {
+    /// Whatever a parcel weighs and says: its weight is taken to the unit, and the ratio stays within the radius.
+    #[test]
+    fn a_clipped_parcel_moves_the_ratio_by_no_more_than_the_radius(
+        own in prop::collection::vec(-4.0_f32..4.0, 1..600),
+        factor in prop::sample::select(vec![-1.0_f32, 10.0, 1e6, 1e30]),
+        units in 1..16 * UNITS_PER_ONE,
+        radius in 1e-3..10.0_f64,
+        codec in prop::sample::select(Codec::ALL.to_vec()),
+    ) {
+        let said: Vec<f32> = own.iter().map(|z| (z * factor + 1.0).clamp(-MAX_MAGNITUDE, MAX_MAGNITUDE)).collect();
+        let other = Payload::encoded(codec, &said, 7).unwrap();
+        let mass = Mass::from_units(units);
+        let far = PushSum::new(own.clone(), Mass::ONE).distance_of(&other).apart.sqrt();
+        prop_assume!(far > radius);
+        let (mut pair, before) = clipped(&own, mass, &other, radius);
+        prop_assert_eq!(pair.mass().units(), UNITS_PER_ONE + units);
+        let moved = apart(&pair.ratio(), &before);
+        let share = mass.to_f64() / (1.0 + mass.to_f64());
+        let rounding = 1e-5 * (1.0 + apart(&before, &vec![0.0; before.len()]));
+        prop_assert!((moved - share * radius).abs() <= 1e-3 * radius + rounding, "{} of {}", moved, radius);
+    }
+}
+
+#[test]
+fn a_pair_without_weight_clips_around_the_last_ratio_it_had() {
+    let mut pair = PushSum::new(vec![3.0, 0.0], Mass::ONE);
+    split(&mut pair, Mass::ONE).unwrap();
+    let far = Payload::new(&[3.0, 100.0]).unwrap();
+    assert_eq!(pair.distance_of(&far), Distance { apart: 1e4, own: 9.0 });
+    assert_eq!(pair.absorb_scaled(half(), &far, 0.01), Ok(None));
+    assert_eq!((pair.mass(), &*pair.ratio()), (half(), &[3.0, 1.0][..]));
+}

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::network::NetworkModel;
 use crate::codec::Codec;
-use crate::config::{Durability, WaitPolicy};
+use crate::config::{Durability, Robust, WaitPolicy};
 use crate::injected_bug::InjectedBug;
 use crate::schedule::{NodeId, Schedule};
 
@@ -26,6 +26,8 @@ pub struct SwarmConfig {
     pub codec: Codec,
     /// The largest norm of a ratio that nodes take from each other.
     pub largest_norm: Option<f64>,
+    /// What nodes do with ratios that are far from their own.
+    pub robust: Robust,
     /// Whether nodes keep records on simulated disks.
     pub durability: Durability,
     /// A bug in every node, to see whether it is found. Refused where bugs are not [built in](InjectedBug::BUILT_IN).
@@ -79,6 +81,7 @@ impl SwarmConfig {
             rounds,
             codec: Codec::default(),
             largest_norm: None,
+            robust: Robust::default(),
             durability: Durability::default(),
             injected_bug: None,
             injected_in: BTreeMap::new(),

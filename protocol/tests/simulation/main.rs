@@ -14,6 +14,7 @@ mod journals;
 mod leaving;
 mod lifecycle;
 mod pace;
+mod robust;
 mod rollbacks;
 mod support;
 mod training;

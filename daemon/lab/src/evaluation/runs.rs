@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use mingle_planner::{DesignError, DesignOptions, Method, Plan, Topology};
-use mingle_protocol::Codec;
+use mingle_protocol::{Codec, Robust};
 use serde::Serialize;
 
 use super::records::Record;
@@ -118,7 +118,15 @@ impl Run {
         let plan = self.plan()?;
         let initial = learners.initial();
         let DesignEntry { ledger, loss, .. } = self.design;
-        let conditions = Conditions { ledger, policy: None, loss, codec: Codec::F32, seed: self.seed };
+        let conditions = Conditions {
+            ledger,
+            policy: None,
+            loss,
+            codec: Codec::F32,
+            robust: Robust::Off,
+            attack: None,
+            seed: self.seed,
+        };
         let mut swarm = simulation::found(plan, &initial, conditions)?;
         let goal = Goal {
             target_accuracy: Some(self.split.target_accuracy),

@@ -17,6 +17,17 @@ pub enum SimulationError {
         /// The codec.
         codec: Codec,
     },
+    /// Push-sum as textbooks have it, with lies or robust receiving.
+    #[error("push-sum without a ledger has no hostile members and no robust receiving")]
+    ReceivingWithoutLedger,
+    /// All nodes lie.
+    #[error("{attackers} attackers leave nobody honest among {nodes} nodes")]
+    NobodyHonest {
+        /// How many lie.
+        attackers: usize,
+        /// How many there are.
+        nodes: usize,
+    },
     /// The plan makes no schedule.
     #[error("the plan cannot be run")]
     Schedule(#[source] ScheduleError),

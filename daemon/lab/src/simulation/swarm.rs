@@ -1,18 +1,19 @@
 //! The host of a simulated swarm: every node is the production state machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use mingle_planner::Plan;
 use mingle_protocol::record::HostState;
 use mingle_protocol::sim::Agenda;
-use mingle_protocol::{Effect, Input, Message, Node, NodeConfig, NodeId, Schedule, State, Time};
+use mingle_protocol::{Effect, Input, Message, Node, NodeConfig, NodeId, Payload, Schedule, State, Time};
 
+use super::attack::{self, Lie};
 use super::courier::Courier;
 use super::learners::{Job, Learners};
 use super::parallel::in_parallel;
-use super::{Conditions, RoundLengths, Rounds, SimulationError, Tally};
+use super::{Conditions, Received, RoundLengths, Rounds, SimulationError, Tally};
 
 /// A slot in virtual time; a message takes the shortest time there is, a millionth of it.
 const SLOT: Duration = Duration::from_secs(1);
@@ -47,6 +48,10 @@ pub(crate) struct VirtualSwarm {
     agenda: Agenda<Happening>,
     orders: BTreeMap<NodeId, Order>,
     courier: Courier,
+    attackers: BTreeSet<NodeId>,
+    lie: Option<Lie>,
+    /// The last lie of each attacker: all parcels of a step say the same.
+    said: BTreeMap<NodeId, (u64, Payload)>,
 }
 
 impl VirtualSwarm {
@@ -61,7 +66,11 @@ impl VirtualSwarm {
             let config = configure(NodeId(node as u32), &schedule, initial, &lengths, conditions);
             Node::new(config).map_err(SimulationError::Node)
         });
+        let attackers = conditions.attack.map_or(0, |attack| attack.attackers);
         let mut swarm = Self {
+            attackers: attack::attackers(schedule.nodes(), attackers, conditions.seed),
+            lie: conditions.attack.map(|attack| attack.lie),
+            said: BTreeMap::new(),
             nodes: nodes.collect::<Result<_, _>>()?,
             lengths,
             now: Time::default(),
@@ -175,9 +184,44 @@ impl VirtualSwarm {
         }
     }
 
+    /// A parcel of an attacker: its weight is what its books say, its ratio is the lie.
+    fn falsified(&mut self, id: NodeId, message: Message) -> Message {
+        let (Message::Parcel(mut parcel), Some(lie)) = (message.clone(), self.lie) else { return message };
+        let step = parcel.header.step;
+        if self.said.get(&id).is_none_or(|(said, _)| *said != step) {
+            let honest = if matches!(lie, Lie::Little(_)) { self.models() } else { Vec::new() };
+            if let Some(payload) = attack::lie(lie, &parcel.payload.values(), &honest) {
+                self.said.insert(id, (step, payload));
+            }
+        }
+        if let Some((_, payload)) = self.said.get(&id).filter(|(said, _)| *said == step) {
+            parcel.payload = payload.clone();
+        }
+        Message::Parcel(parcel)
+    }
+
+    /// What honest nodes received.
+    fn received(&self) -> Received {
+        let mut received = Received::default();
+        for node in self.nodes.iter().filter(|node| !self.attackers.contains(&node.id())) {
+            for neighbour in node.neighbour_views() {
+                let Some(link) = neighbour.incoming else { continue };
+                let (parcels, clipped) = if self.attackers.contains(&neighbour.id) {
+                    (&mut received.from_attackers, &mut received.clipped_from_attackers)
+                } else {
+                    (&mut received.from_honest, &mut received.clipped_from_honest)
+                };
+                *parcels += link.parcels;
+                *clipped += link.clipped.parcels;
+            }
+        }
+        received
+    }
+
     fn carry_out(&mut self, id: NodeId, effect: Effect) {
         match effect {
             Effect::Send { to, message } => {
+                let message = if self.attackers.contains(&id) { self.falsified(id, message) } else { message };
                 if self.courier.carries(&message) {
                     self.agenda
                         .add(self.now + DELIVERY, Happening::Arrival { from: id, to, message: Box::new(message) });
@@ -209,7 +253,9 @@ impl Rounds for VirtualSwarm {
     }
 
     fn models(&mut self) -> Vec<Arc<[f32]>> {
-        self.nodes.iter_mut().map(Node::ratio).collect()
+        let attackers = &self.attackers;
+        let honest = self.nodes.iter_mut().filter(|node| !attackers.contains(&node.id()));
+        honest.map(Node::ratio).collect()
     }
 
     fn tally(&self) -> Tally {
@@ -219,6 +265,7 @@ impl Rounds for VirtualSwarm {
             parcels: self.courier.parcels,
             lost_parcels: self.courier.lost_parcels,
             weight: self.nodes.iter().map(Node::w).sum(),
+            received: self.received(),
         }
     }
 }
@@ -236,6 +283,7 @@ fn configure(
     let mut config = NodeConfig::new(id, Arc::clone(schedule), initial.to_vec(), rounds);
     config.policy = conditions.policy();
     config.codec = conditions.codec;
+    config.robust = conditions.robust;
     config.deadline_floor = PATIENCE_ROUNDS * round;
     config.heartbeat = 2 * round;
     // What is lost goes out again with the next round.

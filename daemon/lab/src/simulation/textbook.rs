@@ -10,7 +10,7 @@ use mingle_planner::{Plan, Step};
 
 use super::courier::Courier;
 use super::learners::{Job, Learners};
-use super::{Conditions, RoundLengths, Rounds, SimulationError, Tally};
+use super::{Conditions, Received, RoundLengths, Rounds, SimulationError, Tally};
 
 /// A swarm as two sequences of vectors: numerators x and weights w.
 pub(crate) struct Textbook {
@@ -102,6 +102,7 @@ impl Rounds for Textbook {
             parcels: self.courier.parcels,
             lost_parcels: self.courier.lost_parcels,
             weight: self.weights.iter().sum(),
+            received: Received::default(),
         }
     }
 }

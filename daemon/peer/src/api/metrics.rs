@@ -103,6 +103,8 @@ impl Sheet<'_> {
             status.weight.share,
         )?;
         self.gauge("mingle_gossip_disagreement", "Relative distance to the models heard", status.disagreement)?;
+        let radius = status.robust.as_ref().and_then(|robust| robust.radius);
+        self.gauge("mingle_robust_radius", "Distance from the own model within which others are not clipped", radius)?;
         let contraction = status.contraction;
         self.gauge("mingle_contraction_observed", "Factor of disagreement per round, measured", contraction.observed)?;
         self.gauge(
@@ -155,7 +157,20 @@ impl Sheet<'_> {
         self.gauges("mingle_peer_rtt_seconds", "The last round trip to a neighbour", known)?;
         let owed =
             of_each(|neighbour| neighbour.outgoing.map_or(0.0, |link| crate::units::weight(link.unacknowledged_units)));
-        self.gauges("mingle_peer_unacknowledged_weight", "Weight that a neighbour has not acknowledged", owed)
+        self.gauges("mingle_peer_unacknowledged_weight", "Weight that a neighbour has not acknowledged", owed)?;
+        self.clipped(status)
+    }
+
+    /// What was clipped of each neighbour's models.
+    fn clipped(&mut self, status: &Status) -> fmt::Result {
+        let clipped = || {
+            let of_link = |neighbour: &crate::status::Neighbour| neighbour.incoming.and_then(|link| link.clipped);
+            status.neighbours.iter().filter_map(move |from| Some(([("peer", from.peer.as_str())], of_link(from)?)))
+        };
+        let parcels = clipped().map(|(label, clipped)| (label, clipped.parcels));
+        self.counters("mingle_peer_clipped_parcels", "Parcels of a neighbour that were clipped", parcels)?;
+        let norms = clipped().map(|(label, clipped)| (label, clipped.norm));
+        self.gauges("mingle_peer_clipped_norm", "Weight times norm of what was clipped of a neighbour's parcels", norms)
     }
 
     /// A number, if it is known.
@@ -203,9 +218,12 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
-    use crate::status::{Contraction, Evaluated, Incoming, Neighbour, Outgoing, PlanFacts, TrainerStatus, Weight};
+    use crate::status::{
+        Contraction, Evaluated, Incoming, Neighbour, Outgoing, PlanFacts, RobustReceiving, TrainerStatus, Weight,
+    };
     use mingle_net::traffic::Encoding;
     use mingle_privacy::{PrivacySettings, PrivacySpending};
+    use mingle_protocol::{Clipped, Robust};
 
     /// Metrics by name as Prometheus knows them: type and labels.
     type Catalogue = BTreeMap<String, (String, BTreeSet<String>)>;
@@ -222,7 +240,7 @@ mod tests {
             round_trip_ms: known(),
             incarnation: 1,
             outgoing: Some(Outgoing { parcels: 3, unacknowledged_parcels: 1, unacknowledged_units: 5 }),
-            incoming: Some(Incoming { parcels: 2, queued_parcels: 0 }),
+            incoming: Some(Incoming { parcels: 2, queued_parcels: 0, clipped: Some(Clipped::default()) }),
             steps_behind: 1,
             sent_bytes: 10,
             received_bytes: 9,
@@ -240,6 +258,12 @@ mod tests {
             trainer: Some(TrainerStatus { attached: None }),
             residual: known(),
             disagreement: known(),
+            robust: Some(RobustReceiving {
+                rule: Robust::Clip,
+                radius: known(),
+                clipped_parcels: 0,
+                clipped: BTreeMap::new(),
+            }),
             contraction: Contraction { observed: known(), forecast: known() },
             encoding: Some(Encoding { codec: "int8".to_owned(), parcels, saved_bytes: 7 }),
             refusals: BTreeMap::from([("other_life".to_owned(), 1)]),

@@ -106,7 +106,7 @@ mod tests {
         let reader = log.feed().read(None);
         let mut other = log.feed().read(None);
         for round in 1..=1_500 {
-            log.tell(Event::Round { round, weight_units: 0 });
+            log.tell(Event::Round { round, weight_units: 0, clipped: None });
         }
         drop(log);
         let Some(Read::Lost(lost)) = other.next().await else { panic!("more were told than a reader may be behind") };

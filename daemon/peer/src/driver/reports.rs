@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use mingle_protocol::{Durability, Event as NodeEvent, Fault, Mismatch, RoundReport, SkippedDelta};
+use mingle_protocol::{Durability, Event as NodeEvent, Fault, Mismatch, Robust, RoundReport, SkippedDelta};
 
 use super::Driver;
 use super::words::{in_words, warning};
@@ -99,7 +99,8 @@ impl Driver<'_> {
         if let Some(began) = Instant::now().checked_sub(report.took) {
             self.member.timeline.note(SpanKind::Round { round: self.rounds }, began);
         }
-        self.member.log.tell(Event::Round { round: self.rounds, weight_units: report.mass.units() });
+        let clipped = (self.parts.config.robust != Robust::Off).then_some(report.clipped);
+        self.member.log.tell(Event::Round { round: self.rounds, weight_units: report.mass.units(), clipped });
         let due = self.rounds.is_multiple_of(self.parts.evaluate_every) || self.rounds == self.parts.rounds;
         // Rounds without training can outrun the evaluation; one at a time is enough.
         if due && self.evaluating.is_none() {

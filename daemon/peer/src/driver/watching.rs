@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use libp2p::PeerId;
 use mingle_net::neighbour_table::NeighbourTable;
-use mingle_protocol::{Fault, NeighbourView, Node, NodeId, RoundReport, State as NodeState};
+use mingle_protocol::{Fault, NeighbourView, Node, NodeId, Robust, RoundReport, State as NodeState};
 
 use super::Driver;
 use super::words::in_words;
-use crate::status::{Evaluated, Incoming, LinkState, Neighbour, Outgoing, State, Weight};
+use crate::status::{Evaluated, Incoming, LinkState, Neighbour, Outgoing, RobustReceiving, State, Weight};
 use crate::training::Evaluation;
 
 /// Rounds that the pace and the observed contraction are taken over.
@@ -95,7 +95,8 @@ impl Watching {
         Some(time.as_secs_f64() * 1e3)
     }
 
-    fn neighbour(&self, view: &NeighbourView, own_step: u64, links: &NeighbourTable) -> Neighbour {
+    fn neighbour(&self, view: &NeighbourView, node: &Node, links: &NeighbourTable) -> Neighbour {
+        let (own_step, is_robust) = (node.step(), node.config().robust != Robust::Off);
         let traffic = links.traffic_with(view.id);
         let state = match view {
             NeighbourView { has_left: true, .. } => LinkState::Left,
@@ -115,9 +116,11 @@ impl Watching {
                 unacknowledged_parcels: link.unacknowledged_parcels,
                 unacknowledged_units: link.unacknowledged.units(),
             }),
-            incoming: view
-                .incoming
-                .map(|link| Incoming { parcels: traffic.received_parcels, queued_parcels: link.queued_parcels }),
+            incoming: view.incoming.map(|link| Incoming {
+                parcels: traffic.received_parcels,
+                queued_parcels: link.queued_parcels,
+                clipped: is_robust.then_some(link.clipped),
+            }),
             steps_behind: own_step.saturating_sub(view.passed_steps),
             sent_bytes: traffic.sent_bytes,
             received_bytes: traffic.received_bytes,
@@ -151,13 +154,13 @@ impl Driver<'_> {
             status.train_loss = self.train_loss;
             status.privacy = self.parts.privacy;
             status.disagreement = watching.disagreements.back().map(|(_, value)| *value);
+            status.robust = RobustReceiving::of(node);
             status.contraction.observed = contraction(&watching.disagreements);
             (status.sent_bytes, status.received_bytes) = (traffic.sent_bytes, traffic.received_bytes);
             status.encoding = Some(traffic.encoding(config.codec));
             status.incarnation = config.identity.incarnation;
             status.refusals = node.refusals().map(|(fault, count)| (name(fault), count)).collect();
-            status.neighbours =
-                node.neighbour_views().map(|view| watching.neighbour(&view, node.step(), links)).collect();
+            status.neighbours = node.neighbour_views().map(|view| watching.neighbour(&view, node, links)).collect();
         });
     }
 

@@ -9,7 +9,7 @@ use crate::error::{Context, ErrorKind, Result};
 use crate::events::Event;
 use crate::home::write_file;
 use crate::results::{self, Summary};
-use crate::status::State;
+use crate::status::{RobustReceiving, State};
 use crate::stop::StopRequests;
 use crate::task::TaskCard;
 use crate::training::{Layout, LocalTraining, ModelEncoder, TrainingError, model_file};
@@ -54,6 +54,7 @@ impl Peer {
             rounds_wanted: wanted.rounds,
             metrics: finished.evaluation.metrics.clone(),
             privacy: finished.privacy,
+            robust: RobustReceiving::of(&finished.node),
             seconds: self.started.elapsed().as_secs_f64(),
             sent_bytes: finished.traffic.sent_bytes,
             received_bytes: finished.traffic.received_bytes,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use libp2p::Multiaddr;
 use mingle_planner::Plan;
-use mingle_protocol::{Codec, Durability, WaitPolicy};
+use mingle_protocol::{Codec, Durability, Robust, WaitPolicy};
 
 use crate::priority::Priority;
 
@@ -40,6 +40,8 @@ pub struct PeerOptions {
     pub shutdown_timeout: Duration,
     /// Parcels whose model has a larger norm are sent back. None: 1000 times the norm of the first model.
     pub max_norm: Option<f64>,
+    /// What this peer does with models that are far from its own; others need not do the same.
+    pub robust: Robust,
     /// Whether the weight of this peer outlives its process.
     pub durability: Durability,
     /// Give up what the home has kept of an earlier run.
@@ -83,6 +85,7 @@ impl Default for PeerOptions {
             training_deadline: Duration::from_secs(60),
             shutdown_timeout: Duration::from_secs(10),
             max_norm: None,
+            robust: Robust::Off,
             durability: Durability::On,
             fresh: false,
             leaves: false,

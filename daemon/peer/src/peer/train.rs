@@ -193,6 +193,7 @@ impl Peer {
         config.keys = Arc::new(MemberKeys::new(self.identity.keypair(), &place.peers));
         config.durability = self.options.durability;
         config.largest_norm = Some(max_norm);
+        config.robust = self.options.robust;
         config.policy = self.options.wait;
         config.codec = self.options.codec;
         config.gather_for = Some(self.options.join_timeout);

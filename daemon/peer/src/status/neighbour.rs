@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use mingle_protocol::Clipped;
 use serde::{Deserialize, Serialize};
 
 /// A neighbour as this peer sees it.
@@ -64,6 +65,9 @@ pub struct Incoming {
     pub parcels: u64,
     /// Of them, those that wait for their step.
     pub queued_parcels: usize,
+    /// What was clipped of its models since this process follows the plan; none where they are taken as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clipped: Option<Clipped>,
 }
 
 impl LinkState {

@@ -62,6 +62,7 @@ pub(super) fn peer_arguments(demo: &DemoArgs, home: &Home, way_in: &[String]) ->
     }
     option("wait", &demo.wait);
     option("codec", &demo.codec);
+    option("robust", &demo.robust);
     // They share this machine: one thread each leaves the others their turn.
     option("threads", &1);
     option("shutdown-timeout", &SHUTDOWN_TIMEOUT);

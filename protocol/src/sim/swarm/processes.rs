@@ -38,6 +38,7 @@ impl Swarm {
         node_config.keys = Arc::new(SimulatedKeys::of(id));
         node_config.codec = config.codec;
         node_config.largest_norm = config.largest_norm;
+        node_config.robust = config.robust;
         node_config.durability = config.durability;
         node_config.injected = injected;
         node_config.clip = config.clip;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Swarm;
 use crate::audit::{AuditReport, audit};
+use crate::config::Robust;
 use crate::effect::Event;
 use crate::ledger::LedgerSummary;
 use crate::node::Node;
@@ -51,6 +52,11 @@ impl Swarm {
     /// Whether the ledger was begun anew, or members came or went.
     pub fn was_replanned(&self) -> bool {
         self.replanned
+    }
+
+    /// Whether every numerator that a node gives up is taken by another: not where parcels are clipped.
+    pub(in crate::sim) fn conserves_numerators(&self) -> bool {
+        self.config.robust == Robust::Off
     }
 
     /// The sums of the numerators of all living nodes, and of the initial ratios: equal up to rounding where nothing was

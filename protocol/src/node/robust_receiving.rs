@@ -1,0 +1,178 @@
+//! Robust receiving: an incoming ratio counts only as far as it is near the receiver's own.
+//!
+//! Self-centred clipping (He, Karimireddy, Jaggi, "Byzantine-robust decentralized learning via self-centered clipping", arXiv
+//! 2202.01545):
+//!
+//! ```text
+//!   z' = z + min(1, tau / |z_in - z|) (z_in - z)        x += w_m z'        w += w_m
+//! ```
+//!
+//! The weight of the parcel is taken as it is, so the mass ledger stays exact. The sum of all x is no longer conserved: what
+//! is clipped is in nobody's x, and is booked against the sender.
+//!
+//! The paper leaves the choice of tau to who knows how many neighbours lie. Here it is the lower median of one number for
+//! each in-link and one for the node itself:
+//!
+//! - of a link, the median of the distances of its latest parcels as they came. A link that always lies has one number among
+//!   the others, however large;
+//! - of the node itself, [`OWN_STEPS`] times the median norm of its latest local steps, which nobody else has a say in.
+//!
+//! With d in-links tau is therefore no larger than an honest number as long as at least half of all d + 1 numbers, rounded
+//! up, are honest: with one in-link it is never larger than the node's own. Distances are remembered before they are
+//! clipped, and those of a link that was silent for long are forgotten, so that parts of a swarm that were cut off from each
+//! other find back.
+
+use std::collections::VecDeque;
+
+use super::Node;
+use crate::codec::Distance;
+use crate::config::Robust;
+use crate::effect::Clipped;
+use crate::mass::Mass;
+use crate::payload::Payload;
+use crate::peer::Peer;
+use crate::schedule::NodeId;
+
+/// Distances of a link that are remembered.
+const REMEMBERED: usize = 15;
+/// Rounds without a parcel after which the distances of a link are forgotten.
+const FORGOTTEN_AFTER: u64 = 15;
+/// The number of the node itself, in local steps: two neighbours that step apart from one model are no further from each
+/// other than that.
+const OWN_STEPS: f64 = 2.0;
+/// The smallest radius, over the norm of the node's own ratio. Without it a swarm that has come to agree entirely would take
+/// nothing from a part of it that was away.
+const SMALLEST_RADIUS: f64 = 1.0 / 1024.0;
+
+/// What the receiver keeps of one in-link.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct InDistances {
+    /// Of the latest parcels, as they came; oldest first.
+    latest: VecDeque<f64>,
+    /// The round in which the last of them was absorbed.
+    round: u64,
+    /// Their median.
+    median: f64,
+    /// What was clipped of this link's parcels since the process follows the plan.
+    pub(crate) clipped: Clipped,
+}
+
+impl InDistances {
+    fn remember(&mut self, round: u64, distance: f64) {
+        if self.is_forgotten(round) {
+            self.latest.clear();
+        }
+        if self.latest.len() >= REMEMBERED {
+            self.latest.pop_front();
+        }
+        self.latest.push_back(distance);
+        self.round = round;
+        self.median = lower_median(self.latest.iter().copied().collect()).unwrap_or_default();
+    }
+
+    fn is_forgotten(&self, round: u64) -> bool {
+        round.saturating_sub(self.round) > FORGOTTEN_AFTER
+    }
+
+    fn median(&self, round: u64) -> Option<f64> {
+        (!self.latest.is_empty() && !self.is_forgotten(round)).then_some(self.median)
+    }
+}
+
+impl Node {
+    /// Absorbs a parcel as the configuration says; returns how far what was absorbed was from this node's own ratio.
+    pub(super) fn absorb_parcel(&mut self, from: NodeId, mass: Mass, payload: &Payload) -> Option<Distance> {
+        // The sum of weights cannot overflow: parcels that would exceed the swarm's whole mass are never queued.
+        match self.config.robust {
+            Robust::Off => self.push_sum.absorb(mass, payload).ok().flatten(),
+            Robust::Clip => self.absorb_clipped(from, mass, payload),
+        }
+    }
+
+    fn absorb_clipped(&mut self, from: NodeId, mass: Mass, payload: &Payload) -> Option<Distance> {
+        let Distance { apart, own } = self.push_sum.distance_of(payload);
+        let (distance, own) = (apart.sqrt(), own.sqrt());
+        // While nothing else is known, a parcel counts for no more than what is there.
+        let radius = self.usual_distance().unwrap_or(own).max(SMALLEST_RADIUS * own);
+        let round = self.round();
+        let is_near = distance <= radius || distance.is_nan();
+        if let Some(peer) = self.peers.get_mut(&from) {
+            peer.distances.remember(round, distance);
+            if !is_near {
+                let clipped = Clipped { parcels: 1, norm: mass.to_f64() * (distance - radius) };
+                peer.distances.clipped += clipped;
+                self.tally.clipped += clipped;
+            }
+        }
+        if is_near {
+            return self.push_sum.absorb(mass, payload).ok().flatten();
+        }
+        self.push_sum.absorb_scaled(mass, payload, radius / distance).ok().flatten()
+    }
+
+    /// The distance within which an incoming ratio is taken as it is, once one is known where parcels are clipped.
+    pub fn clipping_radius(&self) -> Option<f64> {
+        self.usual_distance().filter(|_| self.config.robust == Robust::Clip)
+    }
+
+    /// The lower median over the node itself and its in-links; `None` while it has taken no local step and no more than half of
+    /// its in-links were heard of late.
+    fn usual_distance(&self) -> Option<f64> {
+        let round = self.round();
+        let in_links = self.peers.values().filter(|peer| peer.incoming.is_some() && !peer.left);
+        let mut known: Vec<f64> = in_links.clone().filter_map(|peer: &Peer| peer.distances.median(round)).collect();
+        let own = self.usual_steps.median().map(|norm| OWN_STEPS * norm);
+        if own.is_none() && known.len() * 2 <= in_links.count() {
+            return None;
+        }
+        known.extend(own);
+        lower_median(known)
+    }
+}
+
+/// The middle one, or of two the smaller: a liar among two cannot raise it.
+fn lower_median(mut values: Vec<f64>) -> Option<f64> {
+    let middle = values.len().checked_sub(1)? / 2;
+    values.sort_unstable_by(f64::total_cmp);
+    Some(values[middle])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(distances: impl IntoIterator<Item = f64>) -> InDistances {
+        let mut known = InDistances::default();
+        distances.into_iter().for_each(|distance| known.remember(0, distance));
+        known
+    }
+
+    #[test]
+    fn of_two_the_smaller_counts_and_of_three_the_middle_one() {
+        assert_eq!(lower_median(vec![]), None);
+        assert_eq!(lower_median(vec![5.0]), Some(5.0));
+        assert_eq!(lower_median(vec![9.0, 1.0]), Some(1.0));
+        assert_eq!(lower_median(vec![9.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(lower_median(vec![f64::MAX, 1.0, f64::INFINITY, 2.0]), Some(2.0));
+    }
+
+    #[test]
+    fn the_median_of_a_link_follows_its_latest_distances_within_half_of_the_memory() {
+        let mut known = after([1.0; REMEMBERED]);
+        let mut needed = 0;
+        while known.median(0) == Some(1.0) {
+            known.remember(0, 100.0);
+            needed += 1;
+        }
+        assert_eq!((needed, known.median(0)), (REMEMBERED / 2 + 1, Some(100.0)));
+    }
+
+    #[test]
+    fn a_link_that_was_silent_for_long_begins_anew_with_its_first_distance() {
+        let mut known = after([1.0; REMEMBERED]);
+        assert_eq!(known.median(FORGOTTEN_AFTER), Some(1.0));
+        assert_eq!(known.median(FORGOTTEN_AFTER + 1), None);
+        known.remember(FORGOTTEN_AFTER + 1, 50.0);
+        assert_eq!(known.median(FORGOTTEN_AFTER + 1), Some(50.0));
+    }
+}
