@@ -334,6 +334,11 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     request_queue_size = 32
     host: FakeHost
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Says nothing where the client went away."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"

@@ -23,12 +23,12 @@ Flatten = Callable[[Any], tuple[Any, Callable[[Any], Any]]]
 class Form:
     """How a model is laid out as a vector. `to_vector` returns a buffer of f32, `from_vector` a model from such a buffer."""
 
-    def __init__(self, layout: Layout, to_vector: Callable[[Any], memoryview], from_vector: Callable[[memoryview], Any]) -> None:
+    def __init__(self, layout: Layout, to_vector: Callable[[Any], memoryview[float]], from_vector: Callable[[memoryview[float]], Any]) -> None:
         self.layout = layout
         self._to_vector = to_vector
         self.from_vector = from_vector
 
-    def to_vector(self, model: Any) -> memoryview:
+    def to_vector(self, model: Any) -> memoryview[float]:
         """The model as f32, `[dimension]`. `LayoutError` where it has another length."""
         vector = self._to_vector(model)
         if len(vector) != self.layout.dimension:
@@ -51,7 +51,7 @@ def form_of(model: Any, flatten: Flatten | None = None) -> Form:
     return Form(Layout.flat(len(_floats(model))), _floats, lambda vector: array("f", vector.tobytes()))
 
 
-def _floats(model: Any) -> memoryview:
+def _floats(model: Any) -> memoryview[float]:
     """A buffer of f32 as it is, without a copy; what gives numpy an array is made one of f32."""
     if _is_numpy(model) or hasattr(model, "__array__"):
         import numpy
@@ -63,7 +63,7 @@ def _floats(model: Any) -> memoryview:
         raise LayoutError(f"a {type(model).__name__} is no buffer of f32: give a numpy array, array.array('f'), or flatten=") from None
     if view.format != "f" or not view.c_contiguous:
         raise LayoutError(f"a buffer of format {view.format!r} is not f32 in row-major order: convert it, as numpy.asarray(x, 'f') does")
-    return view.cast("B").cast("f") if view.nbytes else view
+    return view.cast("B").cast("f")
 
 
 def _is_numpy(model: Any) -> bool:
@@ -74,7 +74,7 @@ def _is_numpy(model: Any) -> bool:
 def _numpy_form(model: Any) -> Form:
     import numpy
 
-    def from_vector(vector: memoryview) -> Any:
+    def from_vector(vector: memoryview[float]) -> Any:
         return numpy.frombuffer(vector, dtype=numpy.float32).reshape(model.shape).astype(model.dtype)
 
     return Form(Layout([("x", model.shape)]), _floats, from_vector)
@@ -85,13 +85,13 @@ def _dict_form(model: dict[str, Any]) -> Form:
 
     layout = Layout((name, value.shape) for name, value in model.items())
 
-    def to_vector(values: dict[str, Any]) -> memoryview:
+    def to_vector(values: dict[str, Any]) -> memoryview[float]:
         for entry in layout:
             if entry.name not in values or values[entry.name].shape != entry.shape:
                 raise LayoutError(f"`{entry.name}` is missing, or its shape is no longer {list(entry.shape)}")
         return _floats(numpy.concatenate([numpy.ravel(values[entry.name]) for entry in layout]))
 
-    def from_vector(vector: memoryview) -> Any:
+    def from_vector(vector: memoryview[float]) -> Any:
         flat = numpy.frombuffer(vector, dtype=numpy.float32)
         parts = ((entry, flat[entry.offset : entry.offset + entry.size]) for entry in layout)
         return {entry.name: part.reshape(entry.shape).astype(model[entry.name].dtype) for entry, part in parts}
@@ -102,13 +102,13 @@ def _dict_form(model: dict[str, Any]) -> Form:
 def _flattened(model: Any, flatten: Flatten) -> Form:
     vector, unflatten = flatten(model)
 
-    def from_vector(vector: memoryview) -> Any:
+    def from_vector(vector: memoryview[float]) -> Any:
         return unflatten(_like_flat(vector))
 
     return Form(Layout.flat(len(_floats(vector))), lambda model: _floats(flatten(model)[0]), from_vector)
 
 
-def _like_flat(vector: memoryview) -> Any:
+def _like_flat(vector: memoryview[float]) -> Any:
     """The vector as what a flatten function returns: numpy's where that is loaded."""
     if (numpy := sys.modules.get("numpy")) is not None:
         return numpy.frombuffer(vector, dtype=numpy.float32).copy()
@@ -124,7 +124,7 @@ def _jax_form(model: Any) -> Form:
     _, unravel = ravel_pytree(model)
     layout = Layout((jax.tree_util.keystr(path) or "x", leaf.shape) for path, leaf in leaves)
 
-    def from_vector(vector: memoryview) -> Any:
+    def from_vector(vector: memoryview[float]) -> Any:
         return unravel(jax.numpy.asarray(numpy.frombuffer(vector, dtype=numpy.float32)))
 
     return Form(layout, lambda model: _floats(ravel_pytree(model)[0]), from_vector)

@@ -142,7 +142,7 @@ class Exchange(Generic[Model]):
         self._order = order
 
 
-def _subtract(minuend: memoryview, subtrahend: memoryview, into: memoryview) -> None:
+def _subtract(minuend: memoryview[float], subtrahend: memoryview[float], into: memoryview[float]) -> None:
     """Number by number, with numpy where that is loaded."""
     if (numpy := sys.modules.get("numpy")) is not None:
         numpy.subtract(_as_numpy(minuend), _as_numpy(subtrahend), out=_as_numpy(into))
@@ -151,7 +151,7 @@ def _subtract(minuend: memoryview, subtrahend: memoryview, into: memoryview) -> 
         into[index] = one - other
 
 
-def _check_finite(vector: memoryview, layout: Layout, what: str) -> None:
+def _check_finite(vector: memoryview[float], layout: Layout, what: str) -> None:
     if (numpy := sys.modules.get("numpy")) is not None:
         bad = numpy.flatnonzero(~numpy.isfinite(_as_numpy(vector)))
         first = int(bad[0]) if len(bad) else None
@@ -163,5 +163,5 @@ def _check_finite(vector: memoryview, layout: Layout, what: str) -> None:
     raise NotFinite(f"{what} is not finite in `{entry.name}`, number {first - entry.offset} of {entry.size}, and was not sent")
 
 
-def _as_numpy(vector: memoryview) -> Any:
+def _as_numpy(vector: memoryview[float]) -> Any:
     return sys.modules["numpy"].frombuffer(vector, dtype="<f4")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+import inspect
 import io
 import logging
 from collections.abc import Callable
@@ -24,12 +24,17 @@ class OptimizerState:
     def __init__(self, optimizer: torch.optim.Optimizer, keep: Keep) -> None:
         self.optimizer = optimizer
         self.keep = keep
+        self._most_bytes: int | None = None
 
     def check_room(self, most_bytes: int) -> None:
         """Raises `LayoutError` with both sizes where the state will be larger than `most_bytes`. Before the first step that is estimated."""
-        expected = self._expected_bytes()
-        if expected is None or expected <= most_bytes:
+        self._most_bytes = most_bytes
+        self._check(self._expected_bytes() or 0)
+
+    def _check(self, expected: int) -> None:
+        if self._most_bytes is None or expected <= self._most_bytes:
             return
+        most_bytes = self._most_bytes
         other = "" if self.keep == "bfloat16" else ', or keep_optimizer="bfloat16" which takes half of it or less'
         raise LayoutError(
             f"the state of {type(self.optimizer).__name__} takes about {expected} bytes, and the peer keeps at most {most_bytes}:"
@@ -37,7 +42,12 @@ class OptimizerState:
         )
 
     def to_bytes(self) -> bytes:
-        """What `torch.save` makes of the state."""
+        """What `torch.save` makes of the state. `LayoutError` where it is larger than was said to `check_room`."""
+        data = self._saved()
+        self._check(len(data))
+        return data
+
+    def _saved(self) -> bytes:
         state = self.optimizer.state_dict()
         if self.keep == "bfloat16":
             state = {**state, "state": _mapped(state["state"], _narrow)}
@@ -56,11 +66,11 @@ class OptimizerState:
 
     def _expected_bytes(self) -> int | None:
         if self.optimizer.state:
-            return len(self.to_bytes())
+            return len(self._saved())
         moments = _moments(self.optimizer)
         if moments is None:
             return None
-        parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"] if parameter.requires_grad]
+        parameters: list[torch.Tensor] = [parameter for group in self.optimizer.param_groups for parameter in group["params"] if parameter.requires_grad]
         widths = (2 if self.keep == "bfloat16" else parameter.element_size() for parameter in parameters)
         return SPARE_BYTES + sum(moments * parameter.numel() * width for parameter, width in zip(parameters, widths))
 
@@ -69,9 +79,10 @@ def _moments(optimizer: torch.optim.Optimizer) -> int | None:
     """How many tensors of a parameter's size the optimizer keeps: what another one of its kind has after a step. None if that fails."""
     parameter = torch.nn.Parameter(torch.zeros(3, 7))
     parameter.grad = torch.zeros_like(parameter)
-    settings = {name: value for name, value in copy.copy(optimizer.defaults).items() if name not in ("fused", "capturable", "foreach")}
+    kind: Any = type(optimizer)
     try:
-        kind: Any = type(optimizer)
+        taken = set(inspect.signature(kind).parameters) - {"fused", "capturable", "foreach"}
+        settings = {name: value for name, value in optimizer.defaults.items() if name in taken}
         other = kind([parameter], **settings)
         other.step()
     except Exception:  # an optimizer of the user's: its state is measured when it is there

@@ -243,14 +243,14 @@ class Swarm:
         if self._hook is not None:
             self._hook.remove()
             self._hook = None
-        trainer, self._trainer = self._trainer, None
-        if trainer is None:
+        if self._trainer is None:
             return
         if send_rest and not self.done and not self.alone:
             try:
-                self._send_rest(trainer)
+                self._send_rest(self._trainer)
             except MingleError as error:
                 log.warning("the last %d steps are lost: %s", self._taken, error)
+        trainer, self._trainer = self._trainer, None
         trainer.detach()
 
     def _send_rest(self, trainer: Trainer) -> None:
