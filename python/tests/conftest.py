@@ -14,6 +14,20 @@ sys.path.insert(0, str(Path(__file__).parent))
 from fake_host import FakeHost
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--no-skips` for those who have installed everything."""
+    parser.addoption("--no-skips", action="store_true", help="a skipped test is a failure")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Makes a failure of a skip where that was asked for."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    if report.skipped and item.config.getoption("--no-skips"):
+        report.outcome, report.longrepr = "failed", f"skipped: {report.longrepr}"
+
+
 @pytest.fixture(autouse=True)
 def one_thread_for_torch() -> None:
     """Tests share the machine."""

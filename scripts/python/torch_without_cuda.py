@@ -2,7 +2,7 @@
 
 PyPI's wheels of PyTorch for Linux on x86-64 are built for CUDA, and need some gigabytes of NVIDIA's libraries to be imported at all.
 This installs the wheel alone and its dependencies in pure Python, and then compiles an empty library for each one that is missing:
-all of its functions answer 100, which is `cudaErrorNoDevice`. PyTorch then finds no device, and works on the processor.
+its functions answer 100, which is `cudaErrorNoDevice`. PyTorch then finds no device, and works on the processor.
 
     python torch_without_cuda.py torch==2.15.0
 
@@ -101,7 +101,7 @@ def undefined_symbols(libraries: list[Path]) -> dict[str, set[str]]:
 
 def compile_stub(path: Path, versions: dict[str, set[str]], unversioned: set[str]) -> None:
     functions = sorted(set().union(unversioned, *versions.values()))
-    source = "int mingle_stand_in;\n" + "".join(f"long {name}(void) {{ return 100; }}\n" for name in functions)
+    source = "int mingle_stand_in;\n" + "".join(map(definition, functions))
     script = "".join(
         f"{version} {{ {'global: ' + '; '.join(sorted(names)) + ';' if names else ''} }};\n" for version, names in versions.items()
     )
@@ -110,6 +110,15 @@ def compile_stub(path: Path, versions: dict[str, set[str]], unversioned: set[str
         (Path(folder) / "stub.map").write_text(script)
         command = ["cc", "-shared", "-fPIC", "-w", "-fno-builtin", "-o", str(path), f"-Wl,-soname,{path.name}", f"{folder}/stub.c"]
         subprocess.run(command + ([f"-Wl,--version-script,{folder}/stub.map"] if versions else []), check=True)
+
+
+def definition(name: str) -> str:
+    """The function in C."""
+    if name.endswith(("String", "ErrorName", "_error")):
+        return f'const char *{name}(void) {{ return "there is no CUDA here"; }}\n'
+    if name == "cudaStreamIsCapturing":  # asked without a device too
+        return f"int {name}(void *stream, int *status) {{ *status = 0; return 0; }}\n"
+    return f"long {name}(void) {{ return 100; }}\n"
 
 
 def is_stub(path: Path) -> bool:
