@@ -162,8 +162,9 @@ class FakeHost:
 
     @property
     def most_state_bytes(self) -> int:
-        """One more vector, and 64 KiB."""
-        return self._most_state_bytes if self._most_state_bytes is not None else 4 * self.dimension + STATE_SLACK_BYTES
+        """64 KiB, or what the trainer asked for."""
+        asked = self.attached.get("state_bytes", 0) if self.attached is not None else 0
+        return self._most_state_bytes if self._most_state_bytes is not None else max(STATE_SLACK_BYTES, asked)
 
     def answer(self, call: str, method: str, request: _Handler) -> tuple[int, dict[str, str], bytes]:
         """Status, headers and body."""
@@ -196,6 +197,9 @@ class FakeHost:
         layout = said["layout"]
         if not all(isinstance(name, str) and all(isinstance(n, int) and n >= 0 for n in shape) for name, shape in layout):
             raise Refusal(400, "the layout makes no sense")
+        dimension = sum(math.prod(shape) for _, shape in layout)
+        if said.get("state_bytes", 0) > 4 * dimension + STATE_SLACK_BYTES:
+            raise Refusal(400, "the trainer would keep more than a record holds")
         if self.attached is not None and self.attached.get("pid") != said.get("pid") and _is_alive(self.attached.get("pid")):
             raise Refusal(409, f"another trainer is attached, process {self.attached.get('pid')}")
         if self.node.layout and layout != self.node.layout:
@@ -214,7 +218,6 @@ class FakeHost:
                 "session": self._session,
                 "dimension": self.dimension,
                 "needs": needs,
-                "has_state": bool(self.node.state),
                 "most_state_bytes": self.most_state_bytes,
                 "peer": "12D3KooWfake",
                 "rounds": self.rounds,

@@ -251,7 +251,7 @@ def test_evaluations_see_their_model_and_leave_no_trace(tmp_path: Path) -> None:
 
         optimizer = sgd(model)
         model[1].eval()  # type: ignore[index]
-        with mingle.join(model, optimizer, home=host.home, evaluate=evaluate, metrics={"accuracy": "max"}):
+        with mingle.join(model, optimizer, home=host.home, evaluate=evaluate):
             assert model.training and not model[1].training  # type: ignore[index]
             for step in range(100):
                 train_step(model, optimizer, step)

@@ -13,7 +13,7 @@ from conftest import wait_until
 from fake_host import FakeHost
 
 from mingle.client import Description
-from mingle.errors import LayoutError, MingleError, PeerFailed, TimedOut
+from mingle.errors import Conflict, MingleError, PeerFailed, TimedOut
 from mingle.layout import Layout
 from mingle.trainer import Trainer
 
@@ -106,7 +106,7 @@ def test_a_peer_that_failed_ends_the_training(host: FakeHost) -> None:
 def test_another_layout_ends_the_training_at_once(host: FakeHost) -> None:
     Loop(host).trainer.attach()
     other = Trainer(host.home, Description("ones", Layout.flat(2)), offer=lambda: memoryview(b""), timeout=60)
-    with pytest.raises(LayoutError, match=r"tensor `x` has shape \[2\] here and \[3\] in the swarm"):
+    with pytest.raises(Conflict, match=r"tensor `x` has shape \[2\] here and \[3\] in the swarm"):
         other.attach()
 
 

@@ -34,7 +34,8 @@ class Description:
     initial: Literal["offer", "take"] = "offer"
     samples: int | None = None
     evaluates: bool = False
-    metrics: Mapping[str, Literal["max", "min"]] | None = None
+    state_bytes: int = 0
+    """The most bytes that it will leave with `put_state`."""
 
     def to_json(self) -> dict[str, object]:
         """The body of `attach`."""
@@ -44,13 +45,12 @@ class Description:
             "layout": self.layout.to_json(),
             "initial": self.initial,
             "evaluates": self.evaluates,
+            "state_bytes": self.state_bytes,
             "pid": os.getpid(),
             "client": CLIENT,
         }
         if self.samples is not None:
             said["samples"] = self.samples
-        if self.metrics:
-            said["metrics"] = dict(self.metrics)
         return said
 
 
@@ -61,7 +61,6 @@ class Session:
     id: str
     dimension: int
     needs_initial: bool
-    has_state: bool
     most_state_bytes: int
     peer: str
     rounds: int
@@ -113,7 +112,6 @@ class Client:
                 id=str(said["session"]),
                 dimension=int(said["dimension"]),
                 needs_initial=said["needs"] == "initial",
-                has_state=bool(said["has_state"]),
                 most_state_bytes=int(said["most_state_bytes"]),
                 peer=str(said["peer"]),
                 rounds=int(said["rounds"]),
@@ -168,7 +166,7 @@ class Client:
         self._call("PUT", "/v1/trainer/state", session, {"order": str(number)}, body=state)
 
     def get_state(self, session: str) -> bytes | None:
-        """The bytes that were left last, or None."""
+        """The bytes that were left last, or None. What the peer has kept from before its restart is there with its first order."""
         try:
             return self._call("GET", "/v1/trainer/state", session).body
         except NothingThere:
@@ -222,7 +220,7 @@ def _order(answer: unix_http.Answer) -> Order | Waiting:
         if kind not in ("train", "evaluate", "end"):
             raise ProtocolError(f"an order of kind {kind!r}, which this client does not know: use a newer one")
         return Order(
-            number=int(headers["mingle-order"]),
+            number=int(headers.get("mingle-order", "0") if kind == "end" else headers["mingle-order"]),  # an end is not answered
             kind=cast(Kind, kind),
             round=int(headers["mingle-round"]),
             steps=int(headers.get("mingle-steps", "0")),

@@ -33,9 +33,9 @@ class Exchange(Generic[Model]):
       where this peer has no model to offer. What comes back is of the same form.
     - `flatten`: from a model of another form to `(vector, unflatten)`, as `jax.flatten_util.ravel_pytree` returns them.
     - `evaluate`: from a model to metrics: `{"accuracy": (0.97, 360)}`, means and the samples behind them.
-    - `initial`, `samples`, `metrics`, `timeout`: as for `mingle.join`.
+    - `initial`, `samples`, `timeout`: as for `mingle.join`.
 
-    Waits for the first order. Raises `LayoutError`, `TimedOut` and `NotFinite` as `mingle.join` does.
+    Waits for the first order. Raises `LayoutError`, `Conflict`, `TimedOut` and `NotFinite` as `mingle.join` does.
     """
 
     def __init__(
@@ -48,7 +48,6 @@ class Exchange(Generic[Model]):
         initial: Literal["offer", "take"] = "offer",
         evaluate: Callable[[Model], Mapping[str, Reported]] | None = None,
         samples: int | None = None,
-        metrics: Mapping[str, Literal["max", "min"]] | None = None,
         timeout: float = 300.0,
     ) -> None:
         self._form = form_of(model, flatten)
@@ -59,7 +58,7 @@ class Exchange(Generic[Model]):
         _check_finite(first.cast("f"), self._form.layout, "the model")
         self._evaluate = evaluate
         self._held, self._incoming, self._change = (memoryview(bytearray(len(first))) for _ in range(3))
-        description = Description(name, self._form.layout, initial, samples, evaluate is not None, metrics)
+        description = Description(name, self._form.layout, initial, samples, evaluate is not None)
         self._trainer = Trainer(home_or_default(home), description, offer=lambda: first, timeout=timeout)
         try:
             self._take(self._trainer.first_order(self._incoming))

@@ -13,7 +13,11 @@ import torch
 from mingle.errors import LayoutError
 
 Keep = bool | Literal["bfloat16"]
+BYTES_BESIDE = 65_536
+"""What a peer keeps at most beside the bytes of one vector."""
 SPARE_BYTES = 16_384
+SPARE_BYTES_PER_TENSOR = 512
+"""What `torch.save` writes beside the numbers."""
 
 log = logging.getLogger("mingle")
 
@@ -25,6 +29,14 @@ class OptimizerState:
         self.optimizer = optimizer
         self.keep = keep
         self._most_bytes: int | None = None
+
+    def room_wanted(self, dimension: int) -> int:
+        """How many bytes to ask the peer to keep, for a vector of `dimension` numbers: what the state will take, all there is if that is
+        not known. Raises `LayoutError` where no peer would keep so much."""
+        most = BYTES_BESIDE + 4 * dimension
+        self.check_room(most)
+        expected = self._expected_bytes()
+        return most if expected is None else expected
 
     def check_room(self, most_bytes: int) -> None:
         """Raises `LayoutError` with both sizes where the state will be larger than `most_bytes`. Before the first step that is estimated."""
@@ -66,13 +78,14 @@ class OptimizerState:
 
     def _expected_bytes(self) -> int | None:
         if self.optimizer.state:
-            return len(self._saved())
+            return len(self._saved()) + SPARE_BYTES
         moments = _moments(self.optimizer)
         if moments is None:
             return None
         parameters: list[torch.Tensor] = [parameter for group in self.optimizer.param_groups for parameter in group["params"] if parameter.requires_grad]
         widths = (2 if self.keep == "bfloat16" else parameter.element_size() for parameter in parameters)
-        return SPARE_BYTES + sum(moments * parameter.numel() * width for parameter, width in zip(parameters, widths))
+        numbers = sum(moments * parameter.numel() * width for parameter, width in zip(parameters, widths))
+        return SPARE_BYTES + (moments + 1) * SPARE_BYTES_PER_TENSOR * len(parameters) + numbers
 
 
 def _moments(optimizer: torch.optim.Optimizer) -> int | None:

@@ -42,7 +42,6 @@ def join(
     initial: Literal["offer", "take"] = "offer",
     evaluate: Evaluate | None = None,
     samples: int | Sized | None = None,
-    metrics: Mapping[str, Literal["max", "min"]] | None = None,
     timeout: float = 300.0,
     overlap: bool = False,
     alone_ok: bool = False,
@@ -63,14 +62,13 @@ def join(
     - `evaluate`: returns metrics of the model as it is when called: `{"accuracy": (0.97, 360)}`, means and the samples behind them. It is
       called without gradients, in `eval()` mode, with the weights to be evaluated; the training weights are put back after it.
     - `samples`: how many samples are trained on, or the data set; for people.
-    - `metrics`: which value of a metric is the best: `{"accuracy": "max"}`.
     - `timeout`: the longest wait for an order, in seconds.
     - `overlap`: train on while the change is exchanged, and shift the weights when the answer comes.
     - `alone_ok`: where the peer is gone for good, warn and train on alone.
     - `keep_optimizer`: leave the optimizer's state with the peer, and load it at a restart; `"bfloat16"` rounds it to half the bytes.
     - `raise_when_done`: False for loops that look at `swarm.done` after each step instead.
 
-    Raises `LayoutError` for tensors that cannot be exchanged and models that are not the swarm's, `NotFinite` where the model holds NaN or
+    Raises `LayoutError` for tensors that cannot be exchanged, `Conflict` where the peer trains another model, `NotFinite` where the model holds NaN or
     infinity, and `TimedOut` after `timeout` seconds without an order, saying what was waited for. A run that is over already is no error:
     `swarm.done` is then true, and the first step raises `SwarmDone`.
     """
@@ -82,7 +80,7 @@ def join(
         initial=initial,
         samples=len(samples) if isinstance(samples, Sized) else samples,
         evaluates=evaluate is not None,
-        metrics=metrics,
+        state_bytes=swarm._state.room_wanted(swarm.tensors.layout.dimension) if swarm._state is not None else 0,
     )
     swarm._begin(home_or_default(home), description)
     return swarm
@@ -222,8 +220,8 @@ class Swarm:
             session = trainer.attach()
             if self._state is not None:
                 self._state.check_room(session.most_state_bytes)
-            kept = trainer.client.get_state(session.id) if self._state is not None and session.has_state else None
-            return self._settled(trainer.first_order(self._vectors.incoming_bytes)), kept
+            order = self._settled(trainer.first_order(self._vectors.incoming_bytes))
+            return order, trainer.kept_state() if self._state is not None else None
 
         def begin() -> None:
             order, kept = self._ranks.lead(attach)

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mingle.client import Client, Description, Metrics, Order, Session, Waiting
-from mingle.errors import Conflict, LayoutError, MingleError, NothingThere, PeerUnreachable, ProtocolError, TimedOut
+from mingle.errors import Conflict, MingleError, NothingThere, PeerUnreachable, ProtocolError, TimedOut
 
 WAIT_SECONDS = 25.0
 """How long the peer may hold a call before it says that there is nothing yet."""
@@ -112,6 +112,14 @@ class Trainer:
             return self.client.evaluation(session, number, metrics, wait_s, into)
 
         return self._settle(self._opened(order, send, None), into)
+
+    def kept_state(self) -> bytes | None:
+        """What was left with the peer by `state` last, also before a restart; None where nothing was. To be asked after the first order."""
+        try:
+            return self.client.get_state(self.session.id) if self.session is not None else None
+        except (PeerUnreachable, Conflict) as error:
+            log.warning("what the peer has kept is not there: %s", error)
+            return None
 
     def leave(
         self, order: Order, change: memoryview, steps: int, into: memoryview, *, state: bytes | memoryview | None = None
@@ -223,7 +231,7 @@ class Trainer:
             deadline.pause(f"{error}: start the peer with `mingle run --home {self.home} --trainer attach`")
         except Conflict as error:
             if not _is_taken(error):
-                raise LayoutError(str(error)) from error
+                raise
             deadline.pause(str(error))
         else:
             log.info("attached to peer %s, %d numbers", session.peer, session.dimension)
@@ -237,7 +245,7 @@ def _same_bytes(one: memoryview, other: memoryview) -> bool:
 
 def _is_taken(refused: Conflict) -> bool:
     """Whether it is another trainer that is in the way: one that may have died and not been missed yet."""
-    return "attached" in refused.message and "tensor" not in refused.message
+    return refused.message.startswith("another trainer is attached")
 
 
 class _Deadline:

@@ -103,7 +103,7 @@ def _send(
 
 def _read(response: http.client.HTTPResponse, into: memoryview | None) -> Answer:
     headers = {name.lower(): value for name, value in response.getheaders()}
-    is_raw = headers.get("content-type", "").startswith("application/octet-stream")
+    is_raw = headers.get("content-type", "application/octet-stream").startswith("application/octet-stream")
     if into is None or response.status != 200 or not is_raw:
         if not is_raw and (response.length or 0) > MOST_JSON_BYTES:
             raise ProtocolError(f"the peer answered {response.length} bytes of {headers.get('content-type', 'no content type')}")
