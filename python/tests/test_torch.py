@@ -102,13 +102,17 @@ def test_a_run_that_is_over_gives_the_final_model(tmp_path: Path) -> None:
         assert torch.equal(vector_of(model), torch.full((SIZE,), 7.0))
 
 
-def test_the_home_is_that_of_the_environment(host: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_home_is_that_of_the_environment_or_of_the_user(host: FakeHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MINGLE_HOME", raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     with pytest.raises(mingle.MingleError, match="MINGLE_HOME"):
         mingle.join(network(), None)
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "mingle").symlink_to(host.home)
+    mingle.join(network(), None).close()
     monkeypatch.setenv("MINGLE_HOME", str(host.home))
     mingle.join(network(), None).close()
-    assert host.node.name == "Sequential"
+    assert host.node.name == "Sequential" and host.sessions == 2
 
 
 def test_the_swarms_weights_are_loaded_in_place(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ class Exchange(Generic[Model]):
                 swarm.exchange(w)
             w = swarm.model                             # the final one
 
-    - `home`: the home of the peer; None for MINGLE_HOME.
+    - `home`: the home of the peer; None for MINGLE_HOME, else the user's state folder.
     - `name`: what is trained, the same on all peers.
     - `model`: the model to begin with: a numpy array or another buffer of f32, a dict of numpy arrays, a pytree of JAX, or a `Layout`
       where this peer has no model to offer. What comes back is of the same form.

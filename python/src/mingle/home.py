@@ -10,8 +10,17 @@ Path = str | os.PathLike[str]
 
 
 def home_or_default(home: Path | None) -> str:
-    """`home`, or the variable MINGLE_HOME, which a peer sets for the trainer that it starts."""
-    found = os.fspath(home) if home is not None else os.environ.get("MINGLE_HOME", "")
-    if not found:
-        raise MingleError("which peer? Say home=..., or set MINGLE_HOME to the home of `mingle run --home HOME --trainer attach`")
-    return found
+    """`home`; else the variable MINGLE_HOME, which a peer sets for the trainer that it starts; else the user's state folder, which is the
+    home of a peer that was started without `--home`.
+
+    Raises `MingleError` where that does not exist.
+    """
+    if home is not None:
+        return os.fspath(home)
+    if found := os.environ.get("MINGLE_HOME"):
+        return found
+    state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    usual = os.path.join(state, "mingle")
+    if not os.path.isdir(usual):
+        raise MingleError(f"which peer? There is none in {usual}: say home=..., or set MINGLE_HOME to the home of `mingle run --home HOME`")
+    return usual

@@ -55,7 +55,7 @@ def join(
     `SwarmDone`, which `with mingle.join(...):` ends quietly with.
 
     - `optimizer`: None where `swarm.step()` is called by hand after each step.
-    - `home`: the home of the peer; MINGLE_HOME unless given.
+    - `home`: the home of the peer; MINGLE_HOME unless given, else the user's state folder, as for `mingle run`.
     - `name`: what is trained, the same on all peers; the model's class unless given.
     - `local`: globs of names of parameters and buffers that stay out of the exchange, such as `["*.bn*", "head.*"]`.
     - `initial`: `offer` the model's weights to begin with, or `take` another peer's.
