@@ -132,6 +132,20 @@ class FakeHost:
         if not leave_socket:
             self.socket.unlink(missing_ok=True)
 
+    def finish(self) -> None:
+        """Ends the run, writes the final model into the home, and is gone, as a peer whose trainer does not ask in time."""
+        assert self.node.vector is not None
+        header: dict[str, Any] = {"__metadata__": {"mingle.rounds": str(self.node.round)}}
+        at = 0
+        for name, shape in self.node.layout:
+            size = 4 * math.prod(shape)
+            header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + size]}
+            at += size
+        text = json.dumps(header).encode()
+        (self.home / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + self.node.vector.tobytes())
+        (self.home / "summary.json").write_text(json.dumps({"rounds": self.node.round}))
+        self.stop()
+
     def forget(self) -> None:
         """Loses sessions and numbers, as a restart does."""
         with self._lock:

@@ -41,7 +41,7 @@ def test_sites_that_see_different_features_find_all_weights(tmp_path: Path) -> N
 
 
 def test_a_script_that_is_killed_and_started_again_goes_on(tmp_path: Path) -> None:
-    with LocalSwarm(tmp_path, rounds=200) as swarm:
+    with LocalSwarm(tmp_path, rounds=120) as swarm:
         peers = [swarm.start_peer(node) for node in range(3)]
         scripts = [swarm.start_script(node, "digits_mingle.py", str(node), "3") for node in range(3)]
         swarm.wait_for_round(1, 30)
@@ -54,7 +54,7 @@ def test_a_script_that_is_killed_and_started_again_goes_on(tmp_path: Path) -> No
 
 
 def test_a_script_outlives_its_peer(tmp_path: Path) -> None:
-    with LocalSwarm(tmp_path, rounds=200) as swarm:
+    with LocalSwarm(tmp_path, rounds=120) as swarm:
         peers = [swarm.start_peer(node) for node in range(3)]
         scripts = [swarm.start_script(node, "digits_mingle.py", str(node), "3") for node in range(3)]
         swarm.wait_for_round(1, 30)
@@ -68,7 +68,7 @@ def test_a_script_outlives_its_peer(tmp_path: Path) -> None:
 
 
 def test_both_are_killed_and_started_again(tmp_path: Path) -> None:
-    with LocalSwarm(tmp_path, rounds=200) as swarm:
+    with LocalSwarm(tmp_path, rounds=120) as swarm:
         peers = [swarm.start_peer(node) for node in range(3)]
         scripts = [swarm.start_script(node, "digits_mingle.py", str(node), "3") for node in range(3)]
         swarm.wait_for_round(1, 30)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import warnings
 from pathlib import Path
@@ -326,6 +327,46 @@ def test_the_training_outlives_its_peer(host: FakeHost, fault: str) -> None:
             train_step(model, optimizer, step)
     assert host.node.round == 5
     assert torch.equal(vector_of(model), node_vector(host))
+
+
+def test_a_run_that_ends_while_the_model_trains_leaves_the_final_model(host: FakeHost) -> None:
+    model = network()
+    optimizer = sgd(model)
+    with mingle.join(model, optimizer, home=host.home) as swarm:
+        for step in range(6):
+            train_step(model, optimizer, step)
+        host.finish()
+        for step in range(6):
+            train_step(model, optimizer, step)
+        pytest.fail("the step that finds the peer gone ends the block")
+    assert swarm.done and swarm.round == 1
+    assert torch.equal(vector_of(model), node_vector(host))
+
+
+def test_a_model_of_an_earlier_run_is_not_the_end_of_this_one(host: FakeHost) -> None:
+    model = network()
+    mingle.join(model, None, home=host.home).close()
+    host.finish()
+    for file in ("model.safetensors", "summary.json"):
+        os.utime(host.home / file, (1e9, 1e9))
+    host.start()
+    swarm = mingle.join(model, None, home=host.home, timeout=0.3)
+    host.stop()
+    with pytest.raises(mingle.TimedOut):
+        swarm.sync()
+
+
+def test_joining_again_replaces_the_former_one(host: FakeHost) -> None:
+    """A cell of a notebook that is run again, with the same optimizer."""
+    model = network()
+    optimizer = sgd(model)
+    former = mingle.join(model, optimizer, home=host.home)
+    train_step(model, optimizer)
+    with mingle.join(model, optimizer, home=host.home) as swarm:
+        for step in range(100):
+            train_step(model, optimizer, step)
+    assert swarm.exchanges == 5 and former.exchanges == 0 and host.sessions == 2
+    former.close()
 
 
 def test_without_a_peer_the_wait_ends(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import logging
 import os
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from types import TracebackType
@@ -82,8 +83,16 @@ def join(
         evaluates=evaluate is not None,
         state_bytes=swarm._state.room_wanted(swarm.tensors.layout.dimension) if swarm._state is not None else 0,
     )
-    swarm._begin(home_or_default(home), description)
+    home = os.path.realpath(home_or_default(home))
+    if (former := _joined.pop(home, None)) is not None:
+        former._close(send_rest=False)  # a cell of a notebook that is run again: two of them would take the session from each other
+    swarm._begin(home, description)
+    _joined[home] = swarm
     return swarm
+
+
+_joined: weakref.WeakValueDictionary[str, Swarm] = weakref.WeakValueDictionary()
+"""Who trains in this process, by the home of the peer."""
 
 
 @dataclass(frozen=True)

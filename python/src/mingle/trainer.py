@@ -11,7 +11,7 @@ What it guarantees: a change is never counted twice, and every wait ends. How a 
                                       ▼
                                   next order
 
-In the last case the peer may or may not have had the change; what it holds is in its vector either way. At most the steps of one
+A peer that nobody can reach any more may have ended its run meanwhile: then the final model is in its home. In the last case the peer may or may not have had the change; what it holds is in its vector either way. At most the steps of one
 round are lost.
 """
 
@@ -26,6 +26,7 @@ from dataclasses import dataclass
 
 from mingle.client import Client, Description, Metrics, Order, Session, Waiting
 from mingle.errors import Conflict, MingleError, NothingThere, PeerUnreachable, ProtocolError, TimedOut
+from mingle.final_model import read_final_model
 
 WAIT_SECONDS = 25.0
 """How long the peer may hold a call before it says that there is nothing yet."""
@@ -68,6 +69,7 @@ class Trainer:
         self.timeout = timeout
         self.session: Session | None = None
         self._offer = offer
+        self._attached_at: float | None = None
         self._is_closed = False
 
     def attach(self) -> Session:
@@ -159,6 +161,8 @@ class Trainer:
         while True:
             if self._is_closed:
                 raise MingleError("the trainer was detached while it waited")
+            if deadline.is_peer_away and (end := self._ended(into)) is not None:
+                return end
             if self.session is None:
                 self._try_to_attach(deadline)
                 continue
@@ -178,7 +182,7 @@ class Trainer:
         try:
             received = answer.send(self.session.id, answer.order.number, deadline.wait_s(), into)
         except PeerUnreachable as error:
-            deadline.pause(str(error))
+            deadline.pause(str(error), is_peer_away=True)
             return None
         except (Conflict, NothingThere) as error:
             answer.refused += 1
@@ -193,7 +197,7 @@ class Trainer:
         try:
             received = self.client.order(self.session.id, deadline.wait_s(), into)
         except PeerUnreachable as error:
-            deadline.pause(str(error))
+            deadline.pause(str(error), is_peer_away=True)
             return None
         except (Conflict, NothingThere) as error:
             log.info("the session is over, attaching again: %s", error)
@@ -201,6 +205,11 @@ class Trainer:
             deadline.pause(str(error))
             return None
         return self._order(received, deadline)
+
+    def _ended(self, into: memoryview) -> Order | None:
+        if self._attached_at is None:
+            return None
+        return read_final_model(self.home, self.description.layout, self._attached_at, into)
 
     def _order(self, received: Order | Waiting, deadline: _Deadline) -> Order | None:
         if isinstance(received, Waiting):
@@ -228,13 +237,14 @@ class Trainer:
             if session.needs_initial:
                 self.client.put_initial(session.id, self._offer())
         except PeerUnreachable as error:
-            deadline.pause(f"{error}: start the peer with `mingle run --home {self.home} --trainer attach`")
+            deadline.pause(f"{error}: start the peer with `mingle run --home {self.home} --trainer attach`", is_peer_away=True)
         except Conflict as error:
             if not _is_taken(error):
                 raise
             deadline.pause(str(error))
         else:
             log.info("attached to peer %s, %d numbers", session.peer, session.dimension)
+            self._attached_at = self._attached_at or time.time()
             self.session = session
 
 
@@ -257,6 +267,8 @@ class _Deadline:
         self._pause = PAUSE_SECONDS[0]
         self._reason = f"the peer in {home}"
         self._told = False
+        self.is_peer_away = False
+        """Whether the last attempt did not reach the peer."""
 
     def wait_s(self) -> float:
         """How long the peer may hold the next call."""
@@ -267,8 +279,9 @@ class _Deadline:
         self._pause = PAUSE_SECONDS[0]
         self.pause(what)
 
-    def pause(self, why: str) -> None:
+    def pause(self, why: str, is_peer_away: bool = False) -> None:
         """Sleeps before the next attempt, longer each time, or raises `TimedOut`."""
+        self.is_peer_away = is_peer_away
         self._tell(why)
         self.check()
         time.sleep(min(self._pause, max(0.0, self._ends - time.monotonic())))
