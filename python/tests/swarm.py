@@ -117,7 +117,7 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 
 def _environment() -> dict[str, str]:
     ours = {name: value for name, value in os.environ.items() if not name.startswith("MINGLE_")}
-    return ours | {"PYTHONPATH": str(SOURCES), "OMP_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    return ours | {"PYTHONPATH": f"{SOURCES}:{Path(__file__).parent}", "OMP_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
 
 
 def _free_addresses(count: int) -> list[str]:

@@ -80,3 +80,29 @@ def test_both_are_killed_and_started_again(tmp_path: Path) -> None:
         swarm.end(peers, "peer")
         assert swarm.summary(1)["metrics"]["accuracy"] > 0.95
         swarm.audit()
+
+
+def test_a_script_that_is_at_work_when_the_run_ends_gets_the_final_model(tmp_path: Path) -> None:
+    stalling = Path(__file__).parent / "stalling_training.py"
+    with LocalSwarm(tmp_path, count=2, rounds=60) as swarm:
+        peers = [swarm.start_peer(node) for node in range(2)]
+        scripts = [swarm.start_script(node, stalling) for node in range(2)]
+        swarm.end(peers, "peer")
+        swarm.end(scripts, "script")
+        for node in range(2):
+            assert "done True, round 60" in swarm.output(f"script{node}")
+        swarm.audit()
+
+
+@pytest.mark.heavy
+def test_adapters_of_a_language_model_are_trained_by_four_sites(tmp_path: Path) -> None:
+    pytest.importorskip("peft")
+    with LocalSwarm(tmp_path, count=4, rounds=30, local_steps=10) as swarm:
+        peers = [swarm.start_peer(node) for node in range(4)]
+        scripts = [swarm.start_script(node, "gpt2_lora.py", str(node)) for node in range(4)]
+        swarm.end(scripts, "script")
+        swarm.end(peers, "peer")
+        for node in range(4):
+            found = re.search(r"exchanges of (\d+) numbers, loss from (\S+) to (\S+)", swarm.output(f"script{node}"))
+            assert found and float(found[3]) < float(found[2]) - 0.3, swarm.output(f"script{node}")
+        swarm.audit()
