@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import mingle
+
 SOURCES = Path(__file__).parents[1] / "src"
 
 
@@ -26,3 +28,8 @@ def test_the_program_gets_all_arguments_and_its_exit_code_is_returned(tmp_path: 
 def test_without_the_program_it_says_what_to_install() -> None:
     ended = run({"PATH": "/nonexistent"}, "demo")
     assert ended.returncode == 127 and "install the wheel of mingle-train" in ended.stderr
+
+
+def test_the_version_is_that_of_the_program() -> None:
+    manifest = (SOURCES.parents[1] / "Cargo.toml").read_text()
+    assert f'[workspace.package]\nversion = "{mingle.__version__}"\n' in manifest

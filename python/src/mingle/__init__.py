@@ -23,12 +23,13 @@ from mingle.errors import (
 )
 from mingle.exchange import Exchange
 from mingle.layout import Layout
+from mingle.version import VERSION
 
 if TYPE_CHECKING:
     from mingle.torch import Swarm as Swarm
     from mingle.torch import join as join
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "Conflict",

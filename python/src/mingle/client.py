@@ -14,9 +14,10 @@ from urllib.parse import urlencode
 from mingle import unix_http
 from mingle.errors import Conflict, NothingThere, PeerFailed, ProtocolError, Refused
 from mingle.layout import Layout
+from mingle.version import VERSION
 
 PROTOCOL = 1
-CLIENT = "mingle-train 0.1.0"
+CLIENT = f"mingle-train {VERSION}"
 MOST_METRICS_BYTES = 8192
 LONGEST_WAIT_SECONDS = 60.0
 
