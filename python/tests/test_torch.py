@@ -161,6 +161,17 @@ def test_buffers_that_a_state_dict_leaves_out_are_not_exchanged() -> None:
     assert ModelTensors(model).names == ["weight", "bias"]
 
 
+def test_a_model_may_be_moved_after_it_joined(host: FakeHost) -> None:
+    model = network()
+    with mingle.join(model, None, home=host.home) as swarm:
+        model.double()  # new buffers, as model.to(device) makes them
+        with torch.no_grad():
+            model[1].running_mean.add_(1.0)  # type: ignore[union-attr,operator]
+        swarm.step()
+        swarm.sync()
+    assert list(host.changes[0]) == [0.0] * 34 + [1.0] * 4 + [0.0] * 4
+
+
 @pytest.mark.parametrize("share_storage", [False, True])
 def test_tied_weights_occur_once(share_storage: bool) -> None:
     model = nn.Sequential(nn.Embedding(5, 3), nn.Linear(3, 5, bias=False))

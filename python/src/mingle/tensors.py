@@ -37,12 +37,18 @@ class ModelTensors:
         self.model = unwrapped(model)
         chosen = list(_chosen(self.model, local))
         self.names = [name for name, _ in chosen]
-        self.tensors = [tensor for _, tensor in chosen]
+        parts = (name.rpartition(".") for name in self.names)
+        self._owners = [(self.model.get_submodule(module), attribute) for module, _, attribute in parts]
         if not chosen:
             raise LayoutError("there is nothing to exchange: no parameter with requires_grad is left, nor a buffer of floating point")
         self.layout = Layout((name, tensor.shape) for name, tensor in chosen)
         self.is_exact = all(tensor.dtype in (torch.float32, torch.float64) for tensor in self.tensors)
         """Whether the tensors hold any vector of f32 without rounding."""
+
+    @property
+    def tensors(self) -> list[torch.Tensor]:
+        """The tensors, in the order of the layout, as the model has them now: `model.to(device)` puts other buffers in their places."""
+        return [getattr(module, attribute) for module, attribute in self._owners]
 
     def load(self, vector: torch.Tensor) -> None:
         """Writes the vector into the tensors, in place; it is rounded where their type is narrower."""
