@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -31,8 +32,9 @@ try:
             steps += 1
             optimizer.step()
 except mingle.MingleError as error:
-    print(f"{type(error).__name__}: {error}")
-    sys.exit(3)
+    print(f"{type(error).__name__}: {error}", flush=True)
+    os._exit(3)  # gloo's threads abort a process that ends in good order while its others are gone
 total = sum(tensor.double().sum().item() for tensor in swarm.tensors.tensors)
 print(f"{steps} steps, round {swarm.round}, sum {total!r}")
 swarm.save(Path(home) / "model.pt")
+torch.distributed.destroy_process_group()
