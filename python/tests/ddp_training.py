@@ -20,7 +20,7 @@ model = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(3, 4), nn.Ba
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 steps = 0
 try:
-    with mingle.join(model, optimizer, home=home, name="ddp", timeout=20 if mode != "gone" else 0.5, keep_optimizer=True) as swarm:
+    with mingle.join(model, optimizer, home=home, name="ddp", timeout=90 if mode != "gone" else 0.5, keep_optimizer=True) as swarm:
         if mode == "overlap":
             mingle.join(model, optimizer, home=home, overlap=True)
         while steps < 100:
@@ -35,6 +35,6 @@ except mingle.MingleError as error:
     print(f"{type(error).__name__}: {error}", flush=True)
     os._exit(3)  # gloo's threads abort a process that ends in good order while its others are gone
 total = sum(tensor.double().sum().item() for tensor in swarm.tensors.tensors)
-print(f"{steps} steps, round {swarm.round}, sum {total!r}")
 swarm.save(Path(home) / "model.pt")
-torch.distributed.destroy_process_group()
+print(f"{steps} steps, round {swarm.round}, sum {total!r}", flush=True)
+os._exit(0)
