@@ -1,0 +1,35 @@
+"""`python -m mingle ...` runs the program `mingle` of this installation with all arguments: `python -m mingle demo`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+
+def program() -> Path | None:
+    """MINGLE_BIN; else the program that was installed with this package, else what is found on PATH; None where there is none."""
+    name = "mingle.exe" if os.name == "nt" else "mingle"
+    schemes = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", f"{os.name}_user")]
+    installed = [str(Path(folder) / name) for folder in schemes if folder]
+    candidates = [Path(found) for found in (os.environ.get("MINGLE_BIN"), *installed, shutil.which("mingle")) if found]
+    return next((path for path in candidates if path.is_file() and os.access(path, os.X_OK)), None)
+
+
+def main() -> int:
+    """Runs the program, and returns its exit code."""
+    path = program()
+    if path is None:
+        print("python -m mingle: there is no program `mingle`: install the wheel of mingle-train for this platform", file=sys.stderr)
+        return 127
+    command = [str(path), *sys.argv[1:]]
+    if os.name == "nt":
+        return subprocess.call(command)
+    os.execv(path, command)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

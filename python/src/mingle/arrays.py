@@ -1,0 +1,130 @@
+"""What `mingle.Exchange` takes as a model, and how that becomes a vector of `f32` and back.
+
+- any buffer of f32: an array of numpy, `array.array("f")`, a `memoryview`; f64 arrays of numpy are rounded
+- a `Layout`, where the model is to be taken from the swarm; vectors are then `array.array("f")`
+- a dict of names and numpy arrays
+- a pytree of JAX, or any object with a `flatten` of the user's, which works as `jax.flatten_util.ravel_pytree` does
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Callable
+from typing import Any
+
+from mingle.errors import LayoutError
+from mingle.layout import Layout
+
+Flatten = Callable[[Any], tuple[Any, Callable[[Any], Any]]]
+"""From a model to its vector, and a function from a vector to a model."""
+
+
+class Form:
+    """How a model is laid out as a vector. `to_vector` returns a buffer of f32, `from_vector` a model from such a buffer."""
+
+    def __init__(self, layout: Layout, to_vector: Callable[[Any], memoryview[float]], from_vector: Callable[[memoryview[float]], Any]) -> None:
+        self.layout = layout
+        self._to_vector = to_vector
+        self.from_vector = from_vector
+
+    def to_vector(self, model: Any) -> memoryview[float]:
+        """The model as f32, `[dimension]`. `LayoutError` where it has another length."""
+        vector = self._to_vector(model)
+        if len(vector) != self.layout.dimension:
+            raise LayoutError(f"a vector of {len(vector)} numbers where {self.layout.dimension} are expected")
+        return vector
+
+
+def form_of(model: Any, flatten: Flatten | None = None) -> Form:
+    """How to lay out `model`; `LayoutError` where that cannot be told."""
+    if isinstance(model, Layout):
+        return Form(model, _floats, lambda vector: array("f", vector.tobytes()))
+    if flatten is not None:
+        return _flattened(model, flatten)
+    if isinstance(model, dict) and "numpy" in sys.modules and all(_is_numpy(value) for value in model.values()):
+        return _dict_form(model)
+    if _is_numpy(model):
+        return _numpy_form(model)
+    if (jax := sys.modules.get("jax")) is not None and all(hasattr(leaf, "dtype") for leaf in jax.tree_util.tree_leaves(model)):
+        return _jax_form(model)
+    return Form(Layout.flat(len(_floats(model))), _floats, lambda vector: array("f", vector.tobytes()))
+
+
+def _floats(model: Any) -> memoryview[float]:
+    """A buffer of f32 as it is, without a copy; what gives numpy an array is made one of f32."""
+    if _is_numpy(model) or hasattr(model, "__array__"):
+        import numpy
+
+        model = numpy.ascontiguousarray(model, dtype=numpy.float32).reshape(-1)
+    try:
+        view = memoryview(model)
+    except TypeError:
+        raise LayoutError(f"a {type(model).__name__} is no buffer of f32: give a numpy array, array.array('f'), or flatten=") from None
+    if view.format != "f" or not view.c_contiguous:
+        raise LayoutError(f"a buffer of format {view.format!r} is not f32 in row-major order: convert it, as numpy.asarray(x, 'f') does")
+    return view.cast("B").cast("f")
+
+
+def _is_numpy(model: Any) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(model, numpy.ndarray)
+
+
+def _numpy_form(model: Any) -> Form:
+    import numpy
+
+    def from_vector(vector: memoryview[float]) -> Any:
+        return numpy.frombuffer(vector, dtype=numpy.float32).reshape(model.shape).astype(model.dtype)
+
+    return Form(Layout([("x", model.shape)]), _floats, from_vector)
+
+
+def _dict_form(model: dict[str, Any]) -> Form:
+    import numpy
+
+    layout = Layout((name, value.shape) for name, value in model.items())
+
+    def to_vector(values: dict[str, Any]) -> memoryview[float]:
+        for entry in layout:
+            if entry.name not in values or values[entry.name].shape != entry.shape:
+                raise LayoutError(f"`{entry.name}` is missing, or its shape is no longer {list(entry.shape)}")
+        return _floats(numpy.concatenate([numpy.ravel(values[entry.name]) for entry in layout]))
+
+    def from_vector(vector: memoryview[float]) -> Any:
+        flat = numpy.frombuffer(vector, dtype=numpy.float32)
+        parts = ((entry, flat[entry.offset : entry.offset + entry.size]) for entry in layout)
+        return {entry.name: part.reshape(entry.shape).astype(model[entry.name].dtype) for entry, part in parts}
+
+    return Form(layout, to_vector, from_vector)
+
+
+def _flattened(model: Any, flatten: Flatten) -> Form:
+    vector, unflatten = flatten(model)
+
+    def from_vector(vector: memoryview[float]) -> Any:
+        return unflatten(_like_flat(vector))
+
+    return Form(Layout.flat(len(_floats(vector))), lambda model: _floats(flatten(model)[0]), from_vector)
+
+
+def _like_flat(vector: memoryview[float]) -> Any:
+    """The vector as what a flatten function returns: numpy's where that is loaded."""
+    if (numpy := sys.modules.get("numpy")) is not None:
+        return numpy.frombuffer(vector, dtype=numpy.float32).copy()
+    return array("f", vector.tobytes())
+
+
+def _jax_form(model: Any) -> Form:
+    import jax
+    import numpy
+    from jax.flatten_util import ravel_pytree
+
+    leaves, _ = jax.tree_util.tree_flatten_with_path(model)
+    _, unravel = ravel_pytree(model)
+    layout = Layout((jax.tree_util.keystr(path) or "x", leaf.shape) for path, leaf in leaves)
+
+    def from_vector(vector: memoryview[float]) -> Any:
+        return unravel(jax.numpy.asarray(numpy.frombuffer(vector, dtype=numpy.float32)))
+
+    return Form(layout, lambda model: _floats(ravel_pytree(model)[0]), from_vector)

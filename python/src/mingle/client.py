@@ -1,0 +1,257 @@
+"""The calls of the trainer protocol, one method each (docs/trainer-protocol.md). No state, no retries: `mingle.trainer` has those."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+from urllib.parse import urlencode
+
+from mingle import unix_http
+from mingle.errors import Conflict, NothingThere, PeerFailed, ProtocolError, Refused
+from mingle.layout import Layout
+from mingle.version import VERSION
+
+PROTOCOL = 1
+CLIENT = f"mingle-train {VERSION}"
+MOST_METRICS_BYTES = 8192
+LONGEST_WAIT_SECONDS = 60.0
+
+Kind = Literal["train", "evaluate", "end"]
+Metrics = Mapping[str, tuple[float, float]]
+"""Means by name, each with the number of samples that it is over."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a trainer says of itself at `attach`."""
+
+    name: str
+    layout: Layout
+    initial: Literal["offer", "take"] = "offer"
+    samples: int | None = None
+    evaluates: bool = False
+    state_bytes: int = 0
+    """The most bytes that it will leave with `put_state`."""
+
+    def to_json(self) -> dict[str, object]:
+        """The body of `attach`."""
+        said: dict[str, object] = {
+            "protocol": PROTOCOL,
+            "name": self.name,
+            "layout": self.layout.to_json(),
+            "initial": self.initial,
+            "evaluates": self.evaluates,
+            "state_bytes": self.state_bytes,
+            "pid": os.getpid(),
+            "client": CLIENT,
+        }
+        if self.samples is not None:
+            said["samples"] = self.samples
+        return said
+
+
+@dataclass(frozen=True)
+class Session:
+    """What the peer answers to `attach`."""
+
+    id: str
+    dimension: int
+    needs_initial: bool
+    most_state_bytes: int
+    peer: str
+    rounds: int
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to do next. Its vector is in the buffer that was given for it."""
+
+    number: int
+    kind: Kind
+    round: int
+    steps: int
+    """Local steps that the plan wants (0 unless `kind` is `train`)."""
+    seconds: float | None
+    """No step should begin later than so long after the order came; None without a time box."""
+    last_factor: float
+    """By what the change before was multiplied when it was added to the model."""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """There is no order yet."""
+
+    waiting_for: str
+
+
+class Client:
+    """The calls to the peer whose home is `home`. Vectors are buffers of bytes: `f32`, little-endian, `[4 * dimension]`.
+
+    All calls raise `PeerUnreachable` where no answer came, `ProtocolError` where it makes no sense, and `Refused` or its
+    subclasses where the peer says no.
+    """
+
+    def __init__(self, home: str | os.PathLike[str]) -> None:
+        if sys.byteorder != "little":
+            raise ProtocolError("this machine is big-endian, which is not supported: the vectors of the protocol are little-endian")
+        self.socket_path = os.path.join(os.path.abspath(os.fspath(home)), "mingle.sock")
+
+    def status(self) -> dict[str, Any]:
+        """Who is attached, and what is waited for."""
+        return self._json("GET", "/v1/trainer")
+
+    def attach(self, description: Description) -> Session:
+        """Says what is trained. `Conflict` where another trainer is attached, or the layout is not the swarm's."""
+        said = self._json("POST", "/v1/trainer/attach", body=json.dumps(description.to_json()).encode())
+        try:
+            return Session(
+                id=str(said["session"]),
+                dimension=int(said["dimension"]),
+                needs_initial=said["needs"] == "initial",
+                most_state_bytes=int(said["most_state_bytes"]),
+                peer=str(said["peer"]),
+                rounds=int(said["rounds"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ProtocolError(f"the answer to attach lacks {error}: {said}") from error
+
+    def put_initial(self, session: str, vector: memoryview) -> None:
+        """Gives the vector to begin with."""
+        self._call("PUT", "/v1/trainer/initial", session, body=vector)
+
+    def order(self, session: str, wait_s: float, into: memoryview) -> Order | Waiting:
+        """Asks what to do next; the vector is written into `into`."""
+        wait_s = min(wait_s, LONGEST_WAIT_SECONDS)
+        return _order(self._call("GET", "/v1/trainer/order", session, {"wait": _number(wait_s)}, into=into, wait_s=wait_s))
+
+    def exchange(
+        self,
+        session: str,
+        number: int,
+        steps: int,
+        change: memoryview | None,
+        wait_s: float,
+        into: memoryview,
+        *,
+        loss: float | None = None,
+        metrics: Metrics | None = None,
+    ) -> Order | Waiting:
+        """Answers a `train` order with the change after `steps` local steps, None for none; the next vector is written into `into`.
+
+        `loss` is the mean training loss over the steps. `Refused` (400) where a number is not finite, and `Conflict` where the order is
+        not the present one.
+        """
+        headers = {}
+        if loss is not None and math.isfinite(loss):
+            headers["Mingle-Loss"] = repr(loss)
+        if metrics:
+            headers["Mingle-Metrics"] = metrics_json(metrics)
+        wait_s = min(wait_s, LONGEST_WAIT_SECONDS)
+        query = {"order": str(number), "steps": str(steps), "wait": _number(wait_s)}
+        return _order(self._call("POST", "/v1/trainer/exchange", session, query, headers, body=change, into=into, wait_s=wait_s))
+
+    def evaluation(self, session: str, number: int, metrics: Metrics, wait_s: float, into: memoryview) -> Order | Waiting:
+        """Answers an `evaluate` order."""
+        wait_s = min(wait_s, LONGEST_WAIT_SECONDS)
+        body = json.dumps({"metrics": {name: list(value) for name, value in metrics.items()}}).encode()
+        query = {"order": str(number), "wait": _number(wait_s)}
+        return _order(self._call("POST", "/v1/trainer/evaluation", session, query, body=body, into=into, wait_s=wait_s))
+
+    def put_state(self, session: str, number: int, state: bytes | memoryview) -> None:
+        """Leaves bytes that belong to the answer of the order, at most `most_state_bytes`."""
+        self._call("PUT", "/v1/trainer/state", session, {"order": str(number)}, body=state)
+
+    def get_state(self, session: str) -> bytes | None:
+        """The bytes that were left last, or None. What the peer has kept from before its restart is there with its first order."""
+        try:
+            return self._call("GET", "/v1/trainer/state", session).body
+        except NothingThere:
+            return None
+
+    def detach(self, session: str) -> None:
+        """Ends the session."""
+        self._call("POST", "/v1/trainer/detach", session)
+
+    def _json(self, method: str, target: str, body: bytes | None = None) -> dict[str, Any]:
+        return _object(self._call(method, target, None, body=body).body)
+
+    def _call(
+        self,
+        method: str,
+        target: str,
+        session: str | None,
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        body: bytes | memoryview | None = None,
+        into: memoryview | None = None,
+        wait_s: float = 0.0,
+    ) -> unix_http.Answer:
+        sent = dict(headers or {})
+        if session is not None:
+            sent["Mingle-Session"] = session
+        where = f"{target}?{urlencode(query)}" if query else target
+        answer = unix_http.call(self.socket_path, method, where, headers=sent, body=body, into=into, wait_s=wait_s)
+        if answer.status >= 300:
+            raise _refusal(answer)
+        return answer
+
+
+def metrics_json(metrics: Metrics) -> str:
+    """The header `Mingle-Metrics`. `ValueError` where it is longer than the 8 KiB that the peer takes."""
+    text = json.dumps({name: list(value) for name, value in metrics.items()})
+    if len(text) > MOST_METRICS_BYTES:
+        raise ValueError(f"{len(metrics)} metrics take {len(text)} bytes, more than {MOST_METRICS_BYTES}: report fewer at a time")
+    return text
+
+
+def _order(answer: unix_http.Answer) -> Order | Waiting:
+    if answer.status == 202:
+        return Waiting(str(_object(answer.body).get("waiting_for", "the peer")))
+    if not answer.into_buffer:
+        raise ProtocolError(f"an order without its vector: status {answer.status}, {answer.headers.get('content-type', 'no content type')}")
+    headers = answer.headers
+    try:
+        kind = headers["mingle-kind"]
+        if kind not in ("train", "evaluate", "end"):
+            raise ProtocolError(f"an order of kind {kind!r}, which this client does not know: use a newer one")
+        return Order(
+            number=int(headers.get("mingle-order", "0") if kind == "end" else headers["mingle-order"]),  # an end is not answered
+            kind=cast(Kind, kind),
+            round=int(headers["mingle-round"]),
+            steps=int(headers.get("mingle-steps", "0")),
+            seconds=float(headers["mingle-seconds"]) if "mingle-seconds" in headers else None,
+            last_factor=float(headers.get("mingle-last-factor", "1")),
+        )
+    except (KeyError, ValueError) as error:
+        raise ProtocolError(f"the headers of an order make no sense: {error}") from error
+
+
+def _refusal(answer: unix_http.Answer) -> Refused:
+    try:
+        error = _object(answer.body)["error"]
+        message, hint = str(error["message"]), str(error.get("hint") or "")
+        code, kind = int(error.get("code") or 0), str(error.get("kind") or "")
+    except (ProtocolError, KeyError, TypeError, ValueError, AttributeError):
+        message, hint, code, kind = f"status {answer.status} without a reason", "", 0, ""
+    known: dict[int, type[Refused]] = {404: NothingThere, 409: Conflict, 410: PeerFailed}
+    return known.get(answer.status, Refused)(message, status=answer.status, code=code, kind=kind, hint=hint)
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(body)
+    except ValueError as error:
+        raise ProtocolError(f"the peer answered what is not JSON: {body[:80]!r}") from error
+    if not isinstance(value, dict):
+        raise ProtocolError(f"the peer answered JSON that is no object: {body[:80]!r}")
+    return value
+
+
+def _number(value: float) -> str:
+    return f"{max(0.0, value):g}"

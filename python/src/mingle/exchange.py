@@ -1,0 +1,166 @@
+"""numpy, JAX, or any buffer of `f32`: `mingle.Exchange` trades the vector after the local steps for the next one to train from."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Generic, Literal, TypeVar
+
+from mingle.arrays import Flatten, form_of
+from mingle.client import Description, Order
+from mingle.errors import MingleError, NotFinite, Refused, SwarmDone
+from mingle.home import Path, home_or_default
+from mingle.layout import Layout
+from mingle.reports import Reported, as_metrics
+from mingle.trainer import Trainer
+
+Model = TypeVar("Model")
+
+
+class Exchange(Generic[Model]):
+    """A model in a swarm, for loops that hold it as a value:
+
+        with mingle.Exchange(home, "linear", w) as swarm:
+            while not swarm.done:
+                w = train(swarm.model, swarm.steps)
+                swarm.exchange(w)
+            w = swarm.model                             # the final one
+
+    - `home`: the home of the peer; None for MINGLE_HOME, else the user's state folder.
+    - `name`: what is trained, the same on all peers.
+    - `model`: the model to begin with: a numpy array or another buffer of f32, a dict of numpy arrays, a pytree of JAX, or a `Layout`
+      where this peer has no model to offer. What comes back is of the same form.
+    - `flatten`: from a model of another form to `(vector, unflatten)`, as `jax.flatten_util.ravel_pytree` returns them.
+    - `evaluate`: from a model to metrics: `{"accuracy": (0.97, 360)}`, means and the samples behind them.
+    - `initial`, `samples`, `timeout`: as for `mingle.join`.
+
+    Waits for the first order. Raises `LayoutError`, `Conflict`, `TimedOut` and `NotFinite` as `mingle.join` does.
+    """
+
+    def __init__(
+        self,
+        home: Path | None,
+        name: str,
+        model: Model | Layout,
+        *,
+        flatten: Flatten | None = None,
+        initial: Literal["offer", "take"] = "offer",
+        evaluate: Callable[[Model], Mapping[str, Reported]] | None = None,
+        samples: int | None = None,
+        timeout: float = 300.0,
+    ) -> None:
+        self._form = form_of(model, flatten)
+        if isinstance(model, Layout):
+            initial, first = "take", memoryview(bytes(4 * model.dimension))
+        else:
+            first = memoryview(bytes(self._form.to_vector(model).cast("B")))
+        _check_finite(first.cast("f"), self._form.layout, "the model")
+        self._evaluate = evaluate
+        self._held, self._incoming, self._change = (memoryview(bytearray(len(first))) for _ in range(3))
+        description = Description(name, self._form.layout, initial, samples, evaluate is not None)
+        self._trainer = Trainer(home_or_default(home), description, offer=lambda: first, timeout=timeout)
+        try:
+            self._take(self._trainer.first_order(self._incoming))
+        except BaseException:
+            self._trainer.detach()
+            raise
+
+    @property
+    def model(self) -> Model:
+        """The model to train from; after the end of the run, the final one. A copy, each time."""
+        model: Model = self._form.from_vector(self._held.cast("f"))
+        return model
+
+    @property
+    def done(self) -> bool:
+        """Whether the run is over."""
+        return self._order.kind == "end"
+
+    @property
+    def round(self) -> int:
+        """The round, from 0."""
+        return self._order.round
+
+    @property
+    def steps(self) -> int:
+        """Local steps that the plan wants."""
+        return self._order.steps
+
+    @property
+    def seconds(self) -> float | None:
+        """No step should begin later than so long after the order came; None without a time box."""
+        return self._order.seconds
+
+    @property
+    def last_factor(self) -> float:
+        """By what the change before was multiplied when it was added to the model: 1 as a rule, 0 where it was not used."""
+        return self._order.last_factor
+
+    def exchange(
+        self, model: Model, *, steps: int | None = None, loss: float | None = None, metrics: Mapping[str, Reported] | None = None
+    ) -> Model:
+        """Sends the model as it is after `steps` local steps (those wanted unless said), and returns the next one to train from.
+
+        At the end of the run that is the final one, and `done` is true; a call after that raises `SwarmDone`. `loss` is the mean training
+        loss over the steps. Raises `NotFinite` with the first tensor that holds NaN or infinity; nothing is sent then.
+        """
+        if self.done:
+            raise SwarmDone(f"the run is over after round {self.round}: look at `done` before each exchange")
+        steps = self.steps if steps is None else steps
+        _subtract(self._form.to_vector(model), self._held.cast("f"), self._change.cast("f"))
+        change = self._change if steps else None
+        sent = as_metrics(metrics or {})
+        try:
+            order = self._trainer.exchange(self._order, self._held, change, steps, self._incoming, loss=loss, metrics=sent)
+        except Refused as error:
+            if error.status == 400:
+                _check_finite(self._change.cast("f"), self._form.layout, "the change")
+            raise
+        self._take(order)
+        return self.model
+
+    def close(self) -> None:
+        """Detaches. Again: nothing."""
+        self._trainer.detach()
+
+    def __enter__(self) -> Exchange[Model]:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> bool:
+        self.close()
+        return isinstance(error, SwarmDone)
+
+    def _take(self, order: Order) -> None:
+        while order.kind == "evaluate":
+            if self._evaluate is None:
+                raise MingleError("the peer orders an evaluation, which this trainer does not offer: it has no evaluate=")
+            metrics = as_metrics(self._evaluate(self._form.from_vector(self._incoming.cast("f"))))
+            order = self._trainer.evaluation(order, metrics, self._incoming)
+        self._held, self._incoming = self._incoming, self._held
+        self._order = order
+
+
+def _subtract(minuend: memoryview[float], subtrahend: memoryview[float], into: memoryview[float]) -> None:
+    """Number by number, with numpy where that is loaded."""
+    if (numpy := sys.modules.get("numpy")) is not None:
+        numpy.subtract(_as_numpy(minuend), _as_numpy(subtrahend), out=_as_numpy(into))
+        return
+    for index, (one, other) in enumerate(zip(minuend, subtrahend)):
+        into[index] = one - other
+
+
+def _check_finite(vector: memoryview[float], layout: Layout, what: str) -> None:
+    if (numpy := sys.modules.get("numpy")) is not None:
+        bad = numpy.flatnonzero(~numpy.isfinite(_as_numpy(vector)))
+        first = int(bad[0]) if len(bad) else None
+    else:
+        first = next((index for index, number in enumerate(vector) if number - number != 0.0), None)
+    if first is None:
+        return
+    entry = next(entry for entry in layout if entry.offset <= first < entry.offset + entry.size)
+    raise NotFinite(f"{what} is not finite in `{entry.name}`, number {first - entry.offset} of {entry.size}, and was not sent")
+
+
+def _as_numpy(vector: memoryview[float]) -> Any:
+    return sys.modules["numpy"].frombuffer(vector, dtype="<f4")

@@ -1,0 +1,120 @@
+"""An optimizer's state as bytes that the peer keeps, so that a trainer that was started again goes on with its momentum."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import logging
+from collections.abc import Callable
+from typing import Any, Literal
+
+import torch
+
+from mingle.errors import LayoutError
+
+Keep = bool | Literal["bfloat16"]
+BYTES_BESIDE = 65_536
+"""What a peer keeps at most beside the bytes of one vector."""
+SPARE_BYTES = 16_384
+SPARE_BYTES_PER_TENSOR = 512
+"""What `torch.save` writes beside the numbers."""
+
+log = logging.getLogger("mingle")
+
+
+class OptimizerState:
+    """`optimizer.state_dict()` as bytes: as it is (`keep=True`), or with its tensors rounded to bfloat16 (`keep="bfloat16"`)."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer, keep: Keep) -> None:
+        self.optimizer = optimizer
+        self.keep = keep
+        self._most_bytes: int | None = None
+
+    def room_wanted(self, dimension: int) -> int:
+        """How many bytes to ask the peer to keep, for a vector of `dimension` numbers: what the state will take, all there is if that is
+        not known. Raises `LayoutError` where no peer would keep so much."""
+        most = BYTES_BESIDE + 4 * dimension
+        self.check_room(most)
+        expected = self._expected_bytes()
+        return most if expected is None else expected
+
+    def check_room(self, most_bytes: int) -> None:
+        """Raises `LayoutError` with both sizes where the state will be larger than `most_bytes`. Before the first step that is estimated."""
+        self._most_bytes = most_bytes
+        self._check(self._expected_bytes() or 0)
+
+    def _check(self, expected: int) -> None:
+        if self._most_bytes is None or expected <= self._most_bytes:
+            return
+        most_bytes = self._most_bytes
+        other = "" if self.keep == "bfloat16" else ', or keep_optimizer="bfloat16" which takes half of it or less'
+        raise LayoutError(
+            f"the state of {type(self.optimizer).__name__} takes about {expected} bytes, and the peer keeps at most {most_bytes}:"
+            f" use keep_optimizer=False{other}"
+        )
+
+    def to_bytes(self) -> bytes:
+        """What `torch.save` makes of the state. `LayoutError` where it is larger than was said to `check_room`."""
+        data = self._saved()
+        self._check(len(data))
+        return data
+
+    def _saved(self) -> bytes:
+        state = self.optimizer.state_dict()
+        if self.keep == "bfloat16":
+            state = {**state, "state": _mapped(state["state"], _narrow)}
+        buffer = io.BytesIO()
+        torch.save(state, buffer)
+        return buffer.getvalue()
+
+    def restore(self, data: bytes) -> None:
+        """Loads what `to_bytes` returned. A state of another optimizer is not loaded, with a warning."""
+        try:
+            state = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+            state["state"] = _mapped(state["state"], _widen)
+            self.optimizer.load_state_dict(state)
+        except (ValueError, KeyError, TypeError, RuntimeError) as error:
+            log.warning("the optimizer begins anew, its kept state does not fit: %s", error)
+
+    def _expected_bytes(self) -> int | None:
+        if self.optimizer.state:
+            return len(self._saved()) + SPARE_BYTES
+        moments = _moments(self.optimizer)
+        if moments is None:
+            return None
+        parameters: list[torch.Tensor] = [parameter for group in self.optimizer.param_groups for parameter in group["params"] if parameter.requires_grad]
+        widths = (2 if self.keep == "bfloat16" else parameter.element_size() for parameter in parameters)
+        numbers = sum(moments * parameter.numel() * width for parameter, width in zip(parameters, widths))
+        return SPARE_BYTES + (moments + 1) * SPARE_BYTES_PER_TENSOR * len(parameters) + numbers
+
+
+def _moments(optimizer: torch.optim.Optimizer) -> int | None:
+    """How many tensors of a parameter's size the optimizer keeps: what another one of its kind has after a step. None if that fails."""
+    parameter = torch.nn.Parameter(torch.zeros(3, 7))
+    parameter.grad = torch.zeros_like(parameter)
+    kind: Any = type(optimizer)
+    try:
+        taken = set(inspect.signature(kind).parameters) - {"fused", "capturable", "foreach"}
+        settings = {name: value for name, value in optimizer.defaults.items() if name in taken}
+        other = kind([parameter], **settings)
+        other.step()
+    except Exception:  # an optimizer of the user's: its state is measured when it is there
+        return None
+    state = other.state.get(parameter, {})
+    return sum(1 for value in state.values() if isinstance(value, torch.Tensor) and value.shape == parameter.shape)
+
+
+def _narrow(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.to(torch.bfloat16) if tensor.is_floating_point() and tensor.dim() > 0 else tensor
+
+
+def _widen(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.float() if tensor.dtype == torch.bfloat16 else tensor
+
+
+def _mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    if isinstance(value, torch.Tensor):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: _mapped(inside, change) for key, inside in value.items()}
+    return value

@@ -1,0 +1,70 @@
+"""The vectors of a round of a PyTorch model, and how the model goes from one order to the next.
+
+    held       the vector of the order, z
+    base       what the change is measured from
+    change     the model minus base: what is sent
+    incoming   where the next order is written
+
+`base` is `held`, with two exceptions. Tensors of float16 and bfloat16 cannot hold z to the bit: then it is what they do hold, so that no
+rounding is sent as a change. And with overlap, steps were taken before z came: then it is the model without these steps.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from mingle.tensors import ModelTensors
+
+
+class RoundVectors:
+    """Vectors of `f32` on the processor, `[dimension]` each, which share memory with buffers of bytes, `[4 * dimension]`."""
+
+    def __init__(self, tensors: ModelTensors, overlap: bool) -> None:
+        self.tensors = tensors
+        self._has_own_base = overlap or not tensors.is_exact
+        self.held_bytes, self.held = self._vector()
+        self.incoming_bytes, self.incoming = self._vector()
+        self.change_bytes, self.change = self._vector()
+        self.base = torch.empty_like(self.held) if self._has_own_base else self.held
+
+    def _vector(self) -> tuple[memoryview, torch.Tensor]:
+        buffer = bytearray(4 * self.tensors.layout.dimension)
+        return memoryview(buffer), torch.frombuffer(buffer, dtype=torch.float32)
+
+    def model_bytes(self) -> memoryview:
+        """The model as it is, in memory of its own."""
+        buffer, vector = self._vector()
+        self.tensors.store(vector)
+        return buffer
+
+    def measure(self) -> None:
+        """Writes the change of the model since the order."""
+        self.tensors.difference(self.base, self.change)
+
+    def load(self) -> None:
+        """Takes what is in `incoming` as the vector of the order, and as the model."""
+        self._take()
+        self.tensors.load(self.held)
+        if self._has_own_base:
+            self.tensors.store(self.base)
+
+    def shift(self) -> None:
+        """Takes what is in `incoming` as the vector of the order, and keeps the steps taken since `measure`, at the cost of a vector."""
+        self._take()
+        sent = self.base.add_(self.change)
+        steps_since = torch.empty_like(sent)
+        self.tensors.store(steps_since)
+        steps_since.sub_(sent)
+        self.tensors.shift(torch.sub(self.held, sent, out=self.change))
+        self.tensors.store(self.base)
+        self.base.sub_(steps_since)
+
+    def reset(self) -> None:
+        """Puts the model back to what the change is measured from."""
+        self.tensors.load(self.base)
+
+    def _take(self) -> None:
+        self.held, self.incoming = self.incoming, self.held
+        self.held_bytes, self.incoming_bytes = self.incoming_bytes, self.held_bytes
+        if not self._has_own_base:
+            self.base = self.held

@@ -1,0 +1,298 @@
+"""A trainer whose session outlives its peer: it attaches, answers orders, and goes on when the peer was started again.
+
+What it guarantees: a change is never counted twice, and every wait ends. How a broken call is settled:
+
+    exchange ── no answer, 409 ──► ask for the order
+                                      │ the same session and number: it was not answered, send the change again
+                                      │ another number: the change was taken, and this is the next order
+                                      │ 404, 409: the session is over ──► attach, ask for the order
+                                      │                  the vector is that of the order before, byte by byte: send the change again
+                                      │                  another vector: go on from it without the change
+                                      ▼
+                                  next order
+
+A peer that nobody can reach any more may have ended its run meanwhile: then the final model is in its home. In the last case the peer may or may not have had the change; what it holds is in its vector either way. At most the steps of one
+round are lost.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mingle.client import Client, Description, Metrics, Order, Session, Waiting
+from mingle.errors import Conflict, MingleError, NothingThere, PeerUnreachable, ProtocolError, TimedOut
+from mingle.final_model import read_final_model
+
+WAIT_SECONDS = 25.0
+"""How long the peer may hold a call before it says that there is nothing yet."""
+PAUSE_SECONDS = (0.05, 1.0)
+"""The first and the longest pause between two attempts to reach a peer."""
+MOST_REFUSED_SENDS = 3
+DETACH_SECONDS = 5.0
+
+log = logging.getLogger("mingle")
+
+Send = Callable[[str, int, float, memoryview], "Order | Waiting"]
+"""Session, number of the order, seconds to wait, buffer for the next vector."""
+
+
+@dataclass
+class _Open:
+    """An answer to an order of which it is not known yet whether the peer has it."""
+
+    order: Order
+    session: str
+    send: Send
+    held: memoryview | None
+    """The vector of the order; None where the answer must not be sent in another session."""
+    refused: int = 0
+
+
+class Trainer:
+    """Orders and answers. Vectors are buffers of bytes, `[4 * dimension]`.
+
+    `offer` returns the vector to begin with; it is called where the peer wants one. `timeout` is the longest time, in seconds, that a call
+    may go on without an order: then it raises `TimedOut`. A session may be used by one thread at a time.
+    """
+
+    def __init__(
+        self, home: str | os.PathLike[str], description: Description, *, offer: Callable[[], memoryview], timeout: float
+    ) -> None:
+        self.client = Client(home)
+        self.home = os.fspath(home)
+        self.description = description
+        self.timeout = timeout
+        self.session: Session | None = None
+        self._offer = offer
+        self._attached_at: float | None = None
+        self._is_closed = False
+
+    def attach(self) -> Session:
+        """Attaches, waiting for the peer where it is not there yet."""
+        deadline = _Deadline(self.timeout, self.home)
+        while self.session is None:
+            self._try_to_attach(deadline)
+        return self.session
+
+    def first_order(self, into: memoryview) -> Order:
+        """Waits for the first order; attaches before where that was not done."""
+        return self._settle(None, into)
+
+    def exchange(
+        self,
+        order: Order,
+        held: memoryview,
+        change: memoryview | None,
+        steps: int,
+        into: memoryview,
+        *,
+        loss: float | None = None,
+        metrics: Metrics | None = None,
+        state: bytes | memoryview | None = None,
+    ) -> Order:
+        """Answers a `train` order, whose vector is `held`, and waits for the next one, whose vector is written into `into`.
+
+        `change` may be None with `steps` 0. Raises `Refused` where the peer does not take the change, which is then still to be answered.
+        """
+
+        def send(session: str, number: int, wait_s: float, into: memoryview) -> Order | Waiting:
+            if state is not None:
+                self.client.put_state(session, number, state)
+            return self.client.exchange(session, number, steps, change, wait_s, into, loss=loss, metrics=metrics)
+
+        return self._settle(self._opened(order, send, held), into)
+
+    def evaluation(self, order: Order, metrics: Metrics, into: memoryview) -> Order:
+        """Answers an `evaluate` order and waits for the next one."""
+
+        def send(session: str, number: int, wait_s: float, into: memoryview) -> Order | Waiting:
+            return self.client.evaluation(session, number, metrics, wait_s, into)
+
+        return self._settle(self._opened(order, send, None), into)
+
+    def kept_state(self) -> bytes | None:
+        """What was left with the peer by `state` last, also before a restart; None where nothing was. To be asked after the first order."""
+        try:
+            return self.client.get_state(self.session.id) if self.session is not None else None
+        except (PeerUnreachable, Conflict) as error:
+            log.warning("what the peer has kept is not there: %s", error)
+            return None
+
+    def leave(
+        self, order: Order, change: memoryview, steps: int, into: memoryview, *, state: bytes | memoryview | None = None
+    ) -> None:
+        """Sends the last change without waiting for what comes of it. Where that fails it is lost, with a warning."""
+        if self.session is None:
+            return
+        try:
+            if state is not None:
+                self.client.put_state(self.session.id, order.number, state)
+            self.client.exchange(self.session.id, order.number, steps, change, 0.0, into)
+        except (PeerUnreachable, Conflict, NothingThere) as error:
+            log.warning("the last %d steps are lost: %s", steps, error)
+
+    def detach(self) -> None:
+        """Ends the session; a peer that does not answer is left alone."""
+        self._is_closed = True
+        session, self.session = self.session, None
+        if session is None:
+            return
+        worker = threading.Thread(target=self._detach, args=(session.id,), daemon=True)
+        worker.start()
+        worker.join(DETACH_SECONDS)
+
+    def _detach(self, session: str) -> None:
+        try:
+            self.client.detach(session)
+        except Exception as error:  # the peer notices on its own that nobody is there
+            log.debug("detach: %s", error)
+
+    def _opened(self, order: Order, send: Send, held: memoryview | None) -> _Open:
+        return _Open(order, self.session.id if self.session else "", send, held)
+
+    def _settle(self, answer: _Open | None, into: memoryview) -> Order:
+        deadline = _Deadline(self.timeout, self.home)
+        sending = answer is not None and self.session is not None
+        while True:
+            if self._is_closed:
+                raise MingleError("the trainer was detached while it waited")
+            if deadline.is_peer_away and (end := self._ended(into)) is not None:
+                return end
+            if self.session is None:
+                self._try_to_attach(deadline)
+                continue
+            if sending and answer is not None:
+                order = self._send(answer, deadline, into)
+            else:
+                order = self._ask(deadline, into)
+                if order is not None and answer is not None and self._is_unanswered(answer, order, into):
+                    sending, order = True, None
+                    continue
+            if order is not None:
+                return order
+            sending = False
+
+    def _send(self, answer: _Open, deadline: _Deadline, into: memoryview) -> Order | None:
+        assert self.session is not None
+        try:
+            received = answer.send(self.session.id, answer.order.number, deadline.wait_s(), into)
+        except PeerUnreachable as error:
+            deadline.pause(str(error), is_peer_away=True)
+            return None
+        except (Conflict, NothingThere) as error:
+            answer.refused += 1
+            if answer.refused >= MOST_REFUSED_SENDS:
+                raise
+            log.info("order %d: %s", answer.order.number, error)
+            return None
+        return self._order(received, deadline)
+
+    def _ask(self, deadline: _Deadline, into: memoryview) -> Order | None:
+        assert self.session is not None
+        try:
+            received = self.client.order(self.session.id, deadline.wait_s(), into)
+        except PeerUnreachable as error:
+            deadline.pause(str(error), is_peer_away=True)
+            return None
+        except (Conflict, NothingThere) as error:
+            log.info("the session is over, attaching again: %s", error)
+            self.session = None
+            deadline.pause(str(error))
+            return None
+        return self._order(received, deadline)
+
+    def _ended(self, into: memoryview) -> Order | None:
+        if self._attached_at is None:
+            return None
+        return read_final_model(self.home, self.description.layout, self._attached_at, into)
+
+    def _order(self, received: Order | Waiting, deadline: _Deadline) -> Order | None:
+        if isinstance(received, Waiting):
+            deadline.waiting_for(received.waiting_for)
+            return None
+        return received
+
+    def _is_unanswered(self, answer: _Open, order: Order, into: memoryview) -> bool:
+        assert self.session is not None
+        if order.kind != answer.order.kind:
+            return False
+        if self.session.id == answer.session:
+            return order.number == answer.order.number
+        if answer.held is None or not _same_bytes(into, answer.held):
+            log.warning("the peer was started again: the last steps are trained again from the model that it holds")
+            return False
+        answer.session, answer.order = self.session.id, order
+        return True
+
+    def _try_to_attach(self, deadline: _Deadline) -> None:
+        try:
+            session = self.client.attach(self.description)
+            if session.dimension != self.description.layout.dimension:
+                raise ProtocolError(f"the peer counts {session.dimension} numbers, this trainer {self.description.layout.dimension}")
+            if session.needs_initial:
+                self.client.put_initial(session.id, self._offer())
+        except PeerUnreachable as error:
+            deadline.pause(f"{error}: start the peer with `mingle run --home {self.home} --trainer attach`", is_peer_away=True)
+        except Conflict as error:
+            if not _is_taken(error):
+                raise
+            deadline.pause(str(error))
+        else:
+            log.info("attached to peer %s, %d numbers", session.peer, session.dimension)
+            self._attached_at = self._attached_at or time.time()
+            self.session = session
+
+
+def _same_bytes(one: memoryview, other: memoryview) -> bool:
+    pieces = range(0, len(one), 1 << 20)  # memoryviews compare number by number, bytes as a whole
+    return all(bytes(one[at : at + (1 << 20)]) == bytes(other[at : at + (1 << 20)]) for at in pieces)
+
+
+def _is_taken(refused: Conflict) -> bool:
+    """Whether it is another trainer that is in the way: one that may have died and not been missed yet."""
+    return refused.message.startswith("another trainer is attached")
+
+
+class _Deadline:
+    """Bounds a wait, and knows what it waits for."""
+
+    def __init__(self, timeout: float, home: str) -> None:
+        self._timeout = timeout
+        self._ends = time.monotonic() + timeout
+        self._pause = PAUSE_SECONDS[0]
+        self._reason = f"the peer in {home}"
+        self._told = False
+        self.is_peer_away = False
+        """Whether the last attempt did not reach the peer."""
+
+    def wait_s(self) -> float:
+        """How long the peer may hold the next call."""
+        return min(WAIT_SECONDS, max(0.0, self._ends - time.monotonic()))
+
+    def waiting_for(self, what: str) -> None:
+        """The peer says what it waits for. It has held the call for a while, so the pause is short."""
+        self._pause = PAUSE_SECONDS[0]
+        self.pause(what)
+
+    def pause(self, why: str, is_peer_away: bool = False) -> None:
+        """Sleeps before the next attempt, longer each time, or raises `TimedOut`."""
+        self.is_peer_away = is_peer_away
+        self._tell(why)
+        self.check()
+        time.sleep(min(self._pause, max(0.0, self._ends - time.monotonic())))
+        self._pause = min(2 * self._pause, PAUSE_SECONDS[1])
+
+    def check(self) -> None:
+        """Raises `TimedOut` once the time is over."""
+        if time.monotonic() >= self._ends:
+            raise TimedOut(f"no order within {self._timeout:g} s, waiting for: {self._reason}")
+
+    def _tell(self, reason: str) -> None:
+        if reason != self._reason or not self._told:
+            log.info("waiting for: %s", reason)
+        self._reason, self._told = reason, True

@@ -1,0 +1,50 @@
+"""What tests share: a host, and a wait for a condition."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from fake_host import FakeHost
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--no-skips` for those who have installed everything."""
+    parser.addoption("--no-skips", action="store_true", help="a skipped test is a failure")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Makes a failure of a skip where that was asked for."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    if report.skipped and item.config.getoption("--no-skips"):
+        report.outcome, report.longrepr = "failed", f"skipped: {report.longrepr}"
+
+
+@pytest.fixture(autouse=True)
+def one_thread_for_torch() -> None:
+    """Tests share the machine."""
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.set_num_threads(1)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[FakeHost]:
+    """A host of 5 rounds of 4 steps."""
+    with FakeHost(tmp_path / "home") as host:
+        yield host
+
+
+def wait_until(condition: Callable[[], object], what: str, seconds: float = 30.0) -> None:
+    """Looks every 10 ms whether it holds; fails with `what` when the time is over."""
+    ends = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < ends, f"not within {seconds} s: {what}"
+        time.sleep(0.01)

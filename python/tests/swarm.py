@@ -1,0 +1,128 @@
+"""A swarm on this machine: peers of the program mingle, and scripts that train for them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from conftest import wait_until
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+SOURCES = Path(__file__).parents[1] / "src"
+END_SECONDS = 120.0
+
+
+class LocalSwarm:
+    """Peers on loopback, `count` of them, with a plan that is bound to them. A context manager: it kills what still runs."""
+
+    def __init__(self, folder: Path, count: int = 3, *, rounds: int, local_steps: int = 5, options: tuple[str, ...] = ()) -> None:
+        self.folder, self.count, self.rounds, self.options = folder, count, rounds, options
+        self.program = os.environ["MINGLE_BIN"]
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._addresses = _free_addresses(count)
+        self.plan = folder / "plan.json"
+        self.run("plan", "make", "--topology", f"complete:n={count}", "--local-steps", str(local_steps), "-o", str(self.plan))
+        for node in range(count):
+            peer = self.run("init", "--home", str(self.home(node))).strip()
+            self.run("plan", "bind", str(self.plan), "--peer", f"{node}={peer}")
+
+    def __enter__(self) -> LocalSwarm:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes:
+            process.kill()
+            process.wait()
+
+    def home(self, node: int) -> Path:
+        """Of a peer."""
+        return self.folder / f"peer{node}"
+
+    def run(self, *arguments: str) -> str:
+        """A command of the program, to its end; its output."""
+        ended = subprocess.run([self.program, *arguments], env=_environment(), capture_output=True, text=True, timeout=60)
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    def start_peer(self, node: int, trainer: str = "attach") -> subprocess.Popen[bytes]:
+        """Starts a peer, always with the same command."""
+        others = [address for index, address in enumerate(self._addresses) if index != node]
+        command = [self.program, "run", "--json", "--home", str(self.home(node)), "--plan", str(self.plan), "--trainer", trainer]
+        command += ["--rounds", str(self.rounds), "--listen", self._addresses[node], "--bootstrap", ",".join(others), *self.options]
+        return self._start(command, f"peer{node}", {})
+
+    def start_script(self, node: int, script: Path | str, *arguments: str) -> subprocess.Popen[bytes]:
+        """Starts a script in Python that trains for a peer; what it prints is in `output`."""
+        command = [sys.executable, str(EXAMPLES / script), *arguments]
+        return self._start(command, f"script{node}", {"MINGLE_HOME": str(self.home(node))})
+
+    def command_of_script(self, script: Path | str, *arguments: str) -> str:
+        """The same, to be started by a peer."""
+        variables = [f"PYTHONPATH={shlex.quote(str(SOURCES))}", "OMP_NUM_THREADS=1"]
+        words = [*variables, "exec", shlex.quote(sys.executable), shlex.quote(str(EXAMPLES / script)), *arguments]
+        return " ".join(words)
+
+    def _start(self, command: list[str], name: str, variables: dict[str, str]) -> subprocess.Popen[bytes]:
+        with (self.folder / f"{name}.out").open("ab") as out, (self.folder / f"{name}.err").open("ab") as err:
+            process = subprocess.Popen(command, env=_environment() | variables, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+        self._processes.append(process)
+        return process
+
+    def output(self, name: str) -> str:
+        """What a process printed, and what it complained of."""
+        return "".join((self.folder / f"{name}.{kind}").read_text(errors="replace") for kind in ("out", "err"))
+
+    def wait_for_round(self, node: int, round: int) -> None:
+        """Until a peer has done so many rounds."""
+
+        def is_there() -> bool:
+            asked = [self.program, "status", "--json", "--home", str(self.home(node))]
+            ended = subprocess.run(asked, env=_environment(), capture_output=True, text=True, timeout=60)
+            return ended.returncode == 0 and json.loads(ended.stdout).get("round", 0) >= round
+
+        wait_until(is_there, f"peer {node} is in round {round}\n{self.output(f'peer{node}')[-2000:]}", END_SECONDS)
+
+    def end(self, processes: list[subprocess.Popen[bytes]], name: str) -> None:
+        """Waits for the end of processes, which must be a good one."""
+        for index, process in enumerate(processes):
+            try:
+                code = process.wait(END_SECONDS)
+            except subprocess.TimeoutExpired:
+                raise AssertionError(f"{name}{index} has not ended:\n{self.output(f'{name}{index}')[-4000:]}") from None
+            assert code == 0, f"{name}{index} ended with {code}:\n{self.output(f'{name}{index}')[-4000:]}"
+
+    def summary(self, node: int) -> dict[str, Any]:
+        """What a peer says of its run."""
+        summary: dict[str, Any] = json.loads((self.home(node) / "summary.json").read_text())
+        return summary
+
+    def audit(self) -> None:
+        """The weights of all peers must add up to their number, exactly."""
+        report = json.loads(self.run("audit", "--json", *(str(self.home(node)) for node in range(self.count))))
+        assert (report["verdict"], report["sum_units"]) == ("exact", self.count << 40), report
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """SIGKILL."""
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def _environment() -> dict[str, str]:
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("MINGLE_")}
+    return ours | {"PYTHONPATH": f"{SOURCES}:{Path(__file__).parent}", "OMP_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+
+
+def _free_addresses(count: int) -> list[str]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    addresses = [f"/ip4/127.0.0.1/tcp/{listener.getsockname()[1]}" for listener in sockets]
+    for listener in sockets:
+        listener.close()
+    return addresses

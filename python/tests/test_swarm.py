@@ -1,0 +1,108 @@
+"""Peers of the program mingle, and scripts in processes of their own that train for them."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from swarm import LocalSwarm, kill
+
+pytestmark = [
+    pytest.mark.swarm,
+    pytest.mark.skipif(not os.environ.get("MINGLE_BIN"), reason="MINGLE_BIN is not set to the program mingle"),
+]
+
+
+def test_scripts_of_three_sites_learn_digits_together(tmp_path: Path) -> None:
+    with LocalSwarm(tmp_path, rounds=150) as swarm:
+        peers = [swarm.start_peer(node) for node in range(3)]
+        scripts = [swarm.start_script(node, "digits_mingle.py", str(node), "3") for node in range(3)]
+        swarm.end(scripts, "script")
+        swarm.end(peers, "peer")
+        for node in range(3):
+            accuracy = re.search(r"\((0\.\d+), 360\)", swarm.output(f"script{node}"))
+            assert accuracy and float(accuracy[1]) > 0.95, swarm.output(f"script{node}")
+            summary = swarm.summary(node)
+            assert summary["rounds"] == 150 and summary["metrics"]["accuracy"] > 0.95, summary
+            assert (swarm.home(node) / "model.safetensors").exists()
+        swarm.audit()
+
+
+def test_sites_that_see_different_features_find_all_weights(tmp_path: Path) -> None:
+    with LocalSwarm(tmp_path, rounds=300) as swarm:
+        peers = [swarm.start_peer(node, swarm.command_of_script("linear_numpy.py", str(node), "3")) for node in range(3)]
+        swarm.end(peers, "peer")
+        for node in range(3):
+            error = re.search(r"largest error of a weight: (\d\.\d+)", (swarm.home(node) / "trainer.log").read_text())
+            assert error and float(error[1]) < 0.2, error
+        swarm.audit()
+
+
+def test_a_script_that_is_killed_and_started_again_goes_on(tmp_path: Path) -> None:
+    with LocalSwarm(tmp_path, rounds=120) as swarm:
+        peers = [swarm.start_peer(node) for node in range(3)]
+        scripts = [swarm.start_script(node, "digits_mingle.py", str(node), "3") for node in range(3)]
+        swarm.wait_for_round(1, 30)
+        kill(scripts[1])
+        scripts[1] = swarm.start_script(1, "digits_mingle.py", "1", "3")
+        swarm.end(scripts, "script")
+        swarm.end(peers, "peer")
+        assert swarm.summary(1)["metrics"]["accuracy"] > 0.95
+        swarm.audit()
+
+
+def test_a_script_outlives_its_peer(tmp_path: Path) -> None:
+    with LocalSwarm(tmp_path, rounds=120) as swarm:
+        peers = [swarm.start_peer(node) for node in range(3)]
+        scripts = [swarm.start_script(node, "digits_mingle.py", str(node), "3") for node in range(3)]
+        swarm.wait_for_round(1, 30)
+        kill(peers[1])
+        assert scripts[1].poll() is None
+        peers[1] = swarm.start_peer(1)
+        swarm.end(scripts, "script")
+        swarm.end(peers, "peer")
+        assert swarm.summary(1)["metrics"]["accuracy"] > 0.95
+        swarm.audit()
+
+
+def test_both_are_killed_and_started_again(tmp_path: Path) -> None:
+    with LocalSwarm(tmp_path, rounds=120) as swarm:
+        peers = [swarm.start_peer(node) for node in range(3)]
+        scripts = [swarm.start_script(node, "digits_mingle.py", str(node), "3") for node in range(3)]
+        swarm.wait_for_round(1, 30)
+        kill(peers[1])
+        kill(scripts[1])
+        scripts[1] = swarm.start_script(1, "digits_mingle.py", "1", "3")
+        peers[1] = swarm.start_peer(1)
+        swarm.end(scripts, "script")
+        swarm.end(peers, "peer")
+        assert swarm.summary(1)["metrics"]["accuracy"] > 0.95
+        swarm.audit()
+
+
+def test_a_script_that_is_at_work_when_the_run_ends_gets_the_final_model(tmp_path: Path) -> None:
+    stalling = Path(__file__).parent / "stalling_training.py"
+    with LocalSwarm(tmp_path, count=2, rounds=60) as swarm:
+        peers = [swarm.start_peer(node) for node in range(2)]
+        scripts = [swarm.start_script(node, stalling) for node in range(2)]
+        swarm.end(peers, "peer")
+        swarm.end(scripts, "script")
+        for node in range(2):
+            assert "done True, round 60" in swarm.output(f"script{node}")
+        swarm.audit()
+
+
+@pytest.mark.heavy
+def test_adapters_of_a_language_model_are_trained_by_four_sites(tmp_path: Path) -> None:
+    pytest.importorskip("peft")
+    with LocalSwarm(tmp_path, count=4, rounds=30, local_steps=10) as swarm:
+        peers = [swarm.start_peer(node) for node in range(4)]
+        scripts = [swarm.start_script(node, "gpt2_lora.py", str(node)) for node in range(4)]
+        swarm.end(scripts, "script")
+        swarm.end(peers, "peer")
+        for node in range(4):
+            found = re.search(r"exchanges of (\d+) numbers, loss from (\S+) to (\S+)", swarm.output(f"script{node}"))
+            assert found and float(found[3]) < float(found[2]) - 0.3, swarm.output(f"script{node}")
+        swarm.audit()

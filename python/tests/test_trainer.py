@@ -1,0 +1,148 @@
+"""What happens to a change when its peer or its connection fails: it counts once, or not at all where nobody can know."""
+
+from __future__ import annotations
+
+import threading
+import time
+from array import array
+from itertools import product
+from pathlib import Path
+
+import pytest
+from conftest import wait_until
+from fake_host import FakeHost
+
+from mingle.client import Description
+from mingle.errors import Conflict, MingleError, PeerFailed, TimedOut
+from mingle.layout import Layout
+from mingle.trainer import Trainer
+
+SIZE = 3
+
+
+class Loop:
+    """A trainer whose changes are all ones: the vector counts the changes that the peer has."""
+
+    def __init__(self, host: FakeHost, timeout: float = 20.0) -> None:
+        self.first = memoryview(array("f", [0.0] * SIZE).tobytes())
+        self.trainer = Trainer(host.home, Description("ones", Layout.flat(SIZE)), offer=lambda: self.first, timeout=timeout)
+        self.held, self.incoming = memoryview(bytearray(4 * SIZE)), memoryview(bytearray(4 * SIZE))
+        self.change = memoryview(array("f", [1.0] * SIZE).tobytes())
+
+    def run(self) -> list[float]:
+        """Rounds until the end; the final vector."""
+        order = self.trainer.first_order(self.incoming)
+        while order.kind != "end":
+            self.held, self.incoming = self.incoming, self.held
+            order = self.trainer.exchange(order, self.held, self.change, order.steps, self.incoming)
+        return list(self.incoming.cast("f"))
+
+
+FAULTS = ["close", "close after", "cut", "restart", "restart after"]
+CALLS = ["attach", "initial", "order", "exchange"]
+
+
+@pytest.mark.parametrize(("call", "fault"), [pair for pair in product(CALLS, FAULTS) if pair != ("initial", "cut")])
+def test_no_change_is_counted_twice_or_lost_whatever_breaks(host: FakeHost, call: str, fault: str) -> None:
+    host.fail_next(call, fault, fault)
+    assert Loop(host).run() == [5.0] * SIZE
+    assert host.node.round == len(host.changes) == 5
+
+
+def test_a_change_that_may_have_been_mixed_in_is_not_sent_again(host: FakeHost) -> None:
+    # The peer takes the change, mixes it with what neighbours sent, and is started again before it answers.
+    host.drift = 0.25
+    host.fail_next("exchange", "restart after")
+    assert Loop(host).run() == [5 * 1.25] * SIZE
+    assert len(host.changes) == 5
+
+
+def test_a_peer_that_is_away_for_a_while_is_waited_for(host: FakeHost) -> None:
+    loop = Loop(host)
+    order = loop.trainer.first_order(loop.held)
+    host.stop(leave_socket=True)
+    result: list[int] = []
+    exchange = threading.Thread(
+        target=lambda: result.append(loop.trainer.exchange(order, loop.held, loop.change, 4, loop.incoming).number)
+    )
+    exchange.start()
+    wait_until(lambda: exchange.is_alive(), "the exchange waits")
+    host.start()
+    exchange.join(20)
+    assert result and list(loop.incoming.cast("f")) == [1.0] * SIZE
+    assert len(host.changes) == 1
+
+
+def test_202_is_asked_again_until_there_is_an_order(host: FakeHost) -> None:
+    host.wait("neighbours")
+    loop = Loop(host)
+    runner = threading.Thread(target=loop.run)
+    runner.start()
+    wait_until(lambda: any(call.name == "order" for call in host.calls), "the order is asked for")
+    host.wait(None)
+    runner.join(20)
+    assert host.node.round == 5
+
+
+def test_a_wait_ends_and_says_what_was_waited_for(host: FakeHost, tmp_path: Path) -> None:
+    host.wait("the plan of the operator")
+    with pytest.raises(TimedOut, match="no order within 0.3 s, waiting for: the plan of the operator"):
+        Loop(host, timeout=0.3).run()
+    host.stop()
+    started = time.monotonic()
+    with pytest.raises(TimedOut, match="start the peer with `mingle run --home"):
+        Loop(host, timeout=0.3).run()
+    assert time.monotonic() - started < 5
+
+
+def test_a_peer_that_failed_ends_the_training(host: FakeHost) -> None:
+    loop = Loop(host)
+    loop.trainer.first_order(loop.held)
+    host.failed = "its training diverged"
+    with pytest.raises(PeerFailed, match="its training diverged"):
+        loop.run()
+
+
+def test_another_layout_ends_the_training_at_once(host: FakeHost) -> None:
+    Loop(host).trainer.attach()
+    other = Trainer(host.home, Description("ones", Layout.flat(2)), offer=lambda: memoryview(b""), timeout=60)
+    with pytest.raises(Conflict, match=r"tensor `x` has shape \[2\] here and \[3\] in the swarm"):
+        other.attach()
+
+
+def test_a_trainer_that_is_alive_is_not_replaced(host: FakeHost) -> None:
+    Loop(host).trainer.attach()
+    assert host.attached is not None
+    host.attached["pid"] = 1
+    with pytest.raises(TimedOut, match="another trainer is attached"):
+        Loop(host, timeout=0.2).run()
+
+
+def test_one_that_is_detached_while_it_waits_gives_up(host: FakeHost) -> None:
+    host.wait("the plan")
+    loop = Loop(host)
+    loop.trainer.attach()
+    failures: list[Exception] = []
+
+    def run() -> None:
+        try:
+            loop.run()
+        except MingleError as error:
+            failures.append(error)
+
+    runner = threading.Thread(target=run)
+    runner.start()
+    wait_until(lambda: any(call.name == "order" for call in host.calls), "the order is asked for")
+    loop.trainer.detach()
+    host.wait(None)
+    runner.join(20)
+    assert len(failures) <= 1 and not runner.is_alive()
+
+
+def test_the_last_change_is_left_without_waiting(host: FakeHost) -> None:
+    loop = Loop(host)
+    order = loop.trainer.first_order(loop.held)
+    host.wait("neighbours")
+    loop.trainer.leave(order, loop.change, 2, loop.incoming)
+    assert len(host.changes) == 1
+    assert host.calls[-1].query == {"order": "1", "steps": "2", "wait": "0"}
