@@ -175,7 +175,13 @@ impl TrainerHost {
         loop {
             self.let_go_of_the_absent();
             let mut state = self.state();
+            let back = state.is_back();
             if let Some(answer) = state.take_answer() {
+                drop(state);
+                if let Some(trainer) = back {
+                    self.show(Some(trainer.clone()));
+                    self.tell(Event::TrainerAttached { trainer });
+                }
                 return Some(answer);
             }
             if patience.is_over() {
@@ -184,7 +190,14 @@ impl TrainerHost {
             }
             let left = state.limit().map_or(LOOK, |limit| limit.saturating_sub(began.elapsed()));
             if left.is_zero() {
-                state.go_on(Instant::now());
+                let late = state.go_on(Instant::now());
+                drop(state);
+                if let Some(trainer) = late {
+                    self.show(None);
+                    self.tell(Event::TrainerGone {
+                        reason: format!("{trainer} is late: what it trains counts when it comes"),
+                    });
+                }
                 return None;
             }
             // Woken by an answer, or by time; either way it looks again.

@@ -300,13 +300,26 @@ impl State {
         Some(answer)
     }
 
-    /// The peer goes on without an answer. A trainer that is at work may still give it, one that is not there may not.
-    pub(crate) fn go_on(&mut self, now: Instant) {
+    /// The peer goes on without an answer. A trainer that is at work may still give it, one that is not there may not. Returns
+    /// which trainer is late from here on.
+    pub(crate) fn go_on(&mut self, now: Instant) -> Option<String> {
         self.went_on = Some(now);
         match (&self.session, &mut self.order) {
-            (Some(_), Some(order)) if order.work != Work::Evaluate => order.is_late = true,
-            _ => self.order = None,
+            (Some(session), Some(order)) if order.work != Work::Evaluate => {
+                let was_late = std::mem::replace(&mut order.is_late, true);
+                (!was_late).then(|| session.description.clone())
+            }
+            _ => {
+                self.order = None;
+                None
+            }
         }
+    }
+
+    /// The trainer that has answered although the peer had gone on without it.
+    pub(crate) fn is_back(&self) -> Option<String> {
+        let was_late = self.answer.is_some() && self.order.as_ref().is_some_and(|order| order.is_late);
+        self.session.as_ref().filter(|_| was_late).map(|session| session.description.clone())
     }
 
     /// Nobody wants the answer any more.
@@ -423,12 +436,13 @@ mod tests {
         state.take_answer();
         state.open(TRAIN, 1, &[0.5; 2], now);
         assert_eq!(state.limit(), Some(second * 2 + GRACE));
-        state.go_on(now);
+        assert_eq!(state.go_on(now).as_deref(), Some("a trainer"));
         state.open(TRAIN, 2, &[0.75; 2], now);
         assert_eq!(number_of(&mut state), Some(2), "the trainer is still at work on this one");
         assert_eq!(state.limit(), Some(second), "the swarm keeps its pace meanwhile");
-        state.go_on(now);
+        assert_eq!((state.go_on(now), state.is_back()), (None, None), "that it is late was said");
         state.take(change(0.25), now + second * 100);
+        assert_eq!(state.is_back().as_deref(), Some("a trainer"));
         assert_eq!(state.take_answer(), Some(change(0.25)));
         state.open(TRAIN, 3, &[1.0; 2], now);
         assert_eq!(state.limit(), Some(second * 2 + GRACE), "one that was late does not make its peer slow");

@@ -51,7 +51,8 @@ impl Driver<'_> {
             NodeEvent::NewerPlan { peer, .. } => drop(self.member.compare_plans(peer)),
             NodeEvent::NeighbourBack { peer } => self.member.log.tell(Event::Resumed { node: peer.index() }),
             // That this peer trains no more was said once.
-            NodeEvent::DeltaSkipped { reason: SkippedDelta::NoSteps, .. } if self.has_spent_its_privacy() => {}
+            NodeEvent::DeltaSkipped { reason: SkippedDelta::NoSteps, .. }
+                if self.has_spent_its_privacy() || self.trains_elsewhere() => {}
             // The local steps of a round that a request to stop has ended.
             NodeEvent::Ignored { fault: Fault::UnexpectedTraining, .. } if self.stopping => {}
             other => {
@@ -76,6 +77,11 @@ impl Driver<'_> {
         if let Some(spending) = privacy.filter(|spending| spending.is_spent && !was_spent) {
             self.member.log.tell(Event::PrivacySpent { spending });
         }
+    }
+
+    /// Whether another program trains, which is told of when it does not.
+    fn trains_elsewhere(&self) -> bool {
+        self.member.board.look().borrow().trainer.is_some()
     }
 
     fn has_spent_its_privacy(&self) -> bool {
