@@ -39,9 +39,10 @@ Fault = str
 class Refusal(Exception):
     """An answer that is an error."""
 
-    def __init__(self, status: int, message: str, hint: str = "") -> None:
+    def __init__(self, status: int, message: str, hint: str = "", reason: str = "") -> None:
         super().__init__(message)
         self.status = status
+        self.reason = reason
         self.body = {"error": {"code": 4, "kind": "refused", "message": message, "hint": hint}}
 
 
@@ -215,11 +216,11 @@ class FakeHost:
         if said.get("state_bytes", 0) > 4 * dimension + STATE_SLACK_BYTES:
             raise Refusal(400, "the trainer would keep more than a record holds")
         if self.attached is not None and self.attached.get("pid") != said.get("pid") and _is_alive(self.attached.get("pid")):
-            raise Refusal(409, f"another trainer is attached, process {self.attached.get('pid')}")
+            raise Refusal(409, f"another trainer is attached, process {self.attached.get('pid')}", reason="busy")
         if self.node.layout and layout != self.node.layout:
-            raise Refusal(409, f"{_first_difference(self.node.layout, layout)}")
+            raise Refusal(409, f"{_first_difference(self.node.layout, layout)}", reason="task")
         if self.node.name and self.node.name != said["name"]:
-            raise Refusal(409, f"the name is `{said['name']}` here and `{self.node.name}` in the swarm")
+            raise Refusal(409, f"the name is `{said['name']}` here and `{self.node.name}` in the swarm", reason="task")
         self.attached, self.node.layout, self.node.name = said, layout, said["name"]
         self.sessions += 1
         self._session = f"{self.sessions:016x}"
@@ -242,7 +243,7 @@ class FakeHost:
         if self.attached is None:
             raise Refusal(404, "no trainer is attached", "attach first")
         if request.headers.get("Mingle-Session") != self._session:
-            raise Refusal(409, "the session is over")
+            raise Refusal(409, "the session is over", reason="session")
 
     def _initial(self, request: _Handler) -> tuple[int, dict[str, str], bytes]:
         self.node.vector = self._vector_of(request.body(4 * self.dimension))
@@ -315,7 +316,7 @@ class FakeHost:
 
     def _check_order(self, request: _Handler, kind: str) -> None:
         if int(request.query["order"]) != self._order or self._kind != kind:
-            raise Refusal(409, f"order {request.query['order']} is not the present one", "ask for the order")
+            raise Refusal(409, f"order {request.query['order']} is not the present one", "ask for the order", reason="order")
 
     def _put_state(self, request: _Handler) -> tuple[int, dict[str, str], bytes]:
         state = request.body(self.most_state_bytes)
@@ -379,7 +380,8 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             status, headers, body = host.answer(name, self.command, self)
         except Refusal as refusal:
-            status, headers, body = refusal.status, {}, _json(refusal.body)
+            headers = {"Mingle-Reason": refusal.reason} if refusal.reason else {}
+            status, body = refusal.status, _json(refusal.body)
         if fault in ("close after", "restart after"):
             self._vanish(host, fault)
             return

@@ -41,7 +41,8 @@ def test_sites_that_see_different_features_find_all_weights(tmp_path: Path) -> N
 
 
 def test_a_script_that_is_killed_and_started_again_goes_on(tmp_path: Path) -> None:
-    with LocalSwarm(tmp_path, rounds=120) as swarm:
+    # The others go on meanwhile, and a script takes some seconds to start: the run is longer than that.
+    with LocalSwarm(tmp_path, rounds=800) as swarm:
         peers = [swarm.start_peer(node) for node in range(3)]
         scripts = [swarm.start_script(node, "digits_mingle.py", str(node), "3") for node in range(3)]
         swarm.wait_for_round(1, 30)

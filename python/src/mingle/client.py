@@ -240,7 +240,8 @@ def _refusal(answer: unix_http.Answer) -> Refused:
     except (ProtocolError, KeyError, TypeError, ValueError, AttributeError):
         message, hint, code, kind = f"status {answer.status} without a reason", "", 0, ""
     known: dict[int, type[Refused]] = {404: NothingThere, 409: Conflict, 410: PeerFailed}
-    return known.get(answer.status, Refused)(message, status=answer.status, code=code, kind=kind, hint=hint)
+    refusal = known.get(answer.status, Refused)
+    return refusal(message, status=answer.status, code=code, kind=kind, hint=hint, reason=answer.headers.get("mingle-reason", ""))
 
 
 def _object(body: bytes) -> dict[str, Any]:

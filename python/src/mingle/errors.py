@@ -34,16 +34,18 @@ class PeerUnreachable(MingleError):
 class Refused(MingleError):
     """The peer refused a call.
 
-    `status` is HTTP's, `code` and `kind` are Mingle's, `hint` is what to try next ("" where there is nothing to say).
+    `status` is HTTP's, `code` and `kind` are Mingle's, `hint` is what to try next and `reason` the word of a conflict ("" where there is nothing
+    to say).
     """
 
-    def __init__(self, message: str, *, status: int = 400, code: int = 0, kind: str = "", hint: str = "") -> None:
+    def __init__(self, message: str, *, status: int = 400, code: int = 0, kind: str = "", hint: str = "", reason: str = "") -> None:
         super().__init__(f"{message} ({hint})" if hint else message)
         self.message = message
         self.status = status
         self.code = code
         self.kind = kind
         self.hint = hint
+        self.reason = reason
 
 
 class NothingThere(Refused):
@@ -51,7 +53,8 @@ class NothingThere(Refused):
 
 
 class Conflict(Refused):
-    """409: another trainer is attached, the session is over, the layout is another one, or the order is not the present one."""
+    """409. `reason` is `busy` (another trainer is attached), `task` (the peer trains another model), `session` (the session is over),
+    `order` (the order is not the present one) or `over` (the run is over)."""
 
 
 class PeerFailed(Refused):

@@ -255,7 +255,7 @@ def _same_bytes(one: memoryview, other: memoryview) -> bool:
 
 def _is_taken(refused: Conflict) -> bool:
     """Whether it is another trainer that is in the way: one that may have died and not been missed yet."""
-    return refused.message.startswith("another trainer is attached")
+    return refused.reason == "busy"
 
 
 class _Deadline:
