@@ -4,7 +4,7 @@
 //! turns a name such as `digits` into samples, a name such as `mlp` into a model, and offers the
 //! two operations a decentralised algorithm needs:
 //!
-//! * [`Trainer::train`]: from flat parameters, some local SGD steps, and the change they made;
+//! * [`Trainer::train`]: from flat parameters, some local gradient steps, and the change they made;
 //! * [`Evaluator::evaluate`]: the accuracy and loss of flat parameters on held-out samples.
 //!
 //! Parameters cross this boundary only as one flat `Vec<f32>`, so whatever mixes them need not know
@@ -12,7 +12,7 @@
 //! on is always named, never guessed (see [`DeviceName`]).
 //!
 //! ```
-//! use mingle_models::{Augmentation, DataSource, DeviceName, Evaluator, SgdOptions, Task, Trainer, TrainerOptions};
+//! use mingle_models::{Augmentation, DataSource, DeviceName, Evaluator, OptimizerOptions, Task, Trainer, TrainerOptions};
 //!
 //! let data = "digits".parse::<DataSource>()?.load(1)?;
 //! let device = "cpu".parse::<DeviceName>()?.open()?;
@@ -22,7 +22,7 @@
 //! let options = TrainerOptions {
 //!     task,
 //!     device: device.clone(),
-//!     sgd: SgdOptions::default(),
+//!     optimizer: OptimizerOptions::default(),
 //!     batch_size: 32,
 //!     augmentation: Augmentation::NONE,
 //!     data_seed: 1,
@@ -45,6 +45,7 @@ mod dataset;
 mod device;
 mod evaluation;
 mod flatten;
+mod gradient_clipping;
 mod initialization;
 mod kernels;
 mod memory;
@@ -52,6 +53,7 @@ mod model;
 mod model_file;
 mod optimizer;
 mod partition;
+mod schedule;
 mod task;
 mod threads;
 mod trainer;
@@ -66,8 +68,9 @@ pub use device::{Adapter, Device, DeviceError, DeviceName};
 pub use evaluation::{Evaluation, Evaluator};
 pub use model::ModelKind;
 pub use model_file::{ModelFile, TensorDifference, TensorOutline};
-pub use optimizer::SgdOptions;
+pub use optimizer::{OptimizerKind, OptimizerOptions, UnknownOptimizer};
 pub use partition::{PartitionError, Split};
+pub use schedule::{Decay, LearningRateSchedule, ScheduleError};
 pub use task::{Task, TaskError};
 pub use threads::{ThreadsError, start_threads};
 pub use trainer::{TrainError, TrainOutcome, Trainer, TrainerOptions};

@@ -7,7 +7,7 @@
 #![allow(clippy::unwrap_used)]
 
 use mingle_models::{
-    Augmentation, DataSource, Device, DeviceError, DeviceName, Evaluation, Evaluator, Samples, SgdOptions, Task,
+    Augmentation, DataSource, Device, DeviceError, DeviceName, Evaluation, Evaluator, OptimizerOptions, Samples, Task,
     TrainOutcome, Trainer, TrainerOptions,
 };
 
@@ -105,7 +105,7 @@ fn trained(task: Task, device: &Device, samples: Samples, steps: u32) -> TrainOu
     let options = TrainerOptions {
         task,
         device: device.clone(),
-        sgd: SgdOptions { learning_rate: 0.05, momentum: 0.9, weight_decay: 1e-4 },
+        optimizer: OptimizerOptions { momentum: 0.9, weight_decay: 1e-4, ..OptimizerOptions::sgd(0.05) },
         batch_size: 32,
         augmentation: Augmentation::NONE,
         data_seed: 2,
