@@ -33,6 +33,7 @@ pub(crate) fn learners(
         test: first(&parts.test, test_samples),
         train_samples: parts.all().len(),
         seed: training.seed,
+        rates: training.optimizer.rates(training.learning_rate, training.rounds)?,
     };
     Learners::new(subject, nodes, threads, |node, shard| {
         let options = task::trainer_options(training, task, &device, node)?;

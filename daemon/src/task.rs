@@ -2,7 +2,7 @@
 
 use mingle_models::{
     Augmentation, DataCard, DataError, DataSource, Device, DeviceName, Evaluator, ModelKind, RawData, SampleShape,
-    Samples, SgdOptions, Split, Task, Trainer, TrainerOptions,
+    Samples, Split, Task, Trainer, TrainerOptions,
 };
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result};
@@ -109,11 +109,11 @@ pub(crate) fn trainer_options(
     device: &Device,
     node: usize,
 ) -> Result<TrainerOptions> {
-    let TrainingArgs { learning_rate, momentum, weight_decay, batch_size, .. } = *arguments;
+    let TrainingArgs { optimizer, learning_rate, batch_size, .. } = *arguments;
     Ok(TrainerOptions {
         task,
         device: device.clone(),
-        sgd: SgdOptions { learning_rate, momentum, weight_decay },
+        optimizer: optimizer.settings(learning_rate)?,
         batch_size,
         augmentation: augmentation(&arguments.augment)?,
         data_seed: data_seed(arguments.seed, node),
@@ -145,12 +145,7 @@ pub(crate) fn check_arguments(arguments: &TrainingArgs) -> Result {
     if !arguments.learning_rate.is_finite() || arguments.learning_rate <= 0.0 {
         return wrong("--learning-rate must be a positive number");
     }
-    if !(0.0..1.0).contains(&arguments.momentum) {
-        return wrong("--momentum must lie between 0 and 1, 1 excluded");
-    }
-    if !arguments.weight_decay.is_finite() || arguments.weight_decay < 0.0 {
-        return wrong("--weight-decay must be zero or a positive number");
-    }
+    arguments.optimizer.check()?;
     arguments.privacy.check()
 }
 

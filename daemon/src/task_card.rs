@@ -3,7 +3,7 @@
 //! Model, rounds, seed, columns, classes, scaling and privacy are hashed: a peer with another hash mixes with nobody. The recipe,
 //! how each peer trains by itself, is told to who joins, so that nobody has to repeat it.
 
-use mingle_models::{Augmentation, CardDifference, DataCard, ModelKind, Task};
+use mingle_models::{Augmentation, CardDifference, DataCard, Decay, ModelKind, OptimizerKind, Task};
 use mingle_peer::error::Context;
 pub(crate) use mingle_peer::task::MAX_CARD_BYTES;
 use mingle_peer::task::TaskCard;
@@ -11,7 +11,7 @@ use mingle_peer::training::PrivacySettings;
 use mingle_peer::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::cli::TrainingArgs;
+use crate::cli::{OptimizerArgs, TrainingArgs};
 
 /// The task of a swarm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,14 +38,34 @@ pub(crate) struct Card {
 pub(crate) struct Recipe {
     /// Samples in a gradient step.
     pub(crate) batch_size: usize,
-    /// Step size of SGD.
+    /// What takes the gradient steps.
+    #[serde(default)]
+    pub(crate) optimizer: OptimizerKind,
+    /// Step size.
     pub(crate) learning_rate: f64,
     /// Momentum of SGD.
     pub(crate) momentum: f64,
-    /// Weight decay of SGD.
+    /// Weight decay.
     pub(crate) weight_decay: f64,
+    /// How the step size falls from round to round.
+    #[serde(default)]
+    pub(crate) schedule: Decay,
+    /// Rounds in which it rises.
+    #[serde(default)]
+    pub(crate) warmup: u64,
+    /// The norm that gradients are scaled to.
+    #[serde(default)]
+    pub(crate) clip_gradients: Option<f64>,
     /// How training images are changed.
     pub(crate) augment: Augmentation,
+}
+
+impl Recipe {
+    /// What of it is about the optimizer, in the words of the command line.
+    pub(crate) fn optimizer(&self) -> OptimizerArgs {
+        let &Self { optimizer, momentum, weight_decay, schedule, warmup, clip_gradients, .. } = self;
+        OptimizerArgs { optimizer, momentum, weight_decay, schedule, warmup, clip_gradients }
+    }
 }
 
 impl Card {
@@ -58,8 +78,21 @@ impl Card {
             arguments.model.parse().context(ErrorKind::BadInput, format!("--model {}", arguments.model))?;
         let augment =
             arguments.augment.parse().context(ErrorKind::BadInput, format!("--augment {}", arguments.augment))?;
-        let TrainingArgs { rounds, seed, batch_size, learning_rate, momentum, weight_decay, .. } = *arguments;
-        let recipe = Recipe { batch_size, learning_rate, momentum, weight_decay, augment };
+        let TrainingArgs { rounds, seed, batch_size, learning_rate, optimizer: how, .. } = *arguments;
+        how.settings(learning_rate)?;
+        how.rates(learning_rate, rounds)?;
+        let OptimizerArgs { optimizer, momentum, weight_decay, schedule, warmup, clip_gradients } = how;
+        let recipe = Recipe {
+            batch_size,
+            optimizer,
+            learning_rate,
+            momentum,
+            weight_decay,
+            schedule,
+            warmup,
+            clip_gradients,
+            augment,
+        };
         let privacy = arguments.privacy.settings()?;
         let card = Self { model, rounds, seed, data, recipe, privacy };
         card.task()?;

@@ -73,8 +73,8 @@ mod tests {
         gradients.register(ids[0], Tensor::<2>::from_floats([[2.0], [4.0]], &device));
         gradients.register(ids[1], Tensor::<1>::from_floats([4.0], &device));
         clip(&mut gradients, &linear, norm);
-        let weight = gradients.get::<2>(ids[0]).unwrap().into_data().to_vec::<f32>().unwrap();
-        let bias = gradients.get::<1>(ids[1]).unwrap().into_data().to_vec::<f32>().unwrap();
+        let weight = gradients.get::<2>(ids[0]).unwrap().into_data().try_to_vec::<f32>().unwrap();
+        let bias = gradients.get::<1>(ids[1]).unwrap().into_data().try_to_vec::<f32>().unwrap();
         [weight, bias].concat()
     }
 

@@ -45,9 +45,10 @@ pub enum Decay {
     },
 }
 
-/// How the learning rate depends on the round.
+/// The learning rate of each round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LearningRateSchedule {
+    learning_rate: f64,
     decay: Decay,
     warmup: u64,
     rounds: u64,
@@ -78,21 +79,30 @@ pub enum ScheduleError {
 }
 
 impl LearningRateSchedule {
-    /// A schedule of a run of `rounds` rounds, of which the first `warmup` are below the full rate.
+    /// The rates of a run of `rounds` rounds, of which the first `warmup` are below the full `learning_rate`.
     ///
     /// # Errors
     ///
     /// [`ScheduleError::Warmup`] where the warm-up does not end before the run.
-    pub fn new(decay: Decay, warmup: u64, rounds: u64) -> Result<Self, ScheduleError> {
+    pub fn new(learning_rate: f64, decay: Decay, warmup: u64, rounds: u64) -> Result<Self, ScheduleError> {
         if warmup > 0 && warmup >= rounds {
             return Err(ScheduleError::Warmup { warmup, rounds });
         }
-        Ok(Self { decay, warmup, rounds })
+        Ok(Self { learning_rate, decay, warmup, rounds })
     }
 
-    /// What the learning rate is multiplied by in `round`, from 0: at least 0, at most 1.
-    pub fn factor(&self, round: u64) -> f64 {
-        let Self { decay, warmup, rounds } = *self;
+    /// The learning rate in `round`, from 0: at least 0, at most the full one.
+    pub fn rate(&self, round: u64) -> f64 {
+        self.learning_rate * self.factor(round)
+    }
+
+    /// Whether it is the same in all rounds.
+    pub fn is_constant(&self) -> bool {
+        self.decay == Decay::Constant && self.warmup == 0
+    }
+
+    fn factor(&self, round: u64) -> f64 {
+        let Self { decay, warmup, rounds, .. } = *self;
         let round = round.min(rounds.saturating_sub(1));
         if round < warmup {
             return (round + 1) as f64 / (warmup + 1) as f64;
@@ -161,8 +171,8 @@ mod tests {
     use super::*;
 
     fn factors<const N: usize>(decay: &str, warmup: u64, rounds: u64, at: [u64; N]) -> [f64; N] {
-        let schedule = LearningRateSchedule::new(decay.parse().unwrap(), warmup, rounds).unwrap();
-        at.map(|round| schedule.factor(round))
+        let schedule = LearningRateSchedule::new(0.5, decay.parse().unwrap(), warmup, rounds).unwrap();
+        at.map(|round| schedule.rate(round) / 0.5)
     }
 
     fn assert_near<const N: usize>(found: [f64; N], wanted: [f64; N]) {
@@ -202,7 +212,7 @@ mod tests {
         for text in ["step:0,0.5", "step:3,0", "step:3,1", "step:3,1.5", "step:3,-0.5", "step:3,NaN", "step:3,inf"] {
             assert!(matches!(text.parse::<Decay>(), Err(ScheduleError::Step { .. })), "{text}");
         }
-        let refused = LearningRateSchedule::new(Decay::Constant, 10, 10).unwrap_err();
+        let refused = LearningRateSchedule::new(0.1, Decay::Constant, 10, 10).unwrap_err();
         assert_eq!(refused.to_string(), "10 rounds of warm-up leave none of 10 rounds at the full rate");
     }
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use clap::builder::ArgPredicate;
 use mingle_protocol::{Codec, Robust};
 
-use super::{DurabilityName, PrivacyArgs, ProblemKind, Switch};
+use super::{ADAMW_LEARNING_RATE, DurabilityName, OptimizerArgs, PrivacyArgs, ProblemKind, Switch};
 
 /// Options that mean nothing to a demo that solves a problem.
 const OF_TRAINING: &[&str] = &[
@@ -16,8 +16,13 @@ const OF_TRAINING: &[&str] = &[
     "rounds",
     "local_steps",
     "batch_size",
+    "optimizer",
     "learning_rate",
     "momentum",
+    "weight_decay",
+    "schedule",
+    "warmup",
+    "clip_gradients",
     "evaluate_every",
     "dp_clip",
     "dp_noise",
@@ -64,12 +69,12 @@ pub(crate) struct DemoArgs {
     /// Samples in a gradient step
     #[arg(long, default_value_t = 32)]
     pub(crate) batch_size: usize,
-    /// Step size of SGD
-    #[arg(long, default_value_t = 0.2)]
+    // Before the learning rate, whose default depends on it.
+    #[command(flatten)]
+    pub(crate) optimizer: OptimizerArgs,
+    /// Step size; unless given, 0.001 with --optimizer adamw
+    #[arg(long, default_value_t = 0.2, default_value_if("optimizer", "adamw", ADAMW_LEARNING_RATE))]
     pub(crate) learning_rate: f64,
-    /// Momentum of SGD
-    #[arg(long, default_value_t = 0.0)]
-    pub(crate) momentum: f64,
     /// Seed of topology, plan, split, model and minibatches
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,

@@ -11,7 +11,7 @@ use mingle_protocol::{Codec, Durability, Robust};
 
 use super::config::CONFIG_ENV;
 use super::duration::duration;
-use super::{HomeArgs, PrivacyArgs, Switch};
+use super::{HomeArgs, OptimizerArgs, PrivacyArgs, Switch};
 
 /// Arguments of `join`.
 #[derive(Args, Clone, Debug)]
@@ -132,9 +132,13 @@ const OF_TRAINING: &[&str] = &[
     "rounds",
     "batch_size",
     "augment",
+    "optimizer",
     "learning_rate",
     "momentum",
     "weight_decay",
+    "schedule",
+    "warmup",
+    "clip_gradients",
     "seed",
     "device",
     "evaluate_every",
@@ -166,9 +170,13 @@ pub(crate) const OF_BUILT_IN_MODELS: &[&str] = &[
     "split",
     "batch_size",
     "augment",
+    "optimizer",
     "learning_rate",
     "momentum",
     "weight_decay",
+    "schedule",
+    "warmup",
+    "clip_gradients",
     "seed",
     "device",
     "threads",
@@ -196,15 +204,12 @@ pub(crate) struct TrainingArgs {
     /// How training images are changed, each time anew: none, flip, crop:N or flip,crop:N
     #[arg(long, default_value = "none")]
     pub(crate) augment: String,
-    /// Step size of SGD
+    // Before the learning rate, whose default depends on it.
+    #[command(flatten)]
+    pub(crate) optimizer: OptimizerArgs,
+    /// Step size; unless given, 0.001 with --optimizer adamw
     #[arg(long, default_value_t = 0.1)]
     pub(crate) learning_rate: f64,
-    /// Momentum of SGD; it stays on the peer
-    #[arg(long, default_value_t = 0.0)]
-    pub(crate) momentum: f64,
-    /// Weight decay (L2) of SGD
-    #[arg(long, default_value_t = 0.0)]
-    pub(crate) weight_decay: f64,
     /// Seed of the initial model, the split and the minibatches; all peers must agree
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,

@@ -12,7 +12,7 @@ use mingle_lab::simulation::Progress;
 use mingle_peer::Result;
 use mingle_peer::output_file;
 
-use crate::cli::{EvaluateArgs, PrivacyArgs, TrainingArgs};
+use crate::cli::{EvaluateArgs, OptimizerArgs, PrivacyArgs, TrainingArgs};
 use crate::{lab, out, topology};
 
 /// Runs what is missing of a suite, and writes its report.
@@ -143,9 +143,8 @@ fn training_of(run: &Run) -> TrainingArgs {
         rounds: 1,
         batch_size,
         augment: augment.to_string(),
+        optimizer: OptimizerArgs { momentum, weight_decay, ..OptimizerArgs::default() },
         learning_rate,
-        momentum,
-        weight_decay,
         seed: run.seed,
         device,
         evaluate_every: run.evaluate_every,

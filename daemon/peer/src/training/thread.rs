@@ -21,8 +21,10 @@ const JOB_QUEUE: usize = 4;
 /// The local steps of a round: from which parameters, how many, and for how long at most.
 #[derive(Clone, Debug)]
 pub(crate) struct TrainingOrder {
-    /// The round.
+    /// The round, from 0 in each plan of the swarm's operator.
     pub round: u64,
+    /// Rounds of the plans before.
+    pub rounds_before: u64,
     /// `[dimension]`.
     pub from: Arc<[f32]>,
     /// Those that the plan wants.
@@ -193,9 +195,10 @@ impl Worker {
     }
 
     fn train(&mut self, order: &TrainingOrder) -> Result<Answer> {
-        let TrainingOrder { round, ref from, local_steps, time_box, last_factor } = *order;
+        let TrainingOrder { round, rounds_before, ref from, local_steps, time_box, last_factor } = *order;
         let until = time_box.and_then(|time_box| Instant::now().checked_add(time_box));
-        let budget = Budget { round, local_steps, last_factor, patience: Patience { until, ..self.patience() } };
+        let patience = Patience { until, ..self.patience() };
+        let budget = Budget { round: rounds_before.saturating_add(round), local_steps, last_factor, patience };
         let doing = format!("training in round {round} failed");
         let trained = self.training.train(from, &budget).context(ErrorKind::Training, &doing)?;
         check_length(trained.change.len(), from.len()).context(ErrorKind::Training, &doing)?;

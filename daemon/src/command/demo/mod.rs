@@ -77,7 +77,10 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Result {
     parts.deal(&arguments.split, arguments.peers, arguments.seed)?;
     parts.task(&arguments.model)?;
     task::open_device(&arguments.device)?;
-    task::check_arguments(&training_arguments(arguments))?;
+    let training = training_arguments(arguments);
+    task::check_arguments(&training)?;
+    training.optimizer.settings(training.learning_rate)?;
+    training.optimizer.rates(training.learning_rate, training.rounds)?;
     arguments.privacy.settings()?;
     parse_policy(&arguments.wait)?;
     let plan = make_plan(arguments)?;

@@ -22,9 +22,8 @@ pub(super) fn training_arguments(demo: &DemoArgs) -> TrainingArgs {
         rounds: demo.rounds,
         batch_size: demo.batch_size,
         augment: Augmentation::NONE.to_string(),
+        optimizer: demo.optimizer,
         learning_rate: demo.learning_rate,
-        momentum: demo.momentum,
-        weight_decay: 0.0,
         seed: demo.seed,
         device: demo.device.clone(),
         evaluate_every: demo.evaluate_every,
@@ -53,7 +52,9 @@ pub(super) fn peer_arguments(demo: &DemoArgs, home: &Home, way_in: &[String]) ->
     option("rounds", &demo.rounds);
     option("batch-size", &demo.batch_size);
     option("learning-rate", &demo.learning_rate);
-    option("momentum", &demo.momentum);
+    for (name, value) in demo.optimizer.options() {
+        option(&name, &value);
+    }
     option("seed", &demo.seed);
     option("device", &demo.device);
     option("evaluate-every", &demo.evaluate_every);

@@ -24,7 +24,7 @@ use crate::command::data;
 use crate::task::{self, LocalTask, Parts};
 use crate::task_card::Card;
 use crate::task_file::TaskFile;
-use crate::training::BuiltInTraining;
+use crate::training::{BuiltInTraining, Learner};
 
 /// What a peer would train, and what it trains once that is settled.
 pub(super) struct DataTask {
@@ -147,7 +147,8 @@ impl DataTask {
         {
             return Err(self.needs_fresh(&difference));
         }
-        self.settle(card)
+        let wanted = self.wanted_of(&card)?;
+        self.settle(adopted(&card, &wanted))
     }
 
     /// This is what the peer trains. Returns what to tell people of it.
@@ -183,8 +184,10 @@ impl DataTask {
             test_samples: local.test.len(),
         };
         let task = local.task;
+        let rates = training.optimizer.rates(training.learning_rate, training.rounds)?;
         let (trainer, evaluator, test) = local.build(&training, node)?;
-        Ok(BuiltInTraining::new(Arc::unwrap_or_clone(card), task, trainer, evaluator, test, facts))
+        let learner = Learner { trainer, rates, evaluator, test };
+        Ok(BuiltInTraining::new(Arc::unwrap_or_clone(card), task, learner, facts))
     }
 }
 
@@ -247,9 +250,10 @@ fn adopt(training: &mut TrainingArgs, given: &BTreeSet<String>, card: &Card) {
     training.rounds = if keep("rounds") { mine.rounds } else { training.rounds };
     training.seed = if keep("seed") { mine.seed } else { training.seed };
     training.batch_size = if keep("batch_size") { mine.batch_size } else { training.batch_size };
-    training.learning_rate = if keep("learning_rate") { mine.learning_rate } else { training.learning_rate };
-    training.momentum = if keep("momentum") { mine.momentum } else { training.momentum };
-    training.weight_decay = if keep("weight_decay") { mine.weight_decay } else { training.weight_decay };
+    // The rate of one optimizer is none for another.
+    let keeps_rate = keep("learning_rate") || mine.optimizer.is_other(&training.optimizer, keep);
+    training.learning_rate = if keeps_rate { mine.learning_rate } else { training.learning_rate };
+    training.optimizer = mine.optimizer.or(&training.optimizer, keep);
     let (own, theirs) = (&mine.privacy, &mut training.privacy);
     theirs.dp_clip = if keep("dp_clip") { own.dp_clip } else { theirs.dp_clip };
     theirs.dp_noise = if keep("dp_noise") { own.dp_noise } else { theirs.dp_noise };
@@ -263,8 +267,7 @@ fn overwrite(training: &mut TrainingArgs, card: &Card) {
     training.model = model.to_string();
     training.augment = recipe.augment.to_string();
     (training.rounds, training.seed, training.batch_size) = (*rounds, *seed, recipe.batch_size);
-    (training.learning_rate, training.momentum, training.weight_decay) =
-        (recipe.learning_rate, recipe.momentum, recipe.weight_decay);
+    (training.learning_rate, training.optimizer) = (recipe.learning_rate, recipe.optimizer());
 }
 
 /// The first chosen setting that is not as the card has it; those of the recipe only count where `is_strict`.
@@ -283,14 +286,14 @@ fn conflict(training: &TrainingArgs, given: &BTreeSet<String>, card: &Card, is_s
     let recipe = [
         ("batch_size", training.batch_size.to_string(), theirs.batch_size.to_string()),
         ("learning_rate", training.learning_rate.to_string(), theirs.learning_rate.to_string()),
-        ("momentum", training.momentum.to_string(), theirs.momentum.to_string()),
-        ("weight_decay", training.weight_decay.to_string(), theirs.weight_decay.to_string()),
         ("augment", augment, theirs.augment.clone()),
     ];
     let written = |value: Option<f64>| value.map_or_else(|| "none".to_owned(), |value| value.to_string());
     let pairs = training.privacy.entries().into_iter().zip(theirs.privacy.entries());
     let privacy = pairs.map(|((key, mine), (_, theirs))| (key, written(mine), written(theirs)));
-    let all = agreed.into_iter().chain(privacy).chain(recipe.into_iter().filter(|_| is_strict));
+    let pairs = training.optimizer.entries().into_iter().zip(theirs.optimizer.entries());
+    let recipe = recipe.into_iter().chain(pairs.map(|((key, mine), (_, theirs))| (key, mine, theirs)));
+    let all = agreed.into_iter().chain(privacy).chain(recipe.filter(|_| is_strict));
     let mut differing = all.filter(|(key, mine, theirs)| given.contains(*key) && mine != theirs);
     differing.next().map(|(key, mine, theirs)| {
         let option = key.replace('_', "-");
