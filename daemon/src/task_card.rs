@@ -224,10 +224,20 @@ mod tests {
 
     #[test]
     fn a_card_survives_the_wire_and_the_file() {
-        let card = Card { privacy: PrivacySettings::new(1.0, 4.0, 8.0, 1e-5).ok(), ..card(&["a", "b"]) };
+        let mut card = Card { privacy: PrivacySettings::new(1.0, 4.0, 8.0, 1e-5).ok(), ..card(&["a", "b"]) };
+        card.recipe.optimizer = OptimizerKind::AdamW;
+        card.recipe.schedule = "step:10,0.5".parse().unwrap();
+        card.recipe.clip_gradients = Some(0.5);
         assert_eq!(Card::decode(&card.encode()).as_ref(), Some(&card));
         let text = serde_json::to_string(&card).unwrap();
         let read: Card = serde_json::from_str(&text).unwrap();
         assert_eq!((read.hash(), &read), (card.hash(), &card));
+        // A file that says nothing of optimizers is of SGD at a constant rate.
+        let old =
+            [r#""optimizer":"adamw","#, r#""schedule":"step:10,0.5","#, r#""warmup":0,"#, r#""clip_gradients":0.5,"#];
+        let old = old.iter().fold(text, |text, words| text.replace(words, ""));
+        assert!(!old.contains("warmup"), "{old}");
+        let read: Card = serde_json::from_str(&old).unwrap();
+        assert_eq!(read.recipe.optimizer(), OptimizerArgs::default());
     }
 }

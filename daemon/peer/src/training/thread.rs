@@ -232,3 +232,42 @@ fn check_state(state: &[u8], most: usize) -> Result<(), String> {
 fn check_length(found: usize, wanted: usize) -> Result<(), String> {
     if found == wanted { Ok(()) } else { Err(format!("a change of {found} numbers for a model of {wanted}")) }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::training::{Layout, TrainingError};
+
+    /// Changes the model by the number of the round.
+    struct Counting(Layout);
+
+    impl LocalTraining for Counting {
+        fn layout(&self) -> &Layout {
+            &self.0
+        }
+
+        fn initial(&mut self) -> Result<Vec<f32>, TrainingError> {
+            Ok(vec![0.0])
+        }
+
+        fn train(&mut self, _from: &[f32], budget: &Budget) -> Result<Trained, TrainingError> {
+            Ok(Trained { change: vec![budget.round as f32], steps: 1, loss: None })
+        }
+
+        fn evaluate(&mut self, _parameters: &[f32], _patience: &Patience) -> Result<Evaluation, TrainingError> {
+            Ok(Evaluation::default())
+        }
+    }
+
+    #[test]
+    fn a_training_is_told_the_round_of_the_whole_run_and_the_node_the_round_of_its_plan() {
+        let training = Box::new(Counting(Layout::flat(1)));
+        let mut worker = Worker { training, keeps_state: false, is_interrupted: Arc::default() };
+        let from: Arc<[f32]> = Arc::from([0.0]);
+        let order =
+            TrainingOrder { round: 3, rounds_before: 40, from, local_steps: 1, time_box: None, last_factor: 1.0 };
+        let Answer::Trained { round, trained, .. } = worker.run(Job::Train(order)) else { panic!("it failed") };
+        assert_eq!((round, trained.change), (3, vec![43.0]));
+    }
+}

@@ -305,7 +305,9 @@ fn conflict(training: &TrainingArgs, given: &BTreeSet<String>, card: &Card, is_s
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::cli::training_defaults;
+    use crate::cli::{OptimizerArgs, training_defaults};
+    use crate::task_card::Recipe;
+    use mingle_models::OptimizerKind;
     use mingle_peer::training::PrivacySettings;
 
     fn card() -> Card {
@@ -325,6 +327,13 @@ mod tests {
         assert_eq!(conflict(&training, &given(&["batch_size"]), &card, false), None, "a recipe is a peer's own");
         let says = conflict(&training, &given(&["batch_size"]), &card, true).unwrap();
         assert_eq!(says, "--batch-size 64 contradicts the task of the swarm, which has 32");
+        let clipped = OptimizerArgs { clip_gradients: Some(1.0), warmup: 3, ..training.optimizer };
+        training.optimizer = OptimizerArgs { optimizer: OptimizerKind::AdamW, ..clipped };
+        assert_eq!(conflict(&training, &given(&["optimizer", "warmup"]), &card, false), None);
+        let says = conflict(&training, &given(&["optimizer", "warmup"]), &card, true).unwrap();
+        assert_eq!(says, "--optimizer adamw contradicts the task of the swarm, which has sgd");
+        let says = conflict(&training, &given(&["clip_gradients"]), &card, true).unwrap();
+        assert_eq!(says, "--clip-gradients 1 contradicts the task of the swarm, which has none");
         training.privacy =
             PrivacyArgs { dp_clip: Some(1.0), dp_noise: Some(4.0), dp_epsilon_max: Some(8.0), dp_delta: None };
         let says = conflict(&training, &given(&["dp_clip", "dp_noise"]), &card, false).unwrap();
@@ -338,5 +347,19 @@ mod tests {
         adopt(&mut training, &given(&["rounds"]), &card);
         assert_eq!(training.privacy, PrivacyArgs::default());
         assert_eq!((training.rounds, training.batch_size, training.model.as_str()), (9, 32, "softmax"));
+    }
+
+    #[test]
+    fn the_recipe_of_one_optimizer_is_not_that_of_another() {
+        let theirs = Card { recipe: Recipe { momentum: 0.9, warmup: 4, ..card().recipe }, ..card() };
+        let adamw = OptimizerArgs { optimizer: OptimizerKind::AdamW, ..OptimizerArgs::default() };
+        let mine = TrainingArgs { optimizer: adamw, learning_rate: 0.001, ..training_defaults() };
+        let of = |keys: &[&str]| {
+            let mut training = mine.clone();
+            adopt(&mut training, &keys.iter().map(|key| (*key).to_owned()).collect(), &theirs);
+            (training.optimizer, training.learning_rate)
+        };
+        assert_eq!(of(&["optimizer"]), (OptimizerArgs { warmup: 4, ..adamw }, 0.001));
+        assert_eq!(of(&[]), (theirs.recipe.optimizer(), 0.1));
     }
 }
