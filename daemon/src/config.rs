@@ -188,15 +188,16 @@ pub(crate) fn run_arguments(home: Option<&Path>, file: Option<&ConfigFile>) -> R
 fn with_defaults(file: Option<&ConfigFile>, last: &Remembered) -> Command {
     let mut defaults: BTreeMap<&'static str, &Vec<String>> = last.entries().collect();
     defaults.extend(file.into_iter().flat_map(ConfigFile::entries).map(|(key, entry)| (key, &entry.values)));
-    let command = with_variables();
-    let command = if defaults.contains_key(LEARNING_RATE) { command } else { with_rate_of_the_optimizer(command) };
-    PEER_COMMANDS.iter().fold(command, |command, name| {
+    let command = PEER_COMMANDS.iter().fold(with_variables(), |command, name| {
         command.mut_subcommand(name, |peer| {
             defaults.iter().fold(peer, |peer, (key, values)| {
                 peer.mut_arg(key, |argument| argument.default_values(values.iter().map(|value| leak(value))))
             })
         })
-    })
+    });
+    // Last: clap asks for an optimizer among the arguments that stand before the learning rate, and puts what is changed at
+    // the end.
+    if defaults.contains_key(LEARNING_RATE) { command } else { with_rate_of_the_optimizer(command) }
 }
 
 /// clap keeps defaults for as long as the program runs, and so do these: a few hundred bytes, once for each file read.
