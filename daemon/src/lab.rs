@@ -23,7 +23,7 @@ pub(crate) fn learners(
 ) -> Result<Learners> {
     task::check_arguments(training)?;
     let device = task::open_device(&training.device)?;
-    let mut parts = Parts::load(&training.data, training.seed)?;
+    let mut parts = Parts::load(&training.data, training.task, training.seed)?;
     let split = training.split.clone().unwrap_or_else(|| Split::Iid.to_string());
     parts.deal(&split, nodes, training.seed)?;
     let task = parts.task(&training.model)?;

@@ -94,6 +94,11 @@ impl Card {
             augment,
         };
         let privacy = arguments.privacy.settings()?;
+        let (wanted, found) = (arguments.task, data.objective().kind());
+        if wanted != found {
+            let message = format!("--task {wanted} contradicts the card of the data, which is for {found}");
+            return Err(Error::new(ErrorKind::BadInput, message));
+        }
         let card = Self { model, rounds, seed, data, recipe, privacy };
         card.task()?;
         let bytes = postcard::to_stdvec(&card).context(ErrorKind::Unexpected, "cannot encode the task")?.len();
@@ -113,17 +118,21 @@ impl Card {
 
     /// The model for samples of this kind.
     pub(crate) fn task(&self) -> Result<Task> {
-        Task::new(self.model, self.data.shape(), self.data.classes().len())
+        Task::new(self.model, self.data.shape(), self.data.objective())
             .context(ErrorKind::BadInput, format!("--model {} does not fit the data", self.model))
     }
 
     /// One line for people.
     pub(crate) fn describe(&self) -> String {
-        let (shape, classes) = (self.data.shape(), self.data.classes().len());
+        let shape = self.data.shape();
+        let outputs = match self.data.target() {
+            None => format!("in {} classes", self.data.classes().len()),
+            Some(target) => format!("to predict `{}`", target.name()),
+        };
         let private = self.privacy.map(|settings| format!(", private: {settings}")).unwrap_or_default();
         let parameters = self.task().map_or(0, |task| task.parameter_count());
         format!(
-            "{} for {shape} in {classes} classes, {parameters} parameters, {} rounds, seed {}{private}",
+            "{} for {shape} {outputs}, {parameters} parameters, {} rounds, seed {}{private}",
             self.model, self.rounds, self.seed
         )
     }
@@ -132,8 +141,14 @@ impl Card {
     pub(crate) fn hash(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("mingle 2026 task card");
         // What is in memory has an encoding.
-        let words = postcard::to_stdvec(&(self.model, self.rounds, self.seed, &self.data)).unwrap_or_default();
+        let data = (self.data.shape(), self.data.classes(), self.data.columns(), self.data.scaling());
+        let words = postcard::to_stdvec(&(self.model, self.rounds, self.seed, data)).unwrap_or_default();
         hasher.update(&words);
+        // A classification has the hash that it had before there were others.
+        if let Some(target) = self.data.target() {
+            hasher.update(b"target");
+            hasher.update(&postcard::to_stdvec(target).unwrap_or_default());
+        }
         // What is not private has the hash that it had before there was privacy.
         if let Some(settings) = &self.privacy {
             hasher.update(&postcard::to_stdvec(settings).unwrap_or_default());

@@ -57,7 +57,7 @@ impl LocalTraining for BuiltInTraining {
     fn evaluate(&mut self, parameters: &[f32], patience: &Patience) -> Result<Evaluation, TrainingError> {
         let Learner { evaluator, test, .. } = &self.learner;
         let evaluation = evaluator.evaluate_while(parameters, test, || !patience.is_over())?;
-        let metrics: Metrics = [("accuracy", evaluation.accuracy), ("loss", evaluation.loss)].into_iter().collect();
+        let metrics: Metrics = evaluation.metrics().into_iter().collect();
         Ok(Evaluation { metrics, samples: evaluation.samples, is_whole: evaluation.samples == test.len() })
     }
 

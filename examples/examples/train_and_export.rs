@@ -37,6 +37,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let read = Checkpoint::load(&path, &task)?;
     let evaluation = Evaluator::new(task, &device).evaluate(&read.parameters, &data.test)?;
     std::fs::remove_file(&path)?;
-    println!("read back from safetensors: test accuracy {:.3}", evaluation.accuracy);
+    println!("read back from safetensors: test accuracy {:.3}", evaluation.score());
     Ok(())
 }

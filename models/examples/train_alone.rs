@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         training += start.elapsed();
         let evaluation = evaluator.evaluate(&parameters, &data.test)?;
-        accuracy = evaluation.accuracy;
+        accuracy = evaluation.score();
         println!(
             "step {:5}  loss {:.4}  test loss {:.4}  test accuracy {accuracy:.4}  {:.2} ms/step",
             trainer.step(),

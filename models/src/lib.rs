@@ -5,7 +5,7 @@
 //! two operations a decentralised algorithm needs:
 //!
 //! * [`Trainer::train`]: from flat parameters, some local gradient steps, and the change they made;
-//! * [`Evaluator::evaluate`]: the accuracy and loss of flat parameters on held-out samples.
+//! * [`Evaluator::evaluate`]: the accuracy, or r2, and loss of flat parameters on held-out samples.
 //!
 //! Parameters cross this boundary only as one flat `Vec<f32>`, so whatever mixes them need not know
 //! that they are a neural network. Training runs on [burn](https://burn.dev); which device it runs
@@ -34,7 +34,7 @@
 //! }
 //!
 //! let evaluation = Evaluator::new(task, &device).evaluate(&parameters, &data.test)?;
-//! assert!(evaluation.accuracy > 0.8);
+//! assert!(evaluation.score() > 0.8);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -51,6 +51,7 @@ mod kernels;
 mod memory;
 mod model;
 mod model_file;
+mod objective;
 mod optimizer;
 mod partition;
 mod schedule;
@@ -62,12 +63,13 @@ pub use augmentation::Augmentation;
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use dataset::{
     CardDifference, CardError, CsvSource, DataCard, DataError, DataSet, DataSource, Decimal, LabelColumn, RawData,
-    SampleShape, Samples, Scaling,
+    SampleShape, Samples, Scaling, Target,
 };
 pub use device::{Adapter, Device, DeviceError, DeviceName};
-pub use evaluation::{Evaluation, Evaluator};
+pub use evaluation::{Evaluation, Evaluator, Quality};
 pub use model::ModelKind;
 pub use model_file::{ModelFile, TensorDifference, TensorOutline};
+pub use objective::{Objective, ObjectiveKind, UnknownObjective};
 pub use optimizer::{OptimizerKind, OptimizerOptions, UnknownOptimizer};
 pub use partition::{PartitionError, Split};
 pub use schedule::{Decay, LearningRateSchedule, ScheduleError};

@@ -13,6 +13,7 @@ use crate::flatten::{flatten, number_parameters, unflatten};
 use crate::gradient_clipping;
 use crate::memory;
 use crate::model::Network;
+use crate::objective::Objective;
 use crate::optimizer::OptimizerOptions;
 use crate::task::{Task, TaskError};
 
@@ -217,9 +218,14 @@ impl Trainer {
 
     /// One step on the next batch; the loss `[1]` is the one before the step.
     fn step_from(&mut self, network: Network) -> (Network, Tensor<1>) {
-        let (features, labels) = self.next_batch();
-        let loss =
-            CrossEntropyLossConfig::new().init(&self.device.training()).forward(network.forward(features), labels);
+        let (features, wanted) = self.next_batch();
+        let outputs = network.forward(features);
+        let loss = match wanted {
+            Wanted::Classes(labels) => {
+                CrossEntropyLossConfig::new().init(&self.device.training()).forward(outputs, labels)
+            }
+            Wanted::Quantities(targets) => (outputs - targets).square().mean(),
+        };
         let mut gradients = GradientsParams::from_grads(loss.backward(), &network);
         if let Some(norm) = self.options.clip_gradients {
             gradient_clipping::clip(&mut gradients, &network, norm);
@@ -228,32 +234,45 @@ impl Trainer {
         (network, loss.inner())
     }
 
-    /// Feature rows `[batch, features]` and classes `[batch]`.
-    fn next_batch(&mut self) -> (Tensor<2>, Tensor<1, Int>) {
+    /// Feature rows `[batch, features]` and what they stand for.
+    fn next_batch(&mut self) -> (Tensor<2>, Wanted) {
         let device = self.device.training();
         let step = self.batches.step();
         let batch = self.batches.next();
         let mut features = self.samples.gather(batch.iter().map(|&index| index as usize));
         self.augmentation.apply(&mut features, self.task.shape(), (self.data_seed, step));
-        let labels = self.samples.labels();
-        let labels: Vec<i32> = batch.iter().map(|&index| i32::from(labels[index as usize])).collect();
         let rows = [batch.len(), self.task.shape().features()];
         let features = Tensor::from_data(TensorData::new(features, rows), &device);
+        if let Some((targets, _)) = self.samples.targets() {
+            let targets: Vec<f32> = batch.iter().map(|&index| targets[index as usize]).collect();
+            let targets = TensorData::new(targets, [batch.len(), 1]);
+            return (features, Wanted::Quantities(Tensor::from_data(targets, &device)));
+        }
+        let labels = self.samples.labels();
+        let labels: Vec<i32> = batch.iter().map(|&index| i32::from(labels[index as usize])).collect();
         let labels = Tensor::from_data(TensorData::new(labels, [batch.len()]), &device);
-        (features, labels)
+        (features, Wanted::Classes(labels))
     }
+}
+
+/// What a model should say of a batch.
+enum Wanted {
+    /// `[batch]`.
+    Classes(Tensor<1, Int>),
+    /// Standardised, `[batch, 1]`.
+    Quantities(Tensor<2>),
 }
 
 /// Whether `samples` are the ones `task` is for.
 pub(crate) fn check_samples(task: &Task, samples: &Samples) -> Result<(), TrainError> {
-    if (samples.shape(), samples.classes()) == (task.shape(), task.classes()) {
+    if (samples.shape(), samples.objective()) == (task.shape(), task.objective()) {
         return Ok(());
     }
     Err(TrainError::Mismatch {
         expected: task.shape(),
-        expected_classes: task.classes(),
+        expected_objective: task.objective(),
         found: samples.shape(),
-        found_classes: samples.classes(),
+        found_objective: samples.objective(),
     })
 }
 
@@ -268,17 +287,17 @@ pub enum TrainError {
     TooManySamples(usize),
     /// The samples are not the ones the task is for.
     #[error(
-        "the task is for samples of shape {expected} in {expected_classes} classes, but these have shape {found} and {found_classes} classes"
+        "the task is for samples of shape {expected} and {expected_objective}, but these have shape {found} and {found_objective}"
     )]
     Mismatch {
         /// The shape the task is for.
         expected: SampleShape,
-        /// The classes the task is for.
-        expected_classes: usize,
+        /// What the task is for.
+        expected_objective: Objective,
         /// The shape of the samples.
         found: SampleShape,
-        /// The classes of the samples.
-        found_classes: usize,
+        /// What the samples are for.
+        found_objective: Objective,
     },
     /// A setting is out of bounds.
     #[error("{option} = {value} must be {bounds}")]

@@ -47,8 +47,8 @@ fn a_short_run_of_the_multilayer_perceptron_reads_digits() {
         losses.push(outcome.mean_loss);
     }
     let after = evaluator.evaluate(&parameters, &data.test).unwrap();
-    assert!(before.accuracy < 0.3, "untrained: {before:?}");
-    assert!(after.accuracy > 0.93, "trained: {after:?}, losses {losses:?}");
+    assert!(before.score() < 0.3, "untrained: {before:?}");
+    assert!(after.score() > 0.93, "trained: {after:?}, losses {losses:?}");
     assert!(losses[19] < losses[0] / 5.0, "{losses:?}");
     assert_eq!(trainer.step(), 20 * 44);
 }
@@ -277,7 +277,7 @@ fn divergence_is_reported_in_the_outcome_and_not_as_a_panic() {
     assert!(outcome.delta.iter().any(|change| !change.is_finite()));
     let broken = vec![f32::NAN; task.parameter_count()];
     let evaluation = Evaluator::new(task, &cpu()).evaluate(&broken, &samples).unwrap();
-    assert!(evaluation.loss.is_nan() && evaluation.accuracy <= 1.0);
+    assert!(evaluation.loss.is_nan() && evaluation.score() <= 1.0);
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn the_convolutional_network_learns_small_images() {
     let outcome = trainer.train(&parameters, 60).unwrap();
     advance(&mut parameters, &outcome.delta);
     let after = evaluator.evaluate(&parameters, &data.test).unwrap();
-    assert!(after.accuracy > 0.6, "{after:?}");
+    assert!(after.score() > 0.6, "{after:?}");
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn what_does_not_fit_together_is_refused_with_a_sentence() {
     let digits = DataSource::Digits.load(1).unwrap().test;
     assert_eq!(
         refusal(options(task, plain(0.1), 4), digits),
-        "the task is for samples of shape 3 in 4 classes, but these have shape 1x8x8 and 10 classes"
+        "the task is for samples of shape 3 and 4 classes, but these have shape 1x8x8 and 10 classes"
     );
 
     let mut trainer = Trainer::new(options(task, plain(0.1), 4), samples.clone()).unwrap();

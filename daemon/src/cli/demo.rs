@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::ArgPredicate;
+use mingle_models::ObjectiveKind;
 use mingle_protocol::{Codec, Robust};
 
 use super::{ADAMW_LEARNING_RATE, DurabilityName, OptimizerArgs, PrivacyArgs, ProblemKind, Switch};
@@ -11,6 +12,7 @@ use super::{ADAMW_LEARNING_RATE, DurabilityName, OptimizerArgs, PrivacyArgs, Pro
 /// Options that mean nothing to a demo that solves a problem.
 const OF_TRAINING: &[&str] = &[
     "data",
+    "task",
     "model",
     "split",
     "rounds",
@@ -51,6 +53,9 @@ pub(crate) struct DemoArgs {
     /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR or csv:FILE
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,
+    /// What to learn: classification, or regression, where the label of csv:FILE is a number to predict
+    #[arg(long, default_value_t = ObjectiveKind::Classification, value_name = "TASK")]
+    pub(crate) task: ObjectiveKind,
     /// softmax, mlp, mlp:hidden=N, cnn or resnet-lite
     #[arg(long, default_value = "mlp")]
     pub(crate) model: String,

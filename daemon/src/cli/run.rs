@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use libp2p::Multiaddr;
+use mingle_models::ObjectiveKind;
 use mingle_protocol::{Codec, Durability, Robust};
 
 use super::config::CONFIG_ENV;
@@ -127,6 +128,7 @@ pub(crate) struct RunArgs {
 const OF_TRAINING: &[&str] = &[
     "card",
     "data",
+    "task",
     "model",
     "split",
     "rounds",
@@ -166,6 +168,7 @@ const OF_TRAINING: &[&str] = &[
 pub(crate) const OF_BUILT_IN_MODELS: &[&str] = &[
     "card",
     "data",
+    "task",
     "model",
     "split",
     "batch_size",
@@ -188,6 +191,9 @@ pub(crate) struct TrainingArgs {
     /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR or csv:FILE
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,
+    /// What to learn: classification, or regression, where the label of csv:FILE is a number to predict
+    #[arg(long, default_value_t = ObjectiveKind::Classification, value_name = "TASK")]
+    pub(crate) task: ObjectiveKind,
     /// softmax, mlp, mlp:hidden=N, cnn or resnet-lite
     #[arg(long, default_value = "mlp")]
     pub(crate) model: String,

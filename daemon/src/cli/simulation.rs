@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use mingle_lab::simulation::Lie;
+use mingle_models::ObjectiveKind;
 use mingle_protocol::{Codec, Robust};
 
 use super::{ADAMW_LEARNING_RATE, OptimizerArgs, PrivacyArgs, Switch, TrainingArgs};
@@ -134,6 +135,7 @@ impl SimulateArgs {
     pub(crate) fn training(&self, rounds: u64) -> TrainingArgs {
         TrainingArgs {
             data: self.data.clone(),
+            task: ObjectiveKind::Classification,
             model: self.model.clone(),
             split: Some(self.split.clone()),
             rounds,

@@ -9,6 +9,7 @@ use std::sync::mpsc;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use mingle_lab::evaluation::{Record, Records, Run, Suite, Training, all_runs, page, summary};
 use mingle_lab::simulation::Progress;
+use mingle_models::ObjectiveKind;
 use mingle_peer::Result;
 use mingle_peer::output_file;
 
@@ -138,6 +139,7 @@ fn training_of(run: &Run) -> TrainingArgs {
         run.training.clone();
     TrainingArgs {
         data,
+        task: ObjectiveKind::Classification,
         model,
         split: Some(run.split.split.clone()),
         rounds: 1,

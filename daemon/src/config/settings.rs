@@ -71,6 +71,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("problem", "MINGLE_PROBLEM", Form::Text, r#""problem.toml""#),
     setting("trainer", "MINGLE_TRAINER", Form::Text, r#""python train.py""#),
     setting("data", "MINGLE_DATA", Form::Text, r#""csv:train.csv""#),
+    setting("task", "MINGLE_TASK", Form::Text, r#""regression""#),
     setting("model", "MINGLE_MODEL", Form::Text, r#""mlp:hidden=128""#),
     setting("split", "MINGLE_SPLIT", Form::Text, r#""dirichlet:0.3""#),
     setting("rounds", "MINGLE_ROUNDS", Form::Whole, "200"),

@@ -158,8 +158,8 @@ impl Learners {
         let n = judged.len().max(1) as f64;
         self.time += began.elapsed();
         Ok(Judgement {
-            mean_accuracy: judged.iter().map(|judged| judged.accuracy).sum::<f64>() / n,
-            worst_accuracy: judged.iter().map(|judged| judged.accuracy).fold(1.0, f64::min),
+            mean_accuracy: judged.iter().map(|judged| judged.score()).sum::<f64>() / n,
+            worst_accuracy: judged.iter().map(|judged| judged.score()).fold(1.0, f64::min),
             loss: judged.iter().map(|judged| judged.loss).sum::<f64>() / n,
             disagreement: disagreement(models),
         })

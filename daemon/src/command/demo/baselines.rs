@@ -13,7 +13,7 @@ use crate::task::{self, Parts};
 /// Rounds whose steps are taken in one go, where the learning rate is the same in all.
 const ROUNDS_PER_TURN: u64 = 16;
 
-/// Test accuracies without a swarm.
+/// Test accuracies without a swarm; r2 of a regression.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Baselines {
     /// Each peer alone on its own part, as many gradient steps as in the swarm.
@@ -58,12 +58,12 @@ impl Baselines {
         for node in 0..arguments.peers {
             progress(&format!("peer {node} of {} alone", arguments.peers));
             let seed = task::data_seed(arguments.seed, node);
-            alone.push(bench.accuracy(parts.part(node), arguments.batch_size, seed)?);
+            alone.push(bench.score(parts.part(node), arguments.batch_size, seed)?);
         }
         progress("all data in one place");
         let batch_size = arguments.batch_size.saturating_mul(arguments.peers);
         let seed = task::data_seed(arguments.seed, arguments.peers);
-        let central = bench.accuracy(parts.all(), batch_size, seed)?;
+        let central = bench.score(parts.all(), batch_size, seed)?;
         Ok(Self { alone, central })
     }
 }
@@ -78,7 +78,7 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     /// Trains from the swarm's own initial model on `train`, and tests.
-    fn accuracy(&self, train: Samples, batch_size: usize, data_seed: u64) -> Result<f64> {
+    fn score(&self, train: Samples, batch_size: usize, data_seed: u64) -> Result<f64> {
         let doing = "cannot train the comparison";
         let training = training_arguments(self.arguments);
         let options = task::trainer_options(&training, self.task, &self.device, 0)?;
@@ -100,6 +100,6 @@ impl Bench<'_> {
         let evaluation = Evaluator::new(self.task, &self.device)
             .evaluate(&parameters, self.test)
             .context(ErrorKind::Training, doing)?;
-        Ok(evaluation.accuracy)
+        Ok(evaluation.score())
     }
 }

@@ -17,6 +17,7 @@ const START_TIMEOUT: &str = "10m";
 pub(super) fn training_arguments(demo: &DemoArgs) -> TrainingArgs {
     TrainingArgs {
         data: demo.data.clone(),
+        task: demo.task,
         model: demo.model.clone(),
         split: Some(demo.split.clone()),
         rounds: demo.rounds,
@@ -47,6 +48,7 @@ pub(super) fn peer_arguments(demo: &DemoArgs, home: &Home, way_in: &[String]) ->
     option("listen", &"/ip4/127.0.0.1/udp/0/quic-v1");
     option("listen", &"/ip4/127.0.0.1/tcp/0");
     option("data", &demo.data);
+    option("task", &demo.task);
     option("model", &demo.model);
     option("split", &demo.split);
     option("rounds", &demo.rounds);

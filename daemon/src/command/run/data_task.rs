@@ -55,7 +55,7 @@ impl DataTask {
     pub(super) fn begin(arguments: &RunArgs, home: Home) -> Result<Self> {
         let training = &arguments.training;
         let raw = task::read(&training.data)?;
-        task::check_model(&training.model, raw.shape())?;
+        task::check_model(&training.model, raw.shape(), training.task)?;
         let device = task::open_device(&training.device)?;
         Ok(Self { home, arguments: arguments.clone(), device, raw: Some(raw), settled: None })
     }
@@ -96,7 +96,7 @@ impl DataTask {
         let doing = format!("--data {}", training.data);
         let data = match (&self.arguments.card, &self.raw) {
             (Some(path), _) => data::read_card(path)?,
-            (None, Some(raw)) => raw.card(training.seed).context(ErrorKind::BadInput, doing)?,
+            (None, Some(raw)) => raw.card_for(training.task, training.seed).context(ErrorKind::BadInput, doing)?,
             (None, None) => {
                 return Err(Error::new(ErrorKind::Unexpected, "the data were given away before they were used"));
             }
@@ -244,6 +244,9 @@ fn adopt(training: &mut TrainingArgs, given: &BTreeSet<String>, card: &Card) {
     if keep("model") {
         training.model = mine.model;
     }
+    if keep("task") {
+        training.task = mine.task;
+    }
     if keep("augment") {
         training.augment = mine.augment;
     }
@@ -265,6 +268,7 @@ fn overwrite(training: &mut TrainingArgs, card: &Card) {
     let Card { model, rounds, seed, recipe, privacy, .. } = card;
     training.privacy = PrivacyArgs::of(*privacy);
     training.model = model.to_string();
+    training.task = card.data.objective().kind();
     training.augment = recipe.augment.to_string();
     (training.rounds, training.seed, training.batch_size) = (*rounds, *seed, recipe.batch_size);
     (training.learning_rate, training.optimizer) = (recipe.learning_rate, recipe.optimizer());
@@ -279,6 +283,7 @@ fn conflict(training: &TrainingArgs, given: &BTreeSet<String>, card: &Card, is_s
     let model = if same_model { theirs.model.clone() } else { training.model.clone() };
     let augment = if same_augment { theirs.augment.clone() } else { training.augment.clone() };
     let agreed = [
+        ("task", training.task.to_string(), theirs.task.to_string()),
         ("model", model, theirs.model.clone()),
         ("rounds", training.rounds.to_string(), theirs.rounds.to_string()),
         ("seed", training.seed.to_string(), theirs.seed.to_string()),
