@@ -8,6 +8,7 @@ mod documents;
 mod duration;
 mod fault_test;
 mod model_files;
+mod optimizer;
 mod plan;
 mod privacy;
 mod run;
@@ -29,6 +30,7 @@ pub(crate) use demo::DemoArgs;
 pub(crate) use documents::{CompletionsArgs, ManArgs};
 pub(crate) use fault_test::{FaultTestArgs, Profiles, ReplayArgs};
 pub(crate) use model_files::{CkptCommand, CkptInspectArgs, CkptVerifyArgs, EvalArgs, ExportArgs, Samples};
+pub(crate) use optimizer::{ADAMW_LEARNING_RATE, OptimizerArgs};
 pub(crate) use plan::{
     DesignArgs, LayoutName, PlanApplyArgs, PlanBindArgs, PlanCommand, PlanCompareArgs, PlanDiffArgs, PlanDrawArgs,
     PlanFileArgs, PlanMakeArgs,

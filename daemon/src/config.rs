@@ -28,7 +28,7 @@ use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Home, Result};
 
-use crate::cli::{CONFIG_ENV, Cli, Command as Asked, Given, RunArgs};
+use crate::cli::{ADAMW_LEARNING_RATE, CONFIG_ENV, Cli, Command as Asked, Given, RunArgs};
 
 pub(crate) use file::ConfigFile;
 pub(crate) use remembered::Remembered;
@@ -37,9 +37,24 @@ pub(crate) use template::template;
 
 /// The commands that start a peer, and so take settings.
 const PEER_COMMANDS: [&str; 3] = ["run", "join", "leave"];
+/// The setting whose default another one changes.
+const LEARNING_RATE: &str = "learning_rate";
 
 /// The command line, with a variable of the environment for every setting.
 pub(crate) fn command_line() -> Command {
+    with_rate_of_the_optimizer(with_variables())
+}
+
+/// A learning rate that nobody says depends on the optimizer.
+fn with_rate_of_the_optimizer(command: Command) -> Command {
+    PEER_COMMANDS.iter().fold(command, |command, name| {
+        command.mut_subcommand(name, |peer| {
+            peer.mut_arg(LEARNING_RATE, |rate| rate.default_value_if("optimizer", "adamw", ADAMW_LEARNING_RATE))
+        })
+    })
+}
+
+fn with_variables() -> Command {
     PEER_COMMANDS.iter().fold(Cli::command(), |command, name| {
         command.mut_subcommand(name, |peer| {
             SETTINGS.iter().fold(peer, |peer, setting| {
@@ -68,7 +83,7 @@ pub(crate) fn resolve(matches: &ArgMatches, arguments: impl IntoIterator<Item = 
     if file.is_none() && last.is_empty() {
         return to_cli(matches).map(|cli| with_given(cli, peer, None, &last));
     }
-    let matches = with_defaults(command_line(), file.as_ref(), &last).get_matches_from(arguments);
+    let matches = with_defaults(file.as_ref(), &last).get_matches_from(arguments);
     let cli = to_cli(&matches)?;
     let peer = matches.subcommand().map_or(peer, |(_, peer)| peer);
     Ok(with_given(cli, peer, file.as_ref(), &last))
@@ -139,7 +154,7 @@ pub(crate) enum Origin {
 
 /// Every setting as `run` would have it without flags.
 pub(crate) fn effective(file: Option<&ConfigFile>, last: &Remembered) -> Result<Vec<Effective>> {
-    let matches = with_defaults(command_line(), file, last)
+    let matches = with_defaults(file, last)
         .try_get_matches_from(["mingle", "run"])
         .context(ErrorKind::BadInput, "the environment sets what cannot be used")?;
     let Some(run) = matches.subcommand_matches("run") else { return Ok(Vec::new()) };
@@ -160,7 +175,7 @@ fn one_effective(setting: Setting, run: &ArgMatches, file: Option<&ConfigFile>, 
 /// The arguments that `run` would have with these settings in force and no flags, for commands that look ahead.
 pub(crate) fn run_arguments(home: Option<&Path>, file: Option<&ConfigFile>) -> Result<RunArgs> {
     let last = Remembered::of(&Home::at(home)?)?;
-    let command = with_defaults(command_line(), file, &last);
+    let command = with_defaults(file, &last);
     let mut arguments = vec![OsString::from("mingle"), OsString::from("run")];
     arguments.extend(home.into_iter().flat_map(|home| [OsString::from("--home"), home.as_os_str().to_owned()]));
     let matches = command
@@ -169,17 +184,20 @@ pub(crate) fn run_arguments(home: Option<&Path>, file: Option<&ConfigFile>) -> R
     settings::run_arguments(&matches).context(ErrorKind::Unexpected, "the command line and its definition do not agree")
 }
 
-/// The options of the last run, and over them the entries of a file, in place of the defaults.
-fn with_defaults(command: Command, file: Option<&ConfigFile>, last: &Remembered) -> Command {
+/// The command line with the options of the last run, and over them the entries of a file, in place of the defaults.
+fn with_defaults(file: Option<&ConfigFile>, last: &Remembered) -> Command {
     let mut defaults: BTreeMap<&'static str, &Vec<String>> = last.entries().collect();
     defaults.extend(file.into_iter().flat_map(ConfigFile::entries).map(|(key, entry)| (key, &entry.values)));
-    PEER_COMMANDS.iter().fold(command, |command, name| {
+    let command = PEER_COMMANDS.iter().fold(with_variables(), |command, name| {
         command.mut_subcommand(name, |peer| {
             defaults.iter().fold(peer, |peer, (key, values)| {
                 peer.mut_arg(key, |argument| argument.default_values(values.iter().map(|value| leak(value))))
             })
         })
-    })
+    });
+    // Last: clap asks for an optimizer among the arguments that stand before the learning rate, and puts what is changed at
+    // the end.
+    if defaults.contains_key(LEARNING_RATE) { command } else { with_rate_of_the_optimizer(command) }
 }
 
 /// clap keeps defaults for as long as the program runs, and so do these: a few hundred bytes, once for each file read.

@@ -23,7 +23,7 @@ pub(crate) fn learners(
 ) -> Result<Learners> {
     task::check_arguments(training)?;
     let device = task::open_device(&training.device)?;
-    let mut parts = Parts::load(&training.data, training.seed)?;
+    let mut parts = Parts::load(&training.data, training.task, training.seed)?;
     let split = training.split.clone().unwrap_or_else(|| Split::Iid.to_string());
     parts.deal(&split, nodes, training.seed)?;
     let task = parts.task(&training.model)?;
@@ -33,6 +33,7 @@ pub(crate) fn learners(
         test: first(&parts.test, test_samples),
         train_samples: parts.all().len(),
         seed: training.seed,
+        rates: training.optimizer.rates(training.learning_rate, training.rounds)?,
     };
     Learners::new(subject, nodes, threads, |node, shard| {
         let options = task::trainer_options(training, task, &device, node)?;

@@ -7,6 +7,7 @@
 //! | `columns` | the names of the columns in the order of the inputs, as a JSON list; empty for images |
 //! | `scaling` | how raw values become inputs, as a JSON object: `pixels` with `scale` and `offset`, or `columns` with `means` and `deviations` |
 //! | `shape` | of one sample, as a JSON object |
+//! | `target` | of a regression: the quantity that the output stands for, as a JSON object with `name`, `mean` and `deviation` |
 
 use std::collections::BTreeMap;
 
@@ -18,6 +19,8 @@ use crate::task_card::Card;
 const MODEL: &str = "model";
 /// The fields of a card of data, each under a key of its own.
 const DATA: [&str; 4] = ["classes", "columns", "scaling", "shape"];
+/// The field of a regression alone.
+const TARGET: &str = "target";
 
 /// The entries for the models of a task.
 pub(crate) fn of(card: &Card) -> BTreeMap<String, String> {
@@ -25,6 +28,9 @@ pub(crate) fn of(card: &Card) -> BTreeMap<String, String> {
     let data = serde_json::to_value(&card.data).unwrap_or_default();
     let entry = |key: &str| (key.to_owned(), data.get(key).map(Value::to_string).unwrap_or_default());
     let mut entries: BTreeMap<String, String> = DATA.map(entry).into();
+    if card.data.target().is_some() {
+        entries.extend([entry(TARGET)]);
+    }
     entries.insert(MODEL.to_owned(), card.model.to_string());
     entries
 }
@@ -34,6 +40,9 @@ pub(crate) fn read(file: &ModelFile) -> Option<DataCard> {
     let mut data = json!({});
     for key in DATA {
         data[key] = serde_json::from_str(file.metadata.get(key)?).ok()?;
+    }
+    if let Some(target) = file.metadata.get(TARGET) {
+        data[TARGET] = serde_json::from_str(target).ok()?;
     }
     serde_json::from_value(data).ok()
 }

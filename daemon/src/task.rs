@@ -1,8 +1,8 @@
 //! What this peer trains: data, model and device from the command line.
 
 use mingle_models::{
-    Augmentation, DataCard, DataError, DataSource, Device, DeviceName, Evaluator, ModelKind, RawData, SampleShape,
-    Samples, SgdOptions, Split, Task, Trainer, TrainerOptions,
+    Augmentation, DataCard, DataError, DataSource, Device, DeviceName, Evaluator, ModelKind, Objective, ObjectiveKind,
+    RawData, SampleShape, Samples, Split, Task, Trainer, TrainerOptions,
 };
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result};
@@ -48,9 +48,9 @@ pub(crate) struct Parts {
 
 impl Parts {
     /// Reads `data`, with the columns, classes and scaling that they have by themselves; every node has all of them.
-    pub(crate) fn load(data: &str, seed: u64) -> Result<Self> {
+    pub(crate) fn load(data: &str, objective: ObjectiveKind, seed: u64) -> Result<Self> {
         let raw = read(data)?;
-        let card = raw.card(seed).context(ErrorKind::BadInput, format!("--data {data}"))?;
+        let card = raw.card_for(objective, seed).context(ErrorKind::BadInput, format!("--data {data}"))?;
         Self::held_to(raw, &card, seed).context(ErrorKind::BadInput, format!("--data {data}"))
     }
 
@@ -72,7 +72,7 @@ impl Parts {
     /// The model `name` for these data.
     pub(crate) fn task(&self, name: &str) -> Result<Task> {
         let model: ModelKind = name.parse().context(ErrorKind::BadInput, format!("--model {name}"))?;
-        Task::new(model, self.train.shape(), self.train.classes())
+        Task::new(model, self.train.shape(), self.train.objective())
             .context(ErrorKind::BadInput, format!("--model {name} does not fit the data"))
     }
 
@@ -97,9 +97,15 @@ pub(crate) fn read(data: &str) -> Result<RawData> {
 }
 
 /// Refuses a model that takes no samples of this shape, however many classes there are.
-pub(crate) fn check_model(name: &str, shape: SampleShape) -> Result {
+pub(crate) fn check_model(name: &str, shape: SampleShape, objective: ObjectiveKind) -> Result {
+    let objective = match objective {
+        ObjectiveKind::Classification => Objective::Classification { classes: 2 },
+        ObjectiveKind::Regression => Objective::Regression,
+    };
     let model: ModelKind = name.parse().context(ErrorKind::BadInput, format!("--model {name}"))?;
-    Task::new(model, shape, 2).context(ErrorKind::BadInput, format!("--model {name} does not fit the data")).map(drop)
+    Task::new(model, shape, objective)
+        .context(ErrorKind::BadInput, format!("--model {name} does not fit the data"))
+        .map(drop)
 }
 
 /// How `node` trains.
@@ -109,11 +115,11 @@ pub(crate) fn trainer_options(
     device: &Device,
     node: usize,
 ) -> Result<TrainerOptions> {
-    let TrainingArgs { learning_rate, momentum, weight_decay, batch_size, .. } = *arguments;
+    let TrainingArgs { optimizer, learning_rate, batch_size, .. } = *arguments;
     Ok(TrainerOptions {
         task,
         device: device.clone(),
-        sgd: SgdOptions { learning_rate, momentum, weight_decay },
+        optimizer: optimizer.settings(learning_rate)?,
         batch_size,
         augmentation: augmentation(&arguments.augment)?,
         data_seed: data_seed(arguments.seed, node),
@@ -145,12 +151,7 @@ pub(crate) fn check_arguments(arguments: &TrainingArgs) -> Result {
     if !arguments.learning_rate.is_finite() || arguments.learning_rate <= 0.0 {
         return wrong("--learning-rate must be a positive number");
     }
-    if !(0.0..1.0).contains(&arguments.momentum) {
-        return wrong("--momentum must lie between 0 and 1, 1 excluded");
-    }
-    if !arguments.weight_decay.is_finite() || arguments.weight_decay < 0.0 {
-        return wrong("--weight-decay must be zero or a positive number");
-    }
+    arguments.optimizer.check()?;
     arguments.privacy.check()
 }
 

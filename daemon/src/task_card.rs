@@ -3,7 +3,7 @@
 //! Model, rounds, seed, columns, classes, scaling and privacy are hashed: a peer with another hash mixes with nobody. The recipe,
 //! how each peer trains by itself, is told to who joins, so that nobody has to repeat it.
 
-use mingle_models::{Augmentation, CardDifference, DataCard, ModelKind, Task};
+use mingle_models::{Augmentation, CardDifference, DataCard, Decay, ModelKind, OptimizerKind, Task};
 use mingle_peer::error::Context;
 pub(crate) use mingle_peer::task::MAX_CARD_BYTES;
 use mingle_peer::task::TaskCard;
@@ -11,7 +11,7 @@ use mingle_peer::training::PrivacySettings;
 use mingle_peer::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::cli::TrainingArgs;
+use crate::cli::{OptimizerArgs, TrainingArgs};
 
 /// The task of a swarm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,14 +38,34 @@ pub(crate) struct Card {
 pub(crate) struct Recipe {
     /// Samples in a gradient step.
     pub(crate) batch_size: usize,
-    /// Step size of SGD.
+    /// What takes the gradient steps.
+    #[serde(default)]
+    pub(crate) optimizer: OptimizerKind,
+    /// Step size.
     pub(crate) learning_rate: f64,
     /// Momentum of SGD.
     pub(crate) momentum: f64,
-    /// Weight decay of SGD.
+    /// Weight decay.
     pub(crate) weight_decay: f64,
+    /// How the step size falls from round to round.
+    #[serde(default)]
+    pub(crate) schedule: Decay,
+    /// Rounds in which it rises.
+    #[serde(default)]
+    pub(crate) warmup: u64,
+    /// The norm that gradients are scaled to.
+    #[serde(default)]
+    pub(crate) clip_gradients: Option<f64>,
     /// How training images are changed.
     pub(crate) augment: Augmentation,
+}
+
+impl Recipe {
+    /// What of it is about the optimizer, in the words of the command line.
+    pub(crate) fn optimizer(&self) -> OptimizerArgs {
+        let &Self { optimizer, momentum, weight_decay, schedule, warmup, clip_gradients, .. } = self;
+        OptimizerArgs { optimizer, momentum, weight_decay, schedule, warmup, clip_gradients }
+    }
 }
 
 impl Card {
@@ -58,9 +78,27 @@ impl Card {
             arguments.model.parse().context(ErrorKind::BadInput, format!("--model {}", arguments.model))?;
         let augment =
             arguments.augment.parse().context(ErrorKind::BadInput, format!("--augment {}", arguments.augment))?;
-        let TrainingArgs { rounds, seed, batch_size, learning_rate, momentum, weight_decay, .. } = *arguments;
-        let recipe = Recipe { batch_size, learning_rate, momentum, weight_decay, augment };
+        let TrainingArgs { rounds, seed, batch_size, learning_rate, optimizer: how, .. } = *arguments;
+        how.settings(learning_rate)?;
+        how.rates(learning_rate, rounds)?;
+        let OptimizerArgs { optimizer, momentum, weight_decay, schedule, warmup, clip_gradients } = how;
+        let recipe = Recipe {
+            batch_size,
+            optimizer,
+            learning_rate,
+            momentum,
+            weight_decay,
+            schedule,
+            warmup,
+            clip_gradients,
+            augment,
+        };
         let privacy = arguments.privacy.settings()?;
+        let (wanted, found) = (arguments.task, data.objective().kind());
+        if wanted != found {
+            let message = format!("--task {wanted} contradicts the card of the data, which is for {found}");
+            return Err(Error::new(ErrorKind::BadInput, message));
+        }
         let card = Self { model, rounds, seed, data, recipe, privacy };
         card.task()?;
         let bytes = postcard::to_stdvec(&card).context(ErrorKind::Unexpected, "cannot encode the task")?.len();
@@ -80,17 +118,21 @@ impl Card {
 
     /// The model for samples of this kind.
     pub(crate) fn task(&self) -> Result<Task> {
-        Task::new(self.model, self.data.shape(), self.data.classes().len())
+        Task::new(self.model, self.data.shape(), self.data.objective())
             .context(ErrorKind::BadInput, format!("--model {} does not fit the data", self.model))
     }
 
     /// One line for people.
     pub(crate) fn describe(&self) -> String {
-        let (shape, classes) = (self.data.shape(), self.data.classes().len());
+        let shape = self.data.shape();
+        let outputs = match self.data.target() {
+            None => format!("in {} classes", self.data.classes().len()),
+            Some(target) => format!("to predict `{}`", target.name()),
+        };
         let private = self.privacy.map(|settings| format!(", private: {settings}")).unwrap_or_default();
         let parameters = self.task().map_or(0, |task| task.parameter_count());
         format!(
-            "{} for {shape} in {classes} classes, {parameters} parameters, {} rounds, seed {}{private}",
+            "{} for {shape} {outputs}, {parameters} parameters, {} rounds, seed {}{private}",
             self.model, self.rounds, self.seed
         )
     }
@@ -99,8 +141,14 @@ impl Card {
     pub(crate) fn hash(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("mingle 2026 task card");
         // What is in memory has an encoding.
-        let words = postcard::to_stdvec(&(self.model, self.rounds, self.seed, &self.data)).unwrap_or_default();
+        let data = (self.data.shape(), self.data.classes(), self.data.columns(), self.data.scaling());
+        let words = postcard::to_stdvec(&(self.model, self.rounds, self.seed, data)).unwrap_or_default();
         hasher.update(&words);
+        // A classification has the hash that it had before there were others.
+        if let Some(target) = self.data.target() {
+            hasher.update(b"target");
+            hasher.update(&postcard::to_stdvec(target).unwrap_or_default());
+        }
         // What is not private has the hash that it had before there was privacy.
         if let Some(settings) = &self.privacy {
             hasher.update(&postcard::to_stdvec(settings).unwrap_or_default());
@@ -191,10 +239,20 @@ mod tests {
 
     #[test]
     fn a_card_survives_the_wire_and_the_file() {
-        let card = Card { privacy: PrivacySettings::new(1.0, 4.0, 8.0, 1e-5).ok(), ..card(&["a", "b"]) };
+        let mut card = Card { privacy: PrivacySettings::new(1.0, 4.0, 8.0, 1e-5).ok(), ..card(&["a", "b"]) };
+        card.recipe.optimizer = OptimizerKind::AdamW;
+        card.recipe.schedule = "step:10,0.5".parse().unwrap();
+        card.recipe.clip_gradients = Some(0.5);
         assert_eq!(Card::decode(&card.encode()).as_ref(), Some(&card));
         let text = serde_json::to_string(&card).unwrap();
         let read: Card = serde_json::from_str(&text).unwrap();
         assert_eq!((read.hash(), &read), (card.hash(), &card));
+        // A file that says nothing of optimizers is of SGD at a constant rate.
+        let old =
+            [r#""optimizer":"adamw","#, r#""schedule":"step:10,0.5","#, r#""warmup":0,"#, r#""clip_gradients":0.5,"#];
+        let old = old.iter().fold(text, |text, words| text.replace(words, ""));
+        assert!(!old.contains("warmup"), "{old}");
+        let read: Card = serde_json::from_str(&old).unwrap();
+        assert_eq!(read.recipe.optimizer(), OptimizerArgs::default());
     }
 }

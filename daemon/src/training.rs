@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mingle_models::{Checkpoint, Evaluator, Samples, Task, Trainer};
+use mingle_models::{Checkpoint, Evaluator, LearningRateSchedule, Samples, Task, Trainer};
 use mingle_peer::training::{
     Budget, Evaluation, Facts, Layout, LocalTraining, Metrics, ModelEncoder, Patience, Trained, TrainingError,
 };
@@ -15,25 +15,26 @@ pub(crate) struct BuiltInTraining {
     card: Card,
     task: Task,
     layout: Layout,
-    trainer: Trainer,
-    evaluator: Evaluator,
-    test: Samples,
+    learner: Learner,
     facts: Facts,
 }
 
+/// What trains a model and judges it.
+pub(crate) struct Learner {
+    pub(crate) trainer: Trainer,
+    /// The learning rate of each round of the run.
+    pub(crate) rates: LearningRateSchedule,
+    pub(crate) evaluator: Evaluator,
+    /// Held out, to judge by.
+    pub(crate) test: Samples,
+}
+
 impl BuiltInTraining {
-    /// The training of `card`: `trainer` trains, and `evaluator` measures on `test`.
-    pub(crate) fn new(
-        card: Card,
-        task: Task,
-        trainer: Trainer,
-        evaluator: Evaluator,
-        test: Samples,
-        facts: Facts,
-    ) -> Self {
+    /// The training of `card`.
+    pub(crate) fn new(card: Card, task: Task, learner: Learner, facts: Facts) -> Self {
         // What stands where in the vector is burn's affair: the names are those of the model file.
         let layout = Layout::flat(task.parameter_count());
-        Self { card, task, layout, trainer, evaluator, test, facts }
+        Self { card, task, layout, learner, facts }
     }
 }
 
@@ -47,27 +48,30 @@ impl LocalTraining for BuiltInTraining {
     }
 
     fn train(&mut self, from: &[f32], budget: &Budget) -> Result<Trained, TrainingError> {
-        let outcome = self.trainer.train_while(from, budget.local_steps, || !budget.patience.is_over())?;
+        let Learner { trainer, rates, .. } = &mut self.learner;
+        trainer.set_learning_rate(rates.rate(budget.round))?;
+        let outcome = trainer.train_while(from, budget.local_steps, || !budget.patience.is_over())?;
         Ok(Trained { change: outcome.delta, steps: outcome.steps, loss: Some(f64::from(outcome.mean_loss)) })
     }
 
     fn evaluate(&mut self, parameters: &[f32], patience: &Patience) -> Result<Evaluation, TrainingError> {
-        let evaluation = self.evaluator.evaluate_while(parameters, &self.test, || !patience.is_over())?;
-        let metrics: Metrics = [("accuracy", evaluation.accuracy), ("loss", evaluation.loss)].into_iter().collect();
-        Ok(Evaluation { metrics, samples: evaluation.samples, is_whole: evaluation.samples == self.test.len() })
+        let Learner { evaluator, test, .. } = &self.learner;
+        let evaluation = evaluator.evaluate_while(parameters, test, || !patience.is_over())?;
+        let metrics: Metrics = evaluation.metrics().into_iter().collect();
+        Ok(Evaluation { metrics, samples: evaluation.samples, is_whole: evaluation.samples == test.len() })
     }
 
     fn state(&self) -> Vec<u8> {
         // A device that cannot be read fails the next step too, and says so there.
-        self.trainer.state().unwrap_or_default()
+        self.learner.trainer.state().unwrap_or_default()
     }
 
     fn largest_state(&self) -> usize {
-        self.trainer.largest_state()
+        self.learner.trainer.largest_state()
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), TrainingError> {
-        Ok(self.trainer.restore(state)?)
+        Ok(self.learner.trainer.restore(state)?)
     }
 
     fn facts(&self) -> Facts {

@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use std::error::Error;
 
 use mingle_models::{
-    Augmentation, Checkpoint, DataSource, DeviceName, Evaluator, SgdOptions, Task, Trainer, TrainerOptions,
+    Augmentation, Checkpoint, DataSource, DeviceName, Evaluator, OptimizerOptions, Task, Trainer, TrainerOptions,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
     let data = "digits".parse::<DataSource>()?.load(0)?;
     let device = DeviceName::Cpu.open()?;
     let task = Task::new("softmax".parse()?, data.train.shape(), data.train.classes())?;
-    let sgd = SgdOptions { learning_rate: 0.1, ..SgdOptions::default() };
+    let optimizer = OptimizerOptions::sgd(0.1);
     let options = TrainerOptions {
         task,
         device: device.clone(),
-        sgd,
+        optimizer,
         batch_size: 32,
         augmentation: Augmentation::NONE,
         data_seed: 0,
@@ -37,6 +37,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let read = Checkpoint::load(&path, &task)?;
     let evaluation = Evaluator::new(task, &device).evaluate(&read.parameters, &data.test)?;
     std::fs::remove_file(&path)?;
-    println!("read back from safetensors: test accuracy {:.3}", evaluation.accuracy);
+    println!("read back from safetensors: test accuracy {:.3}", evaluation.score());
     Ok(())
 }

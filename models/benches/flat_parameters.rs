@@ -4,7 +4,7 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use mingle_models::{
-    Augmentation, DeviceName, ModelKind, SampleShape, Samples, SgdOptions, Task, Trainer, TrainerOptions,
+    Augmentation, DeviceName, ModelKind, OptimizerOptions, SampleShape, Samples, Task, Trainer, TrainerOptions,
 };
 
 const PHOTO: SampleShape = SampleShape::Image { channels: 1, height: 28, width: 28 };
@@ -18,7 +18,7 @@ fn in_and_out(criterion: &mut Criterion) {
         let options = TrainerOptions {
             task,
             device: DeviceName::Cpu.open().unwrap(),
-            sgd: SgdOptions::default(),
+            optimizer: OptimizerOptions::default(),
             batch_size: 1,
             augmentation: Augmentation::NONE,
             data_seed: 0,

@@ -4,7 +4,7 @@
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use mingle_models::{
-    Augmentation, DataSource, DeviceName, SampleShape, Samples, SgdOptions, Task, Trainer, TrainerOptions,
+    Augmentation, DataSource, DeviceName, OptimizerOptions, SampleShape, Samples, Task, Trainer, TrainerOptions,
 };
 
 const STEPS: u32 = 10;
@@ -41,7 +41,7 @@ fn trainer(model: &str, samples: &Samples, batch_size: usize) -> Trainer {
     let options = TrainerOptions {
         task: Task::new(model.parse().unwrap(), samples.shape(), samples.classes()).unwrap(),
         device: DeviceName::Cpu.open().unwrap(),
-        sgd: SgdOptions { learning_rate: 0.01, momentum: 0.9, weight_decay: 0.0 },
+        optimizer: OptimizerOptions { momentum: 0.9, ..OptimizerOptions::sgd(0.01) },
         batch_size,
         augmentation: Augmentation::NONE,
         data_seed: 1,

@@ -14,7 +14,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use mingle_models::{
-    Augmentation, Checkpoint, DataSource, DeviceName, Evaluator, ModelKind, SgdOptions, Task, Trainer, TrainerOptions,
+    Augmentation, Checkpoint, DataSource, DeviceName, Evaluator, ModelKind, OptimizerOptions, Task, Trainer,
+    TrainerOptions,
 };
 
 const REPORTS: u32 = 10;
@@ -34,11 +35,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{model}: {} parameters on {device}", task.parameter_count());
 
     let mut parameters = task.initial_parameters(1);
-    let sgd = SgdOptions { learning_rate: 0.02, momentum: 0.9, weight_decay: 1e-4 };
+    let optimizer = OptimizerOptions { momentum: 0.9, weight_decay: 1e-4, ..OptimizerOptions::sgd(0.02) };
     let options = TrainerOptions {
         task,
         device: device.clone(),
-        sgd,
+        optimizer,
         batch_size,
         augmentation: Augmentation::NONE,
         data_seed: 1,
@@ -55,7 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         training += start.elapsed();
         let evaluation = evaluator.evaluate(&parameters, &data.test)?;
-        accuracy = evaluation.accuracy;
+        accuracy = evaluation.score();
         println!(
             "step {:5}  loss {:.4}  test loss {:.4}  test accuracy {accuracy:.4}  {:.2} ms/step",
             trainer.step(),

@@ -8,7 +8,7 @@ use std::env;
 use std::error::Error;
 use std::time::Instant;
 
-use mingle_models::{Augmentation, DeviceName, SampleShape, Samples, SgdOptions, Task, Trainer, TrainerOptions};
+use mingle_models::{Augmentation, DeviceName, OptimizerOptions, SampleShape, Samples, Task, Trainer, TrainerOptions};
 
 /// As many as a peer of the daemon takes between two rounds, with `--local-steps 8`.
 const STEPS: u32 = 8;
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let options = TrainerOptions {
         task,
         device: DeviceName::Cpu.open()?,
-        sgd: SgdOptions { learning_rate: 0.01, momentum: 0.0, weight_decay: 0.0 },
+        optimizer: OptimizerOptions::sgd(0.01),
         batch_size,
         augmentation: Augmentation::NONE,
         data_seed: 1,

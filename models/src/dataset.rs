@@ -1,6 +1,7 @@
 //! Samples, and where they come from. One file format per file.
 
 mod card;
+mod card_error;
 mod cifar10;
 mod csv_classes;
 mod csv_columns;
@@ -13,10 +14,13 @@ mod gzipped;
 mod idx;
 mod samples;
 mod source;
+mod target;
 
-pub use card::{CardDifference, CardError, DataCard, Scaling};
+pub use card::{DataCard, Scaling};
+pub use card_error::{CardDifference, CardError};
 pub use csv_table::{CsvSource, LabelColumn};
 pub use decimal::Decimal;
 pub use error::DataError;
 pub use samples::{SampleShape, Samples};
 pub use source::{DataSet, DataSource, RawData};
+pub use target::Target;

@@ -25,13 +25,55 @@ pub struct Evaluator {
 /// How good parameters are on some samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Evaluation {
-    /// The share of samples whose class has the largest logit (the lowest such class, on ties); 0
-    /// to 1.
-    pub accuracy: f64,
-    /// The mean cross-entropy in nats; not finite if the parameters are not.
+    /// How well they say what they should.
+    #[serde(flatten)]
+    pub quality: Quality,
+    /// The mean cross-entropy in nats, or the mean squared error of the standardised quantity; not finite if the parameters are
+    /// not.
     pub loss: f64,
     /// How many samples were judged.
     pub samples: usize,
+}
+
+/// How well parameters say the class or the quantity of samples.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Quality {
+    /// Of classes.
+    Classification {
+        /// The share of samples whose class has the largest logit (the lowest such class, on ties); 0 to 1.
+        accuracy: f64,
+    },
+    /// Of quantities, in the units of the data.
+    Regression {
+        /// The mean squared error.
+        mse: f64,
+        /// The root of it.
+        rmse: f64,
+        /// The coefficient of determination: 1 - mse / (variance of the quantity over these samples). 1 is the most, 0 is as
+        /// good as their mean. Where they do not vary, 1 without errors and 0 with any, as in scikit-learn.
+        r2: f64,
+    },
+}
+
+impl Evaluation {
+    /// Accuracy or r2: the larger the better, 1 at most.
+    pub fn score(&self) -> f64 {
+        match self.quality {
+            Quality::Classification { accuracy } => accuracy,
+            Quality::Regression { r2, .. } => r2,
+        }
+    }
+
+    /// Everything that was measured, by name.
+    pub fn metrics(&self) -> Vec<(&'static str, f64)> {
+        let mut metrics = match self.quality {
+            Quality::Classification { accuracy } => vec![("accuracy", accuracy)],
+            Quality::Regression { mse, rmse, r2 } => vec![("r2", r2), ("rmse", rmse), ("mse", mse)],
+        };
+        metrics.push(("loss", self.loss));
+        metrics
+    }
 }
 
 impl Evaluator {
@@ -40,8 +82,8 @@ impl Evaluator {
         Self { task, device: device.clone(), blank: task.blank() }
     }
 
-    /// Judges the flat `parameters` on `samples`, a few rows at a time. Without samples, accuracy
-    /// and loss are 0.
+    /// Judges the flat `parameters` on `samples`, a few rows at a time. Without samples, all
+    /// is 0.
     ///
     /// # Errors
     ///
@@ -67,6 +109,7 @@ impl Evaluator {
         check_samples(&self.task, samples)?;
         let network = unflatten(self.blank.clone(), parameters, &self.device.inference());
         let mut tally = Tally::default();
+        let mut errors = Errors::default();
         let mut judged = 0;
         for start in (0..samples.len()).step_by(ROWS) {
             if start > 0 && !goes_on() {
@@ -75,11 +118,19 @@ impl Evaluator {
             let end = (start + ROWS).min(samples.len());
             judged = end;
             let logits = self.logits(&network, samples, start..end)?;
-            for (row, &label) in logits.chunks_exact(self.task.classes()).zip(&samples.labels()[start..end]) {
+            if let Some((targets, _)) = samples.targets() {
+                logits.iter().zip(&targets[start..end]).for_each(|(found, wanted)| errors.add(*found, *wanted));
+                continue;
+            }
+            let classes = self.task.objective().outputs();
+            for (row, &label) in logits.chunks_exact(classes).zip(&samples.labels()[start..end]) {
                 tally.add(row, usize::from(label));
             }
         }
-        Ok(tally.evaluation(judged))
+        Ok(match samples.targets() {
+            None => tally.evaluation(judged),
+            Some((_, deviation)) => errors.evaluation(judged, deviation),
+        })
     }
 
     fn logits(
@@ -120,7 +171,46 @@ impl Tally {
 
     fn evaluation(&self, samples: usize) -> Evaluation {
         let count = samples.max(1) as f64;
-        Evaluation { accuracy: self.correct as f64 / count, loss: self.loss / count, samples }
+        let quality = Quality::Classification { accuracy: self.correct as f64 / count };
+        Evaluation { quality, loss: self.loss / count, samples }
+    }
+}
+
+/// Sums over standardised quantities.
+#[derive(Default)]
+struct Errors {
+    squared: f64,
+    wanted: f64,
+    wanted_squared: f64,
+}
+
+impl Errors {
+    fn add(&mut self, found: f32, wanted: f32) {
+        let wanted = f64::from(wanted);
+        self.squared += (f64::from(found) - wanted).powi(2);
+        self.wanted += wanted;
+        self.wanted_squared += wanted * wanted;
+    }
+
+    fn evaluation(&self, samples: usize, deviation: f64) -> Evaluation {
+        let count = samples.max(1) as f64;
+        let loss = self.squared / count;
+        let variance = self.wanted_squared / count - (self.wanted / count).powi(2);
+        // Below, it is what rounding leaves of a quantity that does not vary.
+        let varies = variance > 1e-12 * self.wanted_squared / count;
+        let r2 = match (varies, loss > 0.0) {
+            (true, _) => 1.0 - loss / variance,
+            (false, true) => 0.0,
+            (false, false) => {
+                if samples == 0 {
+                    0.0
+                } else {
+                    1.0
+                }
+            }
+        };
+        let mse = loss * deviation * deviation;
+        Evaluation { quality: Quality::Regression { mse, rmse: mse.sqrt(), r2 }, loss, samples }
     }
 }
 
@@ -134,9 +224,27 @@ mod tests {
         tally.add(&[1.0, 3.0, 3.0], 1);
         tally.add(&[1000.0, 0.0, 0.0], 2);
         let evaluation = tally.evaluation(2);
-        assert_eq!(evaluation.accuracy, 0.5);
+        assert_eq!(evaluation.score(), 0.5);
         let first = (1.0 + 1.0 + (-2.0f64).exp()).ln();
         assert!((evaluation.loss - (first + 1000.0) / 2.0).abs() < 1e-9);
-        assert_eq!(Tally::default().evaluation(0), Evaluation { accuracy: 0.0, loss: 0.0, samples: 0 });
+        let nothing = Tally::default().evaluation(0);
+        assert_eq!((nothing.score(), nothing.loss, nothing.samples), (0.0, 0.0, 0));
+    }
+
+    #[test]
+    fn errors_are_told_in_the_units_of_the_data_and_r2_without_units() {
+        let of = |pairs: &[(f32, f32)]| {
+            let mut errors = Errors::default();
+            pairs.iter().for_each(|(found, wanted)| errors.add(*found, *wanted));
+            errors.evaluation(pairs.len(), 10.0)
+        };
+        // Errors 1, 0, -1, 0 of 0, 1, 2, 3, whose variance is 5 / 4.
+        let evaluation = of(&[(1.0, 0.0), (1.0, 1.0), (1.0, 2.0), (3.0, 3.0)]);
+        let Quality::Regression { mse, rmse, r2 } = evaluation.quality else { panic!("{evaluation:?}") };
+        assert_eq!((evaluation.loss, mse), (0.5, 50.0));
+        assert!((rmse - 50f64.sqrt()).abs() < 1e-12 && (r2 - (1.0 - 0.5 / 1.25)).abs() < 1e-12);
+        assert_eq!(of(&[(0.1, 0.1), (0.1, 0.1)]).score(), 1.0, "without errors");
+        assert_eq!(of(&[(0.2, 0.1), (0.1, 0.1)]).score(), 0.0, "where nothing varies");
+        assert!(of(&[(f32::NAN, 0.1), (0.1, 0.5)]).loss.is_nan());
     }
 }

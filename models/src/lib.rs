@@ -4,15 +4,15 @@
 //! turns a name such as `digits` into samples, a name such as `mlp` into a model, and offers the
 //! two operations a decentralised algorithm needs:
 //!
-//! * [`Trainer::train`]: from flat parameters, some local SGD steps, and the change they made;
-//! * [`Evaluator::evaluate`]: the accuracy and loss of flat parameters on held-out samples.
+//! * [`Trainer::train`]: from flat parameters, some local gradient steps, and the change they made;
+//! * [`Evaluator::evaluate`]: the accuracy, or r2, and loss of flat parameters on held-out samples.
 //!
 //! Parameters cross this boundary only as one flat `Vec<f32>`, so whatever mixes them need not know
 //! that they are a neural network. Training runs on [burn](https://burn.dev); which device it runs
 //! on is always named, never guessed (see [`DeviceName`]).
 //!
 //! ```
-//! use mingle_models::{Augmentation, DataSource, DeviceName, Evaluator, SgdOptions, Task, Trainer, TrainerOptions};
+//! use mingle_models::{Augmentation, DataSource, DeviceName, Evaluator, OptimizerOptions, Task, Trainer, TrainerOptions};
 //!
 //! let data = "digits".parse::<DataSource>()?.load(1)?;
 //! let device = "cpu".parse::<DeviceName>()?.open()?;
@@ -22,7 +22,7 @@
 //! let options = TrainerOptions {
 //!     task,
 //!     device: device.clone(),
-//!     sgd: SgdOptions::default(),
+//!     optimizer: OptimizerOptions::default(),
 //!     batch_size: 32,
 //!     augmentation: Augmentation::NONE,
 //!     data_seed: 1,
@@ -34,7 +34,7 @@
 //! }
 //!
 //! let evaluation = Evaluator::new(task, &device).evaluate(&parameters, &data.test)?;
-//! assert!(evaluation.accuracy > 0.8);
+//! assert!(evaluation.score() > 0.8);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -45,13 +45,16 @@ mod dataset;
 mod device;
 mod evaluation;
 mod flatten;
+mod gradient_clipping;
 mod initialization;
 mod kernels;
 mod memory;
 mod model;
 mod model_file;
+mod objective;
 mod optimizer;
 mod partition;
+mod schedule;
 mod task;
 mod threads;
 mod trainer;
@@ -60,14 +63,16 @@ pub use augmentation::Augmentation;
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use dataset::{
     CardDifference, CardError, CsvSource, DataCard, DataError, DataSet, DataSource, Decimal, LabelColumn, RawData,
-    SampleShape, Samples, Scaling,
+    SampleShape, Samples, Scaling, Target,
 };
 pub use device::{Adapter, Device, DeviceError, DeviceName};
-pub use evaluation::{Evaluation, Evaluator};
+pub use evaluation::{Evaluation, Evaluator, Quality};
 pub use model::ModelKind;
 pub use model_file::{ModelFile, TensorDifference, TensorOutline};
-pub use optimizer::SgdOptions;
+pub use objective::{Objective, ObjectiveKind, UnknownObjective};
+pub use optimizer::{OptimizerKind, OptimizerOptions, UnknownOptimizer};
 pub use partition::{PartitionError, Split};
+pub use schedule::{Decay, LearningRateSchedule, ScheduleError};
 pub use task::{Task, TaskError};
 pub use threads::{ThreadsError, start_threads};
 pub use trainer::{TrainError, TrainOutcome, Trainer, TrainerOptions};

@@ -12,9 +12,10 @@ use crate::checkpoint::Checkpoint;
 use crate::dataset::SampleShape;
 use crate::model::{Architecture, ModelKind, Network};
 use crate::model_file::ModelFile;
+use crate::objective::Objective;
 use crate::{flatten, initialization};
 
-/// A model for samples of one shape in a number of classes.
+/// A model for samples of one shape, for a number of classes or a quantity.
 ///
 /// ```
 /// use mingle_models::{ModelKind, SampleShape, Task};
@@ -28,7 +29,7 @@ use crate::{flatten, initialization};
 pub struct Task {
     model: ModelKind,
     shape: SampleShape,
-    classes: usize,
+    objective: Objective,
     #[serde(skip)]
     architecture: Architecture,
     parameter_count: usize,
@@ -42,26 +43,34 @@ impl Task {
     /// The most parameters of a model: 1 GiB of them.
     pub const PARAMETERS_MAX: usize = 1 << 28;
 
-    /// Checks that `model` can be built for samples of `shape` in `classes` classes.
+    /// Checks that `model` can be built for samples of `shape`, for an objective or so many classes.
     ///
     /// # Errors
     ///
     /// [`TaskError::Shape`] when the model needs another shape, naming both;
+    /// [`TaskError::Regression`] when it cannot predict a quantity;
     /// [`TaskError::Features`], [`TaskError::Classes`] and [`TaskError::Parameters`] outside the
     /// bounds above.
-    pub fn new(model: ModelKind, shape: SampleShape, classes: usize) -> Result<Self, TaskError> {
+    pub fn new(model: ModelKind, shape: SampleShape, objective: impl Into<Objective>) -> Result<Self, TaskError> {
+        let objective = objective.into();
         if !(1..=Self::FEATURES_MAX).contains(&shape.features()) {
             return Err(TaskError::Features { shape });
         }
-        if !(2..=Self::CLASSES_MAX).contains(&classes) {
-            return Err(TaskError::Classes { classes });
+        match objective {
+            Objective::Classification { classes } if !(2..=Self::CLASSES_MAX).contains(&classes) => {
+                return Err(TaskError::Classes { classes });
+            }
+            Objective::Regression if matches!(model, ModelKind::Cnn | ModelKind::ResnetLite) => {
+                return Err(TaskError::Regression { model });
+            }
+            _ => {}
         }
         let architecture = model.architecture(shape)?;
-        let parameter_count = flatten::parameter_count(&blank(architecture, classes));
+        let parameter_count = flatten::parameter_count(&blank(architecture, objective.outputs()));
         if parameter_count > Self::PARAMETERS_MAX {
             return Err(TaskError::Parameters { model, shape, parameters: parameter_count });
         }
-        Ok(Self { model, shape, classes, architecture, parameter_count })
+        Ok(Self { model, shape, objective, architecture, parameter_count })
     }
 
     /// The model.
@@ -74,9 +83,9 @@ impl Task {
         self.shape
     }
 
-    /// The number of classes.
-    pub fn classes(&self) -> usize {
-        self.classes
+    /// What is learnt.
+    pub fn objective(&self) -> Objective {
+        self.objective
     }
 
     /// The length of the flat parameter vector.
@@ -103,7 +112,7 @@ impl Task {
     /// A network without values. Two blanks have different parameter identities: optimizer state
     /// follows the clones of one.
     pub(crate) fn blank(&self) -> Network {
-        blank(self.architecture, self.classes)
+        blank(self.architecture, self.objective.outputs())
     }
 
     /// Checks the length of flat parameters.
@@ -116,8 +125,8 @@ impl Task {
 }
 
 /// A blank costs nothing and no device is touched, so it can always be the processor's.
-fn blank(architecture: Architecture, classes: usize) -> Network {
-    architecture.blank(classes, &burn::tensor::Device::flex())
+fn blank(architecture: Architecture, outputs: usize) -> Network {
+    architecture.blank(outputs, &burn::tensor::Device::flex())
 }
 
 /// Why a model and its samples or parameters do not go together.
@@ -158,6 +167,14 @@ pub enum TaskError {
     Classes {
         /// The number of classes.
         classes: usize,
+    },
+    /// The model predicts no quantities.
+    #[error(
+        "model {model} tells classes apart: softmax, which is then linear regression, and mlp can predict a quantity"
+    )]
+    Regression {
+        /// The model.
+        model: ModelKind,
     },
     /// The model would not fit in memory.
     #[error(
@@ -217,6 +234,17 @@ mod tests {
         );
         let odd = SampleShape::Image { channels: 3, height: 30, width: 32 };
         assert!(task("cnn", odd).unwrap_err().to_string().ends_with("shape 3x30x32"));
+    }
+
+    #[test]
+    fn a_quantity_is_one_output_of_models_for_tables() {
+        let table = SampleShape::Flat { features: 5 };
+        let of = |model: &str, shape| Task::new(model.parse().unwrap(), shape, Objective::Regression);
+        assert_eq!(of("softmax", table).unwrap().parameter_count(), 5 + 1);
+        assert_eq!(of("mlp:hidden=3", table).unwrap().parameter_count(), 5 * 3 + 3 + 3 + 1);
+        for model in ["cnn", "resnet-lite"] {
+            assert!(of(model, PHOTO).unwrap_err().to_string().starts_with(&format!("model {model} tells classes")));
+        }
     }
 
     #[test]

@@ -2,17 +2,19 @@
 
 use burn::Tensor;
 use burn::nn::loss::CrossEntropyLossConfig;
-use burn::optim::{GradientsParams, ModuleOptimizer, OptimizerRecord};
-use burn::tensor::{Bytes, Int, TensorData};
+use burn::optim::{GradientsParams, ModuleOptimizer};
+use burn::tensor::{Int, TensorData};
 
 use crate::augmentation::Augmentation;
 use crate::batches::Batches;
 use crate::dataset::{SampleShape, Samples};
 use crate::device::Device;
 use crate::flatten::{flatten, number_parameters, unflatten};
+use crate::gradient_clipping;
 use crate::memory;
 use crate::model::Network;
-use crate::optimizer::SgdOptions;
+use crate::objective::Objective;
+use crate::optimizer::OptimizerOptions;
 use crate::task::{Task, TaskError};
 
 /// How a peer trains.
@@ -22,8 +24,8 @@ pub struct TrainerOptions {
     pub task: Task,
     /// Where to compute.
     pub device: Device,
-    /// The step size, momentum and weight decay.
-    pub sgd: SgdOptions,
+    /// Which optimizer takes the steps, and its settings.
+    pub optimizer: OptimizerOptions,
     /// Samples per step; all samples if there are fewer.
     pub batch_size: usize,
     /// How images are changed, each time anew; [`Augmentation::NONE`] for none.
@@ -35,7 +37,7 @@ pub struct TrainerOptions {
 /// One peer's samples, its optimizer and its place in the sequence of batches.
 ///
 /// The parameters belong to the caller, who mixes them with other peers' between calls; momentum
-/// stays here. Equal options, samples and calls give equal bits on the same kind of machine,
+/// and moments stay here. Equal options, samples and calls give equal bits on the same kind of machine,
 /// whatever the number of threads; another processor or device may round differently.
 pub struct Trainer {
     task: Task,
@@ -47,7 +49,9 @@ pub struct Trainer {
     /// Never filled: its clones are, and share its parameter identities with the optimizer.
     blank: Network,
     optimizer: ModuleOptimizer,
-    sgd: SgdOptions,
+    options: OptimizerOptions,
+    /// That of the next step.
+    learning_rate: f64,
 }
 
 /// What some local steps did.
@@ -73,8 +77,8 @@ impl Trainer {
     /// samples are not the task's, [`TrainError::Task`] when they cannot be changed as asked,
     /// [`TrainError::Option`] for a setting out of bounds.
     pub fn new(options: TrainerOptions, samples: Samples) -> Result<Self, TrainError> {
-        let TrainerOptions { task, device, sgd, batch_size, augmentation, data_seed } = options;
-        sgd.check()?;
+        let TrainerOptions { task, device, optimizer: options, batch_size, augmentation, data_seed } = options;
+        options.check()?;
         if batch_size == 0 {
             return Err(TrainError::Option { option: "batch_size", value: 0.0, bounds: "at least 1" });
         }
@@ -93,8 +97,9 @@ impl Trainer {
             data_seed,
             samples,
             blank: number_parameters(task.blank()),
-            optimizer: sgd.optimizer(),
-            sgd,
+            optimizer: options.optimizer(),
+            options,
+            learning_rate: options.learning_rate,
         })
     }
 
@@ -113,63 +118,58 @@ impl Trainer {
         self.batches.step()
     }
 
-    /// What [`restore`](Self::restore) needs to go on with the next batch and, where there is
-    /// momentum, with the velocities of now: steps taken (u64, little-endian), then burn's record of
-    /// the optimizer. With momentum that is as long as the parameters and some.
+    /// What [`restore`](Self::restore) needs to go on with the next batch and, where the optimizer carries something over,
+    /// with the velocities or moments of now: steps taken (u64, little-endian), which optimizer it is (one byte), then
+    /// burn's record of it. With momentum that is as long as the parameters and some, with AdamW twice as long.
     ///
     /// # Errors
     ///
-    /// [`TrainError::Device`] when the velocities cannot be read from the device.
+    /// [`TrainError::Device`] when they cannot be read from the device.
     pub fn state(&self) -> Result<Vec<u8>, TrainError> {
         let mut state = self.step().to_le_bytes().to_vec();
-        if self.sgd.momentum > 0.0 {
-            let velocities = self.optimizer.to_record().into_bytes();
-            let velocities = velocities.map_err(|error| TrainError::Device(error.to_string()))?;
-            state.extend_from_slice(&velocities);
-        }
+        state.extend(self.options.record(&self.optimizer).map_err(TrainError::Device)?);
         Ok(state)
     }
 
     /// The most bytes that [`state`](Self::state) returns.
     pub fn largest_state(&self) -> usize {
         /// The record of the optimizer has a head, and names and aligns its tensors.
-        const HEAD: usize = 32 << 10;
-        let velocities = if self.sgd.momentum > 0.0 { HEAD + 4 * self.task.parameter_count() } else { 0 };
-        size_of::<u64>() + velocities
+        const HEAD: usize = 60 << 10;
+        let vectors = self.options.vectors();
+        let record = if vectors > 0 { HEAD + vectors * 4 * self.task.parameter_count() } else { 0 };
+        size_of::<u64>() + record
     }
 
     /// Goes on where another trainer of the same task, options and samples was when it returned
-    /// `state`: from there on both take the same steps, bit for bit on the processor.
+    /// `state`: from there on both take the same steps, bit for bit on the processor. One with another optimizer goes on with
+    /// the next batch, without velocities and moments.
     ///
     /// # Errors
     ///
     /// [`TrainError::State`] when that is no state of such a trainer; this one is then as it was.
     pub fn restore(&mut self, state: &[u8]) -> Result<(), TrainError> {
-        let wrong = |reason: &str| TrainError::State(reason.to_owned());
-        let (step, velocities) = state.split_first_chunk().ok_or_else(|| wrong("it is too short"))?;
-        let mut optimizer = self.sgd.optimizer();
-        if self.sgd.momentum > 0.0 && !velocities.is_empty() {
-            let record = OptimizerRecord::from_bytes(Bytes::from_bytes_vec(velocities.to_vec()));
-            optimizer = optimizer.load_record(record.map_err(|error| wrong(&error.to_string()))?);
-        }
+        let (step, record) =
+            state.split_first_chunk().ok_or_else(|| TrainError::State("it is too short".to_owned()))?;
+        self.optimizer = self.options.restored(record).map_err(TrainError::State)?;
         self.batches.resume_at(u64::from_le_bytes(*step));
-        self.optimizer = optimizer;
         Ok(())
     }
 
-    /// Changes the step size from the next step on.
+    /// Changes the step size from the next step on, as a schedule says; 0 keeps the parameters as they are.
     ///
     /// # Errors
     ///
-    /// [`TrainError::Option`] when it is not positive and finite.
+    /// [`TrainError::Option`] when it is negative or not finite.
     pub fn set_learning_rate(&mut self, learning_rate: f64) -> Result<(), TrainError> {
-        let sgd = SgdOptions { learning_rate, ..self.sgd };
-        sgd.check()?;
-        self.sgd = sgd;
+        if !(learning_rate >= 0.0 && learning_rate.is_finite()) {
+            let bounds = "at least 0";
+            return Err(TrainError::Option { option: "learning_rate", value: learning_rate, bounds });
+        }
+        self.learning_rate = learning_rate;
         Ok(())
     }
 
-    /// Takes `local_steps` steps of stochastic gradient descent from the flat parameters `from`.
+    /// Takes `local_steps` steps of the optimizer from the flat parameters `from`.
     ///
     /// # Errors
     ///
@@ -218,40 +218,61 @@ impl Trainer {
 
     /// One step on the next batch; the loss `[1]` is the one before the step.
     fn step_from(&mut self, network: Network) -> (Network, Tensor<1>) {
-        let (features, labels) = self.next_batch();
-        let loss =
-            CrossEntropyLossConfig::new().init(&self.device.training()).forward(network.forward(features), labels);
-        let gradients = GradientsParams::from_grads(loss.backward(), &network);
-        let network = self.optimizer.step(self.sgd.learning_rate, network, gradients);
+        let (features, wanted) = self.next_batch();
+        let outputs = network.forward(features);
+        let loss = match wanted {
+            Wanted::Classes(labels) => {
+                CrossEntropyLossConfig::new().init(&self.device.training()).forward(outputs, labels)
+            }
+            Wanted::Quantities(targets) => (outputs - targets).square().mean(),
+        };
+        let mut gradients = GradientsParams::from_grads(loss.backward(), &network);
+        if let Some(norm) = self.options.clip_gradients {
+            gradient_clipping::clip(&mut gradients, &network, norm);
+        }
+        let network = self.optimizer.step(self.learning_rate, network, gradients);
         (network, loss.inner())
     }
 
-    /// Feature rows `[batch, features]` and classes `[batch]`.
-    fn next_batch(&mut self) -> (Tensor<2>, Tensor<1, Int>) {
+    /// Feature rows `[batch, features]` and what they stand for.
+    fn next_batch(&mut self) -> (Tensor<2>, Wanted) {
         let device = self.device.training();
         let step = self.batches.step();
         let batch = self.batches.next();
         let mut features = self.samples.gather(batch.iter().map(|&index| index as usize));
         self.augmentation.apply(&mut features, self.task.shape(), (self.data_seed, step));
-        let labels = self.samples.labels();
-        let labels: Vec<i32> = batch.iter().map(|&index| i32::from(labels[index as usize])).collect();
         let rows = [batch.len(), self.task.shape().features()];
         let features = Tensor::from_data(TensorData::new(features, rows), &device);
+        if let Some((targets, _)) = self.samples.targets() {
+            let targets: Vec<f32> = batch.iter().map(|&index| targets[index as usize]).collect();
+            let targets = TensorData::new(targets, [batch.len(), 1]);
+            return (features, Wanted::Quantities(Tensor::from_data(targets, &device)));
+        }
+        let labels = self.samples.labels();
+        let labels: Vec<i32> = batch.iter().map(|&index| i32::from(labels[index as usize])).collect();
         let labels = Tensor::from_data(TensorData::new(labels, [batch.len()]), &device);
-        (features, labels)
+        (features, Wanted::Classes(labels))
     }
+}
+
+/// What a model should say of a batch.
+enum Wanted {
+    /// `[batch]`.
+    Classes(Tensor<1, Int>),
+    /// Standardised, `[batch, 1]`.
+    Quantities(Tensor<2>),
 }
 
 /// Whether `samples` are the ones `task` is for.
 pub(crate) fn check_samples(task: &Task, samples: &Samples) -> Result<(), TrainError> {
-    if (samples.shape(), samples.classes()) == (task.shape(), task.classes()) {
+    if (samples.shape(), samples.objective()) == (task.shape(), task.objective()) {
         return Ok(());
     }
     Err(TrainError::Mismatch {
         expected: task.shape(),
-        expected_classes: task.classes(),
+        expected_objective: task.objective(),
         found: samples.shape(),
-        found_classes: samples.classes(),
+        found_objective: samples.objective(),
     })
 }
 
@@ -266,17 +287,17 @@ pub enum TrainError {
     TooManySamples(usize),
     /// The samples are not the ones the task is for.
     #[error(
-        "the task is for samples of shape {expected} in {expected_classes} classes, but these have shape {found} and {found_classes} classes"
+        "the task is for samples of shape {expected} and {expected_objective}, but these have shape {found} and {found_objective}"
     )]
     Mismatch {
         /// The shape the task is for.
         expected: SampleShape,
-        /// The classes the task is for.
-        expected_classes: usize,
+        /// What the task is for.
+        expected_objective: Objective,
         /// The shape of the samples.
         found: SampleShape,
-        /// The classes of the samples.
-        found_classes: usize,
+        /// What the samples are for.
+        found_objective: Objective,
     },
     /// A setting is out of bounds.
     #[error("{option} = {value} must be {bounds}")]

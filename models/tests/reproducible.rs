@@ -4,19 +4,19 @@
 
 use std::process::Command;
 
-use mingle_models::{Augmentation, DataSource, DeviceName, SgdOptions, Task, Trainer, TrainerOptions};
+use mingle_models::{Augmentation, DataSource, DeviceName, OptimizerOptions, Task, Trainer, TrainerOptions};
 
 /// Set in the child processes of [`the_number_of_threads_does_not_change_a_bit`].
 const MODEL: &str = "MINGLE_TEST_MODEL";
 
 /// Trains and returns the change as hexadecimal digits.
-fn trained_bits(model: &str, steps: u32) -> String {
+fn trained_bits(model: &str, optimizer: OptimizerOptions, steps: u32) -> String {
     let data = DataSource::Digits.load(6).unwrap();
     let task = Task::new(model.parse().unwrap(), data.train.shape(), 10).unwrap();
     let options = TrainerOptions {
         task,
         device: DeviceName::Cpu.open().unwrap(),
-        sgd: SgdOptions { learning_rate: 0.05, momentum: 0.9, weight_decay: 1e-4 },
+        optimizer,
         batch_size: 64,
         augmentation: Augmentation::NONE,
         data_seed: 8,
@@ -24,6 +24,10 @@ fn trained_bits(model: &str, steps: u32) -> String {
     let mut trainer = Trainer::new(options, data.train).unwrap();
     let outcome = trainer.train(&task.initial_parameters(7), steps).unwrap();
     format!("{:016x}", digest(outcome.delta.iter().chain([&outcome.mean_loss])))
+}
+
+fn with_momentum() -> OptimizerOptions {
+    OptimizerOptions { momentum: 0.9, weight_decay: 1e-4, ..OptimizerOptions::sgd(0.05) }
 }
 
 /// FNV-1a over all bits: other bits, another digest, for all that a test can tell.
@@ -50,8 +54,8 @@ fn what_peers_must_agree_on_is_the_same_on_every_machine_and_in_every_version() 
 
 #[test]
 fn training_twice_at_once_gives_the_bits_of_training_alone() {
-    let alone = trained_bits("mlp", 40);
-    let together: Vec<_> = (0..4).map(|_| std::thread::spawn(|| trained_bits("mlp", 40))).collect();
+    let alone = trained_bits("mlp", with_momentum(), 40);
+    let together: Vec<_> = (0..4).map(|_| std::thread::spawn(|| trained_bits("mlp", with_momentum(), 40))).collect();
     for thread in together {
         assert_eq!(thread.join().unwrap(), alone);
     }
@@ -83,6 +87,7 @@ fn digest_with(model: &str, threads: &str) -> String {
 fn child_prints_its_digest() {
     // Does nothing unless started by the test above.
     if let Ok(model) = std::env::var(MODEL) {
-        println!("\ndigest {}", trained_bits(&model, 3));
+        let adamw = OptimizerOptions { clip_gradients: Some(0.1), ..OptimizerOptions::adamw(0.01) };
+        println!("\ndigest {} {}", trained_bits(&model, with_momentum(), 3), trained_bits(&model, adamw, 3));
     }
 }

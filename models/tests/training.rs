@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use mingle_models::{
-    Augmentation, DataSource, Device, DeviceName, Evaluator, ModelKind, SampleShape, Samples, SgdOptions, Task,
+    Augmentation, DataSource, Device, DeviceName, Evaluator, ModelKind, OptimizerOptions, SampleShape, Samples, Task,
     TaskError, TrainError, Trainer, TrainerOptions,
 };
 
@@ -11,12 +11,12 @@ fn cpu() -> Device {
     DeviceName::Cpu.open().unwrap()
 }
 
-fn options(task: Task, sgd: SgdOptions, batch_size: usize) -> TrainerOptions {
-    TrainerOptions { task, device: cpu(), sgd, batch_size, augmentation: Augmentation::NONE, data_seed: 5 }
+fn options(task: Task, optimizer: OptimizerOptions, batch_size: usize) -> TrainerOptions {
+    TrainerOptions { task, device: cpu(), optimizer, batch_size, augmentation: Augmentation::NONE, data_seed: 5 }
 }
 
-fn plain(learning_rate: f64) -> SgdOptions {
-    SgdOptions { learning_rate, momentum: 0.0, weight_decay: 0.0 }
+fn plain(learning_rate: f64) -> OptimizerOptions {
+    OptimizerOptions::sgd(learning_rate)
 }
 
 fn advance(parameters: &mut [f32], delta: &[f32]) {
@@ -47,8 +47,8 @@ fn a_short_run_of_the_multilayer_perceptron_reads_digits() {
         losses.push(outcome.mean_loss);
     }
     let after = evaluator.evaluate(&parameters, &data.test).unwrap();
-    assert!(before.accuracy < 0.3, "untrained: {before:?}");
-    assert!(after.accuracy > 0.93, "trained: {after:?}, losses {losses:?}");
+    assert!(before.score() < 0.3, "untrained: {before:?}");
+    assert!(after.score() > 0.93, "trained: {after:?}, losses {losses:?}");
     assert!(losses[19] < losses[0] / 5.0, "{losses:?}");
     assert_eq!(trainer.step(), 20 * 44);
 }
@@ -90,7 +90,7 @@ fn momentum_and_weight_decay_are_those_of_the_textbook_across_calls() {
         let mut probe = Trainer::new(options(task, plain(1.0), samples.len()), samples.clone()).unwrap();
         probe.train(parameters, 1).unwrap().delta.iter().map(|change| -change).collect()
     };
-    let sgd = SgdOptions { learning_rate: 0.2, momentum: 0.8, weight_decay: 0.05 };
+    let sgd = OptimizerOptions { momentum: 0.8, weight_decay: 0.05, ..plain(0.2) };
     let mut trainer = Trainer::new(options(task, sgd, samples.len()), samples.clone()).unwrap();
 
     let mut expected = task.initial_parameters(2);
@@ -119,26 +119,114 @@ fn momentum_and_weight_decay_are_those_of_the_textbook_across_calls() {
 }
 
 #[test]
-fn a_restarted_trainer_continues_bit_for_bit_with_its_momentum() {
+fn adamw_takes_the_steps_of_the_paper_with_the_defaults_of_pytorch_across_calls() {
+    let samples = small_samples();
+    let task = Task::new(ModelKind::Softmax, samples.shape(), samples.classes()).unwrap();
+    let gradient_of = |parameters: &[f32]| -> Vec<f32> {
+        let mut probe = Trainer::new(options(task, plain(1.0), samples.len()), samples.clone()).unwrap();
+        probe.train(parameters, 1).unwrap().delta.iter().map(|change| -change).collect()
+    };
+    let adamw = OptimizerOptions { weight_decay: 0.5, ..OptimizerOptions::adamw(0.02) };
+    let mut trainer = Trainer::new(options(task, adamw, samples.len()), samples.clone()).unwrap();
+
+    let mut expected = task.initial_parameters(2);
+    let mut found = expected.clone();
+    let (mut first, mut second) = (vec![0.0_f64; expected.len()], vec![0.0_f64; expected.len()]);
+    let mut step = 0;
+    for round in 0..3 {
+        for _ in 0..4 {
+            step += 1;
+            let gradient = gradient_of(&expected);
+            for (index, g) in gradient.iter().map(|g| f64::from(*g)).enumerate() {
+                first[index] = 0.9 * first[index] + 0.1 * g;
+                second[index] = 0.999 * second[index] + 0.001 * g * g;
+                let (m, v) = (first[index] / (1.0 - 0.9f64.powi(step)), second[index] / (1.0 - 0.999f64.powi(step)));
+                let x = f64::from(expected[index]) * (1.0 - 0.02 * 0.5);
+                expected[index] = (x - 0.02 * m / (v.sqrt() + 1e-8)) as f32;
+            }
+        }
+        let delta = trainer.train(&found, 4).unwrap().delta;
+        advance(&mut found, &delta);
+        for (index, (a, b)) in found.iter().zip(&expected).enumerate() {
+            assert!((a - b).abs() < 2e-5, "round {round}, parameter {index}: {a}, not {b}");
+        }
+    }
+}
+
+#[test]
+fn a_clipped_step_is_the_unclipped_one_scaled_to_the_norm_over_all_parameters() {
+    let samples = small_samples();
+    let task = Task::new("mlp:hidden=5".parse().unwrap(), samples.shape(), samples.classes()).unwrap();
+    let from = task.initial_parameters(4);
+    let step = |clip_gradients| {
+        let clipped = OptimizerOptions { clip_gradients, ..plain(1.0) };
+        Trainer::new(options(task, clipped, samples.len()), samples.clone()).unwrap().train(&from, 1).unwrap().delta
+    };
+    let gradient = step(None);
+    let norm = gradient.iter().map(|g| f64::from(*g).powi(2)).sum::<f64>().sqrt();
+    for wanted in [0.25 * norm, 2.0 * norm] {
+        let factor = (wanted / norm).min(1.0);
+        for (found, whole) in step(Some(wanted)).iter().zip(&gradient) {
+            assert!((f64::from(*found) - factor * f64::from(*whole)).abs() < 1e-6, "{found}, {whole} times {factor}");
+        }
+    }
+}
+
+#[test]
+fn a_restarted_trainer_continues_bit_for_bit_with_its_momentum_or_moments() {
     let data = DataSource::Digits.load(4).unwrap();
-    for (model, momentum) in [("mlp:hidden=16", 0.0), ("mlp:hidden=16", 0.9), ("cnn", 0.9)] {
+    let with = |momentum| OptimizerOptions { momentum, ..plain(0.1) };
+    let adamw = OptimizerOptions { weight_decay: 0.01, clip_gradients: Some(1.0), ..OptimizerOptions::adamw(0.002) };
+    let cases = [("mlp:hidden=16", with(0.0), 0), ("mlp:hidden=16", with(0.9), 1), ("cnn", with(0.9), 1)];
+    for (model, optimizer, vectors) in cases.into_iter().chain([("mlp:hidden=16", adamw, 2), ("cnn", adamw, 2)]) {
         let task = Task::new(model.parse().unwrap(), data.train.shape(), 10).unwrap();
-        let sgd = SgdOptions { momentum, ..plain(0.1) };
-        let trainer = || Trainer::new(options(task, sgd, 20), data.train.clone()).unwrap();
+        let trainer = || Trainer::new(options(task, optimizer, 20), data.train.clone()).unwrap();
         let mut parameters = task.initial_parameters(1);
         let mut through = trainer();
         let first = through.train(&parameters, 7).unwrap();
         advance(&mut parameters, &first.delta);
         let state = through.state().unwrap();
         assert!(state.len() <= through.largest_state(), "{model}: {} bytes", state.len());
-        let velocities = if momentum > 0.0 { 4 * task.parameter_count() } else { 0 };
-        assert!((velocities..velocities + (32 << 10)).contains(&(state.len() - 8)), "{model}: {} bytes", state.len());
+        let bytes = vectors * 4 * task.parameter_count();
+        assert!((bytes..bytes + (32 << 10)).contains(&(state.len() - 8)), "{model}: {} bytes", state.len());
         let expected = through.train(&parameters, 3).unwrap();
 
         let mut restarted = trainer();
         restarted.restore(&state).unwrap();
-        assert!(restarted.train(&parameters, 3).unwrap() == expected, "{model}, momentum {momentum}");
+        assert!(restarted.train(&parameters, 3).unwrap() == expected, "{model}, {optimizer:?}");
         assert_eq!(restarted.step(), 10);
+    }
+}
+
+#[test]
+fn the_state_of_the_model_with_the_most_tensors_has_room() {
+    // One step is enough: from the first on there are moments of all of them.
+    let samples = DataSource::Digits.load(4).unwrap().train.select(&[0, 1]);
+    let task = Task::new(ModelKind::ResnetLite, samples.shape(), 10).unwrap();
+    let mut trainer = Trainer::new(options(task, OptimizerOptions::adamw(0.001), 2), samples).unwrap();
+    trainer.train(&task.initial_parameters(1), 1).unwrap();
+    let (state, most) = (trainer.state().unwrap().len(), trainer.largest_state());
+    assert!(state <= most, "{state} bytes, {most} are said to be the most");
+    // What a record takes: 64 KiB and two vectors.
+    assert!(most <= (64 << 10) + 8 * task.parameter_count());
+}
+
+#[test]
+fn a_trainer_with_another_optimizer_goes_on_with_the_next_batch_and_without_moments() {
+    let samples = small_samples();
+    let task = Task::new(ModelKind::Softmax, samples.shape(), samples.classes()).unwrap();
+    let from = task.initial_parameters(3);
+    let trainer = |optimizer| Trainer::new(options(task, optimizer, 5), samples.clone()).unwrap();
+    let momentum = OptimizerOptions { momentum: 0.9, ..plain(0.1) };
+    for (before, after) in [(momentum, OptimizerOptions::adamw(0.1)), (OptimizerOptions::adamw(0.1), momentum)] {
+        let mut first = trainer(before);
+        first.train(&from, 3).unwrap();
+        let mut second = trainer(after);
+        second.restore(&first.state().unwrap()).unwrap();
+        assert_eq!(second.step(), 3);
+        let mut fresh = trainer(after);
+        fresh.restore(&3_u64.to_le_bytes()).unwrap();
+        assert!(second.train(&from, 2).unwrap() == fresh.train(&from, 2).unwrap(), "{after:?}");
     }
 }
 
@@ -146,7 +234,7 @@ fn a_restarted_trainer_continues_bit_for_bit_with_its_momentum() {
 fn what_is_no_state_is_refused_and_changes_nothing() {
     let samples = small_samples();
     let task = Task::new(ModelKind::Softmax, samples.shape(), samples.classes()).unwrap();
-    let sgd = SgdOptions { momentum: 0.9, ..plain(0.5) };
+    let sgd = OptimizerOptions { momentum: 0.9, ..plain(0.5) };
     let mut trainer = Trainer::new(options(task, sgd, 12), samples).unwrap();
     trainer.train(&task.initial_parameters(3), 2).unwrap();
     let state = trainer.state().unwrap();
@@ -173,6 +261,11 @@ fn no_steps_change_nothing_and_a_new_rate_counts_from_the_next_step() {
     for (fast, slow) in fast.delta.iter().zip(&slow.delta) {
         assert!((fast - 2.0 * slow).abs() < 1e-6, "{fast} and {slow}");
     }
+    trainer.set_learning_rate(0.0).unwrap();
+    assert_eq!(trainer.train(&from, 2).unwrap().delta, vec![0.0; from.len()]);
+    for wrong in [-0.1, f64::NAN, f64::INFINITY] {
+        assert!(trainer.set_learning_rate(wrong).is_err(), "{wrong}");
+    }
 }
 
 #[test]
@@ -184,7 +277,7 @@ fn divergence_is_reported_in_the_outcome_and_not_as_a_panic() {
     assert!(outcome.delta.iter().any(|change| !change.is_finite()));
     let broken = vec![f32::NAN; task.parameter_count()];
     let evaluation = Evaluator::new(task, &cpu()).evaluate(&broken, &samples).unwrap();
-    assert!(evaluation.loss.is_nan() && evaluation.accuracy <= 1.0);
+    assert!(evaluation.loss.is_nan() && evaluation.score() <= 1.0);
 }
 
 #[test]
@@ -192,13 +285,13 @@ fn the_convolutional_network_learns_small_images() {
     let data = DataSource::Digits.load(1).unwrap();
     let task = Task::new(ModelKind::Cnn, data.train.shape(), 10).unwrap();
     let mut parameters = task.initial_parameters(1);
-    let sgd = SgdOptions { momentum: 0.9, ..plain(0.05) };
+    let sgd = OptimizerOptions { momentum: 0.9, ..plain(0.05) };
     let mut trainer = Trainer::new(options(task, sgd, 16), data.train).unwrap();
     let evaluator = Evaluator::new(task, &cpu());
     let outcome = trainer.train(&parameters, 60).unwrap();
     advance(&mut parameters, &outcome.delta);
     let after = evaluator.evaluate(&parameters, &data.test).unwrap();
-    assert!(after.accuracy > 0.6, "{after:?}");
+    assert!(after.score() > 0.6, "{after:?}");
 }
 
 #[test]
@@ -214,8 +307,17 @@ fn what_does_not_fit_together_is_refused_with_a_sentence() {
     for (sgd, message) in [
         (plain(0.0), "learning_rate = 0 must be positive"),
         (plain(f64::NAN), "learning_rate = NaN must be positive"),
-        (SgdOptions { momentum: 1.0, ..plain(0.1) }, "momentum = 1 must be at least 0 and less than 1"),
-        (SgdOptions { weight_decay: -1.0, ..plain(0.1) }, "weight_decay = -1 must be at least 0"),
+        (OptimizerOptions { momentum: 1.0, ..plain(0.1) }, "momentum = 1 must be at least 0 and less than 1"),
+        (OptimizerOptions { weight_decay: -1.0, ..plain(0.1) }, "weight_decay = -1 must be at least 0"),
+        (OptimizerOptions { clip_gradients: Some(0.0), ..plain(0.1) }, "clip_gradients = 0 must be positive"),
+        (
+            OptimizerOptions { clip_gradients: Some(f64::INFINITY), ..plain(0.1) },
+            "clip_gradients = inf must be positive",
+        ),
+        (
+            OptimizerOptions { momentum: 0.9, ..OptimizerOptions::adamw(0.1) },
+            "momentum = 0.9 must be 0: AdamW has moments of its own",
+        ),
     ] {
         assert_eq!(refusal(options(task, sgd, 4), samples.clone()), message);
     }
@@ -223,7 +325,7 @@ fn what_does_not_fit_together_is_refused_with_a_sentence() {
     let digits = DataSource::Digits.load(1).unwrap().test;
     assert_eq!(
         refusal(options(task, plain(0.1), 4), digits),
-        "the task is for samples of shape 3 in 4 classes, but these have shape 1x8x8 and 10 classes"
+        "the task is for samples of shape 3 and 4 classes, but these have shape 1x8x8 and 10 classes"
     );
 
     let mut trainer = Trainer::new(options(task, plain(0.1), 4), samples.clone()).unwrap();

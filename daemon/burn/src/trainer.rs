@@ -103,7 +103,7 @@ impl<M: Module, B> BurnTrainer<M, B> {
     }
 
     /// Keeps the state of the optimizer in the records of the peer, where it has so many vectors beside the parameters: 1 for
-    /// the momentum of SGD. Without it a peer that is started again begins with a fresh one.
+    /// the momentum of SGD, 2 for the moments of Adam. Without it a peer that is started again begins with a fresh one.
     #[must_use]
     pub fn keeping_optimizer(mut self, vectors: usize) -> Self {
         self.kept_vectors = vectors;

@@ -229,7 +229,8 @@ impl<'a> Driver<'a> {
                 }
             }
             Effect::Train { round, from, local_steps, time_box, last_factor } => {
-                let order = TrainingOrder { round, from, local_steps, time_box, last_factor };
+                let rounds_before = self.first_round;
+                let order = TrainingOrder { round, rounds_before, from, local_steps, time_box, last_factor };
                 self.training.order(order, &self.parts.training)?;
             }
             Effect::Persist(record) => {

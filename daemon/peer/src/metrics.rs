@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What people look at first, where it is measured.
-const ACCURACY: &str = "accuracy";
+/// What people look at first, where it is measured: of classes, and of quantities.
+const LEADING: [&str; 2] = ["accuracy", "r2"];
 
 /// What was measured of a model on held-out samples: a mean for each name, such as `accuracy` or `loss`.
 ///
@@ -42,9 +42,10 @@ impl Metrics {
         words.join("  ")
     }
 
-    /// What people look at first: the accuracy, or else the first by name.
+    /// What people look at first: the accuracy or r2, or else the first by name.
     pub fn leading(&self) -> Option<(&str, f64)> {
-        let leading = self.0.get_key_value(ACCURACY).or_else(|| self.0.first_key_value());
+        let known = LEADING.iter().find_map(|name| self.0.get_key_value(*name));
+        let leading = known.or_else(|| self.0.first_key_value());
         leading.map(|(name, value)| (name.as_str(), *value))
     }
 

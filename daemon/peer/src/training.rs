@@ -66,7 +66,7 @@ pub trait LocalTraining: Send {
     }
 
     /// The most bytes that [`state`](Self::state) returns, for which the records on disk have room: at most
-    /// [`most_host_bytes`](mingle_protocol::record::most_host_bytes) of the dimension, which is one more vector.
+    /// [`most_host_bytes`](mingle_protocol::record::most_host_bytes) of the dimension, which is two more vectors.
     fn largest_state(&self) -> usize {
         MAX_HOST_BYTES
     }
@@ -106,7 +106,7 @@ pub type ModelEncoder = Arc<dyn Fn(&[f32]) -> Result<Vec<u8>, TrainingError> + S
 /// How much training a round is given.
 #[derive(Clone, Debug)]
 pub struct Budget {
-    /// The round, from 0 in each plan of the swarm's operator.
+    /// The round of the whole run, from 0: it goes on where another plan takes over.
     pub round: u64,
     /// Local steps that the plan wants.
     pub local_steps: u32,

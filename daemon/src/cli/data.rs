@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use mingle_models::ObjectiveKind;
 
 /// What to do with data.
 #[derive(Debug, Subcommand)]
@@ -17,6 +18,9 @@ pub(crate) struct DataCardArgs {
     /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR or csv:FILE[,label=NAME|INDEX]
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,
+    /// What to learn: classification, or regression, where the label of csv:FILE is a number to predict
+    #[arg(long, default_value_t = ObjectiveKind::Classification, value_name = "TASK")]
+    pub(crate) task: ObjectiveKind,
     /// The card to write, as JSON; peers take it with `mingle run --card FILE` [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

@@ -4,20 +4,27 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::ArgPredicate;
+use mingle_models::ObjectiveKind;
 use mingle_protocol::{Codec, Robust};
 
-use super::{DurabilityName, PrivacyArgs, ProblemKind, Switch};
+use super::{ADAMW_LEARNING_RATE, DurabilityName, OptimizerArgs, PrivacyArgs, ProblemKind, Switch};
 
 /// Options that mean nothing to a demo that solves a problem.
 const OF_TRAINING: &[&str] = &[
     "data",
+    "task",
     "model",
     "split",
     "rounds",
     "local_steps",
     "batch_size",
+    "optimizer",
     "learning_rate",
     "momentum",
+    "weight_decay",
+    "schedule",
+    "warmup",
+    "clip_gradients",
     "evaluate_every",
     "dp_clip",
     "dp_noise",
@@ -46,6 +53,9 @@ pub(crate) struct DemoArgs {
     /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR or csv:FILE
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,
+    /// What to learn: classification, or regression, where the label of csv:FILE is a number to predict
+    #[arg(long, default_value_t = ObjectiveKind::Classification, value_name = "TASK")]
+    pub(crate) task: ObjectiveKind,
     /// softmax, mlp, mlp:hidden=N, cnn or resnet-lite
     #[arg(long, default_value = "mlp")]
     pub(crate) model: String,
@@ -64,12 +74,12 @@ pub(crate) struct DemoArgs {
     /// Samples in a gradient step
     #[arg(long, default_value_t = 32)]
     pub(crate) batch_size: usize,
-    /// Step size of SGD
-    #[arg(long, default_value_t = 0.2)]
+    // Before the learning rate, whose default depends on it.
+    #[command(flatten)]
+    pub(crate) optimizer: OptimizerArgs,
+    /// Step size; unless given, 0.001 with --optimizer adamw
+    #[arg(long, default_value_t = 0.2, default_value_if("optimizer", "adamw", ADAMW_LEARNING_RATE))]
     pub(crate) learning_rate: f64,
-    /// Momentum of SGD
-    #[arg(long, default_value_t = 0.0)]
-    pub(crate) momentum: f64,
     /// Seed of topology, plan, split, model and minibatches
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use libp2p::Multiaddr;
+use mingle_models::ObjectiveKind;
 use mingle_protocol::{Codec, Durability, Robust};
 
 use super::config::CONFIG_ENV;
 use super::duration::duration;
-use super::{HomeArgs, PrivacyArgs, Switch};
+use super::{HomeArgs, OptimizerArgs, PrivacyArgs, Switch};
 
 /// Arguments of `join`.
 #[derive(Args, Clone, Debug)]
@@ -127,14 +128,19 @@ pub(crate) struct RunArgs {
 const OF_TRAINING: &[&str] = &[
     "card",
     "data",
+    "task",
     "model",
     "split",
     "rounds",
     "batch_size",
     "augment",
+    "optimizer",
     "learning_rate",
     "momentum",
     "weight_decay",
+    "schedule",
+    "warmup",
+    "clip_gradients",
     "seed",
     "device",
     "evaluate_every",
@@ -162,13 +168,18 @@ const OF_TRAINING: &[&str] = &[
 pub(crate) const OF_BUILT_IN_MODELS: &[&str] = &[
     "card",
     "data",
+    "task",
     "model",
     "split",
     "batch_size",
     "augment",
+    "optimizer",
     "learning_rate",
     "momentum",
     "weight_decay",
+    "schedule",
+    "warmup",
+    "clip_gradients",
     "seed",
     "device",
     "threads",
@@ -180,6 +191,9 @@ pub(crate) struct TrainingArgs {
     /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR or csv:FILE
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,
+    /// What to learn: classification, or regression, where the label of csv:FILE is a number to predict
+    #[arg(long, default_value_t = ObjectiveKind::Classification, value_name = "TASK")]
+    pub(crate) task: ObjectiveKind,
     /// softmax, mlp, mlp:hidden=N, cnn or resnet-lite
     #[arg(long, default_value = "mlp")]
     pub(crate) model: String,
@@ -196,15 +210,12 @@ pub(crate) struct TrainingArgs {
     /// How training images are changed, each time anew: none, flip, crop:N or flip,crop:N
     #[arg(long, default_value = "none")]
     pub(crate) augment: String,
-    /// Step size of SGD
+    // Before the learning rate, whose default depends on it.
+    #[command(flatten)]
+    pub(crate) optimizer: OptimizerArgs,
+    /// Step size; unless given, 0.001 with --optimizer adamw
     #[arg(long, default_value_t = 0.1)]
     pub(crate) learning_rate: f64,
-    /// Momentum of SGD; it stays on the peer
-    #[arg(long, default_value_t = 0.0)]
-    pub(crate) momentum: f64,
-    /// Weight decay (L2) of SGD
-    #[arg(long, default_value_t = 0.0)]
-    pub(crate) weight_decay: f64,
     /// Seed of the initial model, the split and the minibatches; all peers must agree
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use mingle_lab::simulation::Lie;
+use mingle_models::ObjectiveKind;
 use mingle_protocol::{Codec, Robust};
 
-use super::{PrivacyArgs, Switch, TrainingArgs};
+use super::{ADAMW_LEARNING_RATE, OptimizerArgs, PrivacyArgs, Switch, TrainingArgs};
 
 /// Arguments of `simulate`.
 #[derive(Args, Clone, Debug)]
@@ -29,15 +30,12 @@ pub(crate) struct SimulateArgs {
     /// How training images are changed, each time anew: none, flip, crop:N or flip,crop:N
     #[arg(long, default_value = "none")]
     pub(crate) augment: String,
-    /// Step size of SGD
-    #[arg(long, default_value_t = 0.1)]
+    // Before the learning rate, whose default depends on it.
+    #[command(flatten)]
+    pub(crate) optimizer: OptimizerArgs,
+    /// Step size; unless given, 0.001 with --optimizer adamw
+    #[arg(long, default_value_t = 0.1, default_value_if("optimizer", "adamw", ADAMW_LEARNING_RATE))]
     pub(crate) learning_rate: f64,
-    /// Momentum of SGD; it stays on the peer
-    #[arg(long, default_value_t = 0.0)]
-    pub(crate) momentum: f64,
-    /// Weight decay (L2) of SGD
-    #[arg(long, default_value_t = 0.0)]
-    pub(crate) weight_decay: f64,
     /// Seed of the initial model, the split, the minibatches, the losses and the plan that is made
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
@@ -133,18 +131,18 @@ pub(crate) struct MixingArgs {
 }
 
 impl SimulateArgs {
-    /// What is trained, in the words of `run`.
-    pub(crate) fn training(&self) -> TrainingArgs {
+    /// What is trained for `rounds` rounds, in the words of `run`.
+    pub(crate) fn training(&self, rounds: u64) -> TrainingArgs {
         TrainingArgs {
             data: self.data.clone(),
+            task: ObjectiveKind::Classification,
             model: self.model.clone(),
             split: Some(self.split.clone()),
-            rounds: self.rounds.unwrap_or(1),
+            rounds,
             batch_size: self.batch_size,
             augment: self.augment.clone(),
+            optimizer: self.optimizer,
             learning_rate: self.learning_rate,
-            momentum: self.momentum,
-            weight_decay: self.weight_decay,
             seed: self.seed,
             device: self.device.clone(),
             evaluate_every: self.evaluate_every,

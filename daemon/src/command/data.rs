@@ -27,7 +27,9 @@ pub(super) fn execute(command: &DataCommand, json: bool) -> Result {
 fn write_card(arguments: &DataCardArgs, json: bool) -> Result {
     let output = arguments.output.as_deref().map(OutputFile::at).transpose()?;
     let raw = task::read(&arguments.data)?;
-    let card = raw.card(arguments.seed).context(ErrorKind::BadInput, format!("--data {}", arguments.data))?;
+    let card = raw
+        .card_for(arguments.task, arguments.seed)
+        .context(ErrorKind::BadInput, format!("--data {}", arguments.data))?;
     for remark in raw.remarks() {
         out::remark(format_args!("note: {remark}"));
     }
@@ -52,7 +54,10 @@ fn write_card(arguments: &DataCardArgs, json: bool) -> Result {
     if json {
         out::line(serde_json::json!({ "schema": SCHEMA, "file": path, "columns": columns, "classes": classes }));
     } else {
-        out::line(format!("wrote {}: {columns} columns and {classes} classes; it holds {what}", path.display()));
+        let wanted = card
+            .target()
+            .map_or_else(|| format!("{classes} classes"), |target| format!("`{}` to predict", target.name()));
+        out::line(format!("wrote {}: {columns} columns and {wanted}; it holds {what}", path.display()));
         out::remark(format_args!("next: give it to all peers, and start them with --card {}", path.display()));
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! `mingle eval`: how good a saved model is on a data set.
 
-use mingle_models::{Checkpoint, Evaluation, Evaluator, ModelFile, Task};
+use mingle_models::{Checkpoint, Evaluation, Evaluator, ModelFile, ObjectiveKind, Task};
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result};
 
@@ -8,7 +8,7 @@ use crate::cli::{EvalArgs, Samples};
 use crate::task::{self, Parts};
 use crate::{meaning, model_files, out};
 
-/// Loads both, judges the one on the other, and prints accuracy and loss.
+/// Loads both, judges the one on the other, and prints what is measured.
 pub(super) fn execute(arguments: &EvalArgs, json: bool) -> Result {
     let path = &arguments.file;
     let device = task::open_device(&arguments.device)?;
@@ -27,9 +27,10 @@ pub(super) fn execute(arguments: &EvalArgs, json: bool) -> Result {
         out::line(document(arguments, &file, &task, &evaluation));
         return Ok(());
     }
-    let Evaluation { accuracy, loss, samples } = evaluation;
-    let on = arguments.on.name();
-    out::line(format!("accuracy {accuracy:.4}   loss {loss:.4}   on {samples} {on} samples of {}", arguments.data));
+    let (samples, on) = (evaluation.samples, arguments.on.name());
+    let metrics: Vec<String> =
+        evaluation.metrics().into_iter().map(|(name, value)| format!("{name} {value:.4}")).collect();
+    out::line(format!("{}   on {samples} {on} samples of {}", metrics.join("   "), arguments.data));
     let round = file.metadata.get("rounds").map_or_else(String::new, |round| format!(", after round {round}"));
     eprintln!("{} for {}, {} parameters{round}", task.model(), task.shape(), task.parameter_count());
     Ok(())
@@ -42,7 +43,7 @@ fn held_to_the_model(file: &ModelFile, arguments: &EvalArgs) -> Result<Parts> {
             "note: {} does not say what its columns, classes and scaling are: those of the data are taken",
             arguments.file.display()
         ));
-        return Parts::load(&arguments.data, arguments.seed);
+        return Parts::load(&arguments.data, ObjectiveKind::Classification, arguments.seed);
     };
     let raw = task::read(&arguments.data)?;
     let path = arguments.file.display();
@@ -69,16 +70,16 @@ fn match_task(file: &ModelFile, parts: &Parts, arguments: &EvalArgs) -> Result<T
     };
     let task = parts.task(&name)?;
     let Some(difference) = file.difference(&task) else { return Ok(task) };
-    let (shape, classes, data) = (task.shape(), task.classes(), &arguments.data);
+    let (shape, objective, data) = (task.shape(), task.objective(), &arguments.data);
     Err(Error::new(
         ErrorKind::BadInput,
-        format!("{path} is no {name} for {data}, whose samples are {shape} in {classes} classes: {difference}"),
+        format!("{path} is no {name} for {data}, whose samples are {shape} for {objective}: {difference}"),
     )
     .hint(format!("name the data that it was trained on with --data; `mingle ckpt inspect {path}` lists its tensors")))
 }
 
 fn document(arguments: &EvalArgs, file: &ModelFile, task: &Task, evaluation: &Evaluation) -> serde_json::Value {
-    serde_json::json!({
+    let mut document = serde_json::json!({
         "schema": "mingle.eval/1",
         "file": arguments.file,
         "data": arguments.data,
@@ -87,7 +88,7 @@ fn document(arguments: &EvalArgs, file: &ModelFile, task: &Task, evaluation: &Ev
         "parameters": task.parameter_count(),
         "metadata": file.metadata,
         "samples": evaluation.samples,
-        "accuracy": evaluation.accuracy,
-        "loss": evaluation.loss,
-    })
+    });
+    evaluation.metrics().into_iter().for_each(|(name, value)| document[name] = value.into());
+    document
 }

@@ -9,10 +9,11 @@ use std::sync::mpsc;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use mingle_lab::evaluation::{Record, Records, Run, Suite, Training, all_runs, page, summary};
 use mingle_lab::simulation::Progress;
+use mingle_models::ObjectiveKind;
 use mingle_peer::Result;
 use mingle_peer::output_file;
 
-use crate::cli::{EvaluateArgs, PrivacyArgs, TrainingArgs};
+use crate::cli::{EvaluateArgs, OptimizerArgs, PrivacyArgs, TrainingArgs};
 use crate::{lab, out, topology};
 
 /// Runs what is missing of a suite, and writes its report.
@@ -138,14 +139,14 @@ fn training_of(run: &Run) -> TrainingArgs {
         run.training.clone();
     TrainingArgs {
         data,
+        task: ObjectiveKind::Classification,
         model,
         split: Some(run.split.split.clone()),
         rounds: 1,
         batch_size,
         augment: augment.to_string(),
+        optimizer: OptimizerArgs { momentum, weight_decay, ..OptimizerArgs::default() },
         learning_rate,
-        momentum,
-        weight_decay,
         seed: run.seed,
         device,
         evaluate_every: run.evaluate_every,

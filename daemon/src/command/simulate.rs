@@ -4,7 +4,7 @@ use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
 use mingle_lab::simulation::{self, Attack, Conditions, Goal, Learners, Progress, Received, Stop, recent_accuracy};
-use mingle_models::Split;
+use mingle_models::{Decay, Split};
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result, encodings, plan, units};
 use mingle_planner::{DesignOptions, ExtraEdges, Method, Plan};
@@ -59,7 +59,7 @@ pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Result {
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let threads = arguments.threads.map_or_else(cores, std::num::NonZero::get);
     let test_samples = arguments.test_samples.map(std::num::NonZero::get);
-    let mut learners = lab::learners(&arguments.training(), plan.node_count(), test_samples, threads)?;
+    let mut learners = lab::learners(&arguments.training(goal.rounds), plan.node_count(), test_samples, threads)?;
     let initial = learners.initial();
     let mut swarm = simulation::found(&plan, &initial, conditions).map_err(lab::simulation_error)?;
     if !json {
@@ -134,6 +134,10 @@ fn goal(arguments: &SimulateArgs) -> Result<Goal> {
         return Err(Error::new(ErrorKind::BadInput, "--epochs must be a positive number"));
     }
     let is_bounded = target_accuracy.is_some() || epochs.is_some() || max_slots.is_some();
+    if is_bounded && arguments.rounds.is_none() && arguments.optimizer.schedule == Decay::Cosine {
+        let message = "--schedule cosine falls to 0 at the last round, and only --rounds says which that is";
+        return Err(Error::new(ErrorKind::BadInput, message).hint("add --rounds, or choose another --schedule"));
+    }
     let rounds = arguments.rounds.unwrap_or(if is_bounded { MOST_ROUNDS } else { USUAL_ROUNDS });
     Ok(Goal { target_accuracy, epochs, max_slots, rounds, evaluate_every: arguments.evaluate_every })
 }

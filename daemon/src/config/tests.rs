@@ -103,6 +103,9 @@ fn a_value_that_run_would_not_take_says_so_with_its_line() {
         ("learning_rate = -1", "must be a positive number"),
         ("learning_rate = nan", "must be a positive number"),
         ("momentum = 1", "between 0 and 1"),
+        ("optimizer = \"adam\"", "write sgd or adamw"),
+        ("schedule = \"step:0,0.5\"", "the rate falls after at least 1 round"),
+        ("clip_gradients = 0", "must be a positive number"),
         ("wait = \"for ever\"", "choose sync, bounded:STALENESS"),
         ("model = \"resnet\"", "write softmax, mlp"),
         ("data = \"imagenet\"", "data = \"imagenet\""),
@@ -146,4 +149,29 @@ fn what_is_in_force_says_who_said_so() {
     assert_eq!(of("momentum").origin, Origin::Default);
     assert!(of("split").values.is_empty());
     assert_eq!(of("listen").values.len(), 2);
+}
+
+#[test]
+fn the_learning_rate_depends_on_the_optimizer_only_where_nobody_says_what_it_is() {
+    let rate_of = |text: &str, flags: &[&str]| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.toml");
+        std::fs::write(&path, text).unwrap();
+        let arguments = [&["mingle", "run", "--config", path.to_str().unwrap()], flags].concat();
+        let arguments: Vec<OsString> = arguments.into_iter().map(OsString::from).collect();
+        let cli = resolve(&command_line().get_matches_from(&arguments), arguments).unwrap();
+        let crate::cli::Command::Run(run) = cli.command else { panic!("another command") };
+        run.training.learning_rate
+    };
+    let adamw = ["--optimizer", "adamw"];
+    assert_eq!(rate_of("", &[]), 0.1);
+    assert_eq!(rate_of("", &adamw), 0.001);
+    assert_eq!(rate_of("optimizer = \"adamw\"", &[]), 0.001);
+    assert_eq!(rate_of("optimizer = \"adamw\"", &["--optimizer", "sgd"]), 0.1);
+    assert_eq!(rate_of("learning_rate = 0.05", &adamw), 0.05);
+    assert_eq!(rate_of("learning_rate = 0.05", &["--optimizer", "adamw", "--learning-rate", "0.1"]), 0.1);
+    let file = parse("optimizer = \"adamw\"").unwrap();
+    let settings = effective(Some(&file), &Remembered::new(BTreeMap::new())).unwrap();
+    let rate = settings.iter().find(|it| it.setting.key == "learning_rate").unwrap();
+    assert_eq!((rate.values.as_slice(), &rate.origin), (&["0.001".to_owned()][..], &Origin::Default));
 }

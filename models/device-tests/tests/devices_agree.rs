@@ -7,7 +7,7 @@
 #![allow(clippy::unwrap_used)]
 
 use mingle_models::{
-    Augmentation, DataSource, Device, DeviceError, DeviceName, Evaluation, Evaluator, Samples, SgdOptions, Task,
+    Augmentation, DataSource, Device, DeviceError, DeviceName, Evaluation, Evaluator, OptimizerOptions, Samples, Task,
     TrainOutcome, Trainer, TrainerOptions,
 };
 
@@ -88,7 +88,7 @@ fn training_agrees(model: &str, device: &Device) {
     let parameters = after(task, &expected);
     let expected_evaluation = evaluated(task, &cpu(), &parameters, &test);
     // Agreement on nothing learnt would be worth nothing.
-    assert!(expected_evaluation.accuracy > 0.5, "{expected_evaluation:?}");
+    assert!(expected_evaluation.score() > 0.5, "{expected_evaluation:?}");
     let outcome = trained(task, device, train, STEPS);
     assert_outcomes_agree(device, &outcome, &expected);
     let evaluation = evaluated(task, device, &parameters, &test);
@@ -105,7 +105,7 @@ fn trained(task: Task, device: &Device, samples: Samples, steps: u32) -> TrainOu
     let options = TrainerOptions {
         task,
         device: device.clone(),
-        sgd: SgdOptions { learning_rate: 0.05, momentum: 0.9, weight_decay: 1e-4 },
+        optimizer: OptimizerOptions { momentum: 0.9, weight_decay: 1e-4, ..OptimizerOptions::sgd(0.05) },
         batch_size: 32,
         augmentation: Augmentation::NONE,
         data_seed: 2,
@@ -137,7 +137,7 @@ fn assert_evaluations_agree(device: &Device, found: &Evaluation, expected: &Eval
     assert!((found.loss - expected.loss).abs() <= LOSS_TOLERANCE, "{device}: {found:?}, not {expected:?}");
     // Two logits that are equal but for rounding may change places in one sample.
     let one_sample = 1.0 / expected.samples as f64;
-    assert!((found.accuracy - expected.accuracy).abs() <= one_sample, "{device}: {found:?}, not {expected:?}");
+    assert!((found.score() - expected.score()).abs() <= one_sample, "{device}: {found:?}, not {expected:?}");
 }
 
 fn cpu() -> Device {

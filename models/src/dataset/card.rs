@@ -13,8 +13,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::SampleShape;
 use super::decimal::Decimal;
+use super::{CardDifference, CardError, SampleShape, Target};
+use crate::objective::Objective;
 
 /// Bytes of the name of a column or a class.
 pub(super) const NAME_MAX: usize = 256;
@@ -36,6 +37,7 @@ pub struct DataCard {
     classes: Vec<String>,
     columns: Vec<String>,
     scaling: Scaling,
+    target: Option<Target>,
 }
 
 /// How a raw value becomes a feature.
@@ -66,12 +68,14 @@ struct Unchecked {
     classes: Vec<String>,
     columns: Vec<String>,
     scaling: Scaling,
+    #[serde(default)]
+    target: Option<Target>,
 }
 
 impl DataCard {
     /// The card of images, whose pixels are all scaled alike.
     pub(super) fn of_images(shape: SampleShape, classes: Vec<String>, (scale, offset): (f32, f32)) -> Self {
-        Self { shape, classes, columns: Vec::new(), scaling: Scaling::Pixels { scale, offset } }
+        Self { shape, classes, columns: Vec::new(), scaling: Scaling::Pixels { scale, offset }, target: None }
     }
 
     /// The card of a table.
@@ -86,11 +90,37 @@ impl DataCard {
         means: &[f64],
         deviations: &[f64],
     ) -> Result<Self, CardError> {
-        let scaling = Scaling::Columns {
-            means: means.iter().map(|mean| Decimal::rounded(*mean)).collect(),
-            deviations: deviations.iter().map(|deviation| Decimal::rounded(*deviation)).collect(),
-        };
-        Unchecked { shape: SampleShape::Flat { features: columns.len() }, classes, columns, scaling }.try_into()
+        let shape = SampleShape::Flat { features: columns.len() };
+        Unchecked { shape, classes, columns, scaling: by_column(means, deviations), target: None }.try_into()
+    }
+
+    /// The card of a table of which a quantity is predicted.
+    ///
+    /// # Errors
+    ///
+    /// As [`of_table`](Self::of_table).
+    pub fn of_regression(
+        columns: Vec<String>,
+        target: Target,
+        means: &[f64],
+        deviations: &[f64],
+    ) -> Result<Self, CardError> {
+        let (shape, target) = (SampleShape::Flat { features: columns.len() }, Some(target));
+        let scaling = by_column(means, deviations);
+        Unchecked { shape, classes: Vec::new(), columns, scaling, target }.try_into()
+    }
+
+    /// What is learnt.
+    pub fn objective(&self) -> Objective {
+        match self.target {
+            None => Objective::Classification { classes: self.classes.len() },
+            Some(_) => Objective::Regression,
+        }
+    }
+
+    /// The quantity that is predicted, where it is a regression.
+    pub fn target(&self) -> Option<&Target> {
+        self.target.as_ref()
     }
 
     /// The shape of one sample.
@@ -98,7 +128,7 @@ impl DataCard {
         self.shape
     }
 
-    /// The names of the classes, in the order of the labels.
+    /// The names of the classes, in the order of the labels; none where a quantity is predicted.
     pub fn classes(&self) -> &[String] {
         &self.classes
     }
@@ -137,12 +167,16 @@ impl DataCard {
 
     /// The first thing in which `there` means something else; `None` if both mean the same.
     pub fn difference(&self, there: &Self) -> Option<CardDifference> {
+        if self.target.is_some() != there.target.is_some() {
+            return Some(CardDifference::Objective { here: self.objective(), there: there.objective() });
+        }
         let columns = first_difference("column", &self.columns, &there.columns);
         let classes = || first_difference("class", &self.classes, &there.classes);
         columns
             .or_else(classes)
             .or_else(|| self.difference_in_shape(there))
             .or_else(|| self.difference_in_scaling(there))
+            .or_else(|| Target::difference(self.target.as_ref()?, there.target.as_ref()?))
     }
 
     /// The same, but for classes at the end of the list that only the other side has: files of images number their classes,
@@ -186,9 +220,13 @@ impl TryFrom<Unchecked> for DataCard {
     type Error = CardError;
 
     fn try_from(card: Unchecked) -> Result<Self, CardError> {
-        let Unchecked { shape, classes, columns, scaling } = card;
-        if classes.len() < 2 {
-            return Err(CardError::Classes { classes: classes.len() });
+        let Unchecked { shape, classes, columns, scaling, target } = card;
+        match &target {
+            None if classes.len() < 2 => return Err(CardError::Classes { classes: classes.len() }),
+            Some(_) if !classes.is_empty() || columns.is_empty() => {
+                return Err(CardError::Target { why: "it is for tables, and has no classes beside it" });
+            }
+            _ => {}
         }
         check_names("class", &classes)?;
         check_names("column", &columns)?;
@@ -207,7 +245,7 @@ impl TryFrom<Unchecked> for DataCard {
         if !is_finite {
             return Err(CardError::NotFinite);
         }
-        Ok(Self { shape, classes, columns, scaling })
+        Ok(Self { shape, classes, columns, scaling, target })
     }
 }
 
@@ -217,6 +255,13 @@ impl fmt::Display for Scaling {
             Self::Pixels { scale, offset } => write!(f, "pixel * {scale} + {offset}"),
             Self::Columns { .. } => f.write_str("(raw - mean) / deviation"),
         }
+    }
+}
+
+fn by_column(means: &[f64], deviations: &[f64]) -> Scaling {
+    Scaling::Columns {
+        means: means.iter().map(|mean| Decimal::rounded(*mean)).collect(),
+        deviations: deviations.iter().map(|deviation| Decimal::rounded(*deviation)).collect(),
     }
 }
 
@@ -250,85 +295,6 @@ fn check_names(kind: &'static str, names: &[String]) -> Result<(), CardError> {
         }
     }
     Ok(())
-}
-
-/// In what two cards differ, with the words "here" and "there".
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum CardDifference {
-    /// A column or a class has another name.
-    #[error("{kind} {number} is `{here}` here and `{there}` there")]
-    Name {
-        /// `column` or `class`.
-        kind: &'static str,
-        /// Which, counted from 1.
-        number: usize,
-        /// Its name on this side.
-        here: String,
-        /// Its name on the other.
-        there: String,
-    },
-    /// One side has more columns or classes.
-    #[error("{kind} {number} is `{name}` {}", if *at_here { "here, and there is none there" } else { "there, and there is none here" })]
-    Count {
-        /// `column` or `class`.
-        kind: &'static str,
-        /// The first that only one side has, counted from 1.
-        number: usize,
-        /// Its name.
-        name: String,
-        /// Whether this side has it.
-        at_here: bool,
-    },
-    /// The samples have another shape.
-    #[error("a sample is {here} here and {there} there")]
-    Shape {
-        /// On this side.
-        here: SampleShape,
-        /// On the other.
-        there: SampleShape,
-    },
-    /// Raw values become other features.
-    #[error("{what} is {here} here and {there} there")]
-    Scaling {
-        /// Which number.
-        what: String,
-        /// On this side.
-        here: String,
-        /// On the other.
-        there: String,
-    },
-}
-
-/// Why something is no card.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CardError {
-    /// There is nothing to tell apart.
-    #[error("{classes} classes cannot be learnt: at least 2 are needed")]
-    Classes {
-        /// How many there are.
-        classes: usize,
-    },
-    /// A name that cannot be used.
-    #[error("{kind} {number} has a name that cannot be used: {why}")]
-    Name {
-        /// `column` or `class`.
-        kind: &'static str,
-        /// Which, counted from 1.
-        number: usize,
-        /// What is wrong.
-        why: &'static str,
-    },
-    /// Names and numbers do not go together.
-    #[error("{columns} column names do not go with the scaling of samples of shape {shape}")]
-    Lengths {
-        /// The shape of a sample.
-        shape: SampleShape,
-        /// How many names there are.
-        columns: usize,
-    },
-    /// A number is infinite, none, or a negative deviation.
-    #[error("the scaling has a number that is not finite, or a negative deviation")]
-    NotFinite,
 }
 
 #[cfg(test)]

@@ -62,6 +62,19 @@ impl Layout {
         Ok(Self { label, width: first.len(), names, header: None })
     }
 
+    /// What the label column is called; `y` where the table says nothing.
+    pub(super) fn label_name(&self) -> &str {
+        self.header.as_deref().filter(|name| !name.is_empty()).unwrap_or("y")
+    }
+
+    /// What a person calls the label column: its place, and its name in the header.
+    pub(super) fn describe_label(&self) -> String {
+        match &self.header {
+            Some(name) => format!("{} ({name})", self.label + 1),
+            None => (self.label + 1).to_string(),
+        }
+    }
+
     /// What a person calls a column of the file: its place, and its name in the header.
     pub(super) fn describe(&self, column: usize) -> String {
         let feature = if column > self.label { column - 1 } else { column };

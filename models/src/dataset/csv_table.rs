@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use csv::{ReaderBuilder, StringRecord};
 
 use super::csv_header::{Layout, row};
-use super::{DataCard, DataError, Samples, csv_classes, csv_columns};
+use super::{DataCard, DataError, Samples, Target, csv_classes, csv_columns};
 
 /// The largest table accepted, in numbers: 2 GiB of them.
 const CELLS_MAX: usize = 1 << 28;
@@ -60,6 +60,8 @@ pub(super) struct Table {
     labels: Vec<u32>,
     /// The different labels, in the order in which they came.
     label_names: Vec<String>,
+    /// The line of the first label that is no number, and what it is.
+    first_word: Option<(u64, String)>,
 }
 
 impl Table {
@@ -75,7 +77,14 @@ impl Table {
         let layout = Layout::of(source, &record)?;
         let has_header = layout.header.is_some();
         let mut rows = Rows {
-            table: Self { path: path.clone(), layout, raw: Vec::new(), labels: Vec::new(), label_names: Vec::new() },
+            table: Self {
+                path: path.clone(),
+                layout,
+                raw: Vec::new(),
+                labels: Vec::new(),
+                label_names: Vec::new(),
+                first_word: None,
+            },
             numbers: BTreeMap::new(),
         };
         if !has_header {
@@ -120,15 +129,48 @@ impl Table {
             .map_err(|reason| DataError::Card { path: self.path.clone(), reason })
     }
 
+    /// The card that this table has by itself where its label is a quantity to be predicted.
+    pub(super) fn regression_card(&self, train: &[usize]) -> Result<DataCard, DataError> {
+        let unusable = |reason| DataError::Card { path: self.path.clone(), reason };
+        let (mean, deviation) = csv_columns::moments(&self.quantities()?, 1, train);
+        if deviation[0] <= 0.0 {
+            let column = self.layout.describe_label();
+            return Err(DataError::ConstantTarget { path: self.path.clone(), column });
+        }
+        let target = Target::new(self.layout.label_name().to_owned(), mean[0], deviation[0]).map_err(unusable)?;
+        let (means, deviations) = csv_columns::moments(&self.raw, self.columns().len(), train);
+        DataCard::of_regression(self.columns().to_vec(), target, &means, &deviations).map_err(unusable)
+    }
+
+    /// Its labels as numbers, row by row.
+    fn quantities(&self) -> Result<Vec<f64>, DataError> {
+        if let Some((line, cell)) = &self.first_word {
+            let (path, column) = (self.path.clone(), self.layout.describe_label());
+            return Err(DataError::Target { path, line: *line, column, cell: cell.clone() });
+        }
+        let values: Vec<f64> = self.label_names.iter().map(|name| number(name).unwrap_or_default()).collect();
+        Ok(self.labels.iter().map(|&label| values[label as usize]).collect())
+    }
+
     /// Its samples as the card has them.
     pub(super) fn samples(self, card: &DataCard) -> Result<Samples, DataError> {
         let order = csv_columns::match_to(&self, card)?;
+        let features = self.features(card, &order);
+        if let Some(target) = card.target() {
+            let targets = self.quantities()?.into_iter().map(|raw| target.standardised(raw)).collect();
+            return Samples::of_regression(card.shape(), features, targets, target.deviation());
+        }
         let classes = csv_classes::match_to(&self.path, &self.label_names, card)?;
         let labels = self.labels.iter().map(|&label| classes[label as usize]).collect();
+        Samples::new(card.shape(), card.classes().len(), features, labels)
+    }
+
+    /// Row after row, as the card scales them; `order` says where each of its columns is here.
+    fn features(&self, card: &DataCard, order: &[usize]) -> Vec<f32> {
         let width = self.columns().len();
         let scaled = |row: &[f64], column: usize| card.scale(column, row[order[column]]);
         let features = self.raw.chunks_exact(width).flat_map(|row| (0..width).map(move |column| scaled(row, column)));
-        Samples::new(card.shape(), card.classes().len(), features.collect(), labels)
+        features.collect()
     }
 }
 
@@ -161,6 +203,9 @@ impl Rows {
         let label = csv_classes::name_of(record.get(layout.label).unwrap_or_default());
         if label.is_empty() {
             return Err(row(path, record, "the label is empty".to_owned()));
+        }
+        if self.table.first_word.is_none() && number(&label).is_none() {
+            self.table.first_word = Some((line(record), label.clone()));
         }
         let label = self.number(label);
         self.table.labels.push(label);

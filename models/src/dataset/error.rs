@@ -145,8 +145,7 @@ pub enum DataError {
     /// The label column does not hold classes.
     #[error(
         "{}: the label column looks like a measurement, not like classes: {reason}. Labels are words or whole numbers, each \
-         for many samples. Is it the right column (label=NAME)? To predict a quantity, put it into ranges and name those, \
-         or solve a regression with a problem file",
+         for many samples. Is it the right column (label=NAME)? To predict a quantity, use --task regression",
         path.display()
     )]
     Continuous {
@@ -156,6 +155,36 @@ pub enum DataError {
         classes: usize,
         /// What gives it away.
         reason: String,
+    },
+    /// A label is no number, where a quantity is to be predicted.
+    #[error(
+        "{}, line {line}, column {column}: the label {cell:?} is not a finite number, which a regression needs. Is it the right \
+         column (label=NAME)? To tell classes apart, use --task classification",
+        path.display()
+    )]
+    Target {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: u64,
+        /// The column, counted from 1, with its name if it has one.
+        column: String,
+        /// What the cell holds.
+        cell: String,
+    },
+    /// The quantity that is to be predicted never varies.
+    #[error("{}, column {column}: the label never varies, so there is nothing to predict", path.display())]
+    ConstantTarget {
+        /// The file.
+        path: PathBuf,
+        /// The column, counted from 1, with its name if it has one.
+        column: String,
+    },
+    /// A quantity is to be predicted of data that have classes.
+    #[error("{data} has classes: --task regression is for csv:FILE")]
+    NoTarget {
+        /// The data source.
+        data: String,
     },
     /// The samples have a class that the task has not.
     #[error("{} has the class `{class}`, which the task has not: its classes are {known}", path.display())]

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::DataError;
+use crate::objective::Objective;
 
 /// The shape of one sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,7 +55,20 @@ pub struct Samples {
     classes: usize,
     features: Features,
     labels: Vec<u16>,
+    targets: Option<Targets>,
 }
+
+/// The quantities that a regression predicts.
+#[derive(Clone, Debug, PartialEq)]
+struct Targets {
+    /// Standardised, by sample.
+    values: Vec<f32>,
+    /// By what they were divided.
+    deviation: f64,
+}
+
+/// The classes of a regression, only for sharing samples out: the tenths of the samples by their targets.
+const TENTHS: usize = 10;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Features {
@@ -91,6 +105,31 @@ impl Samples {
         Self::checked(shape, classes, Features::Numbers(features), labels)
     }
 
+    /// Samples of a regression: rows of numbers, and a standardised target for each, which was divided by `deviation`. Their
+    /// labels are the tenths that they lie in by their targets, so that they can be shared out as classes are.
+    ///
+    /// # Errors
+    ///
+    /// As [`Samples::new`]; [`DataError::NotFinite`] for a target that is not finite names the feature behind the last.
+    pub fn of_regression(
+        shape: SampleShape,
+        features: Vec<f32>,
+        targets: Vec<f32>,
+        deviation: f64,
+    ) -> Result<Self, DataError> {
+        if let Some(sample) = targets.iter().position(|target| !target.is_finite()) {
+            return Err(DataError::NotFinite { sample, feature: shape.features() });
+        }
+        let mut order: Vec<usize> = (0..targets.len()).collect();
+        order.sort_by(|&a, &b| targets[a].total_cmp(&targets[b]));
+        let mut labels = vec![0; targets.len()];
+        for (rank, &sample) in order.iter().enumerate() {
+            labels[sample] = (rank * TENTHS / targets.len()) as u16;
+        }
+        let samples = Self::new(shape, TENTHS, features, labels)?;
+        Ok(Self { targets: Some(Targets { values: targets, deviation }), ..samples })
+    }
+
     /// Samples from rows of bytes; the number behind each is `byte * scale + offset`.
     pub(crate) fn from_pixels(
         shape: SampleShape,
@@ -110,7 +149,7 @@ impl Samples {
         if let Some(sample) = labels.iter().position(|&label| usize::from(label) >= classes) {
             return Err(DataError::Label { sample, label: labels[sample], classes });
         }
-        Ok(Self { shape, classes, features, labels })
+        Ok(Self { shape, classes, features, labels, targets: None })
     }
 
     /// The same samples among more classes.
@@ -138,6 +177,19 @@ impl Samples {
     /// whole.
     pub fn classes(&self) -> usize {
         self.classes
+    }
+
+    /// What is learnt from them.
+    pub fn objective(&self) -> Objective {
+        match self.targets {
+            None => Objective::Classification { classes: self.classes },
+            Some(_) => Objective::Regression,
+        }
+    }
+
+    /// The standardised target of each sample, and what it was divided by; none of a classification.
+    pub(crate) fn targets(&self) -> Option<(&[f32], f64)> {
+        self.targets.as_ref().map(|targets| (targets.values.as_slice(), targets.deviation))
     }
 
     /// The class of each sample.
@@ -177,7 +229,11 @@ impl Samples {
             }
         };
         let labels = indices.iter().map(|&index| self.labels[index]).collect();
-        Self { shape: self.shape, classes: self.classes, features, labels }
+        let targets = self.targets.as_ref().map(|targets| Targets {
+            values: indices.iter().map(|&index| targets.values[index]).collect(),
+            deviation: targets.deviation,
+        });
+        Self { shape: self.shape, classes: self.classes, features, labels, targets }
     }
 
     /// The numbers of the samples at `indices`, row after row.
@@ -221,6 +277,18 @@ mod tests {
         assert_eq!(chosen, expected.unwrap());
         assert_eq!(chosen.class_counts(), [0, 2, 1]);
         assert_eq!(samples.gather([1, 0].into_iter()), [2.0, 3.0, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn targets_follow_their_samples_whose_labels_are_tenths_by_target() {
+        let values: Vec<f32> = (0..20).map(|sample| ((sample * 7) % 20) as f32 - 9.5).collect();
+        let samples = Samples::of_regression(PAIR, vec![0.0; 40], values.clone(), 3.0).unwrap();
+        assert_eq!((samples.objective(), samples.class_counts()), (Objective::Regression, vec![2; 10]));
+        let chosen = samples.select(&[3, 0]);
+        assert_eq!(chosen.targets(), Some((&[values[3], values[0]][..], 3.0)));
+        assert_eq!(chosen.labels(), [samples.labels()[3], 0]);
+        let broken = Samples::of_regression(PAIR, vec![0.0; 2], vec![f32::NAN], 1.0);
+        assert!(matches!(broken, Err(DataError::NotFinite { sample: 0, feature: 2 })));
     }
 
     #[test]

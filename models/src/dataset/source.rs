@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::csv_table::{CsvSource, LabelColumn, Table};
 use super::{CardDifference, DataCard, DataError, SampleShape, Samples, cifar10, digits, idx};
+use crate::objective::ObjectiveKind;
 
 /// The samples held out of the 1,797 digits, about a fifth.
 const DIGITS_TEST: usize = 360;
@@ -66,6 +67,8 @@ pub struct RawData {
     raw: Raw,
 }
 
+// There is one at a time: the size of the small variant does not matter.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug)]
 enum Raw {
     /// A set whose pixels mean the same to everybody, and whose classes are numbers: the training part and, where the
@@ -88,8 +91,17 @@ impl DataSource {
     ///
     /// A [`DataError`] naming the file and the place in it.
     pub fn load(&self, seed: u64) -> Result<DataSet, DataError> {
+        self.load_for(ObjectiveKind::Classification, seed)
+    }
+
+    /// The same, to learn classes or a quantity.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`load`](Self::load).
+    pub fn load_for(&self, objective: ObjectiveKind, seed: u64) -> Result<DataSet, DataError> {
         let raw = self.read()?;
-        let card = raw.card(seed)?;
+        let card = raw.card_for(objective, seed)?;
         raw.data_set(&card, seed)
     }
 
@@ -165,6 +177,26 @@ impl RawData {
                 check_size(table)?;
                 let (train, _) = hold_out(table.len(), table.len() / SAMPLES_MIN, seed);
                 table.card(&train)
+            }
+        }
+    }
+
+    /// The card that these data have by themselves, to learn classes or a quantity.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`card`](Self::card), and for a quantity [`DataError::Target`] and [`DataError::ConstantTarget`] where the label is
+    /// none, [`DataError::NoTarget`] for images.
+    pub fn card_for(&self, objective: ObjectiveKind, seed: u64) -> Result<DataCard, DataError> {
+        match (objective, &self.raw) {
+            (ObjectiveKind::Classification, _) => self.card(seed),
+            (ObjectiveKind::Regression, Raw::Images { .. }) => {
+                Err(DataError::NoTarget { data: self.source.to_string() })
+            }
+            (ObjectiveKind::Regression, Raw::Table(table)) => {
+                check_size(table)?;
+                let (train, _) = hold_out(table.len(), table.len() / SAMPLES_MIN, seed);
+                table.regression_card(&train)
             }
         }
     }

@@ -29,11 +29,14 @@ pub const MAX_BOOKS_BYTES: usize = 96 << 20;
 /// Most bytes that a host may keep in a record for which it announced nothing.
 pub const MAX_HOST_BYTES: usize = 64 << 10;
 
-/// Most bytes that a host may keep in any record of so many coordinates: as much as a vector, and
-/// [`MAX_HOST_BYTES`] more.
+/// Most bytes that a host may keep in any record of so many coordinates: as much as two vectors, such as the moments of
+/// Adam, and [`MAX_HOST_BYTES`] more.
 pub const fn most_host_bytes(dimension: usize) -> usize {
-    MAX_HOST_BYTES + 4 * dimension
+    MAX_HOST_BYTES + MAX_HOST_VECTORS * 4 * dimension
 }
+
+/// Vectors as long as the numerator that a host may keep beside [`MAX_HOST_BYTES`].
+const MAX_HOST_VECTORS: usize = 2;
 
 const MAGIC: [u8; 8] = *b"mgl-mass";
 const HEAD_BYTES: usize = 24;
@@ -332,7 +335,7 @@ fn read_books(bytes: &[u8]) -> Result<Books, RecordError> {
 
 /// The most bytes that books of a node with so many coordinates may take.
 const fn most_books_bytes(dimension: usize) -> usize {
-    MAX_BOOKS_BYTES + 4 * dimension
+    MAX_BOOKS_BYTES + MAX_HOST_VECTORS * 4 * dimension
 }
 
 /// The most bytes that books can take where the host keeps no more than [`MAX_HOST_BYTES`].

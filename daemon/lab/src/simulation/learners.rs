@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mingle_models::{Device, Evaluation, Evaluator, Samples, Task, Trainer};
+use mingle_models::{Device, Evaluation, Evaluator, LearningRateSchedule, Samples, Task, Trainer};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -15,6 +15,8 @@ use super::parallel::in_parallel;
 pub(super) struct Job {
     /// Who.
     pub(super) node: usize,
+    /// In which round, from 0.
+    pub(super) round: u64,
     /// From where, `[parameters]`.
     pub(super) from: Arc<[f32]>,
     /// How many gradient steps.
@@ -42,6 +44,7 @@ pub struct Learners {
     task: Task,
     train_samples: usize,
     seed: u64,
+    rates: LearningRateSchedule,
     threads: usize,
     /// Spent here so far.
     time: Duration,
@@ -60,6 +63,8 @@ pub struct Subject {
     pub train_samples: usize,
     /// Of the initial model, and of who gets which shard.
     pub seed: u64,
+    /// The learning rate of each round.
+    pub rates: LearningRateSchedule,
 }
 
 impl Learners {
@@ -74,7 +79,7 @@ impl Learners {
         threads: usize,
         trainer: impl Fn(usize, usize) -> Result<Trainer, E>,
     ) -> Result<Self, E> {
-        let Subject { task, device, test, train_samples, seed } = subject;
+        let Subject { task, device, test, train_samples, seed, rates } = subject;
         let mut shards: Vec<usize> = (0..nodes).collect();
         shards.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
         Ok(Self {
@@ -84,6 +89,7 @@ impl Learners {
             test,
             task,
             seed,
+            rates,
             threads: threads.max(1),
             time: Duration::ZERO,
         })
@@ -128,8 +134,10 @@ impl Learners {
                 work.push((trainer, job));
             }
         }
+        let rates = self.rates;
         let deltas = in_parallel(self.threads, work, |(trainer, job)| {
-            let outcome = trainer.train(&job.from, job.steps);
+            let rate = trainer.set_learning_rate(rates.rate(job.round));
+            let outcome = rate.and_then(|()| trainer.train(&job.from, job.steps));
             let failed = |source| SimulationError::Training { node: job.node, source };
             outcome.map(|outcome| outcome.delta).map_err(failed)
         });
@@ -150,8 +158,8 @@ impl Learners {
         let n = judged.len().max(1) as f64;
         self.time += began.elapsed();
         Ok(Judgement {
-            mean_accuracy: judged.iter().map(|judged| judged.accuracy).sum::<f64>() / n,
-            worst_accuracy: judged.iter().map(|judged| judged.accuracy).fold(1.0, f64::min),
+            mean_accuracy: judged.iter().map(|judged| judged.score()).sum::<f64>() / n,
+            worst_accuracy: judged.iter().map(|judged| judged.score()).fold(1.0, f64::min),
             loss: judged.iter().map(|judged| judged.loss).sum::<f64>() / n,
             disagreement: disagreement(models),
         })

@@ -165,7 +165,7 @@ impl VirtualSwarm {
             .orders
             .values_mut()
             .filter(due())
-            .map(|order| Job { node: order.job.node, from: Arc::clone(&order.job.from), steps: order.job.steps })
+            .map(|order| Job { from: Arc::clone(&order.job.from), ..order.job })
             .collect();
         let deltas = learners.train(&jobs)?;
         for (order, delta) in self.orders.values_mut().filter(due()).zip(deltas) {
@@ -229,7 +229,7 @@ impl VirtualSwarm {
             }
             Effect::Train { round, from, local_steps, .. } => {
                 let ends = self.now + SLOT * u32::try_from(self.lengths.of_round(round)).unwrap_or(u32::MAX);
-                let job = Job { node: id.index(), from, steps: local_steps };
+                let job = Job { node: id.index(), round, from, steps: local_steps };
                 self.orders.insert(id, Order { round, ends, job, delta: None });
                 self.agenda.add(ends, Happening::TrainingEnds(id));
             }

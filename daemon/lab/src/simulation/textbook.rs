@@ -49,7 +49,7 @@ impl Textbook {
 
     fn round(&mut self, learners: &mut Learners) -> Result<(), SimulationError> {
         let holds = |node: &usize| self.weights[*node] > 0.0;
-        let job = |node| Job { node, from: self.ratio(node), steps: self.local_steps };
+        let job = |node| Job { node, round: self.rounds, from: self.ratio(node), steps: self.local_steps };
         let jobs: Vec<Job> = (0..self.weights.len()).filter(holds).map(job).collect();
         for (job, delta) in jobs.iter().zip(learners.train(&jobs)?) {
             self.numerators[job.node].iter_mut().zip(&delta).for_each(|(x, delta)| *x += delta);

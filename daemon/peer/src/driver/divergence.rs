@@ -68,8 +68,9 @@ impl Driver<'_> {
 }
 
 fn diverged(why: &str) -> Error {
-    Error::new(ErrorKind::Training, format!("training has diverged: {why}"))
-        .hint("lower --learning-rate, or --momentum; where only this peer diverges, look at its data")
+    Error::new(ErrorKind::Training, format!("training has diverged: {why}")).hint(
+        "lower --learning-rate or --momentum, or set --clip-gradients; where only this peer diverges, look at its data",
+    )
 }
 
 #[cfg(test)]

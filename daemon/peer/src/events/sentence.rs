@@ -32,6 +32,10 @@ impl Event {
             Self::OwnCard { columns: 0, classes } => {
                 format!("card       {classes} classes, those of this peer's data; the others take them over")
             }
+            Self::OwnCard { columns, classes: 0 } => format!(
+                "card       {columns} columns and a quantity, and the mean and deviation of each over this peer's data; the \
+                 others take all that over"
+            ),
             Self::OwnCard { columns, classes } => format!(
                 "card       {columns} columns and {classes} classes, and the mean and deviation of each column over this \
                  peer's data; the others take all that over"

@@ -21,8 +21,10 @@ const JOB_QUEUE: usize = 4;
 /// The local steps of a round: from which parameters, how many, and for how long at most.
 #[derive(Clone, Debug)]
 pub(crate) struct TrainingOrder {
-    /// The round.
+    /// The round, from 0 in each plan of the swarm's operator.
     pub round: u64,
+    /// Rounds of the plans before.
+    pub rounds_before: u64,
     /// `[dimension]`.
     pub from: Arc<[f32]>,
     /// Those that the plan wants.
@@ -193,9 +195,10 @@ impl Worker {
     }
 
     fn train(&mut self, order: &TrainingOrder) -> Result<Answer> {
-        let TrainingOrder { round, ref from, local_steps, time_box, last_factor } = *order;
+        let TrainingOrder { round, rounds_before, ref from, local_steps, time_box, last_factor } = *order;
         let until = time_box.and_then(|time_box| Instant::now().checked_add(time_box));
-        let budget = Budget { round, local_steps, last_factor, patience: Patience { until, ..self.patience() } };
+        let patience = Patience { until, ..self.patience() };
+        let budget = Budget { round: rounds_before.saturating_add(round), local_steps, last_factor, patience };
         let doing = format!("training in round {round} failed");
         let trained = self.training.train(from, &budget).context(ErrorKind::Training, &doing)?;
         check_length(trained.change.len(), from.len()).context(ErrorKind::Training, &doing)?;
@@ -228,4 +231,43 @@ fn check_state(state: &[u8], most: usize) -> Result<(), String> {
 /// A change of another length is none of this model.
 fn check_length(found: usize, wanted: usize) -> Result<(), String> {
     if found == wanted { Ok(()) } else { Err(format!("a change of {found} numbers for a model of {wanted}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::training::{Layout, TrainingError};
+
+    /// Changes the model by the number of the round.
+    struct Counting(Layout);
+
+    impl LocalTraining for Counting {
+        fn layout(&self) -> &Layout {
+            &self.0
+        }
+
+        fn initial(&mut self) -> Result<Vec<f32>, TrainingError> {
+            Ok(vec![0.0])
+        }
+
+        fn train(&mut self, _from: &[f32], budget: &Budget) -> Result<Trained, TrainingError> {
+            Ok(Trained { change: vec![budget.round as f32], steps: 1, loss: None })
+        }
+
+        fn evaluate(&mut self, _parameters: &[f32], _patience: &Patience) -> Result<Evaluation, TrainingError> {
+            Ok(Evaluation::default())
+        }
+    }
+
+    #[test]
+    fn a_training_is_told_the_round_of_the_whole_run_and_the_node_the_round_of_its_plan() {
+        let training = Box::new(Counting(Layout::flat(1)));
+        let mut worker = Worker { training, keeps_state: false, is_interrupted: Arc::default() };
+        let from: Arc<[f32]> = Arc::from([0.0]);
+        let order =
+            TrainingOrder { round: 3, rounds_before: 40, from, local_steps: 1, time_box: None, last_factor: 1.0 };
+        let Answer::Trained { round, trained, .. } = worker.run(Job::Train(order)) else { panic!("it failed") };
+        assert_eq!((round, trained.change), (3, vec![43.0]));
+    }
 }

@@ -1,18 +1,19 @@
 //! What the swarm is compared with: every peer alone on its own data, and all data in one place.
 
-use mingle_models::{Augmentation, Device, Evaluator, Samples, SgdOptions, Task, Trainer, TrainerOptions};
+use mingle_models::{Device, Evaluator, Samples, Task, Trainer, TrainerOptions};
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Result};
 use serde::Serialize;
 use tokio::sync::oneshot;
 
+use super::peer_options::training_arguments;
 use crate::cli::DemoArgs;
 use crate::task::{self, Parts};
 
-/// Steps between two looks at the progress.
-const STEPS_PER_TURN: u32 = 50;
+/// Rounds whose steps are taken in one go, where the learning rate is the same in all.
+const ROUNDS_PER_TURN: u64 = 16;
 
-/// Test accuracies without a swarm.
+/// Test accuracies without a swarm; r2 of a regression.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Baselines {
     /// Each peer alone on its own part, as many gradient steps as in the swarm.
@@ -57,12 +58,12 @@ impl Baselines {
         for node in 0..arguments.peers {
             progress(&format!("peer {node} of {} alone", arguments.peers));
             let seed = task::data_seed(arguments.seed, node);
-            alone.push(bench.accuracy(parts.part(node), arguments.batch_size, seed)?);
+            alone.push(bench.score(parts.part(node), arguments.batch_size, seed)?);
         }
         progress("all data in one place");
         let batch_size = arguments.batch_size.saturating_mul(arguments.peers);
         let seed = task::data_seed(arguments.seed, arguments.peers);
-        let central = bench.accuracy(parts.all(), batch_size, seed)?;
+        let central = bench.score(parts.all(), batch_size, seed)?;
         Ok(Self { alone, central })
     }
 }
@@ -77,34 +78,28 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     /// Trains from the swarm's own initial model on `train`, and tests.
-    fn accuracy(&self, train: Samples, batch_size: usize, data_seed: u64) -> Result<f64> {
+    fn score(&self, train: Samples, batch_size: usize, data_seed: u64) -> Result<f64> {
         let doing = "cannot train the comparison";
-        let options = TrainerOptions {
-            task: self.task,
-            device: self.device.clone(),
-            sgd: SgdOptions {
-                learning_rate: self.arguments.learning_rate,
-                momentum: self.arguments.momentum,
-                weight_decay: 0.0,
-            },
-            batch_size,
-            augmentation: Augmentation::NONE,
-            data_seed,
-        };
+        let training = training_arguments(self.arguments);
+        let options = task::trainer_options(&training, self.task, &self.device, 0)?;
+        let options = TrainerOptions { batch_size, data_seed, ..options };
+        let rates = training.optimizer.rates(training.learning_rate, training.rounds)?;
         let mut trainer = Trainer::new(options, train).context(ErrorKind::BadInput, doing)?;
         let mut parameters = self.task.initial_parameters(self.arguments.seed);
-        let mut left = self.arguments.rounds.saturating_mul(u64::from(self.arguments.local_steps));
-        while left > 0 {
-            let steps = u32::try_from(left).unwrap_or(u32::MAX).min(STEPS_PER_TURN);
+        let mut round = 0;
+        while round < training.rounds {
+            let rounds = if rates.is_constant() { ROUNDS_PER_TURN.min(training.rounds - round) } else { 1 };
+            trainer.set_learning_rate(rates.rate(round)).context(ErrorKind::Training, doing)?;
+            let steps = u32::try_from(rounds * u64::from(self.arguments.local_steps)).unwrap_or(u32::MAX);
             let outcome = trainer.train(&parameters, steps).context(ErrorKind::Training, doing)?;
             for (parameter, change) in parameters.iter_mut().zip(&outcome.delta) {
                 *parameter += change;
             }
-            left -= u64::from(steps);
+            round += rounds;
         }
         let evaluation = Evaluator::new(self.task, &self.device)
             .evaluate(&parameters, self.test)
             .context(ErrorKind::Training, doing)?;
-        Ok(evaluation.accuracy)
+        Ok(evaluation.score())
     }
 }

@@ -7,6 +7,7 @@
 mod baselines;
 mod joining;
 mod kill;
+mod metric;
 mod output;
 mod peer_options;
 mod problem;
@@ -73,11 +74,14 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Result {
     limits::check("local-steps", arguments.local_steps.into(), 1..=limits::MOST_LOCAL_STEPS)?;
     let kills = Kills::parse(&arguments.kill, arguments.peers, arguments.rounds)?;
     // Reads the data before anything is started: what is wrong with them is said once, not by every peer.
-    let mut parts = Parts::load(&arguments.data, arguments.seed)?;
+    let mut parts = Parts::load(&arguments.data, arguments.task, arguments.seed)?;
     parts.deal(&arguments.split, arguments.peers, arguments.seed)?;
     parts.task(&arguments.model)?;
     task::open_device(&arguments.device)?;
-    task::check_arguments(&training_arguments(arguments))?;
+    let training = training_arguments(arguments);
+    task::check_arguments(&training)?;
+    training.optimizer.settings(training.learning_rate)?;
+    training.optimizer.rates(training.learning_rate, training.rounds)?;
     arguments.privacy.settings()?;
     parse_policy(&arguments.wait)?;
     let plan = make_plan(arguments)?;
@@ -275,7 +279,7 @@ impl<'a> Demo<'a> {
             }
             Event::Evaluated { round, metrics, weight_units, disagreement, .. } => {
                 let report = tally::Report {
-                    accuracy: accuracy(metrics),
+                    accuracy: score(metrics, self.arguments),
                     weight_units: *weight_units,
                     disagreement: *disagreement,
                 };
@@ -284,7 +288,7 @@ impl<'a> Demo<'a> {
             }
             Event::Done { metrics, sent_bytes, peak_resident_bytes, .. } => {
                 self.results[node] = Some(PeerResult {
-                    accuracy: accuracy(metrics),
+                    accuracy: score(metrics, self.arguments),
                     sent_bytes: *sent_bytes,
                     peak_resident_bytes: *peak_resident_bytes,
                 });
@@ -313,7 +317,7 @@ impl<'a> Demo<'a> {
 
     fn show(&mut self, rows: &[tally::Row]) -> Result {
         for row in rows {
-            self.output.append_row(row)?;
+            self.output.append_row(row, self.arguments.task)?;
             self.progress.row(row);
         }
         Ok(())
@@ -359,7 +363,7 @@ fn bind_to_new_homes(plan: &mut Plan, output: &Output) -> Result<Vec<Home>> {
         .collect()
 }
 
-/// What the built-in models measure.
-fn accuracy(metrics: &Metrics) -> f64 {
-    metrics.get("accuracy").unwrap_or(f64::NAN)
+/// What the demo counts by.
+fn score(metrics: &Metrics, arguments: &DemoArgs) -> f64 {
+    metrics.get(metric::name(arguments.task)).unwrap_or(f64::NAN)
 }

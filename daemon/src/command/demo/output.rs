@@ -5,10 +5,12 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use mingle_models::ObjectiveKind;
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result, output_file};
 use serde::Serialize;
 
+use super::metric;
 use super::tally::Row;
 
 /// Tells a demo's folder from any other.
@@ -57,7 +59,7 @@ impl Output {
     }
 
     /// Adds the swarm's state after a round to `events.jsonl`.
-    pub(crate) fn append_row(&self, row: &Row) -> Result {
+    pub(crate) fn append_row(&self, row: &Row, objective: ObjectiveKind) -> Result {
         #[derive(Serialize)]
         struct Line<'a> {
             schema: &'static str,
@@ -65,7 +67,7 @@ impl Output {
             row: &'a Row,
         }
         let line = Line { schema: "mingle.demo.round/1", row };
-        let text = serde_json::to_string(&line).context(ErrorKind::Unexpected, "cannot encode a round")?;
+        let text = metric::to_json(&line, objective)?;
         writeln!(self.events.borrow_mut(), "{text}")
             .context(ErrorKind::BadInput, format!("cannot write {}", self.root.join("events.jsonl").display()))
     }

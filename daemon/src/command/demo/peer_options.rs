@@ -17,14 +17,14 @@ const START_TIMEOUT: &str = "10m";
 pub(super) fn training_arguments(demo: &DemoArgs) -> TrainingArgs {
     TrainingArgs {
         data: demo.data.clone(),
+        task: demo.task,
         model: demo.model.clone(),
         split: Some(demo.split.clone()),
         rounds: demo.rounds,
         batch_size: demo.batch_size,
         augment: Augmentation::NONE.to_string(),
+        optimizer: demo.optimizer,
         learning_rate: demo.learning_rate,
-        momentum: demo.momentum,
-        weight_decay: 0.0,
         seed: demo.seed,
         device: demo.device.clone(),
         evaluate_every: demo.evaluate_every,
@@ -48,12 +48,15 @@ pub(super) fn peer_arguments(demo: &DemoArgs, home: &Home, way_in: &[String]) ->
     option("listen", &"/ip4/127.0.0.1/udp/0/quic-v1");
     option("listen", &"/ip4/127.0.0.1/tcp/0");
     option("data", &demo.data);
+    option("task", &demo.task);
     option("model", &demo.model);
     option("split", &demo.split);
     option("rounds", &demo.rounds);
     option("batch-size", &demo.batch_size);
     option("learning-rate", &demo.learning_rate);
-    option("momentum", &demo.momentum);
+    for (name, value) in demo.optimizer.options() {
+        option(&name, &value);
+    }
     option("seed", &demo.seed);
     option("device", &demo.device);
     option("evaluate-every", &demo.evaluate_every);

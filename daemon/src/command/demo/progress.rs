@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use mingle_models::ObjectiveKind;
 use mingle_peer::units;
 use mingle_planner::Plan;
 
+use super::metric;
 use super::tally::Row;
 use crate::cli::DemoArgs;
 use crate::out;
@@ -18,6 +20,7 @@ pub(crate) struct Progress {
     bar: ProgressBar,
     json: bool,
     peers: usize,
+    objective: ObjectiveKind,
 }
 
 impl Progress {
@@ -28,7 +31,7 @@ impl Progress {
         let bar = ProgressBar::with_draw_target(Some(arguments.rounds), target);
         let style = ProgressStyle::with_template("{spinner} {bar:30} {pos}/{len} rounds  {elapsed}  {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        let progress = Self { bar, json, peers: arguments.peers };
+        let progress = Self { bar, json, peers: arguments.peers, objective: arguments.task };
         progress.note(&format!(
             "swarm    {} peer processes on this machine, data {} split {}, model {}, seed {}",
             arguments.peers, arguments.data, arguments.split, arguments.model, arguments.seed
@@ -54,12 +57,12 @@ impl Progress {
     /// The whole swarm has reported a round.
     pub(crate) fn row(&self, row: &Row) {
         if self.json {
-            if let Ok(text) = serde_json::to_string(row) {
+            if let Ok(text) = metric::to_json(row, self.objective) {
                 out::line(text);
             }
             return;
         }
-        self.note(&sentence(row));
+        self.note(&sentence(row, metric::name(self.objective)));
         self.bar.set_message(format!("mean {:.3}  worst {:.3}", row.mean_accuracy, row.worst_accuracy));
     }
 
@@ -100,10 +103,10 @@ fn describe(plan: &Plan) -> String {
 }
 
 /// A row for a person. A sum of weights that is not whole has parcels in flight, or a dead peer's share missing.
-fn sentence(row: &Row) -> String {
+fn sentence(row: &Row, metric: &str) -> String {
     let disagreement = row.disagreement.map_or_else(|| "      -".to_owned(), |value| format!("{value:.1e}"));
     format!(
-        "round {:>4}   accuracy {:.3} mean {:.3} worst   disagreement {disagreement}   sum of weights {:.6}   {}",
+        "round {:>4}   {metric} {:.3} mean {:.3} worst   disagreement {disagreement}   sum of weights {:.6}   {}",
         row.round,
         row.mean_accuracy,
         row.worst_accuracy,

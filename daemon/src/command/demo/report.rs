@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use mingle_models::{Checkpoint, Task};
+use mingle_models::{Checkpoint, ObjectiveKind, Task};
 use mingle_net::traffic::Encoding;
 use mingle_peer::audit::{Report as DiskReport, weight_or_unknown};
 use mingle_peer::error::Context;
@@ -18,6 +18,7 @@ use serde::Serialize;
 use super::Demo;
 use super::baselines::Baselines;
 use super::joining::Joined;
+use super::metric;
 use super::output::Output;
 use super::tally::Row;
 use crate::command::audit;
@@ -62,6 +63,8 @@ pub(crate) struct Report {
     kill_marks: Vec<(usize, u64)>,
     #[serde(skip)]
     output: PathBuf,
+    #[serde(skip)]
+    objective: ObjectiveKind,
 }
 
 /// The survivors' final models.
@@ -119,20 +122,21 @@ impl Report {
             rows: demo.tally.rows().to_vec(),
             kill_marks: demo.killed_at.clone(),
             output: demo.output.root().to_path_buf(),
+            objective: demo.arguments.task,
         })
     }
 
     /// Writes the plot and the summary into the demo's folder.
     pub(crate) fn write(&self, output: &Output) -> Result {
         output.write("curves.svg", self.plot().as_bytes())?;
-        let text = serde_json::to_string_pretty(self).context(ErrorKind::Unexpected, "cannot encode the summary")?;
+        let text = metric::to_pretty_json(self, self.objective)?;
         output.write("summary.json", format!("{text}\n").as_bytes())
     }
 
     /// Prints the table, or one object.
     pub(crate) fn print(&self, json: bool) {
         if json {
-            if let Ok(text) = serde_json::to_string(self) {
+            if let Ok(text) = metric::to_json(self, self.objective) {
                 out::line(text);
             }
             return;
@@ -168,7 +172,7 @@ impl Report {
         let memory = self.peak_resident_bytes_per_peer.map_or_else(String::new, |bytes| {
             format!(", {:.0} MB of memory per peer at most", units::megabytes(bytes))
         });
-        let mut lines = vec![format!("\n{:<24}{:>8}{:>8}{:>8}", "test accuracy", "mean", "best", "worst")];
+        let mut lines = vec![format!("\n{:<24}{:>8}{:>8}{:>8}", self.measured(), "mean", "best", "worst")];
         if let Some(alone) = without_swarm {
             lines.push(row("each peer alone", alone.mean_alone(), alone.best_alone(), alone.worst_alone()));
         }
@@ -210,13 +214,18 @@ impl Report {
         format!("sum of weights: {verdict} {} = {}", self.peers, parts.join(" + "))
     }
 
+    /// Such as `test accuracy`.
+    fn measured(&self) -> String {
+        format!("test {}", metric::name(self.objective))
+    }
+
     fn plot(&self) -> String {
         let points = |value: &dyn Fn(&Row) -> Option<f64>| -> Vec<(f64, f64)> {
             self.rows.iter().filter_map(|row| Some((round(row.round), value(row)?))).collect()
         };
         let series = |name: &str, weight, points| Series { name: name.to_owned(), points, weight };
         let accuracy = Panel {
-            y_label: "test accuracy".to_owned(),
+            y_label: self.measured(),
             scale: Scale::Linear,
             bands: Vec::new(),
             series: vec![

@@ -41,16 +41,17 @@ pub(super) fn identity(home: &Home) -> Check {
 
 /// The data can be read and the model fits them.
 pub(super) fn data(training: &TrainingArgs) -> (Option<Task>, Check) {
-    let loaded = Parts::load(&training.data, training.seed).and_then(|parts| Ok((parts.task(&training.model)?, parts)));
+    let loaded = Parts::load(&training.data, training.task, training.seed)
+        .and_then(|parts| Ok((parts.task(&training.model)?, parts)));
     match loaded {
         Ok((task, parts)) => {
             let finding = format!(
-                "{}: {} training and {} test samples of {} in {} classes; {} has {} parameters",
+                "{}: {} training and {} test samples of {} for {}; {} has {} parameters",
                 training.data,
                 parts.all().len(),
                 parts.test.len(),
                 task.shape(),
-                task.classes(),
+                task.objective(),
                 task.model(),
                 task.parameter_count()
             );

@@ -24,7 +24,7 @@ use crate::command::data;
 use crate::task::{self, LocalTask, Parts};
 use crate::task_card::Card;
 use crate::task_file::TaskFile;
-use crate::training::BuiltInTraining;
+use crate::training::{BuiltInTraining, Learner};
 
 /// What a peer would train, and what it trains once that is settled.
 pub(super) struct DataTask {
@@ -55,7 +55,7 @@ impl DataTask {
     pub(super) fn begin(arguments: &RunArgs, home: Home) -> Result<Self> {
         let training = &arguments.training;
         let raw = task::read(&training.data)?;
-        task::check_model(&training.model, raw.shape())?;
+        task::check_model(&training.model, raw.shape(), training.task)?;
         let device = task::open_device(&training.device)?;
         Ok(Self { home, arguments: arguments.clone(), device, raw: Some(raw), settled: None })
     }
@@ -96,7 +96,7 @@ impl DataTask {
         let doing = format!("--data {}", training.data);
         let data = match (&self.arguments.card, &self.raw) {
             (Some(path), _) => data::read_card(path)?,
-            (None, Some(raw)) => raw.card(training.seed).context(ErrorKind::BadInput, doing)?,
+            (None, Some(raw)) => raw.card_for(training.task, training.seed).context(ErrorKind::BadInput, doing)?,
             (None, None) => {
                 return Err(Error::new(ErrorKind::Unexpected, "the data were given away before they were used"));
             }
@@ -147,7 +147,8 @@ impl DataTask {
         {
             return Err(self.needs_fresh(&difference));
         }
-        self.settle(card)
+        let wanted = self.wanted_of(&card)?;
+        self.settle(adopted(&card, &wanted))
     }
 
     /// This is what the peer trains. Returns what to tell people of it.
@@ -183,8 +184,10 @@ impl DataTask {
             test_samples: local.test.len(),
         };
         let task = local.task;
+        let rates = training.optimizer.rates(training.learning_rate, training.rounds)?;
         let (trainer, evaluator, test) = local.build(&training, node)?;
-        Ok(BuiltInTraining::new(Arc::unwrap_or_clone(card), task, trainer, evaluator, test, facts))
+        let learner = Learner { trainer, rates, evaluator, test };
+        Ok(BuiltInTraining::new(Arc::unwrap_or_clone(card), task, learner, facts))
     }
 }
 
@@ -241,15 +244,19 @@ fn adopt(training: &mut TrainingArgs, given: &BTreeSet<String>, card: &Card) {
     if keep("model") {
         training.model = mine.model;
     }
+    if keep("task") {
+        training.task = mine.task;
+    }
     if keep("augment") {
         training.augment = mine.augment;
     }
     training.rounds = if keep("rounds") { mine.rounds } else { training.rounds };
     training.seed = if keep("seed") { mine.seed } else { training.seed };
     training.batch_size = if keep("batch_size") { mine.batch_size } else { training.batch_size };
-    training.learning_rate = if keep("learning_rate") { mine.learning_rate } else { training.learning_rate };
-    training.momentum = if keep("momentum") { mine.momentum } else { training.momentum };
-    training.weight_decay = if keep("weight_decay") { mine.weight_decay } else { training.weight_decay };
+    // The rate of one optimizer is none for another.
+    let keeps_rate = keep("learning_rate") || mine.optimizer.is_other(&training.optimizer, keep);
+    training.learning_rate = if keeps_rate { mine.learning_rate } else { training.learning_rate };
+    training.optimizer = mine.optimizer.or(&training.optimizer, keep);
     let (own, theirs) = (&mine.privacy, &mut training.privacy);
     theirs.dp_clip = if keep("dp_clip") { own.dp_clip } else { theirs.dp_clip };
     theirs.dp_noise = if keep("dp_noise") { own.dp_noise } else { theirs.dp_noise };
@@ -261,10 +268,10 @@ fn overwrite(training: &mut TrainingArgs, card: &Card) {
     let Card { model, rounds, seed, recipe, privacy, .. } = card;
     training.privacy = PrivacyArgs::of(*privacy);
     training.model = model.to_string();
+    training.task = card.data.objective().kind();
     training.augment = recipe.augment.to_string();
     (training.rounds, training.seed, training.batch_size) = (*rounds, *seed, recipe.batch_size);
-    (training.learning_rate, training.momentum, training.weight_decay) =
-        (recipe.learning_rate, recipe.momentum, recipe.weight_decay);
+    (training.learning_rate, training.optimizer) = (recipe.learning_rate, recipe.optimizer());
 }
 
 /// The first chosen setting that is not as the card has it; those of the recipe only count where `is_strict`.
@@ -276,6 +283,7 @@ fn conflict(training: &TrainingArgs, given: &BTreeSet<String>, card: &Card, is_s
     let model = if same_model { theirs.model.clone() } else { training.model.clone() };
     let augment = if same_augment { theirs.augment.clone() } else { training.augment.clone() };
     let agreed = [
+        ("task", training.task.to_string(), theirs.task.to_string()),
         ("model", model, theirs.model.clone()),
         ("rounds", training.rounds.to_string(), theirs.rounds.to_string()),
         ("seed", training.seed.to_string(), theirs.seed.to_string()),
@@ -283,14 +291,14 @@ fn conflict(training: &TrainingArgs, given: &BTreeSet<String>, card: &Card, is_s
     let recipe = [
         ("batch_size", training.batch_size.to_string(), theirs.batch_size.to_string()),
         ("learning_rate", training.learning_rate.to_string(), theirs.learning_rate.to_string()),
-        ("momentum", training.momentum.to_string(), theirs.momentum.to_string()),
-        ("weight_decay", training.weight_decay.to_string(), theirs.weight_decay.to_string()),
         ("augment", augment, theirs.augment.clone()),
     ];
     let written = |value: Option<f64>| value.map_or_else(|| "none".to_owned(), |value| value.to_string());
     let pairs = training.privacy.entries().into_iter().zip(theirs.privacy.entries());
     let privacy = pairs.map(|((key, mine), (_, theirs))| (key, written(mine), written(theirs)));
-    let all = agreed.into_iter().chain(privacy).chain(recipe.into_iter().filter(|_| is_strict));
+    let pairs = training.optimizer.entries().into_iter().zip(theirs.optimizer.entries());
+    let recipe = recipe.into_iter().chain(pairs.map(|((key, mine), (_, theirs))| (key, mine, theirs)));
+    let all = agreed.into_iter().chain(privacy).chain(recipe.filter(|_| is_strict));
     let mut differing = all.filter(|(key, mine, theirs)| given.contains(*key) && mine != theirs);
     differing.next().map(|(key, mine, theirs)| {
         let option = key.replace('_', "-");
@@ -302,7 +310,9 @@ fn conflict(training: &TrainingArgs, given: &BTreeSet<String>, card: &Card, is_s
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::cli::training_defaults;
+    use crate::cli::{OptimizerArgs, training_defaults};
+    use crate::task_card::Recipe;
+    use mingle_models::OptimizerKind;
     use mingle_peer::training::PrivacySettings;
 
     fn card() -> Card {
@@ -322,6 +332,13 @@ mod tests {
         assert_eq!(conflict(&training, &given(&["batch_size"]), &card, false), None, "a recipe is a peer's own");
         let says = conflict(&training, &given(&["batch_size"]), &card, true).unwrap();
         assert_eq!(says, "--batch-size 64 contradicts the task of the swarm, which has 32");
+        let clipped = OptimizerArgs { clip_gradients: Some(1.0), warmup: 3, ..training.optimizer };
+        training.optimizer = OptimizerArgs { optimizer: OptimizerKind::AdamW, ..clipped };
+        assert_eq!(conflict(&training, &given(&["optimizer", "warmup"]), &card, false), None);
+        let says = conflict(&training, &given(&["optimizer", "warmup"]), &card, true).unwrap();
+        assert_eq!(says, "--optimizer adamw contradicts the task of the swarm, which has sgd");
+        let says = conflict(&training, &given(&["clip_gradients"]), &card, true).unwrap();
+        assert_eq!(says, "--clip-gradients 1 contradicts the task of the swarm, which has none");
         training.privacy =
             PrivacyArgs { dp_clip: Some(1.0), dp_noise: Some(4.0), dp_epsilon_max: Some(8.0), dp_delta: None };
         let says = conflict(&training, &given(&["dp_clip", "dp_noise"]), &card, false).unwrap();
@@ -335,5 +352,19 @@ mod tests {
         adopt(&mut training, &given(&["rounds"]), &card);
         assert_eq!(training.privacy, PrivacyArgs::default());
         assert_eq!((training.rounds, training.batch_size, training.model.as_str()), (9, 32, "softmax"));
+    }
+
+    #[test]
+    fn the_recipe_of_one_optimizer_is_not_that_of_another() {
+        let theirs = Card { recipe: Recipe { momentum: 0.9, warmup: 4, ..card().recipe }, ..card() };
+        let adamw = OptimizerArgs { optimizer: OptimizerKind::AdamW, ..OptimizerArgs::default() };
+        let mine = TrainingArgs { optimizer: adamw, learning_rate: 0.001, ..training_defaults() };
+        let of = |keys: &[&str]| {
+            let mut training = mine.clone();
+            adopt(&mut training, &keys.iter().map(|key| (*key).to_owned()).collect(), &theirs);
+            (training.optimizer, training.learning_rate)
+        };
+        assert_eq!(of(&["optimizer"]), (OptimizerArgs { warmup: 4, ..adamw }, 0.001));
+        assert_eq!(of(&[]), (theirs.recipe.optimizer(), 0.1));
     }
 }

@@ -87,7 +87,7 @@ function waitingInWords(waiting) {
 
 // The names of what was measured, those that people look at first in front.
 function metricNames(metrics) {
-  const rank = name => (name === "accuracy" ? 0 : 1);
+  const rank = name => (name === "accuracy" || name === "r2" ? 0 : 1);
   return Object.keys(metrics).sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
 }
 
@@ -95,7 +95,7 @@ function showMetrics(round, metrics) {
   metricNames(metrics).slice(0, 2).forEach((name, index) => {
     const chart = index === 0 ? curves.first : curves.second;
     chart.look.name = name;
-    chart.look.high = name === "accuracy" ? 1 : undefined;
+    chart.look.high = name === "accuracy" || name === "r2" ? 1 : undefined;
     say(byId(index === 0 ? "first-name" : "second-name"), name);
     chart.add(round, metrics[name]);
   });
