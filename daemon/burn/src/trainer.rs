@@ -41,7 +41,7 @@ pub struct BurnTrainer<M, B> {
 
 impl<M: Module, B> BurnTrainer<M, B> {
     /// The training of `module`, which is on an autodiff device, by `optimizer` with a step size: `loss` is that of a batch, `[1]`,
-    /// and `batches` do not end ([`prefetch`](crate::prefetch) makes such a stream of a loader).
+    /// and `batches` do not end ([`prefetch`](crate::prefetch()) makes such a stream of a loader).
     ///
     /// # Errors
     /// [`BurnError::NoTensor`] for a module without float tensors, [`BurnError::NoGradients`] where it is on a device without

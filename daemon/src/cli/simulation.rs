@@ -73,7 +73,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, default_value_t = Robust::Off, value_name = "off|clip")]
     pub(crate) robust: Robust,
     /// A measurement: some members send false models, keeping their weight books honestly, and accuracy is that of the others. sign-flip,
-    /// scale:FACTOR, or little[:Z]: the mean of the honest models less Z (1.5) standard deviations
+    /// scale:FACTOR, or `little[:Z]`: the mean of the honest models less Z (1.5) standard deviations
     #[arg(long, value_name = "ATTACK", requires = "attackers")]
     pub(crate) attack: Option<Lie>,
     /// With --attack: how many members do; the seed says which
