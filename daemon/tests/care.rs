@@ -56,7 +56,7 @@ fn data_and_a_model_can_be_looked_at_before_a_peer_is_set_up_for_them() {
     let (code, report) = doctor(&["--home", home, "--data", &data, "--model", "softmax"]);
     assert_eq!(code, Some(0), "{report:#}");
     let finding = findings(&report, "data")[0]["finding"].as_str().unwrap();
-    assert!(finding.starts_with(&data) && finding.contains("in 2 classes; softmax has 6 parameters"), "{finding}");
+    assert!(finding.starts_with(&data) && finding.contains("for 2 classes; softmax has 6 parameters"), "{finding}");
     let (code, report) = doctor(&["--home", home, "--data", &data, "--model", "cnn"]);
     assert_eq!((code, &findings(&report, "data")[0]["verdict"]), (Some(4), &Value::from("fail")), "{report:#}");
 }
