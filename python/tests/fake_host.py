@@ -213,7 +213,7 @@ class FakeHost:
         if not all(isinstance(name, str) and all(isinstance(n, int) and n >= 0 for n in shape) for name, shape in layout):
             raise Refusal(400, "the layout makes no sense")
         dimension = sum(math.prod(shape) for _, shape in layout)
-        if said.get("state_bytes", 0) > 4 * dimension + STATE_SLACK_BYTES:
+        if said.get("state_bytes", 0) > 8 * dimension + STATE_SLACK_BYTES:
             raise Refusal(400, "the trainer would keep more than a record holds")
         if self.attached is not None and self.attached.get("pid") != said.get("pid") and _is_alive(self.attached.get("pid")):
             raise Refusal(409, f"another trainer is attached, process {self.attached.get('pid')}", reason="busy")

@@ -14,7 +14,7 @@ from mingle.errors import LayoutError
 
 Keep = bool | Literal["bfloat16"]
 BYTES_BESIDE = 65_536
-"""What a peer keeps at most beside the bytes of one vector."""
+"""What a peer keeps at most beside the bytes of two vectors."""
 SPARE_BYTES = 16_384
 SPARE_BYTES_PER_TENSOR = 512
 """What `torch.save` writes beside the numbers."""
@@ -33,7 +33,7 @@ class OptimizerState:
     def room_wanted(self, dimension: int) -> int:
         """How many bytes to ask the peer to keep, for a vector of `dimension` numbers: what the state will take, all there is if that is
         not known. Raises `LayoutError` where no peer would keep so much."""
-        most = BYTES_BESIDE + 4 * dimension
+        most = BYTES_BESIDE + 8 * dimension
         self.check_room(most)
         expected = self._expected_bytes()
         return most if expected is None else expected
