@@ -45,6 +45,10 @@ class LocalSwarm:
         """Of a peer."""
         return self.folder / f"peer{node}"
 
+    def progress(self, node: int) -> Path:
+        """Where the script of a peer may say how far it is."""
+        return self.folder / f"progress{node}"
+
     def run(self, *arguments: str) -> str:
         """A command of the program, to its end; its output."""
         ended = subprocess.run([self.program, *arguments], env=_environment(), capture_output=True, text=True, timeout=60)

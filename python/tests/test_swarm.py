@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from kill_campaign import campaign
 from swarm import LocalSwarm, kill
 
 pytestmark = [
@@ -107,3 +108,9 @@ def test_adapters_of_a_language_model_are_trained_by_four_sites(tmp_path: Path) 
             found = re.search(r"exchanges of (\d+) numbers, loss from (\S+) to (\S+)", swarm.output(f"script{node}"))
             assert found and float(found[3]) < float(found[2]) - 0.3, swarm.output(f"script{node}")
         swarm.audit()
+
+
+def test_weights_add_up_after_kills_of_trainers_and_peers_at_random_moments(tmp_path: Path) -> None:
+    # A longer one: python tests/kill_campaign.py 100
+    counts = campaign(tmp_path, kills=10, seed=1)
+    assert counts.total() == 10
