@@ -156,6 +156,14 @@ proptest! {
 }
 
 #[test]
+fn optimised_bass_gives_no_more_than_it_has_where_few_subsets_broadcast_at_a_time() {
+    // The steps of the heuristic are matchings by this budget, and those that the optimised design draws beside them are not.
+    let topology = generate("erdos-renyi:n=6,p=0.45,seed=267");
+    let options = DesignOptions { budget_slots: Some(1), max_out_degree: Some(3), seed: 267, ..quick() };
+    check_steps(&design(&topology, Method::BassOptimised, &options).unwrap(), "budget 1");
+}
+
+#[test]
 fn optimised_bass_contracts_better_than_the_heuristic_at_no_more_slots() {
     for expression in
         ["rg:n=24,r=0.45,seed=3", "grid:rows=4,cols=5", "windmill:cliques=3,size=6", "star:n=6", "ring:n=9"]

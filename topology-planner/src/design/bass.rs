@@ -139,8 +139,11 @@ impl Sampler<'_> {
         Sample { mixture: Mixture::new(nodes, self.budget as f64, candidates, shares), steps }
     }
 
+    /// A step with one weight on all edges, or with less where a node could not give so much to all its neighbours.
     fn candidate(&self, active: Vec<usize>, weight: f64) -> Candidate {
         let edges = self.subsets.edges(&active);
+        let degree = sampled::max_degree(self.request.topology.node_count(), std::iter::once(&edges));
+        let weight = weight.min(sampled::planned_weight(1.0 / degree.max(1) as f64));
         Candidate { weights: vec![weight; edges.len()], cost: self.subsets.cost(&active), edges, active }
     }
 
