@@ -158,7 +158,13 @@ impl TrainerHost {
 
     /// The trainer goes, or is gone.
     pub(crate) fn detach(&self, reason: String) {
-        self.change(|state| state.session = None);
+        let is_over = self.change(|state| {
+            state.session = None;
+            state.end.is_some()
+        });
+        if is_over {
+            return;
+        }
         self.tell(Event::TrainerGone { reason });
         self.show(None);
     }
