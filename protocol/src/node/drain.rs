@@ -23,6 +23,8 @@ impl Node {
             }
             peer.ack_owed = true;
         }
+        // Rounds in which a node neither sends nor absorbs are in no record yet, nor is what it trained in them.
+        self.commits.soil();
         self.phase = Phase::Draining { give_up_at: self.now + self.config.drain_deadline };
         self.report(Event::Draining { steps: self.step });
         self.absorb_on_arrival();
