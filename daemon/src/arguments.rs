@@ -38,7 +38,7 @@ fn check_trainer(arguments: &RunArgs) -> Result {
                 "--{option} is about the built-in models, and with --trainer another program says what is trained"
             );
             Err(Error::new(ErrorKind::BadInput, message).hint(format!(
-                "leave --{option} away; a home that ran a built-in model before remembers its options: use another one"
+                "leave --{option} away; it may also come from the last run in this home, or from its config.toml: then use another home, or take it out there"
             )))
         }
     }

@@ -192,7 +192,8 @@ impl TaskCard for Card {
     fn difference(&self, here: &[u8], there: &[u8]) -> Option<String> {
         match (Self::decode(here), Self::decode(there)) {
             (Some(here), Some(there)) => here.difference(&there),
-            _ => Some("the model is a built-in one here or there, and another program's on the other side".to_owned()),
+            (Some(_), None) => Some("a built-in model is trained here, and another program's there".to_owned()),
+            (None, _) => Some("another program's model is trained here, and a built-in one there".to_owned()),
         }
     }
 }

@@ -10,26 +10,16 @@ use std::path::Path;
 
 use pair::Pair;
 use serde_json::Value;
-use support::{RunningPeer, assert_fails, run, stderr, stdout, text};
+use support::{RunningPeer, assert_fails, read_json, run, status, stderr, stdout, text};
 
 const ONE: u64 = 1 << 40;
 /// Trains for as long as it is let, and never spends all.
 const ENDLESS: [&str; 10] =
     ["--model", "softmax", "--rounds", "1000000", "--dp-clip", "0.5", "--dp-noise", "40", "--dp-epsilon-max", "500"];
 
-fn read(path: &Path) -> Value {
-    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
-}
-
-fn status(home: &Path) -> Value {
-    let output = run(&["status", "--home", text(home), "--json"]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    serde_json::from_str(&stdout(&output)).unwrap()
-}
-
 /// Changes that a home has counted.
 fn counted(home: &Path) -> u64 {
-    let parts = read(&home.join("privacy.json"))["noised"].clone();
+    let parts = read_json(&home.join("privacy.json"))["noised"].clone();
     parts.as_array().unwrap().iter().map(|part| part["changes"].as_u64().unwrap()).sum()
 }
 
@@ -47,7 +37,7 @@ fn a_swarm_trains_until_its_privacy_is_spent_and_mixes_to_the_end() {
     assert!(most > 2.5 && most <= 3.0, "{report}");
     for node in 0..3 {
         let home = root.join(format!("peers/{node}"));
-        let summary = read(&home.join("summary.json"));
+        let summary = read_json(&home.join("summary.json"));
         assert_eq!(summary["rounds"], 40, "it goes on to the end");
         let spent = &summary["privacy"];
         let changes = spent["changes"].as_u64().unwrap();

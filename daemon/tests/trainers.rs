@@ -9,33 +9,16 @@ mod support;
 mod trainer;
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use pair::Pair;
 use serde_json::{Value, json};
 use support::planned_swarm::{ONE, PlannedSwarm};
-use support::{RunningPeer, assert_fails, run, stderr, stdout, text};
+use support::{RunningPeer, assert_fails, audit, read_json, run, status, stderr, stdout, text};
 use trainer::{Trainer, bytes};
 
 /// Long enough for whatever a test does meanwhile.
 const ENDLESS: [&str; 4] = ["--trainer", "attach", "--rounds", "1000000"];
-
-fn read(path: &Path) -> Value {
-    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
-}
-
-fn status(home: &Path) -> Value {
-    let output = run(&["status", "--home", text(home), "--json"]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    serde_json::from_str(&stdout(&output)).unwrap()
-}
-
-fn audit_of(pair: &Pair) -> Value {
-    let output = run(&["audit", "--json", text(&pair.home(0)), text(&pair.home(1))]);
-    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
-    serde_json::from_str(&stdout(&output)).unwrap()
-}
 
 #[test]
 fn trainers_with_different_data_meet_at_the_model_that_fits_all() {
@@ -63,11 +46,11 @@ fn trainers_with_different_data_meet_at_the_model_that_fits_all() {
     for (node, peer) in peers.iter_mut().enumerate() {
         assert_eq!(peer.wait_through_rounds_for("done")["metrics"], json!({ "distance": 2.5 }));
         assert_eq!(peer.exit_code(), Some(0));
-        let summary = read(&pair.home(node).join("summary.json"));
+        let summary = read_json(&pair.home(node).join("summary.json"));
         assert_eq!(summary["rounds"], 150);
         assert!(pair.home(node).join("model.safetensors").exists());
     }
-    let report = audit_of(&pair);
+    let report = audit(&pair.homes());
     assert_eq!((&report["verdict"], &report["sum_units"]), (&"exact".into(), &(2 * ONE).into()), "{report:#}");
 }
 
@@ -254,7 +237,7 @@ fn a_trainer_in_a_shell_script_is_started_with_its_peer_and_told_when_it_is_over
         let log = fs::read_to_string(pair.home(node).join("trainer.log")).unwrap();
         assert!(log.contains('1') && log.contains("the first order is to train"), "{log}");
     }
-    audit_of(&pair);
+    audit(&pair.homes());
     // A home goes on with the options of its last run, and knows that this one is over without a trainer.
     let again = run(&["run", "--home", text(&pair.home(0)), "--listen", "/ip4/127.0.0.1/tcp/0"]);
     assert!(again.status.success() && stderr(&again).contains("this run ended before"), "{}", stderr(&again));
@@ -295,6 +278,6 @@ fn a_trainer_that_is_killed_is_started_again_and_no_weight_is_lost() {
     peers[0].forget_what_it_said();
     assert_eq!(peers[0].wait_for("round")["event"], "round");
     peers.iter_mut().for_each(RunningPeer::kill);
-    let report = audit_of(&pair);
+    let report = audit(&pair.homes());
     assert_eq!((&report["verdict"], &report["sum_units"]), (&"exact".into(), &(2 * ONE).into()), "{report:#}");
 }

@@ -23,7 +23,7 @@ from urllib.parse import parse_qs, urlsplit
 
 MOST_ATTACH_BYTES = 1 << 20
 MOST_METRICS_BYTES = 8192
-STATE_SLACK_BYTES = 65_536
+STATE_SLACK_BYTES = 65_528
 
 Fault = str
 """What goes wrong with the next call of its kind:

@@ -33,7 +33,8 @@ pub trait LocalTraining: Send {
     /// The tensors of the model, in the order in which the flat vector holds them.
     fn layout(&self) -> &Layout;
 
-    /// The vector that this peer begins with, `[dimension]`. Peers may begin with different ones, and agree by mixing.
+    /// The vector that this peer begins with, `[dimension]`. Peers may begin with different ones, and agree by mixing. Where all
+    /// [begin with the founder](Self::begins_with_the_founder), only the founder's is asked for.
     ///
     /// # Errors
     /// There is none.

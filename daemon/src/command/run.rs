@@ -84,7 +84,14 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
         }
         let (handle, requests) = stop::channel();
         let mut signals = StopRequests::listen(with_stdin)?;
-        tokio::spawn(async move { while handle.stop(signals.next().await) {} });
+        tokio::spawn(async move {
+            // The first is to stop in good order, the second to stop at once. After the run, one is enough.
+            let mut asked = 0;
+            while asked < 2 && handle.stop(signals.next().await) {
+                asked += 1;
+            }
+            trainer.iter().for_each(TrainerHost::hurry);
+        });
         peer.run(requests).await?;
         Ok(())
     })

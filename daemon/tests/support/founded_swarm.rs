@@ -73,7 +73,7 @@ impl Swarm {
 
 pub(crate) const TASK: [&str; 4] = ["--model", "softmax", "--evaluate-every", "5"];
 
-/// What peers train that solve no problem.
+/// What peers train that solve no problem, and have no trainer.
 fn task_beside(more: &[&str]) -> &'static [&'static str] {
-    if more.contains(&"--problem") { &[] } else { &TASK }
+    if more.contains(&"--problem") || more.contains(&"--trainer") { &[] } else { &TASK }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -53,6 +53,26 @@ pub(crate) fn assert_fails(output: &Output, code: i32, words: &[&str]) {
     for word in words {
         assert!(error.contains(word), "`{word}` is missing in: {error}");
     }
+}
+
+/// A file of JSON.
+pub(crate) fn read_json(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// What `mingle status` says of the peer in this home.
+pub(crate) fn status(home: &Path) -> Value {
+    let output = run(&["status", "--home", text(home), "--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    serde_json::from_str(&stdout(&output)).unwrap()
+}
+
+/// What `mingle audit` finds in these homes, which is no contradiction.
+pub(crate) fn audit(homes: &[PathBuf]) -> Value {
+    let homes: Vec<&str> = homes.iter().map(|home| text(home)).collect();
+    let output = run(&[&["audit", "--json"], &homes[..]].concat());
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    serde_json::from_str(&stdout(&output)).unwrap()
 }
 
 /// A path as an argument.

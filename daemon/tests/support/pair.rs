@@ -27,6 +27,10 @@ impl Pair {
         pair
     }
 
+    pub(crate) fn homes(&self) -> [PathBuf; 2] {
+        [self.home(0), self.home(1)]
+    }
+
     /// A place for files.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)

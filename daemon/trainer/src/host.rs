@@ -21,8 +21,6 @@ use crate::wire::{Attach, Attached, Need, PROTOCOL};
 
 /// The training thread looks so often whether its trainer is there and the peer has patience.
 const LOOK: Duration = Duration::from_millis(50);
-/// A trainer that is at work when the run ends gets so long to hear of it.
-const LAST_CALL: Duration = Duration::from_secs(10);
 /// Bytes of a session's name.
 const SESSION_BYTES: usize = 16;
 
@@ -63,10 +61,7 @@ impl TrainerHost {
         let goes_on = options.home.holds_work() && !options.fresh;
         let task = if goes_on { TrainedTask::recall(&options.home)?.map(Arc::new) } else { None };
         if goes_on && task.is_none() {
-            let home = options.home.root().display();
-            let message = format!("{home} holds the work of a built-in model, and no trainer can go on with it");
-            return Err(Error::new(ErrorKind::Refused, message)
-                .hint("give this peer another home with --home DIR; or give that work up with --fresh"));
+            return Err(unknown_work(&options.home));
         }
         let state = State::new(task, goes_on);
         Ok(Self(Arc::new(Shared {
@@ -169,9 +164,18 @@ impl TrainerHost {
         self.show(None);
     }
 
-    /// Nobody will ever attach.
+    /// No trainer will attach any more: a peer that waits for the first one ends, one that trains mixes on without local steps.
     pub(crate) fn fail(&self, error: Error) {
+        if self.state().is_ready() {
+            let message = format!("{error:#}: this peer mixes on without local steps");
+            return self.tell(Event::Warning { message });
+        }
         self.change(|state| state.failure = Some(error));
+    }
+
+    /// Who runs the peer waits no longer: the end of the run waits for no trainer.
+    pub fn hurry(&self) {
+        self.change(|state| state.is_hurried = true);
     }
 
     /// Orders something of the trainer, and waits for the answer: none where it does not answer in time.
@@ -270,13 +274,14 @@ impl TrainerHost {
         });
         let (host, mut changes) = (self.clone(), self.changes());
         async move {
-            let heard = async {
-                while !host.state().has_heard_the_end(Instant::now()) {
+            let last_call = host.state().last_call();
+            let told = async {
+                while !host.state().is_told_of_the_end(Instant::now()) {
                     // It looks by itself whether the trainer is still there.
                     let _ = tokio::time::timeout(LOOK, changes.changed()).await;
                 }
             };
-            let _ = tokio::time::timeout(LAST_CALL, heard).await;
+            let _ = tokio::time::timeout(last_call, told).await;
             let launched = host.0.launched.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(launched) = launched {
                 // A panic there must not be one here.
@@ -297,6 +302,18 @@ impl TrainerHost {
             announcer.show_trainer(attached);
         }
     }
+}
+
+/// Why nobody can go on with what a home holds.
+fn unknown_work(home: &Home) -> Error {
+    let (root, trainer) = (home.root().display(), home.trainer());
+    let message = if home.task().exists() {
+        format!("{root} holds the work of a built-in model, and no trainer can go on with it")
+    } else {
+        format!("{root} holds the work of a trainer, and {} does not say of which", trainer.display())
+    };
+    Error::new(ErrorKind::Refused, message)
+        .hint("give this peer another home with --home DIR; or give that work up with --fresh")
 }
 
 /// A word that only this trainer knows.

@@ -1,19 +1,17 @@
 //! A trainer that the peer starts itself: started again when it fails, and ended with the peer.
 
 use std::io;
-use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use mingle_peer::error::Context;
 use mingle_peer::events::Event;
 use mingle_peer::{Error, ErrorKind, Result};
-use tokio::fs::File;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
-use tokio::sync::mpsc;
 
 use crate::host::TrainerHost;
+use crate::output::{Output, Told};
 
 /// A trainer that failed is started again after this time, and after twice the time before when it fails again.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -27,14 +25,18 @@ const AFTER_THE_END: Duration = Duration::from_secs(60);
 const AFTER_A_FAILURE: Duration = Duration::from_secs(5);
 /// Between being asked to end and being ended.
 const TERMINATION: Duration = Duration::from_secs(5);
-/// Characters of a line that are told.
-const MAX_LINE: usize = 400;
-/// Bytes of what it writes that are kept.
-const MAX_LOG_BYTES: u64 = 64 << 20;
-/// Lines that wait to be told.
-const LINE_QUEUE: usize = 64;
-/// Lines that are remembered to say why it failed.
-const LAST_LINES: usize = 5;
+/// Runs the command of a trainer, which leads a process group. A process beside it reads standard input, which the peer holds open: where
+/// that ends without a line, the peer was killed, and the group ends too.
+const WATCHED: &str = r#"
+exec 3<&0 </dev/null
+( trap '' TERM
+  read -r _ <&3 && exit
+  kill -TERM -$$
+  sleep 5
+  kill -KILL -$$ ) >/dev/null 2>&1 &
+exec 3<&-
+eval "$1"
+"#;
 
 /// The command that starts a trainer.
 #[derive(Clone, Debug)]
@@ -145,10 +147,8 @@ impl Supervisor {
         let mut child = self.spawn(&root).context(ErrorKind::BadInput, doing)?;
         let process = child.id().unwrap_or_default();
         self.host.tell(Event::TrainerStarted { command: self.command.clone(), process });
-        let (lines, mut told) = mpsc::channel(LINE_QUEUE);
-        let log = Log::open(home.trainer_log()).await;
-        let outputs = (child.stdout.take().map(Output::Out), child.stderr.take().map(Output::Error));
-        let readers = tokio::spawn(read_all(outputs, log, lines));
+        let watch = child.stdin.take();
+        let mut output = Output::read(child.stdout.take(), child.stderr.take(), home.trainer_log()).await;
         let mut changes = self.host.changes();
         let ended = loop {
             if self.host.state().end.is_some() {
@@ -159,27 +159,31 @@ impl Supervisor {
                 status = child.wait() => {
                     break Ended::Exit(status.context(ErrorKind::Unexpected, "the system does not tell how the trainer ended")?);
                 }
-                Some(line) = told.recv() => self.tell(line),
+                Some(told) = output.next() => self.tell(told),
                 _ = changes.changed() => {}
             }
         };
         // What its children still hold open is not waited for.
         let rest = async {
-            while let Some(line) = told.recv().await {
-                self.tell(line);
+            while let Some(told) = output.next().await {
+                self.tell(told);
             }
         };
         let _ = tokio::time::timeout(Duration::from_millis(200), rest).await;
-        readers.abort();
+        self.last_lines = output.last_lines();
+        if let Some(mut watch) = watch {
+            // Nobody watches it any more where the whole group was ended.
+            let _ = watch.write_all(b"over\n").await;
+        }
         Ok(ended)
     }
 
     fn spawn(&self, root: &std::path::Path) -> io::Result<Child> {
         let mut command = Command::new("sh");
         command
-            .args(["-c", &self.command])
+            .args(["-c", WATCHED, "mingle", &self.command])
             .env("MINGLE_HOME", root)
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
@@ -188,20 +192,28 @@ impl Supervisor {
         command.spawn()
     }
 
-    fn tell(&mut self, line: String) {
-        if self.last_lines.len() == LAST_LINES {
-            self.last_lines.remove(0);
-        }
-        self.last_lines.push(line.clone());
+    fn tell(&self, told: Told) {
+        let line = match told {
+            Told::Line(line) => line,
+            Told::LeftOut(1) => "(one more line is in trainer.log)".to_owned(),
+            Told::LeftOut(lines) => format!("({lines} more lines are in trainer.log)"),
+        };
         self.host.tell(Event::TrainerSaid { line });
     }
 
-    /// Lets it finish what it does with the model, then ends it and all that it started.
+    /// Lets it finish what it does with the model, unless who runs the peer is in a hurry; then ends it and all that it started.
     async fn end_with_the_peer(&self, child: &mut Child) {
         let has_failed = matches!(self.host.state().end, Some(crate::state::End::Failure { .. }));
         let patience = if has_failed { AFTER_A_FAILURE } else { AFTER_THE_END };
-        if tokio::time::timeout(patience, child.wait()).await.is_ok() {
-            return;
+        let mut changes = self.host.changes();
+        let hurry = async {
+            while !self.host.state().is_hurried {
+                let _ = changes.changed().await;
+            }
+        };
+        tokio::select! {
+            ended = tokio::time::timeout(patience, child.wait()) => if ended.is_ok() { return },
+            () = hurry => {}
         }
         signal(child, &Signal::Terminate);
         if tokio::time::timeout(TERMINATION, child.wait()).await.is_err() {
@@ -235,84 +247,4 @@ fn signal(child: &Child, signal: &Signal) {
 #[cfg(not(unix))]
 fn signal(child: &mut Child, _signal: &Signal) {
     let _ = child.start_kill();
-}
-
-/// What a trainer writes to.
-enum Output {
-    Out(tokio::process::ChildStdout),
-    Error(tokio::process::ChildStderr),
-}
-
-/// Reads both outputs to their end.
-async fn read_all((out, error): (Option<Output>, Option<Output>), log: Log, lines: mpsc::Sender<String>) {
-    let log = tokio::sync::Mutex::new(log);
-    let read = async |output: Option<Output>| match output {
-        Some(Output::Out(stream)) => read_lines(stream, &log, &lines).await,
-        Some(Output::Error(stream)) => read_lines(stream, &log, &lines).await,
-        None => {}
-    };
-    tokio::join!(read(out), read(error));
-}
-
-/// Reads lines, each of which is cut for telling and whole in the log.
-async fn read_lines(mut stream: impl AsyncRead + Unpin, log: &tokio::sync::Mutex<Log>, lines: &mpsc::Sender<String>) {
-    let mut bytes = vec![0; 8192];
-    let mut line: Vec<u8> = Vec::new();
-    loop {
-        let read = match stream.read(&mut bytes).await {
-            Ok(0) | Err(_) => break,
-            Ok(read) => read,
-        };
-        log.lock().await.write(&bytes[..read]).await;
-        for byte in &bytes[..read] {
-            match byte {
-                // Progress bars begin their line anew.
-                b'\n' | b'\r' => tell_line(&mut line, lines).await,
-                _ if line.len() < MAX_LINE => line.push(*byte),
-                _ => {}
-            }
-        }
-    }
-    tell_line(&mut line, lines).await;
-}
-
-async fn tell_line(line: &mut Vec<u8>, lines: &mpsc::Sender<String>) {
-    let text = String::from_utf8_lossy(line).trim_end().to_owned();
-    line.clear();
-    if !text.is_empty() {
-        // Nobody listens any more once the trainer has ended.
-        let _ = lines.send(text).await;
-    }
-}
-
-/// The file of what a trainer writes.
-struct Log {
-    file: Option<File>,
-    written: u64,
-}
-
-impl Log {
-    /// Goes on with the log of the home; a log that cannot be written is left out, with a warning.
-    async fn open(path: PathBuf) -> Self {
-        let opened = tokio::fs::OpenOptions::new().create(true).append(true).open(&path).await;
-        let file =
-            opened.inspect_err(|error| tracing::warn!(%error, path = %path.display(), "cannot write the log")).ok();
-        let written = match &file {
-            Some(file) => file.metadata().await.map_or(0, |metadata| metadata.len()),
-            None => 0,
-        };
-        Self { file, written }
-    }
-
-    async fn write(&mut self, bytes: &[u8]) {
-        let Some(file) = &mut self.file else { return };
-        if self.written >= MAX_LOG_BYTES {
-            let _ = file.write_all(b"\n(the log is full: nothing more is kept)\n").await;
-            self.file = None;
-            return;
-        }
-        self.written += bytes.len() as u64;
-        // A full disk must not end a training.
-        let _ = file.write_all(bytes).await;
-    }
 }

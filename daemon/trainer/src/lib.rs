@@ -16,6 +16,8 @@ mod error;
 mod host;
 mod launch;
 mod memory;
+mod output;
+mod pace;
 mod routes;
 mod session;
 mod state;

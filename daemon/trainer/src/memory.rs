@@ -10,6 +10,7 @@ use mingle_protocol::record::{MAX_HOST_BYTES, most_host_bytes};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Reason, Refusal};
+use crate::state::RECORDED_PACE_BYTES;
 use crate::wire::Attach;
 
 /// The version of the file.
@@ -50,12 +51,12 @@ impl TrainedTask {
                 "the layout has {dimension} numbers, and a peer holds {MAX_DIMENSION} at most"
             )));
         }
-        let most = most_host_bytes(dimension);
+        let most = most_host_bytes(dimension) - RECORDED_PACE_BYTES;
         if attach.state_bytes > most {
             let message = format!("the trainer would keep {} bytes, and a record holds {most}", attach.state_bytes);
             return Err(Refusal::bad(message).hint("keep what is larger beside the peer, in a file of the trainer"));
         }
-        let state_bytes = attach.state_bytes.max(MAX_HOST_BYTES.min(most));
+        let state_bytes = attach.state_bytes.max(MAX_HOST_BYTES - RECORDED_PACE_BYTES);
         Ok(Self { schema: SCHEMA.to_owned(), name: attach.name.clone(), layout, state_bytes, samples: attach.samples })
     }
 
@@ -81,7 +82,11 @@ impl TrainedTask {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error).context(ErrorKind::BadInput, format!("cannot read {}", path.display())),
         };
-        let damaged = |what: String| Error::new(ErrorKind::Integrity, format!("{} is damaged: {what}", path.display()));
+        let damaged = |what: String| {
+            Error::new(ErrorKind::Integrity, format!("{} is damaged: {what}", path.display())).hint(
+                "put back the file of a backup, or that of another peer of this run; or give the work of this home up with --fresh",
+            )
+        };
         if length > MAX_BYTES {
             return Err(damaged(format!("it has {length} bytes")));
         }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
-use axum::extract::{FromRequestParts, Query, State};
+use axum::extract::{FromRequestParts, Query, State as Served};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::error::Refusal;
 use crate::host::TrainerHost;
-use crate::state::{Answer, End, Next, Order, Work};
+use crate::state::{Answer, End, Next, Order, State, Work};
 use crate::vectors::{VectorBody, read_bytes, read_vector};
 use crate::wire::{Attach, EvaluationBody, MAX_ATTACH_BYTES, MAX_METRICS_BYTES, check_metrics, metrics};
 
@@ -78,7 +78,7 @@ impl Asked {
     }
 }
 
-async fn show(State(host): State<TrainerHost>) -> Response {
+async fn show(Served(host): Served<TrainerHost>) -> Response {
     let waiting_for = host.waiting_for();
     let state = host.state();
     let trainer = state.session.as_ref().map(|session| session.description.clone());
@@ -86,12 +86,12 @@ async fn show(State(host): State<TrainerHost>) -> Response {
     Json(json!({ "protocol": 1, "trainer": trainer, "task": task, "waiting_for": waiting_for })).into_response()
 }
 
-async fn attach(State(host): State<TrainerHost>, caller: Extension<Caller>, body: Body) -> Answered {
+async fn attach(Served(host): Served<TrainerHost>, caller: Extension<Caller>, body: Body) -> Answered {
     let attach = Attach::parse(&read_bytes(body, MAX_ATTACH_BYTES).await?)?;
     Ok(Json(host.attach(&attach, *caller)?).into_response())
 }
 
-async fn initial(State(host): State<TrainerHost>, headers: HeaderMap, body: Body) -> Answered {
+async fn initial(Served(host): Served<TrainerHost>, headers: HeaderMap, body: Body) -> Answered {
     let task = check_session(&host, &headers)?;
     let vector = read_vector(body, &task.layout).await?;
     check_session(&host, &headers)?;
@@ -99,12 +99,12 @@ async fn initial(State(host): State<TrainerHost>, headers: HeaderMap, body: Body
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn order(State(host): State<TrainerHost>, asked: Asked, headers: HeaderMap) -> Answered {
+async fn order(Served(host): Served<TrainerHost>, asked: Asked, headers: HeaderMap) -> Answered {
     check_session(&host, &headers)?;
     next_order(&host, &headers, asked.wait()).await
 }
 
-async fn exchange(State(host): State<TrainerHost>, asked: Asked, headers: HeaderMap, body: Body) -> Answered {
+async fn exchange(Served(host): Served<TrainerHost>, asked: Asked, headers: HeaderMap, body: Body) -> Answered {
     let (number, steps) = (asked.order()?, asked.steps);
     let task = check_session(&host, &headers)?;
     host.state().check_order(number, true)?;
@@ -123,7 +123,7 @@ async fn exchange(State(host): State<TrainerHost>, asked: Asked, headers: Header
     next_order(&host, &headers, asked.wait()).await
 }
 
-async fn evaluation(State(host): State<TrainerHost>, asked: Asked, headers: HeaderMap, body: Body) -> Answered {
+async fn evaluation(Served(host): Served<TrainerHost>, asked: Asked, headers: HeaderMap, body: Body) -> Answered {
     let number = asked.order()?;
     check_session(&host, &headers)?;
     host.state().check_order(number, false)?;
@@ -140,7 +140,7 @@ async fn evaluation(State(host): State<TrainerHost>, asked: Asked, headers: Head
     next_order(&host, &headers, asked.wait()).await
 }
 
-async fn put_state(State(host): State<TrainerHost>, asked: Asked, headers: HeaderMap, body: Body) -> Answered {
+async fn put_state(Served(host): Served<TrainerHost>, asked: Asked, headers: HeaderMap, body: Body) -> Answered {
     let number = asked.order()?;
     let task = check_session(&host, &headers)?;
     host.state().check_order(number, true)?;
@@ -149,7 +149,7 @@ async fn put_state(State(host): State<TrainerHost>, asked: Asked, headers: Heade
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn state(State(host): State<TrainerHost>, headers: HeaderMap) -> Answered {
+async fn state(Served(host): Served<TrainerHost>, headers: HeaderMap) -> Answered {
     check_session(&host, &headers)?;
     let bytes = host.state().kept_state().to_vec();
     if bytes.is_empty() {
@@ -158,7 +158,7 @@ async fn state(State(host): State<TrainerHost>, headers: HeaderMap) -> Answered 
     Ok(([(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response())
 }
 
-async fn detach(State(host): State<TrainerHost>, headers: HeaderMap) -> Answered {
+async fn detach(Served(host): Served<TrainerHost>, headers: HeaderMap) -> Answered {
     check_session(&host, &headers)?;
     let who = host.state().session.as_ref().map(|session| session.description.clone()).unwrap_or_default();
     host.detach(format!("{who} has detached"));
@@ -198,7 +198,8 @@ async fn next_order(host: &TrainerHost, headers: &HeaderMap, wait: Duration) -> 
     let mut changes = host.changes();
     loop {
         changes.mark_unchanged();
-        match host.state().next() {
+        let next = host.state().next();
+        match next {
             Next::Order(order) => return Ok(in_vector(&order)),
             Next::End(End::Model { vector, rounds }) => {
                 let headers = [
@@ -206,9 +207,14 @@ async fn next_order(host: &TrainerHost, headers: &HeaderMap, wait: Duration) -> 
                     (name("mingle-kind"), word("end")),
                     (name("mingle-round"), rounds.into()),
                 ];
-                return Ok((headers, Body::new(VectorBody::new(vector))).into_response());
+                let told = host.clone();
+                let body = VectorBody::new(vector).on_end(move || told.change(State::note_end_told));
+                return Ok((headers, Body::new(body)).into_response());
             }
-            Next::End(failure @ End::Failure { .. }) => return Err(failure.refusal()),
+            Next::End(failure @ End::Failure { .. }) => {
+                host.change(State::note_end_told);
+                return Err(failure.refusal());
+            }
             Next::Nothing => {}
         }
         check_session(host, headers)?;

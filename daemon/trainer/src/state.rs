@@ -1,6 +1,5 @@
 //! What passes between the training thread of a peer and its trainer: at most one open order, and at most one answer.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,15 +9,18 @@ use mingle_peer::{Error, ErrorKind};
 
 use crate::error::{Reason, Refusal};
 use crate::memory::TrainedTask;
+use crate::pace::Pace;
 use crate::session::Session;
 use crate::wire::{Attach, Initial, Need, WeightedMetrics};
 
-/// Rounds whose training times are remembered.
-const REMEMBERED_ROUNDS: usize = 9;
-/// A trainer that is slower than usual gets so much longer than twice its usual time.
-const GRACE: Duration = Duration::from_millis(100);
 /// The peer trains on without an evaluation that takes longer.
 const LONGEST_EVALUATION: Duration = Duration::from_secs(120);
+/// A trainer that is at work when the run ends hears of it within its usual time, and these bounds.
+const SHORTEST_LAST_CALL: Duration = Duration::from_secs(10);
+const LONGEST_LAST_CALL: Duration = Duration::from_secs(60);
+
+/// Bytes of a record that the host takes for itself, beside what the trainer keeps there.
+pub(crate) const RECORDED_PACE_BYTES: usize = size_of::<u64>();
 
 /// What the trainer is to do.
 #[derive(Clone, Debug)]
@@ -121,13 +123,13 @@ pub(crate) struct State {
     reported: WeightedMetrics,
     pub(crate) end: Option<End>,
     end_is_told: bool,
+    /// The peer has taken the task up: it is not another one any more.
+    pub(crate) is_settled: bool,
     /// Why no trainer will come.
     pub(crate) failure: Option<Error>,
-    pace: VecDeque<Duration>,
-    /// When the peer last went on without an answer.
-    went_on: Option<Instant>,
-    /// How long the peer has mixed since then, when it opened the present order.
-    mixed: Duration,
+    pace: Pace,
+    /// Who runs the peer waits for nothing any more.
+    pub(crate) is_hurried: bool,
 }
 
 impl State {
@@ -160,8 +162,9 @@ impl State {
         }
         let wanted = TrainedTask::of(attach)?;
         match &self.task {
-            None => self.task = Some(Arc::new(wanted)),
-            Some(task) => task.check(&wanted)?,
+            Some(task) if self.is_ready() => task.check(&wanted)?,
+            // Nothing was begun with what an earlier one said.
+            _ => self.task = Some(Arc::new(wanted)),
         }
         self.session = Some(Session::new(id, attach, caller, now));
         self.attachments += 1;
@@ -177,7 +180,7 @@ impl State {
     /// Whether the peer knows what is trained and with which vector it would begin.
     pub(crate) fn is_ready(&self) -> bool {
         let knows_a_beginning = self.initial.is_some() || self.goes_on || self.takes;
-        self.failure.is_some() || (self.task.is_some() && knows_a_beginning)
+        self.is_settled || self.failure.is_some() || (self.task.is_some() && knows_a_beginning)
     }
 
     pub(crate) fn offer(&mut self, vector: Vec<f32>) {
@@ -211,7 +214,6 @@ impl State {
     /// What the trainer is to do next.
     pub(crate) fn next(&mut self) -> Next {
         if let Some(end) = &self.end {
-            self.end_is_told = true;
             return Next::End(end.clone());
         }
         match &self.order {
@@ -220,9 +222,14 @@ impl State {
         }
     }
 
-    /// Whether the trainer, if there is one, has heard how the run ended.
-    pub(crate) fn has_heard_the_end(&self, now: Instant) -> bool {
-        self.end_is_told || self.session.as_ref().is_none_or(|session| session.absence(now).is_some())
+    /// All of the end was sent to the trainer.
+    pub(crate) fn note_end_told(&mut self) {
+        self.end_is_told = true;
+    }
+
+    /// Whether the trainer, if there is one, was told how the run ended, or nobody waits for that.
+    pub(crate) fn is_told_of_the_end(&self, now: Instant) -> bool {
+        self.is_hurried || self.end_is_told || self.session.as_ref().is_none_or(|session| session.absence(now).is_some())
     }
 
     /// Refuses an answer to another order than the open one.
@@ -246,10 +253,7 @@ impl State {
     /// Takes the answer to the open order, which was checked.
     pub(crate) fn take(&mut self, answer: Answer, now: Instant) {
         if let Some(order) = self.order.as_ref().filter(|order| order.work != Work::Evaluate && !order.is_late) {
-            self.pace.push_back(now.saturating_duration_since(order.opened));
-            if self.pace.len() > REMEMBERED_ROUNDS {
-                self.pace.pop_front();
-            }
+            self.pace.note(now.saturating_duration_since(order.opened));
         }
         if let Some((number, state)) = self.put.take()
             && self.order.as_ref().is_some_and(|order| order.number == number)
@@ -268,8 +272,20 @@ impl State {
         &self.kept
     }
 
-    pub(crate) fn restore(&mut self, state: &[u8]) {
-        self.kept = state.to_vec();
+    /// What a record keeps of all this: the usual time of a round in microseconds, 0 for none, as a little-endian `u64`, and what the
+    /// trainer wants to find again.
+    pub(crate) fn record(&self) -> Vec<u8> {
+        let usual = self.pace.usual().map_or(0, |usual| u64::try_from(usual.as_micros()).unwrap_or(u64::MAX));
+        [&usual.to_le_bytes()[..], &self.kept].concat()
+    }
+
+    /// Goes on from what [`record`](Self::record) returned before a restart.
+    pub(crate) fn restore(&mut self, state: &[u8]) -> Result<(), &'static str> {
+        let (usual, kept) = state.split_first_chunk().ok_or("it is too short")?;
+        let usual = u64::from_le_bytes(*usual);
+        self.pace.resume((usual > 0).then(|| Duration::from_micros(usual)));
+        self.kept = kept.to_vec();
+        Ok(())
     }
 
     pub(crate) fn report(&mut self, metrics: WeightedMetrics) {
@@ -283,7 +299,7 @@ impl State {
 
     /// Opens an order, unless the trainer still works on one that the peer has gone on without.
     pub(crate) fn open(&mut self, work: Work, round: u64, vector: &[f32], now: Instant) {
-        self.mixed = self.went_on.take().map_or(Duration::ZERO, |then| now.saturating_duration_since(then));
+        self.pace.open(now);
         if self.order.as_ref().is_some_and(|order| order.is_late) {
             return;
         }
@@ -303,7 +319,7 @@ impl State {
     /// The peer goes on without an answer. A trainer that is at work may still give it, one that is not there may not. Returns
     /// which trainer is late from here on.
     pub(crate) fn go_on(&mut self, now: Instant) -> Option<String> {
-        self.went_on = Some(now);
+        self.pace.go_on(now);
         match (&self.session, &mut self.order) {
             (Some(session), Some(order)) if order.work != Work::Evaluate => {
                 let was_late = std::mem::replace(&mut order.is_late, true);
@@ -337,29 +353,22 @@ impl State {
     }
 
     /// How long the training thread waits for the answer to an order; none: as long as the peer has patience.
-    ///
-    /// One that is at work gets twice its usual time. For one that is late, or not there, the peer waits until as much time has
-    /// passed as training usually takes, mixing included: a swarm without trainers does not hurry through its rounds, and
-    /// a peer that fell behind while it waited catches up.
     pub(crate) fn limit(&self) -> Option<Duration> {
-        if self.order.as_ref().is_some_and(|order| order.work == Work::Evaluate) {
-            return Some(LONGEST_EVALUATION);
+        match &self.order {
+            Some(order) if order.work == Work::Evaluate => Some(LONGEST_EVALUATION),
+            Some(order) if self.session.is_some() && !order.is_late => self.pace.at_work(),
+            _ => self.pace.without_trainer(),
         }
-        let usual = self.usual_time()?;
-        let is_at_work = self.session.is_some() && self.order.as_ref().is_some_and(|order| !order.is_late);
-        Some(if is_at_work { usual * 2 + GRACE } else { usual.saturating_sub(self.mixed) })
+    }
+
+    /// How long a trainer that is at work when the run ends gets to hear of it.
+    pub(crate) fn last_call(&self) -> Duration {
+        self.pace.at_work().unwrap_or_default().clamp(SHORTEST_LAST_CALL, LONGEST_LAST_CALL)
     }
 
     /// Whether an evaluation would be answered.
     pub(crate) fn can_evaluate(&self) -> bool {
         self.session.as_ref().is_some_and(|session| session.evaluates) && self.order.is_none()
-    }
-
-    /// The median over the last rounds.
-    fn usual_time(&self) -> Option<Duration> {
-        let mut times: Vec<Duration> = self.pace.iter().copied().collect();
-        times.sort_unstable();
-        times.get(times.len() / 2).copied()
     }
 
     /// The layout of what is trained, once that is known.
@@ -435,7 +444,7 @@ mod tests {
         state.take(change(0.5), now + second);
         state.take_answer();
         state.open(TRAIN, 1, &[0.5; 2], now);
-        assert_eq!(state.limit(), Some(second * 2 + GRACE));
+        assert_eq!(state.limit(), state.pace.at_work());
         assert_eq!(state.go_on(now).as_deref(), Some("a trainer"));
         state.open(TRAIN, 2, &[0.75; 2], now);
         assert_eq!(number_of(&mut state), Some(2), "the trainer is still at work on this one");
@@ -445,7 +454,7 @@ mod tests {
         assert_eq!(state.is_back().as_deref(), Some("a trainer"));
         assert_eq!(state.take_answer(), Some(change(0.25)));
         state.open(TRAIN, 3, &[1.0; 2], now);
-        assert_eq!(state.limit(), Some(second * 2 + GRACE), "one that was late does not make its peer slow");
+        assert_eq!(state.limit(), state.pace.at_work(), "one that was late does not make its peer slow");
     }
 
     #[test]
@@ -476,12 +485,14 @@ mod tests {
         state.open(TRAIN, 0, &[0.0; 2], now);
         state.withdraw();
         state.end = Some(End::Model { vector: Arc::new([3.0, 4.0]), rounds: 9 });
-        assert!(!state.has_heard_the_end(now));
-        assert!(state.has_heard_the_end(now + Duration::from_secs(120)), "who is gone will not hear it");
+        assert!(!state.is_told_of_the_end(now));
+        assert!(state.is_told_of_the_end(now + Duration::from_secs(120)), "who is gone will not hear it");
         assert_eq!(state.check_order(1, true).unwrap_err().status(), 409);
         let Next::End(End::Model { vector, rounds: 9 }) = state.next() else { panic!("it is over") };
         assert_eq!(*vector, [3.0, 4.0]);
-        assert!(state.has_heard_the_end(now));
+        assert!(!state.is_told_of_the_end(now), "it is still on its way");
+        state.note_end_told();
+        assert!(state.is_told_of_the_end(now));
         assert_eq!(state.attach(&introduction(), "b".to_owned(), Caller::default(), now).unwrap_err().status(), 409);
     }
 

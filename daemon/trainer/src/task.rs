@@ -18,7 +18,7 @@ pub struct TrainerTask {
     rounds: u64,
     privacy: Option<PrivacySettings>,
     /// Once it is known.
-    fixed: Option<FixedTask>,
+    settled: Option<FixedTask>,
 }
 
 impl TrainerTask {
@@ -28,16 +28,19 @@ impl TrainerTask {
     /// What the home remembers of the task cannot be used.
     pub fn new(host: &TrainerHost, privacy: Option<PrivacySettings>) -> Result<Self> {
         let (home, rounds) = (host.options().home.clone(), host.options().rounds);
-        let mut task = Self { host: host.clone(), home, rounds, privacy, fixed: None };
+        let mut task = Self { host: host.clone(), home, rounds, privacy, settled: None };
         if host.state().is_ready() {
-            task.fix()?;
+            task.settle()?;
         }
         Ok(task)
     }
 
     /// It is known from here on what is trained.
-    fn fix(&mut self) -> Result {
-        let (failure, task) = self.host.change(|state| (state.failure.take(), state.task.clone()));
+    fn settle(&mut self) -> Result {
+        let (failure, task) = self.host.change(|state| {
+            state.is_settled = state.failure.is_none();
+            (state.failure.take(), state.task.clone())
+        });
         if let Some(failure) = failure {
             return Err(failure);
         }
@@ -50,31 +53,31 @@ impl TrainerTask {
             Some(settings) => Box::new(PrivateTraining::new(training, settings, &self.home)?),
             None => training,
         };
-        self.fixed = Some(FixedTask::new(&name, self.rounds, training)?);
+        self.settled = Some(FixedTask::new(&name, self.rounds, training)?);
         Ok(())
     }
 
-    fn fixed(&mut self) -> Result<&mut FixedTask> {
-        self.fixed.as_mut().ok_or_else(|| Error::new(ErrorKind::Unexpected, "it is not known what is trained"))
+    fn settled(&mut self) -> Result<&mut FixedTask> {
+        self.settled.as_mut().ok_or_else(|| Error::new(ErrorKind::Unexpected, "it is not known what is trained"))
     }
 }
 
 impl TrainingTask for TrainerTask {
     fn ready(&self) -> Option<BoxFuture<'static, ()>> {
-        self.fixed.is_none().then(|| self.host.ready())
+        self.settled.is_none().then(|| self.host.ready())
     }
 
     fn begin(&mut self) -> Result<Vec<Event>> {
-        self.fix()?;
+        self.settle()?;
         Ok(Vec::new())
     }
 
     fn begins_with_the_founder(&self) -> bool {
-        self.fixed.as_ref().is_some_and(TrainingTask::begins_with_the_founder)
+        self.settled.as_ref().is_some_and(TrainingTask::begins_with_the_founder)
     }
 
     fn card(&self) -> Option<Arc<dyn TaskCard>> {
-        self.fixed.as_ref().and_then(TrainingTask::card)
+        self.settled.as_ref().and_then(TrainingTask::card)
     }
 
     fn needs_others(&self) -> bool {
@@ -86,16 +89,16 @@ impl TrainingTask for TrainerTask {
     }
 
     fn adopt(&mut self, card: &[u8], adoption: Adoption) -> Result<Vec<Event>> {
-        self.fixed()?.adopt(card, adoption)
+        self.settled()?.adopt(card, adoption)
     }
 
     fn propose(&mut self) -> Result<Vec<Event>> {
-        self.fixed()?.propose()
+        self.settled()?.propose()
     }
 
     fn build(mut self: Box<Self>, node: usize, nodes: usize) -> Result<Box<dyn LocalTraining>> {
-        self.fixed()?;
-        match self.fixed {
+        self.settled()?;
+        match self.settled {
             Some(fixed) => Box::new(fixed).build(node, nodes),
             None => Err(Error::new(ErrorKind::Unexpected, "it is not known what is trained")),
         }

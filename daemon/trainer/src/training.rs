@@ -4,7 +4,7 @@ use mingle_peer::training::{Budget, Evaluation, Facts, Layout, LocalTraining, Pa
 
 use crate::host::TrainerHost;
 use crate::memory::TrainedTask;
-use crate::state::{Answer, Work, means};
+use crate::state::{Answer, RECORDED_PACE_BYTES, Work, means};
 
 /// The training of whoever is attached to the host.
 pub(crate) struct ExternalTraining {
@@ -23,10 +23,9 @@ impl LocalTraining for ExternalTraining {
         &self.task.layout
     }
 
-    /// What the trainer offered; where it offered nothing, zeros, which are never used: the peer begins with the model of
-    /// another one, or of its records.
     fn initial(&mut self) -> Result<Vec<f32>, TrainingError> {
-        Ok(self.host.change(|state| state.take_initial()).unwrap_or_else(|| vec![0.0; self.task.layout.dimension()]))
+        let initial = self.host.change(|state| state.take_initial());
+        initial.ok_or_else(|| "all peers begin with the model of this one, and its trainer offers none".into())
     }
 
     fn begins_with_the_founder(&self) -> bool {
@@ -55,16 +54,15 @@ impl LocalTraining for ExternalTraining {
     }
 
     fn state(&self) -> Vec<u8> {
-        self.host.state().kept_state().to_vec()
+        self.host.state().record()
     }
 
     fn largest_state(&self) -> usize {
-        self.task.state_bytes
+        RECORDED_PACE_BYTES + self.task.state_bytes
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), TrainingError> {
-        self.host.change(|shared| shared.restore(state));
-        Ok(())
+        Ok(self.host.change(|shared| shared.restore(state))?)
     }
 
     fn facts(&self) -> Facts {

@@ -24,11 +24,17 @@ const READ_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) struct VectorBody {
     vector: Arc<[f32]>,
     at: usize,
+    on_end: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl VectorBody {
     pub(crate) fn new(vector: Arc<[f32]>) -> Self {
-        Self { vector, at: 0 }
+        Self { vector, at: 0, on_end: None }
+    }
+
+    /// Calls `on_end` once the last piece is taken to be sent.
+    pub(crate) fn on_end(self, on_end: impl FnOnce() + Send + 'static) -> Self {
+        Self { on_end: Some(Box::new(on_end)), ..self }
     }
 }
 
@@ -50,6 +56,11 @@ impl HttpBody for VectorBody {
             bytes.copy_from_slice(&value.to_le_bytes());
         }
         self.at += bytes.len() / WIDTH;
+        if self.at == self.vector.len()
+            && let Some(on_end) = self.on_end.take()
+        {
+            on_end();
+        }
         Poll::Ready(Some(Ok(Frame::data(bytes.into()))))
     }
 

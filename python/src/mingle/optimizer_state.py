@@ -13,7 +13,7 @@ import torch
 from mingle.errors import LayoutError
 
 Keep = bool | Literal["bfloat16"]
-BYTES_BESIDE = 65_536
+BYTES_BESIDE = 65_528
 """What a peer keeps at most beside the bytes of two vectors."""
 SPARE_BYTES = 16_384
 SPARE_BYTES_PER_TENSOR = 512

@@ -48,8 +48,12 @@ impl Peer {
         if !self.options.leaves {
             (self.remember)(&Assignment::Train(card.encode()))?;
         }
-        let begins_with_others = follows_founder && start.is_the_first() && !self.is_founder(&place)?;
-        if start.needs_a_model(&place) || begins_with_others {
+        let begins_anew = follows_founder && start.is_the_first();
+        let needs_a_model = start.needs_a_model(&place) || (begins_anew && !self.is_founder(&place)?);
+        if begins_anew && !needs_a_model {
+            config.initial = initial(&mut *training)?;
+        }
+        if needs_a_model {
             let stopping = Stopping { round: 0, rounds, weight_units: 0, durable: true };
             // What a training of its own would begin with says nothing of a model that comes from others.
             let usual = if follows_founder { None } else { config.largest_norm };
@@ -184,7 +188,12 @@ impl Peer {
             records::discard(&self.home)?;
         }
         let incarnation = self.home.next_incarnation(&place.hash)?;
-        let initial = initial(training)?;
+        check_sizes(training)?;
+        // The founder's model comes later, from the founder or, here, from the training.
+        let initial = match training.begins_with_the_founder() {
+            true => vec![0.0; training.layout().dimension()],
+            false => initial(training)?,
+        };
         let max_norm = self.options.max_norm.unwrap_or_else(|| usual_bound(norm(&initial)));
         let mut config = NodeConfig::new(place.node, Arc::clone(&place.schedule), initial, place.plan.rounds(rounds));
         config.generation = place.plan.generation();
@@ -215,18 +224,23 @@ fn shortened(mut description: String) -> String {
     description
 }
 
-/// The vector that a training begins with, if it is one of its layout.
-fn initial(training: &mut dyn LocalTraining) -> Result<Vec<f32>> {
-    let initial = training.initial().context(ErrorKind::Training, "there is no model to begin with")?;
-    let (found, wanted) = (initial.len(), training.layout().dimension());
+/// Refuses a training whose tensors cannot be told apart, or whose state has no room in a record.
+fn check_sizes(training: &dyn LocalTraining) -> Result {
     if let Some(name) = training.layout().first_repeated() {
         return Err(Error::new(ErrorKind::Training, format!("two tensors of the model are called `{name}`")));
     }
-    let (state, most) = (training.largest_state(), most_host_bytes(wanted));
+    let (state, most) = (training.largest_state(), most_host_bytes(training.layout().dimension()));
     if state > most {
         let message = format!("the training would keep {state} bytes in a record, which holds {most} at most");
         return Err(Error::new(ErrorKind::Training, message));
     }
+    Ok(())
+}
+
+/// The vector that a training begins with, if it is one of its layout.
+fn initial(training: &mut dyn LocalTraining) -> Result<Vec<f32>> {
+    let initial = training.initial().context(ErrorKind::Training, "there is no model to begin with")?;
+    let (found, wanted) = (initial.len(), training.layout().dimension());
     if found != wanted {
         let message = format!("the model to begin with has {found} numbers, and its layout {wanted}");
         return Err(Error::new(ErrorKind::Training, message));

@@ -170,7 +170,8 @@ impl TaskCard for FixedCard {
         let decoded = |bytes| postcard::from_bytes::<Self>(bytes).ok();
         match (decoded(here), decoded(there)) {
             (Some(here), Some(there)) => here.differs(&there),
-            _ => Some("the model is one of this program here, and of another there".to_owned()),
+            (Some(_), None) => Some("another program's model is trained here, and a built-in one there".to_owned()),
+            (None, _) => Some("a built-in model is trained here, and another program's there".to_owned()),
         }
     }
 }

@@ -129,6 +129,7 @@ impl DataTask {
                 ErrorKind::Refused,
                 format!("the swarm trains something else than a built-in model (so says {from})"),
             )
+            .hint("start this peer with the trainer of that model: --trainer attach, or --trainer 'COMMAND'; docs/python.md")
         })?;
         let keys = &self.arguments.given.keys;
         if let Some(conflict) = conflict(&self.arguments.training, keys, &card, adoption.is_of_a_swarm) {

@@ -1,0 +1,97 @@
+//! How long a trainer usually takes for a round, and how long its peer waits for it.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Rounds whose training times are remembered.
+const REMEMBERED_ROUNDS: usize = 9;
+/// A trainer that is slower than usual gets so much longer than twice its usual time.
+const GRACE: Duration = Duration::from_millis(100);
+
+/// The pace of a trainer, and of its peer while it goes on without one.
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    times: VecDeque<Duration>,
+    /// The usual time before the peer was started again.
+    before: Option<Duration>,
+    /// When the peer last went on without an answer.
+    went_on: Option<Instant>,
+    /// How long the peer mixed after that, until it opened the present order.
+    mixed: Duration,
+}
+
+impl Pace {
+    /// A round of training took so long.
+    pub(crate) fn note(&mut self, time: Duration) {
+        self.times.push_back(time);
+        if self.times.len() > REMEMBERED_ROUNDS {
+            self.times.pop_front();
+        }
+    }
+
+    /// The peer goes on without an answer.
+    pub(crate) fn go_on(&mut self, now: Instant) {
+        self.went_on = Some(now);
+    }
+
+    /// The peer wants the next round of training.
+    pub(crate) fn open(&mut self, now: Instant) {
+        self.mixed = self.went_on.take().map_or(Duration::ZERO, |then| now.saturating_duration_since(then));
+    }
+
+    /// The median over the last rounds, or what it was before a restart.
+    pub(crate) fn usual(&self) -> Option<Duration> {
+        let mut times: Vec<Duration> = self.times.iter().copied().collect();
+        times.sort_unstable();
+        times.get(times.len() / 2).copied().or(self.before)
+    }
+
+    /// What was usual before the peer was started again.
+    pub(crate) fn resume(&mut self, usual: Option<Duration>) {
+        self.before = usual;
+    }
+
+    /// How long to wait for a trainer that is at work; none where nobody knows how long it takes.
+    pub(crate) fn at_work(&self) -> Option<Duration> {
+        self.usual().map(|usual| usual * 2 + GRACE)
+    }
+
+    /// How long to wait for one that is late, or not there: until as much time has passed as training usually takes, mixing
+    /// included. A swarm without trainers then does not hurry through its rounds, and a peer that fell behind while it waited catches up.
+    pub(crate) fn without_trainer(&self) -> Option<Duration> {
+        self.usual().map(|usual| usual.saturating_sub(self.mixed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn the_usual_time_is_the_median_of_the_last_rounds_or_that_from_before_a_restart() {
+        let mut pace = Pace::default();
+        assert_eq!((pace.usual(), pace.at_work(), pace.without_trainer()), (None, None, None));
+        pace.resume(Some(SECOND * 5));
+        assert_eq!(pace.usual(), Some(SECOND * 5));
+        (1..=20).for_each(|seconds| pace.note(SECOND * seconds));
+        assert_eq!((pace.usual(), pace.at_work()), (Some(SECOND * 16), Some(SECOND * 32 + GRACE)));
+    }
+
+    #[test]
+    fn what_the_peer_mixed_meanwhile_counts_for_the_time_of_a_round_without_training() {
+        let (mut pace, now) = (Pace::default(), Instant::now());
+        pace.note(SECOND * 3);
+        pace.open(now);
+        assert_eq!(pace.without_trainer(), Some(SECOND * 3));
+        pace.go_on(now);
+        pace.open(now + SECOND);
+        assert_eq!(pace.without_trainer(), Some(SECOND * 2));
+        pace.go_on(now);
+        pace.open(now + SECOND * 9);
+        assert_eq!(pace.without_trainer(), Some(Duration::ZERO));
+        pace.open(now + SECOND * 10);
+        assert_eq!(pace.without_trainer(), Some(SECOND * 3), "the round between was trained");
+    }
+}
