@@ -90,9 +90,11 @@ fn a_peer_with_a_trainer_and_one_with_a_built_in_model_say_that_they_do_not_go_t
     let mut operator = swarm.start_operator(&founded_swarm::ENDLESS);
     operator.address();
     let mut newcomer = swarm.join(1, &swarm.invite(1), &ENDLESS);
-    Trainer::new(&swarm.home(1), [1.0, 1.0]).attach();
-    let message = failure(&mut newcomer);
-    assert!(message.contains("another program's model is trained here, and a built-in one there"), "{message}");
+    let mut trainer = Trainer::new(&swarm.home(1), [1.0, 1.0]);
+    trainer.attach();
+    let why = "another program's model is trained here, and a built-in one there";
+    assert!(trainer.order().message().contains(why));
+    assert!(failure(&mut newcomer).contains(why));
     assert_eq!(newcomer.exit_code(), Some(6));
     drop(operator);
 
@@ -111,10 +113,11 @@ fn a_founder_whose_trainer_offers_no_model_says_that_nobody_has_one() {
     let pair = Pair::new();
     let mut peers = pair.start(&ENDLESS);
     let trainers = [attach_to_take(&pair.home(0)), attach_to_take(&pair.home(1))];
-    let message = failure(&mut peers[0]);
-    assert!(message.contains("begin with the model of this one, and its trainer offers none"), "{message}");
+    let why = "begin with the model of this one, and its trainer offers none";
+    let told = trainers[0].order();
+    assert!(told.status == 410 && told.message().contains(why), "{told:?}");
+    assert!(failure(&mut peers[0]).contains(why));
     assert_eq!(peers[0].exit_code(), Some(7));
-    drop(trainers);
 }
 
 #[test]

@@ -22,13 +22,13 @@ END_SECONDS = 120.0
 class LocalSwarm:
     """Peers on loopback, `count` of them, with a plan that is bound to them. A context manager: it kills what still runs."""
 
-    def __init__(self, folder: Path, count: int = 3, *, rounds: int, local_steps: int = 5, options: tuple[str, ...] = ()) -> None:
+    def __init__(self, folder: Path, count: int = 3, *, rounds: int, local_steps: int = 5, method: str = "auto", options: tuple[str, ...] = ()) -> None:
         self.folder, self.count, self.rounds, self.options = folder, count, rounds, options
         self.program = os.environ["MINGLE_BIN"]
         self._processes: list[subprocess.Popen[bytes]] = []
         self._addresses = _free_addresses(count)
         self.plan = folder / "plan.json"
-        self.run("plan", "make", "--topology", f"complete:n={count}", "--local-steps", str(local_steps), "-o", str(self.plan))
+        self.run("plan", "make", "--topology", f"complete:n={count}", "--method", method, "--local-steps", str(local_steps), "-o", str(self.plan))
         for node in range(count):
             peer = self.run("init", "--home", str(self.home(node))).strip()
             self.run("plan", "bind", str(self.plan), "--peer", f"{node}={peer}")
