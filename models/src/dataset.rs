@@ -5,6 +5,7 @@ mod card_error;
 mod cifar10;
 mod csv_classes;
 mod csv_columns;
+mod csv_features;
 mod csv_header;
 mod csv_table;
 mod decimal;
@@ -18,6 +19,7 @@ mod target;
 
 pub use card::{DataCard, Scaling};
 pub use card_error::{CardDifference, CardError};
+pub use csv_features::CsvFeatures;
 pub use csv_table::{CsvSource, LabelColumn};
 pub use decimal::Decimal;
 pub use error::DataError;

@@ -54,6 +54,7 @@ mod model_file;
 mod objective;
 mod optimizer;
 mod partition;
+mod prediction;
 mod schedule;
 mod task;
 mod threads;
@@ -62,7 +63,7 @@ mod trainer;
 pub use augmentation::Augmentation;
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use dataset::{
-    CardDifference, CardError, CsvSource, DataCard, DataError, DataSet, DataSource, Decimal, LabelColumn, RawData,
+    CardDifference, CardError, CsvFeatures, CsvSource, DataCard, DataError, DataSet, DataSource, Decimal, LabelColumn, RawData,
     SampleShape, Samples, Scaling, Target,
 };
 pub use device::{Adapter, Device, DeviceError, DeviceName};
@@ -72,6 +73,7 @@ pub use model_file::{ModelFile, TensorDifference, TensorOutline};
 pub use objective::{Objective, ObjectiveKind, UnknownObjective};
 pub use optimizer::{OptimizerKind, OptimizerOptions, UnknownOptimizer};
 pub use partition::{PartitionError, Split};
+pub use prediction::{Prediction, Predictor};
 pub use schedule::{Decay, LearningRateSchedule, ScheduleError};
 pub use task::{Task, TaskError};
 pub use threads::{ThreadsError, start_threads};

@@ -28,6 +28,27 @@ pub(crate) struct EvalArgs {
     pub(crate) device: String,
 }
 
+/// Arguments of `predict`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PredictArgs {
+    /// The model, such as model.safetensors [default: that of the home]
+    pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+    /// The samples: csv:FILE, with the columns of the model by name; or the test part of digits, idx:DIR or cifar10:DIR
+    #[arg(long)]
+    pub(crate) data: String,
+    /// The file to write [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Write the probability of each class too
+    #[arg(long)]
+    pub(crate) probabilities: bool,
+    /// Where to compute: cpu, ndarray or wgpu
+    #[arg(long, default_value = "cpu")]
+    pub(crate) device: String,
+}
+
 /// Samples of a data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Samples {

@@ -31,6 +31,7 @@ mod plan_diff;
 mod plan_draw;
 mod plan_make;
 mod plan_show;
+mod predict;
 mod probe;
 mod replay;
 mod run;
@@ -81,6 +82,7 @@ pub(crate) fn execute(cli: Cli) -> Result<ExitCode> {
         Command::Data(command) => data::execute(&command, json)?,
         Command::Topology(command) => topology(command, json)?,
         Command::Eval(arguments) => eval::execute(&arguments, json)?,
+        Command::Predict(arguments) => predict::execute(&arguments, json)?,
         Command::Export(arguments) => export::execute(&arguments, json)?,
         Command::Ckpt(command) => return ckpt::execute(&command, json),
         Command::Doctor(arguments) => return doctor::execute(&arguments, json),

@@ -244,7 +244,7 @@ pub(super) fn line(record: &StringRecord) -> u64 {
     record.position().map_or(0, csv::Position::line)
 }
 
-fn read_record(reader: &mut csv::Reader<File>, record: &mut StringRecord, path: &Path) -> Result<bool, DataError> {
+pub(super) fn read_record(reader: &mut csv::Reader<File>, record: &mut StringRecord, path: &Path) -> Result<bool, DataError> {
     reader.read_record(record).map_err(|error| {
         let line = error.position().map_or(0, csv::Position::line);
         match error.into_kind() {
@@ -260,6 +260,6 @@ fn read_record(reader: &mut csv::Reader<File>, record: &mut StringRecord, path: 
     })
 }
 
-fn read_error(path: &Path, error: std::io::Error) -> DataError {
+pub(super) fn read_error(path: &Path, error: std::io::Error) -> DataError {
     DataError::Read { path: path.into(), error }
 }

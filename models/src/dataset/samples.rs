@@ -237,7 +237,7 @@ impl Samples {
     }
 
     /// The numbers of the samples at `indices`, row after row.
-    pub(crate) fn gather(&self, indices: impl ExactSizeIterator<Item = usize>) -> Vec<f32> {
+    pub fn gather(&self, indices: impl ExactSizeIterator<Item = usize>) -> Vec<f32> {
         let width = self.shape.features();
         let mut batch = Vec::with_capacity(indices.len() * width);
         for index in indices {

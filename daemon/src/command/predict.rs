@@ -1,0 +1,203 @@
+//! `mingle predict`: what a model says of samples whose class or quantity nobody knows.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use mingle_models::{Checkpoint, CsvFeatures, DataCard, DataSource, ModelFile, Prediction, Predictor, Samples, Task};
+use mingle_peer::error::Context;
+use mingle_peer::output_file::OutputFile;
+use mingle_peer::{Error, ErrorKind, Home, Result};
+use serde_json::json;
+
+use crate::cli::PredictArgs;
+use crate::task::{self, Parts};
+use crate::{meaning, model_files, out};
+
+/// Rows predicted at once.
+const ROWS: usize = 512;
+
+/// Predicts all samples, and writes a line for each.
+pub(super) fn execute(arguments: &PredictArgs, json: bool) -> Result {
+    let output = arguments.output.as_deref().map(OutputFile::at).transpose()?;
+    let path = model_of(arguments)?;
+    let device = task::open_device(&arguments.device)?;
+    let file = model_files::read(&path)?;
+    let card = meaning::read(&file).ok_or_else(|| says_too_little(&path))?;
+    let task = task_of(&file, &card, &path)?;
+    let checkpoint = Checkpoint::load(&path, &task).context(ErrorKind::Integrity, "cannot load the model")?;
+    let predictor = Predictor::new(task, &device, &checkpoint.parameters)
+        .context(ErrorKind::Integrity, "cannot use the model")?;
+    let mut features = Features::open(&arguments.data, &card)?;
+    let mut sheet = Sheet::begin(&card, arguments.probabilities, json, output.is_some());
+    loop {
+        let rows = features.next()?;
+        if rows.is_empty() {
+            break;
+        }
+        let predictions = predictor.predict(rows, &card).context(ErrorKind::Training, "cannot predict")?;
+        for prediction in &predictions {
+            sheet.push(prediction)?;
+        }
+    }
+    match (output, &arguments.output) {
+        (Some(output), Some(path)) => {
+            output.write(&sheet.kept)?;
+            out::remark(format_args!("wrote {}: {} predictions", path.display(), sheet.rows));
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The file that is named, else that of the home.
+fn model_of(arguments: &PredictArgs) -> Result<PathBuf> {
+    if let Some(file) = &arguments.file {
+        let from_environment = std::env::var_os("MINGLE_HOME").map(PathBuf::from);
+        if arguments.home.home != from_environment {
+            let message = format!("--home names a model, and so does {}", file.display());
+            return Err(Error::new(ErrorKind::BadInput, message).hint("leave one of the two away"));
+        }
+        return Ok(file.clone());
+    }
+    let home = Home::at(arguments.home.home.as_deref())?;
+    if home.model().exists() {
+        return Ok(home.model());
+    }
+    let message = format!("{} has no model: it is written when a run is over", home.root().display());
+    Err(Error::new(ErrorKind::BadInput, message)
+        .hint("`mingle export -o FILE` writes that of a run that was stopped; or name a file: mingle predict FILE"))
+}
+
+fn says_too_little(path: &Path) -> Error {
+    let message = format!("{} does not say what its columns, classes and scaling are", path.display());
+    Error::new(ErrorKind::BadInput, message).hint("models that mingle has written say so; docs/data.md lists what they say")
+}
+
+fn task_of(file: &ModelFile, card: &DataCard, path: &Path) -> Result<Task> {
+    let doing = || format!("{} is no model for the data that it names", path.display());
+    let Some(model) = file.model() else { return Err(Error::new(ErrorKind::BadInput, doing())) };
+    let task = Task::new(model, card.shape(), card.objective()).context(ErrorKind::Integrity, doing())?;
+    match file.difference(&task) {
+        None => Ok(task),
+        Some(difference) => Err(Error::new(ErrorKind::Integrity, format!("{}: {difference}", doing()))),
+    }
+}
+
+/// Where features come from.
+enum Features {
+    Table(Box<CsvFeatures>),
+    /// The test part of a set of images, up to the sample that comes next.
+    Images(Samples, usize),
+}
+
+impl Features {
+    fn open(data: &str, card: &DataCard) -> Result<Self> {
+        let doing = || format!("--data {data}");
+        let source: DataSource = data.parse().context(ErrorKind::BadInput, doing())?;
+        if let DataSource::Csv(source) = &source {
+            let table = CsvFeatures::open(&source.path, card.clone()).context(ErrorKind::BadInput, doing())?;
+            if !table.unused().is_empty() {
+                out::remark(format_args!("note: not used: {}", table.unused().join(", ")));
+            }
+            return Ok(Self::Table(Box::new(table)));
+        }
+        let raw = source.read().context(ErrorKind::BadInput, doing())?;
+        let parts = Parts::held_to(raw, card, 0).context(ErrorKind::BadInput, doing())?;
+        Ok(Self::Images(parts.test, 0))
+    }
+
+    fn next(&mut self) -> Result<Vec<f32>> {
+        match self {
+            Self::Table(table) => table.next_rows(ROWS).context(ErrorKind::BadInput, "cannot predict"),
+            Self::Images(samples, begin) => {
+                let end = (*begin + ROWS).min(samples.len());
+                Ok(samples.gather(std::mem::replace(begin, end)..end))
+            }
+        }
+    }
+}
+
+/// Predictions as lines: of comma separated values below a line of names, or of JSON.
+struct Sheet<'a> {
+    card: &'a DataCard,
+    with_probabilities: bool,
+    json: bool,
+    /// Lines go here, and not to standard output.
+    keeps: bool,
+    kept: Vec<u8>,
+    rows: usize,
+}
+
+impl<'a> Sheet<'a> {
+    fn begin(card: &'a DataCard, with_probabilities: bool, json: bool, keeps: bool) -> Self {
+        Self { card, with_probabilities, json, keeps, kept: Vec::new(), rows: 0 }
+    }
+
+    fn push(&mut self, prediction: &Prediction) -> Result {
+        if self.rows == 0 && !self.json {
+            self.write(&self.names())?;
+        }
+        self.rows += 1;
+        if self.json {
+            let line = self.object(prediction).to_string();
+            return self.put(&line);
+        }
+        self.write(&self.cells(prediction))
+    }
+
+    fn names(&self) -> Vec<String> {
+        if let Some(target) = self.card.target() {
+            return vec![target.name().to_owned()];
+        }
+        let mut names = vec!["class".to_owned(), "probability".to_owned()];
+        if self.with_probabilities {
+            names.extend(self.card.classes().iter().map(|class| format!("probability of {class}")));
+        }
+        names
+    }
+
+    fn cells(&self, prediction: &Prediction) -> Vec<String> {
+        match prediction {
+            Prediction::Quantity(quantity) => vec![quantity.to_string()],
+            Prediction::Class { class, probabilities } => {
+                let of = |probability: &f64| format!("{probability:.6}");
+                let mut cells = vec![self.card.classes()[*class].clone(), of(&probabilities[*class])];
+                if self.with_probabilities {
+                    cells.extend(probabilities.iter().map(of));
+                }
+                cells
+            }
+        }
+    }
+
+    fn object(&self, prediction: &Prediction) -> serde_json::Value {
+        match prediction {
+            Prediction::Quantity(quantity) => json!({ "quantity": quantity }),
+            Prediction::Class { class, probabilities } => {
+                let mut object = json!({ "class": self.card.classes()[*class], "probability": probabilities[*class] });
+                if self.with_probabilities {
+                    let named = self.card.classes().iter().cloned().zip(probabilities.iter().copied().map(Into::into));
+                    object["probabilities"] = serde_json::Value::Object(named.collect());
+                }
+                object
+            }
+        }
+    }
+
+    /// A line of cells, quoted where that is needed.
+    fn write(&mut self, cells: &[String]) -> Result {
+        let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::Any(b'\n')).from_writer(Vec::new());
+        let written = writer.write_record(cells).and_then(|()| Ok(writer.flush()?));
+        written.context(ErrorKind::Unexpected, "cannot write down a prediction")?;
+        let line = writer.into_inner().map_err(|error| Error::new(ErrorKind::Unexpected, error.to_string()))?;
+        self.put(String::from_utf8_lossy(&line).trim_end_matches('\n'))
+    }
+
+    fn put(&mut self, line: &str) -> Result {
+        if self.keeps {
+            return writeln!(self.kept, "{line}").context(ErrorKind::Unexpected, "cannot write down a prediction");
+        }
+        out::line(line);
+        Ok(())
+    }
+}
