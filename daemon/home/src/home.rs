@@ -128,6 +128,11 @@ impl Home {
         self.root.join("model.safetensors")
     }
 
+    /// The best model of the run by a metric, where that is wanted.
+    pub fn best_model(&self) -> PathBuf {
+        self.root.join("best.safetensors")
+    }
+
     /// How the run went, and this peer's side of the mass ledger.
     pub fn summary(&self) -> PathBuf {
         self.root.join("summary.json")

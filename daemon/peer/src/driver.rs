@@ -13,6 +13,7 @@ mod words;
 pub(crate) use ending::before_the_model;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use libp2p::identity::Keypair;
@@ -30,8 +31,9 @@ use crate::member::Member;
 use crate::place::Place;
 use crate::records::{Ending, RecordWriter, Room, Written};
 use crate::timeline::{IdleTime, Timeline};
+use crate::training::best::BestModel;
 use crate::training::thread::{Answer, TrainingOrder, TrainingOrders, TrainingThread};
-use crate::training::{Evaluation, PrivacySpending, Trained};
+use crate::training::{Best, Evaluation, PrivacySpending, Trained};
 use divergence::Divergence;
 use ending::FINAL;
 use watching::Watching;
@@ -47,6 +49,8 @@ pub(crate) struct Finished {
     pub place: Place,
     /// The test evaluation of the final model.
     pub evaluation: Evaluation,
+    /// Which model was the best, where it was to be kept; none inside where nothing was measured of it.
+    pub best: Option<Option<Best>>,
     /// How much privacy is spent, where changes are private.
     pub privacy: Option<PrivacySpending>,
     /// Rounds completed.
@@ -79,6 +83,18 @@ pub(crate) struct DriverParts {
     pub privacy: Option<PrivacySpending>,
     /// Others begin with the model of this peer, and so cannot meet it before they have that.
     pub gives_first_model: bool,
+    /// Where the best model is kept, if it is.
+    pub best: Option<BestModel>,
+}
+
+/// A model that is evaluated while the rounds go on.
+struct UnderEvaluation {
+    /// The rounds that were over.
+    rounds: u64,
+    /// Of the last of them.
+    report: RoundReport,
+    /// `[dimension]`.
+    model: Arc<[f32]>,
 }
 
 /// The event loop and what it works with.
@@ -90,8 +106,7 @@ pub(crate) struct Driver<'a> {
     train_loss: Option<f64>,
     /// The training under way.
     training: TrainingOrders,
-    /// The evaluation under way: the rounds that were over, and the report of the last.
-    evaluating: Option<(u64, RoundReport)>,
+    evaluating: Option<UnderEvaluation>,
     final_evaluation: Option<Evaluation>,
     /// The last one before, and after how many rounds.
     last_evaluation: Option<(u64, Evaluation)>,
@@ -166,12 +181,13 @@ impl<'a> Driver<'a> {
         }
         let evaluation = self.evaluate_final(receivers).await?;
         self.show_end(&evaluation);
+        let best = self.parts.best.take().map(BestModel::finish);
         let ending = self.close_books(receivers)?;
         self.member.connections.end().await;
         let traffic = self.member.traffic();
         let Member { connections, timeline, .. } = self.member;
         let (node, rounds, place, privacy) = (self.node, self.rounds, connections.place, self.parts.privacy);
-        Ok(Finished { node, place, evaluation, privacy, rounds, traffic, ending, timeline })
+        Ok(Finished { node, place, evaluation, best, privacy, rounds, traffic, ending, timeline })
     }
 
     /// Goes along with the swarm until the node has drained.
@@ -273,13 +289,20 @@ impl<'a> Driver<'a> {
             }
             Answer::Evaluated { round: FINAL, evaluation } => {
                 self.check_divergence(&evaluation, true)?;
+                if let Some(best) = self.parts.best.as_mut().filter(|_| evaluation.is_whole) {
+                    best.consider(self.rounds, &evaluation.metrics, self.node.ratio());
+                }
                 self.final_evaluation =
                     Some(if evaluation.is_whole { evaluation } else { self.best_known(evaluation) });
                 Ok(())
             }
             Answer::Evaluated { evaluation, .. } => {
-                if let Some((rounds, report)) = self.evaluating.take().filter(|_| evaluation.is_whole) {
+                let evaluated = self.evaluating.take().filter(|_| evaluation.is_whole);
+                if let Some(UnderEvaluation { rounds, report, model }) = evaluated {
                     self.tell_evaluation(rounds, &report, &evaluation);
+                    if let Some(best) = &mut self.parts.best {
+                        best.consider(rounds, &evaluation.metrics, model);
+                    }
                     self.last_evaluation = Some((rounds, evaluation.clone()));
                 }
                 self.check_divergence(&evaluation, false)

@@ -12,6 +12,7 @@ use mingle_protocol::Clipped;
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::Metrics;
+use crate::training::Best;
 pub use bus::{EventFeed, EventReader, Read};
 pub use log::{EventLog, EventSink};
 pub(crate) use service_manager::Watchdog;
@@ -233,6 +234,11 @@ pub enum Event {
         disagreement: Option<f64>,
         /// Payload and control bytes written so far.
         sent_bytes: u64,
+    },
+    /// The best model so far, by the metric that was asked for, is on the disk.
+    Best {
+        /// Which one it is.
+        best: Best,
     },
     /// A neighbour is no longer waited for.
     Suspended {

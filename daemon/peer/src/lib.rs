@@ -6,6 +6,7 @@
 
 pub mod api;
 mod connections;
+mod criterion;
 mod driver;
 pub mod encodings;
 mod event_loop;

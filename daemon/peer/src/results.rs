@@ -14,6 +14,7 @@ use crate::error::{Context, ErrorKind, Result};
 use crate::home::{self, Home};
 use crate::metrics::Metrics;
 use crate::status::RobustReceiving;
+use crate::training::Best;
 
 /// The version of the summary file.
 const SCHEMA: &str = "mingle.summary/2";
@@ -37,6 +38,9 @@ pub struct Summary {
     pub rounds_wanted: u64,
     /// What was measured of the final de-biased model on held-out samples.
     pub metrics: Metrics,
+    /// Which model is in `best.safetensors`, where the best one was to be kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best: Option<Best>,
     /// How much privacy is spent, where changes are private.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub privacy: Option<PrivacySpending>,

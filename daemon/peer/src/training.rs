@@ -3,6 +3,7 @@
 //! A peer knows a model as a flat vector of `f32`. In each round it hands its present vector to [`LocalTraining`], which
 //! takes some steps on data that nobody else sees, and mixes the change into the swarm.
 
+pub(crate) mod best;
 mod layout;
 pub(crate) mod model_file;
 mod private;
@@ -15,7 +16,9 @@ use std::time::{Duration, Instant};
 
 use mingle_protocol::record::MAX_HOST_BYTES;
 
+pub use crate::criterion::{Criterion, Direction};
 pub use crate::metrics::Metrics;
+pub use best::Best;
 pub use layout::{Layout, Tensor};
 pub use mingle_privacy::{DEFAULT_DELTA, NoiseSource, PrivacySettings, PrivacySpending, SettingsError};
 pub use private::PrivateTraining;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use libp2p::Multiaddr;
 use mingle_models::ObjectiveKind;
+use mingle_peer::training::Criterion;
 use mingle_protocol::{Codec, Durability, Robust};
 
 use super::config::CONFIG_ENV;
@@ -101,6 +102,9 @@ pub(crate) struct RunArgs {
     /// What this peer does with models that are far from its own: off takes them as they are, clip moves them to the distance that is usual (docs/robust.md)
     #[arg(long, default_value_t = Robust::Off, value_name = "off|clip")]
     pub(crate) robust: Robust,
+    /// Keep the best model of the run in best.safetensors, by a metric that evaluations measure, such as accuracy, loss or NAME:max
+    #[arg(long, value_name = "METRIC[:max|min]")]
+    pub(crate) keep_best: Option<Criterion>,
     /// Whether the weight of this peer outlives its process: on writes every step to the disk before anyone hears of it
     #[arg(long, value_enum, default_value_t = DurabilityName::On)]
     pub(crate) durability: DurabilityName,
@@ -159,6 +163,7 @@ const OF_TRAINING: &[&str] = &[
     "shutdown_timeout",
     "max_norm",
     "robust",
+    "keep_best",
     "durability",
     "fresh",
     "timeline",

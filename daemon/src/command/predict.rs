@@ -25,8 +25,8 @@ pub(super) fn execute(arguments: &PredictArgs, json: bool) -> Result {
     let card = meaning::read(&file).ok_or_else(|| says_too_little(&path))?;
     let task = task_of(&file, &card, &path)?;
     let checkpoint = Checkpoint::load(&path, &task).context(ErrorKind::Integrity, "cannot load the model")?;
-    let predictor = Predictor::new(task, &device, &checkpoint.parameters)
-        .context(ErrorKind::Integrity, "cannot use the model")?;
+    let predictor =
+        Predictor::new(task, &device, &checkpoint.parameters).context(ErrorKind::Integrity, "cannot use the model")?;
     let mut features = Features::open(&arguments.data, &card)?;
     let mut sheet = Sheet::begin(&card, arguments.probabilities, json, output.is_some());
     loop {
@@ -70,7 +70,8 @@ fn model_of(arguments: &PredictArgs) -> Result<PathBuf> {
 
 fn says_too_little(path: &Path) -> Error {
     let message = format!("{} does not say what its columns, classes and scaling are", path.display());
-    Error::new(ErrorKind::BadInput, message).hint("models that mingle has written say so; docs/data.md lists what they say")
+    Error::new(ErrorKind::BadInput, message)
+        .hint("models that mingle has written say so; docs/data.md lists what they say")
 }
 
 fn task_of(file: &ModelFile, card: &DataCard, path: &Path) -> Result<Task> {

@@ -229,7 +229,9 @@ impl State {
 
     /// Whether the trainer, if there is one, was told how the run ended, or nobody waits for that.
     pub(crate) fn is_told_of_the_end(&self, now: Instant) -> bool {
-        self.is_hurried || self.end_is_told || self.session.as_ref().is_none_or(|session| session.absence(now).is_some())
+        self.is_hurried
+            || self.end_is_told
+            || self.session.as_ref().is_none_or(|session| session.absence(now).is_some())
     }
 
     /// Refuses an answer to another order than the open one.

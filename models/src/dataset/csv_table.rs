@@ -244,7 +244,11 @@ pub(super) fn line(record: &StringRecord) -> u64 {
     record.position().map_or(0, csv::Position::line)
 }
 
-pub(super) fn read_record(reader: &mut csv::Reader<File>, record: &mut StringRecord, path: &Path) -> Result<bool, DataError> {
+pub(super) fn read_record(
+    reader: &mut csv::Reader<File>,
+    record: &mut StringRecord,
+    path: &Path,
+) -> Result<bool, DataError> {
     reader.read_record(record).map_err(|error| {
         let line = error.position().map_or(0, csv::Position::line);
         match error.into_kind() {

@@ -1,11 +1,12 @@
 //! What the node reports, and what a person hears of it.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use mingle_protocol::{Durability, Event as NodeEvent, Fault, Mismatch, Robust, RoundReport, SkippedDelta};
 
-use super::Driver;
 use super::words::{in_words, warning};
+use super::{Driver, UnderEvaluation};
 use crate::error::Result;
 use crate::events::Event;
 use crate::objections::Objection;
@@ -110,8 +111,9 @@ impl Driver<'_> {
         let due = self.rounds.is_multiple_of(self.parts.evaluate_every) || self.rounds == self.parts.rounds;
         // Rounds without training can outrun the evaluation; one at a time is enough.
         if due && self.evaluating.is_none() {
-            self.evaluating = Some((self.rounds, *report));
-            self.parts.training.evaluate(report.round, self.node.ratio(), Haste::GiveUp)?;
+            let model = self.node.ratio();
+            self.evaluating = Some(UnderEvaluation { rounds: self.rounds, report: *report, model: Arc::clone(&model) });
+            self.parts.training.evaluate(report.round, model, Haste::GiveUp)?;
         }
         Ok(())
     }

@@ -75,6 +75,7 @@ impl Event {
                 let weight = crate::units::weight(*weight_units);
                 format!("round {round:>4} {}  disagreement {disagreement}  w {weight:.4}", metrics.in_columns())
             }
+            Self::Best { best } => format!("best       {best}: best.safetensors"),
             Self::Suspended { node, reason } => format!("suspended  node {node}: {reason}"),
             Self::Resumed { node } => format!("resumed    node {node} is back"),
             Self::Rejoining { incarnation } => format!(

@@ -53,6 +53,7 @@ impl Peer {
             rounds: finished.rounds,
             rounds_wanted: wanted.rounds,
             metrics: finished.evaluation.metrics.clone(),
+            best: finished.best.clone().flatten(),
             privacy: finished.privacy,
             robust: RobustReceiving::of(&finished.node),
             seconds: self.started.elapsed().as_secs_f64(),
@@ -63,6 +64,10 @@ impl Peer {
             model_blake3: None,
             ledger: finished.node.ledger(),
         };
+        if let (Some(None), Some(wanted)) = (&finished.best, &self.options.keep_best) {
+            let message = format!("no model was kept as the best: `{}` was never measured", wanted.metric);
+            self.log.tell(Event::Warning { message });
+        }
         let parameters = finished.node.ratio();
         let file = self.model_file(wanted.form, &parameters, metadata(&summary), stop).await?;
         write_file(&self.home.model(), &file)?;

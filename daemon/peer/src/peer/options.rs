@@ -8,6 +8,7 @@ use mingle_planner::Plan;
 use mingle_protocol::{Codec, Durability, Robust, WaitPolicy};
 
 use crate::priority::Priority;
+use crate::training::Criterion;
 
 /// How a peer runs. [`Default`] is what `mingle run` does without flags.
 #[derive(Clone, Debug)]
@@ -50,6 +51,8 @@ pub struct PeerOptions {
     pub leaves: bool,
     /// Rounds between two evaluations.
     pub evaluate_every: u64,
+    /// Keep the best model of the run by this, beside the last one.
+    pub keep_best: Option<Criterion>,
     /// How urgent training is.
     pub priority: Priority,
     /// Whether to write down what the peer does when.
@@ -90,6 +93,7 @@ impl Default for PeerOptions {
             fresh: false,
             leaves: false,
             evaluate_every: 20,
+            keep_best: None,
             priority: Priority::Normal,
             timeline: false,
             http: None,

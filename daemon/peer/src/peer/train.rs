@@ -22,6 +22,7 @@ use crate::records::{self, Past, RecordWriter, Room, Written};
 use crate::status::State;
 use crate::task::{Assignment, TaskCard};
 use crate::timeline::Timeline;
+use crate::training::best::{BestFile, BestModel};
 use crate::training::thread::TrainingThread;
 use crate::training::{LocalTraining, TrainingTask};
 
@@ -75,6 +76,7 @@ impl Peer {
             let doing = "the training cannot go on from the state in this peer's records";
             training.restore(state).context(ErrorKind::Training, doing)?;
         }
+        let best = self.best_model(&place, &*card, &*training, !start.is_the_first())?;
         let Start { records, written, recovered, timeline, .. } = start;
         let (form, largest_state, privacy) = (ModelForm::of(&*training), training.largest_state(), training.privacy());
         let (training, answers) =
@@ -96,9 +98,28 @@ impl Peer {
             evaluate_every,
             privacy,
             gives_first_model: follows_founder,
+            best,
         };
         let finished = Driver::new(member, parts, recovered)?.run(&mut receivers).await?;
         self.finish(finished, RunWanted { rounds, card: &*card, form }, &mut receivers.stop).await
+    }
+
+    /// Where the best model of this run goes, if that is wanted.
+    fn best_model(
+        &self,
+        place: &Place,
+        card: &dyn TaskCard,
+        training: &dyn LocalTraining,
+        goes_on: bool,
+    ) -> Result<Option<BestModel>> {
+        let Some(criterion) = self.options.keep_best.clone().filter(|_| !self.options.leaves) else { return Ok(None) };
+        let metadata = [("plan", place.hash.clone()), ("task", card.describe())];
+        let file = BestFile {
+            path: self.home.best_model(),
+            encoder: training.model_encoder(),
+            metadata: metadata.map(|(key, value)| (key.to_owned(), value)).into(),
+        };
+        BestModel::open(criterion, file, goes_on, self.log.clone()).map(Some)
     }
 
     fn introduce_training(&mut self, card: &dyn TaskCard, training: &dyn LocalTraining) {

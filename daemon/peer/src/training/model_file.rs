@@ -1,6 +1,9 @@
 //! A model as a safetensors file: its tensors by the layout, and what is known about it in the header.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
@@ -13,6 +16,8 @@ pub const MODEL_CHECKSUM: &str = "data_blake3";
 
 /// The header starts after its length, a little-endian 64-bit number, and the tensors start at multiples of that.
 const WORD: usize = 8;
+/// As long as the format allows.
+const MAX_HEADER_BYTES: u64 = 100_000_000;
 
 /// The bytes of the file: tensors in the names and shapes of the layout. Equal models give equal bytes.
 ///
@@ -60,6 +65,25 @@ pub(crate) fn describe(file: &mut Vec<u8>, metadata: &BTreeMap<String, String>) 
     let length = (header.len() as u64).to_le_bytes();
     file.splice(..end, length.into_iter().chain(header));
     Ok(())
+}
+
+/// The metadata of a safetensors file; its tensors are not read.
+///
+/// # Errors
+/// It cannot be read, or has no such header.
+pub(crate) fn read_metadata(path: &Path) -> Result<BTreeMap<String, String>, TrainingError> {
+    let mut file = File::open(path)?;
+    let mut length = [0; WORD];
+    file.read_exact(&mut length)?;
+    let length = u64::from_le_bytes(length);
+    if length > MAX_HEADER_BYTES {
+        return Err("the header of the model file is too long".into());
+    }
+    let mut header = Vec::new();
+    file.take(length).read_to_end(&mut header)?;
+    let mut entries: BTreeMap<String, Value> = serde_json::from_slice(&header)?;
+    let metadata = entries.remove("__metadata__").ok_or("the model file has no metadata")?;
+    Ok(serde_json::from_value(metadata)?)
 }
 
 #[cfg(test)]

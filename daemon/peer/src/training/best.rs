@@ -1,0 +1,142 @@
+//! The best model of a run by a metric, kept in a file beside the last one.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use serde::{Deserialize, Serialize};
+
+use super::model_file::{describe, read_metadata};
+use super::{Criterion, Metrics, ModelEncoder};
+use crate::error::{Context, ErrorKind, Result};
+use crate::events::{Event, EventLog};
+use crate::home::write_file;
+
+/// The keys of the file's metadata by which it is known again.
+const CRITERION: &str = "best_by";
+const VALUE: &str = "best_value";
+const ROUND: &str = "rounds";
+
+/// Which model was the best.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Best {
+    /// By which metric.
+    pub metric: String,
+    /// What that was on the held-out samples.
+    pub value: f64,
+    /// After how many rounds.
+    pub round: u64,
+}
+
+impl fmt::Display for Best {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:.4} after round {}", self.metric, self.value, self.round)
+    }
+}
+
+/// Where the best model of a run goes.
+pub(crate) struct BestFile {
+    /// The file.
+    pub(crate) path: PathBuf,
+    /// What makes bytes of a model.
+    pub(crate) encoder: ModelEncoder,
+    /// What the file says beside what was measured.
+    pub(crate) metadata: BTreeMap<String, String>,
+}
+
+/// Keeps the best model. Files are written on a thread of their own, and of several that wait only the last.
+pub(crate) struct BestModel {
+    criterion: Criterion,
+    best: Option<Best>,
+    candidates: Sender<Candidate>,
+    writer: JoinHandle<()>,
+}
+
+struct Candidate {
+    best: Best,
+    metrics: Metrics,
+    model: Arc<[f32]>,
+}
+
+impl BestModel {
+    /// Begins anew, or goes on from the file of the same run.
+    ///
+    /// # Errors
+    /// The file of an earlier run cannot be removed, or no thread be started.
+    pub(crate) fn open(criterion: Criterion, file: BestFile, goes_on: bool, log: EventLog) -> Result<Self> {
+        let best = if goes_on { recall(&file.path, &criterion) } else { None };
+        if best.is_none() {
+            remove(&file.path)?;
+        }
+        let (candidates, received) = channel();
+        let words = criterion.to_string();
+        let writer = std::thread::Builder::new()
+            .name("best-model".to_owned())
+            .spawn(move || write_all(&received, &file, &words, &log))
+            .context(ErrorKind::Unexpected, "cannot start a thread that writes the best model")?;
+        Ok(Self { criterion, best, candidates, writer })
+    }
+
+    /// Keeps a model, if it is better than all before.
+    pub(crate) fn consider(&mut self, round: u64, metrics: &Metrics, model: Arc<[f32]>) {
+        let Some(value) = self.criterion.value_in(metrics) else { return };
+        if self.best.as_ref().is_some_and(|best| !self.criterion.direction.is_better(value, best.value)) {
+            return;
+        }
+        let best = Best { metric: self.criterion.metric.clone(), value, round };
+        self.best = Some(best.clone());
+        // The thread ends with this.
+        let _ = self.candidates.send(Candidate { best, metrics: metrics.clone(), model });
+    }
+
+    /// Waits until the file is written; says which model is in it.
+    pub(crate) fn finish(self) -> Option<Best> {
+        drop(self.candidates);
+        // A panic there must not be one here.
+        let _ = self.writer.join();
+        self.best
+    }
+}
+
+fn write_all(candidates: &Receiver<Candidate>, file: &BestFile, criterion: &str, log: &EventLog) {
+    while let Ok(first) = candidates.recv() {
+        let Candidate { best, metrics, model } = candidates.try_iter().last().unwrap_or(first);
+        match write(file, criterion, &best, &metrics, &model) {
+            Ok(()) => log.tell(Event::Best { best }),
+            Err(failure) => log.tell(Event::Warning { message: format!("the best model is not kept: {failure:#}") }),
+        }
+    }
+}
+
+fn write(file: &BestFile, criterion: &str, best: &Best, metrics: &Metrics, model: &[f32]) -> Result {
+    let encoded = (file.encoder)(model).context(ErrorKind::Training, "its training cannot encode it")?;
+    let measured = metrics.iter().map(|(name, value)| (name.to_owned(), value.to_string()));
+    let known = [(CRITERION, criterion.to_owned()), (VALUE, best.value.to_string()), (ROUND, best.round.to_string())];
+    let mut metadata = file.metadata.clone();
+    metadata.extend(measured.chain(known.map(|(key, value)| (key.to_owned(), value))));
+    let mut encoded = encoded;
+    describe(&mut encoded, &metadata).context(ErrorKind::Unexpected, "cannot encode the model")?;
+    write_file(&file.path, &encoded)
+}
+
+/// What the file of this run says of itself; none where there is none by this criterion.
+fn recall(path: &Path, criterion: &Criterion) -> Option<Best> {
+    let metadata = read_metadata(path).ok()?;
+    if *metadata.get(CRITERION)? != criterion.to_string() {
+        return None;
+    }
+    let (value, round) = (metadata.get(VALUE)?.parse().ok()?, metadata.get(ROUND)?.parse().ok()?);
+    Some(Best { metric: criterion.metric.clone(), value, round })
+}
+
+fn remove(path: &Path) -> Result {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).context(ErrorKind::BadInput, format!("cannot remove {}, of an earlier run", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
