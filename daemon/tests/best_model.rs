@@ -1,4 +1,4 @@
-//! `--keep-best`: the best model of a run, beside the last one.
+//! `--keep-best` and `--tensorboard`: the best model of a run beside the last one, and all metrics in an event file.
 #![allow(clippy::unwrap_used)]
 
 #[path = "support/pair.rs"]
@@ -28,7 +28,9 @@ fn judge(model: &Path) -> Value {
 fn the_best_model_by_a_metric_is_kept_and_is_as_good_as_it_says() {
     let pair = Pair::new();
     let options = ["--model", "mlp:hidden=8", "--learning-rate", "1.5", "--rounds", "60", "--evaluate-every", "3"];
-    let mut peers = pair.start(&[&options[..], &["--keep-best", "accuracy"]].concat());
+    let board = pair.file("board");
+    let kept = ["--keep-best", "accuracy", "--tensorboard", text(&board)];
+    let mut peers = pair.start(&[&options[..], &kept].concat());
     for (node, peer) in peers.iter_mut().enumerate() {
         assert_eq!(peer.wait_through_rounds_for("done")["round"], 60);
         assert_eq!(peer.exit_code(), Some(0));
@@ -39,6 +41,12 @@ fn the_best_model_by_a_metric_is_kept_and_is_as_good_as_it_says() {
         assert_eq!((&best["metric"], &best["value"]), (&"accuracy".into(), &most.into()), "{best}");
         assert_eq!(events(&home, "best").last().unwrap()["best"], best);
         assert_eq!(judge(&home.join("best.safetensors"))["accuracy"], best["value"]);
+    }
+    let files: Vec<Vec<u8>> =
+        fs::read_dir(board).unwrap().map(|file| fs::read(file.unwrap().path()).unwrap()).collect();
+    assert_eq!(files.len(), 2, "one of each peer");
+    for tag in ["evaluation/accuracy", "evaluation/loss", "best/accuracy", "swarm/weight", "train/loss"] {
+        assert!(files.iter().all(|file| file.windows(tag.len()).any(|bytes| bytes == tag.as_bytes())), "{tag}");
     }
 }
 

@@ -33,11 +33,11 @@ impl Direction {
     /// ```
     pub fn of(name: &str) -> Option<Self> {
         let name = name.to_lowercase();
-        let ends_in = |known: &&str| name == **known || name.ends_with(&format!("_{known}"));
-        if LARGER_IS_BETTER.iter().any(|known| ends_in(known)) {
+        let is_in = |known: &[&str]| known.iter().any(|known| name == *known || name.ends_with(&format!("_{known}")));
+        if is_in(&LARGER_IS_BETTER) {
             return Some(Self::Max);
         }
-        SMALLER_IS_BETTER.iter().any(|known| ends_in(known)).then_some(Self::Min)
+        is_in(&SMALLER_IS_BETTER).then_some(Self::Min)
     }
 
     /// Whether `value` is better than `other`.

@@ -102,6 +102,9 @@ pub(crate) struct RunArgs {
     /// What this peer does with models that are far from its own: off takes them as they are, clip moves them to the distance that is usual (docs/robust.md)
     #[arg(long, default_value_t = Robust::Off, value_name = "off|clip")]
     pub(crate) robust: Robust,
+    /// Write what is measured to an event file in this folder, for TensorBoard
+    #[arg(long, value_name = "DIR")]
+    pub(crate) tensorboard: Option<PathBuf>,
     /// Keep the best model of the run in best.safetensors, by a metric that evaluations measure, such as accuracy, loss or NAME:max
     #[arg(long, value_name = "METRIC[:max|min]")]
     pub(crate) keep_best: Option<Criterion>,
@@ -164,6 +167,7 @@ const OF_TRAINING: &[&str] = &[
     "max_norm",
     "robust",
     "keep_best",
+    "tensorboard",
     "durability",
     "fresh",
     "timeline",

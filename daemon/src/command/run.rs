@@ -16,6 +16,7 @@ use mingle_peer::task::Assignment;
 use mingle_peer::{Error, ErrorKind, Home, Identity, Result, plan, priority, stop};
 
 use mingle_trainer::{HostOptions, Launcher, TrainerHost, TrainerTask};
+use mingle_watch::tensorboard::EventFile;
 
 use crate::arguments::{self, parse_policy};
 use crate::cli::{Planning, RunArgs, Switch};
@@ -72,7 +73,7 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
     let remember = remember(home.clone(), Remembered::new(arguments.given.options.clone()), trainer.is_none());
     let options = options(arguments)?;
     let extension = trainer.as_ref().map(TrainerHost::extension);
-    let sink = sink(json);
+    let sink = sink(json, board(arguments)?);
     let peer =
         Peer::new(PeerParts { home, identity, membership, purpose, options, sink, remember, extension, started })?;
     told.into_iter().for_each(|event| peer.tell(event));
@@ -151,9 +152,18 @@ fn evaluate_every(arguments: &RunArgs) -> u64 {
     if is_usual { PeerOptions::default().evaluate_every } else { arguments.training.evaluate_every }
 }
 
+/// The event file for TensorBoard, where one is wanted.
+fn board(arguments: &RunArgs) -> Result<Option<EventFile>> {
+    arguments.tensorboard.as_deref().filter(|_| !arguments.leaves).map(EventFile::create).transpose()
+}
+
 /// Where events go beside the file in the home: with `json` to standard output, else as sentences to standard error.
-fn sink(json: bool) -> EventSink {
+fn sink(json: bool, mut board: Option<EventFile>) -> EventSink {
     Box::new(move |event, line| {
+        if let Some(Err(error)) = board.as_mut().map(|board| board.note(event)) {
+            out::remark(format_args!("warning    nothing more is written for TensorBoard: {error}"));
+            board = None;
+        }
         if !event.is_said() {
             return;
         }
