@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use mingle_models::{Checkpoint, CsvFeatures, DataCard, DataSource, ModelFile, Prediction, Predictor, Samples, Task};
+use mingle_models::{Checkpoint, CsvFeatures, DataCard, DataSource, ModelFile, Prediction, PredictionTable, Predictor, Samples, Task};
 use mingle_peer::error::Context;
 use mingle_peer::output_file::OutputFile;
 use mingle_peer::{Error, ErrorKind, Home, Result};
@@ -135,40 +135,13 @@ impl<'a> Sheet<'a> {
     }
 
     fn push(&mut self, prediction: &Prediction) -> Result {
+        let table = PredictionTable { card: self.card, with_probabilities: self.with_probabilities };
         if self.rows == 0 && !self.json {
-            self.write(&self.names())?;
+            self.put(&table.names())?;
         }
         self.rows += 1;
-        if self.json {
-            let line = self.object(prediction).to_string();
-            return self.put(&line);
-        }
-        self.write(&self.cells(prediction))
-    }
-
-    fn names(&self) -> Vec<String> {
-        if let Some(target) = self.card.target() {
-            return vec![target.name().to_owned()];
-        }
-        let mut names = vec!["class".to_owned(), "probability".to_owned()];
-        if self.with_probabilities {
-            names.extend(self.card.classes().iter().map(|class| format!("probability of {class}")));
-        }
-        names
-    }
-
-    fn cells(&self, prediction: &Prediction) -> Vec<String> {
-        match prediction {
-            Prediction::Quantity(quantity) => vec![quantity.to_string()],
-            Prediction::Class { class, probabilities } => {
-                let of = |probability: &f64| format!("{probability:.6}");
-                let mut cells = vec![self.card.classes()[*class].clone(), of(&probabilities[*class])];
-                if self.with_probabilities {
-                    cells.extend(probabilities.iter().map(of));
-                }
-                cells
-            }
-        }
+        let line = if self.json { self.object(prediction).to_string() } else { table.line(prediction) };
+        self.put(&line)
     }
 
     fn object(&self, prediction: &Prediction) -> serde_json::Value {
@@ -183,15 +156,6 @@ impl<'a> Sheet<'a> {
                 object
             }
         }
-    }
-
-    /// A line of cells, quoted where that is needed.
-    fn write(&mut self, cells: &[String]) -> Result {
-        let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::Any(b'\n')).from_writer(Vec::new());
-        let written = writer.write_record(cells).and_then(|()| Ok(writer.flush()?));
-        written.context(ErrorKind::Unexpected, "cannot write down a prediction")?;
-        let line = writer.into_inner().map_err(|error| Error::new(ErrorKind::Unexpected, error.to_string()))?;
-        self.put(String::from_utf8_lossy(&line).trim_end_matches('\n'))
     }
 
     fn put(&mut self, line: &str) -> Result {
