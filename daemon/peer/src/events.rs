@@ -9,10 +9,9 @@ mod service_manager;
 use mingle_net::transport::NetworkCounts;
 use mingle_privacy::PrivacySpending;
 use mingle_protocol::Clipped;
+use mingle_training::{Best, Metrics};
 use serde::{Deserialize, Serialize};
 
-use crate::metrics::Metrics;
-use crate::training::Best;
 pub use bus::{EventFeed, EventReader, Read};
 pub use log::{EventLog, EventSink};
 pub(crate) use service_manager::Watchdog;

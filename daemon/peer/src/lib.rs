@@ -6,7 +6,6 @@
 
 pub mod api;
 mod connections;
-mod criterion;
 mod driver;
 pub mod encodings;
 mod event_loop;
@@ -14,7 +13,6 @@ pub mod events;
 pub mod last_run;
 mod member;
 mod member_keys;
-mod metrics;
 mod objections;
 pub mod peer;
 mod place;

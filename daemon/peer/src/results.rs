@@ -6,15 +6,14 @@ use std::path::Path;
 use mingle_net::traffic::Encoding;
 use mingle_privacy::PrivacySpending;
 use mingle_protocol::LedgerSummary;
+use mingle_training::{Best, Metrics};
 use serde::{Deserialize, Serialize};
 
-pub use crate::training::model_file::MODEL_CHECKSUM;
+pub use mingle_training::model_file::MODEL_CHECKSUM;
 
 use crate::error::{Context, ErrorKind, Result};
 use crate::home::{self, Home};
-use crate::metrics::Metrics;
 use crate::status::RobustReceiving;
-use crate::training::Best;
 
 /// The version of the summary file.
 const SCHEMA: &str = "mingle.summary/2";

@@ -10,9 +10,9 @@ use std::fmt;
 
 use mingle_net::traffic::Encoding;
 use mingle_privacy::PrivacySpending;
+use mingle_training::Metrics;
 use serde::{Deserialize, Serialize};
 
-use crate::metrics::Metrics;
 pub use board::{StatusBoard, StatusView};
 pub use neighbour::{Incoming, LinkState, Neighbour, Outgoing};
 pub use receiving::RobustReceiving;

@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use mingle_models::{Checkpoint, CsvFeatures, DataCard, DataSource, ModelFile, Prediction, PredictionTable, Predictor, Samples, Task};
+use mingle_models::{
+    Checkpoint, CsvFeatures, DataCard, DataSource, ModelFile, Prediction, PredictionTable, Predictor, Samples, Task,
+};
 use mingle_peer::error::Context;
 use mingle_peer::output_file::OutputFile;
 use mingle_peer::{Error, ErrorKind, Home, Result};

@@ -10,7 +10,7 @@ use mingle_protocol::record::{MAX_HOST_BYTES, most_host_bytes};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Reason, Refusal};
-use crate::state::RECORDED_PACE_BYTES;
+use crate::pace::RECORDED_PACE_BYTES;
 use crate::wire::Attach;
 
 /// The version of the file.

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+/// Bytes of a record that the pace takes, beside what the trainer keeps there.
+pub(crate) const RECORDED_PACE_BYTES: usize = size_of::<u64>();
 /// Rounds whose training times are remembered.
 const REMEMBERED_ROUNDS: usize = 9;
 /// A trainer that is slower than usual gets so much longer than twice its usual time.

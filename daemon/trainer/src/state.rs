@@ -19,9 +19,6 @@ const LONGEST_EVALUATION: Duration = Duration::from_secs(120);
 const SHORTEST_LAST_CALL: Duration = Duration::from_secs(10);
 const LONGEST_LAST_CALL: Duration = Duration::from_secs(60);
 
-/// Bytes of a record that the host takes for itself, beside what the trainer keeps there.
-pub(crate) const RECORDED_PACE_BYTES: usize = size_of::<u64>();
-
 /// What the trainer is to do.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {

@@ -4,7 +4,8 @@ use mingle_peer::training::{Budget, Evaluation, Facts, Layout, LocalTraining, Pa
 
 use crate::host::TrainerHost;
 use crate::memory::TrainedTask;
-use crate::state::{Answer, RECORDED_PACE_BYTES, Work, means};
+use crate::pace::RECORDED_PACE_BYTES;
+use crate::state::{Answer, Work, means};
 
 /// The training of whoever is attached to the host.
 pub(crate) struct ExternalTraining {

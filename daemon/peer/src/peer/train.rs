@@ -22,9 +22,8 @@ use crate::records::{self, Past, RecordWriter, Room, Written};
 use crate::status::State;
 use crate::task::{Assignment, TaskCard};
 use crate::timeline::Timeline;
-use crate::training::best::{BestFile, BestModel};
 use crate::training::thread::TrainingThread;
-use crate::training::{LocalTraining, TrainingTask};
+use crate::training::{BestFile, BestModel, LocalTraining, TrainingTask};
 
 impl Peer {
     pub(super) async fn train(
@@ -119,7 +118,12 @@ impl Peer {
             encoder: training.model_encoder(),
             metadata: metadata.map(|(key, value)| (key.to_owned(), value)).into(),
         };
-        BestModel::open(criterion, file, goes_on, self.log.clone()).map(Some)
+        let log = self.log.clone();
+        let tell = move |written| match written {
+            Ok(best) => log.tell(Event::Best { best }),
+            Err(failure) => log.tell(Event::Warning { message: format!("the best model is not kept: {failure:#}") }),
+        };
+        BestModel::open(criterion, file, goes_on, tell).map(Some)
     }
 
     fn introduce_training(&mut self, card: &dyn TaskCard, training: &dyn LocalTraining) {

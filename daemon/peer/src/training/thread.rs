@@ -197,7 +197,7 @@ impl Worker {
     fn train(&mut self, order: &TrainingOrder) -> Result<Answer> {
         let TrainingOrder { round, rounds_before, ref from, local_steps, time_box, last_factor } = *order;
         let until = time_box.and_then(|time_box| Instant::now().checked_add(time_box));
-        let patience = Patience { until, ..self.patience() };
+        let patience = self.patience().until(until);
         let budget = Budget { round: rounds_before.saturating_add(round), local_steps, last_factor, patience };
         let doing = format!("training in round {round} failed");
         let trained = self.training.train(from, &budget).context(ErrorKind::Training, &doing)?;
@@ -209,14 +209,14 @@ impl Worker {
 
     fn evaluate(&mut self, round: u64, parameters: &[f32], haste: Haste) -> Result<Answer> {
         let last = Instant::now().checked_add(LAST_EVALUATION).filter(|_| haste == Haste::Last);
-        let patience = Patience { at_least_until: last, ..self.patience() };
+        let patience = self.patience().at_least_until(last);
         let evaluation = self.training.evaluate(parameters, &patience);
         let evaluation = evaluation.context(ErrorKind::Training, format!("evaluation after round {round} failed"))?;
         Ok(Answer::Evaluated { round, evaluation })
     }
 
     fn patience(&self) -> Patience {
-        Patience { is_interrupted: Arc::clone(&self.is_interrupted), ..Patience::default() }
+        Patience::unless(Arc::clone(&self.is_interrupted))
     }
 }
 

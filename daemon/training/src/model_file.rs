@@ -9,7 +9,7 @@ use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 use serde_json::{Map, Value};
 
-use super::{Layout, TrainingError};
+use crate::{Layout, TrainingError};
 
 /// The key under which a model file keeps the BLAKE3 of its numbers: whoever has only the file can check it.
 pub const MODEL_CHECKSUM: &str = "data_blake3";
@@ -23,7 +23,7 @@ const MAX_HEADER_BYTES: u64 = 100_000_000;
 ///
 /// # Errors
 /// The vector has another length than the layout, or two tensors share a name.
-pub(crate) fn encode(layout: &Layout, parameters: &[f32]) -> Result<Vec<u8>, TrainingError> {
+pub fn encode(layout: &Layout, parameters: &[f32]) -> Result<Vec<u8>, TrainingError> {
     if parameters.len() != layout.dimension() {
         return Err(format!("{} numbers for a layout of {}", parameters.len(), layout.dimension()).into());
     }
@@ -46,7 +46,7 @@ pub(crate) fn encode(layout: &Layout, parameters: &[f32]) -> Result<Vec<u8>, Tra
 ///
 /// # Errors
 /// The file has no such header.
-pub(crate) fn describe(file: &mut Vec<u8>, metadata: &BTreeMap<String, String>) -> Result<(), TrainingError> {
+pub fn describe(file: &mut Vec<u8>, metadata: &BTreeMap<String, String>) -> Result<(), TrainingError> {
     let length = file.first_chunk().map_or(0, |bytes: &[u8; WORD]| u64::from_le_bytes(*bytes));
     let end = usize::try_from(length)?.checked_add(WORD).ok_or("the header of the model file is too long")?;
     let (header, data) = file.split_at_checked(end).ok_or("the header of the model file is cut off")?;
@@ -71,7 +71,7 @@ pub(crate) fn describe(file: &mut Vec<u8>, metadata: &BTreeMap<String, String>) 
 ///
 /// # Errors
 /// It cannot be read, or has no such header.
-pub(crate) fn read_metadata(path: &Path) -> Result<BTreeMap<String, String>, TrainingError> {
+pub fn read_metadata(path: &Path) -> Result<BTreeMap<String, String>, TrainingError> {
     let mut file = File::open(path)?;
     let mut length = [0; WORD];
     file.read_exact(&mut length)?;

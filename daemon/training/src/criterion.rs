@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::{Error, ErrorKind};
-use crate::metrics::Metrics;
+use crate::Metrics;
+use mingle_home::{Error, ErrorKind};
 
 /// Whether a metric is better when it is larger or smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Direction {
     /// The direction of a metric whose name is a usual one, such as `loss` or `val_accuracy`; none for others.
     ///
     /// ```
-    /// use mingle_peer::training::Direction;
+    /// use mingle_training::Direction;
     ///
     /// assert_eq!(Direction::of("val_loss"), Some(Direction::Min));
     /// assert_eq!(Direction::of("kappa"), None);
@@ -52,12 +52,12 @@ impl Direction {
 /// A metric and its direction, written `accuracy`, or `kappa:max` where the name does not say which direction is better.
 ///
 /// ```
-/// use mingle_peer::training::{Criterion, Metrics};
+/// use mingle_training::{Criterion, Metrics};
 ///
 /// let criterion: Criterion = "kappa:max".parse()?;
 /// let metrics: Metrics = [("kappa", 0.4)].into_iter().collect();
 /// assert_eq!(criterion.value_in(&metrics), Some(0.4));
-/// # Ok::<(), mingle_peer::Error>(())
+/// # Ok::<(), mingle_home::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Criterion {

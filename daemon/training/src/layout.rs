@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use super::{ModelEncoder, model_file};
+use crate::{ModelEncoder, model_file};
 
 /// The tensors of a model, in the order in which a flat vector holds them, each in row-major order.
 ///
 /// ```
-/// use mingle_peer::training::Layout;
+/// use mingle_training::Layout;
 ///
 /// let layout = Layout::new([("weight", vec![10, 64]), ("bias", vec![10])]);
 /// assert_eq!(layout.dimension(), 650);
@@ -67,12 +67,12 @@ impl Layout {
     /// Writes models as safetensors files with these tensors in `f32`.
     ///
     /// ```
-    /// use mingle_peer::training::Layout;
+    /// use mingle_training::Layout;
     ///
     /// let encode = Layout::new([("bias", vec![2])]).encoder();
     /// let file = encode(&[0.5, -1.0])?;
     /// assert_eq!(file[file.len() - 8..], [0, 0, 0, 63, 0, 0, 128, 191]);
-    /// # Ok::<(), mingle_peer::training::TrainingError>(())
+    /// # Ok::<(), mingle_training::TrainingError>(())
     /// ```
     pub fn encoder(self) -> ModelEncoder {
         Arc::new(move |parameters| model_file::encode(&self, parameters))
@@ -96,13 +96,13 @@ impl Layout {
     }
 
     /// The first name that two tensors share.
-    pub(crate) fn first_repeated(&self) -> Option<&str> {
+    pub fn first_repeated(&self) -> Option<&str> {
         let mut seen = BTreeSet::new();
         self.tensors.iter().map(|tensor| tensor.name.as_str()).find(|name| !seen.insert(*name))
     }
 
     /// Such as `weight[10, 64], bias[10]`.
-    pub(crate) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         const SHOWN: usize = 4;
         let mut text = String::new();
         for tensor in self.tensors.iter().take(SHOWN) {

@@ -10,7 +10,7 @@ const LEADING: [&str; 2] = ["accuracy", "r2"];
 /// What was measured of a model on held-out samples: a mean for each name, such as `accuracy` or `loss`.
 ///
 /// ```
-/// use mingle_peer::training::Metrics;
+/// use mingle_training::Metrics;
 ///
 /// let metrics: Metrics = [("loss", 0.25), ("accuracy", 0.9)].into_iter().collect();
 /// assert_eq!(metrics.get("accuracy"), Some(0.9));
@@ -50,7 +50,7 @@ impl Metrics {
     }
 
     /// The leading metric after a comma, such as `, accuracy 0.913`; empty without any.
-    pub(crate) fn in_passing(&self) -> String {
+    pub fn in_passing(&self) -> String {
         self.leading().map(|(name, value)| format!(", {name} {value:.3}")).unwrap_or_default()
     }
 

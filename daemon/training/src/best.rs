@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
+use mingle_home::error::Context;
+use mingle_home::home::write_file;
+use mingle_home::{ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
-use super::model_file::{describe, read_metadata};
-use super::{Criterion, Metrics, ModelEncoder};
-use crate::error::{Context, ErrorKind, Result};
-use crate::events::{Event, EventLog};
-use crate::home::write_file;
+use crate::model_file::{describe, read_metadata};
+use crate::{Criterion, Metrics, ModelEncoder};
 
 /// The keys of the file's metadata by which it is known again.
 const CRITERION: &str = "best_by";
@@ -38,17 +38,17 @@ impl fmt::Display for Best {
 }
 
 /// Where the best model of a run goes.
-pub(crate) struct BestFile {
+pub struct BestFile {
     /// The file.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
     /// What makes bytes of a model.
-    pub(crate) encoder: ModelEncoder,
+    pub encoder: ModelEncoder,
     /// What the file says beside what was measured.
-    pub(crate) metadata: BTreeMap<String, String>,
+    pub metadata: BTreeMap<String, String>,
 }
 
 /// Keeps the best model. Files are written on a thread of their own, and of several that wait only the last.
-pub(crate) struct BestModel {
+pub struct BestModel {
     criterion: Criterion,
     best: Option<Best>,
     candidates: Sender<Candidate>,
@@ -62,11 +62,16 @@ struct Candidate {
 }
 
 impl BestModel {
-    /// Begins anew, or goes on from the file of the same run.
+    /// Begins anew, or goes on from the file of the same run. `tell` hears of each model that is written, or of why it is not.
     ///
     /// # Errors
     /// The file of an earlier run cannot be removed, or no thread be started.
-    pub(crate) fn open(criterion: Criterion, file: BestFile, goes_on: bool, log: EventLog) -> Result<Self> {
+    pub fn open(
+        criterion: Criterion,
+        file: BestFile,
+        goes_on: bool,
+        tell: impl Fn(Result<Best>) + Send + 'static,
+    ) -> Result<Self> {
         let best = if goes_on { recall(&file.path, &criterion) } else { None };
         if best.is_none() {
             remove(&file.path)?;
@@ -75,13 +80,13 @@ impl BestModel {
         let words = criterion.to_string();
         let writer = std::thread::Builder::new()
             .name("best-model".to_owned())
-            .spawn(move || write_all(&received, &file, &words, &log))
+            .spawn(move || write_all(&received, &file, &words, tell))
             .context(ErrorKind::Unexpected, "cannot start a thread that writes the best model")?;
         Ok(Self { criterion, best, candidates, writer })
     }
 
     /// Keeps a model, if it is better than all before.
-    pub(crate) fn consider(&mut self, round: u64, metrics: &Metrics, model: Arc<[f32]>) {
+    pub fn consider(&mut self, round: u64, metrics: &Metrics, model: Arc<[f32]>) {
         let Some(value) = self.criterion.value_in(metrics) else { return };
         if self.best.as_ref().is_some_and(|best| !self.criterion.direction.is_better(value, best.value)) {
             return;
@@ -93,7 +98,7 @@ impl BestModel {
     }
 
     /// Waits until the file is written; says which model is in it.
-    pub(crate) fn finish(self) -> Option<Best> {
+    pub fn finish(self) -> Option<Best> {
         drop(self.candidates);
         // A panic there must not be one here.
         let _ = self.writer.join();
@@ -101,13 +106,10 @@ impl BestModel {
     }
 }
 
-fn write_all(candidates: &Receiver<Candidate>, file: &BestFile, criterion: &str, log: &EventLog) {
+fn write_all(candidates: &Receiver<Candidate>, file: &BestFile, criterion: &str, tell: impl Fn(Result<Best>)) {
     while let Ok(first) = candidates.recv() {
         let Candidate { best, metrics, model } = candidates.try_iter().last().unwrap_or(first);
-        match write(file, criterion, &best, &metrics, &model) {
-            Ok(()) => log.tell(Event::Best { best }),
-            Err(failure) => log.tell(Event::Warning { message: format!("the best model is not kept: {failure:#}") }),
-        }
+        tell(write(file, criterion, &best, &metrics, &model).map(|()| best));
     }
 }
 

@@ -8,9 +8,11 @@ use mingle_privacy::gaussian_mechanism::clip_and_noise;
 use mingle_privacy::{NoiseSource, NoisedChanges, PrivacyBudget, PrivacySettings, PrivacySpending};
 use serde::{Deserialize, Serialize};
 
-use super::{Budget, Evaluation, Facts, Layout, LocalTraining, ModelEncoder, Patience, Trained, TrainingError};
-use crate::error::{Context, Error, ErrorKind, Result};
-use crate::home::{Home, write_file};
+use crate::{Budget, Evaluation, Facts, Layout, LocalTraining, ModelEncoder, Patience, Trained, TrainingError};
+use mingle_home::Home;
+use mingle_home::error::Context;
+use mingle_home::home::write_file;
+use mingle_home::{Error, ErrorKind, Result};
 
 /// The version of the file that counts noised changes.
 const SCHEMA: &str = "mingle.privacy/1";
