@@ -111,6 +111,11 @@ impl SolverPeer {
         lock(&self.channel).collective().operation()
     }
 
+    /// Whether this would make the node begin a new attempt.
+    pub fn would_begin_anew(&self, envelope: &Envelope) -> bool {
+        envelope.task == self.problem && envelope.attempt > self.attempt
+    }
+
     /// Takes what came.
     ///
     /// # Errors
