@@ -113,7 +113,8 @@ impl SolverPeer {
 
     /// Whether this would make the node begin a new attempt.
     pub fn would_begin_anew(&self, envelope: &Envelope) -> bool {
-        envelope.task == self.problem && envelope.attempt > self.attempt
+        let furthest = self.attempt.saturating_add(FURTHEST_ATTEMPT);
+        envelope.task == self.problem && envelope.attempt > self.attempt && envelope.attempt <= furthest
     }
 
     /// Takes what came.

@@ -50,11 +50,11 @@ struct Host<'a, 'b> {
     /// The collectives begun when patience began.
     turns: u64,
     told: f64,
-    /// How often others may make this peer begin anew.
-    restarts: TokenBucket,
+    /// How often each neighbour may make this peer begin anew.
+    restarts: BTreeMap<NodeId, TokenBucket>,
 }
 
-/// So many new attempts are begun one after the other, and then so many a second: a peer that is started again and again, or
+/// So many new attempts are begun at the word of one neighbour, and then so many a second: a peer that is started again and again, or
 /// says so, must not keep all others from ever coming to an end.
 const RESTARTS_AT_ONCE: f64 = 8.0;
 const RESTARTS_PER_SECOND: f64 = 1.0 / 60.0;
@@ -94,7 +94,7 @@ pub(crate) async fn take_part(
         newer: None,
         turns: 0,
         told: f64::INFINITY,
-        restarts: TokenBucket::new(RESTARTS_AT_ONCE, RESTARTS_PER_SECOND),
+        restarts: BTreeMap::new(),
     };
     host.run(receivers).await
 }
@@ -217,8 +217,13 @@ impl Host<'_, '_> {
         }
     }
 
+    fn may_begin_anew(&mut self, from: NodeId) -> bool {
+        let full = TokenBucket::new(RESTARTS_AT_ONCE, RESTARTS_PER_SECOND);
+        self.restarts.entry(from).or_insert(full).take(Instant::now())
+    }
+
     fn on_envelope(&mut self, from: NodeId, envelope: &Envelope) -> Result {
-        if self.peer.would_begin_anew(envelope) && !self.restarts.take(Instant::now()) {
+        if self.peer.would_begin_anew(envelope) && !self.may_begin_anew(from) {
             // Its sender says it again.
             return Ok(());
         }
