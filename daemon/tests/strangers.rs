@@ -103,3 +103,44 @@ fn a_member_finds_a_connection_however_many_strangers_hold_one() {
     });
     swarm.check(peers);
 }
+
+const KADEMLIA: StreamProtocol = StreamProtocol::new("/mingle/kad/1");
+
+/// Who is near this key in the table of a peer, as bytes in which their PeerIds can be found; none where it does not say.
+async fn look_up(connection: &mut Connection, key: &[u8]) -> Option<Vec<u8>> {
+    let mut stream = connection.stream(&KADEMLIA).await?;
+    // In protobuf: the kind of the message is FIND_NODE, and the key.
+    let message = [&[0x08, 0x04, 0x12, u8::try_from(key.len()).unwrap()], key].concat();
+    stream.write_all(&[&[u8::try_from(message.len()).unwrap()], &message[..]].concat()).await.ok()?;
+    stream.flush().await.ok()?;
+    let mut answer = Vec::new();
+    let mut buffer = [0; 4096];
+    let answering = async {
+        // All of the answer, or its beginning, in which who is nearest comes first.
+        let read = stream.read(&mut buffer).await.unwrap_or_default();
+        answer.extend_from_slice(&buffer[..read]);
+        let read = stream.read(&mut buffer).await.unwrap_or_default();
+        answer.extend_from_slice(&buffer[..read]);
+    };
+    // The stream stays open for another question.
+    let _ = tokio::time::timeout(Duration::from_secs(3), answering).await;
+    Some(answer).filter(|answer| !answer.is_empty())
+}
+
+#[test]
+fn strangers_get_no_addresses_of_members_out_of_the_kademlia_table() {
+    let swarm = Swarm::new();
+    let (peers, address) = swarm.start();
+    let second: libp2p::PeerId = swarm.id(1).parse().unwrap();
+    let second = second.to_bytes();
+    let names_second = |answer: Vec<u8>| answer.windows(second.len()).any(|bytes| bytes == second);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let mut member = Connection::open(swarm.member.clone(), address.clone()).await;
+        let found = async { while !look_up(&mut member, &second).await.is_some_and(names_second) {} };
+        tokio::time::timeout(PATIENCE, found).await.expect("a member is told where others listen");
+        let mut stranger = Connection::open(Keypair::generate_ed25519(), address).await;
+        assert_eq!(look_up(&mut stranger, &second).await, None);
+    });
+    swarm.check(peers);
+}

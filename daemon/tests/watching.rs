@@ -263,6 +263,31 @@ fn check_metrics(body: &str) {
 }
 
 #[test]
+fn who_holds_all_streams_of_the_page_takes_none_from_the_owner_of_the_home() {
+    let pair = Pair::new();
+    let mut peers = pair.start(&WITH_PAGE);
+    let address = page(&mut peers[0]);
+    let request = format!("GET /v1/status/follow HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    let open = || {
+        let (mut stream, mut line) = (send(&address, &request), String::new());
+        stream.read_line(&mut line).unwrap();
+        (stream, line)
+    };
+    let mut held = Vec::new();
+    let refusal = loop {
+        let (stream, line) = open();
+        if !line.contains("200") {
+            break line;
+        }
+        held.push(stream);
+        assert!(held.len() <= 16, "there is no end to the streams");
+    };
+    assert!(refusal.contains("503"), "{refusal}");
+    let waited = run(&["wait", "--for", "round=3", "--timeout", "20s", "--home", text(&pair.home(0))]);
+    assert!(waited.status.success(), "{}", stderr(&waited));
+}
+
+#[test]
 fn logs_follow_a_peer_from_its_first_event_to_its_last() {
     let pair = Pair::new();
     let home = pair.home(0);

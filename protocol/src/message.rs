@@ -13,7 +13,7 @@ use crate::schedule::NodeId;
 use crate::statement::{Signature, SignedIdentity};
 
 /// Version of the protocol; peers that differ refuse each other.
-pub const PROTOCOL_VERSION: u16 = 5;
+pub const PROTOCOL_VERSION: u16 = 6;
 /// Longest task description in bytes.
 pub const MAX_DESCRIPTION: usize = 256;
 

@@ -51,7 +51,7 @@ pub(crate) struct Peer {
     pub(crate) known_left: Option<u64>,
     /// When it was last sent ours.
     pub(crate) told_left_at: Option<Time>,
-    /// Parcels of this life of it that were refused.
+    /// Parcels of it that were refused; a new life begins with one less than suspends it at most.
     pub(crate) refusals: u32,
     /// It has said once that this node was rolled back, and was believed.
     pub(crate) was_believed: bool,

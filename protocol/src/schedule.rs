@@ -15,7 +15,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::mass::Share;
+use crate::mass::{Mass, Share, UNITS_PER_ONE};
 
 pub use encodings::Encodings;
 
@@ -25,6 +25,10 @@ pub const MAX_NODES: usize = 1 << 20;
 pub const MAX_PERIOD: usize = 1 << 16;
 /// How far a column may be from 1 before the plan is refused.
 pub const COLUMN_TOLERANCE: f64 = 1e-9;
+
+/// How many times the parcel of a settled swarm one may weigh: what piled up at a sender whose links were down goes out in
+/// several.
+const MOST_TIMES_USUAL: f64 = 4.0;
 
 /// A node's index in the plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -191,6 +195,18 @@ impl Schedule {
     /// plan leaves the node empty at that point.
     pub fn stationary_weight(&self, node: NodeId, step: u64) -> f64 {
         self.stationary[self.slot(step)][node.index()]
+    }
+
+    /// The heaviest parcel on the link `from -> to` in global step `step`: the share of that link in four times the weight
+    /// that its sender has in a settled swarm, or at the start where that is more. Senders keep what is beyond it for later
+    /// steps, so whoever sends more has made it up.
+    pub fn heaviest_parcel(&self, from: NodeId, to: NodeId, step: u64) -> Mass {
+        let links = self.out_links(from, step);
+        let Ok(index) = links.binary_search_by_key(&to, |link| link.to) else {
+            return Mass::ZERO;
+        };
+        let usual = self.stationary_weight(from, step).max(1.0);
+        Mass::from_units((MOST_TIMES_USUAL * usual * UNITS_PER_ONE as f64) as u64).portion(links[index].share)
     }
 
     /// Whether the link `from -> to` is used in global step `step`.

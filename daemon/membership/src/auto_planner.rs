@@ -135,7 +135,8 @@ impl AutoPlanner {
         let plan = plan.await.context(ErrorKind::Unexpected, "the planner stopped")??;
         let last = self.service.plan_counter();
         let first_round = if last == 0 { 0 } else { standing.round };
-        let offer = PlanOffer::sign(&self.swarm, (last + 1, first_round), &plan, revoked, &self.operator)?;
+        let offer =
+            PlanOffer::sign(&self.swarm, (last.saturating_add(1), first_round), &plan, revoked, &self.operator)?;
         match self.service.judge(offer.clone()).await {
             Verdict::Refused(why) => Err(Error::new(ErrorKind::Refused, why)),
             Verdict::Older(_) => Ok(()),

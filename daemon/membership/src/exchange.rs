@@ -23,7 +23,7 @@ use mingle_net::printable::quoted;
 use mingle_net::probe::{Measured, ProbeToken};
 use mingle_net::transport::open_stream;
 
-use crate::invite::Invite;
+use crate::invite::Claim;
 use crate::offer::{CheckedPlan, PlanOffer};
 use crate::swarm::Swarm;
 use crate::task::Assignment;
@@ -66,9 +66,9 @@ pub async fn fetch_plan(
 pub async fn fetch_task(
     streams: &mut libp2p_stream::Control,
     peer: PeerId,
-    invite: Option<&Invite>,
+    claim: Option<&Claim>,
 ) -> Result<Option<Assignment>> {
-    let request = Request::Task { invite: invite.cloned() };
+    let request = Request::Task { claim: claim.cloned() };
     match ask(streams, peer, &request, MAX_BYTES, ANSWER_TIMEOUT).await? {
         None | Some(Answer::NotYet) => Ok(None),
         Some(Answer::Task(assignment)) => Ok(Some(assignment)),
@@ -89,10 +89,10 @@ pub async fn request_admission(
     streams: &mut libp2p_stream::Control,
     peer: PeerId,
     swarm: &Swarm,
-    invite: &Invite,
+    claim: &Claim,
     work: &Assignment,
 ) -> Result<Option<()>> {
-    let request = Request::Join { swarm: swarm.id(), invite: invite.clone(), work: work.clone() };
+    let request = Request::Join { swarm: swarm.id(), claim: claim.clone(), work: work.clone() };
     match ask(streams, peer, &request, MAX_BYTES, ANSWER_TIMEOUT).await? {
         None | Some(Answer::NotYet) => Ok(None),
         Some(Answer::Wait) => Ok(Some(())),
@@ -184,8 +184,7 @@ pub(crate) async fn order_measurement(
     addresses: &[Multiaddr],
     token: Option<ProbeToken>,
 ) -> Result<Measured> {
-    let addresses = addresses.iter().map(Multiaddr::to_string).collect();
-    let request = Request::Measure { to: to.to_bytes(), addresses, token };
+    let request = Request::Measure { to: to.to_bytes(), addresses: addresses.to_vec(), token };
     match ask(streams, from, &request, MAX_BYTES, MEASURE_TIMEOUT).await? {
         Some(Answer::Measured(measured)) if measured.is_sound() => Ok(measured),
         Some(Answer::No(why)) => Err(Error::new(ErrorKind::Refused, format!("{from} says: {}", quoted(&why)))),

@@ -1,18 +1,22 @@
 //! The operator's word that whoever brings it may wait to be planned in: for so many peers, until a certain time.
+//!
+//! An invitation is a key of its own. The ticket holds its secret half; who knocks signs its own PeerId with that, and shows
+//! the public half, which the operator signed. So nobody who is knocked at, and nobody who passes it on, can use it.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use libp2p::identity::Keypair;
+use libp2p::PeerId;
+use libp2p::identity::{Keypair, ed25519};
 use mingle_home::error::{Context, Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::swarm::Swarm;
 
-/// An invitation to a swarm. Whoever has it can use it: it is a secret until it has expired or is used up.
+/// The public half of an invitation to a swarm: what the operator signed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Invite {
-    /// Tells invitations apart.
-    pub id: [u8; 16],
+    /// Who uses it shows that it knows the secret key to this.
+    key: [u8; 32],
     /// Seconds since 1970.
     pub expires_unix_s: u64,
     /// How many peers it lets in.
@@ -20,21 +24,89 @@ pub struct Invite {
     signature: Vec<u8>,
 }
 
-impl Invite {
+/// An invitation with its secret key. Whoever has it can use it: it is a secret until it has expired or is used up.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecretInvite {
+    /// What others see of it.
+    pub invite: Invite,
+    secret: [u8; 32],
+}
+
+/// That one peer, and no other, comes with an invitation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// The invitation.
+    pub invite: Invite,
+    /// Under the PeerId, with the key of the invitation.
+    signature: Vec<u8>,
+}
+
+impl SecretInvite {
     /// An invitation for `uses` peers that come within `lifetime`.
+    ///
+    /// # Errors
+    /// There are no random numbers, or the key of the operator cannot sign.
     pub fn sign(swarm: &Swarm, uses: u32, lifetime: Duration, operator: &Keypair) -> Result<Self> {
-        let mut id = [0; 16];
-        getrandom::fill(&mut id).context(ErrorKind::Unexpected, "the operating system gives no random numbers")?;
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret).context(ErrorKind::Unexpected, "the operating system gives no random numbers")?;
+        let key = public_half(secret)?;
         let expires_unix_s = now_unix_s().saturating_add(lifetime.as_secs());
-        let mut invite = Self { id, expires_unix_s, uses, signature: Vec::new() };
+        let mut invite = Invite { key, expires_unix_s, uses, signature: Vec::new() };
         invite.signature =
             operator.sign(&invite.words(swarm)).context(ErrorKind::Unexpected, "cannot sign an invitation")?;
-        Ok(invite)
+        Ok(Self { invite, secret })
+    }
+
+    /// # Errors
+    /// It is not an invitation to this swarm, or no longer, or its two halves do not belong together.
+    pub fn check(&self, swarm: &Swarm) -> Result {
+        self.invite.check(swarm)?;
+        if public_half(self.secret)? != self.invite.key {
+            return Err(Error::new(ErrorKind::Refused, "the key of this invitation is another one's"));
+        }
+        Ok(())
+    }
+
+    /// What `peer` shows when it knocks.
+    ///
+    /// # Errors
+    /// The key cannot sign.
+    pub fn claim(&self, swarm: &Swarm, peer: &PeerId) -> Result<Claim> {
+        let doing = "cannot use the invitation";
+        let key = Keypair::ed25519_from_bytes(self.secret).context(ErrorKind::Integrity, doing)?;
+        let signature = key.sign(&claim_words(swarm, peer)).context(ErrorKind::Unexpected, doing)?;
+        Ok(Claim { invite: self.invite.clone(), signature })
+    }
+}
+
+impl std::fmt::Debug for SecretInvite {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SecretInvite").field("invite", &self.invite).finish_non_exhaustive()
+    }
+}
+
+impl Claim {
+    /// # Errors
+    /// The invitation does not hold, or is not used by this peer.
+    pub fn check(&self, swarm: &Swarm, peer: &PeerId) -> Result {
+        self.invite.check(swarm)?;
+        let key = ed25519::PublicKey::try_from_bytes(&self.invite.key);
+        if !key.is_ok_and(|key| key.verify(&claim_words(swarm, peer), &self.signature)) {
+            return Err(Error::new(ErrorKind::Refused, "this invitation was given to somebody else"));
+        }
+        Ok(())
+    }
+}
+
+impl Invite {
+    /// Tells invitations apart, in hexadecimal.
+    pub fn id(&self) -> String {
+        hex::encode(&self.key[..16])
     }
 
     /// # Errors
     /// It is not an invitation to this swarm, or no longer.
-    pub fn check(&self, swarm: &Swarm) -> Result {
+    fn check(&self, swarm: &Swarm) -> Result {
         if !swarm.is_signed(&self.words(swarm), &self.signature) {
             return Err(Error::new(ErrorKind::Refused, format!("this invitation is not to the swarm {}", swarm.name)));
         }
@@ -46,13 +118,22 @@ impl Invite {
     }
 
     fn words(&self, swarm: &Swarm) -> Vec<u8> {
-        let mut words = b"mingle invite 1\0".to_vec();
+        let mut words = b"mingle invite 2\0".to_vec();
         words.extend(swarm.id());
-        words.extend(self.id);
+        words.extend(self.key);
         words.extend(self.expires_unix_s.to_le_bytes());
         words.extend(self.uses.to_le_bytes());
         words
     }
+}
+
+fn public_half(secret: [u8; 32]) -> Result<[u8; 32]> {
+    let secret = ed25519::SecretKey::try_from_bytes(secret).context(ErrorKind::Integrity, "this is no key")?;
+    Ok(ed25519::Keypair::from(secret).public().to_bytes())
+}
+
+fn claim_words(swarm: &Swarm, peer: &PeerId) -> Vec<u8> {
+    [b"mingle claim 1\0".as_slice(), &swarm.id(), &peer.to_bytes()].concat()
 }
 
 /// A clock that stands before 1970 makes every invitation valid for a while; it makes none valid for ever.
@@ -65,21 +146,42 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
+    const HOUR: Duration = Duration::from_secs(3600);
+
     #[test]
     fn an_invitation_holds_for_its_swarm_and_its_time_and_cannot_be_changed() {
         let operator = Keypair::generate_ed25519();
         let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
-        let hour = Duration::from_secs(3600);
-        let invite = Invite::sign(&swarm, 2, hour, &operator).unwrap();
-        invite.check(&swarm).unwrap();
+        let secret = SecretInvite::sign(&swarm, 2, HOUR, &operator).unwrap();
+        secret.check(&swarm).unwrap();
+        let invite = secret.invite;
         assert!(Invite { uses: 3, ..invite.clone() }.check(&swarm).is_err());
         assert!(Invite { expires_unix_s: invite.expires_unix_s + 1, ..invite.clone() }.check(&swarm).is_err());
         let other = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
         assert!(invite.check(&other).unwrap_err().to_string().contains("not to the swarm"));
         let stranger = Keypair::generate_ed25519();
-        assert!(Invite::sign(&swarm, 2, hour, &stranger).unwrap().check(&swarm).is_err());
+        assert!(SecretInvite::sign(&swarm, 2, HOUR, &stranger).unwrap().check(&swarm).is_err());
         let mut past = Invite { expires_unix_s: 1, ..invite };
         past.signature = operator.sign(&past.words(&swarm)).unwrap();
         assert!(past.check(&swarm).unwrap_err().to_string().contains("expired"));
+    }
+
+    #[test]
+    fn who_is_shown_an_invitation_cannot_use_it() {
+        let operator = Keypair::generate_ed25519();
+        let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
+        let (ben, eve) = (PeerId::random(), PeerId::random());
+        let secret = SecretInvite::sign(&swarm, 2, HOUR, &operator).unwrap();
+        let claim = secret.claim(&swarm, &ben).unwrap();
+        claim.check(&swarm, &ben).unwrap();
+        assert!(claim.check(&swarm, &eve).unwrap_err().to_string().contains("somebody else"));
+        // With a key of its own under the operator's signature, or under one of its own.
+        let own = SecretInvite::sign(&swarm, 2, HOUR, &Keypair::generate_ed25519()).unwrap();
+        let own_claim = own.claim(&swarm, &eve).unwrap();
+        assert!(own_claim.check(&swarm, &eve).is_err());
+        let forged = Claim { invite: claim.invite.clone(), ..own_claim };
+        assert!(forged.check(&swarm, &eve).is_err());
+        assert!(SecretInvite { invite: claim.invite, ..own }.check(&swarm).is_err());
+        assert!(!format!("{secret:?}").contains("secret:"), "{secret:?}");
     }
 }

@@ -49,8 +49,8 @@ impl IssuedInvites {
     /// # Errors
     /// The file cannot be written.
     pub fn add(&mut self, invite: &Invite, home: &Home) -> Result {
-        let &Invite { id, uses, expires_unix_s, .. } = invite;
-        self.0.push(IssuedInvite { id: hex::encode(id), uses, expires_unix_s });
+        let &Invite { uses, expires_unix_s, .. } = invite;
+        self.0.push(IssuedInvite { id: invite.id(), uses, expires_unix_s });
         let text =
             serde_json::to_string_pretty(self).context(ErrorKind::Unexpected, "cannot encode the invitations")?;
         write_file(&path(home), format!("{text}\n").as_bytes())
@@ -88,6 +88,7 @@ mod tests {
     use libp2p::identity::Keypair;
 
     use super::*;
+    use crate::invite::SecretInvite;
     use crate::swarm::Swarm;
 
     #[test]
@@ -96,7 +97,8 @@ mod tests {
         let home = Home::create(Some(folder.path())).unwrap();
         let operator = Keypair::generate_ed25519();
         let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
-        let invite = |hours: u64| Invite::sign(&swarm, 2, Duration::from_secs(3600 * hours), &operator).unwrap();
+        let lasting = |hours: u64| Duration::from_secs(3600 * hours);
+        let invite = |hours: u64| SecretInvite::sign(&swarm, 2, lasting(hours), &operator).unwrap().invite;
         let (first, second) = (invite(1), invite(2));
         let mut past = invite(1);
         past.expires_unix_s = 1;
@@ -104,11 +106,8 @@ mod tests {
             IssuedInvites::of(&home).unwrap().add(invite, &home).unwrap();
         }
         let issued = IssuedInvites::of(&home).unwrap();
-        assert_eq!(
-            issued.iter().map(|invite| invite.id.clone()).collect::<Vec<_>>(),
-            [hex::encode(first.id), hex::encode(second.id)]
-        );
-        assert_eq!(issued.find(&hex::encode(second.id)[..12]).unwrap().uses, 2);
+        assert_eq!(issued.iter().map(|invite| invite.id.clone()).collect::<Vec<_>>(), [first.id(), second.id()]);
+        assert_eq!(issued.find(&second.id()[..12]).unwrap().uses, 2);
         assert!(issued.find("").unwrap_err().to_string().contains("more than one"));
         assert!(issued.find("nothing").unwrap_err().to_string().starts_with("no invitation"));
     }

@@ -13,6 +13,9 @@ mod introductions;
 mod invite;
 mod issued_invites;
 mod membership;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod mutated_inputs;
 mod offer;
 mod pending_peers;
 mod probing;
@@ -29,12 +32,13 @@ pub use donors::{Borrowed, borrow_model};
 
 pub use exchange::{announce, ask_progress, fetch_plan, fetch_task, request_admission};
 pub use introductions::Introductions;
-pub use invite::Invite;
+pub use invite::{Claim, Invite, SecretInvite};
 pub use issued_invites::{IssuedInvite, IssuedInvites};
 pub use membership::Membership;
 pub use offer::{CheckedPlan, PlanOffer};
+pub use pending_peers::entitled;
 pub use revocations::{MAX_REVOKED, Revocations};
 pub use service::{MembershipService, Standing, Wanted, serve};
 pub use swarm::Swarm;
 pub use ticket::Ticket;
-pub use words::{Progress, Verdict};
+pub use words::{Progress, Verdict, Waiting};

@@ -9,10 +9,10 @@ use mingle_home::error::{Context, Error, ErrorKind, Result};
 use mingle_home::home::{Home, write_private_file};
 use serde::{Deserialize, Serialize};
 
-use crate::invite::Invite;
+use crate::invite::SecretInvite;
 use crate::swarm::Swarm;
 
-const SCHEMA: &str = "mingle.swarm/1";
+const SCHEMA: &str = "mingle.swarm/2";
 
 /// What a home knows of its swarm.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub struct Membership {
     /// The swarm.
     pub swarm: Swarm,
     /// What lets this peer in, unless it is the operator.
-    pub invite: Option<Invite>,
+    pub invite: Option<SecretInvite>,
     /// Members that were up when this peer was invited.
     pub bootstrap: Vec<Multiaddr>,
 }
@@ -33,7 +33,7 @@ impl Membership {
     }
 
     /// A newcomer's.
-    pub fn invited(swarm: Swarm, invite: Invite, bootstrap: Vec<Multiaddr>) -> Self {
+    pub fn invited(swarm: Swarm, invite: SecretInvite, bootstrap: Vec<Multiaddr>) -> Self {
         Self { schema: SCHEMA.to_owned(), swarm, invite: Some(invite), bootstrap }
     }
 

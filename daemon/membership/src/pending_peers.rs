@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use libp2p::PeerId;
 use mingle_home::error::{Context, Error, ErrorKind, Result};
 use mingle_home::home::{Home, write_file};
 use serde::{Deserialize, Serialize};
 
-use crate::invite::Invite;
+use crate::invite::{Claim, Invite};
 use crate::revocations::Revocations;
 use crate::swarm::Swarm;
+use crate::words::Waiting;
 
 /// Peers that wait at the same time.
 const MAX_WAITING: usize = 1024;
@@ -24,10 +25,12 @@ const MAX_INVITES: usize = 1024;
 pub(crate) struct PendingPeers {
     path: PathBuf,
     waiting: Vec<PeerId>,
-    used: Uses,
+    /// What let each of them in.
+    claims: BTreeMap<PeerId, Waiting>,
 }
 
-/// Who used an invitation, by its id in hexadecimal.
+/// Who used an invitation, by its id in hexadecimal. It is read each time: on the machine of the operator the peer that runs
+/// counts those that it lets in, and `plan apply` those that others did.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 struct Uses(BTreeMap<String, BTreeSet<String>>);
@@ -35,42 +38,29 @@ struct Uses(BTreeMap<String, BTreeSet<String>>);
 impl PendingPeers {
     /// The waiting room of a home: empty, but what was used before stays used.
     pub(crate) fn open(home: &Home) -> Result<Self> {
-        let path = home.root().join("invites-used.json");
-        let doing = format!("cannot read {}", path.display());
-        let used = match fs::read_to_string(&path) {
-            Ok(text) => serde_json::from_str(&text).context(ErrorKind::Integrity, doing)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Uses::default(),
-            Err(error) => return Err(error).context(ErrorKind::BadInput, doing),
-        };
-        Ok(Self { path, waiting: Vec::new(), used })
+        let path = Uses::path(home);
+        Uses::read(&path)?;
+        Ok(Self { path, waiting: Vec::new(), claims: BTreeMap::new() })
     }
 
     /// Lets a peer in that brings an invitation. Returns whether it is new here.
     ///
     /// # Errors
-    /// The invitation does not hold, is used up, or the room is full.
-    pub(crate) fn admit(&mut self, peer: PeerId, invite: &Invite, swarm: &Swarm) -> Result<bool> {
-        invite.check(swarm)?;
-        let name = peer.to_string();
-        let id = hex::encode(invite.id);
-        let used = self.used.0.get(&id);
-        if !used.is_some_and(|used| used.contains(&name)) {
-            if used.is_some_and(|used| used.len() >= invite.uses as usize) || invite.uses == 0 {
-                return Err(Error::new(ErrorKind::Refused, "this invitation is used up"));
-            }
-            if self.used.0.len() >= MAX_INVITES && !self.used.0.contains_key(&id) {
-                return Err(Error::new(ErrorKind::Refused, "too many invitations are in use"));
-            }
-            self.used.0.entry(id).or_default().insert(name);
-            self.write()?;
+    /// The invitation does not hold, is another peer's, is used up, or the room is full.
+    pub(crate) fn admit(&mut self, peer: PeerId, claim: &Claim, swarm: &Swarm) -> Result<bool> {
+        claim.check(swarm, &peer)?;
+        let mut used = Uses::read(&self.path)?;
+        if used.count(&peer, &claim.invite)? {
+            used.write(&self.path)?;
         }
-        if self.waiting.contains(&peer) {
+        if self.claims.contains_key(&peer) {
             return Ok(false);
         }
         if self.waiting.len() >= MAX_WAITING {
             return Err(Error::new(ErrorKind::Refused, "too many peers wait already"));
         }
         self.waiting.push(peer);
+        self.claims.insert(peer, Waiting::new(peer, claim.clone()));
         Ok(true)
     }
 
@@ -79,15 +69,75 @@ impl PendingPeers {
         &self.waiting
     }
 
+    /// The same, with what let them in.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Waiting> {
+        self.waiting.iter().filter_map(|peer| self.claims.get(peer))
+    }
+
     /// These are members now, and those are turned away.
     pub(crate) fn dismiss(&mut self, members: &BTreeSet<String>, revoked: &Revocations) {
         self.waiting.retain(|peer| !members.contains(&peer.to_string()) && !revoked.has_peer(peer));
+        let Self { waiting, claims, .. } = self;
+        claims.retain(|peer, _| waiting.contains(peer));
+    }
+}
+
+/// Of those who wait elsewhere, and whom the operator is told of, the ones whom its invitations let in, in this order. Each is
+/// counted in the home of the operator.
+///
+/// # Errors
+/// The count cannot be read or written.
+pub fn entitled(home: &Home, swarm: &Swarm, revoked: &Revocations, told: &[Waiting]) -> Result<Vec<PeerId>> {
+    let path = Uses::path(home);
+    let mut used = Uses::read(&path)?;
+    let mut found = Vec::new();
+    for (peer, invite) in told.iter().take(MAX_WAITING).filter_map(|waiting| waiting.checked(swarm)) {
+        let is_wanted = revoked.check(&peer, invite).is_ok() && !found.contains(&peer);
+        if is_wanted && used.count(&peer, invite).is_ok() {
+            found.push(peer);
+        }
+    }
+    if !found.is_empty() {
+        used.write(&path)?;
+    }
+    Ok(found)
+}
+
+impl Uses {
+    fn path(home: &Home) -> PathBuf {
+        home.root().join("invites-used.json")
     }
 
-    fn write(&self) -> Result {
+    fn read(path: &Path) -> Result<Self> {
+        let doing = format!("cannot read {}", path.display());
+        match fs::read_to_string(path) {
+            Ok(text) => serde_json::from_str(&text).context(ErrorKind::Integrity, doing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(error).context(ErrorKind::BadInput, doing),
+        }
+    }
+
+    /// Counts a peer that uses an invitation. Returns whether it is new.
+    fn count(&mut self, peer: &PeerId, invite: &Invite) -> Result<bool> {
+        let (name, id) = (peer.to_string(), invite.id());
+        let used = self.0.get(&id);
+        if used.is_some_and(|used| used.contains(&name)) {
+            return Ok(false);
+        }
+        if used.map_or(0, BTreeSet::len) >= invite.uses as usize {
+            return Err(Error::new(ErrorKind::Refused, "this invitation is used up"));
+        }
+        if self.0.len() >= MAX_INVITES && !self.0.contains_key(&id) {
+            return Err(Error::new(ErrorKind::Refused, "too many invitations are in use"));
+        }
+        self.0.entry(id).or_default().insert(name);
+        Ok(true)
+    }
+
+    fn write(&self, path: &Path) -> Result {
         let text =
-            serde_json::to_string_pretty(&self.used).context(ErrorKind::Unexpected, "cannot encode the invitations")?;
-        write_file(&self.path, format!("{text}\n").as_bytes())
+            serde_json::to_string_pretty(self).context(ErrorKind::Unexpected, "cannot encode the invitations")?;
+        write_file(path, format!("{text}\n").as_bytes())
     }
 }
 
@@ -98,25 +148,61 @@ mod tests {
     use libp2p::identity::Keypair;
     use std::time::Duration;
 
+    use crate::invite::SecretInvite;
+
     #[test]
     fn an_invitation_lets_in_as_many_peers_as_it_says_also_after_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::create(Some(folder.path())).unwrap();
         let operator = Keypair::generate_ed25519();
         let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
-        let invite = Invite::sign(&swarm, 2, Duration::from_secs(60), &operator).unwrap();
+        let invite = SecretInvite::sign(&swarm, 2, Duration::from_secs(60), &operator).unwrap();
+        let claim = |peer: &PeerId| invite.claim(&swarm, peer).unwrap();
         let [ana, ben, cho] = [PeerId::random(), PeerId::random(), PeerId::random()];
         let mut pending_peers = PendingPeers::open(&home).unwrap();
-        assert!(pending_peers.admit(ana, &invite, &swarm).unwrap());
-        assert!(!pending_peers.admit(ana, &invite, &swarm).unwrap(), "it waits already");
-        assert!(pending_peers.admit(ben, &invite, &swarm).unwrap());
-        assert!(pending_peers.admit(cho, &invite, &swarm).unwrap_err().to_string().contains("used up"));
+        assert!(pending_peers.admit(ana, &claim(&ana), &swarm).unwrap());
+        assert!(!pending_peers.admit(ana, &claim(&ana), &swarm).unwrap(), "it waits already");
+        assert!(pending_peers.admit(ben, &claim(&ben), &swarm).unwrap());
+        assert!(pending_peers.admit(cho, &claim(&cho), &swarm).unwrap_err().to_string().contains("used up"));
         assert_eq!(pending_peers.waiting(), [ana, ben]);
         pending_peers.dismiss(&[ana.to_string()].into(), &Revocations::default());
         assert_eq!(pending_peers.waiting(), [ben]);
 
         let mut pending_peers = PendingPeers::open(&home).unwrap();
-        assert!(pending_peers.admit(cho, &invite, &swarm).is_err());
-        assert!(pending_peers.admit(ben, &invite, &swarm).unwrap(), "it may come back");
+        assert!(pending_peers.admit(cho, &claim(&cho), &swarm).is_err());
+        assert!(pending_peers.admit(ben, &claim(&ben), &swarm).unwrap(), "it may come back");
+    }
+
+    #[test]
+    fn the_operator_believes_the_invitations_of_those_who_wait_and_not_who_tells_of_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::create(Some(folder.path())).unwrap();
+        let operator = Keypair::generate_ed25519();
+        let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
+        let invite = |uses| SecretInvite::sign(&swarm, uses, Duration::from_secs(60), &operator).unwrap();
+        let (two, one, revoked) = (invite(2), invite(1), invite(5));
+        let waiting = |secret: &SecretInvite, peer: PeerId| Waiting::new(peer, secret.claim(&swarm, &peer).unwrap());
+        let [ana, ben, cho, dov, eve] = [(); 5].map(|()| PeerId::random());
+        let mut list = Revocations::default();
+        list.revoke(&revoked.invite.id());
+        list.expel(&dov);
+        let stolen = Waiting::new(eve, two.claim(&swarm, &ana).unwrap());
+        let made_up = SecretInvite::sign(&swarm, 9, Duration::from_secs(60), &Keypair::generate_ed25519()).unwrap();
+        let told = [
+            waiting(&two, ana),
+            stolen,
+            waiting(&made_up, eve),
+            waiting(&revoked, eve),
+            waiting(&two, dov),
+            waiting(&two, ben),
+            waiting(&two, ben),
+            waiting(&two, cho),
+            waiting(&one, cho),
+        ];
+        assert_eq!(entitled(&home, &swarm, &list, &told).unwrap(), [ana, ben, cho]);
+        // What others let in counts here as well.
+        let mut own = PendingPeers::open(&home).unwrap();
+        assert!(own.admit(eve, &one.claim(&swarm, &eve).unwrap(), &swarm).unwrap_err().to_string().contains("used up"));
+        assert!(own.admit(cho, &one.claim(&swarm, &cho).unwrap(), &swarm).unwrap());
     }
 }

@@ -1,8 +1,8 @@
 //! Measuring links on somebody's order: who may order it, who lets itself be measured, and by whom it is done.
 
-use libp2p::PeerId;
-use mingle_home::error::{Error, ErrorKind, Result};
-use mingle_net::probe::{Measured, ProbeToken};
+use libp2p::{Multiaddr, PeerId};
+use mingle_home::error::{Context, Error, ErrorKind, Result};
+use mingle_net::probe::{Measured, ProbeToken, ProbedLink};
 
 use crate::exchange;
 use crate::invite::now_unix_s;
@@ -41,18 +41,24 @@ impl MembershipService {
     /// # Errors
     /// A peer cannot be reached or refuses, or this one has no right to order it.
     pub async fn measure(&self, from: PeerId, to: PeerId) -> Result<Measured> {
-        let token = match (&self.swarm, &self.operator) {
-            (Some(swarm), Some(operator)) => Some(ProbeToken::sign(&swarm.id(), from, to, operator, now_unix_s())?),
-            _ => None,
-        };
         if from == self.local {
-            return Ok(self.prober.measure(to, Vec::new(), token).await?);
+            return Ok(self.prober.measure(to, Vec::new(), self.token(from, to, &[])?).await?);
         }
         self.may_order_measurements()?;
         let mut streams = self.prober.reach(from, Vec::new()).await?;
         // The two may not have heard of each other yet; this peer, which knows both, tells one where the other is.
         let addresses = if to == self.local { Vec::new() } else { self.prober.addresses(to).await };
+        let token = self.token(from, to, &addresses)?;
         exchange::order_measurement(&mut streams, from, to, &addresses, token).await
+    }
+
+    /// The operator's permission, where this is the operator.
+    fn token(&self, from: PeerId, to: PeerId, addresses: &[Multiaddr]) -> Result<Option<ProbeToken>> {
+        let (Some(swarm), Some(operator)) = (&self.swarm, &self.operator) else { return Ok(None) };
+        let mut nonce = [0; 16];
+        getrandom::fill(&mut nonce).context(ErrorKind::Unexpected, "the operating system gives no random numbers")?;
+        let link = ProbedLink { swarm: &swarm.id(), from, to };
+        Ok(Some(ProbeToken::sign(&link, addresses, operator, now_unix_s(), nonce)?))
     }
 
     /// Carries the order of another peer out.
@@ -60,19 +66,18 @@ impl MembershipService {
         &self,
         asker: PeerId,
         to: &[u8],
-        addresses: &[String],
+        addresses: Vec<Multiaddr>,
         token: Option<ProbeToken>,
     ) -> Answer {
         let Ok(to) = PeerId::from_bytes(to) else { return Answer::No("that is no peer".to_owned()) };
         let may_order = match (&self.swarm, &token) {
-            (Some(swarm), Some(token)) => allows(swarm, token, self.local, to),
+            (Some(swarm), Some(token)) => token.names(&addresses) && self.permits(swarm, token, self.local, to),
             (None, _) => self.is_member(&asker) && self.is_member(&to),
             (Some(_), None) => false,
         };
         if !may_order {
             return Answer::No("it does not let you order measurements".to_owned());
         }
-        let addresses = addresses.iter().filter_map(|address| address.parse().ok()).collect();
         match self.prober.measure(to, addresses, token).await {
             Ok(measured) => Answer::Measured(measured),
             Err(failure) => Answer::No(format!("{failure:#}")),
@@ -81,16 +86,17 @@ impl MembershipService {
 
     /// Why this peer may not measure its link to us, if it may not.
     pub fn objection_to_probe(&self, peer: PeerId, token: Option<&ProbeToken>) -> Option<String> {
-        let has_token = match (&self.swarm, token) {
-            (Some(swarm), Some(token)) => allows(swarm, token, peer, self.local),
+        let has_token = || match (&self.swarm, token) {
+            (Some(swarm), Some(token)) => self.permits(swarm, token, peer, self.local),
             _ => false,
         };
-        let may = has_token || self.is_member(&peer);
+        let may = self.is_member(&peer) || has_token();
         (!may).then(|| "it is not in our plan, and has no permission from the operator".to_owned())
     }
-}
 
-/// Whether the operator of the swarm lets these two measure their link now.
-fn allows(swarm: &Swarm, token: &ProbeToken, from: PeerId, to: PeerId) -> bool {
-    swarm.key().is_ok_and(|key| token.holds(&swarm.id(), from, to, &key, now_unix_s()))
+    /// Whether the operator of the swarm lets these two measure their link now, for the first time.
+    fn permits(&self, swarm: &Swarm, token: &ProbeToken, from: PeerId, to: PeerId) -> bool {
+        let (now, link) = (now_unix_s(), ProbedLink { swarm: &swarm.id(), from, to });
+        swarm.key().is_ok_and(|key| token.holds(&link, &key, now)) && self.state().spent.spend(token, now)
+    }
 }

@@ -90,7 +90,7 @@ impl Revocations {
         if self.has_peer(peer) {
             return Err(Error::new(ErrorKind::Refused, "the operator of the swarm has expelled this peer"));
         }
-        if self.has_invite(&hex::encode(invite.id)) {
+        if self.has_invite(&invite.id()) {
             return Err(Error::new(ErrorKind::Refused, "the operator of the swarm has revoked this invitation"));
         }
         Ok(())

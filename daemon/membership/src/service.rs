@@ -12,13 +12,13 @@ use mingle_home::identity::Identity;
 use mingle_net::framed;
 use mingle_net::known_peers::KnownPeers;
 use mingle_net::places::{Limits, Place, Places};
-use mingle_net::probe::Prober;
+use mingle_net::probe::{Prober, SpentTokens};
 use mingle_protocol::NodeId;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::donors::Borrowed;
 use crate::exchange::{ANSWER_TIMEOUT, MODEL_TIMEOUT};
-use crate::invite::Invite;
+use crate::invite::Claim;
 use crate::offer::{CheckedPlan, PlanOffer};
 use crate::pending_peers::PendingPeers;
 use crate::revocations::Revocations;
@@ -86,6 +86,8 @@ pub(crate) struct State {
     pub(crate) work: Option<Work>,
     /// Whether an event loop runs that can be asked for its model.
     gives_models: bool,
+    /// Permissions of the operator that were used here.
+    pub(crate) spent: SpentTokens,
 }
 
 impl State {
@@ -104,8 +106,13 @@ impl MembershipService {
         known_peers: KnownPeers,
     ) -> Result<(Arc<Self>, mpsc::Receiver<Wanted>)> {
         let (wanted, receiver) = mpsc::channel(WANTED_QUEUE);
-        let state =
-            Mutex::new(State { plan: None, pending_peers: PendingPeers::open(home)?, work: None, gives_models: false });
+        let state = Mutex::new(State {
+            plan: None,
+            pending_peers: PendingPeers::open(home)?,
+            work: None,
+            gives_models: false,
+            spent: SpentTokens::default(),
+        });
         let local = identity.peer_id();
         let operates = swarm.as_ref().is_some_and(|swarm| swarm.operator().is_ok_and(|operator| operator == local));
         let operator = operates.then(|| identity.keypair().clone());
@@ -197,15 +204,15 @@ impl MembershipService {
                 Some((offer, members)) if members.contains(&peer.to_string()) => Answer::Plan(offer.clone()),
                 Some(_) => Answer::NotAMember,
             },
-            Request::Join { swarm, invite, work } => self.admit(peer, swarm, &invite, &work).await,
-            Request::Task { invite } => self.tell_task(peer, invite.as_ref()),
+            Request::Join { swarm, claim, work } => self.admit(peer, swarm, &claim, &work).await,
+            Request::Task { claim } => self.tell_task(peer, claim.as_ref()),
             Request::Model if !self.is_member(&peer) => Answer::NotAMember,
             Request::Model if !self.state().gives_models => Answer::NotYet,
             Request::Model => match self.ask(Wanted::Model).await.flatten() {
                 Some(ratio) => Answer::Model(ratio.iter().flat_map(|value| value.to_le_bytes()).collect()),
                 None => Answer::NotYet,
             },
-            Request::Measure { to, addresses, token } => self.measure_for(peer, &to, &addresses, token).await,
+            Request::Measure { to, addresses, token } => self.measure_for(peer, &to, addresses, token).await,
             Request::Meet { addresses, wanted } => self.introduce(peer, addresses, &wanted).await,
             Request::Announce(offer) => Answer::Verdict(self.judge(offer).await),
             Request::Progress { swarm, .. } if !self.is_ours(swarm) => other_swarm(),
@@ -215,7 +222,7 @@ impl MembershipService {
                 let addresses = self.addresses_of_known().await;
                 let state = self.state();
                 let counter = state.counter();
-                let waiting = state.pending_peers.waiting().iter().map(PeerId::to_string).collect();
+                let waiting = state.pending_peers.entries().cloned().collect();
                 let left = standing.left.iter().map(PeerId::to_string).collect();
                 Answer::Progress(Progress { counter, round: standing.round, waiting, left, addresses })
             }
@@ -234,36 +241,33 @@ impl MembershipService {
         Answer::Met(found.into_iter().map(|(peer, addresses)| (peer.to_bytes(), addresses)).collect())
     }
 
-    /// Where those that this peer knows can be reached, so that whoever asks need not look for them.
+    /// Where those that this peer knows can be reached: no stranger that asks the Kademlia table is answered.
     async fn addresses_of_known(&self) -> BTreeMap<String, Vec<String>> {
-        let mut found = BTreeMap::new();
-        for peer in self.known().into_iter().take(MAX_PEERS_TOLD) {
-            let addresses = self.prober.addresses(peer).await;
-            if !addresses.is_empty() {
-                let some = addresses.iter().take(MAX_ADDRESSES_TOLD).map(Multiaddr::to_string);
-                found.insert(peer.to_string(), some.collect());
-            }
-        }
-        found
+        let known = self.known().into_iter().take(MAX_PEERS_TOLD).collect();
+        let found = self.prober.whereabouts(known).await.into_iter().map(|(peer, addresses)| {
+            let some = addresses.iter().take(MAX_ADDRESSES_TOLD).map(Multiaddr::to_string);
+            (peer.to_string(), some.collect())
+        });
+        found.collect()
     }
 
     fn is_ours(&self, swarm: [u8; 32]) -> bool {
         self.swarm.as_ref().is_some_and(|ours| ours.id() == swarm)
     }
 
-    async fn admit(&self, peer: PeerId, swarm: [u8; 32], invite: &Invite, work: &Assignment) -> Answer {
+    async fn admit(&self, peer: PeerId, swarm: [u8; 32], claim: &Claim, work: &Assignment) -> Answer {
         let Some(ours) = self.swarm.as_ref().filter(|ours| ours.id() == swarm) else { return other_swarm() };
         // Before an invitation is used up, and before a plan names who does not fit.
         if let Some(answer) = self.refuse_work(work) {
             return answer;
         }
-        if let Err(failure) = self.revocations().and_then(|revoked| revoked.check(&peer, invite)) {
+        if let Err(failure) = self.revocations().and_then(|revoked| revoked.check(&peer, &claim.invite)) {
             return Answer::No(format!("{failure:#}"));
         }
         if self.is_member(&peer) {
             return Answer::Wait;
         }
-        let admitted = self.state().pending_peers.admit(peer, invite, ours);
+        let admitted = self.state().pending_peers.admit(peer, claim, ours);
         match admitted {
             Ok(is_new) => {
                 self.show_known();

@@ -3,7 +3,7 @@
 use libp2p::PeerId;
 
 use crate::exchange::fetch_task;
-use crate::invite::Invite;
+use crate::invite::Claim;
 use crate::service::{MembershipService, Wanted};
 use crate::task::{Assignment, Work};
 use crate::words::Answer;
@@ -16,9 +16,9 @@ impl MembershipService {
     }
 
     /// Tells a member, or whoever has an invitation, what the swarm is for.
-    pub(crate) fn tell_task(&self, peer: PeerId, invite: Option<&Invite>) -> Answer {
-        if let (Some(swarm), Some(invite)) = (&self.swarm, invite) {
-            if let Err(failure) = invite.check(swarm) {
+    pub(crate) fn tell_task(&self, peer: PeerId, claim: Option<&Claim>) -> Answer {
+        if let (Some(swarm), Some(claim)) = (&self.swarm, claim) {
+            if let Err(failure) = claim.check(swarm, &peer) {
                 return Answer::No(format!("{failure:#}"));
             }
         } else if !self.is_member(&peer) {

@@ -13,7 +13,7 @@ use mingle_home::error::{Error, ErrorKind, Result};
 use mingle_home::home::Home;
 use serde::{Deserialize, Serialize};
 
-use crate::invite::Invite;
+use crate::invite::SecretInvite;
 use crate::membership::Membership;
 use crate::swarm::Swarm;
 
@@ -30,14 +30,14 @@ pub struct Ticket {
     /// Where to.
     pub swarm: Swarm,
     /// What lets the bearer in.
-    pub invite: Invite,
+    pub invite: SecretInvite,
     /// Members that are up.
     pub bootstrap: Vec<Multiaddr>,
 }
 
 impl Ticket {
     /// A ticket with as many of these addresses as fit.
-    pub fn new(swarm: Swarm, invite: Invite, mut bootstrap: Vec<Multiaddr>) -> Self {
+    pub fn new(swarm: Swarm, invite: SecretInvite, mut bootstrap: Vec<Multiaddr>) -> Self {
         bootstrap.truncate(MAX_ADDRESSES);
         Self { swarm, invite, bootstrap }
     }
@@ -106,7 +106,7 @@ mod tests {
     fn ticket() -> Ticket {
         let operator = Keypair::generate_ed25519();
         let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
-        let invite = Invite::sign(&swarm, 2, Duration::from_secs(3600), &operator).unwrap();
+        let invite = SecretInvite::sign(&swarm, 2, Duration::from_secs(3600), &operator).unwrap();
         Ticket::new(swarm, invite, vec!["/ip4/10.0.1.5/udp/4717/quic-v1".parse().unwrap()])
     }
 

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use libp2p::{Multiaddr, StreamProtocol};
+use libp2p::{Multiaddr, PeerId, StreamProtocol};
 use mingle_net::probe::{Measured, ProbeToken};
 use serde::{Deserialize, Serialize};
 
-use crate::invite::Invite;
+use crate::invite::{Claim, Invite};
 use crate::offer::{MAX_OFFER_BYTES, PlanOffer};
+use crate::swarm::Swarm;
 use crate::task::Assignment;
 
-pub(crate) const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/swarm/1");
+pub(crate) const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/swarm/2");
 /// The most that a request, or an answer without a model, may be long.
 pub(crate) const MAX_BYTES: usize = MAX_OFFER_BYTES + 64;
 
@@ -20,7 +21,7 @@ pub(crate) enum Request {
     /// Whoever asks brings an invitation, and would do this.
     Join {
         swarm: [u8; 32],
-        invite: Invite,
+        claim: Claim,
         work: Assignment,
     },
     Model,
@@ -32,7 +33,7 @@ pub(crate) enum Request {
     },
     Measure {
         to: Vec<u8>,
-        addresses: Vec<String>,
+        addresses: Vec<Multiaddr>,
         token: Option<ProbeToken>,
     },
     /// Where the asker listens, and whose addresses it wants to know.
@@ -42,7 +43,7 @@ pub(crate) enum Request {
     },
     /// What the swarm is for; who is no member yet brings an invitation.
     Task {
-        invite: Option<Invite>,
+        claim: Option<Claim>,
     },
 }
 
@@ -82,6 +83,27 @@ pub enum Verdict {
     Refused(String),
 }
 
+/// A peer that waits, with what let it in: whoever is told of it need not believe the one that tells.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiting {
+    peer: Vec<u8>,
+    claim: Claim,
+}
+
+impl Waiting {
+    /// This peer, which was let in with that.
+    pub(crate) fn new(peer: PeerId, claim: Claim) -> Self {
+        Self { peer: peer.to_bytes(), claim }
+    }
+
+    /// The peer and its invitation, if that is one to this swarm, and is its own.
+    pub(crate) fn checked(&self, swarm: &Swarm) -> Option<(PeerId, &Invite)> {
+        let peer = PeerId::from_bytes(&self.peer).ok()?;
+        self.claim.check(swarm, &peer).ok()?;
+        Some((peer, &self.claim.invite))
+    }
+}
+
 /// Where a peer stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
@@ -89,8 +111,8 @@ pub struct Progress {
     pub counter: u64,
     /// Rounds over, in all.
     pub round: u64,
-    /// PeerIds that wait for a plan that names them.
-    pub waiting: Vec<String>,
+    /// Who waits for a plan that names it.
+    pub waiting: Vec<Waiting>,
     /// Its neighbours that left for good.
     pub left: Vec<String>,
     /// Where peers that this one knows say that they listen.

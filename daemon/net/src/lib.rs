@@ -19,6 +19,7 @@ pub mod neighbour_table;
 pub mod places;
 pub mod printable;
 pub mod probe;
+pub mod token_bucket;
 pub mod traffic;
 pub mod transport;
 

@@ -10,4 +10,4 @@ mod token;
 
 pub use conversation::Measured;
 pub use prober::{Prober, serve};
-pub use token::ProbeToken;
+pub use token::{ProbeToken, ProbedLink, SpentTokens};

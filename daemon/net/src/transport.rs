@@ -95,6 +95,7 @@ enum Command {
         wanted: Vec<PeerId>,
         answer: oneshot::Sender<Vec<(PeerId, Vec<Multiaddr>)>>,
     },
+    Whereabouts(Vec<PeerId>, oneshot::Sender<Vec<(PeerId, Vec<Multiaddr>)>>),
     Remember(Vec<(PeerId, Vec<Multiaddr>)>),
     Neighbours(oneshot::Sender<Vec<(PeerId, Vec<Multiaddr>)>>),
     Addresses(PeerId, oneshot::Sender<Vec<Multiaddr>>),
@@ -251,6 +252,7 @@ fn carry_out(command: Command, discovery: &mut Discovery, swarm: &mut Swarm<Beha
             drop(answer.send(discovery.introduce(swarm, peer, &addresses, &wanted)));
         }
         Command::Remember(known) => discovery.remember(&known),
+        Command::Whereabouts(wanted, answer) => drop(answer.send(discovery.whereabouts(wanted.iter()))),
         Command::Neighbours(answer) => drop(answer.send(discovery.neighbours())),
         Command::Addresses(peer, answer) => drop(answer.send(discovery.addresses(&peer))),
         Command::Attempts(peer, answer) => drop(answer.send(discovery.attempts(&peer))),

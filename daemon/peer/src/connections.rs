@@ -1,6 +1,7 @@
 //! The streams of one plan: opened when a peer takes its place in it, closed when another plan takes over.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use libp2p::PeerId;
 use mingle_net::edge::{EdgeEvent, Edges, Greeting, Refusal};
@@ -84,8 +85,9 @@ impl Connections {
         let name = self.peer(node).map_or_else(|| "unknown".to_owned(), |peer| peer.to_string());
         let sentence = format!("node {node} ({name}) {}", objection.what);
         let hint = objection.hint;
-        let is_new = self.objections.raise(node, objection);
-        let is_final = self.objections.are_final(self.receivers());
+        let now = Instant::now();
+        let is_new = self.objections.raise(node, objection, now);
+        let is_final = self.objections.are_final(self.receivers(), now);
         Raised {
             warning: is_new.then(|| sentence.clone()),
             refused: is_final.then(|| Error::new(ErrorKind::Refused, sentence).hint(hint)),

@@ -366,6 +366,18 @@ impl Event {
         !matches!(self, Self::Round { .. } | Self::Lost { .. })
     }
 
+    /// Whether neighbours can bring it about as often as they like.
+    pub fn is_brought_about(&self) -> bool {
+        matches!(
+            self,
+            Self::Suspended { .. }
+                | Self::Resumed { .. }
+                | Self::SetBack { .. }
+                | Self::Skipped { .. }
+                | Self::JoinRequested { .. }
+        )
+    }
+
     /// Whether a person who follows along wants to see it.
     pub fn is_for_people(&self) -> bool {
         !matches!(self, Self::Round { .. })

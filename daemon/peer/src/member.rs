@@ -24,6 +24,8 @@ use crate::timeline::Timeline;
 
 /// So many warnings are told, then only logged.
 const MAX_WARNINGS: u32 = 20;
+/// So many addresses that cannot be reached are told of.
+const MAX_DIAL_FAILURES: usize = 1024;
 
 /// What a member of a plan has.
 pub(crate) struct Member<'a> {
@@ -79,8 +81,10 @@ impl Member<'_> {
 
     /// Tells of addresses that cannot be reached, each once.
     pub(crate) fn tell_dial_failure(&mut self, peer: Option<PeerId>, attempts: &[DialAttempt]) {
+        let known = &mut self.notices.dial_failures;
         let attempts = attempts.iter().map(ToString::to_string);
-        let fresh: Vec<String> = attempts.filter(|text| self.notices.dial_failures.insert(text.clone())).collect();
+        let mut is_news = |text: &String| known.len() < MAX_DIAL_FAILURES && known.insert(text.clone());
+        let fresh: Vec<String> = attempts.filter(|text| is_news(text)).collect();
         if !fresh.is_empty() {
             self.log.tell(Event::DialFailed { peer: peer.map(|peer| peer.to_string()), attempts: fresh });
         }

@@ -11,6 +11,9 @@ use mingle_protocol::{Mismatch, NodeId};
 /// within this time, and its place is free again.
 const IDENTITY_PATIENCE: Duration = Duration::from_secs(12);
 
+/// So many neighbours that speak to another process with this peer's key are believed. One alone may say what it likes.
+const IDENTITY_WITNESSES: usize = 2;
+
 /// What a neighbour has against this peer.
 #[derive(Clone, Debug)]
 pub(crate) struct Objection {
@@ -20,18 +23,35 @@ pub(crate) struct Objection {
     pub hint: &'static str,
     /// It does other work than this peer, rather than having something against it.
     pub is_about_the_task: bool,
+    /// It speaks to another process with this peer's key.
+    is_about_identity: bool,
     patience: Duration,
 }
 
 /// The objections that stand.
 #[derive(Debug, Default)]
 pub(crate) struct Objections {
-    since: BTreeMap<NodeId, (Instant, Objection)>,
+    standing: BTreeMap<NodeId, Standing>,
+}
+
+/// An objection that stands.
+#[derive(Debug)]
+struct Standing {
+    since: Instant,
+    objection: Objection,
+    was_told: bool,
+}
+
+impl Standing {
+    fn has_lasted(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.since) >= self.objection.patience
+    }
 }
 
 impl Objection {
     /// A neighbour turned this peer's stream away.
     pub(crate) fn refusal(refusal: &Refusal) -> Self {
+        let is_about_identity = *refusal == Refusal::IdentityInUse;
         let (patience, hint) = match refusal {
             Refusal::IdentityInUse => (
                 IDENTITY_PATIENCE,
@@ -41,7 +61,13 @@ impl Objection {
                 (Duration::ZERO, "give all peers the same plan file, or let them fetch it with --bootstrap")
             }
         };
-        Self { what: format!("refuses this peer: {refusal:#}"), hint, is_about_the_task: false, patience }
+        Self {
+            what: format!("refuses this peer: {refusal:#}"),
+            hint,
+            is_about_the_task: false,
+            is_about_identity,
+            patience,
+        }
     }
 
     /// A neighbour trains a model where this peer solves a problem.
@@ -50,6 +76,7 @@ impl Objection {
             what: "trains a model, and this peer solves a problem".to_owned(),
             hint: "start all peers of a swarm with the same --problem, or all without",
             is_about_the_task: true,
+            is_about_identity: false,
             patience: Duration::ZERO,
         }
     }
@@ -65,6 +92,7 @@ impl Objection {
             what: "solves another problem".to_owned(),
             hint: "all peers need the same problem file, but for what each [[node]] wants",
             is_about_the_task: true,
+            is_about_identity: false,
             patience: Duration::ZERO,
         }
     }
@@ -76,6 +104,7 @@ impl Objection {
             what: format!("does not fit: {}", one_line(&mismatch.to_string())),
             hint: "all peers of a swarm need the same --model, --rounds, --seed, kind of data and plan",
             is_about_the_task: false,
+            is_about_identity: false,
             patience: Duration::ZERO,
         }
     }
@@ -87,31 +116,35 @@ impl Objection {
             hint: "all peers of a swarm need the same --model, --rounds and --seed, and the columns, classes and scaling of one \
                    card: --bootstrap and tickets bring them, --card FILE names them",
             is_about_the_task: true,
+            is_about_identity: false,
             patience: Duration::ZERO,
         }
     }
 }
 
 impl Objections {
-    /// Notes an objection of `node`. True when it is new and a person should hear of it now.
-    pub(crate) fn raise(&mut self, node: NodeId, objection: Objection) -> bool {
-        let worth_telling = objection.patience.is_zero() && !self.since.contains_key(&node);
-        self.since.entry(node).or_insert_with(|| (Instant::now(), objection));
-        worth_telling
+    /// Notes an objection of `node`, which is raised again and again for as long as it stands. True when a person should hear of
+    /// it now.
+    pub(crate) fn raise(&mut self, node: NodeId, objection: Objection, now: Instant) -> bool {
+        let standing = self.standing.entry(node).or_insert(Standing { since: now, objection, was_told: false });
+        let is_news = standing.has_lasted(now) && !standing.was_told;
+        standing.was_told |= is_news;
+        is_news
     }
 
     /// A neighbour takes this peer after all.
     pub(crate) fn withdraw(&mut self, node: NodeId) {
-        self.since.remove(&node);
+        self.standing.remove(&node);
     }
 
-    /// Whether all of `receivers`, everyone this peer would send to, have objected for longer than their patience.
-    /// One odd neighbour is its own problem; all of them mean that this peer is the odd one.
-    pub(crate) fn are_final(&self, receivers: &[NodeId]) -> bool {
-        let lasting = |node: &NodeId| {
-            self.since.get(node).is_some_and(|(since, objection)| since.elapsed() >= objection.patience)
-        };
-        receivers.iter().all(lasting)
+    /// Whether all of `receivers`, everyone this peer would send to, have objected for longer than their patience, or several
+    /// speak to another process with this peer's key. One odd neighbour is its own problem; all of them mean that this peer is
+    /// the odd one.
+    pub(crate) fn are_final(&self, receivers: &[NodeId], now: Instant) -> bool {
+        let lasting = |node: &NodeId| self.standing.get(node).filter(|standing| standing.has_lasted(now));
+        let witnesses =
+            self.standing.keys().filter_map(lasting).filter(|standing| standing.objection.is_about_identity);
+        witnesses.count() >= IDENTITY_WITNESSES || receivers.iter().all(|node| lasting(node).is_some())
     }
 }
 
@@ -121,16 +154,16 @@ mod tests {
 
     #[test]
     fn one_odd_neighbour_is_not_final_and_all_of_them_are() {
-        let mut objections = Objections::default();
+        let (mut objections, now) = (Objections::default(), Instant::now());
         let receivers = [NodeId(1), NodeId(2)];
         let objection = Objection::refusal(&Refusal::NotANeighbour);
-        assert!(objections.raise(NodeId(1), objection.clone()));
-        assert!(!objections.raise(NodeId(1), objection.clone()), "told once");
-        assert!(!objections.are_final(&receivers));
-        objections.raise(NodeId(2), objection);
-        assert!(objections.are_final(&receivers));
+        assert!(objections.raise(NodeId(1), objection.clone(), now));
+        assert!(!objections.raise(NodeId(1), objection.clone(), now), "told once");
+        assert!(!objections.are_final(&receivers, now));
+        objections.raise(NodeId(2), objection, now);
+        assert!(objections.are_final(&receivers, now));
         objections.withdraw(NodeId(1));
-        assert!(!objections.are_final(&receivers));
+        assert!(!objections.are_final(&receivers, now));
     }
 
     #[test]
@@ -144,8 +177,23 @@ mod tests {
 
     #[test]
     fn an_identity_in_use_may_be_a_ghost_and_is_given_time() {
-        let mut objections = Objections::default();
-        assert!(!objections.raise(NodeId(1), Objection::refusal(&Refusal::IdentityInUse)));
-        assert!(!objections.are_final(&[NodeId(1)]));
+        let (mut objections, now) = (Objections::default(), Instant::now());
+        assert!(!objections.raise(NodeId(1), Objection::refusal(&Refusal::IdentityInUse), now));
+        assert!(!objections.are_final(&[NodeId(1)], now));
+        assert!(objections.are_final(&[NodeId(1)], now + IDENTITY_PATIENCE));
+    }
+
+    #[test]
+    fn of_many_neighbours_two_are_enough_that_speak_to_another_process_with_the_same_key() {
+        let (mut objections, now) = (Objections::default(), Instant::now());
+        let receivers = [1, 2, 3, 4].map(NodeId);
+        let in_use = || Objection::refusal(&Refusal::IdentityInUse);
+        let later = now + IDENTITY_PATIENCE;
+        objections.raise(NodeId(1), in_use(), now);
+        assert!(objections.raise(NodeId(1), in_use(), later), "a person hears of it");
+        assert!(!objections.raise(NodeId(1), in_use(), later), "once");
+        assert!(!objections.are_final(&receivers, later), "one alone may lie");
+        objections.raise(NodeId(4), in_use(), now);
+        assert!(!objections.are_final(&receivers, now) && objections.are_final(&receivers, later));
     }
 }

@@ -111,6 +111,12 @@ impl SolverPeer {
         lock(&self.channel).collective().operation()
     }
 
+    /// Whether this would make the node begin a new attempt.
+    pub fn would_begin_anew(&self, envelope: &Envelope) -> bool {
+        let furthest = self.attempt.saturating_add(FURTHEST_ATTEMPT);
+        envelope.task == self.problem && envelope.attempt > self.attempt && envelope.attempt <= furthest
+    }
+
     /// Takes what came.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use libp2p::Multiaddr;
 use libp2p::multiaddr::Protocol;
-use mingle_peer::membership::{Invite, IssuedInvites, Membership, Revocations, Ticket};
+use mingle_peer::membership::{IssuedInvites, Membership, Revocations, SecretInvite, Ticket};
 use mingle_peer::{Error, ErrorKind, Home, Identity, Result};
 
 use crate::cli::InviteArgs;
@@ -31,9 +31,10 @@ pub(super) fn execute(arguments: &InviteArgs, json: bool) -> Result {
         return Err(Error::new(ErrorKind::BadInput, "nobody could use this ticket: no address of a member is known")
             .hint("start this peer with `mingle run` first, or name an address with --address"));
     }
-    let invite = Invite::sign(&swarm, arguments.uses, arguments.expires, identity.keypair())?;
+    let secret = SecretInvite::sign(&swarm, arguments.uses, arguments.expires, identity.keypair())?;
+    let invite = secret.invite.clone();
     IssuedInvites::of(&home)?.add(&invite, &home)?;
-    let ticket = Ticket::new(swarm.clone(), invite.clone(), addresses.clone());
+    let ticket = Ticket::new(swarm.clone(), secret, addresses.clone());
     if json {
         out::line(serde_json::json!({
             "schema": "mingle.invite/1",

@@ -9,9 +9,10 @@ use libp2p_metrics::Registry;
 use mingle_net::printable::quoted;
 use mingle_net::transport::{Network, NetworkEvent, NetworkOptions};
 use mingle_peer::error::Context;
-use mingle_peer::membership::{self, CheckedPlan, PlanOffer, Progress, Revocations, Swarm, Verdict};
+use mingle_peer::membership::{self, CheckedPlan, PlanOffer, Progress, Revocations, Swarm, Verdict, Waiting};
 use mingle_peer::{Error, ErrorKind, Home, Result, plan};
 use mingle_planner::Plan;
+use mingle_protocol::STALEST_ROUNDS;
 use tokio::sync::mpsc;
 
 use super::invite::operator_of;
@@ -19,6 +20,8 @@ use crate::cli::PlanApplyArgs;
 use crate::limits::MOST_ROUNDS;
 use crate::out;
 
+/// So long a second member may take to say where it stands.
+const SECOND_ANSWER: Duration = Duration::from_secs(2);
 /// Between two attempts to reach members.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -34,25 +37,27 @@ pub(super) fn execute(arguments: &PlanApplyArgs, json: bool) -> Result {
         .context(ErrorKind::Unexpected, "cannot start the event loop")?;
     runtime.block_on(async {
         let mut herald = Herald::start(&home, arguments, swarm, identity.keypair()).await?;
-        let (member, progress) = herald.find_member().await?;
         let kept = CheckedPlan::kept(&home, &herald.swarm)?;
+        let answers = herald.ask_members(kept.as_ref()).await?;
         let revoked = Revocations::of(&home)?;
-        bind_the_rest(&mut plan, identity.peer_id(), kept.as_ref(), &progress, &revoked)?;
-        herald.look_for(&progress);
-        let mut last = kept.as_ref().map_or(0, |kept| kept.generation().counter);
+        let told: Vec<Waiting> = answers.values().flat_map(|progress| progress.waiting.iter().cloned()).collect();
+        let waiting = membership::entitled(&home, &herald.swarm, &revoked, &told)?;
+        bind_the_rest(&mut plan, identity.peer_id(), kept.as_ref(), &waiting, &revoked)?;
+        answers.values().for_each(|progress| herald.look_for(progress));
+        // Only what the operator signed says which plan is the newest, and who can know how far its swarm is.
+        let mut newest_signed = kept.clone();
         let (checked, verdicts) = loop {
-            // Beyond all rounds that there are, it is a lie, and would leave nothing to train.
-            let first_round = if progress.counter == 0 { 0 } else { progress.round.min(MOST_ROUNDS) };
+            let last = newest_signed.as_ref().map_or(0, |plan| plan.generation().counter);
             let next = last.checked_add(1).ok_or_else(|| {
                 Error::new(ErrorKind::Integrity, format!("no plan can follow plan {last} of the swarm"))
             })?;
+            let first_round = first_round(newest_signed.as_ref(), &answers);
             let offer =
                 PlanOffer::sign(&herald.swarm, (next, first_round), &plan, revoked.clone(), identity.keypair())?;
             let checked = offer.check(Some(&herald.swarm))?;
-            let verdicts = herald.tell(&checked, kept.as_ref(), member).await?;
-            // What a member claims is no reason to skip numbers: a plan with the operator's signature is.
+            let verdicts = herald.tell(&checked, newest_signed.as_ref(), answers.keys()).await?;
             match newest(&verdicts, &herald.swarm) {
-                Some(newer) if newer > last => last = newer,
+                Some(newer) if newer.generation().counter > last => newest_signed = Some(newer),
                 _ => break (checked, verdicts),
             }
         };
@@ -64,6 +69,24 @@ pub(super) fn execute(arguments: &PlanApplyArgs, json: bool) -> Result {
         checked.keep(&home)?;
         plan::write(&checked.plan, &home.plan())
     })
+}
+
+/// The round that the next plan begins with: what members of the newest signed plan say, and of those that differ the one who
+/// claims the least. Too few makes the swarm train some rounds again, too many would leave out what it has not trained.
+fn first_round(newest_signed: Option<&CheckedPlan>, answers: &BTreeMap<PeerId, Progress>) -> u64 {
+    let Some(newest) = newest_signed else { return 0 };
+    let members = answers.iter().filter(|(peer, _)| plan::node_of(&newest.plan, peer).is_some());
+    let rounds: Vec<u64> = members.map(|(_, progress)| progress.round).collect();
+    let (least, most) = (rounds.iter().min().copied(), rounds.iter().max().copied());
+    if let (Some(least), Some(most)) = (least, most)
+        && most.saturating_sub(least) > STALEST_ROUNDS
+    {
+        eprintln!(
+            "warning: one member has done {least} rounds, and another says {most}: the plan begins at round {least}"
+        );
+    }
+    // Nobody is behind the beginning of the plan that it follows.
+    least.unwrap_or_default().max(newest.first_round()).min(MOST_ROUNDS)
 }
 
 fn check_expected(plan: &Plan, expected: Option<&str>) -> Result {
@@ -83,13 +106,13 @@ fn bind_the_rest(
     plan: &mut Plan,
     operator: PeerId,
     kept: Option<&CheckedPlan>,
-    progress: &Progress,
+    waiting: &[PeerId],
     revoked: &Revocations,
 ) -> Result {
     let bound: BTreeSet<String> = plan.nodes().filter_map(|(_, peer)| peer.map(str::to_owned)).collect();
     let members = kept.into_iter().flat_map(|kept| kept.plan.nodes().filter_map(|(_, peer)| peer.map(str::to_owned)));
     let mut free: Vec<String> = Vec::new();
-    for peer in std::iter::once(operator.to_string()).chain(members).chain(progress.waiting.iter().cloned()) {
+    for peer in std::iter::once(operator.to_string()).chain(members).chain(waiting.iter().map(PeerId::to_string)) {
         let is_expelled = peer.parse().is_ok_and(|peer| revoked.has_peer(&peer));
         if !bound.contains(&peer) && !free.contains(&peer) && !is_expelled {
             free.push(peer);
@@ -118,13 +141,13 @@ fn bind_the_rest(
     unbound.into_iter().zip(&free).try_for_each(|((node, _), peer)| bind(plan, node, peer))
 }
 
-/// The number of the newest plan that a member follows instead, by the operator's signature under it.
-fn newest(verdicts: &BTreeMap<PeerId, Option<Verdict>>, swarm: &Swarm) -> Option<u64> {
+/// The newest plan that a member follows instead, with the operator's signature under it.
+fn newest(verdicts: &BTreeMap<PeerId, Option<Verdict>>, swarm: &Swarm) -> Option<CheckedPlan> {
     let signed = |verdict: &Verdict| match verdict {
-        Verdict::Older(offer) => offer.clone().check(Some(swarm)).ok().map(|plan| plan.generation().counter),
+        Verdict::Older(offer) => offer.clone().check(Some(swarm)).ok(),
         _ => None,
     };
-    verdicts.values().flatten().filter_map(signed).max()
+    verdicts.values().flatten().filter_map(signed).max_by_key(|plan| plan.generation().counter)
 }
 
 fn is_accepted(verdict: &Verdict) -> bool {
@@ -156,39 +179,62 @@ impl Herald {
         Ok(Self { network, events, swarm, patience: arguments.timeout, permission })
     }
 
-    /// The first member that answers, and where it stands.
-    async fn find_member(&mut self) -> Result<(PeerId, Progress)> {
-        let mut streams = self.network.streams.clone();
-        let search = async {
-            let mut refusal = None;
-            let mut failures = BTreeSet::new();
-            let until = tokio::time::Instant::now() + self.patience;
-            while let Ok(event) = tokio::time::timeout_at(until, self.events.recv()).await {
-                match event {
-                    Some(NetworkEvent::Bootstrapped { peer, .. }) => {
-                        match membership::ask_progress(&mut streams, peer, &self.swarm, &self.permission).await {
-                            Ok(Some(progress)) => return Ok((peer, progress)),
-                            Ok(None) => {}
-                            Err(failure) => refusal = Some(failure),
-                        }
-                    }
-                    Some(NetworkEvent::DialFailed { attempts, .. }) => {
-                        failures.extend(attempts.iter().map(ToString::to_string));
-                    }
-                    Some(NetworkEvent::RoundTrip { .. }) => {}
-                    None => break,
+    /// The first peer that answers, and a second one where there is one: another address that was named, or another member of
+    /// the plan.
+    async fn ask_members(&mut self, kept: Option<&CheckedPlan>) -> Result<BTreeMap<PeerId, Progress>> {
+        let until = tokio::time::Instant::now() + self.patience;
+        let (first, progress) = self.next_answer(until).await?;
+        self.look_for(&progress);
+        let mut answers = BTreeMap::from([(first, progress)]);
+        let others = kept.map_or(Ok(BTreeMap::new()), |kept| plan::peers(&kept.plan))?;
+        let others: BTreeSet<PeerId> = others.into_values().filter(|peer| *peer != first).collect();
+        if others.is_empty() {
+            return Ok(answers);
+        }
+        self.network.seek(others.clone()).await;
+        let until = until.min(tokio::time::Instant::now() + SECOND_ANSWER);
+        while answers.len() < 2 && tokio::time::Instant::now() < until {
+            for peer in &others {
+                let mut streams = self.network.streams.clone();
+                let asking = membership::ask_progress(&mut streams, *peer, &self.swarm, &self.permission);
+                if let Ok(Ok(Some(progress))) = tokio::time::timeout_at(until, asking).await {
+                    answers.insert(*peer, progress);
+                    break;
                 }
             }
-            Err(refusal.unwrap_or_else(|| {
-                let tried: Vec<String> = failures.into_iter().collect();
-                Error::new(
-                    ErrorKind::Unreachable,
-                    format!("no member of the swarm answers; tried\n  {}", tried.join("\n  ")),
-                )
-                .hint("start this peer with `mingle run`, or name a member that is up with --via ADDR")
-            }))
-        };
-        search.await
+            tokio::time::sleep(PAUSE).await;
+        }
+        Ok(answers)
+    }
+
+    async fn next_answer(&mut self, until: tokio::time::Instant) -> Result<(PeerId, Progress)> {
+        let mut streams = self.network.streams.clone();
+        let mut refusal = None;
+        let mut failures = BTreeSet::new();
+        while let Ok(event) = tokio::time::timeout_at(until, self.events.recv()).await {
+            match event {
+                Some(NetworkEvent::Bootstrapped { peer, .. }) => {
+                    match membership::ask_progress(&mut streams, peer, &self.swarm, &self.permission).await {
+                        Ok(Some(progress)) => return Ok((peer, progress)),
+                        Ok(None) => {}
+                        Err(failure) => refusal = Some(failure),
+                    }
+                }
+                Some(NetworkEvent::DialFailed { attempts, .. }) => {
+                    failures.extend(attempts.iter().map(ToString::to_string));
+                }
+                Some(NetworkEvent::RoundTrip { .. }) => {}
+                None => break,
+            }
+        }
+        Err(refusal.unwrap_or_else(|| {
+            let tried: Vec<String> = failures.into_iter().collect();
+            Error::new(
+                ErrorKind::Unreachable,
+                format!("no member of the swarm answers; tried\n  {}", tried.join("\n  ")),
+            )
+            .hint("start this peer with `mingle run`, or name a member that is up with --via ADDR")
+        }))
     }
 
     /// Dials peers where the member that answered is connected to them.
@@ -207,14 +253,16 @@ impl Herald {
         &self,
         plan: &CheckedPlan,
         before: Option<&CheckedPlan>,
-        member: PeerId,
+        answered: impl Iterator<Item = &PeerId>,
     ) -> Result<BTreeMap<PeerId, Option<Verdict>>> {
         let mut verdicts: BTreeMap<PeerId, Option<Verdict>> = BTreeMap::new();
         for plan in std::iter::once(plan).chain(before) {
             verdicts.extend(plan::peers(&plan.plan)?.into_values().map(|peer| (peer, None)));
         }
-        // The one that answers first is told first; the others are found through it.
-        verdicts.entry(member).or_default();
+        // The others are found through those that have answered.
+        for peer in answered {
+            verdicts.entry(*peer).or_default();
+        }
         self.network.seek(verdicts.keys().copied().collect()).await;
         let mut streams = self.network.streams.clone();
         let until = tokio::time::Instant::now() + self.patience;

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::support::{RunningPeer, run, stderr, stdout, text};
 
 pub(crate) const EDGE: StreamProtocol = StreamProtocol::new("/mingle/edge/1");
-pub(crate) const SWARM: StreamProtocol = StreamProtocol::new("/mingle/swarm/1");
+pub(crate) const SWARM: StreamProtocol = StreamProtocol::new("/mingle/swarm/2");
 pub(crate) const PROBE: StreamProtocol = StreamProtocol::new("/mingle/probe/1");
 /// Nothing that is asked of a sound peer takes longer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -47,6 +47,11 @@ impl Swarm {
 
     pub(crate) fn home(&self, node: usize) -> PathBuf {
         self.folder.path().join(node.to_string())
+    }
+
+    /// The PeerId of a sound peer.
+    pub(crate) fn id(&self, node: usize) -> String {
+        stdout(&run(&["id", "--home", text(&self.home(node))])).trim().to_owned()
     }
 
     /// Both sound peers, training without the third, and the address of the first.
@@ -104,19 +109,34 @@ pub(crate) struct Connection {
     pub(crate) peer: PeerId,
 }
 
+/// A peer that others dial, and the address where they do.
+pub(crate) async fn listen(keypair: Keypair) -> (libp2p_stream::Control, Multiaddr) {
+    let mut swarm = played(keypair);
+    swarm.listen_on("/ip4/127.0.0.1/tcp/0".parse().unwrap()).unwrap();
+    let address = loop {
+        if let SwarmEvent::NewListenAddr { address, .. } = swarm.select_next_some().await {
+            break address;
+        }
+    };
+    let control = swarm.behaviour().streams.new_control();
+    tokio::spawn(async move { while swarm.next().await.is_some() {} });
+    (control, address)
+}
+
+fn played(keypair: Keypair) -> libp2p::Swarm<Behaviour> {
+    SwarmBuilder::with_existing_identity(keypair)
+        .with_tokio()
+        .with_tcp(tcp::Config::default(), noise::Config::new, yamux::Config::default)
+        .unwrap()
+        .with_behaviour(|_| Behaviour { ping: ping::Behaviour::default(), streams: libp2p_stream::Behaviour::new() })
+        .unwrap()
+        .with_swarm_config(|config| config.with_idle_connection_timeout(Duration::from_secs(60)))
+        .build()
+}
+
 impl Connection {
     pub(crate) async fn open(keypair: Keypair, address: Multiaddr) -> Self {
-        let mut swarm = SwarmBuilder::with_existing_identity(keypair)
-            .with_tokio()
-            .with_tcp(tcp::Config::default(), noise::Config::new, yamux::Config::default)
-            .unwrap()
-            .with_behaviour(|_| Behaviour {
-                ping: ping::Behaviour::default(),
-                streams: libp2p_stream::Behaviour::new(),
-            })
-            .unwrap()
-            .with_swarm_config(|config| config.with_idle_connection_timeout(Duration::from_secs(60)))
-            .build();
+        let mut swarm = played(keypair);
         let control = swarm.behaviour().streams.new_control();
         swarm.dial(address).unwrap();
         let peer = loop {

@@ -223,4 +223,22 @@ mod tests {
         assert_eq!(read_bytes(endless, 100).await.unwrap_err().status(), 411);
         assert_eq!(read_bytes(Body::from(vec![0; 9]), 8).await.unwrap_err().status(), 413);
     }
+
+    #[tokio::test]
+    async fn mutated_vectors_are_refused_or_finite() {
+        let layout = Layout::new([("w", vec![2, 3]), ("b", Vec::new())]);
+        let sound: Vec<u8> = (0..7).flat_map(|value| f32::from(value as u8).to_le_bytes()).collect();
+        let handle = tokio::runtime::Handle::current();
+        let seeds = [sound.clone(), [f32::NAN.to_le_bytes(); 7].concat(), sound];
+        let trying = tokio::task::spawn_blocking(move || {
+            mingle_mutations::for_each_input("trainer_vector", &seeds, |input| {
+                for piece in [1, 3, 4, 64] {
+                    if let Ok(vector) = handle.block_on(read_vector(in_pieces(input, piece), &layout)) {
+                        assert!(vector.len() == 7 && vector.iter().all(|value| value.is_finite()));
+                    }
+                }
+            });
+        });
+        trying.await.unwrap();
+    }
 }

@@ -172,4 +172,24 @@ mod tests {
             assert!(metrics(wrong.as_bytes()).is_err(), "{wrong}");
         }
     }
+
+    #[test]
+    fn mutated_words_of_a_trainer_are_refused_or_make_sense() {
+        let seeds = [
+            PLAIN.as_bytes().to_vec(),
+            PLAIN.replace("[2, 3]", "[18446744073709551615, 3]").into_bytes(),
+            br#"{"metrics": {"accuracy": [0.97, 360], "loss": [1e-3, 360]}}"#.to_vec(),
+            br#"{"accuracy": [0.97, 360]}"#.to_vec(),
+        ];
+        mingle_mutations::for_each_input("trainer_words", &seeds, |input| {
+            if let Ok(attach) = Attach::parse(input) {
+                assert!(attach.layout().dimension() > 0);
+                assert!(attach.describe().chars().all(|character| !character.is_control()));
+            }
+            if let Ok(body) = serde_json::from_slice::<EvaluationBody>(input) {
+                let _ = check_metrics(body.metrics);
+            }
+            drop(metrics(input));
+        });
+    }
 }

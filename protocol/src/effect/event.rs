@@ -87,6 +87,13 @@ pub enum Event {
         /// Mean of w / w* over the last rounds.
         share: f64,
     },
+    /// The node has had more than twice the weight it should have for many rounds, and more than two founders brought: a member
+    /// makes weight up, or this node gets much and gives little. What was made up counts like the models of so many members
+    /// more; a new generation puts it right.
+    MassHigh {
+        /// Mean of w / max(w*, 1) over the last rounds, without what is under way.
+        share: f64,
+    },
     /// The weight is nearly what it should be again.
     MassRecovered {
         /// Mean of w / w* over the last rounds.

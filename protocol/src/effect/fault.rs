@@ -13,7 +13,7 @@ pub enum Fault {
     OtherGeneration,
     /// The plan has no such link in that step.
     NoSuchLink,
-    /// A mass of zero, or more than the whole swarm has.
+    /// A mass of zero, or more than the whole swarm has, together with what the node holds.
     ImpossibleMass,
     /// A payload of the wrong dimension.
     WrongDimension,

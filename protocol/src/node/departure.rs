@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Leave -> training ends; neighbours hear of it and send no more
-//!         -> all mass goes to one neighbour, again if more comes           until nothing is held and all is confirmed
+//!         -> all mass goes to neighbours, in parcels of sound weight        until nothing is held and all is confirmed
 //!         -> certificate: which parcels of every link were applied         on disk
 //!         -> everyone who is there has it on disk: the node ends
 //! ```
@@ -53,6 +53,11 @@ impl Departures {
     /// For a record.
     pub(super) fn to_vec(&self) -> Vec<LeaveCertificate> {
         self.certificates.values().cloned().collect()
+    }
+
+    /// How many have left.
+    pub(super) fn len(&self) -> usize {
+        self.certificates.len()
     }
 
     /// What others may rely on.
@@ -144,11 +149,17 @@ impl Node {
         })
     }
 
-    /// Gives everything to one neighbour, in a step to come.
+    /// Gives everything to one neighbour, in a step to come, or as much as a parcel may weigh.
     fn hand_over(&mut self, heir: NodeId, step: u64) {
-        let mass = self.mass();
+        let (codec, is_durable) = (self.config.codec, self.is_durable());
+        let mass = self.mass().min(self.config.schedule.heaviest_parcel(self.config.id, heir, step));
         let mut dither = Dither::of(self.config.id, step);
-        let Some(payload) = self.push_sum.split_all(self.config.codec, &mut dither, self.is_durable()) else {
+        let payload = if mass == self.mass() {
+            self.push_sum.split_all(codec, &mut dither, is_durable)
+        } else {
+            self.push_sum.split(mass, codec, &mut dither, is_durable)
+        };
+        let Some(payload) = payload else {
             return;
         };
         let record = self.next_record();

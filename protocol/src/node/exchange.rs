@@ -1,6 +1,7 @@
 //! Handlers of messages from neighbours: greetings and acknowledgements.
 
 use super::Node;
+use super::parcels::MOST_REFUSALS;
 use crate::config::{Durability, NodeConfig};
 use crate::effect::{Event, Fault, Mismatch, Suspension};
 use crate::injected_bug::InjectedBug;
@@ -197,7 +198,9 @@ impl Node {
                 }
             }
             Some(_) => {
-                (peer.left, peer.refusals) = (false, 0);
+                peer.left = false;
+                // A new life may be sounder than the last one: it is tried again, and one more strike is enough.
+                peer.refusals = peer.refusals.min(MOST_REFUSALS - 1);
                 peer.suspended.take_if(|reason| *reason == Suspension::Refused);
                 self.on_new_life(from, identity.incarnation);
             }

@@ -10,8 +10,8 @@ use crate::payload::Payload;
 use crate::peer::Peer;
 use crate::schedule::NodeId;
 
-/// A neighbour is suspended at this many refused parcels.
-const MOST_REFUSALS: u32 = 3;
+/// A neighbour is suspended at this many refused parcels, those of its earlier lives included.
+pub(super) const MOST_REFUSALS: u32 = 3;
 
 impl Node {
     pub(super) fn on_parcel(&mut self, from: NodeId, parcel: Parcel) -> Result<(), Fault> {
@@ -23,6 +23,7 @@ impl Node {
             (self.has(InjectedBug::IgnoresChains), self.has(InjectedBug::IgnoresLives));
         let me = self.config.identity.incarnation;
         let (largest_norm, has_left) = (self.config.largest_norm, self.has_left());
+        let is_too_heavy = self.is_too_heavy(from, &header);
         let Some(peer) = self.peers.get_mut(&from) else {
             return Err(Fault::NotANeighbour);
         };
@@ -52,9 +53,9 @@ impl Node {
         }
         peer.ack_owed = true;
         let copy = applies_twice.then(|| parcel.payload.clone());
-        let refuses = |payload: &Payload| largest_norm.is_some_and(|bound| payload.norm() > bound);
+        let refuses = |payload: &Payload| is_too_heavy || largest_norm.is_some_and(|bound| payload.norm() > bound);
         let acceptance = link.accept(&header, parcel.payload, refuses)?;
-        peer.refusals += u32::from(acceptance == Acceptance::Refused);
+        peer.refusals = peer.refusals.saturating_add(u32::from(acceptance == Acceptance::Refused));
         self.on_heard(from);
         if let Some(payload) = copy.filter(|_| acceptance == Acceptance::Duplicate) {
             let _ = self.push_sum.absorb(header.mass, &payload);
@@ -81,6 +82,13 @@ impl Node {
         if self.peers.get(&from).is_some_and(|peer| peer.refusals >= MOST_REFUSALS) {
             self.suspend(from, Suspension::Refused);
         }
+    }
+
+    /// Whether a parcel weighs more than any sound sender puts into one. Weights of a settled swarm are found in floating
+    /// point, so a sixteenth more is forgiven.
+    fn is_too_heavy(&self, from: NodeId, header: &ParcelHeader) -> bool {
+        let bound = self.config.schedule.heaviest_parcel(from, self.config.id, header.step).units();
+        header.mass.units() > bound.saturating_add(bound / 16)
     }
 
     /// What any parcel from anyone has to satisfy.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::mass_watch::Held;
 use super::{Node, Phase, Wait};
 use crate::codec::Dither;
 use crate::config::WaitPolicy;
@@ -24,7 +25,7 @@ pub(super) struct RoundTally {
     pub(super) clipped: Clipped,
     /// The weight w at the first split with what is under way, and w* there. Later it depends on the policy whether what
     /// was given away has been made up for yet.
-    held: Option<(f64, f64)>,
+    held: Option<Held>,
 }
 
 impl Node {
@@ -109,8 +110,8 @@ impl Node {
         }
         self.end_wait(wait, full);
         let usual = self.config.schedule.stationary_weight(self.config.id, self.step);
-        let held = self.push_sum.mass().to_f64() + self.under_way().to_f64();
-        self.tally.held.get_or_insert((held, usual));
+        let (own, under_way) = (self.w(), self.under_way().to_f64());
+        self.tally.held.get_or_insert(Held { own, under_way, usual });
         self.split();
         self.commit_if_due();
         self.phase = Phase::AwaitingParcels(self.new_wait());
@@ -174,6 +175,10 @@ impl Node {
             if let Some((_, last)) = cuts.last_mut() {
                 *last = Mass::from_units(last.units() + (whole.units() - sent));
             }
+        }
+        for (to, mass) in &mut cuts {
+            // What is beyond it stays home, as the share of a link that cannot take a parcel does.
+            *mass = (*mass).min(self.config.schedule.heaviest_parcel(self.config.id, *to, self.step));
         }
         cuts.retain(|(_, mass)| !mass.is_zero());
         cuts
@@ -287,6 +292,16 @@ impl Node {
         Some(parcel)
     }
 
+    /// How many times its usual weight a node may hold because others are gone: what they handed over is spread over those who
+    /// stay, and the share of a neighbour that is away stays home.
+    fn fair_share(&self) -> f64 {
+        if self.peers.values().any(|peer| peer.left || peer.suspended.is_some()) {
+            return f64::INFINITY;
+        }
+        let nodes = self.config.schedule.nodes();
+        nodes as f64 / nodes.saturating_sub(self.departures.len()).max(1) as f64
+    }
+
     fn finish_round(&mut self) {
         let fraction = self.clock.fraction_of_usual(self.now);
         if self.is_pace_setting() {
@@ -298,8 +313,8 @@ impl Node {
         let stationary_weight = self.config.schedule.stationary_weight(self.config.id, self.step);
         // While a neighbour is out of reach, what it owes may just be on its way.
         let is_whole = self.peers.values().all(|peer| peer.suspended.is_none() || peer.incoming.is_none());
-        let (held, usual) = held.filter(|_| is_whole).unwrap_or_default();
-        let alarm = self.mass_watch.end_round(held, usual, fraction);
+        let held = held.filter(|_| is_whole).unwrap_or_default();
+        let alarm = self.mass_watch.end_round(held, fraction, self.fair_share());
         self.report(Event::RoundFinished(RoundReport {
             round: self.round() - 1,
             step: self.step,

@@ -34,6 +34,18 @@ pub enum SimError {
         /// What it should hold.
         should_hold: i128,
     },
+    /// A node refused the parcel of a member that is as sound as itself.
+    #[error("at {now} node {id} refused a parcel of {mass} from node {from}, where nobody lies")]
+    SoundParcelRefused {
+        /// When.
+        now: Time,
+        /// The receiver.
+        id: NodeId,
+        /// The sender.
+        from: NodeId,
+        /// The parcel's mass.
+        mass: Mass,
+    },
     /// The swarm's mass is not what the founders brought.
     #[error("at {now} the swarm has {total} units, and its founders brought {expected}")]
     TotalMass {
@@ -205,6 +217,7 @@ impl SimError {
         match self {
             Self::Node(_) | Self::Injection(_) => None,
             Self::NodeMass { now, .. }
+            | Self::SoundParcelRefused { now, .. }
             | Self::TotalMass { now, .. }
             | Self::DurableMass { now, .. }
             | Self::Numerators { now, .. }

@@ -63,6 +63,7 @@ fn describe(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             write!(f, "shortens its local step of round {round} from {norm} to {bound}")
         }
         Event::MassLow { share } => write!(f, "has held only {share:.2} of its usual weight for many rounds"),
+        Event::MassHigh { share } => write!(f, "has held {share:.2} times its usual weight for many rounds"),
         Event::MassRecovered { share } => write!(f, "holds {share:.2} of its usual weight again"),
         Event::NewIncarnation { peer, incarnation } => {
             write!(f, "hears that node {peer} has begun its life {incarnation}, without what it had")

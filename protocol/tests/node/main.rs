@@ -3,6 +3,7 @@
 
 mod generations;
 mod lives;
+mod made_up_mass;
 mod statements;
 mod training;
 

@@ -32,6 +32,8 @@ fn a_member_that_keeps_all_it_gets_makes_every_other_one_raise_the_alarm() {
         let others: BTreeSet<NodeId> = ids(8).filter(|id| *id != hoarder).collect();
         println!("{policy:?}: {alarmed:?}");
         assert_eq!(alarmed, others, "{policy:?}");
+        let is_high = |event: &Event| matches!(event, Event::MassHigh { .. });
+        assert_eq!(nodes_that_report(&swarm, is_high), [hoarder].into(), "{policy:?}: it has what they have not");
         // Not a unit is missing, and no ratio has run away.
         assert!(swarm.audit().is_complete());
         assert!(ids(8).all(|id| swarm.ratio(id).iter().all(|z| z.abs() < 100.0)), "{policy:?}");
@@ -53,6 +55,8 @@ fn a_healthy_irregular_swarm_that_loses_a_fifth_of_its_messages_raises_no_alarm(
             let share = |event: &Event| if let Event::RoundFinished(report) = event { report.mass_share } else { 1.0 };
             let lowest = swarm.events().iter().map(|(_, _, event)| share(event)).fold(1.0, f64::min);
             assert_eq!(nodes_that_report(&swarm, is_alarm), [].into(), "{policy:?}, seed {seed}: {lowest}");
+            let is_high = |event: &Event| matches!(event, Event::MassHigh { .. });
+            assert_eq!(nodes_that_report(&swarm, is_high), [].into(), "{policy:?}, seed {seed}");
         }
     }
 }

@@ -100,4 +100,26 @@ mod tests {
         let mut wire = Cursor::new(vec![0xff, 0xff, 0, 0, 0]);
         assert!(block_on(listen(&mut wire)).unwrap_err().to_string().contains("too long"));
     }
+
+    #[test]
+    fn mutated_greetings_and_refusals_are_refused_or_make_sense() {
+        let of = |value: &dyn Fn(&mut Cursor<Vec<u8>>)| {
+            let mut wire = Cursor::new(Vec::new());
+            value(&mut wire);
+            wire.into_inner()
+        };
+        let greeting = Greeting { plan_hash: [9; 32], boot_nonce: u64::MAX };
+        let seeds = [
+            of(&|wire| block_on(framed::write(wire, &greeting)).unwrap()),
+            of(&|wire| block_on(answer(wire, Some(Refusal::OtherPlan { ours: [3; 32] }))).unwrap()),
+            of(&|wire| block_on(answer(wire, None)).unwrap()),
+        ];
+        mingle_mutations::for_each_input("greeting", &seeds, |input| {
+            let _ = block_on(listen(&mut Cursor::new(input)));
+            let refusal = block_on(framed::read::<Option<Refusal>, _>(&mut Cursor::new(input), MAX_PREAMBLE_BYTES));
+            if let Ok(Some(refusal)) = refusal {
+                assert!(refusal.to_string().len() < 200);
+            }
+        });
+    }
 }

@@ -12,6 +12,7 @@ use mingle_protocol::{Message, NodeId};
 use tokio::sync::{mpsc, watch};
 
 use super::{Direction, EdgeEvent, ParcelObserver, Shared};
+use crate::token_bucket::TokenBucket;
 use crate::traffic::{Counters, Traffic};
 
 /// Messages that wait to be written. A node has at most a window of parcels and a few acknowledgements under way; a
@@ -26,6 +27,11 @@ pub(super) const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// A peer that takes nothing for so long is gone.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Greetings, acknowledgements and the like that one stream may carry at once, and then a second: many more than a swarm with
+/// rounds of milliseconds has. Who sends more is read more slowly, and holds up nobody but itself.
+const CONTROL_AT_ONCE: f64 = 20_000.0;
+const CONTROL_PER_SECOND: f64 = 5_000.0;
 
 /// The driver's end of a stream.
 #[derive(Clone, Debug)]
@@ -119,6 +125,7 @@ async fn read_all(
 ) -> Result<Option<String>, DriverGone> {
     let mut reader = MessageReader::new(shared.dimension);
     let mut buffer = vec![0; READ_BYTES];
+    let mut control = TokenBucket::new(CONTROL_AT_ONCE, CONTROL_PER_SECOND);
     // When the first bytes of the parcel that is being read came.
     let mut began = None;
     loop {
@@ -136,14 +143,25 @@ async fn read_all(
             Err(error) => return Ok(Some(error.to_string())),
         };
         for message in messages {
-            if let Message::Parcel(_) = message {
-                counters.note_received_parcel();
-                shared.observer.received(node, began.take().unwrap_or(came));
+            match message {
+                Message::Parcel(_) => {
+                    counters.note_received_parcel();
+                    shared.observer.received(node, began.take().unwrap_or(came));
+                }
+                Message::Collective(_) => {}
+                _ => keep_to_the_rate(&mut control).await,
             }
             let event = EdgeEvent::Message { node, message };
             shared.events.send(event).await.map_err(|_| DriverGone)?;
         }
         began = began.filter(|_| reader.is_receiving()).or_else(|| reader.is_receiving().then_some(came));
+    }
+}
+
+/// Waits until one more message may be taken.
+async fn keep_to_the_rate(bucket: &mut TokenBucket) {
+    while !bucket.take(Instant::now()) {
+        tokio::time::sleep(bucket.wait(Instant::now())).await;
     }
 }
 

@@ -90,6 +90,11 @@ impl Prober {
         self.reach.addresses(peer).await
     }
 
+    /// Where these listen, as far as this peer knows.
+    pub async fn whereabouts(&self, wanted: Vec<PeerId>) -> Vec<(PeerId, Vec<Multiaddr>)> {
+        self.reach.whereabouts(wanted).await
+    }
+
     /// Remembers where a member says that it listens, and returns where others do.
     pub async fn introduce(
         &self,
@@ -131,9 +136,10 @@ pub fn serve(
             let Some(place) = heard.take(peer) else { continue };
             let (measured, object) = (measured.clone(), Arc::clone(&object));
             tokio::spawn(async move {
-                let permit = |token: Option<&ProbeToken>| match object(peer, token) {
-                    Some(refusal) => Err(refusal),
-                    None => measured.take(peer).ok_or_else(|| "too many measurements are under way".to_owned()),
+                let permit = |token: Option<&ProbeToken>| {
+                    // A token is used by being looked at: that must not be in vain.
+                    let place = measured.take(peer).ok_or_else(|| "too many measurements are under way".to_owned())?;
+                    object(peer, token).map_or(Ok(place), Err)
                 };
                 let answering = answer_one(stream, &place, permit);
                 if let Ok(Err(error)) = tokio::time::timeout(MEASURE_TIMEOUT, answering).await {
@@ -159,4 +165,35 @@ async fn answer_one(
         return stream.close().await;
     }
     conversation::answer(&mut stream).await
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use futures::executor::block_on;
+    use futures::io::Cursor;
+    use libp2p::identity::Keypair;
+
+    use crate::probe::ProbedLink;
+
+    #[test]
+    fn mutated_warrants_and_measurements_are_refused_or_hold() {
+        let operator = Keypair::generate_ed25519();
+        let link = ProbedLink { swarm: &[1; 32], from: PeerId::random(), to: PeerId::random() };
+        let token = ProbeToken::sign(&link, &[], &operator, 1_800_000_000, [7; 16]).unwrap();
+        let sound = postcard::to_stdvec(&Greeting { token: Some(token.clone()) }).unwrap();
+        let seeds = [sound, postcard::to_stdvec(&Verdict { refusal: Some("no".to_owned()) }).unwrap()];
+        mingle_mutations::for_each_input("warrant", &seeds, |input| {
+            drop(postcard::from_bytes::<Verdict>(input));
+            let Ok(Greeting { token: Some(read) }) = postcard::from_bytes::<Greeting>(input) else { return };
+            assert_eq!(read.holds(&link, &operator.public(), 1_800_000_000), read == token, "{read:?}");
+        });
+        let echo = [&[0][..], &[5; 8]].concat();
+        let burst = [&[1][..], &300_u32.to_le_bytes(), &[0x5a; 300]].concat();
+        let seeds = [echo.clone(), burst.clone(), [echo, burst].concat()];
+        mingle_mutations::for_each_input("measurement", &seeds, |input| {
+            drop(block_on(conversation::answer(&mut Cursor::new(input.to_vec()))));
+        });
+    }
 }

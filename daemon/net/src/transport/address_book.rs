@@ -9,7 +9,7 @@ use libp2p::multiaddr::Protocol;
 use libp2p::{Multiaddr, PeerId};
 
 /// Addresses kept of one peer, by its own word and by that of others each.
-pub(super) const MAX_ADDRESSES_PER_PEER: usize = 16;
+const MAX_ADDRESSES_PER_PEER: usize = 16;
 /// Peers whose addresses are kept.
 const MAX_PEERS: usize = 8192;
 

@@ -64,7 +64,7 @@ impl Behaviour {
             limits: connection_limits::Behaviour::new(limits),
             admission: Admission::new(known.clone()),
             identify: identify::Behaviour::new(identify),
-            kademlia: LastResort::new(kademlia),
+            kademlia: LastResort::new(kademlia, known.clone()),
             ping: ping::Behaviour::new(ping::Config::new().with_interval(PING_INTERVAL).with_timeout(PING_TIMEOUT)),
             streams: libp2p_stream::Behaviour::new(),
             relay: relay::Behaviour::new(local, relaying::config(known)),

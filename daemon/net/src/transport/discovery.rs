@@ -16,7 +16,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::NetworkEvent;
-use super::address_book::{AddressBook, MAX_ADDRESSES_PER_PEER, is_quic};
+use super::address_book::{AddressBook, is_quic};
 use super::behaviour::{Behaviour, BehaviourEvent, IDENTIFY_PROTOCOL};
 use super::bootstraps::Bootstraps;
 use super::counts::Counter;
@@ -146,7 +146,10 @@ impl Discovery {
         wanted: &[PeerId],
     ) -> Vec<(PeerId, Vec<Multiaddr>)> {
         tracing::debug!(%peer, ?addresses, "a member says where it listens");
-        if self.book.note_own(peer, addresses) && self.searches.includes(&peer) {
+        let is_news = self.book.note_own(peer, addresses);
+        // Who came as a stranger is known by now.
+        self.put_into_table(swarm, peer);
+        if is_news && self.searches.includes(&peer) {
             self.searches.hurry(Instant::now(), &peer);
             self.retry(swarm);
         }
@@ -158,7 +161,7 @@ impl Discovery {
         self.whereabouts(self.sought.iter())
     }
 
-    fn whereabouts<'a>(&self, peers: impl Iterator<Item = &'a PeerId>) -> Vec<(PeerId, Vec<Multiaddr>)> {
+    pub(super) fn whereabouts<'a>(&self, peers: impl Iterator<Item = &'a PeerId>) -> Vec<(PeerId, Vec<Multiaddr>)> {
         let known = peers.map(|peer| (*peer, self.book.best(peer).to_vec()));
         known.filter(|(_, addresses)| !addresses.is_empty()).collect()
     }
@@ -400,8 +403,15 @@ impl Discovery {
             return;
         }
         self.book.note_own(peer, &info.listen_addrs);
-        for address in info.listen_addrs.iter().take(MAX_ADDRESSES_PER_PEER) {
-            swarm.behaviour_mut().kademlia.add_address(&peer, address.clone());
+        self.put_into_table(swarm, peer);
+    }
+
+    /// Others may ask for the addresses of a peer that is known; strangers put nobody into the table.
+    fn put_into_table(&self, swarm: &mut Swarm<Behaviour>, peer: PeerId) {
+        if self.known.contains(&peer) || self.known.is_empty() {
+            for address in self.book.own(&peer) {
+                swarm.behaviour_mut().kademlia.add_address(&peer, address.clone());
+            }
         }
     }
 

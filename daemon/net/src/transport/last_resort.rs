@@ -3,7 +3,10 @@
 //! Whom a peer needs it is told by other members. Left to itself, Kademlia would dial some twenty peers besides, whenever
 //! its table grows and for every question, and in a swarm that is just coming together everybody would be connected to
 //! everybody. So here it answers others, and works by itself only for as long as somebody is looked for whom nobody knew.
+//!
+//! It answers those that this process knows, and those that it has dialled itself: who else comes gets no addresses of members.
 
+use std::collections::BTreeSet;
 use std::task::{Context, Poll};
 
 use libp2p::core::Endpoint;
@@ -15,15 +18,20 @@ use libp2p::swarm::{
 };
 use libp2p::{Multiaddr, PeerId};
 
+use crate::known_peers::KnownPeers;
+
 /// Kademlia; it dials and refreshes its table only while it is needed.
 pub(super) struct LastResort {
     kademlia: kad::Behaviour<MemoryStore>,
+    known: KnownPeers,
+    /// Connections that others have opened.
+    incoming: BTreeSet<ConnectionId>,
     is_needed: bool,
 }
 
 impl LastResort {
-    pub(super) fn new(kademlia: kad::Behaviour<MemoryStore>) -> Self {
-        Self { kademlia, is_needed: false }
+    pub(super) fn new(kademlia: kad::Behaviour<MemoryStore>, known: KnownPeers) -> Self {
+        Self { kademlia, known, incoming: BTreeSet::new(), is_needed: false }
     }
 
     /// A member said where it listens, which others may ask for.
@@ -97,11 +105,23 @@ impl NetworkBehaviour for LastResort {
     }
 
     fn on_swarm_event(&mut self, event: FromSwarm<'_>) {
+        match &event {
+            FromSwarm::ConnectionEstablished(opened) if opened.endpoint.is_listener() => {
+                self.incoming.insert(opened.connection_id);
+            }
+            FromSwarm::ConnectionClosed(closed) => {
+                self.incoming.remove(&closed.connection_id);
+            }
+            _ => {}
+        }
         self.kademlia.on_swarm_event(event);
     }
 
     fn on_connection_handler_event(&mut self, peer: PeerId, connection: ConnectionId, event: THandlerOutEvent<Self>) {
-        self.kademlia.on_connection_handler_event(peer, connection, event);
+        // What a stranger asks is not heard; it gives up after a while.
+        if self.known.contains(&peer) || !self.incoming.contains(&connection) {
+            self.kademlia.on_connection_handler_event(peer, connection, event);
+        }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<ToSwarm<Self::ToSwarm, THandlerInEvent<Self>>> {

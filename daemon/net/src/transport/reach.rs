@@ -50,6 +50,13 @@ impl Reach {
         answered.await.unwrap_or_default()
     }
 
+    /// Where these listen, as far as this peer knows.
+    pub async fn whereabouts(&self, wanted: Vec<PeerId>) -> Vec<(PeerId, Vec<Multiaddr>)> {
+        let (answer, answered) = oneshot::channel();
+        let _ = self.commands.send(Command::Whereabouts(wanted, answer)).await;
+        answered.await.unwrap_or_default()
+    }
+
     /// Where the neighbours listen, as far as it is known; none when the network is gone.
     pub async fn neighbours(&self) -> Option<Vec<(PeerId, Vec<Multiaddr>)>> {
         let (answer, answered) = oneshot::channel();

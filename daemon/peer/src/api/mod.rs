@@ -33,7 +33,7 @@ use std::time::Duration;
 use axum::Router;
 use libp2p_metrics::Registry;
 use mingle_planner::Plan;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::error::Result;
@@ -48,8 +48,6 @@ pub use routes::peers_object;
 pub use serve::Caller;
 use socket::SocketFile;
 
-/// Streams of events and snapshots that are open at a time.
-const MAX_STREAMS: usize = 16;
 /// Answers that are under way when the peer ends get so long.
 const CLOSING: Duration = Duration::from_secs(1);
 
@@ -83,7 +81,6 @@ struct Shared {
     events: EventFeed,
     registry: Registry,
     requests: mpsc::Sender<Request>,
-    streams: Arc<Semaphore>,
     plan: Mutex<Option<Arc<Plan>>>,
     service: OnceLock<Arc<MembershipService>>,
 }
@@ -102,15 +99,8 @@ impl Interface {
     ) -> Result<Self> {
         let ApiState { status, events, mut registry, requests } = api_state;
         metrics::register(&mut registry, status.clone());
-        let shared = Arc::new(Shared {
-            status,
-            events,
-            registry,
-            requests,
-            streams: Arc::new(Semaphore::new(MAX_STREAMS)),
-            plan: Mutex::new(None),
-            service: OnceLock::new(),
-        });
+        let shared =
+            Arc::new(Shared { status, events, registry, requests, plan: Mutex::new(None), service: OnceLock::new() });
         let (closing, closes) = watch::channel(false);
         let mut listeners = JoinSet::new();
         let (socket, trouble) = match socket::open(&home.socket())? {

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use axum::Router;
 use axum::extract::{Query, Request as HttpRequest, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{get, post};
+use axum::{Extension, Router};
 use hyper::body::Body as _;
 use mingle_planner::draw;
 use serde_json::json;
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::answer::{self, refuse};
 use super::request::{Request, Stopping};
@@ -22,6 +22,8 @@ use super::{Shared, browser, measuring, metrics, page, stream};
 use crate::error::ErrorKind;
 use crate::status::{Neighbour, State as PeerState};
 
+/// Streams of events and snapshots that are open at a time, of each listener.
+const MAX_STREAMS: usize = 16;
 /// Bytes of a request's body.
 const MAX_BODY_BYTES: u64 = 4096;
 /// The driver answers a request within this time, or is busy ending.
@@ -46,6 +48,16 @@ pub(super) fn public(shared: &Arc<Shared>) -> Router {
     finish(router, shared).layer(middleware::from_fn(browser::guard))
 }
 
+/// Places for the streams of one listener.
+#[derive(Clone)]
+struct StreamPlaces(Arc<Semaphore>);
+
+impl StreamPlaces {
+    fn take(self) -> Option<OwnedSemaphorePermit> {
+        self.0.try_acquire_owned().ok()
+    }
+}
+
 fn watching() -> Router<Arc<Shared>> {
     Router::new()
         .route("/v1/status", get(status))
@@ -64,6 +76,8 @@ fn finish(router: Router<Arc<Shared>>, shared: &Arc<Shared>) -> Router {
             refuse(StatusCode::METHOD_NOT_ALLOWED, ErrorKind::BadInput, "this cannot be done here")
         })
         .layer(middleware::from_fn(limit_body))
+        // Who watches the page takes none from the owner of the home.
+        .layer(Extension(StreamPlaces(Arc::new(Semaphore::new(MAX_STREAMS)))))
         .with_state(Arc::clone(shared))
 }
 
@@ -91,8 +105,8 @@ pub fn peers_object(neighbours: &[Neighbour]) -> serde_json::Value {
     json!({ "schema": "mingle.peers/1", "peers": neighbours })
 }
 
-async fn follow_status(State(shared): State<Arc<Shared>>) -> Response {
-    let Ok(permit) = Arc::clone(&shared.streams).try_acquire_owned() else { return too_many_streams() };
+async fn follow_status(State(shared): State<Arc<Shared>>, Extension(places): Extension<StreamPlaces>) -> Response {
+    let Some(permit) = places.take() else { return too_many_streams() };
     stream::snapshots(shared.status.clone(), permit)
 }
 
@@ -100,6 +114,7 @@ async fn follow_status(State(shared): State<Arc<Shared>>) -> Response {
 /// those that are remembered from after that number.
 async fn events(
     State(shared): State<Arc<Shared>>,
+    Extension(places): Extension<StreamPlaces>,
     query: Query<BTreeMap<String, String>>,
     headers: HeaderMap,
 ) -> Response {
@@ -108,7 +123,7 @@ async fn events(
     let Ok(since) = since.map(str::parse).transpose() else {
         return refuse(StatusCode::BAD_REQUEST, ErrorKind::BadInput, "since is the number of an event, such as 0");
     };
-    let Ok(permit) = Arc::clone(&shared.streams).try_acquire_owned() else { return too_many_streams() };
+    let Some(permit) = places.take() else { return too_many_streams() };
     stream::events(shared.events.read(since), permit)
 }
 

@@ -24,6 +24,9 @@ pub(super) fn warning(event: &NodeEvent) -> Option<String> {
         NodeEvent::MassLow { share } => Some(format!(
             "this peer has held only {share:.2} of its usual weight for many rounds: a member may keep all it gets"
         )),
+        NodeEvent::MassHigh { share } => Some(format!(
+            "this peer has held {share:.2} times its usual weight for many rounds: a member may make weight up"
+        )),
         NodeEvent::NobodyToGiveTo { mass } => {
             Some(format!("everyone else has stopped or left: this peer keeps its weight {mass}, and does not leave"))
         }

@@ -13,7 +13,7 @@ use super::{GivenPlan, Peer};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
 use crate::membership::{
-    self, CheckedPlan, Invite, Membership, MembershipService, PlanOffer, Revocations, Standing, Swarm, Verdict, Wanted,
+    self, CheckedPlan, Claim, Membership, MembershipService, PlanOffer, Revocations, Standing, Swarm, Verdict, Wanted,
 };
 use crate::place::Place;
 use crate::plan;
@@ -22,6 +22,8 @@ use crate::task::Assignment;
 
 /// Between two requests for the plan.
 const FETCH_PAUSE: Duration = Duration::from_millis(200);
+/// Failed addresses that are told of.
+const MAX_FAILURES: usize = 1024;
 
 /// What a peer that looks for its plan listens to.
 pub(super) struct PlanReceivers<'a> {
@@ -111,16 +113,18 @@ impl Peer {
         let mut warned = BTreeSet::new();
         let give_up = tokio::time::Instant::now() + self.options.bootstrap_timeout;
         let is_operator = swarm.operator()? == local;
+        let claim = membership.invite.as_ref().map(|invite| invite.claim(swarm, &local)).transpose()?;
         loop {
             for (peer, address) in search.answered.clone() {
-                if let Some(invite) = membership.invite.as_ref().filter(|_| !admitted.contains(&peer)) {
-                    match self.request_admission(&mut streams, service, peer, swarm, invite).await {
+                if let Some(claim) = claim.as_ref().filter(|_| !admitted.contains(&peer)) {
+                    match self.request_admission(&mut streams, service, peer, swarm, claim).await {
                         Ok(None) => continue,
                         Ok(Some(())) => {
                             admitted.insert(peer);
-                            self.log.tell(Event::Admitted { peer: peer.to_string() });
                             self.remember_work()?;
                             membership.write(&self.home)?;
+                            // Whoever hears of it finds it in the home.
+                            self.log.tell(Event::Admitted { peer: peer.to_string() });
                         }
                         Err(refusal) if admitted.is_empty() && search.answered.len() == 1 => return Err(refusal),
                         Err(refusal) => {
@@ -165,10 +169,10 @@ impl Peer {
         service: &MembershipService,
         peer: PeerId,
         swarm: &Swarm,
-        invite: &Invite,
+        claim: &Claim,
     ) -> Result<Option<()>> {
         if self.work().is_none() {
-            match membership::fetch_task(streams, peer, Some(invite)).await? {
+            match membership::fetch_task(streams, peer, Some(claim)).await? {
                 None => return Ok(None),
                 Some(Assignment::Train(card)) => self.agree_with(peer, &card)?,
                 Some(Assignment::Solve) => {
@@ -182,7 +186,7 @@ impl Peer {
             self.announce_work(service);
         }
         let Some(work) = self.work() else { return Ok(None) };
-        membership::request_admission(streams, peer, swarm, invite, &work.assignment()).await
+        membership::request_admission(streams, peer, swarm, claim, &work.assignment()).await
     }
 
     /// Answers what others want of a peer without a plan. Returns the plan, once it is told one that names it.
@@ -307,7 +311,9 @@ impl Peer {
             NetworkEvent::RoundTrip { .. } => {}
             NetworkEvent::DialFailed { peer, attempts } => {
                 let attempts = attempts.iter().map(ToString::to_string);
-                let fresh: Vec<String> = attempts.filter(|attempt| search.failures.insert(attempt.clone())).collect();
+                let known = &mut search.failures;
+                let mut is_news = |text: &String| known.len() < MAX_FAILURES && known.insert(text.clone());
+                let fresh: Vec<String> = attempts.filter(|attempt| is_news(attempt)).collect();
                 if !fresh.is_empty() {
                     self.log.tell(Event::DialFailed { peer: peer.map(|peer| peer.to_string()), attempts: fresh });
                 }

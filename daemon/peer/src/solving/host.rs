@@ -5,11 +5,12 @@ mod showing;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Explain;
 use mingle_net::edge::EdgeEvent;
 use mingle_net::neighbour_table::LinkChange;
+use mingle_net::token_bucket::TokenBucket;
 use mingle_net::transport::NetworkEvent;
 use mingle_protocol::{Envelope, Message, NodeId};
 use mingle_solving::{CommunicationPlan, Problem, Reception, Solution, SolverPeer};
@@ -26,7 +27,7 @@ use crate::objections::Objection;
 
 /// A node that has got nowhere for so long says again what may be lost.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// While neighbours are missing, the user hreceivers so this often.
+/// While neighbours are missing, the user hears so this often.
 const WAITING_NOTICE: Duration = Duration::from_secs(5);
 /// While a stream has no room, so long until it is looked at again.
 const ROOM_PAUSE: Duration = Duration::from_millis(1);
@@ -49,7 +50,14 @@ struct Host<'a, 'b> {
     /// The collectives begun when patience began.
     turns: u64,
     told: f64,
+    /// How often each neighbour may make this peer begin anew.
+    restarts: BTreeMap<NodeId, TokenBucket>,
 }
+
+/// So many new attempts are begun at the word of one neighbour, and then so many a second: a peer that is started again and again, or
+/// says so, must not keep all others from ever coming to an end.
+const RESTARTS_AT_ONCE: f64 = 8.0;
+const RESTARTS_PER_SECOND: f64 = 1.0 / 60.0;
 
 /// How a peer's part ended.
 pub(crate) enum End {
@@ -86,6 +94,7 @@ pub(crate) async fn take_part(
         newer: None,
         turns: 0,
         told: f64::INFINITY,
+        restarts: BTreeMap::new(),
     };
     host.run(receivers).await
 }
@@ -208,17 +217,26 @@ impl Host<'_, '_> {
         }
     }
 
+    fn may_begin_anew(&mut self, from: NodeId) -> bool {
+        let full = TokenBucket::new(RESTARTS_AT_ONCE, RESTARTS_PER_SECOND);
+        self.restarts.entry(from).or_insert(full).take(Instant::now())
+    }
+
     fn on_envelope(&mut self, from: NodeId, envelope: &Envelope) -> Result {
+        if self.peer.would_begin_anew(envelope) && !self.may_begin_anew(from) {
+            // Its sender says it again.
+            return Ok(());
+        }
         match self.peer.handle(from, envelope) {
             Ok(Reception::Taken) => Ok(()),
             Ok(Reception::OtherProblem) => self.object(from, Objection::other_problem()),
             Ok(Reception::NewAttempt(attempt)) => {
-                // Before anybody hreceivers of this peer in that attempt.
+                // Before anybody hears of this peer in that attempt.
                 self.attempts.note(attempt)?;
                 self.backlog.clear();
                 self.told = f64::INFINITY;
                 let message = format!("a peer was started again and has lost its part: all begin attempt {attempt}");
-                self.member.log.tell(Event::Warning { message });
+                self.member.warn(message);
                 Ok(())
             }
             Err(fault) => {

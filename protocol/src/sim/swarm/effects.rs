@@ -7,6 +7,7 @@ use super::{Happening, Swarm};
 use crate::config::Durability;
 use crate::effect::{Effect, Event};
 use crate::input::Input;
+use crate::mass::Mass;
 use crate::message::{Message, ParcelHeader};
 use crate::node::Node;
 use crate::schedule::NodeId;
@@ -55,6 +56,7 @@ impl Swarm {
                     match event {
                         Event::NewerPlan { generation, .. } => self.fetch_plan(id, generation),
                         Event::CaughtUp { to, .. } => self.check_jump(id, to)?,
+                        Event::ParcelRefused { peer, mass } => self.check_refusal(id, peer, mass)?,
                         Event::RollbackDetected { .. } => {
                             self.rolled_back_in.insert(generation.counter);
                         }
@@ -75,6 +77,12 @@ impl Swarm {
             self.end(id)?;
         }
         renewed.into_iter().try_for_each(|peer| self.break_stream(id, peer))
+    }
+
+    /// Where nobody lies, and numbers of any size are taken, no parcel is too heavy.
+    fn check_refusal(&self, id: NodeId, from: NodeId, mass: Mass) -> Result<(), SimError> {
+        let is_explained = !self.hostile.is_empty() || self.config.largest_norm.is_some();
+        if is_explained { Ok(()) } else { Err(SimError::SoundParcelRefused { now: self.now, id, from, mass }) }
     }
 
     /// Notes when a node wants to be woken next.

@@ -1,0 +1,174 @@
+//! Everything that reads bytes of others in this crate, with bytes that nobody sound sends.
+
+use std::fs;
+use std::time::Duration;
+
+use data_encoding::BASE32_NOPAD;
+use futures::executor::block_on;
+use futures::io::Cursor;
+use libp2p::identity::Keypair;
+use libp2p::{Multiaddr, PeerId};
+use mingle_home::Home;
+use mingle_mutations::for_each_input;
+use mingle_net::framed;
+use mingle_net::probe::{ProbeToken, ProbedLink};
+use mingle_planner::{DesignOptions, Method, Plan, Topology};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::invite::{SecretInvite, now_unix_s};
+use crate::offer::PlanOffer;
+use crate::revocations::Revocations;
+use crate::swarm::Swarm;
+use crate::task::Assignment;
+use crate::words::{Answer, MAX_BYTES, Progress, Request, Verdict, Waiting};
+use crate::{CheckedPlan, Membership, Ticket};
+
+struct World {
+    operator: Keypair,
+    swarm: Swarm,
+    secret: SecretInvite,
+    address: Multiaddr,
+}
+
+impl World {
+    fn new() -> Self {
+        let operator = Keypair::generate_ed25519();
+        let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
+        let secret = SecretInvite::sign(&swarm, 2, Duration::from_secs(3600), &operator).unwrap();
+        Self { operator, swarm, secret, address: "/ip4/10.0.1.5/udp/4717/quic-v1".parse().unwrap() }
+    }
+
+    fn ticket(&self) -> Ticket {
+        Ticket::new(self.swarm.clone(), self.secret.clone(), vec![self.address.clone(); 2])
+    }
+
+    fn offer(&self) -> PlanOffer {
+        let topology = Topology::generate("ring:n=3").unwrap();
+        let plan: Plan = mingle_planner::design(&topology, Method::DPsgd, &DesignOptions::default()).unwrap();
+        let mut revoked = Revocations::default();
+        revoked.expel(&PeerId::random());
+        PlanOffer::sign(&self.swarm, (3, 40), &plan, revoked, &self.operator).unwrap()
+    }
+
+    fn token(&self, peer: PeerId) -> ProbeToken {
+        let link = ProbedLink { swarm: &self.swarm.id(), from: peer, to: PeerId::random() };
+        ProbeToken::sign(&link, std::slice::from_ref(&self.address), &self.operator, now_unix_s(), [1; 16]).unwrap()
+    }
+}
+
+fn bytes(value: &impl Serialize) -> Vec<u8> {
+    postcard::to_stdvec(value).unwrap()
+}
+
+/// Reads as from a stream. What is read is written again, and then read to the same bytes.
+fn read<T: DeserializeOwned + Serialize>(input: &[u8]) -> Option<T> {
+    let length = u32::try_from(input.len()).unwrap().to_le_bytes();
+    let value: T = block_on(framed::read(&mut Cursor::new([&length, input].concat()), MAX_BYTES)).ok()?;
+    let again = bytes(&value);
+    assert_eq!(bytes(&postcard::from_bytes::<T>(&again).unwrap()), again);
+    Some(value)
+}
+
+#[test]
+fn mutated_tickets_are_refused_or_hold() {
+    let world = World::new();
+    let text = world.ticket().to_string();
+    for_each_input("ticket", &[text.into_bytes()], |input| drop(String::from_utf8_lossy(input).parse::<Ticket>()));
+    // Behind the right checksum.
+    for_each_input("ticket_bytes", &[bytes(&world.ticket())], |input| {
+        let checked = [input, &blake3::hash(input).as_bytes()[..4]].concat();
+        let text = format!("mingle1{}", BASE32_NOPAD.encode(&checked).to_lowercase());
+        if let Ok(ticket) = text.parse::<Ticket>() {
+            ticket.invite.check(&ticket.swarm).unwrap();
+        }
+    });
+}
+
+#[test]
+fn mutated_requests_are_refused_or_make_sense() {
+    let (world, peer) = (World::new(), PeerId::random());
+    let claim = world.secret.claim(&world.swarm, &peer).unwrap();
+    let swarm = world.swarm.id();
+    let requests = [
+        Request::Plan,
+        Request::Join { swarm, claim: claim.clone(), work: Assignment::Solve },
+        Request::Announce(world.offer()),
+        Request::Progress { permission: vec![1; 64], swarm },
+        Request::Measure {
+            to: peer.to_bytes(),
+            addresses: vec![world.address.clone()],
+            token: Some(world.token(peer)),
+        },
+        Request::Meet { addresses: vec![world.address.clone()], wanted: vec![peer.to_bytes()] },
+        Request::Task { claim: Some(claim) },
+    ];
+    let seeds: Vec<Vec<u8>> = requests.iter().map(bytes).collect();
+    for_each_input("request", &seeds, |input| match read::<Request>(input) {
+        Some(Request::Join { claim, .. } | Request::Task { claim: Some(claim) }) => {
+            let _ = claim.check(&world.swarm, &peer);
+        }
+        Some(Request::Announce(offer)) => drop(offer.check(Some(&world.swarm))),
+        _ => {}
+    });
+}
+
+#[test]
+fn mutated_answers_are_refused_or_make_sense() {
+    let (world, peer) = (World::new(), PeerId::random());
+    let waiting = Waiting::new(peer, world.secret.claim(&world.swarm, &peer).unwrap());
+    let addresses = [(peer.to_string(), vec![world.address.to_string()])].into();
+    let progress = Progress { counter: 3, round: 40, waiting: vec![waiting], left: vec![peer.to_string()], addresses };
+    let answers = [
+        Answer::Plan(world.offer()),
+        Answer::Model(vec![0; 64]),
+        Answer::Verdict(Verdict::Older(world.offer())),
+        Answer::Progress(progress),
+        Answer::No("no".to_owned()),
+        Answer::Met(vec![(peer.to_bytes(), vec![world.address.clone()])]),
+        Answer::Task(Assignment::Solve),
+    ];
+    let seeds: Vec<Vec<u8>> = answers.iter().map(bytes).collect();
+    for_each_input("answer", &seeds, |input| {
+        if let Some(Answer::Progress(progress)) = read::<Answer>(input) {
+            let sound = progress.waiting.iter().filter_map(|waiting| waiting.checked(&world.swarm));
+            assert!(sound.into_iter().all(|(found, _)| found == peer));
+        }
+    });
+}
+
+#[test]
+fn mutated_offers_are_never_plans_of_the_operator() {
+    let world = World::new();
+    let offer = world.offer();
+    for_each_input("offer", &[bytes(&offer)], |input| {
+        let Some(read) = read::<PlanOffer>(input) else { return };
+        let is_the_same = bytes(&read) == bytes(&offer);
+        assert_eq!(read.clone().check(Some(&world.swarm)).is_ok(), is_the_same, "{read:?}");
+        drop(read.check(None));
+    });
+}
+
+#[test]
+fn mutated_files_of_a_home_are_refused_or_hold() {
+    let world = World::new();
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::create(Some(folder.path())).unwrap();
+    let file = |name: &str| folder.path().join(name);
+    world.ticket().membership(PeerId::random(), &home).unwrap().write(&home).unwrap();
+    world.offer().check(Some(&world.swarm)).unwrap().keep(&home).unwrap();
+    let seeds = [fs::read(file("swarm.json")).unwrap(), br#"{"ab": ["x"]}"#.to_vec(), br#"{"peers": []}"#.to_vec()];
+    let kept = fs::read(file("plan.signed")).unwrap();
+    for_each_input("plan_signed", &[kept], |input| {
+        fs::write(file("plan.signed"), input).unwrap();
+        drop(CheckedPlan::kept(&home, &world.swarm));
+    });
+    for_each_input("home_files", &seeds, |input| {
+        for name in ["swarm.json", "invites-used.json", "revoked.json", "invites.json"] {
+            fs::write(file(name), input).unwrap();
+        }
+        drop(Membership::of(&home));
+        drop(crate::pending_peers::entitled(&home, &world.swarm, &Revocations::default(), &[]));
+        drop((Revocations::of(&home), crate::IssuedInvites::of(&home)));
+    });
+}

@@ -1,0 +1,156 @@
+//! Weight that a member puts into its parcels and never had.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+/// So many nodes that all send to all; node 0 makes weight up.
+const NODES: u32 = 6;
+
+fn all_to_all() -> Arc<Schedule> {
+    let ids = || (0..NODES).map(NodeId);
+    let links = ids().flat_map(|from| ids().map(move |to| (from, to))).filter(|(from, to)| from != to);
+    let share = 1.0 / f64::from(NODES);
+    let step = Step { keep: vec![share; NODES as usize], links: links.map(|(from, to)| (from, to, share)).collect() };
+    Arc::new(Schedule::new(NODES as usize, &[step], 1).unwrap())
+}
+
+/// Nodes that train for a second a round, wired without delay. Every parcel of node 0 says `factor` times its weight.
+struct Swarm {
+    nodes: Vec<Node>,
+    factor: u64,
+    /// It never says more than what a sound node may put into a parcel.
+    is_careful: bool,
+    events: Vec<(usize, Event)>,
+    trainings: Vec<(usize, u64)>,
+}
+
+impl Swarm {
+    fn new(factor: u64, is_careful: bool) -> Self {
+        let schedule = all_to_all();
+        let node = |id: u32| {
+            let mut config = NodeConfig::new(NodeId(id), Arc::clone(&schedule), vec![f32::from(id as u8); 3], 1_000);
+            config.identity.boot_nonce = u64::from(id);
+            Node::new(config).unwrap()
+        };
+        Self { nodes: (0..NODES).map(node).collect(), factor, is_careful, events: Vec::new(), trainings: Vec::new() }
+    }
+
+    fn settle(&mut self, now: Time, inputs: Vec<(usize, Input)>) {
+        let mut inbox: VecDeque<_> = inputs.into();
+        while let Some((to, input)) = inbox.pop_front() {
+            for effect in self.nodes[to].handle(now, input) {
+                match effect {
+                    Effect::Send { to: receiver, mut message } => {
+                        if let (0, Message::Parcel(parcel)) = (to, &mut message) {
+                            let made_up = Mass::from_units(self.factor * parcel.header.mass.units());
+                            let heaviest = all_to_all().heaviest_parcel(NodeId(0), receiver, parcel.header.step);
+                            parcel.header.mass = if self.is_careful { made_up.min(heaviest) } else { made_up };
+                        }
+                        let from = NodeId(to as u32);
+                        inbox.push_back((receiver.index(), Input::Received { from, message }));
+                    }
+                    Effect::Train { round, .. } => self.trainings.push((to, round)),
+                    Effect::Report(event) => self.events.push((to, event)),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn run(&mut self, rounds: u64) {
+        let ids = 0..NODES as usize;
+        let starts = ids.clone().map(|id| (id, Input::Start));
+        let pairs = ids.clone().flat_map(|id| ids.clone().map(move |peer| (id, peer))).filter(|(id, peer)| id != peer);
+        let links = pairs.map(|(id, peer)| (id, Input::LinkUp { peer: NodeId(peer as u32) }));
+        self.settle(AT, starts.chain(links).collect());
+        for round in 1..=rounds {
+            let trained = std::mem::take(&mut self.trainings).into_iter().map(|(id, round)| {
+                (id, Input::Trained { round, delta: vec![0.0; 3], steps: 1, state: HostState::default() })
+            });
+            self.settle(AT + Duration::from_secs(round), trained.collect());
+        }
+    }
+
+    fn who_reports(&self, is_one: fn(&Event) -> bool) -> BTreeSet<usize> {
+        self.events.iter().filter(|(_, event)| is_one(event)).map(|(id, _)| *id).collect()
+    }
+}
+
+fn is_refusal(event: &Event) -> bool {
+    matches!(event, Event::ParcelRefused { peer: NodeId(0), .. })
+}
+
+fn is_alarm(event: &Event) -> bool {
+    matches!(event, Event::MassHigh { .. })
+}
+
+#[test]
+fn parcels_that_weigh_more_than_any_sound_one_are_refused_and_their_sender_is_left_alone() {
+    let mut swarm = Swarm::new(5, false);
+    swarm.run(40);
+    let others: BTreeSet<usize> = (1..NODES as usize).collect();
+    assert_eq!(swarm.who_reports(is_refusal), others);
+    for (id, node) in swarm.nodes.iter().enumerate().skip(1) {
+        let view = node.neighbour_views().next().unwrap();
+        assert_eq!((view.id, view.suspended), (NodeId(0), Some(Suspension::Refused)), "node {id}");
+    }
+    let weights: f64 = swarm.nodes.iter().skip(1).map(Node::w).sum();
+    assert!(weights <= f64::from(NODES), "the sound nodes hold {weights}");
+}
+
+#[test]
+fn a_member_that_makes_weight_up_little_by_little_makes_the_others_raise_the_alarm() {
+    let mut swarm = Swarm::new(4, true);
+    swarm.run(200);
+    assert_eq!(swarm.who_reports(is_refusal), BTreeSet::new());
+    let alarmed = swarm.who_reports(is_alarm);
+    assert!(alarmed.is_superset(&(1..NODES as usize).collect()), "{alarmed:?}");
+    let mut honest = Swarm::new(1, true);
+    honest.run(200);
+    assert_eq!(honest.who_reports(is_alarm), BTreeSet::new());
+    let weights: u64 = honest.nodes.iter().map(|node| node.mass().units()).sum();
+    assert_eq!(weights, u64::from(NODES) * UNITS_PER_ONE);
+}
+
+#[test]
+fn what_piled_up_at_a_node_goes_out_in_parcels_of_sound_weight() {
+    let schedule = all_to_all();
+    let share = Mass::from_units(UNITS_PER_ONE / u64::from(NODES));
+    let heaviest = schedule.heaviest_parcel(NodeId(0), NodeId(1), 7);
+    assert!(heaviest.units().abs_diff(4 * share.units()) < 100, "{heaviest}");
+    assert_eq!(schedule.heaviest_parcel(NodeId(0), NodeId(0), 7), Mass::ZERO, "there is no such link");
+}
+
+#[test]
+fn a_neighbour_whose_parcels_were_refused_does_not_wash_that_off_with_a_new_life() {
+    let heavy = |seq: u64, life: u64| {
+        let mut parcel = parcel_from_peer(1, seq, 5.0);
+        parcel.payload = Payload::new(&[1e6; 3]).unwrap();
+        parcel.header.sender_incarnation = life;
+        from_peer(Message::Parcel(parcel))
+    };
+    let mut config = config(ME, 1);
+    (config.largest_norm, config.rounds) = (Some(100.0), 1_000);
+    let mut node = Node::new(config).unwrap();
+    node.handle(AT, Input::Start);
+    node.handle(AT, Input::LinkUp { peer: PEER });
+    let is_suspended = |node: &Node| node.neighbour_views().next().unwrap().suspended == Some(Suspension::Refused);
+    let mut strikes = Vec::new();
+    for life in 1..=4 {
+        node.handle(AT, from_peer(hello_from_peer(life, 100 + life)));
+        assert!(!is_suspended(&node), "life {life} is tried again");
+        let mut refused = 0;
+        while !is_suspended(&node) && refused < 5 {
+            let mut input = heavy(refused, life);
+            if let Input::Received { message: Message::Parcel(parcel), .. } = &mut input {
+                parcel.header.seq = refused + 1;
+                parcel.header.previous = if refused == 0 { Chain::default() } else { Chain([9; 32]) };
+            }
+            node.handle(AT, input);
+            refused += 1;
+        }
+        strikes.push(refused);
+    }
+    assert_eq!(strikes, [3, 1, 1, 1]);
+}
