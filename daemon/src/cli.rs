@@ -29,7 +29,7 @@ pub(crate) use data::{DataCardArgs, DataCommand};
 pub(crate) use demo::DemoArgs;
 pub(crate) use documents::{CompletionsArgs, ManArgs};
 pub(crate) use fault_test::{FaultTestArgs, Profiles, ReplayArgs};
-pub(crate) use model_files::{CkptCommand, CkptInspectArgs, CkptVerifyArgs, EvalArgs, ExportArgs, Samples};
+pub(crate) use model_files::{CkptCommand, CkptInspectArgs, CkptVerifyArgs, EvalArgs, ExportArgs, GenerateArgs, Samples};
 pub(crate) use optimizer::{ADAMW_LEARNING_RATE, OptimizerArgs};
 pub(crate) use plan::{
     DesignArgs, LayoutName, PlanApplyArgs, PlanBindArgs, PlanCommand, PlanCompareArgs, PlanDiffArgs, PlanDrawArgs,
@@ -128,6 +128,8 @@ pub(crate) enum Command {
     Topology(TopologyCommand),
     /// Judge a saved model on a data set
     Eval(EvalArgs),
+    /// Print text that a trained language model generates
+    Generate(GenerateArgs),
     /// Write the model of a peer that does not run to a file that PyTorch reads
     Export(ExportArgs),
     /// List, inspect and verify model files and records

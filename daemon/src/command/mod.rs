@@ -14,6 +14,7 @@ mod evaluate;
 mod expel;
 mod export;
 mod fault_test;
+mod generate;
 mod goodbye;
 mod id;
 mod init;
@@ -81,6 +82,7 @@ pub(crate) fn execute(cli: Cli) -> Result<ExitCode> {
         Command::Data(command) => data::execute(&command, json)?,
         Command::Topology(command) => topology(command, json)?,
         Command::Eval(arguments) => eval::execute(&arguments, json)?,
+        Command::Generate(arguments) => generate::execute(&arguments, json)?,
         Command::Export(arguments) => export::execute(&arguments, json)?,
         Command::Ckpt(command) => return ckpt::execute(&command, json),
         Command::Doctor(arguments) => return doctor::execute(&arguments, json),
