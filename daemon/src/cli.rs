@@ -29,7 +29,9 @@ pub(crate) use data::{DataCardArgs, DataCommand};
 pub(crate) use demo::DemoArgs;
 pub(crate) use documents::{CompletionsArgs, ManArgs};
 pub(crate) use fault_test::{FaultTestArgs, Profiles, ReplayArgs};
-pub(crate) use model_files::{CkptCommand, CkptInspectArgs, CkptVerifyArgs, EvalArgs, ExportArgs, GenerateArgs, Samples};
+pub(crate) use model_files::{
+    CkptCommand, CkptInspectArgs, CkptVerifyArgs, EvalArgs, ExportArgs, GenerateArgs, Samples,
+};
 pub(crate) use optimizer::{ADAMW_LEARNING_RATE, OptimizerArgs};
 pub(crate) use plan::{
     DesignArgs, LayoutName, PlanApplyArgs, PlanBindArgs, PlanCommand, PlanCompareArgs, PlanDiffArgs, PlanDrawArgs,

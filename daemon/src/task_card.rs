@@ -256,8 +256,13 @@ mod tests {
         let read: Card = serde_json::from_str(&text).unwrap();
         assert_eq!((read.hash(), &read), (card.hash(), &card));
         // A file that says nothing of optimizers is of SGD at a constant rate.
-        let old =
-            [r#""optimizer":"adamw","#, r#""beta2":0.999,"#, r#""schedule":"step:10,0.5","#, r#""warmup":0,"#, r#""clip_gradients":0.5,"#];
+        let old = [
+            r#""optimizer":"adamw","#,
+            r#""beta2":0.999,"#,
+            r#""schedule":"step:10,0.5","#,
+            r#""warmup":0,"#,
+            r#""clip_gradients":0.5,"#,
+        ];
         let old = old.iter().fold(text, |text, words| text.replace(words, ""));
         assert!(!old.contains("warmup"), "{old}");
         let read: Card = serde_json::from_str(&old).unwrap();

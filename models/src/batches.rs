@@ -8,8 +8,8 @@
 //! Windows of a text overlap, so they have no epochs: those of step `s` begin at places that stream `s` draws independently
 //! of each other, as nanoGPT draws them.
 
-use rand::{RngExt, SeedableRng};
 use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 /// The batches of one peer, one per step.

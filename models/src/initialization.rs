@@ -10,7 +10,7 @@
 //!
 //! A language model begins as GPT-2 does (Radford et al. 2019, section 2.3; nanoGPT): normal with a deviation of 0.02, over
 //! `sqrt(2 layers)` for the layers that add to what is led past them, `c_proj`. A normal variable is the sum of twelve uniform
-//! ones less six, whose deviation is one: it takes additions alone, which all machines round alike.
+//! ones of 16 bits less their mean, whose deviation is one: whole numbers, which all machines add up alike.
 
 use burn::Tensor;
 use burn::module::{Module, ModuleVisitor, Param};
@@ -68,7 +68,12 @@ impl ModuleVisitor for DrawGpt2 {
 
 /// A normal variable, nearly: see the module.
 fn normal(rng: &mut ChaCha8Rng) -> f32 {
-    (0..12).map(|_| rng.random::<f32>()).sum::<f32>() - 6.0
+    /// Twelve times the mean of 16 bits.
+    const MEAN: f32 = 6.0 * 65_535.0;
+    let words: [u64; 3] = [rng.random(), rng.random(), rng.random()];
+    let parts = words.iter().flat_map(|word| [word & 0xffff, word >> 16 & 0xffff, word >> 32 & 0xffff, word >> 48]);
+    // Below 2^20: exact.
+    (parts.sum::<u64>() as f32 - MEAN) / 65_536.0
 }
 
 struct Draw {

@@ -63,7 +63,9 @@ pub struct LearningRateSchedule {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ScheduleError {
     /// The text names none.
-    #[error("unknown schedule {0:?}: write constant, cosine, cosine:FLOOR such as cosine:0.1, or step:EVERY,FACTOR, such as step:100,0.5")]
+    #[error(
+        "unknown schedule {0:?}: write constant, cosine, cosine:FLOOR such as cosine:0.1, or step:EVERY,FACTOR, such as step:100,0.5"
+    )]
     Unknown(String),
     /// A cosine that would not lower the rate.
     #[error("cosine:{floor}: the floor is a share of the rate, at least 0 and below 1")]
@@ -140,7 +142,11 @@ impl FromStr for Decay {
             "cosine" => Ok(Self::Cosine { floor: 0.0 }),
             _ if text.starts_with("cosine:") => {
                 let floor: f64 = text["cosine:".len()..].parse().map_err(|_| unknown())?;
-                if (0.0..1.0).contains(&floor) { Ok(Self::Cosine { floor }) } else { Err(ScheduleError::Floor { floor }) }
+                if (0.0..1.0).contains(&floor) {
+                    Ok(Self::Cosine { floor })
+                } else {
+                    Err(ScheduleError::Floor { floor })
+                }
             }
             _ => {
                 let (every, factor) =

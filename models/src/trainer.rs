@@ -275,7 +275,11 @@ fn batches(task: &Task, samples: &Samples, batch_size: usize, seed: u64) -> Resu
     let counted = |count: usize| u32::try_from(count).map_err(|_| TrainError::TooManySamples(count));
     let Some(size) = task.gpt() else { return Ok(Batches::new(counted(samples.len())?, batch_size, seed)) };
     if task.activations(batch_size) > Task::ACTIVATIONS_MAX {
-        return Err(TrainError::Memory { batch_size, context: size.context(), activations: task.activations(batch_size) });
+        return Err(TrainError::Memory {
+            batch_size,
+            context: size.context(),
+            activations: task.activations(batch_size),
+        });
     }
     // The token after a window is the last that it has to predict.
     match samples.len().saturating_sub(size.context()) {
@@ -315,7 +319,9 @@ pub enum TrainError {
     #[error("{0} samples are too many for one peer: 4294967295 are possible")]
     TooManySamples(usize),
     /// A text has no window.
-    #[error("this peer has {tokens} tokens of text: windows of {context} need at least one more than that. Give it more, or the model a smaller context")]
+    #[error(
+        "this peer has {tokens} tokens of text: windows of {context} need at least one more than that. Give it more, or the model a smaller context"
+    )]
     ShortText {
         /// The tokens there are.
         tokens: usize,

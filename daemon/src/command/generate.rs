@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use mingle_models::{
-    Checkpoint, DeviceName, GenerationError, GenerationOptions, ModelFile, SampleShape, Task, TextGenerator, Utf8Stream,
-    Vocabulary,
+    Checkpoint, DeviceName, GenerationError, GenerationOptions, ModelFile, SampleShape, Task, TextGenerator,
+    Utf8Stream, Vocabulary,
 };
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Home, Result};

@@ -8,7 +8,9 @@ use super::{CardDifference, CardError, SampleShape, UnknownCharacter};
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
     /// The text names no data source.
-    #[error("unknown data source {0:?}: write digits, idx:DIR, cifar10:DIR, csv:FILE[,label=NAME|INDEX] or text[:FILE][,tokens=bytes]")]
+    #[error(
+        "unknown data source {0:?}: write digits, idx:DIR, cifar10:DIR, csv:FILE[,label=NAME|INDEX] or text[:FILE][,tokens=bytes]"
+    )]
     UnknownSource(String),
     /// A file cannot be opened or read.
     #[error("cannot read {}: {error}", path.display())]

@@ -144,7 +144,7 @@ impl Attention {
     fn part_mut<'a>(&self, window: &'a mut [f32], part: usize, head: usize) -> MatMut<'a, f32> {
         let columns = self.width / self.heads;
         let from = part * self.width + head * columns;
-        MatMut::from_row_major_slice_with_stride_mut(&mut window[from..], self.length, columns, 3 * self.width)
+        rows_mut(&mut window[from..], self.length, columns, 3 * self.width)
     }
 
     /// What stands for a head in rows of all heads, `[length, head width]`.
@@ -155,8 +155,13 @@ impl Attention {
 
     fn head_mut<'a>(&self, rows: &'a mut [f32], head: usize) -> MatMut<'a, f32> {
         let columns = self.width / self.heads;
-        MatMut::from_row_major_slice_with_stride_mut(&mut rows[head * columns..], self.length, columns, self.width)
+        rows_mut(&mut rows[head * columns..], self.length, columns, self.width)
     }
+}
+
+/// Rows that begin `stride` numbers apart. Not `from_row_major_slice_with_stride_mut`: faer 0.24.4 takes rows for columns there.
+fn rows_mut(numbers: &mut [f32], rows: usize, columns: usize, stride: usize) -> MatMut<'_, f32> {
+    MatMut::from_column_major_slice_with_stride_mut(numbers, columns, rows, stride).transpose_mut()
 }
 
 #[inline(always)]

@@ -143,3 +143,44 @@ fn without_bias(from: usize, to: usize, device: &Device) -> Linear {
 fn norm(width: usize, device: &Device) -> LayerNorm {
     LayerNormConfig::new(width).with_bias(false).init(device)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use burn::tensor::TensorData;
+
+    use super::*;
+    use crate::flatten::unflatten;
+    use crate::initialization::gpt2_parameters;
+
+    const VOCABULARY: usize = 11;
+
+    fn logits(network: &Gpt, tokens: &[f32]) -> Vec<f32> {
+        let tokens = Tensor::from_data(TensorData::new(tokens.to_vec(), [1, tokens.len()]), &Device::flex());
+        network.forward(tokens).into_data().try_into_vec().unwrap()
+    }
+
+    #[test]
+    fn a_later_token_changes_no_earlier_output() {
+        let size: GptSize = "layers=2,heads=2,width=16,context=8".parse().unwrap();
+        let blank = Gpt::blank(size, VOCABULARY, &Device::flex());
+        let parameters: Vec<f32> = gpt2_parameters(&blank, 2, 1).iter().map(|value| value * 10.0).collect();
+        let network = unflatten(blank, &parameters, &Device::flex());
+        let tokens = [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0];
+        let whole = logits(&network, &tokens);
+        assert_eq!(whole.len(), tokens.len() * VOCABULARY);
+        for changed in 0..tokens.len() {
+            let mut other = tokens;
+            other[changed] = 10.0;
+            let other = logits(&network, &other);
+            let (earlier, later) = whole.split_at(changed * VOCABULARY);
+            assert_eq!(earlier, &other[..earlier.len()], "token {changed}");
+            assert_ne!(later, &other[earlier.len()..], "token {changed}");
+            // A window that ends there says the same.
+            let begun = logits(&network, &tokens[..=changed]);
+            let apart = begun.iter().zip(&whole).map(|(one, other)| (one - other).abs()).fold(0.0, f32::max);
+            assert!(apart < 1e-4, "{apart}");
+        }
+    }
+}

@@ -58,7 +58,9 @@ impl ModelKind {
         let features = shape.features();
         match self {
             Self::Gpt(size) if matches!(shape, SampleShape::Text { .. }) => Ok(Architecture::Gpt(size)),
-            Self::Gpt(_) => Err(TaskError::Shape { model: self, wanted: "text, such as --data text:FILE", found: shape }),
+            Self::Gpt(_) => {
+                Err(TaskError::Shape { model: self, wanted: "text, such as --data text:FILE", found: shape })
+            }
             _ if matches!(shape, SampleShape::Text { .. }) => {
                 Err(TaskError::Shape { model: self, wanted: "numbers or images: text is for gpt", found: shape })
             }
