@@ -251,7 +251,7 @@ fn texts_that_are_too_short_and_steps_that_are_too_large_are_refused_before_they
     let refuse = |task: Task, batch: usize, samples: Samples| {
         Trainer::new(options(task, OptimizerOptions::sgd(0.1), batch), samples).err().unwrap().to_string()
     };
-    assert!(refuse(task_of_short, 1, short.clone()).starts_with("this peer has 8 tokens of text: windows of 8 need"));
+    assert!(refuse(task_of_short, 1, short).starts_with("this peer has 8 tokens of text: windows of 8 need"));
     let long = Samples::of_text(Tokens::Bytes, 256, vec![1; 10_000]).unwrap();
     assert!(refuse(task(TINY, &long), 1 << 20, long.clone()).contains("take a smaller batch"));
     for model in ["gpt:layers=128,width=16384,heads=128,context=8192", "gpt:layers=128,heads=128,context=8192"] {

@@ -46,7 +46,7 @@ fn assert_same(sides: [usize; 2], one: impl Fn(Tensor<2>) -> Tensor<2>, other: i
 fn attention_is_that_of_burn() {
     for (batch, length, width, heads) in [(3, 5, 8, 2), (1, 1, 4, 4), (2, 33, 48, 3), (4, 64, 32, 1)] {
         let own = |input| causal_attention(input, batch, heads).unwrap();
-        assert_same([batch * length, 3 * width], own, |input| attention(input, batch, heads));
+        assert_same([batch * length, 3 * width], own, |input| attention(&input, batch, heads));
     }
 }
 

@@ -102,13 +102,13 @@ impl Attention {
     fn forward(&self, input: Tensor<2>, batch: usize) -> Tensor<2> {
         let projected = linear(&self.c_attn, input);
         let mixed = causal_attention(projected.clone(), batch, self.heads)
-            .unwrap_or_else(|| attention(projected, batch, self.heads));
+            .unwrap_or_else(|| attention(&projected, batch, self.heads));
         linear(&self.c_proj, mixed)
     }
 }
 
 /// Causal attention from burn's operations: queries, keys and values `[batch * length, 3 * width]` to `[batch * length, width]`.
-pub(crate) fn attention(projected: Tensor<2>, batch: usize, heads: usize) -> Tensor<2> {
+pub(crate) fn attention(projected: &Tensor<2>, batch: usize, heads: usize) -> Tensor<2> {
     let [rows, columns] = projected.dims();
     let (length, width) = (rows / batch, columns / 3);
     let head = width / heads;
