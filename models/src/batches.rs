@@ -131,6 +131,21 @@ mod tests {
     }
 
     #[test]
+    fn windows_follow_from_the_seed_and_the_step_and_begin_everywhere() {
+        let mut all = Batches::of_windows(50, 7, 3);
+        let expected: Vec<Vec<u32>> = (0..40).map(|_| all.next().to_vec()).collect();
+        for start in [0, 1, 17, 39] {
+            let mut restarted = Batches::of_windows(50, 7, 3);
+            restarted.resume_at(start as u64);
+            assert_eq!(restarted.next(), expected[start], "from step {start}");
+        }
+        let places: std::collections::BTreeSet<u32> = expected.concat().into_iter().collect();
+        assert_eq!((places.first(), places.last(), places.len()), (Some(&0), Some(&49), 50));
+        let mut one = Batches::of_windows(1, 3, 3);
+        assert_eq!(one.next(), [0, 0, 0], "more windows than places");
+    }
+
+    #[test]
     fn a_batch_is_never_larger_than_the_samples() {
         let mut batches = Batches::new(3, 64, 0);
         assert_eq!(batches.next().len(), 3);
