@@ -30,7 +30,7 @@ pub(crate) use demo::DemoArgs;
 pub(crate) use documents::{CompletionsArgs, ManArgs};
 pub(crate) use fault_test::{FaultTestArgs, Profiles, ReplayArgs};
 pub(crate) use model_files::{
-    CkptCommand, CkptInspectArgs, CkptVerifyArgs, EvalArgs, ExportArgs, PredictArgs, Samples,
+    CkptCommand, CkptInspectArgs, CkptVerifyArgs, EvalArgs, ExportArgs, GenerateArgs, PredictArgs, Samples,
 };
 pub(crate) use optimizer::{ADAMW_LEARNING_RATE, OptimizerArgs};
 pub(crate) use plan::{
@@ -132,6 +132,8 @@ pub(crate) enum Command {
     Eval(EvalArgs),
     /// Say what a model predicts of samples whose class or quantity nobody knows
     Predict(PredictArgs),
+    /// Print text that a trained language model generates
+    Generate(GenerateArgs),
     /// Write the model of a peer that does not run to a file that PyTorch reads
     Export(ExportArgs),
     /// List, inspect and verify model files and records

@@ -64,7 +64,7 @@ impl Parts {
     pub(crate) fn deal(&mut self, split: &str, nodes: usize, seed: u64) -> Result {
         let doing = format!("--split {split}");
         let split: Split = split.parse().context(ErrorKind::BadInput, &doing)?;
-        let parts = split.partition(self.train.labels(), nodes, seed).context(ErrorKind::BadInput, doing)?;
+        let parts = split.share_out(&self.train, nodes, seed).context(ErrorKind::BadInput, doing)?;
         self.parts = Some(parts);
         Ok(())
     }

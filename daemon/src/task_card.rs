@@ -3,7 +3,7 @@
 //! Model, rounds, seed, columns, classes, scaling and privacy are hashed: a peer with another hash mixes with nobody. The recipe,
 //! how each peer trains by itself, is told to who joins, so that nobody has to repeat it.
 
-use mingle_models::{Augmentation, CardDifference, DataCard, Decay, ModelKind, OptimizerKind, Task};
+use mingle_models::{Augmentation, CardDifference, DataCard, Decay, ModelKind, OptimizerKind, OptimizerOptions, Task};
 use mingle_peer::error::Context;
 pub(crate) use mingle_peer::task::MAX_CARD_BYTES;
 use mingle_peer::task::TaskCard;
@@ -45,6 +45,9 @@ pub(crate) struct Recipe {
     pub(crate) learning_rate: f64,
     /// Momentum of SGD.
     pub(crate) momentum: f64,
+    /// Decay rate of the second moment of AdamW.
+    #[serde(default = "usual_beta2")]
+    pub(crate) beta2: f64,
     /// Weight decay.
     pub(crate) weight_decay: f64,
     /// How the step size falls from round to round.
@@ -60,11 +63,15 @@ pub(crate) struct Recipe {
     pub(crate) augment: Augmentation,
 }
 
+fn usual_beta2() -> f64 {
+    OptimizerOptions::BETA2
+}
+
 impl Recipe {
     /// What of it is about the optimizer, in the words of the command line.
     pub(crate) fn optimizer(&self) -> OptimizerArgs {
-        let &Self { optimizer, momentum, weight_decay, schedule, warmup, clip_gradients, .. } = self;
-        OptimizerArgs { optimizer, momentum, weight_decay, schedule, warmup, clip_gradients }
+        let &Self { optimizer, momentum, beta2, weight_decay, schedule, warmup, clip_gradients, .. } = self;
+        OptimizerArgs { optimizer, momentum, beta2, weight_decay, schedule, warmup, clip_gradients }
     }
 }
 
@@ -81,12 +88,13 @@ impl Card {
         let TrainingArgs { rounds, seed, batch_size, learning_rate, optimizer: how, .. } = *arguments;
         how.settings(learning_rate)?;
         how.rates(learning_rate, rounds)?;
-        let OptimizerArgs { optimizer, momentum, weight_decay, schedule, warmup, clip_gradients } = how;
+        let OptimizerArgs { optimizer, momentum, beta2, weight_decay, schedule, warmup, clip_gradients } = how;
         let recipe = Recipe {
             batch_size,
             optimizer,
             learning_rate,
             momentum,
+            beta2,
             weight_decay,
             schedule,
             warmup,
@@ -249,8 +257,13 @@ mod tests {
         let read: Card = serde_json::from_str(&text).unwrap();
         assert_eq!((read.hash(), &read), (card.hash(), &card));
         // A file that says nothing of optimizers is of SGD at a constant rate.
-        let old =
-            [r#""optimizer":"adamw","#, r#""schedule":"step:10,0.5","#, r#""warmup":0,"#, r#""clip_gradients":0.5,"#];
+        let old = [
+            r#""optimizer":"adamw","#,
+            r#""beta2":0.999,"#,
+            r#""schedule":"step:10,0.5","#,
+            r#""warmup":0,"#,
+            r#""clip_gradients":0.5,"#,
+        ];
         let old = old.iter().fold(text, |text, words| text.replace(words, ""));
         assert!(!old.contains("warmup"), "{old}");
         let read: Card = serde_json::from_str(&old).unwrap();

@@ -58,7 +58,7 @@ impl LocalTraining for BuiltInTraining {
         let Learner { evaluator, test, .. } = &self.learner;
         let evaluation = evaluator.evaluate_while(parameters, test, || !patience.is_over())?;
         let metrics: Metrics = evaluation.metrics().into_iter().collect();
-        Ok(Evaluation { metrics, samples: evaluation.samples, is_whole: evaluation.samples == test.len() })
+        Ok(Evaluation { metrics, samples: evaluation.samples, is_whole: evaluation.samples == test.predictable() })
     }
 
     fn state(&self) -> Vec<u8> {

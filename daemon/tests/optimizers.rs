@@ -102,7 +102,7 @@ fn what_does_nothing_or_means_nothing_is_refused_by_the_name_of_its_option() {
             refused(&["--clip-gradients", norm], 4, &["--clip-gradients must be a positive number"]);
         }
         refused(&["--optimizer", "adam"], 2, &["--optimizer", "write sgd or adamw"]);
-        refused(&["--schedule", "linear"], 2, &["--schedule", "write constant, cosine or step:EVERY,FACTOR"]);
+        refused(&["--schedule", "linear"], 2, &["--schedule", "write constant, cosine, cosine:FLOOR"]);
         refused(&["--schedule", "step:10,2"], 2, &["--schedule", "above 0 and below 1"]);
     }
     let unbounded = ["simulate", "--topology", "ring:n=4", "--epochs", "1", "--schedule", "cosine"];

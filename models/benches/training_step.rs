@@ -12,6 +12,7 @@ const STEPS: u32 = 10;
 fn steps(criterion: &mut Criterion) {
     let digits = DataSource::Digits.load(1).unwrap().train;
     let photos = photos(640);
+    let text = "text".parse::<DataSource>().unwrap().load(1).unwrap().train;
     let mut group = criterion.benchmark_group(format!("{STEPS} steps"));
     group.sample_size(10);
     for (model, data, samples) in [
@@ -19,6 +20,7 @@ fn steps(criterion: &mut Criterion) {
         ("mlp", "digits", &digits),
         ("mlp", "28x28", &photos),
         ("cnn", "28x28", &photos),
+        ("gpt:layers=2,width=64", "text", &text),
     ] {
         for batch_size in [32, 64] {
             let mut trainer = trainer(model, samples, batch_size);

@@ -47,7 +47,7 @@ impl Augmentation {
         let fits = match shape {
             _ if self == Self::NONE => true,
             SampleShape::Image { height, width, .. } => self.crop < height.min(width),
-            SampleShape::Flat { .. } => false,
+            SampleShape::Flat { .. } | SampleShape::Text { .. } => false,
         };
         if fits { Ok(()) } else { Err(TaskError::Augmentation { augmentation: self, shape }) }
     }

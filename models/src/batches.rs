@@ -4,9 +4,12 @@
 //! wait for the next shuffle. Epoch `e` of a seed is stream `e` of one ChaCha generator, so the
 //! batch of step `s` follows from the seed and `s` alone: a peer that restarts at step `s`
 //! continues exactly where it would have been.
+//!
+//! Windows of a text overlap, so they have no epochs: those of step `s` begin at places that stream `s` draws independently
+//! of each other, as nanoGPT draws them.
 
-use rand::SeedableRng;
 use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 /// The batches of one peer, one per step.
@@ -14,9 +17,12 @@ use rand_chacha::ChaCha8Rng;
 pub(crate) struct Batches {
     seed: u64,
     batch_size: usize,
+    /// All samples in the order of an epoch; the one batch drawn last of windows.
     order: Vec<u32>,
     /// The epoch that `order` belongs to.
     epoch: Option<u64>,
+    /// The places at which a window can begin, where windows are drawn.
+    places: Option<u32>,
     step: u64,
 }
 
@@ -25,7 +31,15 @@ impl Batches {
     ///
     /// Both are at least 1, and `samples` is below 2^32.
     pub(crate) fn new(samples: u32, batch_size: usize, seed: u64) -> Self {
-        Self { seed, batch_size: batch_size.min(samples as usize), order: (0..samples).collect(), epoch: None, step: 0 }
+        let batch_size = batch_size.min(samples as usize);
+        Self { seed, batch_size, order: (0..samples).collect(), epoch: None, places: None, step: 0 }
+    }
+
+    /// Batches of `batch_size` windows, each of which begins at one of so many `places`.
+    ///
+    /// Both are at least 1.
+    pub(crate) fn of_windows(places: u32, batch_size: usize, seed: u64) -> Self {
+        Self { seed, batch_size, order: Vec::new(), epoch: None, places: Some(places), step: 0 }
     }
 
     /// Samples in each batch.
@@ -43,8 +57,11 @@ impl Batches {
         self.step = step;
     }
 
-    /// The samples of the next batch.
+    /// The samples of the next batch, or the places at which its windows begin.
     pub(crate) fn next(&mut self) -> &[u32] {
+        if let Some(places) = self.places {
+            return self.next_windows(places);
+        }
         let per_epoch = (self.order.len() / self.batch_size) as u64;
         let epoch = self.step / per_epoch;
         if self.epoch != Some(epoch) {
@@ -53,6 +70,15 @@ impl Batches {
         let start = (self.step % per_epoch) as usize * self.batch_size;
         self.step += 1;
         &self.order[start..start + self.batch_size]
+    }
+
+    fn next_windows(&mut self, places: u32) -> &[u32] {
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+        rng.set_stream(self.step);
+        self.step += 1;
+        self.order.clear();
+        self.order.extend((0..self.batch_size).map(|_| rng.random_range(0..places)));
+        &self.order
     }
 
     fn shuffle(&mut self, epoch: u64) {
@@ -102,6 +128,21 @@ mod tests {
             restarted.resume_at(start as u64);
             assert_eq!(restarted.next(), expected[start], "from step {start}");
         }
+    }
+
+    #[test]
+    fn windows_follow_from_the_seed_and_the_step_and_begin_everywhere() {
+        let mut all = Batches::of_windows(50, 7, 3);
+        let expected: Vec<Vec<u32>> = (0..40).map(|_| all.next().to_vec()).collect();
+        for start in [0, 1, 17, 39] {
+            let mut restarted = Batches::of_windows(50, 7, 3);
+            restarted.resume_at(start as u64);
+            assert_eq!(restarted.next(), expected[start], "from step {start}");
+        }
+        let places: std::collections::BTreeSet<u32> = expected.concat().into_iter().collect();
+        assert_eq!((places.first(), places.last(), places.len()), (Some(&0), Some(&49), 50));
+        let mut one = Batches::of_windows(1, 3, 3);
+        assert_eq!(one.next(), [0, 0, 0], "more windows than places");
     }
 
     #[test]

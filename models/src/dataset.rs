@@ -16,6 +16,8 @@ mod idx;
 mod samples;
 mod source;
 mod target;
+mod text;
+mod vocabulary;
 
 pub use card::{DataCard, Scaling};
 pub use card_error::{CardDifference, CardError};
@@ -26,3 +28,5 @@ pub use error::DataError;
 pub use samples::{SampleShape, Samples};
 pub use source::{DataSet, DataSource, RawData};
 pub use target::Target;
+pub use text::TextSource;
+pub use vocabulary::{Tokens, UnknownCharacter, Vocabulary};

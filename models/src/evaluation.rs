@@ -1,18 +1,22 @@
 //! How good parameters are on samples.
 
+use std::f64::consts::LN_2;
+
 use burn::Tensor;
 use burn::tensor::TensorData;
 use serde::Serialize;
 
-use crate::dataset::Samples;
+use crate::dataset::{SampleShape, Samples, Tokens};
 use crate::device::Device;
 use crate::flatten::unflatten;
-use crate::model::Network;
+use crate::model::{GptSize, Network};
 use crate::task::Task;
 use crate::trainer::{TrainError, check_samples};
 
 /// Rows evaluated at once, which bounds the memory for activations.
 const ROWS: usize = 128;
+/// The same for windows of a text, in numbers: 128 MiB of them.
+const ACTIVATIONS: usize = 1 << 25;
 
 /// Judges flat parameters; holds no samples and no parameters.
 #[derive(Clone, Debug)]
@@ -44,6 +48,16 @@ pub enum Quality {
         /// The share of samples whose class has the largest logit (the lowest such class, on ties); 0 to 1.
         accuracy: f64,
     },
+    /// Of the tokens of a text.
+    NextToken {
+        /// The share of tokens that have the largest logit, given those before them; 0 to 1.
+        accuracy: f64,
+        /// The mean cross-entropy in bits: what one token of the text takes if the model is used to compress it. The smaller the
+        /// better.
+        bits: f64,
+        /// What a token is.
+        tokens: Tokens,
+    },
     /// Of quantities, in the units of the data.
     Regression {
         /// The mean squared error.
@@ -60,7 +74,7 @@ impl Evaluation {
     /// Accuracy or r2: the larger the better, 1 at most.
     pub fn score(&self) -> f64 {
         match self.quality {
-            Quality::Classification { accuracy } => accuracy,
+            Quality::Classification { accuracy } | Quality::NextToken { accuracy, .. } => accuracy,
             Quality::Regression { r2, .. } => r2,
         }
     }
@@ -69,6 +83,7 @@ impl Evaluation {
     pub fn metrics(&self) -> Vec<(&'static str, f64)> {
         let mut metrics = match self.quality {
             Quality::Classification { accuracy } => vec![("accuracy", accuracy)],
+            Quality::NextToken { accuracy, bits, tokens } => vec![(tokens.metric(), bits), ("accuracy", accuracy)],
             Quality::Regression { mse, rmse, r2 } => vec![("r2", r2), ("rmse", rmse), ("mse", mse)],
         };
         metrics.push(("loss", self.loss));
@@ -108,6 +123,9 @@ impl Evaluator {
         self.task.check(parameters)?;
         check_samples(&self.task, samples)?;
         let network = unflatten(self.blank.clone(), parameters, &self.device.inference());
+        if let Some(size) = self.task.gpt() {
+            return self.evaluate_text(&network, samples, size, goes_on);
+        }
         let mut tally = Tally::default();
         let mut errors = Errors::default();
         let mut judged = 0;
@@ -117,7 +135,8 @@ impl Evaluator {
             }
             let end = (start + ROWS).min(samples.len());
             judged = end;
-            let logits = self.logits(&network, samples, start..end)?;
+            let features = samples.gather(start..end);
+            let logits = self.logits(&network, features, [end - start, self.task.shape().features()])?;
             if let Some((targets, _)) = samples.targets() {
                 logits.iter().zip(&targets[start..end]).for_each(|(found, wanted)| errors.add(*found, *wanted));
                 continue;
@@ -133,14 +152,43 @@ impl Evaluator {
         })
     }
 
-    fn logits(
+    /// A text is judged in windows that touch, so that each token but the first is predicted once, from those before it in its
+    /// window.
+    fn evaluate_text(
         &self,
         network: &Network,
         samples: &Samples,
-        rows: std::ops::Range<usize>,
-    ) -> Result<Vec<f32>, TrainError> {
-        let shape = [rows.len(), self.task.shape().features()];
-        let features = TensorData::new(samples.gather(rows), shape);
+        size: GptSize,
+        mut goes_on: impl FnMut() -> bool,
+    ) -> Result<Evaluation, TrainError> {
+        let (context, wanted) = (size.context(), samples.predictable());
+        let windows = (ACTIVATIONS / self.task.activations(1)).max(1);
+        let mut tally = Tally::default();
+        let mut judged = 0;
+        while judged < wanted && (judged == 0 || goes_on()) {
+            // The last window is shorter, and alone.
+            let whole = ((wanted - judged) / context).min(windows);
+            let (rows, length) = if whole > 0 { (whole, context) } else { (1, wanted - judged) };
+            let starts = (0..rows).map(|row| judged + row * length);
+            let (seen, following) = samples.windows(starts, length);
+            let logits = self.logits(network, seen, [rows, length])?;
+            for (row, &label) in logits.chunks_exact(self.task.objective().outputs()).zip(&following) {
+                tally.add(row, usize::from(label));
+            }
+            judged += rows * length;
+        }
+        let Evaluation { quality, loss, samples } = tally.evaluation(judged);
+        let quality = match (quality, self.task.shape()) {
+            (Quality::Classification { accuracy }, SampleShape::Text { tokens }) => {
+                Quality::NextToken { accuracy, bits: loss / LN_2, tokens }
+            }
+            (quality, _) => quality,
+        };
+        Ok(Evaluation { quality, loss, samples })
+    }
+
+    fn logits(&self, network: &Network, features: Vec<f32>, shape: [usize; 2]) -> Result<Vec<f32>, TrainError> {
+        let features = TensorData::new(features, shape);
         let features = Tensor::from_data(features, &self.device.inference());
         let failed = |error: String| TrainError::Device(error);
         let logits = network.forward(features).try_into_data().map_err(|error| failed(error.to_string()))?;

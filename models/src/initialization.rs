@@ -7,6 +7,10 @@
 //! weights and biases alike, which is what burn and PyTorch use for linear and convolution layers
 //! (He et al. 2015, eq. 10, with the gain of a leaky ReLU of slope sqrt(5)). Norms start as the
 //! identity: factors of one, terms of zero.
+//!
+//! A language model begins as GPT-2 does (Radford et al. 2019, section 2.3; nanoGPT): normal with a deviation of 0.02, over
+//! `sqrt(2 layers)` for the layers that add to what is led past them, `c_proj`. A normal variable is the sum of twelve uniform
+//! ones of 16 bits less their mean, whose deviation is one: whole numbers, which all machines add up alike.
 
 use burn::Tensor;
 use burn::module::{Module, ModuleVisitor, Param};
@@ -19,6 +23,57 @@ pub(crate) fn initial_parameters<M: Module>(module: &M, seed: u64) -> Vec<f32> {
     let mut draw = Draw { flat: Vec::new(), bound: 0.0, of_norm: None, rng };
     module.visit(&mut draw);
     draw.flat
+}
+
+/// Draws flat parameters for a language model of so many `layers`, whose tensors are not touched.
+pub(crate) fn gpt2_parameters<M: Module>(module: &M, layers: usize, seed: u64) -> Vec<f32> {
+    let residual = GPT2_DEVIATION / (2.0 * layers as f32).sqrt();
+    let rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut draw = DrawGpt2 { flat: Vec::new(), residual, is_residual: false, rng };
+    module.visit(&mut draw);
+    draw.flat
+}
+
+const GPT2_DEVIATION: f32 = 0.02;
+
+struct DrawGpt2 {
+    flat: Vec<f32>,
+    /// The deviation of layers that add to what is led past them.
+    residual: f32,
+    is_residual: bool,
+    rng: ChaCha8Rng,
+}
+
+impl ModuleVisitor for DrawGpt2 {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.is_residual |= name == "c_proj";
+    }
+
+    fn exit_module(&mut self, name: &str, _: &str) {
+        self.is_residual &= name != "c_proj";
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let count = param.lazy_shape().num_elements();
+        if D == 1 {
+            // The factors of a norm: nothing else has one side.
+            self.flat.extend(std::iter::repeat_n(1.0, count));
+            return;
+        }
+        let deviation = if self.is_residual { self.residual } else { GPT2_DEVIATION };
+        let rng = &mut self.rng;
+        self.flat.extend((0..count).map(|_| deviation * normal(rng)));
+    }
+}
+
+/// A normal variable, nearly: see the module.
+fn normal(rng: &mut ChaCha8Rng) -> f32 {
+    /// Twelve times the mean of 16 bits.
+    const MEAN: f32 = 6.0 * 65_535.0;
+    let words: [u64; 3] = [rng.random(), rng.random(), rng.random()];
+    let parts = words.iter().flat_map(|word| [word & 0xffff, word >> 16 & 0xffff, word >> 32 & 0xffff, word >> 48]);
+    // Below 2^20: exact.
+    (parts.sum::<u64>() as f32 - MEAN) / 65_536.0
 }
 
 struct Draw {

@@ -5,10 +5,17 @@
 //! block is more than the sum of its parts: at most one pixel in four has a gradient, so that the
 //! way back needs a quarter of the arithmetic at most. [`pooled_convolution`] computes a block at
 //! once; other devices compute the same from burn's operations.
+//!
+//! A language model spends its time in matrix products, and beside them in attention, layer norms and GELUs, each of which is
+//! one pass here and several over memory in burn.
 
+mod attention;
 mod backward;
+mod exponential;
 mod forward;
+mod gelu;
 mod geometry;
+mod layer_norm;
 mod linear;
 mod operation;
 mod sparse;
@@ -16,6 +23,11 @@ mod tape;
 mod tensors;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod transformer_tests;
 
-pub(crate) use linear::linear;
+pub(crate) use attention::causal_attention;
+pub(crate) use gelu::gelu;
+pub(crate) use layer_norm::layer_norm;
+pub(crate) use linear::{linear, product};
 pub(crate) use operation::pooled_convolution;

@@ -45,6 +45,7 @@ mod dataset;
 mod device;
 mod evaluation;
 mod flatten;
+mod generation;
 mod gradient_clipping;
 mod initialization;
 mod kernels;
@@ -65,11 +66,12 @@ pub use augmentation::Augmentation;
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use dataset::{
     CardDifference, CardError, CsvFeatures, CsvSource, DataCard, DataError, DataSet, DataSource, Decimal, LabelColumn,
-    RawData, SampleShape, Samples, Scaling, Target,
+    RawData, SampleShape, Samples, Scaling, Target, TextSource, Tokens, UnknownCharacter, Vocabulary,
 };
 pub use device::{Adapter, Device, DeviceError, DeviceName};
 pub use evaluation::{Evaluation, Evaluator, Quality};
-pub use model::ModelKind;
+pub use generation::{GenerationError, GenerationOptions, TextGenerator, Utf8Stream};
+pub use model::{GptSize, ModelKind};
 pub use model_file::{ModelFile, TensorDifference, TensorOutline};
 pub use objective::{Objective, ObjectiveKind, UnknownObjective};
 pub use optimizer::{OptimizerKind, OptimizerOptions, UnknownOptimizer};

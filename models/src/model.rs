@@ -1,9 +1,11 @@
 //! The models: one per file, and the one enum that dispatches to them.
 //!
-//! A model maps a batch of feature rows `[batch, features]` to logits `[batch, classes]`. Field
-//! names are PyTorch's habit (`fc1`, `conv1`), because checkpoints carry them.
+//! A model maps a batch of feature rows `[batch, features]` to logits `[batch, classes]`; a language model maps rows of
+//! tokens `[batch, context]` to logits `[batch * context, vocabulary]` of the tokens that follow each. Field names are PyTorch's habit (`fc1`, `conv1`), because checkpoints carry them.
 
 mod cnn;
+mod gpt;
+mod gpt_size;
 mod kind;
 mod mlp;
 mod resnet_lite;
@@ -12,9 +14,13 @@ mod softmax;
 use burn::Tensor;
 use burn::module::Module;
 
+pub use gpt_size::GptSize;
 pub use kind::ModelKind;
 
 pub(crate) use cnn::Cnn;
+pub(crate) use gpt::Gpt;
+#[cfg(test)]
+pub(crate) use gpt::attention;
 pub(crate) use kind::Architecture;
 pub(crate) use mlp::Mlp;
 pub(crate) use resnet_lite::ResnetLite;
@@ -33,16 +39,19 @@ pub(crate) enum Network {
     Cnn(Cnn),
     /// Bottleneck blocks with group norms.
     ResnetLite(ResnetLite),
+    /// A transformer.
+    Gpt(Gpt),
 }
 
 impl Network {
-    /// Logits `[batch, classes]` of a batch of feature rows `[batch, features]`.
+    /// Logits `[batch, classes]` of a batch of feature rows `[batch, features]`; see the module for text.
     pub(crate) fn forward(&self, features: Tensor<2>) -> Tensor<2> {
         match self {
             Self::Softmax(model) => model.forward(features),
             Self::Mlp(model) => model.forward(features),
             Self::Cnn(model) => model.forward(features),
             Self::ResnetLite(model) => model.forward(features),
+            Self::Gpt(model) => model.forward(features),
         }
     }
 }

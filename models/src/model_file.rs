@@ -102,6 +102,10 @@ impl ModelFile {
     /// The model that has tensors of these names; whether their shapes fit as well, [`difference`](Self::difference)
     /// says.
     pub fn model(&self) -> Option<ModelKind> {
+        if self.tensor("wte.weight").is_some() {
+            // How many heads there are, no tensor says.
+            return self.metadata.get("model")?.parse().ok();
+        }
         if self.tensor("conv1.weight").is_some() {
             let normalized = self.tensor("norm1.weight").is_some();
             return Some(if normalized { ModelKind::ResnetLite } else { ModelKind::Cnn });

@@ -30,8 +30,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::trainer::TrainError;
 
-/// Decay rates of AdamW's first and second moment: PyTorch's `betas`.
-const BETAS: (f32, f32) = (0.9, 0.999);
+/// Decay rate of AdamW's first moment: the first of PyTorch's `betas`.
+const BETA1: f32 = 0.9;
 /// Added to the root of AdamW's second moment: PyTorch's `eps`.
 const EPSILON: f32 = 1e-8;
 
@@ -67,6 +67,9 @@ pub struct OptimizerOptions {
     pub learning_rate: f64,
     /// The share of the last velocity kept by each step of SGD; at least 0, less than 1; 0 is plain SGD. AdamW has none: 0.
     pub momentum: f64,
+    /// The share of AdamW's second moment kept by each step, the second of PyTorch's `betas`; at least 0, less than 1. SGD has
+    /// none: [`BETA2`](Self::BETA2).
+    pub beta2: f64,
     /// The strength of the pull towards zero; at least 0. Part of the gradient with SGD, apart from it with AdamW.
     pub weight_decay: f64,
     /// Gradients whose L2 norm over all parameters is larger are scaled to it before each step; positive.
@@ -80,9 +83,13 @@ impl Default for OptimizerOptions {
 }
 
 impl OptimizerOptions {
+    /// PyTorch's decay rate of AdamW's second moment.
+    pub const BETA2: f64 = 0.999;
+
     /// Plain SGD.
     pub const fn sgd(learning_rate: f64) -> Self {
-        Self { kind: OptimizerKind::Sgd, learning_rate, momentum: 0.0, weight_decay: 0.0, clip_gradients: None }
+        let (kind, beta2) = (OptimizerKind::Sgd, Self::BETA2);
+        Self { kind, learning_rate, momentum: 0.0, beta2, weight_decay: 0.0, clip_gradients: None }
     }
 
     /// AdamW without weight decay.
@@ -101,6 +108,7 @@ impl OptimizerOptions {
         bounded("momentum", self.momentum, momentum_ok, "at least 0 and less than 1")?;
         let momentum_ok = self.kind == OptimizerKind::Sgd || self.momentum == 0.0;
         bounded("momentum", self.momentum, momentum_ok, "0: AdamW has moments of its own")?;
+        bounded("beta2", self.beta2, (0.0..1.0).contains(&self.beta2), "at least 0 and less than 1")?;
         bounded("weight_decay", self.weight_decay, self.weight_decay >= 0.0, "at least 0")?;
         let norm = self.clip_gradients.unwrap_or(1.0);
         bounded("clip_gradients", norm, norm > 0.0, "positive")
@@ -116,8 +124,8 @@ impl OptimizerOptions {
                 SgdConfig::new().with_momentum(momentum).with_weight_decay(decay).init()
             }
             OptimizerKind::AdamW => AdamWConfig::new()
-                .with_beta_1(BETAS.0)
-                .with_beta_2(BETAS.1)
+                .with_beta_1(BETA1)
+                .with_beta_2(self.beta2 as f32)
                 .with_epsilon(EPSILON)
                 .with_weight_decay(self.weight_decay as f32)
                 .init(),

@@ -13,6 +13,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Gamma};
 use serde::{Deserialize, Serialize};
 
+use crate::dataset::Samples;
+
 /// How samples are shared out, as written by the user.
 ///
 /// | text | who gets what |
@@ -48,6 +50,22 @@ pub enum Split {
 const CONCENTRATIONS: std::ops::RangeInclusive<f64> = 1e-3..=1e3;
 
 impl Split {
+    /// Divides `samples` among `nodes` peers; the indices in each part ascend. A text is cut into contiguous parts of equal
+    /// size (up to one), in its order, whatever the split: windows of it are what a model sees.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`partition`](Self::partition).
+    pub fn share_out(self, samples: &Samples, nodes: usize, seed: u64) -> Result<Vec<Vec<usize>>, PartitionError> {
+        if !samples.is_text() {
+            return self.partition(samples.labels(), nodes, seed);
+        }
+        if nodes == 0 || nodes > samples.len() {
+            return Err(PartitionError::Nodes { nodes, samples: samples.len() });
+        }
+        Ok(even_cuts(&(0..samples.len()).collect::<Vec<_>>(), nodes))
+    }
+
     /// Divides the samples with these `labels` among `nodes` peers; the indices in each part
     /// ascend.
     ///

@@ -6,12 +6,13 @@
 //! t < W     eta * (t + 1) / (W + 1)                                      LinearLR(start_factor=1/(W+1), total_iters=W)
 //! constant  eta
 //! cosine    eta * (1 + cos(pi * (t - W) / (R - W))) / 2                  CosineAnnealingLR(T_max=R-W)
+//! cosine:F  eta * (F + (1 - F) * (1 + cos(...)) / 2)                      CosineAnnealingLR(T_max=R-W, eta_min=F*eta)
 //! step:E,F  eta * F^floor((t - W) / E)                                   StepLR(step_size=E, gamma=F)
 //! ```
 //!
 //! and that of the last round after the end. On the right stands what PyTorch's `torch.optim.lr_scheduler` calls it, where
 //! `SequentialLR(milestones=[W])` puts the warm-up before the rest. The cosine is that of Loshchilov and Hutter 2016
-//! (arXiv:1608.03983), without restarts and down to 0.
+//! (arXiv:1608.03983), without restarts, down to 0 or to a share F of the rate.
 
 use std::f64::consts::FRAC_PI_2;
 use std::fmt;
@@ -19,7 +20,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// How the learning rate falls after the warm-up, as written by the user: `constant`, `cosine` or `step:EVERY,FACTOR`.
+/// How the learning rate falls after the warm-up, as written by the user: `constant`, `cosine`, `cosine:FLOOR` or
+/// `step:EVERY,FACTOR`.
 ///
 /// ```
 /// use mingle_models::Decay;
@@ -34,8 +36,11 @@ pub enum Decay {
     /// Not at all.
     #[default]
     Constant,
-    /// Along half a period of a cosine, to nearly 0 in the last round.
-    Cosine,
+    /// Along half a period of a cosine, nearly to its floor in the last round.
+    Cosine {
+        /// To which share of the rate; at least 0, less than 1.
+        floor: f64,
+    },
     /// By a factor each so many rounds.
     Step {
         /// Rounds between two steps; at least 1.
@@ -58,8 +63,16 @@ pub struct LearningRateSchedule {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ScheduleError {
     /// The text names none.
-    #[error("unknown schedule {0:?}: write constant, cosine or step:EVERY,FACTOR, such as step:100,0.5")]
+    #[error(
+        "unknown schedule {0:?}: write constant, cosine, cosine:FLOOR such as cosine:0.1, or step:EVERY,FACTOR, such as step:100,0.5"
+    )]
     Unknown(String),
+    /// A cosine that would not lower the rate.
+    #[error("cosine:{floor}: the floor is a share of the rate, at least 0 and below 1")]
+    Floor {
+        /// The floor.
+        floor: f64,
+    },
     /// A step that would not lower the rate.
     #[error("step:{every},{factor}: the rate falls after at least 1 round, by a factor above 0 and below 1")]
     Step {
@@ -109,10 +122,10 @@ impl LearningRateSchedule {
         }
         match decay {
             Decay::Constant => 1.0,
-            Decay::Cosine => {
+            Decay::Cosine { floor } => {
                 // (1 + cos x) / 2 = sin^2((pi - x) / 2), which has no rounding to 0 near the end.
                 let left = (rounds - round) as f64 / (rounds - warmup) as f64;
-                (FRAC_PI_2 * left).sin().powi(2)
+                floor + (1.0 - floor) * (FRAC_PI_2 * left).sin().powi(2)
             }
             Decay::Step { every, factor } => factor.powf(((round - warmup) / every) as f64),
         }
@@ -126,7 +139,15 @@ impl FromStr for Decay {
         let unknown = || ScheduleError::Unknown(text.to_owned());
         match text {
             "constant" => Ok(Self::Constant),
-            "cosine" => Ok(Self::Cosine),
+            "cosine" => Ok(Self::Cosine { floor: 0.0 }),
+            _ if text.starts_with("cosine:") => {
+                let floor: f64 = text["cosine:".len()..].parse().map_err(|_| unknown())?;
+                if (0.0..1.0).contains(&floor) {
+                    Ok(Self::Cosine { floor })
+                } else {
+                    Err(ScheduleError::Floor { floor })
+                }
+            }
             _ => {
                 let (every, factor) =
                     text.strip_prefix("step:").and_then(|step| step.split_once(',')).ok_or_else(unknown)?;
@@ -159,7 +180,8 @@ impl fmt::Display for Decay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Constant => f.write_str("constant"),
-            Self::Cosine => f.write_str("cosine"),
+            Self::Cosine { floor: 0.0 } => f.write_str("cosine"),
+            Self::Cosine { floor } => write!(f, "cosine:{floor}"),
             Self::Step { every, factor } => write!(f, "step:{every},{factor}"),
         }
     }
@@ -190,6 +212,7 @@ mod tests {
         let last = (1.0 + (0.9 * std::f64::consts::PI).cos()) / 2.0;
         assert_near(factors("cosine", 0, 10, [0, 5, 9, 10, u64::MAX]), [1.0, 0.5, last, last, last]);
         assert_near(factors("cosine", 2, 12, [1, 2, 7, 11, 12]), [2.0 / 3.0, 1.0, 0.5, last, last]);
+        assert_near(factors("cosine:0.2", 2, 12, [1, 2, 7, 11]), [2.0 / 3.0, 1.0, 0.6, 0.2 + 0.8 * last]);
         let [first, end] = factors("cosine", 0, 1_000_000_000_000, [0, 999_999_999_999]);
         assert!(first == 1.0 && end > 0.0, "{end}");
     }
@@ -203,14 +226,17 @@ mod tests {
 
     #[test]
     fn every_schedule_reads_back_as_it_prints_and_what_is_none_is_refused() {
-        for text in ["constant", "cosine", "step:100,0.5", "step:1,0.001"] {
+        for text in ["constant", "cosine", "cosine:0.1", "step:100,0.5", "step:1,0.001"] {
             assert_eq!(text.parse::<Decay>().unwrap().to_string(), text);
         }
-        for text in ["", "Cosine", "step", "step:", "step:3", "step:-1,0.5", "step:3,x", "linear"] {
+        for text in ["", "Cosine", "cosine:", "step", "step:", "step:3", "step:-1,0.5", "step:3,x", "linear"] {
             assert_eq!(text.parse::<Decay>(), Err(ScheduleError::Unknown(text.to_owned())), "{text}");
         }
         for text in ["step:0,0.5", "step:3,0", "step:3,1", "step:3,1.5", "step:3,-0.5", "step:3,NaN", "step:3,inf"] {
             assert!(matches!(text.parse::<Decay>(), Err(ScheduleError::Step { .. })), "{text}");
+        }
+        for text in ["cosine:1", "cosine:-0.1", "cosine:NaN", "cosine:inf"] {
+            assert!(matches!(text.parse::<Decay>(), Err(ScheduleError::Floor { .. })), "{text}");
         }
         let refused = LearningRateSchedule::new(0.1, Decay::Constant, 10, 10).unwrap_err();
         assert_eq!(refused.to_string(), "10 rounds of warm-up leave none of 10 rounds at the full rate");

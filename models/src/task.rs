@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::augmentation::Augmentation;
 use crate::checkpoint::Checkpoint;
 use crate::dataset::SampleShape;
-use crate::model::{Architecture, ModelKind, Network};
+use crate::model::{Architecture, GptSize, ModelKind, Network};
 use crate::model_file::ModelFile;
 use crate::objective::Objective;
 use crate::{flatten, initialization};
@@ -42,6 +42,8 @@ impl Task {
     pub const CLASSES_MAX: usize = 1 << 16;
     /// The most parameters of a model: 1 GiB of them.
     pub const PARAMETERS_MAX: usize = 1 << 28;
+    /// The most numbers that a step of a language model keeps for the way back: 8 GiB of them.
+    pub const ACTIVATIONS_MAX: usize = 1 << 31;
 
     /// Checks that `model` can be built for samples of `shape`, for an objective or so many classes.
     ///
@@ -49,7 +51,7 @@ impl Task {
     ///
     /// [`TaskError::Shape`] when the model needs another shape, naming both;
     /// [`TaskError::Regression`] when it cannot predict a quantity;
-    /// [`TaskError::Features`], [`TaskError::Classes`] and [`TaskError::Parameters`] outside the
+    /// [`TaskError::Features`], [`TaskError::Classes`], [`TaskError::Parameters`] and [`TaskError::Activations`] outside the
     /// bounds above.
     pub fn new(model: ModelKind, shape: SampleShape, objective: impl Into<Objective>) -> Result<Self, TaskError> {
         let objective = objective.into();
@@ -60,7 +62,7 @@ impl Task {
             Objective::Classification { classes } if !(2..=Self::CLASSES_MAX).contains(&classes) => {
                 return Err(TaskError::Classes { classes });
             }
-            Objective::Regression if matches!(model, ModelKind::Cnn | ModelKind::ResnetLite) => {
+            Objective::Regression if !matches!(model, ModelKind::Softmax | ModelKind::Mlp { .. }) => {
                 return Err(TaskError::Regression { model });
             }
             _ => {}
@@ -70,7 +72,11 @@ impl Task {
         if parameter_count > Self::PARAMETERS_MAX {
             return Err(TaskError::Parameters { model, shape, parameters: parameter_count });
         }
-        Ok(Self { model, shape, objective, architecture, parameter_count })
+        let task = Self { model, shape, objective, architecture, parameter_count };
+        if task.activations(1) > Self::ACTIVATIONS_MAX {
+            return Err(TaskError::Activations { model, activations: task.activations(1) });
+        }
+        Ok(task)
     }
 
     /// The model.
@@ -94,9 +100,26 @@ impl Task {
     }
 
     /// Flat initial parameters: equal bits on every peer and device for one `seed`, uniform within
-    /// `1 / sqrt(inputs of the layer)` of zero (He et al. 2015).
+    /// `1 / sqrt(inputs of the layer)` of zero (He et al. 2015); of a language model normal, as GPT-2's.
     pub fn initial_parameters(&self, seed: u64) -> Vec<f32> {
-        initialization::initial_parameters(&self.blank(), seed)
+        match self.architecture {
+            Architecture::Gpt(size) => initialization::gpt2_parameters(&self.blank(), size.layers(), seed),
+            _ => initialization::initial_parameters(&self.blank(), seed),
+        }
+    }
+
+    /// The size of a language model; `None` of another.
+    pub fn gpt(&self) -> Option<GptSize> {
+        match self.architecture {
+            Architecture::Gpt(size) => Some(size),
+            _ => None,
+        }
+    }
+
+    /// The numbers that a step of a language model on so many windows keeps for the way back; 0 of another model, whose
+    /// samples are bounded.
+    pub(crate) fn activations(&self, windows: usize) -> usize {
+        self.gpt().map_or(0, |size| size.activations(windows, self.objective.outputs()))
     }
 
     /// The tensors of a model file by name, with their shapes there.
@@ -133,8 +156,29 @@ fn blank(architecture: Architecture, outputs: usize) -> Network {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaskError {
     /// The text names no model.
-    #[error("unknown model {0:?}: write softmax, mlp, mlp:hidden=N (N up to 65536), cnn or resnet-lite")]
+    #[error(
+        "unknown model {0:?}: write softmax, mlp, mlp:hidden=N (N up to 65536), cnn, resnet-lite or gpt:layers=N,heads=N,width=N,context=N"
+    )]
     UnknownModel(String),
+    /// The size of a language model that cannot be.
+    #[error("gpt:{text}: {why}")]
+    Gpt {
+        /// The size as written.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A step would not fit in memory.
+    #[error(
+        "model {model} keeps {activations} numbers of one window in a step, more than {}: make it smaller",
+        Task::ACTIVATIONS_MAX
+    )]
+    Activations {
+        /// The model.
+        model: ModelKind,
+        /// The numbers it would keep.
+        activations: usize,
+    },
     /// The model cannot take samples of this shape.
     #[error("model {model} needs {wanted}, but the samples have shape {found}")]
     Shape {

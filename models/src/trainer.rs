@@ -26,7 +26,7 @@ pub struct TrainerOptions {
     pub device: Device,
     /// Which optimizer takes the steps, and its settings.
     pub optimizer: OptimizerOptions,
-    /// Samples per step; all samples if there are fewer.
+    /// Samples per step, all samples if there are fewer; of a text windows.
     pub batch_size: usize,
     /// How images are changed, each time anew; [`Augmentation::NONE`] for none.
     pub augmentation: Augmentation,
@@ -73,8 +73,8 @@ impl Trainer {
     ///
     /// # Errors
     ///
-    /// [`TrainError::NoSamples`], [`TrainError::TooManySamples`], [`TrainError::Mismatch`] when the
-    /// samples are not the task's, [`TrainError::Task`] when they cannot be changed as asked,
+    /// [`TrainError::NoSamples`], [`TrainError::TooManySamples`], [`TrainError::ShortText`], [`TrainError::Mismatch`] when the
+    /// samples are not the task's, [`TrainError::Memory`] for too many windows in a batch, [`TrainError::Task`] when they cannot be changed as asked,
     /// [`TrainError::Option`] for a setting out of bounds.
     pub fn new(options: TrainerOptions, samples: Samples) -> Result<Self, TrainError> {
         let TrainerOptions { task, device, optimizer: options, batch_size, augmentation, data_seed } = options;
@@ -88,11 +88,11 @@ impl Trainer {
             return Err(TrainError::NoSamples);
         }
         memory::keep_what_is_freed();
-        let count = u32::try_from(samples.len()).map_err(|_| TrainError::TooManySamples(samples.len()))?;
+        let batches = batches(&task, &samples, batch_size, data_seed)?;
         Ok(Self {
             task,
             device,
-            batches: Batches::new(count, batch_size, data_seed),
+            batches,
             augmentation,
             data_seed,
             samples,
@@ -111,6 +111,12 @@ impl Trainer {
     /// The number of samples this peer holds.
     pub fn sample_count(&self) -> usize {
         self.samples.len()
+    }
+
+    /// The samples that a step sees: of a text the tokens in its windows.
+    pub fn samples_per_step(&self) -> u64 {
+        let tokens = self.task.gpt().map_or(1, |size| size.context());
+        self.batches.batch_size() as u64 * tokens as u64
     }
 
     /// The local steps taken since the beginning, those before [`Trainer::restore`] included.
@@ -212,7 +218,7 @@ impl Trainer {
             delta,
             steps,
             mean_loss: losses / steps.max(1) as f32,
-            samples: u64::from(steps) * self.batches.batch_size() as u64,
+            samples: u64::from(steps) * self.samples_per_step(),
         })
     }
 
@@ -239,6 +245,12 @@ impl Trainer {
         let device = self.device.training();
         let step = self.batches.step();
         let batch = self.batches.next();
+        if let Some(size) = self.task.gpt() {
+            let starts = batch.iter().map(|&start| start as usize);
+            let (seen, following) = self.samples.windows(starts, size.context());
+            let seen = TensorData::new(seen, [batch.len(), size.context()]);
+            return (Tensor::from_data(seen, &device), labels(&following, &device));
+        }
         let mut features = self.samples.gather(batch.iter().map(|&index| index as usize));
         self.augmentation.apply(&mut features, self.task.shape(), (self.data_seed, step));
         let rows = [batch.len(), self.task.shape().features()];
@@ -248,16 +260,37 @@ impl Trainer {
             let targets = TensorData::new(targets, [batch.len(), 1]);
             return (features, Wanted::Quantities(Tensor::from_data(targets, &device)));
         }
-        let labels = self.samples.labels();
-        let labels: Vec<i32> = batch.iter().map(|&index| i32::from(labels[index as usize])).collect();
-        let labels = Tensor::from_data(TensorData::new(labels, [batch.len()]), &device);
-        (features, Wanted::Classes(labels))
+        let of_batch: Vec<u16> = batch.iter().map(|&index| self.samples.labels()[index as usize]).collect();
+        (features, labels(&of_batch, &device))
+    }
+}
+
+fn labels(labels: &[u16], device: &burn::tensor::Device) -> Wanted {
+    let numbers: Vec<i32> = labels.iter().copied().map(i32::from).collect();
+    Wanted::Classes(Tensor::from_data(TensorData::new(numbers, [labels.len()]), device))
+}
+
+/// Which samples each step sees.
+fn batches(task: &Task, samples: &Samples, batch_size: usize, seed: u64) -> Result<Batches, TrainError> {
+    let counted = |count: usize| u32::try_from(count).map_err(|_| TrainError::TooManySamples(count));
+    let Some(size) = task.gpt() else { return Ok(Batches::new(counted(samples.len())?, batch_size, seed)) };
+    if task.activations(batch_size) > Task::ACTIVATIONS_MAX {
+        return Err(TrainError::Memory {
+            batch_size,
+            context: size.context(),
+            activations: task.activations(batch_size),
+        });
+    }
+    // The token after a window is the last that it has to predict.
+    match samples.len().saturating_sub(size.context()) {
+        0 => Err(TrainError::ShortText { tokens: samples.len(), context: size.context() }),
+        places => Ok(Batches::of_windows(counted(places)?, batch_size, seed)),
     }
 }
 
 /// What a model should say of a batch.
 enum Wanted {
-    /// `[batch]`.
+    /// `[batch]`; of a text `[batch * context]`.
     Classes(Tensor<1, Int>),
     /// Standardised, `[batch, 1]`.
     Quantities(Tensor<2>),
@@ -285,6 +318,29 @@ pub enum TrainError {
     /// There are more samples than can be counted.
     #[error("{0} samples are too many for one peer: 4294967295 are possible")]
     TooManySamples(usize),
+    /// A text has no window.
+    #[error(
+        "this peer has {tokens} tokens of text: windows of {context} need at least one more than that. Give it more, or the model a smaller context"
+    )]
+    ShortText {
+        /// The tokens there are.
+        tokens: usize,
+        /// The tokens of a window.
+        context: usize,
+    },
+    /// A step would not fit in memory.
+    #[error(
+        "a step on {batch_size} windows of {context} tokens keeps {activations} numbers, more than {}: take a smaller batch",
+        Task::ACTIVATIONS_MAX
+    )]
+    Memory {
+        /// Windows in a step.
+        batch_size: usize,
+        /// Tokens in a window.
+        context: usize,
+        /// The numbers it would keep.
+        activations: usize,
+    },
     /// The samples are not the ones the task is for.
     #[error(
         "the task is for samples of shape {expected} and {expected_objective}, but these have shape {found} and {found_objective}"

@@ -21,6 +21,7 @@ const OF_TRAINING: &[&str] = &[
     "optimizer",
     "learning_rate",
     "momentum",
+    "beta2",
     "weight_decay",
     "schedule",
     "warmup",
@@ -50,16 +51,16 @@ pub(crate) struct DemoArgs {
     /// Solve a convex problem instead of training a model, on numbers that the program carries
     #[arg(long, value_enum, value_name = "KIND", conflicts_with_all = OF_TRAINING)]
     pub(crate) problem: Option<ProblemKind>,
-    /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR or csv:FILE
+    /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR, csv:FILE or text[:FILE]
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,
     /// What to learn: classification, or regression, where the label of csv:FILE is a number to predict
     #[arg(long, default_value_t = ObjectiveKind::Classification, value_name = "TASK")]
     pub(crate) task: ObjectiveKind,
-    /// softmax, mlp, mlp:hidden=N, cnn or resnet-lite
+    /// softmax, mlp, mlp:hidden=N, cnn, resnet-lite, or for text gpt:layers=N,heads=N,width=N,context=N
     #[arg(long, default_value = "mlp")]
     pub(crate) model: String,
-    /// How the data lie on the peers: iid, label-sorted or dirichlet:ALPHA
+    /// How the data lie on the peers: iid, label-sorted or dirichlet:ALPHA; a text is cut into contiguous parts
     #[arg(long, default_value = "dirichlet:0.3")]
     pub(crate) split: String,
     /// Rounds to train

@@ -11,10 +11,10 @@ use super::HomeArgs;
 pub(crate) struct EvalArgs {
     /// The model, such as model.safetensors
     pub(crate) file: PathBuf,
-    /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR or csv:FILE
+    /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR, csv:FILE or text[:FILE]
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,
-    /// softmax, mlp, mlp:hidden=N, cnn or resnet-lite [default: the one whose tensors the file has]
+    /// softmax, mlp, mlp:hidden=N, cnn, resnet-lite or gpt:... [default: the one whose tensors the file has]
     #[arg(long)]
     pub(crate) model: Option<String>,
     /// Which samples to judge it on
@@ -66,6 +66,31 @@ impl Samples {
             Self::Train => "train",
         }
     }
+}
+
+/// Arguments of `generate`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct GenerateArgs {
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+    /// The model, such as model.safetensors [default: the one that the run in the home left]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) model_file: Option<PathBuf>,
+    /// The text to go on with; it is printed first
+    #[arg(long, default_value = "", hide_default_value = true)]
+    pub(crate) prompt: String,
+    /// How many characters, or bytes, to generate
+    #[arg(long, default_value_t = 500, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    pub(crate) length: u64,
+    /// Below 1 what is likely becomes more likely, above 1 less
+    #[arg(long, default_value_t = 0.8, value_name = "T")]
+    pub(crate) temperature: f64,
+    /// Draw from the K likeliest tokens alone
+    #[arg(long, default_value_t = 200, value_name = "K")]
+    pub(crate) top_k: usize,
+    /// Seed of the draws: the same one gives the same text
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
 }
 
 /// Arguments of `export`.

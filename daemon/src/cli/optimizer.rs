@@ -8,7 +8,7 @@ use mingle_peer::{Error, ErrorKind, Result};
 pub(crate) const ADAMW_LEARNING_RATE: &str = "0.001";
 
 /// What takes the gradient steps, and how long they are.
-#[derive(Args, Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Args, Clone, Copy, Debug, PartialEq)]
 pub(crate) struct OptimizerArgs {
     /// What takes the gradient steps: sgd or adamw
     #[arg(long, default_value_t = OptimizerKind::Sgd, value_name = "OPTIMIZER")]
@@ -16,10 +16,13 @@ pub(crate) struct OptimizerArgs {
     /// Momentum of SGD; it stays on the peer
     #[arg(long, default_value_t = 0.0)]
     pub(crate) momentum: f64,
+    /// Decay rate of the second moment of AdamW [default: 0.999]
+    #[arg(long, default_value_t = OptimizerOptions::BETA2, hide_default_value = true)]
+    pub(crate) beta2: f64,
     /// Weight decay: L2 regularisation with sgd, decoupled with adamw
     #[arg(long, default_value_t = 0.0)]
     pub(crate) weight_decay: f64,
-    /// How the learning rate falls from round to round: constant, cosine or step:EVERY,FACTOR
+    /// How the learning rate falls from round to round: constant, cosine, cosine:FLOOR or step:EVERY,FACTOR
     #[arg(long, default_value_t = Decay::Constant, value_name = "SCHEDULE")]
     pub(crate) schedule: Decay,
     /// Rounds at the beginning in which the learning rate rises linearly
@@ -30,13 +33,28 @@ pub(crate) struct OptimizerArgs {
     pub(crate) clip_gradients: Option<f64>,
 }
 
+impl Default for OptimizerArgs {
+    fn default() -> Self {
+        Self {
+            optimizer: OptimizerKind::Sgd,
+            momentum: 0.0,
+            beta2: OptimizerOptions::BETA2,
+            weight_decay: 0.0,
+            schedule: Decay::Constant,
+            warmup: 0,
+            clip_gradients: None,
+        }
+    }
+}
+
 impl OptimizerArgs {
     /// Each by the key of its setting, as the command line writes it.
-    pub(crate) fn entries(&self) -> [(&'static str, String); 6] {
-        let Self { optimizer, momentum, weight_decay, schedule, warmup, clip_gradients } = self;
+    pub(crate) fn entries(&self) -> [(&'static str, String); 7] {
+        let Self { optimizer, momentum, beta2, weight_decay, schedule, warmup, clip_gradients } = self;
         [
             ("optimizer", optimizer.to_string()),
             ("momentum", momentum.to_string()),
+            ("beta2", beta2.to_string()),
             ("weight_decay", weight_decay.to_string()),
             ("schedule", schedule.to_string()),
             ("warmup", warmup.to_string()),
@@ -57,6 +75,7 @@ impl OptimizerArgs {
         Self {
             optimizer: if is_other { self.optimizer } else { theirs.optimizer },
             momentum: if is_other || is_chosen("momentum") { self.momentum } else { theirs.momentum },
+            beta2: if is_other || is_chosen("beta2") { self.beta2 } else { theirs.beta2 },
             weight_decay: if is_chosen("weight_decay") { self.weight_decay } else { theirs.weight_decay },
             schedule: if is_chosen("schedule") { self.schedule } else { theirs.schedule },
             warmup: if is_chosen("warmup") { self.warmup } else { theirs.warmup },
@@ -78,6 +97,9 @@ impl OptimizerArgs {
         if !(0.0..1.0).contains(&self.momentum) {
             return wrong("--momentum must lie between 0 and 1, 1 excluded");
         }
+        if !(0.0..1.0).contains(&self.beta2) {
+            return wrong("--beta2 must lie between 0 and 1, 1 excluded");
+        }
         if !self.weight_decay.is_finite() || self.weight_decay < 0.0 {
             return wrong("--weight-decay must be zero or a positive number");
         }
@@ -92,13 +114,17 @@ impl OptimizerArgs {
     /// # Errors
     /// Options that do not go together.
     pub(crate) fn settings(&self, learning_rate: f64) -> Result<OptimizerOptions> {
-        let Self { optimizer: kind, momentum, weight_decay, clip_gradients, .. } = *self;
+        let Self { optimizer: kind, momentum, beta2, weight_decay, clip_gradients, .. } = *self;
+        if kind == OptimizerKind::Sgd && beta2 != OptimizerOptions::BETA2 {
+            let message = format!("--beta2 {beta2} does nothing with --optimizer sgd, which has no second moment");
+            return Err(Error::new(ErrorKind::BadInput, message).hint("leave it away, or add --optimizer adamw"));
+        }
         if kind == OptimizerKind::AdamW && momentum > 0.0 {
             let message =
                 format!("--momentum {momentum} does nothing with --optimizer adamw, which has moments of its own");
             return Err(Error::new(ErrorKind::BadInput, message).hint("leave one of the two away"));
         }
-        Ok(OptimizerOptions { kind, learning_rate, momentum, weight_decay, clip_gradients })
+        Ok(OptimizerOptions { kind, learning_rate, momentum, beta2, weight_decay, clip_gradients })
     }
 
     /// The learning rate in each of `rounds` rounds.
@@ -124,6 +150,8 @@ mod tests {
         let both = OptimizerArgs { momentum: 0.9, ..adamw };
         let says = both.settings(0.1).unwrap_err().to_string();
         assert_eq!(says, "--momentum 0.9 does nothing with --optimizer adamw, which has moments of its own");
+        let says = OptimizerArgs { beta2: 0.99, ..OptimizerArgs::default() }.settings(0.1).unwrap_err().to_string();
+        assert_eq!(says, "--beta2 0.99 does nothing with --optimizer sgd, which has no second moment");
         let long = OptimizerArgs { warmup: 8, ..adamw };
         assert!(long.rates(0.1, 9).is_ok());
         let says = long.rates(0.1, 8).unwrap_err().to_string();
@@ -147,7 +175,7 @@ mod tests {
         let args = OptimizerArgs { clip_gradients: Some(0.5), ..OptimizerArgs::default() };
         let words: Vec<String> = args.options().map(|(option, value)| format!("--{option}={value}")).collect();
         assert_eq!(words[0], "--optimizer=sgd");
-        assert_eq!(words[5], "--clip-gradients=0.5");
-        assert_eq!(OptimizerArgs::default().options().count(), 5);
+        assert_eq!((words[2].as_str(), words[6].as_str()), ("--beta2=0.999", "--clip-gradients=0.5"));
+        assert_eq!(OptimizerArgs::default().options().count(), 6);
     }
 }

@@ -144,6 +144,7 @@ const OF_TRAINING: &[&str] = &[
     "optimizer",
     "learning_rate",
     "momentum",
+    "beta2",
     "weight_decay",
     "schedule",
     "warmup",
@@ -185,6 +186,7 @@ pub(crate) const OF_BUILT_IN_MODELS: &[&str] = &[
     "optimizer",
     "learning_rate",
     "momentum",
+    "beta2",
     "weight_decay",
     "schedule",
     "warmup",
@@ -197,13 +199,13 @@ pub(crate) const OF_BUILT_IN_MODELS: &[&str] = &[
 /// What to train, and how.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TrainingArgs {
-    /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR or csv:FILE
+    /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR, csv:FILE or text[:FILE]
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,
     /// What to learn: classification, or regression, where the label of csv:FILE is a number to predict
     #[arg(long, default_value_t = ObjectiveKind::Classification, value_name = "TASK")]
     pub(crate) task: ObjectiveKind,
-    /// softmax, mlp, mlp:hidden=N, cnn or resnet-lite
+    /// softmax, mlp, mlp:hidden=N, cnn, resnet-lite, or for text gpt:layers=N,heads=N,width=N,context=N
     #[arg(long, default_value = "mlp")]
     pub(crate) model: String,
     /// Train on this node's part of the data: iid, label-sorted or dirichlet:ALPHA [default: all of it]

@@ -15,13 +15,13 @@ use super::{ADAMW_LEARNING_RATE, OptimizerArgs, PrivacyArgs, Switch, TrainingArg
 pub(crate) struct SimulateArgs {
     #[command(flatten)]
     pub(crate) mixing: MixingArgs,
-    /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR or csv:FILE
+    /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR, csv:FILE or text[:FILE]
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,
-    /// softmax, mlp, mlp:hidden=N, cnn or resnet-lite
+    /// softmax, mlp, mlp:hidden=N, cnn, resnet-lite, or for text gpt:layers=N,heads=N,width=N,context=N
     #[arg(long, default_value = "softmax")]
     pub(crate) model: String,
-    /// How the data lie on the peers: iid, label-sorted or dirichlet:ALPHA
+    /// How the data lie on the peers: iid, label-sorted or dirichlet:ALPHA; a text is cut into contiguous parts
     #[arg(long, default_value = "iid")]
     pub(crate) split: String,
     /// Samples in a gradient step

@@ -49,6 +49,7 @@ fn write_card(arguments: &DataCardArgs, json: bool) -> Result {
     let what = match card.scaling() {
         Scaling::Columns { .. } => "the names, and the mean and deviation of each column over these data",
         Scaling::Pixels { .. } => "the names of the classes and the scaling of pixels",
+        Scaling::Tokens => "the tokens of the text",
     };
     let (columns, classes) = (card.columns().len(), card.classes().len());
     if json {

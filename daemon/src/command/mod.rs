@@ -14,6 +14,7 @@ mod evaluate;
 mod expel;
 mod export;
 mod fault_test;
+mod generate;
 mod goodbye;
 mod id;
 mod init;
@@ -83,6 +84,7 @@ pub(crate) fn execute(cli: Cli) -> Result<ExitCode> {
         Command::Topology(command) => topology(command, json)?,
         Command::Eval(arguments) => eval::execute(&arguments, json)?,
         Command::Predict(arguments) => predict::execute(&arguments, json)?,
+        Command::Generate(arguments) => generate::execute(&arguments, json)?,
         Command::Export(arguments) => export::execute(&arguments, json)?,
         Command::Ckpt(command) => return ckpt::execute(&command, json),
         Command::Doctor(arguments) => return doctor::execute(&arguments, json),

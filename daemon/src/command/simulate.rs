@@ -4,7 +4,7 @@ use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
 use mingle_lab::simulation::{self, Attack, Conditions, Goal, Learners, Progress, Received, Stop, recent_accuracy};
-use mingle_models::{Decay, Split};
+use mingle_models::{Decay, SampleShape, Split, Tokens};
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result, encodings, plan, units};
 use mingle_planner::{DesignOptions, ExtraEdges, Method, Plan};
@@ -62,11 +62,12 @@ pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Result {
     let mut learners = lab::learners(&arguments.training(goal.rounds), plan.node_count(), test_samples, threads)?;
     let initial = learners.initial();
     let mut swarm = simulation::found(&plan, &initial, conditions).map_err(lab::simulation_error)?;
+    let tokens = tokens(&learners);
     if !json {
         introduce(&plan, &learners, arguments.codec)?;
     }
     let (curve, stop) = goal
-        .pursue(&mut *swarm, &mut learners, arguments.batch_size, |progress| tell(progress, json))
+        .pursue(&mut *swarm, &mut learners, |progress| tell(progress, tokens, json))
         .map_err(lab::simulation_error)?;
     let (tally, learnt) = (swarm.tally(), learners.time_spent());
     let Some(end) = curve.last() else { return Ok(()) };
@@ -91,9 +92,11 @@ pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Result {
         training_seconds: learnt.as_secs_f64(),
     };
     if json {
-        out::line(serde_json::json!(report));
+        let mut object = serde_json::json!(report);
+        add_bits(&mut object, end, tokens);
+        out::line(object);
     } else {
-        conclude(&report, arguments, began.elapsed(), learnt);
+        conclude(&report, arguments, tokens, (began.elapsed(), learnt));
     }
     Ok(())
 }
@@ -134,7 +137,7 @@ fn goal(arguments: &SimulateArgs) -> Result<Goal> {
         return Err(Error::new(ErrorKind::BadInput, "--epochs must be a positive number"));
     }
     let is_bounded = target_accuracy.is_some() || epochs.is_some() || max_slots.is_some();
-    if is_bounded && arguments.rounds.is_none() && arguments.optimizer.schedule == Decay::Cosine {
+    if is_bounded && arguments.rounds.is_none() && matches!(arguments.optimizer.schedule, Decay::Cosine { .. }) {
         let message = "--schedule cosine falls to 0 at the last round, and only --rounds says which that is";
         return Err(Error::new(ErrorKind::BadInput, message).hint("add --rounds, or choose another --schedule"));
     }
@@ -202,15 +205,39 @@ fn rounds_of(plan: &Plan) -> String {
     }
 }
 
-fn tell(progress: &Progress, json: bool) {
+/// What a token of the data is, where they are a text.
+fn tokens(learners: &Learners) -> Option<Tokens> {
+    match learners.task().shape() {
+        SampleShape::Text { tokens } => Some(tokens),
+        _ => None,
+    }
+}
+
+/// What a token of the held-out text takes, in bits.
+fn bits(progress: &Progress) -> Option<f64> {
+    progress.loss.map(|nats| nats / std::f64::consts::LN_2)
+}
+
+fn add_bits(object: &mut serde_json::Value, progress: &Progress, tokens: Option<Tokens>) {
+    if let Some(tokens) = tokens {
+        object[tokens.metric()] = bits(progress).into();
+    }
+}
+
+fn tell(progress: &Progress, tokens: Option<Tokens>, json: bool) {
     if json {
         let mut object = serde_json::json!(progress);
+        add_bits(&mut object, progress, tokens);
         object["schema"] = "mingle.simulation-progress/1".into();
         out::line(object);
         return;
     }
+    let in_bits = match tokens.zip(bits(progress)) {
+        Some((tokens, bits)) => format!("   {bits:.3} bits per {}", tokens.singular()),
+        None => String::new(),
+    };
     let line = format!(
-        "round {:>5}   slots {:>7}   epochs {:>6.2}   accuracy {:.3} mean {:.3} worst   disagreement {}",
+        "round {:>5}   slots {:>7}   epochs {:>6.2}{in_bits}   accuracy {:.3} mean {:.3} worst   disagreement {}",
         progress.round,
         progress.slots,
         progress.epochs,
@@ -232,7 +259,12 @@ fn receiving(report: &Report<'_>) -> String {
     line
 }
 
-fn conclude(report: &Report<'_>, arguments: &SimulateArgs, took: Duration, learnt: Duration) {
+fn conclude(
+    report: &Report<'_>,
+    arguments: &SimulateArgs,
+    tokens: Option<Tokens>,
+    (took, learnt): (Duration, Duration),
+) {
     if stderr().is_terminal() {
         eprintln!();
     }
@@ -240,6 +272,7 @@ fn conclude(report: &Report<'_>, arguments: &SimulateArgs, took: Duration, learn
     let what = match (report.stop, arguments.target_accuracy) {
         (Stop::Target, Some(target)) => format!("accuracy {target} reached"),
         (_, Some(target)) => format!("accuracy {target} not reached"),
+        _ if tokens.is_some() => format!("validation loss {:.4}", end.loss.unwrap_or(f64::NAN)),
         _ => format!("accuracy {:.3}", end.mean_accuracy),
     };
     out::line(format!(

@@ -80,6 +80,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("optimizer", "MINGLE_OPTIMIZER", Form::Text, r#""adamw""#),
     setting("learning_rate", "MINGLE_LEARNING_RATE", Form::Number, "0.1"),
     setting("momentum", "MINGLE_MOMENTUM", Form::Number, "0.9"),
+    setting("beta2", "MINGLE_BETA2", Form::Number, "0.99"),
     setting("weight_decay", "MINGLE_WEIGHT_DECAY", Form::Number, "0.0001"),
     setting("schedule", "MINGLE_SCHEDULE", Form::Text, r#""cosine""#),
     setting("warmup", "MINGLE_WARMUP", Form::Whole, "10"),

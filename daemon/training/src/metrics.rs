@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What people look at first, where it is measured: of classes, and of quantities.
-const LEADING: [&str; 2] = ["accuracy", "r2"];
+/// What people look at first, where it is measured: of texts, of classes, and of quantities.
+const LEADING: [&str; 4] = ["bits_per_character", "bits_per_byte", "accuracy", "r2"];
 
 /// What was measured of a model on held-out samples: a mean for each name, such as `accuracy` or `loss`.
 ///
@@ -42,7 +42,7 @@ impl Metrics {
         words.join("  ")
     }
 
-    /// What people look at first: the accuracy or r2, or else the first by name.
+    /// What people look at first: the bits per token of a text, the accuracy or r2, or else the first by name.
     pub fn leading(&self) -> Option<(&str, f64)> {
         let known = LEADING.iter().find_map(|name| self.0.get_key_value(*name));
         let leading = known.or_else(|| self.0.first_key_value());

@@ -43,6 +43,7 @@ on_other_devices! {
     a_multilayer_perceptron_trains_as_on_the_default_device: |device: &Device| training_agrees("mlp:hidden=32", device);
     the_convolutional_network_computes_and_learns_as_on_the_default_device: convolutional_networks_agree;
     the_residual_network_computes_as_on_the_default_device: residual_networks_agree;
+    a_language_model_computes_and_learns_as_on_the_default_device: language_models_agree;
 }
 
 #[test]
@@ -80,6 +81,18 @@ fn residual_networks_agree(device: &Device) {
     let parameters = task.initial_parameters(3);
     let expected = evaluated(task, &cpu(), &parameters, &one);
     assert_evaluations_agree(device, &evaluated(task, device, &parameters, &one), &expected);
+}
+
+fn language_models_agree(device: &Device) {
+    let data = "text".parse::<DataSource>().unwrap().load(1).unwrap();
+    let model = "gpt:layers=2,heads=2,width=16,context=16".parse().unwrap();
+    let task = Task::new(model, data.train.shape(), data.train.classes()).unwrap();
+    let few = data.test.select(&(0..100).collect::<Vec<_>>());
+    let expected = trained(task, &cpu(), data.train.clone(), 10);
+    assert_outcomes_agree(device, &trained(task, device, data.train, 10), &expected);
+    let parameters = after(task, &expected);
+    let expected = evaluated(task, &cpu(), &parameters, &few);
+    assert_evaluations_agree(device, &evaluated(task, device, &parameters, &few), &expected);
 }
 
 fn training_agrees(model: &str, device: &Device) {

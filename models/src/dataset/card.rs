@@ -6,6 +6,7 @@
 //! ```text
 //!   table:   x_j = (raw_j - mean_j) / deviation_j     0 where the deviation is 0: a column that never varied
 //!   images:  x   = pixel * scale + offset
+//!   text:    x   = the number of the token, which is a class
 //! ```
 
 use std::collections::BTreeSet;
@@ -14,7 +15,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::decimal::Decimal;
-use super::{CardDifference, CardError, SampleShape, Target};
+use super::{CardDifference, CardError, SampleShape, Target, Vocabulary};
 use crate::objective::Objective;
 
 /// Bytes of the name of a column or a class.
@@ -58,6 +59,8 @@ pub enum Scaling {
         /// By column, none negative.
         deviations: Vec<Decimal>,
     },
+    /// Tokens are numbers of classes: there is nothing to scale.
+    Tokens,
 }
 
 /// A card as it is read.
@@ -76,6 +79,17 @@ impl DataCard {
     /// The card of images, whose pixels are all scaled alike.
     pub(super) fn of_images(shape: SampleShape, classes: Vec<String>, (scale, offset): (f32, f32)) -> Self {
         Self { shape, classes, columns: Vec::new(), scaling: Scaling::Pixels { scale, offset }, target: None }
+    }
+
+    /// The card of a text: its classes are the tokens.
+    ///
+    /// # Errors
+    ///
+    /// A [`CardError`] where there are fewer than two.
+    pub fn of_text(vocabulary: &Vocabulary) -> Result<Self, CardError> {
+        let shape = SampleShape::Text { tokens: vocabulary.tokens() };
+        let (columns, scaling) = (Vec::new(), Scaling::Tokens);
+        Unchecked { shape, classes: vocabulary.names(), columns, scaling, target: None }.try_into()
     }
 
     /// The card of a table.
@@ -151,6 +165,7 @@ impl DataCard {
     pub fn scale(&self, column: usize, raw: f64) -> f32 {
         match &self.scaling {
             Scaling::Pixels { scale, offset } => raw as f32 * scale + offset,
+            Scaling::Tokens => raw as f32,
             Scaling::Columns { means, deviations } => {
                 let (mean, deviation) = (means[column].value(), deviations[column].value());
                 if deviation > 0.0 { ((raw - mean) / deviation) as f32 } else { 0.0 }
@@ -169,6 +184,11 @@ impl DataCard {
     pub fn difference(&self, there: &Self) -> Option<CardDifference> {
         if self.target.is_some() != there.target.is_some() {
             return Some(CardDifference::Objective { here: self.objective(), there: there.objective() });
+        }
+        if let (SampleShape::Text { .. }, _) | (_, SampleShape::Text { .. }) = (self.shape, there.shape)
+            && let Some(difference) = self.difference_in_shape(there)
+        {
+            return Some(difference);
         }
         let columns = first_difference("column", &self.columns, &there.columns);
         let classes = || first_difference("class", &self.classes, &there.classes);
@@ -240,6 +260,10 @@ impl TryFrom<Unchecked> for DataCard {
                 means.iter().all(|mean| mean.value().is_finite())
                     && deviations.iter().all(|it| it.value().is_finite() && it.value() >= 0.0)
             }
+            (Scaling::Tokens, SampleShape::Text { tokens }) if columns.is_empty() && target.is_none() => {
+                Vocabulary::of_names(tokens, &classes).ok_or(CardError::Tokens { tokens })?;
+                true
+            }
             _ => return Err(CardError::Lengths { shape, columns: columns.len() }),
         };
         if !is_finite {
@@ -254,6 +278,7 @@ impl fmt::Display for Scaling {
         match self {
             Self::Pixels { scale, offset } => write!(f, "pixel * {scale} + {offset}"),
             Self::Columns { .. } => f.write_str("(raw - mean) / deviation"),
+            Self::Tokens => f.write_str("the number of a token"),
         }
     }
 }

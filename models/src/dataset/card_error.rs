@@ -1,6 +1,6 @@
 //! In what two cards differ, and why something is none.
 
-use super::SampleShape;
+use super::{SampleShape, Tokens};
 use crate::objective::Objective;
 
 /// In what two cards differ, with the words "here" and "there".
@@ -84,6 +84,12 @@ pub enum CardError {
         shape: SampleShape,
         /// How many names there are.
         columns: usize,
+    },
+    /// The classes are not the tokens of a text.
+    #[error("the classes are not {tokens}: each is to be one, written as `mingle data card` writes it")]
+    Tokens {
+        /// What they should be.
+        tokens: Tokens,
     },
     /// The quantity that is predicted cannot be.
     #[error("the target cannot be used: {why}")]

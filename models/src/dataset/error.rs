@@ -2,13 +2,15 @@
 
 use std::path::PathBuf;
 
-use super::{CardDifference, CardError, SampleShape};
+use super::{CardDifference, CardError, SampleShape, UnknownCharacter};
 
 /// Why data cannot be used; every variant names the place.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
     /// The text names no data source.
-    #[error("unknown data source {0:?}: write digits, idx:DIR, cifar10:DIR or csv:FILE[,label=NAME|INDEX]")]
+    #[error(
+        "unknown data source {0:?}: write digits, idx:DIR, cifar10:DIR, csv:FILE[,label=NAME|INDEX] or text[:FILE][,tokens=bytes]"
+    )]
     UnknownSource(String),
     /// A file cannot be opened or read.
     #[error("cannot read {}: {error}", path.display())]
@@ -235,6 +237,61 @@ pub enum DataError {
         samples: usize,
         /// In how many classes.
         classes: usize,
+    },
+    /// A text is not in Unicode.
+    #[error(
+        "{}, line {line}: the byte at {byte} is not UTF-8, and characters are wanted; text:FILE,tokens=bytes takes any bytes",
+        path.display()
+    )]
+    NotUtf8 {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// Where in the file, counted from 0.
+        byte: usize,
+    },
+    /// A text has a character that the task has not.
+    #[error(
+        "{}, {error} of the task, which has {known} characters: replace it there, or let all peers train on bytes \
+         (text:FILE,tokens=bytes)",
+        path.display()
+    )]
+    UnknownCharacter {
+        /// The file.
+        path: PathBuf,
+        /// The characters of the task.
+        known: usize,
+        /// Which character, and where.
+        error: UnknownCharacter,
+    },
+    /// A text has too many different characters.
+    #[error(
+        "{} has more than {} different characters; text:FILE,tokens=bytes trains on bytes",
+        path.display(),
+        super::Vocabulary::CHARACTERS_MAX
+    )]
+    Vocabulary {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A text is too short to train on and to judge by.
+    #[error("{} has {tokens} tokens: a text needs at least {least}", path.display())]
+    ShortText {
+        /// The file.
+        path: PathBuf,
+        /// How many it has.
+        tokens: usize,
+        /// How many are needed.
+        least: usize,
+    },
+    /// A text is too long to be kept in memory.
+    #[error("{} is longer than the {max} bytes accepted", path.display())]
+    LongText {
+        /// The file.
+        path: PathBuf,
+        /// The bytes accepted.
+        max: usize,
     },
     /// Features and labels do not go together.
     #[error("{labels} labels of samples of shape {shape} do not go with {features} numbers")]

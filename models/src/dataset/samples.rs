@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::DataError;
+use super::{DataError, Tokens};
 use crate::objective::Objective;
 
 /// The shape of one sample.
@@ -25,6 +25,11 @@ pub enum SampleShape {
         /// Columns of pixels.
         width: usize,
     },
+    /// A token of a text. A model sees windows of them.
+    Text {
+        /// What a token is.
+        tokens: Tokens,
+    },
 }
 
 impl SampleShape {
@@ -32,6 +37,7 @@ impl SampleShape {
     pub fn features(&self) -> usize {
         match *self {
             Self::Flat { features } => features,
+            Self::Text { .. } => 1,
             Self::Image { channels, height, width } => channels.saturating_mul(height).saturating_mul(width),
         }
     }
@@ -42,6 +48,7 @@ impl fmt::Display for SampleShape {
         match self {
             Self::Flat { features } => write!(f, "{features}"),
             Self::Image { channels, height, width } => write!(f, "{channels}x{height}x{width}"),
+            Self::Text { tokens } => write!(f, "text in {tokens}"),
         }
     }
 }
@@ -76,6 +83,8 @@ pub(crate) enum Features {
     Numbers(Vec<f32>),
     /// Pixels; the number is `pixel * scale + offset`.
     Pixels { pixels: Vec<u8>, scale: f32, offset: f32 },
+    /// Tokens of a text: the labels, each of which follows from those before it.
+    Labels,
 }
 
 impl Features {
@@ -83,6 +92,7 @@ impl Features {
         match self {
             Self::Numbers(numbers) => numbers.len(),
             Self::Pixels { pixels, .. } => pixels.len(),
+            Self::Labels => 0,
         }
     }
 }
@@ -141,6 +151,19 @@ impl Samples {
         Self::checked(shape, classes, Features::Pixels { pixels, scale, offset }, labels)
     }
 
+    /// A text: its tokens, each below `vocabulary`, in their order.
+    ///
+    /// # Errors
+    ///
+    /// [`DataError::Label`] when a token is too large.
+    pub fn of_text(tokens: Tokens, vocabulary: usize, text: Vec<u16>) -> Result<Self, DataError> {
+        if let Some(sample) = text.iter().position(|&token| usize::from(token) >= vocabulary) {
+            return Err(DataError::Label { sample, label: text[sample], classes: vocabulary });
+        }
+        let shape = SampleShape::Text { tokens };
+        Ok(Self { shape, classes: vocabulary, features: Features::Labels, labels: text, targets: None })
+    }
+
     fn checked(shape: SampleShape, classes: usize, features: Features, labels: Vec<u16>) -> Result<Self, DataError> {
         let expected = labels.len().saturating_mul(shape.features());
         if features.len() != expected {
@@ -166,6 +189,16 @@ impl Samples {
     /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
+    }
+
+    /// Whether they are a text: neighbours belong together, and nothing comes before the first.
+    pub fn is_text(&self) -> bool {
+        matches!(self.shape, SampleShape::Text { .. })
+    }
+
+    /// How many of them can be predicted: all, but for the first token of a text.
+    pub fn predictable(&self) -> usize {
+        self.len() - usize::from(self.is_text() && !self.is_empty())
     }
 
     /// The shape of each sample.
@@ -227,6 +260,7 @@ impl Samples {
             Features::Pixels { pixels, scale, offset } => {
                 Features::Pixels { pixels: rows(pixels, width, indices), scale: *scale, offset: *offset }
             }
+            Features::Labels => Features::Labels,
         };
         let labels = indices.iter().map(|&index| self.labels[index]).collect();
         let targets = self.targets.as_ref().map(|targets| Targets {
@@ -247,9 +281,20 @@ impl Samples {
                 Features::Pixels { pixels, scale, offset } => {
                     batch.extend(pixels[row].iter().map(|&pixel| f32::from(pixel) * scale + offset));
                 }
+                Features::Labels => batch.push(f32::from(self.labels[index])),
             }
         }
         batch
+    }
+
+    /// Windows of so many tokens of a text, row after row, and the token that follows each.
+    pub(crate) fn windows(&self, starts: impl Iterator<Item = usize>, length: usize) -> (Vec<f32>, Vec<u16>) {
+        let (mut seen, mut following) = (Vec::new(), Vec::new());
+        for start in starts {
+            seen.extend(self.labels[start..start + length].iter().copied().map(f32::from));
+            following.extend_from_slice(&self.labels[start + 1..][..length]);
+        }
+        (seen, following)
     }
 }
 

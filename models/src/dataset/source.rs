@@ -11,7 +11,8 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use super::csv_table::{CsvSource, LabelColumn, Table};
-use super::{CardDifference, DataCard, DataError, SampleShape, Samples, cifar10, digits, idx};
+use super::text::{Text, TextSource};
+use super::{CardDifference, DataCard, DataError, SampleShape, Samples, Tokens, cifar10, digits, idx};
 use crate::objective::ObjectiveKind;
 
 /// The samples held out of the 1,797 digits, about a fifth.
@@ -28,6 +29,8 @@ const SAMPLES_MIN: usize = 5;
 /// | `idx:DIR` | a directory in the format and with the file names of MNIST, gzipped or not |
 /// | `cifar10:DIR` | a directory with the binary version of CIFAR-10, gzipped or not |
 /// | `csv:FILE`, `csv:FILE,label=NAME`, `csv:FILE,label=5` | a table; the label is its last column, or the named one, or the one at this place counted from 1 |
+/// | `text` | the embedded text; its tokens are characters |
+/// | `text:FILE`, `text:FILE,tokens=characters`, `text:FILE,tokens=bytes` | a text, gzipped if its name ends in `.gz` |
 ///
 /// ```
 /// use mingle_models::DataSource;
@@ -47,6 +50,8 @@ pub enum DataSource {
     Cifar10(PathBuf),
     /// A table of comma separated values.
     Csv(CsvSource),
+    /// A text.
+    Text(TextSource),
 }
 
 /// Samples to train on and samples to judge by, of one shape and the same classes.
@@ -79,6 +84,7 @@ enum Raw {
         card: DataCard,
     },
     Table(Table),
+    Text(Text),
 }
 
 impl DataSource {
@@ -127,13 +133,18 @@ impl DataSource {
                 Raw::Images { train, test: Some(test), card }
             }
             Self::Csv(source) => Raw::Table(Table::read(source)?),
+            Self::Text(source) => Raw::Text(Text::read(source)?),
         };
         Ok(RawData { source: self.clone(), raw })
     }
 
     /// Whether everybody who names this source has the same columns, classes and scaling, whatever is in the files.
     pub fn means_the_same_everywhere(&self) -> bool {
-        matches!(self, Self::Digits | Self::Cifar10(_))
+        match self {
+            Self::Digits | Self::Cifar10(_) => true,
+            Self::Text(source) => source.means_the_same_everywhere(),
+            Self::Idx(_) | Self::Csv(_) => false,
+        }
     }
 }
 
@@ -148,6 +159,7 @@ impl RawData {
         match &self.raw {
             Raw::Images { card, .. } => card.shape(),
             Raw::Table(table) => SampleShape::Flat { features: table.columns().len() },
+            Raw::Text(text) => text.shape(),
         }
     }
 
@@ -178,6 +190,7 @@ impl RawData {
                 let (train, _) = hold_out(table.len(), table.len() / SAMPLES_MIN, seed);
                 table.card(&train)
             }
+            Raw::Text(text) => text.card(),
         }
     }
 
@@ -190,7 +203,7 @@ impl RawData {
     pub fn card_for(&self, objective: ObjectiveKind, seed: u64) -> Result<DataCard, DataError> {
         match (objective, &self.raw) {
             (ObjectiveKind::Classification, _) => self.card(seed),
-            (ObjectiveKind::Regression, Raw::Images { .. }) => {
+            (ObjectiveKind::Regression, Raw::Images { .. } | Raw::Text(_)) => {
                 Err(DataError::NoTarget { data: self.source.to_string() })
             }
             (ObjectiveKind::Regression, Raw::Table(table)) => {
@@ -228,7 +241,7 @@ impl RawData {
             Raw::Table(table) => {
                 check_size(&table)?;
                 let here = SampleShape::Flat { features: table.columns().len() };
-                if let there @ SampleShape::Image { .. } = card.shape() {
+                if let there @ (SampleShape::Image { .. } | SampleShape::Text { .. }) = card.shape() {
                     let difference = CardDifference::Shape { here, there };
                     return Err(DataError::Foreign { data: self.source.to_string(), difference });
                 }
@@ -236,6 +249,7 @@ impl RawData {
                 let all = table.samples(card)?;
                 Ok(DataSet { train: all.select(&train), test: all.select(&test), card: card.clone() })
             }
+            Raw::Text(text) => text.data_set(card),
         }
     }
 }
@@ -271,6 +285,9 @@ impl FromStr for DataSource {
         if text == "digits" {
             return Ok(Self::Digits);
         }
+        if let Some(rest) = text.strip_prefix("text") {
+            return text_source(rest).map(Self::Text).ok_or_else(unknown);
+        }
         match text.split_once(':') {
             Some(("idx", directory)) if !directory.is_empty() => Ok(Self::Idx(directory.into())),
             Some(("cifar10", directory)) if !directory.is_empty() => Ok(Self::Cifar10(directory.into())),
@@ -287,6 +304,23 @@ impl FromStr for DataSource {
             _ => Err(unknown()),
         }
     }
+}
+
+/// What stands behind `text`: nothing or a file, then nothing or what its tokens are.
+fn text_source(rest: &str) -> Option<TextSource> {
+    let (file, tokens) = match rest.rsplit_once(",tokens=") {
+        None => (rest, None),
+        Some((file, word)) => {
+            let known = [Tokens::Characters, Tokens::Bytes];
+            (file, Some(known.into_iter().find(|tokens| tokens.to_string() == word)?))
+        }
+    };
+    let path = match file.strip_prefix(':') {
+        None if file.is_empty() => None,
+        Some(path) if !path.is_empty() => Some(path.into()),
+        _ => return None,
+    };
+    Some(TextSource { path, tokens })
 }
 
 fn label_column(text: &str) -> Option<LabelColumn> {
@@ -319,6 +353,11 @@ impl fmt::Display for DataSource {
             Self::Digits => f.write_str("digits"),
             Self::Cifar10(directory) => write!(f, "cifar10:{}", directory.display()),
             Self::Idx(directory) => write!(f, "idx:{}", directory.display()),
+            Self::Text(TextSource { path, tokens }) => {
+                let file = path.as_ref().map(|path| format!(":{}", path.display())).unwrap_or_default();
+                let tokens = tokens.map(|tokens| format!(",tokens={tokens}")).unwrap_or_default();
+                write!(f, "text{file}{tokens}")
+            }
             Self::Csv(CsvSource { path, label }) => {
                 write!(f, "csv:{}", path.display())?;
                 match label {

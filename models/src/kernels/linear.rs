@@ -1,4 +1,4 @@
-//! A linear layer.
+//! A linear layer, with a bias or without.
 
 use burn::Tensor;
 use burn::backend::flex::FlexTensor;
@@ -6,16 +6,52 @@ use burn::nn;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 
-use super::tape::{Layer, apply};
+use super::tape::{Layer, Operation, apply, apply_with};
 use super::tensors::{floats, tensor};
 
 /// Multiplications from which on a product is divided among threads.
 const WORTH_DIVIDING: usize = 1 << 23;
 
-/// `input x weight + bias`: `[batch, inputs]` to `[batch, outputs]`.
+/// `input x weight + bias`, where there is a bias: `[batch, inputs]` to `[batch, outputs]`.
 pub(crate) fn linear(layer: &nn::Linear, input: Tensor<2>) -> Tensor<2> {
-    let bias = layer.bias.as_ref().map(|bias| bias.val());
-    bias.and_then(|bias| apply(Linear, input.clone(), layer.weight.val(), bias)).unwrap_or_else(|| layer.forward(input))
+    let Some(bias) = &layer.bias else { return product(input, layer.weight.val()) };
+    apply(Linear, input.clone(), layer.weight.val(), bias.val()).unwrap_or_else(|| layer.forward(input))
+}
+
+/// `left x right`: `[rows, inner]` and `[inner, columns]` to `[rows, columns]`.
+pub(crate) fn product(left: Tensor<2>, right: Tensor<2>) -> Tensor<2> {
+    apply_with(Product, left.clone(), right.clone()).unwrap_or_else(|| left.matmul(right))
+}
+
+#[derive(Clone, Debug)]
+struct Product;
+
+impl Operation<2> for Product {
+    /// Both factors.
+    type Seen = [FlexTensor; 2];
+
+    fn forward(&self, factors: [FlexTensor; 2]) -> (FlexTensor, [FlexTensor; 2]) {
+        let [left, right] = &factors;
+        (multiplied(matrix(left), matrix(right)), factors)
+    }
+
+    fn backward(
+        &self,
+        [left, right]: &[FlexTensor; 2],
+        gradient: &FlexTensor,
+        wanted: [bool; 2],
+    ) -> [Option<FlexTensor>; 2] {
+        let of_left = wanted[0].then(|| multiplied(matrix(gradient), matrix(right).transpose()));
+        let of_right = wanted[1].then(|| multiplied(matrix(left).transpose(), matrix(gradient)));
+        [of_left, of_right]
+    }
+}
+
+fn multiplied(left: MatRef<'_, f32>, right: MatRef<'_, f32>) -> FlexTensor {
+    let (rows, columns) = (left.nrows(), right.ncols());
+    let mut values = vec![0.0; rows * columns];
+    multiply(MatMut::from_row_major_slice_mut(&mut values, rows, columns), Accum::Replace, left, right);
+    tensor(values, [rows, columns])
 }
 
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! Layers as operations on burn's tensors, with their gradients.
+//! Operations on burn's tensors, with their gradients.
 
 use burn::Tensor;
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
@@ -6,9 +6,21 @@ use burn::backend::autodiff::checkpoint::strategy::NoCheckpointing;
 use burn::backend::autodiff::grads::Gradients as Tape;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::flex::FlexTensor;
-use burn::backend::{Autodiff, Flex};
+use burn::backend::{Autodiff, BackendTypes, Flex};
 
 use super::tensors::contiguous;
+
+/// Something that is computed from `N` tensors. All tensors it meets are contiguous.
+pub(super) trait Operation<const N: usize>: Clone + std::fmt::Debug + Send + 'static {
+    /// What the way back needs.
+    type Seen: Clone + std::fmt::Debug + Send + 'static;
+
+    /// The output, and what the way back needs.
+    fn forward(&self, inputs: [FlexTensor; N]) -> (FlexTensor, Self::Seen);
+
+    /// The gradients of those inputs that are wanted, given that of the output.
+    fn backward(&self, seen: &Self::Seen, gradient: &FlexTensor, wanted: [bool; N]) -> [Option<FlexTensor>; N];
+}
 
 /// Something that is computed from an input, weights and biases. All tensors it meets are
 /// contiguous.
@@ -26,6 +38,20 @@ pub(super) trait Layer: Clone + std::fmt::Debug + Send + 'static {
     fn of_weight(&self, seen: &Self::Seen, gradient: &FlexTensor) -> (FlexTensor, FlexTensor);
 }
 
+impl<L: Layer> Operation<3> for L {
+    type Seen = L::Seen;
+
+    fn forward(&self, [input, weight, bias]: [FlexTensor; 3]) -> (FlexTensor, L::Seen) {
+        Layer::forward(self, input, weight, bias)
+    }
+
+    fn backward(&self, seen: &L::Seen, gradient: &FlexTensor, wanted: [bool; 3]) -> [Option<FlexTensor>; 3] {
+        let of_input = wanted[0].then(|| self.of_input(seen, gradient));
+        let (of_weight, of_bias) = (wanted[1] || wanted[2]).then(|| self.of_weight(seen, gradient)).unzip();
+        [of_input, of_weight, of_bias]
+    }
+}
+
 /// Computes a layer. `None` for tensors that are not on burn's flex device.
 pub(super) fn apply<L: Layer, const D: usize>(
     layer: L,
@@ -33,45 +59,81 @@ pub(super) fn apply<L: Layer, const D: usize>(
     weight: Tensor<D>,
     bias: Tensor<1>,
 ) -> Option<Tensor<D>> {
-    if !input.device().is_autodiff() {
-        let input = contiguous(input.try_into_primitive::<Flex>().ok()?);
-        let weight = contiguous(weight.try_into_primitive::<Flex>().ok()?);
-        let bias = contiguous(bias.try_into_primitive::<Flex>().ok()?);
-        return Some(Tensor::from_primitive::<Flex>(layer.forward(input, weight, bias).0));
+    if input.device().is_autodiff() {
+        return tracked(layer, [tracked_part(input)?, tracked_part(weight)?, tracked_part(bias)?]);
     }
-    let (input, of_input) = input.try_into_primitive::<Autodiff<Flex>>().ok()?.into_parts();
-    let (weight, of_weight) = weight.try_into_primitive::<Autodiff<Flex>>().ok()?.into_parts();
-    let (bias, of_bias) = bias.try_into_primitive::<Autodiff<Flex>>().ok()?.into_parts();
-    let (output, seen) = layer.forward(contiguous(input), contiguous(weight), contiguous(bias));
-    let node = Node(layer).prepare::<NoCheckpointing>([of_input, of_weight, of_bias]).compute_bound();
+    plain(&layer, [plain_part(input)?, plain_part(weight)?, plain_part(bias)?])
+}
+
+/// Computes something from one tensor. `None` where it is not on burn's flex device.
+pub(super) fn apply_to<O: Operation<1>, const D: usize>(operation: O, input: Tensor<D>) -> Option<Tensor<D>> {
+    if input.device().is_autodiff() {
+        return tracked(operation, [tracked_part(input)?]);
+    }
+    plain(&operation, [plain_part(input)?])
+}
+
+/// Computes something from an input and weights. `None` for tensors that are not on burn's flex device.
+pub(super) fn apply_with<O: Operation<2>, const D: usize, const W: usize>(
+    operation: O,
+    input: Tensor<D>,
+    weight: Tensor<W>,
+) -> Option<Tensor<D>> {
+    if input.device().is_autodiff() {
+        return tracked(operation, [tracked_part(input)?, tracked_part(weight)?]);
+    }
+    plain(&operation, [plain_part(input)?, plain_part(weight)?])
+}
+
+fn plain_part<const D: usize>(tensor: Tensor<D>) -> Option<FlexTensor> {
+    Some(contiguous(tensor.try_into_primitive::<Flex>().ok()?))
+}
+
+fn plain<O: Operation<N>, const N: usize, const D: usize>(operation: &O, inputs: [FlexTensor; N]) -> Option<Tensor<D>> {
+    Some(Tensor::from_primitive::<Flex>(operation.forward(inputs).0))
+}
+
+/// A tensor on the tape.
+type Tracked = <Autodiff<Flex> as BackendTypes>::FloatTensorPrimitive;
+
+fn tracked_part<const D: usize>(tensor: Tensor<D>) -> Option<Tracked> {
+    tensor.try_into_primitive::<Autodiff<Flex>>().ok()
+}
+
+fn tracked<O: Operation<N>, const N: usize, const D: usize>(operation: O, inputs: [Tracked; N]) -> Option<Tensor<D>>
+where
+    Node<O>: Backward<Flex, N, State = O::Seen>,
+{
+    let mut parents = Vec::with_capacity(N);
+    let tensors = inputs.map(|input| {
+        let (tensor, parent) = input.into_parts();
+        parents.push(parent);
+        contiguous(tensor)
+    });
+    let parents: [_; N] = parents.try_into().ok()?;
+    let (output, seen) = operation.forward(tensors);
+    let node = Node(operation).prepare::<NoCheckpointing>(parents).compute_bound();
     Some(Tensor::from_primitive::<Autodiff<Flex>>(match node.stateful() {
         OpsKind::Tracked(node) => node.finish(seen, output),
         OpsKind::UnTracked(node) => node.finish(output),
     }))
 }
 
-/// A layer on the tape.
+/// An operation on the tape.
 #[derive(Debug)]
-struct Node<L>(L);
+struct Node<O>(O);
 
-impl<L: Layer> Backward<Flex, 3> for Node<L> {
-    type State = L::Seen;
+impl<O: Operation<N>, const N: usize> Backward<Flex, N> for Node<O> {
+    type State = O::Seen;
 
-    fn backward(self, ops: Ops<L::Seen, 3>, tape: &mut Tape, _: &mut Checkpointer) {
+    fn backward(self, ops: Ops<O::Seen, N>, tape: &mut Tape, _: &mut Checkpointer) {
         let gradient = contiguous(tape.consume::<Flex>(&ops.node));
-        let [of_input, of_weight, of_bias] = ops.parents;
-        if let Some(node) = of_input {
-            tape.register::<Flex>(node.id, self.0.of_input(&ops.state, &gradient));
-        }
-        if of_weight.is_none() && of_bias.is_none() {
-            return;
-        }
-        let (weight, bias) = self.0.of_weight(&ops.state, &gradient);
-        if let Some(node) = of_weight {
-            tape.register::<Flex>(node.id, weight);
-        }
-        if let Some(node) = of_bias {
-            tape.register::<Flex>(node.id, bias);
+        let wanted = ops.parents.each_ref().map(Option::is_some);
+        let gradients = self.0.backward(&ops.state, &gradient, wanted);
+        for (parent, gradient) in ops.parents.into_iter().zip(gradients) {
+            if let (Some(parent), Some(gradient)) = (parent, gradient) {
+                tape.register::<Flex>(parent.id, gradient);
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
-use super::{Cnn, Mlp, Network, ResnetLite, Softmax, cnn, resnet_lite};
+use super::{Cnn, Gpt, GptSize, Mlp, Network, ResnetLite, Softmax, cnn, resnet_lite};
 use crate::dataset::SampleShape;
 use crate::task::TaskError;
 
@@ -19,6 +19,7 @@ use crate::task::TaskError;
 /// | `mlp`, `mlp:hidden=128` | one hidden layer of rectified linear units, 64 wide by default |
 /// | `cnn` | the convolutional network of McMahan et al. 2017; images only |
 /// | `resnet-lite` | a residual network of 1.5 million parameters with group norms; images only |
+/// | `gpt`, `gpt:layers=4,heads=4,width=128,context=64` | a language model of the GPT-2 kind; text only |
 ///
 /// ```
 /// use mingle_models::ModelKind;
@@ -41,6 +42,8 @@ pub enum ModelKind {
     Cnn,
     /// Ten bottleneck blocks with group norms.
     ResnetLite,
+    /// A transformer that says which token follows.
+    Gpt(GptSize),
 }
 
 /// The largest hidden layer accepted: a typing error should not ask for all memory.
@@ -54,6 +57,13 @@ impl ModelKind {
     pub(crate) fn architecture(self, shape: SampleShape) -> Result<Architecture, TaskError> {
         let features = shape.features();
         match self {
+            Self::Gpt(size) if matches!(shape, SampleShape::Text { .. }) => Ok(Architecture::Gpt(size)),
+            Self::Gpt(_) => {
+                Err(TaskError::Shape { model: self, wanted: "text, such as --data text:FILE", found: shape })
+            }
+            _ if matches!(shape, SampleShape::Text { .. }) => {
+                Err(TaskError::Shape { model: self, wanted: "numbers or images: text is for gpt", found: shape })
+            }
             Self::Softmax => Ok(Architecture::Softmax { features }),
             Self::Mlp { hidden } => Ok(Architecture::Mlp { features, hidden: hidden.get() }),
             Self::Cnn => Ok(Architecture::Cnn { image: self.divisible_image(shape, cnn::SIDE_DIVISOR)? }),
@@ -89,6 +99,8 @@ pub(crate) enum Architecture {
     Cnn { image: [usize; 3] },
     /// See [`ResnetLite`].
     ResnetLite { image: [usize; 3] },
+    /// See [`Gpt`].
+    Gpt(GptSize),
 }
 
 impl Architecture {
@@ -99,6 +111,7 @@ impl Architecture {
             Self::Mlp { features, hidden } => Network::Mlp(Mlp::blank(features, hidden, classes, device)),
             Self::Cnn { image } => Network::Cnn(Cnn::blank(image, classes, device)),
             Self::ResnetLite { image } => Network::ResnetLite(ResnetLite::blank(image, classes, device)),
+            Self::Gpt(size) => Network::Gpt(Gpt::blank(size, classes, device)),
         }
     }
 }
@@ -113,7 +126,11 @@ impl FromStr for ModelKind {
             "mlp" => Ok(Self::Mlp { hidden: HIDDEN_DEFAULT }),
             "cnn" => Ok(Self::Cnn),
             "resnet-lite" => Ok(Self::ResnetLite),
+            "gpt" => Ok(Self::Gpt(GptSize::default())),
             _ => {
+                if let Some(size) = text.strip_prefix("gpt:") {
+                    return size.parse().map(Self::Gpt);
+                }
                 let hidden = text.strip_prefix("mlp:hidden=").ok_or_else(unknown)?;
                 let hidden: NonZeroUsize = hidden.parse().map_err(|_| unknown())?;
                 if hidden.get() > HIDDEN_MAX {
@@ -147,6 +164,7 @@ impl fmt::Display for ModelKind {
             Self::Mlp { hidden } => write!(f, "mlp:hidden={hidden}"),
             Self::Cnn => f.write_str("cnn"),
             Self::ResnetLite => f.write_str("resnet-lite"),
+            Self::Gpt(size) => write!(f, "gpt:{size}"),
         }
     }
 }

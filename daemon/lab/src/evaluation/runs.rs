@@ -135,7 +135,7 @@ impl Run {
             rounds: u64::MAX,
             evaluate_every: self.evaluate_every,
         };
-        let (curve, stop) = goal.pursue(&mut *swarm, &mut learners, self.training.batch_size, tell)?;
+        let (curve, stop) = goal.pursue(&mut *swarm, &mut learners, tell)?;
         Ok(Record::new(self, plan, curve, stop == Stop::Target))
     }
 

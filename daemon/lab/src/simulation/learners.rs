@@ -106,8 +106,8 @@ impl Learners {
     }
 
     /// Gradient steps taken by all nodes, in passes over all data.
-    pub(super) fn epochs(&self, batch_size: usize) -> f64 {
-        let samples = |trainer: &Trainer| trainer.step() * batch_size.min(trainer.sample_count()) as u64;
+    pub(super) fn epochs(&self) -> f64 {
+        let samples = |trainer: &Trainer| trainer.step() * trainer.samples_per_step();
         self.trainers.iter().map(samples).sum::<u64>() as f64 / self.train_samples as f64
     }
 

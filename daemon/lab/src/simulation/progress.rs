@@ -66,7 +66,6 @@ impl Goal {
         &self,
         swarm: &mut dyn Rounds,
         learners: &mut Learners,
-        batch_size: usize,
         mut tell: impl FnMut(&Progress),
     ) -> Result<(Vec<Progress>, Stop), SimulationError> {
         let mut curve: Vec<Progress> = Vec::new();
@@ -74,7 +73,7 @@ impl Goal {
             let done = curve.last().map_or(0, |progress| progress.round);
             let round = (done + self.evaluate_every).min(self.rounds);
             swarm.advance(round, learners)?;
-            let progress = look(swarm, learners, round, batch_size)?;
+            let progress = look(swarm, learners, round)?;
             tell(&progress);
             curve.push(progress);
             if let Some(stop) = self.is_enough(&curve) {
@@ -104,18 +103,13 @@ pub fn recent_accuracy(curve: &[Progress]) -> Option<f64> {
     Some(last.iter().map(|progress| progress.mean_accuracy).sum::<f64>() / AT_TARGET as f64)
 }
 
-fn look(
-    swarm: &mut dyn Rounds,
-    learners: &mut Learners,
-    round: u64,
-    batch_size: usize,
-) -> Result<Progress, SimulationError> {
+fn look(swarm: &mut dyn Rounds, learners: &mut Learners, round: u64) -> Result<Progress, SimulationError> {
     let tally = swarm.tally();
     let judgement = learners.judge(&swarm.models())?;
     Ok(Progress {
         round,
         slots: tally.slots,
-        epochs: learners.epochs(batch_size),
+        epochs: learners.epochs(),
         link_bytes: tally.link_bytes,
         mean_accuracy: judgement.mean_accuracy,
         worst_accuracy: judgement.worst_accuracy,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use mingle_models::ObjectiveKind;
+use mingle_models::{DataSource, ObjectiveKind};
 use mingle_peer::units;
 use mingle_planner::Plan;
 
@@ -32,9 +32,13 @@ impl Progress {
         let style = ProgressStyle::with_template("{spinner} {bar:30} {pos}/{len} rounds  {elapsed}  {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         let progress = Self { bar, json, peers: arguments.peers, objective: arguments.task };
+        let split = match arguments.data.parse() {
+            Ok(DataSource::Text(_)) => "in contiguous parts".to_owned(),
+            _ => format!("split {}", arguments.split),
+        };
         progress.note(&format!(
-            "swarm    {} peer processes on this machine, data {} split {}, model {}, seed {}",
-            arguments.peers, arguments.data, arguments.split, arguments.model, arguments.seed
+            "swarm    {} peer processes on this machine, data {} {split}, model {}, seed {}",
+            arguments.peers, arguments.data, arguments.model, arguments.seed
         ));
         progress.note(&describe(plan));
         progress.bar.set_message("starting");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use mingle_models::{Checkpoint, ObjectiveKind, Task};
+use mingle_models::{Checkpoint, ObjectiveKind, SampleShape, Task};
 use mingle_net::traffic::Encoding;
 use mingle_peer::audit::{Report as DiskReport, weight_or_unknown};
 use mingle_peer::error::Context;
@@ -39,6 +39,9 @@ pub(crate) struct Report {
     peers: usize,
     killed: Vec<usize>,
     swarm: SwarmResult,
+    /// What a token of the held-out text takes, where a text was learnt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bits_per_token: Option<Bits>,
     without_swarm: Option<Baselines>,
     seconds: f64,
     /// How the peers came together.
@@ -67,6 +70,26 @@ pub(crate) struct Report {
     objective: ObjectiveKind,
 }
 
+/// What a token of a text takes, in bits, with the models of all survivors.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Bits {
+    /// What a token is.
+    token: &'static str,
+    mean: f64,
+    best: f64,
+    worst: f64,
+}
+
+impl Bits {
+    fn of(task: &Task, summaries: &[(usize, Summary)]) -> Option<Self> {
+        let SampleShape::Text { tokens } = task.shape() else { return None };
+        let bits: Vec<f64> = summaries.iter().filter_map(|(_, summary)| summary.metrics.get(tokens.metric())).collect();
+        let best = bits.iter().copied().fold(f64::INFINITY, f64::min);
+        let worst = bits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        (!bits.is_empty()).then(|| Self { token: tokens.singular(), mean: mean(&bits), best, worst })
+    }
+}
+
 /// The survivors' final models.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct SwarmResult {
@@ -90,6 +113,7 @@ impl Report {
         let results: Vec<PeerResult> = survivors.iter().filter_map(|&node| demo.results[node]).collect();
         let summaries = survivors.iter().map(|&node| Ok((node, Summary::read(&homes[node].summary())?)));
         let summaries = summaries.collect::<Result<Vec<(usize, Summary)>>>()?;
+        let bits_per_token = Bits::of(task, &summaries);
         let mut encoding = Encoding::of(demo.arguments.codec);
         summaries.iter().for_each(|(_, summary)| encoding.add(&summary.encoding));
         let spendings = summaries.iter().filter_map(|(_, summary)| summary.privacy);
@@ -109,6 +133,7 @@ impl Report {
                 worst_accuracy: accuracies.iter().copied().fold(f64::INFINITY, f64::min),
                 disagreement: spread(&models),
             },
+            bits_per_token,
             without_swarm,
             seconds,
             joined: demo.joining.summary(),
@@ -177,6 +202,9 @@ impl Report {
             lines.push(row("each peer alone", alone.mean_alone(), alone.best_alone(), alone.worst_alone()));
         }
         lines.push(row("this swarm", swarm.mean_accuracy, swarm.best_accuracy, swarm.worst_accuracy));
+        if let Some(Bits { token, mean, best, worst }) = &self.bits_per_token {
+            lines.push(row(&format!("  in bits per {token}"), *mean, *best, *worst));
+        }
         if let Some(together) = without_swarm {
             lines.push(format!("{:<24}{:>8.3}", "all data in one place", together.central));
         }

@@ -1,0 +1,86 @@
+//! `mingle generate`: text from a language model that a swarm trained.
+
+use std::path::{Path, PathBuf};
+
+use mingle_models::{
+    Checkpoint, DeviceName, GenerationError, GenerationOptions, ModelFile, SampleShape, Task, TextGenerator,
+    Utf8Stream, Vocabulary,
+};
+use mingle_peer::error::Context;
+use mingle_peer::{Error, ErrorKind, Home, Result};
+
+use crate::cli::GenerateArgs;
+use crate::{meaning, model_files, out};
+
+/// Prints the prompt, and what the model says follows, as it comes.
+pub(super) fn execute(arguments: &GenerateArgs, json: bool) -> Result {
+    let path = path(arguments)?;
+    let mut generator = load(&path, arguments)?;
+    let doing = "cannot generate";
+    generator.prompt(&arguments.prompt).context(ErrorKind::BadInput, "--prompt")?;
+    let mut stream = Utf8Stream::default();
+    let mut text = String::new();
+    let mut say = |piece: String| if json { text += &piece } else { out::piece(&piece) };
+    say(arguments.prompt.clone());
+    for _ in 0..arguments.length {
+        let bytes = generator.next_token().context(ErrorKind::Training, doing)?;
+        say(stream.push(&bytes));
+    }
+    say(stream.finish());
+    if json {
+        out::line(serde_json::json!({
+            "schema": "mingle.generation/1",
+            "file": path,
+            "seed": arguments.seed,
+            "tokens": arguments.length,
+            "text": text,
+        }));
+    } else {
+        out::line("");
+    }
+    Ok(())
+}
+
+fn path(arguments: &GenerateArgs) -> Result<PathBuf> {
+    if let Some(path) = &arguments.model_file {
+        return Ok(path.clone());
+    }
+    let home = Home::at(arguments.home.home.as_deref())?;
+    let path = home.model();
+    if path.exists() {
+        return Ok(path);
+    }
+    let root = home.root().display();
+    Err(Error::new(ErrorKind::BadInput, format!("there is no model in {root}")).hint(format!(
+        "name one with --model-file FILE; `mingle export --home {root} -o FILE` writes the model of a run that is not over"
+    )))
+}
+
+/// The model of a file, with the vocabulary that it names.
+fn load(path: &Path, arguments: &GenerateArgs) -> Result<TextGenerator> {
+    let file = model_files::read(path)?;
+    let (task, vocabulary) = text_task(&file).ok_or_else(|| {
+        let model = file.model().map_or_else(|| "none of the models here".to_owned(), |model| model.to_string());
+        let message = format!("{} generates no text: its model is {model}", path.display());
+        Error::new(ErrorKind::BadInput, message)
+            .hint("train one with --data text:FILE --model gpt; its model file says what its tokens are")
+    })?;
+    let checkpoint = Checkpoint::load(path, &task).context(ErrorKind::Integrity, "cannot load the model")?;
+    let device = DeviceName::Cpu.open().context(ErrorKind::Unexpected, "cannot compute")?;
+    let GenerateArgs { temperature, top_k, seed, .. } = *arguments;
+    let options = GenerationOptions { temperature, top_k: Some(top_k), seed };
+    let refused = |error: &GenerationError| match error {
+        GenerationError::Option(_) => ErrorKind::BadInput,
+        _ => ErrorKind::Integrity,
+    };
+    TextGenerator::new(task, vocabulary, &checkpoint.parameters, &device, options)
+        .map_err(|error| Error::of(refused(&error), error))
+}
+
+/// What a file of a language model says of itself.
+fn text_task(file: &ModelFile) -> Option<(Task, Vocabulary)> {
+    let card = meaning::read(file)?;
+    let vocabulary = Vocabulary::of_card(&card)?;
+    let task = Task::new(file.model()?, card.shape(), card.objective()).ok()?;
+    matches!(task.shape(), SampleShape::Text { .. }).then_some((task, vocabulary))
+}
