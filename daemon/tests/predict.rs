@@ -95,7 +95,7 @@ fn what_cannot_be_predicted_is_said() {
     fails(&["--home", home, "--data", &of("")], 4, &["nothing in it"]);
     fails(&["--home", home, "--data", "digits"], 4, &["digits"]);
     fails(&["--home", home, text(&model), "--data", "digits"], 4, &["leave one of the two away"]);
-    fails(&["--home", text(&folder.path().join("none")), "--data", "digits"], 4, &["has no model"]);
+    fails(&["--home", text(&folder.path().join("none")), "--data", "digits"], 4, &["there is no model in"]);
     let other = folder.path().join("other.safetensors");
     let header = "{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}";
     let bytes = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &[0; 4]].concat();

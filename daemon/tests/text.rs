@@ -64,28 +64,20 @@ fn two_peers_train_on_texts_of_their_own_and_what_they_learnt_is_judged_and_prin
     let said = stdout(&of_home);
     assert!(said.starts_with("MENENIUS:\n"), "{said}");
     assert_eq!(said.chars().count(), "MENENIUS:\n".len() + 60 + 1, "{said}");
-    let of_file = |seed| {
-        stdout(&generate(&[
-            "--model-file",
-            text(&model),
-            "--prompt",
-            "MENENIUS:\n",
-            "--seed",
-            seed,
-            "--temperature",
-            "1",
-        ]))
-    };
+    let of_file =
+        |seed| stdout(&generate(&[text(&model), "--prompt", "MENENIUS:\n", "--seed", seed, "--temperature", "1"]));
     assert_eq!(of_file("7"), of_file("7"));
     assert_ne!(of_file("7"), of_file("8"));
-    let object = objects(&["generate", "--json", "--length", "9", "--model-file", text(&model)]).remove(0);
+    let object = objects(&["generate", "--json", "--length", "9", text(&model)]).remove(0);
     assert_eq!(object["text"].as_str().map(|text| text.chars().count()), Some(9), "{object}");
 
-    let of_model = ["--model-file", text(&model)];
+    let of_model = [text(&model)];
     let refused = |more: &[&str], words: &[&str]| assert_fails(&generate(&[&of_model[..], more].concat()), 4, words);
     refused(&["--prompt", "caf\u{e9}"], &["the character 'é' of the prompt is none of the 58"]);
     refused(&["--temperature", "0"], &["temperature must be positive"]);
     refused(&["--top-k", "0"], &["top-k is 1 or more"]);
+    let predicted = run(&["predict", text(&model), "--data", "digits"]);
+    assert_fails(&predicted, 4, &["is a language model", "mingle generate"]);
 }
 
 #[test]
@@ -126,7 +118,7 @@ fn a_demo_on_bytes_says_how_many_bits_a_byte_takes_and_terminals_obey_no_model()
     let model = root.join("peers/2/model.safetensors");
     // Untrained bytes include controls, which are drawn when every byte is likely.
     let hot = ["--temperature", "50", "--top-k", "256", "--length", "300", "--prompt", "\u{1b}[31m"];
-    let said = run(&[&["generate", "--model-file", text(&model)], &hot[..]].concat());
+    let said = run(&[&["generate", text(&model)], &hot[..]].concat());
     assert!(said.status.success(), "{}", stderr(&said));
     let said = stdout(&said);
     assert!(said.starts_with(r"\u001b[31m"), "{said:?}");
@@ -153,5 +145,5 @@ fn models_and_data_that_do_not_go_together_are_refused() {
     assert_fails(&other, 4, &["generates no text: its model is softmax"]);
     let nothing = folder.path().join("nothing.safetensors");
     fs::write(&nothing, "no model").unwrap();
-    assert_fails(&run(&["generate", "--model-file", text(&nothing)]), 8, &["is no model file, or a damaged one"]);
+    assert_fails(&run(&["generate", text(&nothing)]), 8, &["is no model file, or a damaged one"]);
 }

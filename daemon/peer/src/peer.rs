@@ -2,6 +2,7 @@
 
 mod agree;
 mod builder;
+mod extension;
 mod find_place;
 mod finish;
 mod options;
@@ -12,7 +13,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use futures::future::BoxFuture;
 use libp2p::{Multiaddr, PeerId};
 use libp2p_metrics::Registry;
 use mingle_net::probe::{self, Prober};
@@ -31,12 +31,13 @@ use crate::member::{Member, Notices};
 use crate::membership::{self, AutoPlanner, Introductions, Membership, MembershipService, Wanted};
 use crate::place::Place;
 use crate::results::Summary;
-use crate::status::{State, Status, StatusBoard, StatusView, TrainerStatus};
+use crate::status::{State, Status, StatusBoard, StatusView};
 use crate::stop::StopRequests;
 use crate::task::{Assignment, Work};
 use crate::timeline::Timeline;
 use crate::training::TrainingTask;
 pub use builder::{PeerBuilder, RunningPeer};
+pub use extension::{Announcer, Extension, Farewell};
 use find_place::PlanReceivers;
 pub use options::{GivenPlan, PeerOptions};
 
@@ -46,36 +47,6 @@ pub enum Purpose {
     Train(Box<dyn TrainingTask>),
     /// It solves the problem in this file.
     Solve(PathBuf),
-}
-
-/// What else the Unix socket of the local interface serves, for the owner of the home alone.
-pub struct Extension {
-    /// Under paths that the interface does not have.
-    pub routes: axum::Router,
-    /// Called with how the peer ended, while the socket is still open, and waited for.
-    pub farewell: Farewell,
-}
-
-/// What is done when a peer has ended.
-pub type Farewell = Box<dyn FnOnce(&Result<Outcome>) -> BoxFuture<'static, ()> + Send>;
-
-/// Speaks in the name of a running peer, for a training that happens elsewhere.
-#[derive(Clone)]
-pub struct Announcer {
-    log: EventLog,
-    board: StatusBoard,
-}
-
-impl Announcer {
-    /// Tells what happened.
-    pub fn tell(&self, event: Event) {
-        self.log.tell(event);
-    }
-
-    /// Shows in the status what trains for this peer, in words, or that nothing does.
-    pub fn show_trainer(&self, attached: Option<String>) {
-        self.board.update(|status| status.trainer = Some(TrainerStatus { attached }));
-    }
 }
 
 /// How a peer ended that did not fail.

@@ -28,13 +28,20 @@ pub(crate) struct EvalArgs {
     pub(crate) device: String,
 }
 
-/// Arguments of `predict`.
+/// Which model.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct PredictArgs {
-    /// The model, such as model.safetensors [default: that of the home]
+pub(crate) struct ModelArgs {
+    /// The model, such as model.safetensors [default: the one that the run in the home left]
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) home: HomeArgs,
+}
+
+/// Arguments of `predict`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PredictArgs {
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
     /// The samples: csv:FILE, with the columns of the model by name; or the test part of digits, idx:DIR or cifar10:DIR
     #[arg(long)]
     pub(crate) data: String,
@@ -72,10 +79,7 @@ impl Samples {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct GenerateArgs {
     #[command(flatten)]
-    pub(crate) home: HomeArgs,
-    /// The model, such as model.safetensors [default: the one that the run in the home left]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) model_file: Option<PathBuf>,
+    pub(crate) model: ModelArgs,
     /// The text to go on with; it is printed first
     #[arg(long, default_value = "", hide_default_value = true)]
     pub(crate) prompt: String,

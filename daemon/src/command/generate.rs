@@ -1,20 +1,20 @@
 //! `mingle generate`: text from a language model that a swarm trained.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use mingle_models::{
     Checkpoint, DeviceName, GenerationError, GenerationOptions, ModelFile, SampleShape, Task, TextGenerator,
     Utf8Stream, Vocabulary,
 };
 use mingle_peer::error::Context;
-use mingle_peer::{Error, ErrorKind, Home, Result};
+use mingle_peer::{Error, ErrorKind, Result};
 
 use crate::cli::GenerateArgs;
 use crate::{meaning, model_files, out};
 
 /// Prints the prompt, and what the model says follows, as it comes.
 pub(super) fn execute(arguments: &GenerateArgs, json: bool) -> Result {
-    let path = path(arguments)?;
+    let path = model_files::named(&arguments.model)?;
     let mut generator = load(&path, arguments)?;
     let doing = "cannot generate";
     generator.prompt(&arguments.prompt).context(ErrorKind::BadInput, "--prompt")?;
@@ -39,21 +39,6 @@ pub(super) fn execute(arguments: &GenerateArgs, json: bool) -> Result {
         out::line("");
     }
     Ok(())
-}
-
-fn path(arguments: &GenerateArgs) -> Result<PathBuf> {
-    if let Some(path) = &arguments.model_file {
-        return Ok(path.clone());
-    }
-    let home = Home::at(arguments.home.home.as_deref())?;
-    let path = home.model();
-    if path.exists() {
-        return Ok(path);
-    }
-    let root = home.root().display();
-    Err(Error::new(ErrorKind::BadInput, format!("there is no model in {root}")).hint(format!(
-        "name one with --model-file FILE; `mingle export --home {root} -o FILE` writes the model of a run that is not over"
-    )))
 }
 
 /// The model of a file, with the vocabulary that it names.

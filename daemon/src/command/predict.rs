@@ -1,14 +1,15 @@
 //! `mingle predict`: what a model says of samples whose class or quantity nobody knows.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use mingle_models::{
-    Checkpoint, CsvFeatures, DataCard, DataSource, ModelFile, Prediction, PredictionTable, Predictor, Samples, Task,
+    Checkpoint, CsvFeatures, DataCard, DataSource, ModelFile, Prediction, PredictionTable, Predictor, SampleShape,
+    Samples, Task,
 };
 use mingle_peer::error::Context;
 use mingle_peer::output_file::OutputFile;
-use mingle_peer::{Error, ErrorKind, Home, Result};
+use mingle_peer::{Error, ErrorKind, Result};
 use serde_json::json;
 
 use crate::cli::PredictArgs;
@@ -21,11 +22,15 @@ const ROWS: usize = 512;
 /// Predicts all samples, and writes a line for each.
 pub(super) fn execute(arguments: &PredictArgs, json: bool) -> Result {
     let output = arguments.output.as_deref().map(OutputFile::at).transpose()?;
-    let path = model_of(arguments)?;
+    let path = model_files::named(&arguments.model)?;
     let device = task::open_device(&arguments.device)?;
     let file = model_files::read(&path)?;
     let card = meaning::read(&file).ok_or_else(|| says_too_little(&path))?;
     let task = task_of(&file, &card, &path)?;
+    if let SampleShape::Text { .. } = task.shape() {
+        return Err(Error::new(ErrorKind::BadInput, format!("{} is a language model", path.display()))
+            .hint("`mingle generate` prints the text that it predicts"));
+    }
     let checkpoint = Checkpoint::load(&path, &task).context(ErrorKind::Integrity, "cannot load the model")?;
     let predictor =
         Predictor::new(task, &device, &checkpoint.parameters).context(ErrorKind::Integrity, "cannot use the model")?;
@@ -49,25 +54,6 @@ pub(super) fn execute(arguments: &PredictArgs, json: bool) -> Result {
         }
         _ => Ok(()),
     }
-}
-
-/// The file that is named, else that of the home.
-fn model_of(arguments: &PredictArgs) -> Result<PathBuf> {
-    if let Some(file) = &arguments.file {
-        let from_environment = std::env::var_os("MINGLE_HOME").map(PathBuf::from);
-        if arguments.home.home != from_environment {
-            let message = format!("--home names a model, and so does {}", file.display());
-            return Err(Error::new(ErrorKind::BadInput, message).hint("leave one of the two away"));
-        }
-        return Ok(file.clone());
-    }
-    let home = Home::at(arguments.home.home.as_deref())?;
-    if home.model().exists() {
-        return Ok(home.model());
-    }
-    let message = format!("{} has no model: it is written when a run is over", home.root().display());
-    Err(Error::new(ErrorKind::BadInput, message)
-        .hint("`mingle export -o FILE` writes that of a run that was stopped; or name a file: mingle predict FILE"))
 }
 
 fn says_too_little(path: &Path) -> Error {

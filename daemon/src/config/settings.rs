@@ -103,6 +103,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("http", "MINGLE_HTTP", Form::Text, r#""127.0.0.1:7717""#),
     setting("max_norm", "MINGLE_MAX_NORM", Form::Number, "10000.0"),
     setting("robust", "MINGLE_ROBUST", Form::Text, r#""clip""#),
+    setting("keep_best", "MINGLE_KEEP_BEST", Form::Text, r#""accuracy""#),
+    setting("tensorboard", "MINGLE_TENSORBOARD", Form::Text, r#""runs/site-a""#),
     setting("timeline", "MINGLE_TIMELINE", Form::Text, r#""off""#),
     setting("durability", "MINGLE_DURABILITY", Form::Text, r#""on""#),
 ];
