@@ -88,6 +88,7 @@ impl Fixture {
             Writer::new("mingle-timeline.1", "timeline.svg", &["timeline", text(&home)]),
             Writer::new("mingle-data-card.1", "card.json", &["data", "card"]),
             Writer::new("mingle-export.1", "model.safetensors", &["export", "--home", text(&home)]),
+            Writer::new("mingle-predict.1", "digits.csv", &["predict", "--home", text(&home), "--data", "digits"]),
             Writer::new("mingle-probe.1", "links.toml", &["probe", "--home", text(&self.operator)]),
             bugreport,
         ]

@@ -187,11 +187,14 @@ fn a_peer_that_is_killed_goes_on_with_its_model_and_what_its_trainer_kept() {
     peers[0].kill();
     assert!(trainers[0].try_call("GET", "/v1/trainer", &[], &[]).is_err(), "nobody is there");
     peers[0] = start(0);
+    let recovered = peers[0].wait_for("recovered")["round"].as_u64().unwrap();
     let attached = trainers[0].attach();
     assert_eq!(attached["needs"], "nothing", "{attached}");
     let order = trainers[0].order();
     let kept = String::from_utf8(trainers[0].call("GET", "/v1/trainer/state", &[], &[]).body).unwrap();
-    assert!(kept == "round 19" || kept == "round 18", "{kept}");
+    let kept: u64 = kept.strip_prefix("round ").unwrap().parse().unwrap();
+    // Rounds go on while a record is written: the last ones may be lost, model and state together.
+    assert!((recovered.saturating_sub(1)..=recovered).contains(&kept), "{kept} in round {recovered}");
     let moved: f32 = order.vector().iter().zip(&first_model).map(|(now, then)| (now - then).abs()).sum();
     assert!(moved < 2.0, "{:?} after {first_model:?}", order.vector());
     for _ in 0..5 {
