@@ -15,7 +15,7 @@ pub(crate) enum DataCommand {
 /// Arguments of `data card`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DataCardArgs {
-    /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR, csv:FILE[,label=NAME|INDEX] or text[:FILE][,tokens=bytes]
+    /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR, csv:FILE[,label=NAME|INDEX], text or text:FILE, of which the last two take ,tokens=bytes too
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,
     /// What to learn: classification, or regression, where the label of csv:FILE is a number to predict

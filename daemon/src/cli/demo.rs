@@ -51,7 +51,7 @@ pub(crate) struct DemoArgs {
     /// Solve a convex problem instead of training a model, on numbers that the program carries
     #[arg(long, value_enum, value_name = "KIND", conflicts_with_all = OF_TRAINING)]
     pub(crate) problem: Option<ProblemKind>,
-    /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR, csv:FILE or text[:FILE]
+    /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR, csv:FILE, text or text:FILE
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,
     /// What to learn: classification, or regression, where the label of csv:FILE is a number to predict

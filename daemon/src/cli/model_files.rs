@@ -11,7 +11,7 @@ use super::HomeArgs;
 pub(crate) struct EvalArgs {
     /// The model, such as model.safetensors
     pub(crate) file: PathBuf,
-    /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR, csv:FILE or text[:FILE]
+    /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR, csv:FILE, text or text:FILE
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,
     /// softmax, mlp, mlp:hidden=N, cnn, resnet-lite or gpt:... [default: the one whose tensors the file has]

@@ -199,7 +199,7 @@ pub(crate) const OF_BUILT_IN_MODELS: &[&str] = &[
 /// What to train, and how.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TrainingArgs {
-    /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR, csv:FILE or text[:FILE]
+    /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR, csv:FILE, text or text:FILE
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,
     /// What to learn: classification, or regression, where the label of csv:FILE is a number to predict
