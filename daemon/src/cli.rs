@@ -14,6 +14,7 @@ mod privacy;
 mod run;
 mod simulation;
 mod solving;
+mod target;
 mod topology;
 mod watching;
 
@@ -43,6 +44,7 @@ pub(crate) use run::tests::training_defaults;
 pub(crate) use run::{DurabilityName, Given, JoinArgs, OF_BUILT_IN_MODELS, Planning, RunArgs, TrainingArgs};
 pub(crate) use simulation::{EvaluateArgs, SimulateArgs};
 pub(crate) use solving::{ProblemKind, SolveArgs};
+pub(crate) use target::TargetArg;
 pub(crate) use topology::{TopologyCommand, TopologyConvertArgs, TopologyGenerateArgs, TopologyShowArgs};
 pub(crate) use watching::{Condition, PingArgs, ProbeArgs, StopArgs, TimelineArgs, WaitArgs};
 

@@ -118,6 +118,9 @@ fn it_stops_at_the_first_of_its_goals_and_says_which() {
     let target = ends(&["--target-accuracy", "0.8"]);
     assert_eq!(target["stop"], "target");
     assert!(number(&target, "recent_accuracy") >= 0.8);
+    let loss = ends(&["--target", "loss=0.9"]);
+    assert_eq!(loss["stop"], "target");
+    assert!(number(&loss, "loss") < 1.0 && number(&loss, "round") < 400.0, "{loss}");
     let slots = ends(&["--max-slots", "100"]);
     assert_eq!(slots["stop"], "slots");
     assert!((100.0..120.0).contains(&number(&slots, "slots")), "{slots}");
@@ -132,7 +135,8 @@ fn what_cannot_be_simulated_is_refused_with_the_reason() {
         assert_fails(&run(&[&["simulate", "--topology", "ring:n=4"], arguments].concat()), 4, words);
     };
     refused(&["--loss", "1"], &["--loss", "below 1"]);
-    refused(&["--target-accuracy", "93"], &["--target-accuracy", "0.93"]);
+    refused(&["--target-accuracy", "93"], &["--target accuracy 93", "0.93"]);
+    refused(&["--target", "bits_per_byte=2"], &["--target bits_per_byte 2", "accuracy and loss are measured"]);
     refused(&["--method", "magic"], &["--method magic"]);
     refused(&["--data", "nowhere"], &["--data nowhere"]);
     refused(&["--wait", "sometimes"], &["--wait sometimes"]);

@@ -20,7 +20,7 @@ mod textbook;
 pub use attack::{Attack, Lie, Received, UnknownLie};
 pub use error::SimulationError;
 pub use learners::{Learners, Subject};
-pub use progress::{Goal, Progress, Stop, recent_accuracy};
+pub use progress::{Goal, Progress, Stop, Target, recent_accuracy};
 
 use std::sync::Arc;
 

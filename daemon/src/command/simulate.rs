@@ -54,15 +54,16 @@ struct Report<'a> {
 pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Result {
     let began = Instant::now();
     let conditions = conditions(arguments)?;
-    let goal = goal(arguments)?;
+    let rounds = rounds(arguments)?;
     let plan = plan_of(arguments)?;
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let threads = arguments.threads.map_or_else(cores, std::num::NonZero::get);
     let test_samples = arguments.test_samples.map(std::num::NonZero::get);
-    let mut learners = lab::learners(&arguments.training(goal.rounds), plan.node_count(), test_samples, threads)?;
+    let mut learners = lab::learners(&arguments.training(rounds), plan.node_count(), test_samples, threads)?;
     let initial = learners.initial();
     let mut swarm = simulation::found(&plan, &initial, conditions).map_err(lab::simulation_error)?;
     let tokens = tokens(&learners);
+    let goal = goal(arguments, rounds, tokens)?;
     if !json {
         introduce(&plan, &learners, arguments.codec)?;
     }
@@ -128,21 +129,26 @@ fn conditions(arguments: &SimulateArgs) -> Result<Conditions> {
     })
 }
 
-fn goal(arguments: &SimulateArgs) -> Result<Goal> {
-    let SimulateArgs { target_accuracy, epochs, max_slots, .. } = *arguments;
-    if target_accuracy.is_some_and(|target| !(0.0..=1.0).contains(&target)) {
-        return Err(Error::new(ErrorKind::BadInput, "--target-accuracy is a share, such as 0.93"));
-    }
+/// The most rounds.
+fn rounds(arguments: &SimulateArgs) -> Result<u64> {
+    let SimulateArgs { epochs, max_slots, .. } = *arguments;
     if epochs.is_some_and(|epochs| epochs.is_nan() || epochs <= 0.0) {
         return Err(Error::new(ErrorKind::BadInput, "--epochs must be a positive number"));
     }
-    let is_bounded = target_accuracy.is_some() || epochs.is_some() || max_slots.is_some();
+    let is_bounded = arguments.target().is_some() || epochs.is_some() || max_slots.is_some();
     if is_bounded && arguments.rounds.is_none() && matches!(arguments.optimizer.schedule, Decay::Cosine { .. }) {
         let message = "--schedule cosine falls to 0 at the last round, and only --rounds says which that is";
         return Err(Error::new(ErrorKind::BadInput, message).hint("add --rounds, or choose another --schedule"));
     }
-    let rounds = arguments.rounds.unwrap_or(if is_bounded { MOST_ROUNDS } else { USUAL_ROUNDS });
-    Ok(Goal { target_accuracy, epochs, max_slots, rounds, evaluate_every: arguments.evaluate_every })
+    Ok(arguments.rounds.unwrap_or(if is_bounded { MOST_ROUNDS } else { USUAL_ROUNDS }))
+}
+
+/// When to stop, on data with these tokens.
+fn goal(arguments: &SimulateArgs, rounds: u64, tokens: Option<Tokens>) -> Result<Goal> {
+    let SimulateArgs { epochs, max_slots, evaluate_every, .. } = *arguments;
+    let doing = |target| format!("--target {target} cannot be");
+    let target = arguments.target().map(|target| target.on(tokens).context(ErrorKind::BadInput, doing(target)));
+    Ok(Goal { target: target.transpose()?, epochs, max_slots, rounds, evaluate_every })
 }
 
 /// The plan of a file, or one that is made here, by default from the seed of all else.
@@ -269,9 +275,9 @@ fn conclude(
         eprintln!();
     }
     let end = report.end;
-    let what = match (report.stop, arguments.target_accuracy) {
-        (Stop::Target, Some(target)) => format!("accuracy {target} reached"),
-        (_, Some(target)) => format!("accuracy {target} not reached"),
+    let what = match (report.stop, arguments.target()) {
+        (Stop::Target, Some(target)) => format!("{target} reached"),
+        (_, Some(target)) => format!("{target} not reached"),
         _ if tokens.is_some() => format!("validation loss {:.4}", end.loss.unwrap_or(f64::NAN)),
         _ => format!("accuracy {:.3}", end.mean_accuracy),
     };

@@ -19,8 +19,8 @@ pub enum Direction {
 const LARGER_IS_BETTER: [&str; 13] =
     ["accuracy", "acc", "r2", "f1", "auc", "auroc", "precision", "recall", "iou", "dice", "bleu", "map", "score"];
 /// The same for those that are better when they are smaller.
-const SMALLER_IS_BETTER: [&str; 10] =
-    ["loss", "mse", "rmse", "mae", "mape", "error", "perplexity", "nll", "wer", "bits_per_character"];
+const SMALLER_IS_BETTER: [&str; 11] =
+    ["loss", "mse", "rmse", "mae", "mape", "error", "perplexity", "nll", "wer", "bits_per_character", "bits_per_byte"];
 
 impl Direction {
     /// The direction of a metric whose name is a usual one, such as `loss` or `val_accuracy`; none for others.

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::records::Record;
 use super::suite::{DesignEntry, SplitEntry, Suite, Training};
-use crate::simulation::{self, Conditions, Goal, Learners, Progress, SimulationError, Stop};
+use crate::simulation::{self, Conditions, Goal, Learners, Progress, SimulationError, Stop, Target};
 
 /// A result of another version of this is run again.
 const VERSION: u32 = 2;
@@ -129,7 +129,7 @@ impl Run {
         };
         let mut swarm = simulation::found(plan, &initial, conditions)?;
         let goal = Goal {
-            target_accuracy: Some(self.split.target_accuracy),
+            target: Some(Target::Accuracy(self.split.target_accuracy)),
             epochs: None,
             max_slots: Some(self.max_slots),
             rounds: u64::MAX,

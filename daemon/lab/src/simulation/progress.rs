@@ -10,8 +10,8 @@ const AT_TARGET: usize = 3;
 /// When to stop; whatever comes first.
 #[derive(Clone, Copy, Debug)]
 pub struct Goal {
-    /// Test accuracy, as the mean over nodes and over the last three evaluations.
-    pub target_accuracy: Option<f64>,
+    /// What the mean over nodes and over the last three evaluations is to be.
+    pub target: Option<Target>,
     /// Passes over all data.
     pub epochs: Option<f64>,
     /// Slots.
@@ -20,6 +20,15 @@ pub struct Goal {
     pub rounds: u64,
     /// Rounds between two evaluations.
     pub evaluate_every: u64,
+}
+
+/// What models are to reach on the test samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Target {
+    /// At least this accuracy.
+    Accuracy(f64),
+    /// At most this loss, in nats.
+    Loss(f64),
 }
 
 /// Where a swarm stands at an evaluation.
@@ -85,10 +94,7 @@ impl Goal {
     fn is_enough(&self, curve: &[Progress]) -> Option<Stop> {
         let last = curve.last()?;
         let stops = [
-            (
-                self.target_accuracy.is_some_and(|target| recent_accuracy(curve).is_some_and(|mean| mean >= target)),
-                Stop::Target,
-            ),
+            (self.target.is_some_and(|target| target.is_reached(curve)), Stop::Target),
             (self.epochs.is_some_and(|epochs| last.epochs >= epochs), Stop::Epochs),
             (self.max_slots.is_some_and(|slots| last.slots >= slots), Stop::Slots),
             (last.round >= self.rounds, Stop::Rounds),
@@ -97,10 +103,25 @@ impl Goal {
     }
 }
 
+impl Target {
+    fn is_reached(self, curve: &[Progress]) -> bool {
+        match self {
+            Self::Accuracy(target) => recent_accuracy(curve).is_some_and(|mean| mean >= target),
+            Self::Loss(target) => recent(curve, |progress| progress.loss).is_some_and(|mean| mean <= target),
+        }
+    }
+}
+
 /// The mean accuracy over the last evaluations that decide about the target.
 pub fn recent_accuracy(curve: &[Progress]) -> Option<f64> {
+    recent(curve, |progress| Some(progress.mean_accuracy))
+}
+
+/// The mean over the last evaluations; none where one of them has no such number.
+fn recent(curve: &[Progress], of: impl Fn(&Progress) -> Option<f64>) -> Option<f64> {
     let last = curve.last_chunk::<AT_TARGET>()?;
-    Some(last.iter().map(|progress| progress.mean_accuracy).sum::<f64>() / AT_TARGET as f64)
+    let sum: Option<f64> = last.iter().map(of).sum();
+    Some(sum? / AT_TARGET as f64)
 }
 
 fn look(swarm: &mut dyn Rounds, learners: &mut Learners, round: u64) -> Result<Progress, SimulationError> {
