@@ -52,6 +52,9 @@ fn classes_of_new_samples_are_predicted_by_the_names_of_columns() {
     assert_eq!((lines[0], lines.len()), ("class,probability", 4), "{told}");
     assert!(lines[1].starts_with("\"right, far\",0.9") && lines[2].starts_with("left,0.9"), "{told}");
 
+    assert_eq!(predict(&["--home", text(&home), "--data", &csv(folder.path(), "x,y\n")]), "class,probability\n");
+    let data = csv(folder.path(), "name,y,x\nA,3,15\nB,4,-15\nC,5,18\n");
+
     let model = home.join("model.safetensors");
     let written = folder.path().join("predicted.csv");
     let output = run(&["predict", text(&model), "--data", &data, "--probabilities", "-o", text(&written)]);

@@ -123,7 +123,8 @@ fn a_founder_whose_trainer_offers_no_model_says_that_nobody_has_one() {
 #[test]
 fn a_trainer_that_is_replaced_before_the_run_begins_may_train_another_model() {
     let pair = Pair::new();
-    let mut peers = pair.start(&["--trainer", "attach", "--rounds", "20"]);
+    let kept = ["--evaluate-every", "5", "--keep-best", "distance:min"];
+    let mut peers = pair.start(&[&["--trainer", "attach", "--rounds", "20"], &kept[..]].concat());
     let wrong = Trainer::new(&pair.home(0), [0.0, 0.0]);
     let mut introduction = wrong.introduction();
     introduction["layout"] = serde_json::json!([["x", [7]]]);
@@ -134,6 +135,9 @@ fn a_trainer_that_is_replaced_before_the_run_begins_may_train_another_model() {
         assert_eq!(peer.wait_through_rounds_for("done")["round"], 20);
         assert_eq!(peer.exit_code(), Some(0));
     }
+    let best = read_json(&pair.home(0).join("summary.json"))["best"].clone();
+    assert_eq!((&best["metric"], &best["value"]), (&"distance".into(), &2.5.into()), "as the trainer reported");
+    assert!(pair.home(0).join("best.safetensors").exists());
     trainers.into_iter().for_each(|trainer| assert_eq!(trainer.join().unwrap().len(), 2));
 }
 

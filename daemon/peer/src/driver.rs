@@ -32,7 +32,7 @@ use crate::place::Place;
 use crate::records::{Ending, RecordWriter, Room, Written};
 use crate::timeline::{IdleTime, Timeline};
 use crate::training::thread::{Answer, TrainingOrder, TrainingOrders, TrainingThread};
-use crate::training::{Best, BestModel, Evaluation, PrivacySpending, Trained};
+use crate::training::{BestModel, Evaluation, PrivacySpending, Trained};
 use divergence::Divergence;
 use ending::FINAL;
 use watching::Watching;
@@ -48,8 +48,8 @@ pub(crate) struct Finished {
     pub place: Place,
     /// The test evaluation of the final model.
     pub evaluation: Evaluation,
-    /// Which model was the best, where it was to be kept; none inside where nothing was measured of it.
-    pub best: Option<Option<Best>>,
+    /// What keeps the best model, where that is wanted.
+    pub best: Option<BestModel>,
     /// How much privacy is spent, where changes are private.
     pub privacy: Option<PrivacySpending>,
     /// Rounds completed.
@@ -180,7 +180,7 @@ impl<'a> Driver<'a> {
         }
         let evaluation = self.evaluate_final(receivers).await?;
         self.show_end(&evaluation);
-        let best = self.parts.best.take().map(BestModel::finish);
+        let best = self.parts.best.take();
         let ending = self.close_books(receivers)?;
         self.member.connections.end().await;
         let traffic = self.member.traffic();

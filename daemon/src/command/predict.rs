@@ -35,7 +35,7 @@ pub(super) fn execute(arguments: &PredictArgs, json: bool) -> Result {
     let predictor =
         Predictor::new(task, &device, &checkpoint.parameters).context(ErrorKind::Integrity, "cannot use the model")?;
     let mut features = Features::open(&arguments.data, &card)?;
-    let mut sheet = Sheet::begin(&card, arguments.probabilities, json, output.is_some());
+    let mut sheet = Sheet::begin(&card, arguments.probabilities, json, output.is_some())?;
     loop {
         let rows = features.next()?;
         if rows.is_empty() {
@@ -118,15 +118,20 @@ struct Sheet<'a> {
 }
 
 impl<'a> Sheet<'a> {
-    fn begin(card: &'a DataCard, with_probabilities: bool, json: bool, keeps: bool) -> Self {
-        Self { card, with_probabilities, json, keeps, kept: Vec::new(), rows: 0 }
+    fn begin(card: &'a DataCard, with_probabilities: bool, json: bool, keeps: bool) -> Result<Self> {
+        let mut sheet = Self { card, with_probabilities, json, keeps, kept: Vec::new(), rows: 0 };
+        if !json {
+            sheet.put(&sheet.table().names())?;
+        }
+        Ok(sheet)
+    }
+
+    fn table(&self) -> PredictionTable<'a> {
+        PredictionTable { card: self.card, with_probabilities: self.with_probabilities }
     }
 
     fn push(&mut self, prediction: &Prediction) -> Result {
-        let table = PredictionTable { card: self.card, with_probabilities: self.with_probabilities };
-        if self.rows == 0 && !self.json {
-            self.put(&table.names())?;
-        }
+        let table = self.table();
         self.rows += 1;
         let line = if self.json { self.object(prediction).to_string() } else { table.line(prediction) };
         self.put(&line)

@@ -23,6 +23,8 @@ const FRUITLESS_STARTS: u32 = 3;
 const AFTER_THE_END: Duration = Duration::from_secs(60);
 /// The same where the run has failed.
 const AFTER_A_FAILURE: Duration = Duration::from_secs(5);
+/// What it wrote is read to the end within this time, on a busy machine too.
+const LAST_OUTPUT: Duration = Duration::from_secs(2);
 /// Between being asked to end and being ended.
 const TERMINATION: Duration = Duration::from_secs(5);
 /// Runs the command of a trainer, which leads a process group. A process beside it reads standard input, which the peer holds open: where
@@ -169,7 +171,7 @@ impl Supervisor {
                 self.tell(told);
             }
         };
-        let _ = tokio::time::timeout(Duration::from_millis(200), rest).await;
+        let _ = tokio::time::timeout(LAST_OUTPUT, rest).await;
         self.last_lines = output.last_lines();
         if let Some(mut watch) = watch {
             // Nobody watches it any more where the whole group was ended.

@@ -13,8 +13,8 @@ use crate::error::{Reason, Refusal};
 use crate::pace::RECORDED_PACE_BYTES;
 use crate::wire::Attach;
 
-/// The version of the file.
-const SCHEMA: &str = "mingle.trainer/1";
+/// The version of the file, and of what records keep beside the trainer's own state.
+const SCHEMA: &str = "mingle.trainer/2";
 /// Bytes of the file.
 const MAX_BYTES: u64 = 4 << 20;
 /// Numbers in a vector: 16 GiB of them are no accident of a layout.

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use mingle_home::error::Context;
@@ -47,12 +46,25 @@ pub struct BestFile {
     pub metadata: BTreeMap<String, String>,
 }
 
-/// Keeps the best model. Files are written on a thread of their own, and of several that wait only the last.
+/// Keeps the best model. Files are written on a thread of their own; at most one model waits while another is written.
 pub struct BestModel {
     criterion: Criterion,
     best: Option<Best>,
-    candidates: Sender<Candidate>,
-    writer: JoinHandle<()>,
+    waiting: Arc<Waiting>,
+    writer: Option<JoinHandle<()>>,
+}
+
+/// What the writer is to do next.
+#[derive(Default)]
+struct Waiting {
+    state: Mutex<Next>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Next {
+    candidate: Option<Candidate>,
+    is_over: bool,
 }
 
 struct Candidate {
@@ -76,13 +88,13 @@ impl BestModel {
         if best.is_none() {
             remove(&file.path)?;
         }
-        let (candidates, received) = channel();
-        let words = criterion.to_string();
+        let (waiting, words) = (Arc::<Waiting>::default(), criterion.to_string());
+        let candidates = Arc::clone(&waiting);
         let writer = std::thread::Builder::new()
             .name("best-model".to_owned())
-            .spawn(move || write_all(&received, &file, &words, tell))
+            .spawn(move || write_all(&candidates, &file, &words, tell))
             .context(ErrorKind::Unexpected, "cannot start a thread that writes the best model")?;
-        Ok(Self { criterion, best, candidates, writer })
+        Ok(Self { criterion, best, waiting, writer: Some(writer) })
     }
 
     /// Keeps a model, if it is better than all before.
@@ -93,22 +105,47 @@ impl BestModel {
         }
         let best = Best { metric: self.criterion.metric.clone(), value, round };
         self.best = Some(best.clone());
-        // The thread ends with this.
-        let _ = self.candidates.send(Candidate { best, metrics: metrics.clone(), model });
+        self.waiting.change(|next| next.candidate = Some(Candidate { best, metrics: metrics.clone(), model }));
     }
 
     /// Waits until the file is written; says which model is in it.
-    pub fn finish(self) -> Option<Best> {
-        drop(self.candidates);
-        // A panic there must not be one here.
-        let _ = self.writer.join();
-        self.best
+    pub fn finish(mut self) -> Option<Best> {
+        self.waiting.change(|next| next.is_over = true);
+        if let Some(writer) = self.writer.take() {
+            // A panic there must not be one here.
+            let _ = writer.join();
+        }
+        self.best.take()
     }
 }
 
-fn write_all(candidates: &Receiver<Candidate>, file: &BestFile, criterion: &str, tell: impl Fn(Result<Best>)) {
-    while let Ok(first) = candidates.recv() {
-        let Candidate { best, metrics, model } = candidates.try_iter().last().unwrap_or(first);
+/// The writer ends with what it does, once nobody keeps models any more.
+impl Drop for BestModel {
+    fn drop(&mut self) {
+        self.waiting.change(|next| next.is_over = true);
+    }
+}
+
+impl Waiting {
+    fn change(&self, change: impl FnOnce(&mut Next)) {
+        change(&mut self.lock());
+        self.changed.notify_one();
+    }
+
+    /// The model that waits; none once there will be no more.
+    fn next(&self) -> Option<Candidate> {
+        let is_idle = |next: &mut Next| next.candidate.is_none() && !next.is_over;
+        let mut next = self.changed.wait_while(self.lock(), is_idle).unwrap_or_else(PoisonError::into_inner);
+        next.candidate.take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Next> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn write_all(waiting: &Waiting, file: &BestFile, criterion: &str, tell: impl Fn(Result<Best>)) {
+    while let Some(Candidate { best, metrics, model }) = waiting.next() {
         tell(write(file, criterion, &best, &metrics, &model).map(|()| best));
     }
 }

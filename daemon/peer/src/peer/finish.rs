@@ -12,7 +12,7 @@ use crate::results::{self, Summary};
 use crate::status::{RobustReceiving, State};
 use crate::stop::StopRequests;
 use crate::task::TaskCard;
-use crate::training::{Layout, LocalTraining, ModelEncoder, TrainingError, model_file};
+use crate::training::{Best, BestModel, Layout, LocalTraining, ModelEncoder, TrainingError, model_file};
 
 /// What the run was to be.
 pub(super) struct RunWanted<'a> {
@@ -53,7 +53,7 @@ impl Peer {
             rounds: finished.rounds,
             rounds_wanted: wanted.rounds,
             metrics: finished.evaluation.metrics.clone(),
-            best: finished.best.clone().flatten(),
+            best: self.best_of(finished.best.take(), stop).await?,
             privacy: finished.privacy,
             robust: RobustReceiving::of(&finished.node),
             seconds: self.started.elapsed().as_secs_f64(),
@@ -64,10 +64,6 @@ impl Peer {
             model_blake3: None,
             ledger: finished.node.ledger(),
         };
-        if let (Some(None), Some(wanted)) = (&finished.best, &self.options.keep_best) {
-            let message = format!("no model was kept as the best: `{}` was never measured", wanted.metric);
-            self.log.tell(Event::Warning { message });
-        }
         let parameters = finished.node.ratio();
         let file = self.model_file(wanted.form, &parameters, metadata(&summary), stop).await?;
         write_file(&self.home.model(), &file)?;
@@ -81,6 +77,21 @@ impl Peer {
         let is_done = summary.rounds >= summary.rounds_wanted;
         self.board.update(|status| status.state = if is_done { State::Done } else { State::Stopped });
         Ok(Outcome::Trained { summary: Box::new(summary), parameters })
+    }
+
+    /// Which model was the best, once its file is written.
+    async fn best_of(&mut self, kept: Option<BestModel>, stop: &mut StopRequests) -> Result<Option<Best>> {
+        let (Some(kept), Some(wanted)) = (kept, &self.options.keep_best) else { return Ok(None) };
+        let writing = tokio::task::spawn_blocking(move || kept.finish());
+        let best = tokio::select! {
+            best = writing => best.ok().flatten(),
+            reason = stop.insists() => return Err(before_the_model(&reason)),
+        };
+        if best.is_none() {
+            let message = format!("no model was kept as the best: `{}` was never measured", wanted.metric);
+            self.log.tell(Event::Warning { message });
+        }
+        Ok(best)
     }
 
     /// The model as the bytes of a file. A training whose encoder fails loses its form, never the model.
