@@ -6,6 +6,9 @@ use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Result};
 use tokio::sync::oneshot;
 
+/// The request that is none of a person.
+pub(crate) const STDIN_ENDED: &str = "standard input has ended";
+
 /// Listens for requests to stop, from the moment this is made.
 pub(crate) struct StopRequests {
     #[cfg(unix)]
@@ -59,7 +62,7 @@ impl StopRequests {
             reason = signal => reason,
             () = stdin_end => {
                 self.stdin_end = None;
-                "standard input has ended"
+                STDIN_ENDED
             }
         }
     }

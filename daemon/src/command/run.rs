@@ -21,7 +21,7 @@ use mingle_watch::tensorboard::EventFile;
 use crate::arguments::{self, parse_policy};
 use crate::cli::{Planning, RunArgs, Switch};
 use crate::config::Remembered;
-use crate::signals::StopRequests;
+use crate::signals::{STDIN_ENDED, StopRequests};
 use crate::task_card::Card;
 use crate::task_file::TaskFile;
 use crate::{event_loop, out};
@@ -86,10 +86,15 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
         let (handle, requests) = stop::channel();
         let mut signals = StopRequests::listen(with_stdin)?;
         tokio::spawn(async move {
-            // The first is to stop in good order, the second to stop at once. After the run, one is enough.
+            // The first is to stop in good order, the second to stop at once. After the run, one is enough, but who then only lets go
+            // of standard input leaves the trainer its time with the model.
             let mut asked = 0;
-            while asked < 2 && handle.stop(signals.next().await) {
+            loop {
+                let reason = signals.next().await;
                 asked += 1;
+                if !handle.stop(reason) && reason != STDIN_ENDED || asked > 1 {
+                    break;
+                }
             }
             trainer.iter().for_each(TrainerHost::hurry);
         });
