@@ -1,0 +1,279 @@
+//! Algorithm 1 of \[BWQH\]: the alternating direction linearised proximal method of multipliers (AD-LPMM).
+//!
+//! ```text
+//!   min  <nominal, t> + theta ||t||_(p*) - gam     s.t.  t = z + gam 1 + eta,   w = wh_s,   z_s = pi_s,   eta >= 0
+//! ```
+//!
+//! `w, z, t` are one group of variables and `eta, gam, wh_s, pi_s` the other. Of all that, only `wh_s` and its multipliers are as
+//! large as a model, and they stay at their site; the rest is one number a site, and [`SharedState`] brings it forward from one
+//! number `pi_s` of each.
+
+use serde::Serialize;
+
+use crate::error::RobustError;
+use crate::problem::RobustProblem;
+use crate::projection::project_on_ball;
+use crate::site::Site;
+use crate::weights::SiteWeights;
+
+/// How firmly the constraints are held, and how the coupled ones are linearised.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Penalty {
+    /// `c`, above 0. For losses of the size of a hinge 0.1 is good; 1 is stiff.
+    pub c: f64,
+    /// The constants of the proximal terms.
+    pub linearisation: Linearisation,
+}
+
+impl Default for Penalty {
+    fn default() -> Self {
+        Self { c: 0.1, linearisation: Linearisation::Least }
+    }
+}
+
+/// The constants `c1` and `c2` of the proximal terms, at least `c` times the largest eigenvalue of `A^T A` for either group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Linearisation {
+    /// The least that are allowed: `2 c` and `(S + 1) c`.
+    #[default]
+    Least,
+    /// Those of the paper: `2 S c` for both, slower the more sites there are.
+    Paper,
+}
+
+/// When to stop.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// The largest residual, and ten times the largest relative change of the value.
+    pub tolerance: f64,
+    /// Iterations at most.
+    pub iterations: u64,
+}
+
+/// How far an iterate is from holding the constraints and from standing still.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Residuals {
+    /// The largest violation of a constraint: `w - wh_s`, `t - z - gam 1 - eta`, `pi - z`.
+    pub primal: f64,
+    /// The largest change of a variable in the last iteration, times its penalty.
+    pub dual: f64,
+    /// The change of the value in the last iteration, relative to it where it is larger than 1.
+    pub value: f64,
+}
+
+impl Residuals {
+    /// Whether all of them are small enough.
+    #[must_use]
+    pub fn are_within(&self, tolerance: f64) -> bool {
+        self.primal <= tolerance && self.dual <= tolerance && self.value <= 0.1 * tolerance
+    }
+}
+
+/// What all sites compute alike, `[sites]` each: a pure function of the state before and of one number of each site, with
+/// `+ - * / sqrt` and comparisons alone and sums by ascending site. So it is the same everywhere, to the bit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SharedState {
+    weights: SiteWeights,
+    penalty: Penalty,
+    z: Vec<f64>,
+    t: Vec<f64>,
+    eta: Vec<f64>,
+    gam: f64,
+    /// Multipliers of `t = z + gam 1 + eta`.
+    sigma: Vec<f64>,
+    /// Multipliers of `pi = z`.
+    zeta: Vec<f64>,
+    pi: Vec<f64>,
+    value: f64,
+    residuals: Residuals,
+    /// The change of the part that is linearised, in this iteration.
+    moved: f64,
+}
+
+impl SharedState {
+    /// All zero.
+    #[must_use]
+    pub fn new(weights: SiteWeights, penalty: Penalty) -> Self {
+        let zeros = vec![0.0; weights.nominal.len()];
+        let infinite = Residuals { primal: f64::INFINITY, dual: f64::INFINITY, value: f64::INFINITY };
+        Self {
+            weights,
+            penalty,
+            z: zeros.clone(),
+            t: zeros.clone(),
+            eta: zeros.clone(),
+            gam: 0.0,
+            sigma: zeros.clone(),
+            zeta: zeros.clone(),
+            pi: zeros,
+            value: 0.0,
+            residuals: infinite,
+            moved: 0.0,
+        }
+    }
+
+    fn constants(&self) -> (f64, f64) {
+        let (c, sites) = (self.penalty.c, self.z.len() as f64);
+        match self.penalty.linearisation {
+            Linearisation::Least => (2.0 * c, (sites + 1.0) * c),
+            Linearisation::Paper => (2.0 * sites * c, 2.0 * sites * c),
+        }
+    }
+
+    /// `t - z - gam 1 - eta`.
+    fn gap(&self) -> Vec<f64> {
+        let terms = self.t.iter().zip(&self.z).zip(&self.eta);
+        terms.map(|((t, z), eta)| t - z - self.gam - eta).collect()
+    }
+
+    /// Steps 2 and 3, before the sites solve their subproblems.
+    pub fn begin_iteration(&mut self) {
+        let c = self.penalty.c;
+        let (c1, c2) = self.constants();
+        let gap = self.gap();
+        let theta = self.weights.theta;
+        let mut moved = 0.0_f64;
+        let (mut z, mut u) = (Vec::with_capacity(gap.len()), Vec::with_capacity(gap.len()));
+        for (site, gap) in gap.iter().enumerate() {
+            let pull = self.sigma[site] + c * gap;
+            z.push((c * self.pi[site] + c1 * self.z[site] + self.zeta[site] + pull) / (c + c1));
+            u.push(self.t[site] - (self.weights.nominal[site] + pull) / c1);
+        }
+        // The proximal operator of theta / c1 times the dual norm. With theta = 0 the ball is a point, and t = u.
+        let near = project_on_ball(self.weights.norm, &u, theta / c1);
+        let t: Vec<f64> = u.iter().zip(&near).map(|(u, near)| u - near).collect();
+        for (old, new) in self.z.iter().zip(&z).chain(self.t.iter().zip(&t)) {
+            moved = moved.max(c1 * (old - new).abs());
+        }
+        (self.z, self.t) = (z, t);
+        let gap = self.gap();
+        let (mut multipliers, mut gaps) = (0.0, 0.0);
+        for (site, gap) in gap.iter().enumerate() {
+            let eta = (self.eta[site] + (self.sigma[site] + c * gap) / c2).max(0.0);
+            moved = moved.max(c2 * (eta - self.eta[site]).abs());
+            self.eta[site] = eta;
+            multipliers += self.sigma[site];
+            gaps += gap;
+        }
+        let change = (1.0 + multipliers + c * gaps) / c2;
+        self.gam += change;
+        self.moved = moved.max(c2 * change.abs());
+    }
+
+    /// Step 5, from `pi` of all sites and the largest distance and change that any site has.
+    pub fn finish_iteration(&mut self, pi: &[f64], apart: f64, dual: f64) {
+        let c = self.penalty.c;
+        let mut primal = apart;
+        let gap = self.gap();
+        for (sigma, gap) in self.sigma.iter_mut().zip(&gap) {
+            *sigma += c * gap;
+            primal = primal.max(gap.abs());
+        }
+        for ((zeta, pi), z) in self.zeta.iter_mut().zip(pi).zip(&self.z) {
+            *zeta += c * (pi - z);
+            primal = primal.max((pi - z).abs());
+        }
+        self.pi.copy_from_slice(pi);
+        let value = self.weights.value(&self.t) - self.gam;
+        let change = (value - self.value).abs() / value.abs().max(1.0);
+        self.value = value;
+        self.residuals = Residuals { primal, dual: dual.max(self.moved), value: change };
+    }
+
+    /// `z` and `zeta` of a site: what its subproblem asks for.
+    #[must_use]
+    pub fn of_site(&self, site: usize) -> (f64, f64) {
+        (self.z[site], self.zeta[site])
+    }
+
+    /// The objective as the split variables have it.
+    #[must_use]
+    pub fn value(&self) -> f64 {
+        self.value
+    }
+
+    /// After the last iteration.
+    #[must_use]
+    pub fn residuals(&self) -> Residuals {
+        self.residuals
+    }
+
+    /// The worst-case weights, `[sites]`: `zeta` and `-sigma`, which are the same at the solution.
+    #[must_use]
+    pub fn weights(&self) -> (&[f64], Vec<f64>) {
+        (&self.zeta, self.sigma.iter().map(|sigma| -sigma).collect())
+    }
+
+    /// The worst loss of each site, `[sites]`, as the split variables have it.
+    #[must_use]
+    pub fn worst_losses(&self) -> &[f64] {
+        &self.z
+    }
+
+    /// Every number of the state, in a fixed order: for a hash.
+    pub fn numbers(&self) -> impl Iterator<Item = f64> {
+        let vectors = [&self.z, &self.t, &self.eta, &self.sigma, &self.zeta, &self.pi];
+        vectors.into_iter().flatten().copied().chain([self.gam, self.value])
+    }
+}
+
+/// Where the method came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LpmmSolution {
+    /// The mean model of all sites, `[columns]`.
+    pub model: Vec<f64>,
+    /// What all sites share.
+    pub state: SharedState,
+    /// Iterations.
+    pub iterations: u64,
+    /// Whether the residuals are within the tolerance.
+    pub converged: bool,
+    /// Subproblems that failed.
+    pub failures: u32,
+}
+
+/// So many failed subproblems in a row end the method.
+pub(crate) const MOST_FAILURES: u32 = 3;
+
+/// Runs the method with all sites in one place.
+///
+/// # Errors
+/// The problem is none, or subproblems of a site failed three times in a row.
+pub fn solve_by_lpmm(problem: &RobustProblem, penalty: Penalty, limits: Limits) -> Result<LpmmSolution, RobustError> {
+    problem.check()?;
+    let columns = problem.sites[0].samples.columns();
+    let new = |site: &crate::SiteSamples| Site::new(&problem.robust, site.clone(), penalty.c, vec![0.0; columns]);
+    let mut sites = problem.sites.iter().map(new).collect::<Result<Vec<Site>, _>>()?;
+    let mut state = SharedState::new(problem.weights.clone(), penalty);
+    let (mut iterations, mut model) = (0, vec![0.0; columns]);
+    while iterations < limits.iterations && !state.residuals.are_within(limits.tolerance) {
+        model = mean(&sites.iter().map(Site::message).collect::<Vec<_>>());
+        state.begin_iteration();
+        let (mut pi, mut apart, mut dual) = (Vec::with_capacity(sites.len()), 0.0_f64, 0.0_f64);
+        for (at, site) in sites.iter_mut().enumerate() {
+            let (z, zeta) = state.of_site(at);
+            let progress = site.advance(&model, z, zeta);
+            if let (_, MOST_FAILURES.., Some(failure)) = site.failures() {
+                return Err(failure.clone());
+            }
+            pi.push(progress.worst);
+            apart = apart.max(progress.apart);
+            dual = dual.max(progress.dual);
+        }
+        state.finish_iteration(&pi, apart, dual);
+        iterations += 1;
+    }
+    let converged = state.residuals.are_within(limits.tolerance);
+    let failures = sites.iter().map(|site| site.failures().0).sum();
+    Ok(LpmmSolution { model, state, iterations, converged, failures })
+}
+
+fn mean(vectors: &[Vec<f64>]) -> Vec<f64> {
+    let mut mean = vec![0.0; vectors[0].len()];
+    for vector in vectors {
+        mean.iter_mut().zip(vector).for_each(|(sum, value)| *sum += value);
+    }
+    mean.iter_mut().for_each(|sum| *sum /= vectors.len() as f64);
+    mean
+}

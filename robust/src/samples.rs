@@ -1,0 +1,211 @@
+//! One site's samples, and where samples can be at all.
+
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::error::RobustError;
+
+/// Scaling to a box rounds: a sample that is out by less is on its edge.
+const ROUNDING: f64 = 1e-12;
+
+/// Samples with their labels (1 and -1) or targets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Samples {
+    columns: usize,
+    movable: usize,
+    values: Vec<f64>,
+    targets: Vec<f64>,
+}
+
+impl Samples {
+    /// `values` row by row, `[rows][columns]`; `targets`, `[rows]`. The adversary moves the first `movable` columns only.
+    ///
+    /// # Errors
+    /// The vectors do not fit together, there is no sample or no movable column, or a number is not finite.
+    pub fn new(columns: usize, movable: usize, values: Vec<f64>, targets: Vec<f64>) -> Result<Self, RobustError> {
+        if targets.is_empty() {
+            return Err(RobustError::Shape("there is no sample"));
+        }
+        if movable == 0 || movable > columns {
+            return Err(RobustError::Shape("there has to be a column that can move, and no more than there are"));
+        }
+        if columns.checked_mul(targets.len()) != Some(values.len()) {
+            return Err(RobustError::Shape("there have to be as many values as columns and rows ask for"));
+        }
+        if let Some(at) = values.iter().position(|value| !value.is_finite()) {
+            return Err(RobustError::NotFinite { row: at / columns, value: values[at] });
+        }
+        if let Some(row) = targets.iter().position(|target| !target.is_finite()) {
+            return Err(RobustError::NotFinite { row, value: targets[row] });
+        }
+        Ok(Self { columns, movable, values, targets })
+    }
+
+    /// Columns, those that do not move included.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Columns that the adversary moves: the first ones.
+    #[must_use]
+    pub fn movable(&self) -> usize {
+        self.movable
+    }
+
+    /// Number of samples.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.targets.len()
+    }
+
+    /// Each sample, `[columns]`, with its target.
+    pub fn rows(&self) -> impl Iterator<Item = (&[f64], f64)> {
+        self.values.chunks_exact(self.columns).zip(self.targets.iter().copied())
+    }
+
+    /// Every label is 1 or -1.
+    ///
+    /// # Errors
+    /// The first row whose label is neither.
+    pub fn check_labels(&self) -> Result<(), RobustError> {
+        match self.targets.iter().position(|&label| label != 1.0 && label != -1.0) {
+            Some(row) => Err(RobustError::Label { row, value: self.targets[row] }),
+            None => Ok(()),
+        }
+    }
+
+    /// Every sample is in the support. A sample outside it would make the value less than that of the samples themselves.
+    ///
+    /// # Errors
+    /// The first that is not.
+    pub fn check(&self, support: &Support) -> Result<(), Outside> {
+        match support {
+            Support::Unbounded => Ok(()),
+            Support::Box { lower, upper } => {
+                let is_out = |value: f64| value < lower - ROUNDING || value > upper + ROUNDING;
+                let mut rows = self.rows().enumerate();
+                let found = rows.find_map(|(row, (sample, _))| {
+                    let column = sample[..self.movable].iter().position(|&value| is_out(value))?;
+                    Some(Outside::Box { row, column, value: sample[column], lower: *lower, upper: *upper })
+                });
+                found.map_or(Ok(()), Err)
+            }
+            Support::Polyhedron(half_spaces) => {
+                let out = |sample: &[f64], target| {
+                    let found = half_spaces.iter().position(|space| space.slack(sample, target) < -ROUNDING);
+                    found.map(|space| (space, half_spaces[space].slack(sample, target)))
+                };
+                let mut rows = self.rows().enumerate();
+                let found = rows.find_map(|(row, (sample, target))| {
+                    let (half_space, slack) = out(sample, target)?;
+                    Some(Outside::HalfSpace { row, half_space, by: -slack })
+                });
+                found.map_or(Ok(()), Err)
+            }
+        }
+    }
+
+    /// Brings all movable values into `[lower, upper]`; returns how many were outside.
+    pub fn clip(&mut self, lower: f64, upper: f64) -> usize {
+        let mut clipped = 0;
+        for row in self.values.chunks_exact_mut(self.columns) {
+            for value in &mut row[..self.movable] {
+                let inside = value.clamp(lower, upper);
+                clipped += usize::from(inside.to_bits() != value.to_bits());
+                *value = inside;
+            }
+        }
+        clipped
+    }
+}
+
+/// Where samples can be, and so where the adversary may move them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Support {
+    /// Anywhere.
+    Unbounded,
+    /// Each movable column within bounds; targets are not bounded.
+    Box {
+        /// The least value of any column.
+        lower: f64,
+        /// The largest.
+        upper: f64,
+    },
+    /// Within all half-spaces, `C x <= d`.
+    Polyhedron(Vec<HalfSpace>),
+}
+
+/// `<coefficients, x> + target * y <= bound`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HalfSpace {
+    /// Of the movable columns.
+    pub coefficients: Vec<f64>,
+    /// Of the target of a regression; 0 for labels.
+    pub target: f64,
+    /// The bound.
+    pub bound: f64,
+}
+
+impl HalfSpace {
+    /// How far a sample is inside.
+    pub(crate) fn slack(&self, sample: &[f64], target: f64) -> f64 {
+        let sum: f64 = self.coefficients.iter().zip(sample).map(|(coefficient, value)| coefficient * value).sum();
+        self.bound - sum - self.target * target
+    }
+}
+
+impl Support {
+    /// It is one, for so many movable columns.
+    pub(crate) fn check(&self, movable: usize) -> Result<(), RobustError> {
+        match self {
+            Self::Box { lower, upper } if !(lower < upper && lower.is_finite() && upper.is_finite()) => {
+                Err(RobustError::NoSupport("a box needs a lower bound below its upper one"))
+            }
+            Self::Polyhedron(spaces) if spaces.is_empty() => {
+                Err(RobustError::NoSupport("a polyhedron needs a half-space"))
+            }
+            Self::Polyhedron(spaces) => {
+                let is_finite = |space: &HalfSpace| {
+                    let numbers = space.coefficients.iter().chain([&space.target, &space.bound]);
+                    space.coefficients.len() == movable && numbers.into_iter().all(|number| number.is_finite())
+                };
+                let all_are = spaces.iter().all(is_finite);
+                all_are.then_some(()).ok_or(RobustError::NoSupport(
+                    "a half-space needs a finite coefficient for each movable column, and a finite bound",
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A sample that the support rules out. Rows and columns count from 0.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum Outside {
+    /// A value beyond the box.
+    #[error("row {row}, column {column}: {value} is outside the support [{lower}, {upper}]")]
+    Box {
+        /// The row.
+        row: usize,
+        /// The column.
+        column: usize,
+        /// What is there.
+        value: f64,
+        /// The least that may be.
+        lower: f64,
+        /// The largest.
+        upper: f64,
+    },
+    /// A sample beyond a half-space.
+    #[error("row {row} exceeds bound {half_space} of the support by {by}")]
+    HalfSpace {
+        /// The row.
+        row: usize,
+        /// The half-space.
+        half_space: usize,
+        /// By how much.
+        by: f64,
+    },
+}

@@ -1,0 +1,153 @@
+//! One site's part: its model, its multipliers, and the subproblem of each iteration.
+
+use crate::cone_program::{Affine, ConeProgram, PreparedProgram};
+use crate::epigraph::mean_loss;
+use crate::error::RobustError;
+use crate::loss::RobustLoss;
+use crate::problem::{SiteSamples, check_radius};
+
+/// A site between two iterations.
+///
+/// Step 4 of Algorithm 1 is, with the squares completed and divided by `c`,
+///
+/// ```text
+///   min  1/2 || wh - (w + psi / c) ||^2  +  1/2 (pi - (z - zeta / c))^2     s.t.  pi >= worst loss of wh
+/// ```
+///
+/// a cone program of which nothing but linear costs changes: it is laid out once. Where `pi` leaves room for the worst loss of
+/// `w + psi / c`, that is the solution, and no program is solved.
+pub struct Site {
+    robust: RobustLoss,
+    site: SiteSamples,
+    penalty: f64,
+    program: PreparedProgram,
+    /// Of the program: the model, then `pi`.
+    columns: Vec<usize>,
+    bound: usize,
+    model: Vec<f64>,
+    /// `psi`.
+    multipliers: Vec<f64>,
+    worst: f64,
+    failures: u32,
+    failures_in_a_row: u32,
+    last_failure: Option<RobustError>,
+}
+
+/// What an iteration did at a site.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Progress {
+    /// `pi`, at least the worst loss of the site's model.
+    pub worst: f64,
+    /// How far the site's model is from that of all.
+    pub apart: f64,
+    /// `c` times how far the site's model and `pi` moved.
+    pub dual: f64,
+}
+
+impl Site {
+    /// A site that begins at a model, `[columns]`, with `c = penalty`.
+    ///
+    /// # Errors
+    /// The samples do not fit the loss, a number is out of its range, or the program cannot be laid out.
+    pub fn new(robust: &RobustLoss, site: SiteSamples, penalty: f64, model: Vec<f64>) -> Result<Self, RobustError> {
+        robust.check_samples(&site.samples)?;
+        check_radius(site.radius)?;
+        if !(penalty > 0.0 && penalty.is_finite()) {
+            return Err(RobustError::Penalty(penalty));
+        }
+        if model.len() != site.samples.columns() {
+            return Err(RobustError::Shape("the model has to have a coefficient for each column"));
+        }
+        let mut program = ConeProgram::default();
+        let columns = program.variables(model.len());
+        let bound = program.variable();
+        columns.iter().chain([&bound]).for_each(|&variable| program.cost(variable, 1.0, 0.0));
+        let lam = (site.radius > 0.0).then(|| program.nonnegative_variable());
+        let mean = mean_loss(&mut program, &columns, lam, robust, &site.samples);
+        let robust_part = lam.map_or_else(Affine::default, |lam| Affine::default().plus(site.radius, lam));
+        program.nonnegative(Affine::of(bound).add(-1.0, &robust_part).add(-1.0, &mean));
+        Ok(Self {
+            robust: robust.clone(),
+            penalty,
+            program: program.prepare()?,
+            columns,
+            bound,
+            multipliers: vec![0.0; model.len()],
+            model,
+            worst: 0.0,
+            failures: 0,
+            failures_in_a_row: 0,
+            last_failure: None,
+            site,
+        })
+    }
+
+    /// What is averaged over all sites to the model of all: `wh - psi / c`, `[columns]`.
+    #[must_use]
+    pub fn message(&self) -> Vec<f64> {
+        self.model.iter().zip(&self.multipliers).map(|(model, psi)| model - psi / self.penalty).collect()
+    }
+
+    /// Steps 4 and 5: takes the model of all, `[columns]`, and this site's entries of `z` and `zeta`. A subproblem that fails leaves
+    /// the site where it was, and is counted.
+    pub fn advance(&mut self, model: &[f64], z: f64, zeta: f64) -> Progress {
+        let c = self.penalty;
+        let wanted: Vec<f64> = model.iter().zip(&self.multipliers).map(|(model, psi)| model + psi / c).collect();
+        let allowed = z - zeta / c;
+        let mut moved = 0.0_f64;
+        match self.subproblem(wanted, allowed) {
+            Ok((model, worst)) => {
+                moved = self.model.iter().zip(&model).map(|(old, new)| (old - new).abs()).fold(0.0, f64::max);
+                moved = moved.max((worst - self.worst).abs());
+                (self.model, self.worst) = (model, worst);
+                self.failures_in_a_row = 0;
+            }
+            Err(failure) => {
+                self.failures += 1;
+                self.failures_in_a_row += 1;
+                self.last_failure = Some(failure);
+            }
+        }
+        let mut apart = 0.0_f64;
+        for ((psi, own), all) in self.multipliers.iter_mut().zip(&self.model).zip(model) {
+            *psi += c * (all - own);
+            apart = apart.max((all - own).abs());
+        }
+        Progress { worst: self.worst, apart, dual: c * moved }
+    }
+
+    fn subproblem(&mut self, wanted: Vec<f64>, allowed: f64) -> Result<(Vec<f64>, f64), RobustError> {
+        if self.robust.is_worst_within(allowed, &wanted, &self.site.samples, self.site.radius) {
+            return Ok((wanted, allowed));
+        }
+        let costs = self.columns.iter().zip(&wanted).map(|(&column, value)| (column, -value));
+        let solved = self.program.solve_for(costs.chain([(self.bound, -allowed)]))?;
+        Ok((self.columns.iter().map(|&column| solved.x[column]).collect(), solved.x[self.bound]))
+    }
+
+    /// The largest expected loss of a model, `[columns]`, under any distribution within the site's radius.
+    ///
+    /// # Errors
+    /// The linear program of a polyhedral support was not solved.
+    pub fn worst_loss(&self, model: &[f64]) -> Result<f64, RobustError> {
+        self.robust.worst_loss(model, &self.site.samples, self.site.radius)
+    }
+
+    /// The mean loss of a model, `[columns]`, over the samples as they are.
+    #[must_use]
+    pub fn nominal_loss(&self, model: &[f64]) -> f64 {
+        self.robust.nominal(model, &self.site.samples)
+    }
+
+    /// The site's own model, `[columns]`.
+    #[must_use]
+    pub fn model(&self) -> &[f64] {
+        &self.model
+    }
+
+    /// Subproblems that failed so far, those in a row that are the last ones, and what was wrong with the last.
+    #[must_use]
+    pub fn failures(&self) -> (u32, u32, Option<&RobustError>) {
+        (self.failures, self.failures_in_a_row, self.last_failure.as_ref())
+    }
+}

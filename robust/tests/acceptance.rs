@@ -1,0 +1,333 @@
+//! The method against the whole problem as one cone program, and both against what has to hold of them.
+#![allow(clippy::unwrap_used)]
+
+mod instances;
+
+use instances::{BOX, UNIT, distance, hinge, instance, regression};
+use mingle_robust::{
+    HalfSpace, Limits, Linearisation, Loss, Outside, Penalty, RobustError, RobustLoss, RobustProblem, Samples,
+    SharedState, Site, SiteWeights, Support, WeightNorm, aggregate_then_robustify, project_on_ball, solve_by_lpmm,
+    solve_directly,
+};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+const NORMS: [WeightNorm; 3] = [WeightNorm::One, WeightNorm::Two, WeightNorm::Infinity];
+
+fn run(problem: &RobustProblem, linearisation: Linearisation, iterations: u64) -> mingle_robust::LpmmSolution {
+    // The tolerance is out of reach: all iterations are made.
+    solve_by_lpmm(problem, Penalty { c: 0.1, linearisation }, Limits { tolerance: 1e-15, iterations }).unwrap()
+}
+
+/// The box as half-spaces, which take the paper's multipliers.
+fn as_polyhedron(problem: &RobustProblem) -> RobustProblem {
+    let Support::Box { lower, upper } = problem.robust.support else { panic!("no box") };
+    let columns = problem.sites[0].samples.movable();
+    let spaces = (0..columns).flat_map(|column| {
+        [(1.0, upper), (-1.0, -lower)].map(|(sign, bound)| {
+            let mut coefficients = vec![0.0; columns];
+            coefficients[column] = sign;
+            HalfSpace { coefficients, target: 0.0, bound }
+        })
+    });
+    let mut other = problem.clone();
+    other.robust.support = Support::Polyhedron(spaces.collect());
+    other
+}
+
+#[test]
+fn two_slacks_a_column_are_worth_as_much_as_multipliers_for_each_sample() {
+    let losses = [Loss::Hinge, Loss::EpsilonInsensitive { epsilon: 0.1 }, Loss::Pinball { epsilon: 0.3 }];
+    for seed in 0..3 {
+        for support in [BOX, UNIT] {
+            for loss in losses {
+                let mut problem = instance(loss, support.clone(), seed, [12, 9], 4);
+                problem.sites.iter_mut().for_each(|site| site.radius = [0.01, 0.05, 0.2][seed as usize]);
+                let other = as_polyhedron(&problem);
+                let (reduced, paper) = (solve_directly(&problem).unwrap(), solve_directly(&other).unwrap());
+                let name = format!("{loss:?} {support:?} seed {seed}: {} {}", reduced.value, paper.value);
+                assert!((reduced.value - paper.value).abs() < 1e-6, "{name}");
+                // And the value of any model, by a search and by a linear program.
+                for (site, of_other) in problem.sites.iter().zip(&other.sites) {
+                    let search = problem.robust.worst_loss(&reduced.model, &site.samples, site.radius).unwrap();
+                    let program = other.robust.worst_loss(&reduced.model, &of_other.samples, site.radius).unwrap();
+                    assert!((search - program).abs() < 1e-7, "{name}: {search} {program}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_worst_weights_are_worth_what_the_dual_says() {
+    for norm in NORMS {
+        for theta in [0.0, 0.05, 0.3, 3.0] {
+            let mut problem = hinge(2);
+            problem.weights = SiteWeights::new(vec![0.5, 0.3, 0.2], theta, norm).unwrap();
+            let found = solve_directly(&problem).unwrap();
+            let (weights, worst) = problem.weights.worst(&found.worst_losses).unwrap();
+            assert!((worst - found.value).abs() < 1e-6, "{norm:?} {theta}: {worst} {}", found.value);
+            assert!((weights.iter().sum::<f64>() - 1.0).abs() < 1e-8 && weights.iter().all(|weight| *weight > -1e-8));
+        }
+    }
+}
+
+#[test]
+fn projections_are_the_nearest_points_of_their_balls() {
+    let mut dice = ChaCha8Rng::seed_from_u64(1);
+    let length = |norm, x: &[f64]| match norm {
+        WeightNorm::One => x.iter().map(|x| x.abs()).sum::<f64>(),
+        WeightNorm::Two => x.iter().map(|x| x * x).sum::<f64>().sqrt(),
+        WeightNorm::Infinity => x.iter().map(|x| x.abs()).fold(0.0, f64::max),
+    };
+    for case in 0..200 {
+        let x: Vec<f64> = (0..1 + case % 7).map(|_| dice.random_range(-2.0..2.0)).collect();
+        let radius = dice.random_range(0.0..2.0);
+        for norm in NORMS {
+            let nearest = project_on_ball(norm, &x, radius);
+            assert!(length(norm, &nearest) <= radius + 1e-12, "{norm:?} {x:?} {radius}");
+            // The nearest point is the one from which no point of the ball is in the direction of x:
+            // max over y in the ball of <x - p, y - p> = radius ||x - p||_* - <x - p, p> = 0.
+            let off: Vec<f64> = x.iter().zip(&nearest).map(|(x, p)| x - p).collect();
+            let inner: f64 = off.iter().zip(&nearest).map(|(off, p)| off * p).sum();
+            assert!(radius * length(norm.dual(), &off) - inner <= 1e-10, "{norm:?} {x:?} {radius}");
+        }
+    }
+}
+
+#[test]
+fn the_method_finds_the_value_and_the_model_of_the_cone_program() {
+    let problem = hinge(1);
+    let judge = solve_directly(&problem).unwrap();
+    let off = |found: &mingle_robust::LpmmSolution| (found.state.value() - judge.value).abs() / judge.value;
+    assert!(off(&run(&problem, Linearisation::Least, 200)) < 1e-4);
+    assert!(off(&run(&problem, Linearisation::Paper, 300)) < 1e-4);
+    let found = run(&problem, Linearisation::Least, 400);
+    assert!(off(&found) < 1e-6, "{} {}", found.state.value(), judge.value);
+    assert!(distance(&found.model, &judge.model) < 1e-4, "{:?} {:?}", found.model, judge.model);
+    assert_eq!(found.failures, 0);
+    // The multipliers are the worst weights.
+    let (zeta, minus_sigma) = found.state.weights();
+    assert!(distance(zeta, &judge.weights) < 1e-3 && distance(&minus_sigma, &judge.weights) < 1e-3);
+    assert!(distance(found.state.worst_losses(), &judge.worst_losses) < 1e-4);
+}
+
+#[test]
+fn it_stops_by_its_residuals_near_the_solution() {
+    let problem = hinge(1);
+    let judge = solve_directly(&problem).unwrap();
+    let limits = Limits { tolerance: 1e-5, iterations: 5000 };
+    let found = solve_by_lpmm(&problem, Penalty::default(), limits).unwrap();
+    assert!(found.converged && found.iterations < 1000, "{}", found.iterations);
+    assert!((found.state.value() - judge.value).abs() < 1e-4);
+    assert!(found.state.residuals().primal <= 1e-5 && found.state.residuals().dual <= 1e-5);
+}
+
+#[test]
+fn every_loss_has_the_value_of_its_cone_program() {
+    let polyhedron = |target| {
+        let space =
+            |coefficients: [f64; 3], target, bound| HalfSpace { coefficients: coefficients.to_vec(), target, bound };
+        Support::Polyhedron(vec![
+            space([1.0, 1.0, 0.0], 0.0, 2.5),
+            space([-1.0, 0.5, 1.0], target, 5.0),
+            space([0.0, -1.0, -1.0], 0.0, 2.5),
+        ])
+    };
+    let cases = [
+        (Loss::Hinge, Support::Unbounded),
+        (Loss::Hinge, UNIT),
+        (Loss::Hinge, polyhedron(0.0)),
+        (Loss::SmoothHinge, Support::Unbounded),
+        (Loss::Logistic, Support::Unbounded),
+        (Loss::Huber { epsilon: 0.5 }, Support::Unbounded),
+        (Loss::EpsilonInsensitive { epsilon: 0.1 }, Support::Unbounded),
+        (Loss::EpsilonInsensitive { epsilon: 0.1 }, BOX),
+        (Loss::EpsilonInsensitive { epsilon: 0.1 }, polyhedron(0.5)),
+        (Loss::Pinball { epsilon: 0.3 }, BOX),
+        (Loss::Pinball { epsilon: 0.3 }, Support::Unbounded),
+    ];
+    for (loss, support) in cases {
+        let problem = instance(loss, support.clone(), 3, [20, 14], 3);
+        let judge = solve_directly(&problem).unwrap();
+        let found = run(&problem, Linearisation::Least, 400);
+        let name = format!("{loss:?} {support:?}: {} {}", found.state.value(), judge.value);
+        assert!((found.state.value() - judge.value).abs() < 5e-4, "{name}");
+        // What each site says of the model is what the program says, whatever the way there.
+        for (site, expected) in problem.sites.iter().zip(&judge.worst_losses) {
+            let worst = problem.robust.worst_loss(&judge.model, &site.samples, site.radius).unwrap();
+            assert!((worst - expected).abs() < 1e-6, "{name}: {worst} {expected}");
+            assert!(worst >= problem.robust.nominal(&judge.model, &site.samples) - 1e-12, "{name}");
+        }
+    }
+}
+
+#[test]
+fn no_distribution_in_reach_is_worse_than_the_worst_loss() {
+    // Every sample is moved, or its label changed, as far as the mean cost allows: none may beat the bound, some come near it.
+    let mut dice = ChaCha8Rng::seed_from_u64(4);
+    let problem = hinge(5);
+    let (site, model) = (&problem.sites[0], solve_directly(&problem).unwrap().model);
+    let radius = 0.3;
+    let worst = problem.robust.worst_loss(&model, &site.samples, radius).unwrap();
+    let mut largest = 0.0_f64;
+    for _ in 0..2000 {
+        let (mut spent, mut values, mut labels) = (0.0, Vec::new(), Vec::new());
+        let budget = radius * site.samples.count() as f64;
+        for (sample, label) in site.samples.rows() {
+            let mut moved = sample.to_vec();
+            let column = dice.random_range(0..moved.len());
+            let to = if model[column] * label > 0.0 { -1.0 } else { 1.0 };
+            let cost = (moved[column] - to).abs();
+            if spent + cost <= budget && dice.random_range(0.0..1.0) < model[column].abs() {
+                moved[column] = to;
+                spent += cost;
+            }
+            let flip = spent + problem.robust.kappa <= budget && dice.random_range(0..4) == 0;
+            spent += if flip { problem.robust.kappa } else { 0.0 };
+            labels.push(if flip { -label } else { label });
+            values.extend(moved);
+        }
+        let moved = Samples::new(site.samples.columns(), site.samples.columns(), values, labels).unwrap();
+        let loss = problem.robust.nominal(&model, &moved);
+        assert!(loss <= worst + 1e-12, "{loss} {worst}");
+        largest = largest.max(loss);
+    }
+    let nominal = problem.robust.nominal(&model, &site.samples);
+    assert!(largest > nominal + 0.25 * (worst - nominal), "{nominal} {largest} {worst}");
+}
+
+#[test]
+fn its_limits_are_the_methods_it_generalises() {
+    let problem = hinge(4);
+    let value = |problem: &RobustProblem| solve_directly(problem).unwrap().value;
+    let mean = |losses: Vec<f64>| {
+        losses.iter().zip(problem.weights.nominal()).map(|(loss, weight)| loss * weight).sum::<f64>()
+    };
+    // Without either adversary: the weighted mean loss, whose least value one ball of radius 0 has too.
+    let usual = value(&problem.nominal(0.0));
+    let merged = aggregate_then_robustify(&problem, 0.0).unwrap();
+    assert!((usual - mean(problem.losses(&merged))).abs() < 1e-6);
+    // With all weights allowed: the worst site.
+    for (norm, theta) in [(WeightNorm::One, 2.0), (WeightNorm::Two, 1.415), (WeightNorm::Infinity, 1.0)] {
+        let mut worst = problem.nominal(theta);
+        worst.weights = SiteWeights::new(problem.weights.nominal().to_vec(), theta, norm).unwrap();
+        let found = solve_directly(&worst).unwrap();
+        let largest = found.worst_losses.iter().copied().fold(0.0, f64::max);
+        assert!((found.value - largest).abs() < 1e-5, "{norm:?}");
+        let found = run(&worst, Linearisation::Least, 800);
+        assert!((found.state.value() - largest).abs() < 1e-3, "{norm:?} {} {largest}", found.state.value());
+    }
+    // Between both: agnostic.
+    let agnostic = value(&problem.nominal(0.05));
+    assert!(usual < agnostic && agnostic < value(&problem.nominal(2.0)));
+    let by_method = run(&problem.nominal(0.0), Linearisation::Least, 500);
+    assert!((by_method.state.value() - usual).abs() < 1e-3, "{} {usual}", by_method.state.value());
+}
+
+#[test]
+fn the_value_grows_with_both_radii_and_ends_where_no_model_helps() {
+    let with = |radius: f64, theta| {
+        let mut problem = hinge(6);
+        problem.sites.iter_mut().for_each(|site| site.radius = radius);
+        problem.weights = SiteWeights::new(problem.weights.nominal().to_vec(), theta, WeightNorm::Two).unwrap();
+        solve_directly(&problem).unwrap()
+    };
+    let by_radius: Vec<f64> = [0.0, 1e-3, 1e-2, 0.05, 0.2, 1.0].map(|radius| with(radius, 0.1).value).to_vec();
+    assert!(by_radius.is_sorted_by(|a, b| *a <= b + 1e-7), "{by_radius:?}");
+    let by_theta: Vec<f64> = [0.0, 0.05, 0.1, 0.5, 1.5].map(|theta| with(0.02, theta).value).to_vec();
+    assert!(by_theta.is_sorted_by(|a, b| *a <= b + 1e-7), "{by_theta:?}");
+    let nothing = with(1.0, 0.1);
+    assert!((nothing.value - 1.0).abs() < 1e-6 && nothing.model.iter().all(|value| value.abs() < 1e-4));
+}
+
+#[test]
+fn the_huber_loss_converges_and_counts_the_cost_of_moving_targets() {
+    let mut problem = regression(1);
+    let judge = solve_directly(&problem).unwrap();
+    let found = run(&problem, Linearisation::Least, 200);
+    assert!((found.state.value() - judge.value).abs() < 1e-6, "{} {}", found.state.value(), judge.value);
+    // With cheap targets the dual norm is 1 / kappa: radius * epsilon / kappa on top of the mean loss, whatever the model is.
+    problem.robust.kappa = 0.01;
+    let cheap = solve_directly(&problem).unwrap();
+    let Loss::Huber { epsilon } = problem.robust.loss else { panic!() };
+    for (site, worst) in problem.sites.iter().zip(&cheap.worst_losses) {
+        let nominal = problem.robust.nominal(&cheap.model, &site.samples);
+        assert!((worst - nominal - site.radius * epsilon / 0.01).abs() < 1e-6);
+    }
+}
+
+#[test]
+fn a_column_that_nobody_moves_costs_nothing() {
+    // All labels 1: a constant column explains them at no risk, as long as labels are certain.
+    let samples = Samples::new(2, 1, vec![0.5, 1.0, -0.5, 1.0], vec![1.0, 1.0]).unwrap();
+    let robust = RobustLoss { loss: Loss::Hinge, support: BOX, kappa: f64::INFINITY };
+    let weights = SiteWeights::new(vec![1.0], 0.0, WeightNorm::Two).unwrap();
+    let problem = RobustProblem { robust, sites: vec![mingle_robust::SiteSamples { samples, radius: 0.5 }], weights };
+    let found = solve_directly(&problem).unwrap();
+    assert!(found.value.abs() < 1e-7 && found.model[1] > 0.99, "{found:?}");
+}
+
+#[test]
+fn samples_outside_the_support_are_refused_or_clipped() {
+    let robust = RobustLoss { loss: Loss::Hinge, support: BOX, kappa: 1.0 };
+    let mut samples = Samples::new(2, 2, vec![0.0, 0.5, -1.5, 0.0, 0.2, 1.25], vec![1.0, -1.0, 1.0]).unwrap();
+    let refused = robust.check_samples(&samples);
+    let expected = Outside::Box { row: 1, column: 0, value: -1.5, lower: -1.0, upper: 1.0 };
+    assert_eq!(refused, Err(RobustError::Outside(expected)));
+    assert_eq!(samples.clip(-1.0, 1.0), 2);
+    assert_eq!(robust.check_samples(&samples), Ok(()));
+    let space = HalfSpace { coefficients: vec![1.0, 1.0], target: 0.0, bound: 1.0 };
+    let outside = samples.check(&Support::Polyhedron(vec![space]));
+    assert!(matches!(outside, Err(Outside::HalfSpace { row: 2, half_space: 0, .. })), "{outside:?}");
+}
+
+#[test]
+fn what_is_no_problem_is_refused_with_its_reason() {
+    let problem = hinge(0);
+    let mut wrong = problem.clone();
+    wrong.sites[1].radius = -0.1;
+    assert_eq!(wrong.check(), Err(RobustError::Radius(-0.1)));
+    wrong = problem.clone();
+    wrong.robust.kappa = 0.0;
+    assert_eq!(wrong.check(), Err(RobustError::Kappa(0.0)));
+    wrong = problem.clone();
+    wrong.robust.loss = Loss::Logistic;
+    assert_eq!(wrong.check(), Err(RobustError::Support { loss: "logistic" }));
+    wrong.robust = RobustLoss { loss: Loss::Pinball { epsilon: 1.0 }, ..problem.robust.clone() };
+    assert!(matches!(wrong.check(), Err(RobustError::Epsilon { .. })));
+    assert_eq!(SiteWeights::new(vec![0.5, 0.5], -1.0, WeightNorm::Two).err(), Some(RobustError::Theta(-1.0)));
+    assert!(matches!(SiteWeights::new(vec![0.5, 0.6], 0.0, WeightNorm::Two), Err(RobustError::Weights { .. })));
+    assert!(matches!(Samples::new(1, 1, vec![f64::NAN], vec![1.0]), Err(RobustError::NotFinite { row: 0, .. })));
+    let labels = Samples::new(1, 1, vec![0.0, 0.0], vec![1.0, 0.0]).unwrap();
+    assert_eq!(problem.robust.check_samples(&labels), Err(RobustError::Label { row: 1, value: 0.0 }));
+}
+
+#[test]
+fn a_site_whose_worst_loss_is_allowed_solves_no_program_and_stays_where_it_is_wanted() {
+    let problem = hinge(0);
+    let model = vec![0.0; problem.sites[0].samples.columns()];
+    let mut site = Site::new(&problem.robust, problem.sites[0].clone(), 0.1, model.clone()).unwrap();
+    // The hinge of nothing is 1: allowed exactly.
+    let progress = site.advance(&model, 2.0, 0.0);
+    assert_eq!((progress.worst, site.model()), (2.0, model.as_slice()));
+    let progress = site.advance(&model, 0.5, 0.0);
+    let worst = site.worst_loss(site.model()).unwrap();
+    assert!(progress.worst < 1.0 && (worst - progress.worst).abs() < 1e-6, "{worst} {}", progress.worst);
+}
+
+#[test]
+fn the_shared_state_is_a_function_of_what_it_is_told() {
+    let weights = SiteWeights::new(vec![0.25; 4], 0.3, WeightNorm::One).unwrap();
+    let mut states = [0, 1].map(|_| SharedState::new(weights.clone(), Penalty::default()));
+    let mut dice = ChaCha8Rng::seed_from_u64(2);
+    for _ in 0..50 {
+        let pi: Vec<f64> = (0..4).map(|_| dice.random_range(0.0..1.0)).collect();
+        for state in &mut states {
+            state.begin_iteration();
+            state.finish_iteration(&pi, 0.0, 0.0);
+        }
+        let bits = |state: &SharedState| state.numbers().map(f64::to_bits).collect::<Vec<_>>();
+        assert_eq!(bits(&states[0]), bits(&states[1]));
+    }
+}
