@@ -1,5 +1,7 @@
 //! Solutions as text, as files and as a picture.
 
+mod robust;
+
 use std::path::Path;
 
 use mingle_peer::error::Context;
@@ -22,6 +24,7 @@ pub(crate) fn print_solutions(problem: &Problem, solutions: &[Solution]) {
             let zeros = coefficients.iter().filter(|coefficient| coefficient.scaled.abs() <= ZERO).count();
             out::line(format!("{rows} rows, {zeros} of {} columns left out", coefficients.len()));
         }
+        Answer::Robust { .. } => robust::print(problem, &first.answer),
         Answer::ResourceAllocation { .. } => {
             out::line(format!("{:<28} {:>16}", "node", "number"));
             let (mut seen, mut all) = (Vec::new(), Vec::<Paid>::new());
@@ -47,6 +50,7 @@ pub(crate) fn print_certificate(solution: &Solution) {
     let what = match solution.answer {
         Answer::SparseRegression { .. } => "nodes differ by",
         Answer::ResourceAllocation { .. } => "budgets missed by",
+        Answer::Robust { .. } => "constraints missed by",
     };
     out::line(format!("objective {:.12}", solution.objective));
     out::line(format!(
@@ -59,7 +63,7 @@ pub(crate) fn print_certificate(solution: &Solution) {
     ));
 }
 
-fn print_coefficient(coefficient: &Coefficient) {
+pub(crate) fn print_coefficient(coefficient: &Coefficient) {
     let Coefficient { column, value, scaled } = coefficient;
     out::line(format!("{column:<28} {value:>16.9}   {scaled:>12.6}"));
 }

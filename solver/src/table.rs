@@ -68,6 +68,20 @@ pub enum TableError {
         /// What is there.
         text: String,
     },
+    /// A cell of the target that is neither label.
+    #[error("line {line}, column `{}`: `{}` is neither `{}` nor `{}`", cut(.column), cut(.text), cut(.negative), cut(.positive))]
+    NotALabel {
+        /// Counts from 1.
+        line: u64,
+        /// The target.
+        column: String,
+        /// What is there.
+        text: String,
+        /// The label that becomes -1.
+        negative: String,
+        /// The label that becomes 1.
+        positive: String,
+    },
     /// No row, or no column.
     #[error("there is {what} below the names of the columns")]
     Empty {
@@ -104,6 +118,34 @@ impl Table {
     ///
     /// [`TableError`] names the line and the column.
     pub fn read(text: impl Read, selection: &Selection) -> Result<Self, TableError> {
+        Self::read_with(text, selection, number)
+    }
+
+    /// The same with a target of two labels: the first becomes -1, the second 1.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read), and a label that is neither.
+    pub fn read_labelled(text: impl Read, selection: &Selection, labels: &[String; 2]) -> Result<Self, TableError> {
+        let [negative, positive] = labels;
+        Self::read_with(text, selection, |line, column, text| match text {
+            text if text == negative => Ok(-1.0),
+            text if text == positive => Ok(1.0),
+            _ => Err(TableError::NotALabel {
+                line,
+                column: column.to_owned(),
+                text: text.to_owned(),
+                negative: negative.clone(),
+                positive: positive.clone(),
+            }),
+        })
+    }
+
+    fn read_with(
+        text: impl Read,
+        selection: &Selection,
+        read_target: impl Fn(u64, &str, &str) -> Result<f64, TableError>,
+    ) -> Result<Self, TableError> {
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text);
         let csv = |error: csv::Error| TableError::Csv(error.to_string());
         let names: Vec<String> = reader.headers().map_err(csv)?.iter().map(str::to_owned).collect();
@@ -116,14 +158,10 @@ impl Table {
         for record in reader.records() {
             let record = record.map_err(csv)?;
             let line = record.position().map_or(0, csv::Position::line);
-            let number = |at: usize| {
-                let text = record.get(at).unwrap_or_default();
-                let number = text.parse().ok().filter(|number: &f64| number.abs() <= LARGEST);
-                number.ok_or_else(|| TableError::NotANumber { line, column: names[at].clone(), text: text.to_owned() })
-            };
-            table.target.push(number(target)?);
+            let cell = |at: usize| record.get(at).unwrap_or_default();
+            table.target.push(read_target(line, &names[target], cell(target))?);
             for &at in &used {
-                table.values.push(number(at)?);
+                table.values.push(number(line, &names[at], cell(at))?);
             }
             if table.values.len() > MAX_VALUES {
                 return Err(TableError::TooMuch { what: format!("{} numbers", table.values.len()), most: MAX_VALUES });
@@ -153,7 +191,8 @@ impl Table {
         self.target.len()
     }
 
-    fn rows(&self) -> impl Iterator<Item = (&[f64], f64)> {
+    /// Each row, `[columns]`, and its target.
+    pub fn rows(&self) -> impl Iterator<Item = (&[f64], f64)> {
         self.values.chunks_exact(self.columns.len()).zip(self.target.iter().copied())
     }
 
@@ -216,6 +255,19 @@ impl Table {
         squares
     }
 
+    /// The least and the largest number of each column, `[columns]` each.
+    #[must_use]
+    pub fn extrema(&self) -> (Vec<f64>, Vec<f64>) {
+        let columns = self.columns.len();
+        let (mut least, mut largest) = (vec![f64::INFINITY; columns], vec![f64::NEG_INFINITY; columns]);
+        for (row, _) in self.rows() {
+            for ((least, largest), value) in least.iter_mut().zip(&mut largest).zip(row) {
+                (*least, *largest) = (least.min(*value), largest.max(*value));
+            }
+        }
+        (least, largest)
+    }
+
     /// `factor / 2 || A x - b ||^2`, where `A` and `b` are the scaled columns.
     #[must_use]
     pub fn least_squares(&self, scaling: &Scaling, factor: f64) -> LeastSquares {
@@ -226,6 +278,11 @@ impl Table {
         let target = self.target.iter().map(|explained| root * (explained - scaling.target)).collect();
         LeastSquares::new(self.columns.len(), matrix, target)
     }
+}
+
+fn number(line: u64, column: &str, text: &str) -> Result<f64, TableError> {
+    let number = text.parse().ok().filter(|number: &f64| number.abs() <= LARGEST);
+    number.ok_or_else(|| TableError::NotANumber { line, column: column.to_owned(), text: text.to_owned() })
 }
 
 impl Selection {
@@ -291,6 +348,47 @@ impl Scaling {
             *deviation = if found > CONSTANT * mean.abs() && found > 0.0 { found } else { 1.0 };
         }
         self
+    }
+
+    /// The columns from their least and largest numbers over all nodes, `[columns]` each, to `[lower, upper]`; the target is left
+    /// as it is. A column that does not vary becomes the middle.
+    #[must_use]
+    pub fn to_range(least: &[f64], largest: &[f64], lower: f64, upper: f64) -> Self {
+        let deviation = |(least, largest): (&f64, &f64)| {
+            let range = (largest - least) / (upper - lower);
+            if Self::varies(*least, *largest) { range } else { 1.0 }
+        };
+        let deviations: Vec<f64> = least.iter().zip(largest).map(deviation).collect();
+        let mean = |((least, largest), deviation): ((&f64, &f64), &f64)| {
+            if Self::varies(*least, *largest) { least - lower * deviation } else { least - 0.5 * (lower + upper) }
+        };
+        let means = least.iter().zip(largest).zip(&deviations).map(mean).collect();
+        Self { means, deviations, target: 0.0 }
+    }
+
+    /// Whether a column with this least and largest number varies, but for rounding.
+    #[must_use]
+    pub fn varies(least: f64, largest: f64) -> bool {
+        largest - least > CONSTANT * least.abs().max(largest.abs())
+    }
+
+    /// The same for the columns, and the target as it is.
+    #[must_use]
+    pub fn of_columns_alone(mut self) -> Self {
+        self.target = 0.0;
+        self
+    }
+
+    /// A row, `[columns]`, scaled.
+    pub fn scaled<'a>(&'a self, row: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
+        let columns = self.means.iter().zip(&self.deviations);
+        row.iter().zip(columns).map(|(value, (mean, deviation))| (value - mean) / deviation)
+    }
+
+    /// What is subtracted from each column, and what it is divided by then, `[columns]` each.
+    #[must_use]
+    pub fn columns(&self) -> (&[f64], &[f64]) {
+        (&self.means, &self.deviations)
     }
 
     /// The coefficients and the intercept for numbers as they were before.

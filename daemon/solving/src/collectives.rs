@@ -60,6 +60,27 @@ impl Collectives {
         self.result(|sequence| sequence.reduced().map(<[f64]>::to_vec)).await
     }
 
+    /// Everybody's numbers at every node, by node: the sum of vectors in which all places but one's own are zero, so that no bit
+    /// changes. Over the trees that is two messages a node, where a flood would take one for each row and link.
+    pub(crate) async fn gather(&self, own: &[f64]) -> Result<Vec<Vec<f64>>, SolveError> {
+        let nodes = self.communication.schedule.nodes();
+        let mut rows = vec![0.0; nodes * own.len()];
+        rows[self.me * own.len()..][..own.len()].copy_from_slice(own);
+        let rows = self.total(&rows).await?;
+        Ok(rows.chunks_exact(own.len()).map(<[f64]>::to_vec).collect())
+    }
+
+    /// The averages begin anew, with twice the steps; all nodes have to do it at once.
+    pub(crate) fn average_more(&mut self) -> Result<(), SolveError> {
+        lock(&self.channel).collective_mut().forget_tracking().map_err(SolveError::Collective)?;
+        let mut communication = (*self.communication).clone();
+        if let AveragingScheme::Tracking { steps } = &mut communication.agreement {
+            *steps *= 2;
+        }
+        self.communication = Arc::new(communication);
+        Ok(())
+    }
+
     /// What the partners say.
     pub(crate) async fn exchange(
         &self,
@@ -76,6 +97,10 @@ impl Collectives {
             AveragingScheme::Tracking { steps } => {
                 self.begin(|sequence| sequence.begin_tracking(values, *steps))?;
                 return self.result(|sequence| sequence.average().map(<[f64]>::to_vec)).await;
+            }
+            AveragingScheme::Exact => {
+                let nodes = self.communication.schedule.nodes() as f64;
+                return Ok(self.total(values).await?.into_iter().map(|total| total / nodes).collect());
             }
             AveragingScheme::Mixing(rows) => Arc::clone(rows),
         };

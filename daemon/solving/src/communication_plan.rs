@@ -6,6 +6,7 @@ use std::sync::Arc;
 use mingle_planner::{Method, Plan, transient};
 use mingle_protocol::Schedule;
 use mingle_protocol::collective::{Trees, diameter, tracking_rounds};
+use serde::{Deserialize, Serialize};
 
 use crate::error::CommunicationPlanError;
 use crate::schedule::node;
@@ -40,13 +41,28 @@ pub enum AveragingScheme {
         /// Steps of the plan.
         steps: u64,
     },
+    /// Sums up a tree and down again: exact, the same bits at all nodes, and each node is waited for twice.
+    Exact,
+}
+
+/// How means are made for a problem that wants means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Averaging {
+    /// By averages that follow what changes: each node hears its in-neighbours alone.
+    #[default]
+    Tracking,
+    /// By sums over trees.
+    Exact,
 }
 
 impl AveragingScheme {
     /// What helps when the iteration of a regression diverges.
     pub fn remedy(&self) -> &'static str {
         match self {
-            Self::Mixing(_) => "numbers of very different size do that: standardize = true brings columns to one",
+            Self::Mixing(_) | Self::Exact => {
+                "numbers of very different size do that: standardize = true brings columns to one"
+            }
             Self::Tracking { .. } => {
                 "averages over a directed plan are rough: make a symmetric one from the same topology with mingle plan make --method clique-phi; numbers of very different size do it too: standardize = true brings columns to one"
             }
@@ -60,6 +76,7 @@ impl AveragingScheme {
             Self::Tracking { steps } => {
                 format!("tracking averages over the directed plan, {steps} steps of it an iteration")
             }
+            Self::Exact => "exact sums over trees of the plan".to_owned(),
         }
     }
 }
@@ -71,15 +88,38 @@ impl CommunicationPlan {
     /// Not everybody can hear of everybody, how fast the plan averages is not known, or its matrix is not what its method says:
     /// methods for solvers promise that no eigenvalue is negative.
     pub fn of(plan: &Plan, schedule: Arc<Schedule>) -> Result<Self, CommunicationPlanError> {
+        Self::with(plan, schedule, |plan| match symmetric_rows(plan) {
+            Some(rows) => Ok(AveragingScheme::Mixing(Arc::new(rows))),
+            None => Ok(AveragingScheme::Tracking { steps: tracking_steps(plan)? }),
+        })
+    }
+
+    /// The same for an algorithm that wants means, whether the plan is symmetric or not.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub fn averaging(
+        plan: &Plan,
+        schedule: Arc<Schedule>,
+        averaging: Averaging,
+    ) -> Result<Self, CommunicationPlanError> {
+        Self::with(plan, schedule, |plan| match averaging {
+            Averaging::Tracking => Ok(AveragingScheme::Tracking { steps: tracking_steps(plan)? }),
+            Averaging::Exact => Ok(AveragingScheme::Exact),
+        })
+    }
+
+    fn with(
+        plan: &Plan,
+        schedule: Arc<Schedule>,
+        agreement: impl FnOnce(&Plan) -> Result<AveragingScheme, CommunicationPlanError>,
+    ) -> Result<Self, CommunicationPlanError> {
         let (Some(diameter), Some(trees)) = (diameter(&schedule), Trees::of(&schedule)) else {
             return Err(CommunicationPlanError::NotConnected);
         };
         plan.check_method()
             .map_err(|source| CommunicationPlanError::Method { method: plan.method().to_owned(), source })?;
-        let agreement = match symmetric_rows(plan) {
-            Some(rows) => AveragingScheme::Mixing(Arc::new(rows)),
-            None => AveragingScheme::Tracking { steps: tracking_steps(plan)? },
-        };
+        let agreement = agreement(plan)?;
         Ok(Self { schedule, diameter: diameter.max(1), trees: Arc::new(trees), agreement })
     }
 

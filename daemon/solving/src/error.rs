@@ -3,8 +3,11 @@
 use mingle_planner::plan::MethodMismatch;
 use mingle_protocol::NodeId;
 use mingle_protocol::collective::CollectiveError;
+use mingle_robust::RobustError;
 use mingle_solver::AllocationError;
 use thiserror::Error;
+
+use crate::problem::SampleError;
 
 /// A plan along which no problem can be solved.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -74,6 +77,38 @@ pub enum SolveError {
     Unheard {
         /// The member.
         member: usize,
+    },
+    /// Samples of this site that do not fit the robust model.
+    #[error(transparent)]
+    Samples(SampleError),
+    /// The robust model is none, or a cone program was not solved.
+    #[error(transparent)]
+    Robust(RobustError),
+    /// Another site's samples do not fit.
+    #[error("site {finder} found that its samples do not fit the problem, and says there what is wrong")]
+    SamplesElsewhere {
+        /// Who found it.
+        finder: NodeId,
+    },
+    /// Subproblems of a site failed again and again.
+    #[error("the subproblem of site {site} failed three times in a row, up to iteration {iteration}: {reason}")]
+    Subproblem {
+        /// The site.
+        site: NodeId,
+        /// Iterations so far.
+        iteration: u64,
+        /// What its solver says, where this is the site.
+        reason: String,
+    },
+    /// Two sites that computed the same differently.
+    #[error("nodes {one} and {other} are in different states after iteration {iteration}, though both heard the same")]
+    StatesDiffer {
+        /// A node.
+        one: NodeId,
+        /// The first that differs from it.
+        other: NodeId,
+        /// Iterations so far.
+        iteration: u64,
     },
     /// A budget of this node's that the bounds of its members rule out.
     #[error(transparent)]

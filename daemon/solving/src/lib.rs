@@ -16,17 +16,19 @@ mod journal;
 mod peer;
 mod problem;
 mod regression;
+mod robust;
 mod schedule;
 mod solution;
 mod stopping_rule;
 
-pub use communication_plan::{AveragingScheme, CommunicationPlan, symmetric_rows};
+pub use communication_plan::{Averaging, AveragingScheme, CommunicationPlan, symmetric_rows};
 pub use curves::files as solution_files;
 pub use error::{CommunicationPlanError, SolveError};
 pub use journal::{Entries, Journal};
 pub use peer::{Fault, Reception, SolverPeer};
 pub use problem::{
-    AllocationTask, FileError, Limits, Part, Problem, ProblemError, RegressionTask, TableFileError, Task,
+    AllocationTask, ColumnScaling, FileError, Limits, NominalWeights, Part, Problem, ProblemError, RegressionTask,
+    RobustTask, SampleError, TableFileError, Task,
 };
 pub use schedule::schedule;
-pub use solution::{Answer, Certificate, Coefficient, NotSolved, Paid, Solution};
+pub use solution::{Answer, Certificate, Coefficient, NotSolved, Paid, RobustSite, Solution};

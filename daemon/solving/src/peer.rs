@@ -20,7 +20,7 @@ use crate::journal::Journal;
 use crate::problem::{Limits, Part, Problem};
 use crate::solution::Solution;
 use crate::stopping_rule::Found;
-use crate::{allocation, regression};
+use crate::{allocation, regression, robust};
 
 /// Attempts that one that is told of may be ahead: a damaged or malicious number must not use all of them up.
 const FURTHEST_ATTEMPT: u64 = 1 << 20;
@@ -228,6 +228,7 @@ fn begin(
         Part::Allocation { task, preference } => {
             Box::pin(allocation::solve(task, preference, limits, collectives, journal, start))
         }
+        Part::Robust { task, table } => Box::pin(robust::solve(task, table, limits, collectives, journal, start)),
     };
     (channel, work)
 }

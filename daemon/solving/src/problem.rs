@@ -2,9 +2,11 @@
 
 mod error;
 mod file;
+mod robust;
 
 pub use error::{ProblemError, TableFileError};
 pub use file::FileError;
+pub use robust::{ColumnScaling, NominalWeights, RobustTask, SampleError};
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,10 +15,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mingle_planner::Plan;
+use mingle_protocol::Schedule;
 use mingle_solver::{Budgets, Metric, Preference, Regression, Selection, Table};
 use serde::Serialize;
 
 use crate::communication_plan::CommunicationPlan;
+use crate::error::CommunicationPlanError;
 
 /// Stands for the name of the node in the name of a table.
 const NODE: &str = "{node}";
@@ -45,6 +49,8 @@ pub enum Task {
     Regression(Arc<RegressionTask>),
     /// Budgets that cliques share out.
     Allocation(Arc<AllocationTask>),
+    /// A model that is best for the worst of near distributions.
+    Robust(Arc<RobustTask>),
 }
 
 /// When to stop.
@@ -61,9 +67,15 @@ pub struct Limits {
 pub struct RegressionTask {
     /// The penalties, and the groups.
     pub regression: Regression,
-    selection: Selection,
     /// Whether columns are brought to mean 0 and deviation 1 over all nodes.
     pub standardize: bool,
+    source: TableSource,
+}
+
+/// Where the rows of the nodes are.
+#[derive(Clone, Debug)]
+struct TableSource {
+    selection: Selection,
     data: String,
     deal: bool,
 }
@@ -108,15 +120,23 @@ pub enum Part {
         /// The costs and bounds of the node's number.
         preference: Preference,
     },
+    /// Its samples.
+    Robust {
+        /// What all agree on.
+        task: Arc<RobustTask>,
+        /// The samples.
+        table: Table,
+    },
 }
 
 impl Part {
     /// The most numbers in any message about it: bounds of all coefficients, or a variable, its gradient and its bounds, or
-    /// multipliers of all cliques of a node.
+    /// multipliers of all cliques of a node, or a row of each node.
     pub(crate) fn longest_message(&self) -> usize {
         match self {
             Self::Regression { table, .. } => 2 * table.columns().len() + 2,
             Self::Allocation { task, .. } => task.most_memberships().max(4),
+            Self::Robust { task, table } => (2 * table.columns().len() + 2).max(crate::robust::ROW * task.radii.len()),
         }
     }
 }
@@ -140,7 +160,7 @@ impl Problem {
         match &self.task {
             Task::Regression(task) => {
                 let Regression { lambda, ridge, nonnegative, groups } = &task.regression;
-                let mut words = format!("sparse regression of {}, lambda {lambda}", task.selection.target);
+                let mut words = format!("sparse regression of {}, lambda {lambda}", task.source.selection.target);
                 if *ridge > 0.0 {
                     words += &format!(", ridge {ridge}");
                 }
@@ -160,13 +180,15 @@ impl Problem {
                     cliques.iter().filter(|c| c.budget.is_some()).count()
                 )
             }
+            Task::Robust(task) => task.describe(),
         }
     }
 
     /// In a few words.
     pub fn title(&self) -> String {
         match &self.task {
-            Task::Regression(task) => format!("Regression of {}", task.selection.target),
+            Task::Regression(task) => format!("Regression of {}", task.source.selection.target),
+            Task::Robust(task) => format!("Robust model of {}", task.target()),
             Task::Allocation(task) => format!("{} cliques with budgets", task.budgets.all().len()),
         }
     }
@@ -183,6 +205,24 @@ impl Problem {
         match &self.task {
             Task::Regression(_) => communication.agreement.describe(),
             Task::Allocation(_) => "splitting over cliques, one message to each member an iteration".to_owned(),
+            Task::Robust(_) => {
+                format!("AD-LPMM with {}, and one row of each site an iteration", communication.agreement.describe())
+            }
+        }
+    }
+
+    /// How its nodes use a plan that runs as this schedule.
+    ///
+    /// # Errors
+    /// As [`CommunicationPlan::of`].
+    pub fn communication(
+        &self,
+        plan: &Plan,
+        schedule: Arc<Schedule>,
+    ) -> Result<CommunicationPlan, CommunicationPlanError> {
+        match &self.task {
+            Task::Regression(_) | Task::Allocation(_) => CommunicationPlan::of(plan, schedule),
+            Task::Robust(task) => CommunicationPlan::averaging(plan, schedule, task.averaging),
         }
     }
 
@@ -215,9 +255,14 @@ impl Problem {
     pub fn parts(&self) -> Result<Vec<Part>, ProblemError> {
         match &self.task {
             Task::Regression(task) => {
-                let tables = self.tables(task)?;
+                let tables = self.tables(&task.source, &|path| read_table(path, task))?;
                 let part = |table| Part::Regression { task: Arc::clone(task), table };
                 Ok(tables.into_iter().map(part).collect())
+            }
+            Task::Robust(task) => {
+                let tables = self.tables(&task.source, &|path| task.read(path))?;
+                let part = |(node, table)| self.robust_part(task, node, table);
+                tables.into_iter().enumerate().map(part).collect()
             }
             Task::Allocation(task) => {
                 let parts = (0..self.names.len()).map(|node| self.part(node)).collect::<Result<Vec<Part>, _>>()?;
@@ -237,11 +282,12 @@ impl Problem {
     pub fn part(&self, node: usize) -> Result<Part, ProblemError> {
         match &self.task {
             Task::Regression(task) => {
-                let table = match task.deal {
-                    true => dealt(&self.table(task, 0)?, node, &self.names)?,
-                    false => self.table(task, node)?,
-                };
+                let table = self.table_of(&task.source, node, &|path| read_table(path, task))?;
                 Ok(Part::Regression { task: Arc::clone(task), table })
+            }
+            Task::Robust(task) => {
+                let table = self.table_of(&task.source, node, &|path| task.read(path))?;
+                self.robust_part(task, node, table)
             }
             Task::Allocation(task) => {
                 let preference = task.preference(node);
@@ -253,14 +299,20 @@ impl Problem {
         }
     }
 
+    fn robust_part(&self, task: &Arc<RobustTask>, node: usize, table: Table) -> Result<Part, ProblemError> {
+        let named = |source| ProblemError::Samples { node: self.names[node].clone(), source };
+        task.check(&table).map_err(named)?;
+        Ok(Part::Robust { task: Arc::clone(task), table })
+    }
+
     /// The tables of all nodes.
-    fn tables(&self, task: &RegressionTask) -> Result<Vec<Table>, ProblemError> {
+    fn tables(&self, source: &TableSource, read: &ReadTable<'_>) -> Result<Vec<Table>, ProblemError> {
         let nodes = self.names.len();
-        if task.deal {
-            let whole = self.table(task, 0)?;
+        if source.deal {
+            let whole = self.table(source, 0, read)?;
             return (0..nodes).map(|node| dealt(&whole, node, &self.names)).collect();
         }
-        let tables = (0..nodes).map(|node| self.table(task, node)).collect::<Result<Vec<Table>, _>>()?;
+        let tables = (0..nodes).map(|node| self.table(source, node, read)).collect::<Result<Vec<Table>, _>>()?;
         for (node, table) in tables.iter().enumerate() {
             if table.columns() != tables[0].columns() {
                 return Err(ProblemError::Columns {
@@ -274,16 +326,27 @@ impl Problem {
         Ok(tables)
     }
 
-    fn table(&self, task: &RegressionTask, node: usize) -> Result<Table, ProblemError> {
+    /// The table of one node.
+    fn table_of(&self, source: &TableSource, node: usize, read: &ReadTable<'_>) -> Result<Table, ProblemError> {
+        match source.deal {
+            true => dealt(&self.table(source, 0, read)?, node, &self.names),
+            false => self.table(source, node, read),
+        }
+    }
+
+    fn table(&self, source: &TableSource, node: usize, read: &ReadTable<'_>) -> Result<Table, ProblemError> {
         let name = &self.names[node];
-        if task.data.contains(NODE) && Path::new(name).components().count() != 1 {
+        if source.data.contains(NODE) && Path::new(name).components().count() != 1 {
             return Err(ProblemError::FileName { name: name.clone() });
         }
         let beside = self.file.parent().unwrap_or(Path::new("."));
-        let path = beside.join(task.data.replace(NODE, name));
-        read_table(&path, task).map_err(|source| ProblemError::Table { path, source })
+        let path = beside.join(source.data.replace(NODE, name));
+        read(&path).map_err(|source| ProblemError::Table { path, source })
     }
 }
+
+/// How a table is read, as its problem wants it.
+type ReadTable<'a> = dyn Fn(&PathBuf) -> Result<Table, TableFileError> + 'a;
 
 fn dealt(whole: &Table, node: usize, names: &[String]) -> Result<Table, ProblemError> {
     let table = whole.dealt(node, names.len());
@@ -294,7 +357,7 @@ fn dealt(whole: &Table, node: usize, names: &[String]) -> Result<Table, ProblemE
 }
 
 fn read_table(path: &Path, task: &RegressionTask) -> Result<Table, TableFileError> {
-    let table = Table::read(BufReader::new(File::open(path)?), &task.selection)?;
+    let table = Table::read(BufReader::new(File::open(path)?), &task.source.selection)?;
     task.regression.check(table.columns())?;
     Ok(table)
 }

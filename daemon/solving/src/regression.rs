@@ -31,7 +31,9 @@ pub(crate) async fn solve(
     let x = start.unwrap_or_else(|| vec![0.0; own.smooth.dimension()]);
     let mut node: Box<dyn MixedNode + Send> = match collectives.communication.agreement {
         AveragingScheme::Mixing(_) => Box::new(NidsNode::starting_at(terms(), step, x)),
-        AveragingScheme::Tracking { .. } => Box::new(AverageNode::starting_at(terms(), step, x)),
+        AveragingScheme::Tracking { .. } | AveragingScheme::Exact => {
+            Box::new(AverageNode::starting_at(terms(), step, x))
+        }
     };
     let mut pace = StoppingRule::new(&collectives, limits, collectives.communication.agreement.remedy());
     while pace.goes_on() {
@@ -63,7 +65,7 @@ fn whole(rows: f64) -> u64 {
 }
 
 /// All tables have the same columns, or two nodes are named whose have not.
-async fn agree_on_columns(collectives: &Collectives, table: &Table) -> Result<(), SolveError> {
+pub(crate) async fn agree_on_columns(collectives: &Collectives, table: &Table) -> Result<(), SolveError> {
     let mark = column_mark(table.columns());
     let marks = collectives.largest(&[mark, -mark]).await?;
     let [(largest, one), (negated_least, other)] = marks[..] else { return Ok(()) };
@@ -86,14 +88,28 @@ fn column_mark(columns: &[String]) -> f64 {
 
 /// How all nodes scale their columns, and how many rows they have together.
 async fn scale(task: &RegressionTask, collectives: &Collectives, table: &Table) -> Result<(Scaling, f64), SolveError> {
-    let sums = collectives.total(&table.sums()).await?;
-    let rows = sums[0];
+    let (centered, rows) = column_means(collectives, table).await?;
     if !task.standardize {
         return Ok((Scaling::none(table.columns().len()), rows));
     }
-    let centered = Scaling::centering(&sums);
+    Ok((deviations(collectives, table, centered, rows).await?, rows))
+}
+
+/// The means of all columns over all nodes, and the number of all rows.
+pub(crate) async fn column_means(collectives: &Collectives, table: &Table) -> Result<(Scaling, f64), SolveError> {
+    let sums = collectives.total(&table.sums()).await?;
+    Ok((Scaling::centering(&sums), sums[0]))
+}
+
+/// The deviations from these means over all nodes.
+pub(crate) async fn deviations(
+    collectives: &Collectives,
+    table: &Table,
+    centered: Scaling,
+    rows: f64,
+) -> Result<Scaling, SolveError> {
     let squares = collectives.total(&table.squares(&centered)).await?;
-    Ok((centered.with_deviations(&squares, rows), rows))
+    Ok(centered.with_deviations(&squares, rows))
 }
 
 /// One over the largest Lipschitz constant of all nodes.

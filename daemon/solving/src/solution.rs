@@ -60,6 +60,40 @@ pub enum Answer {
         /// Its cliques.
         cliques: Vec<Paid>,
     },
+    /// A robust model, the same for all sites.
+    Robust {
+        /// For the numbers as they are in the tables.
+        coefficients: Vec<Coefficient>,
+        /// What is added, for the numbers as they are in the tables.
+        intercept: f64,
+        /// Of a classification: what a number below 0 says, and what one above.
+        labels: Option<[String; 2]>,
+        /// Of each column what is subtracted, and what it is divided by then.
+        scaling: Vec<(f64, f64)>,
+        /// The objective as the split variables of the method have it; it falls together with the objective at the solution.
+        split_value: f64,
+        /// By site.
+        sites: Vec<RobustSite>,
+        /// What a person ought to hear.
+        warnings: Vec<String>,
+    },
+}
+
+/// What a robust model is to one site.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RobustSite {
+    /// The number of the site.
+    pub site: usize,
+    /// Its samples.
+    pub samples: u64,
+    /// How far the worst distribution may be from them.
+    pub radius: f64,
+    /// The mean loss of the model over the samples as they are.
+    pub loss: f64,
+    /// The largest expected loss under any distribution within the radius.
+    pub worst_loss: f64,
+    /// What the site weighs in the worst case.
+    pub weight: f64,
 }
 
 /// One column's coefficient.
@@ -95,6 +129,9 @@ impl Solution {
             }
             Answer::ResourceAllocation { .. } => {
                 "raise iterations or tolerance in the problem file; if the budgets are missed by more and more, they contradict each other"
+            }
+            Answer::Robust { .. } => {
+                "raise iterations or tolerance in the problem file, or try another penalty: a third, or three times as much"
             }
         };
         (!self.converged).then_some(NotSolved { iterations: self.iterations, remedy })

@@ -7,7 +7,7 @@ use std::time::Instant;
 use mingle_lab::solving::{Conditions, Solved, solve_here};
 use mingle_peer::solving::Explain;
 use mingle_peer::{Error, ErrorKind, Result, output_file, plan, units};
-use mingle_solving::{CommunicationPlan, Problem, Solution};
+use mingle_solving::{Problem, Solution};
 
 use crate::cli::SolveArgs;
 use crate::solving_report::{print_solutions, write_files};
@@ -26,7 +26,7 @@ pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Result {
     let plan = plan::read(&arguments.plan)?;
     let problem = Problem::read(&arguments.problem, &plan).map_err(Explain::explain)?;
     let communication =
-        Arc::new(CommunicationPlan::of(&plan, Arc::new(plan::schedule(&plan)?)).map_err(Explain::explain)?);
+        Arc::new(problem.communication(&plan, Arc::new(plan::schedule(&plan)?)).map_err(Explain::explain)?);
     problem.check_links(&communication).map_err(Explain::explain)?;
     if !json {
         out::line(format!("plan     {}, {} nodes, blake3:{}", plan.method(), plan.node_count(), plan.hash().short()));

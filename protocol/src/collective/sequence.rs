@@ -151,6 +151,21 @@ impl CollectiveSequence {
         self.begin(Now::Tracking)
     }
 
+    /// Forgets the tracking average: the next operation of one begins anew, and may have other rounds. All nodes have to, between
+    /// the same two operations.
+    ///
+    /// # Errors
+    /// [`CollectiveError::NotComplete`] while an operation is under way.
+    pub fn forget_tracking(&mut self) -> Result<(), CollectiveError> {
+        self.check_complete()?;
+        self.finish();
+        if matches!(self.now, Now::Tracking) {
+            self.now = Now::Nothing;
+        }
+        self.tracking = None;
+        Ok(())
+    }
+
     /// Says something to each partner, and hears something from each; see [`Exchange::new`].
     ///
     /// # Errors

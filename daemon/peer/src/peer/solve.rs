@@ -35,7 +35,7 @@ impl Peer {
             let place = &member.connections.place;
             let problem = Problem::read(path, &place.plan.plan).map_err(Explain::explain)?;
             let communication = Arc::new(
-                CommunicationPlan::of(&place.plan.plan, Arc::clone(&place.schedule)).map_err(Explain::explain)?,
+                problem.communication(&place.plan.plan, Arc::clone(&place.schedule)).map_err(Explain::explain)?,
             );
             problem.check_links(&communication).map_err(Explain::explain)?;
             introduce(&problem, &communication, &mut member);

@@ -49,6 +49,17 @@ impl Explain for SolveError {
             Self::Columns { .. } => (ErrorKind::Refused, Some(SAY_THE_COLUMNS)),
             Self::Neighbour(_) => (ErrorKind::Refused, None),
             Self::Budget(_) | Self::BudgetElsewhere { .. } => (ErrorKind::BadInput, None),
+            Self::Samples(_) | Self::Robust(_) | Self::SamplesElsewhere { .. } => (ErrorKind::BadInput, None),
+            Self::Subproblem { .. } => (
+                ErrorKind::Training,
+                Some(
+                    "numbers of very different size do that: scaling = \"standard\" or a box brings columns to one; a radius or kappa that is tiny or huge does it too",
+                ),
+            ),
+            Self::StatesDiffer { .. } => (
+                ErrorKind::Integrity,
+                Some("all peers need the same version of the program, on machines whose arithmetic is the same"),
+            ),
             Self::Collective(_) | Self::NoResult | Self::Unheard { .. } => (ErrorKind::Unexpected, None),
         };
         with_hint(kind, self, hint)

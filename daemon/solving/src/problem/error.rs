@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use mingle_solver::{AllocationError, RegressionError, TableError};
 use thiserror::Error;
 
-use super::FileError;
+use super::{FileError, SampleError};
 
 /// A problem that cannot be solved as its file and its tables have it.
 #[derive(Debug, Error)]
@@ -88,6 +88,14 @@ pub enum ProblemError {
         path: PathBuf,
         /// Why not.
         source: TableFileError,
+    },
+    /// Samples that do not fit the robust model.
+    #[error("the samples of site {node} do not fit")]
+    Samples {
+        /// The name of the site.
+        node: String,
+        /// Why not.
+        source: SampleError,
     },
     /// A table with fewer rows than nodes.
     #[error("{rows} rows cannot be dealt out to {nodes} nodes")]

@@ -10,7 +10,9 @@ use mingle_solver::{
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::{AllocationTask, Limits, NODE, RegressionTask, Task};
+use super::robust::{ROBUST_CLASSIFICATION, ROBUST_REGRESSION, RobustFile};
+use super::{AllocationTask, Limits, NODE, RegressionTask, TableSource, Task};
+use mingle_robust::RobustError;
 
 const REGRESSION: &str = "sparse-regression";
 const ALLOCATION: &str = "resource-allocation";
@@ -24,7 +26,7 @@ pub enum FileError {
     #[error(transparent)]
     Toml(#[from] toml::de::Error),
     /// A kind of problem that is not known.
-    #[error("kind = \"{0}\": choose {REGRESSION} or {ALLOCATION}")]
+    #[error("kind = \"{0}\": choose {REGRESSION}, {ALLOCATION}, {ROBUST_CLASSIFICATION} or {ROBUST_REGRESSION}")]
     Kind(String),
     /// One table to deal out, and a table for each node.
     #[error("deal = true deals out one table: data = \"{0}\" names one for each node")]
@@ -68,6 +70,37 @@ pub enum FileError {
     /// A tolerance that cannot be met, or is none.
     #[error("tolerance = {0}: give a number from {FINEST_TOLERANCE:e} to 1")]
     Tolerance(f64),
+    /// A number of a robust model that cannot be.
+    #[error(transparent)]
+    Robust(#[from] RobustError),
+    /// A loss that is not known, or not for this kind.
+    #[error("loss = \"{name}\": choose one of {known}")]
+    Loss {
+        /// The name.
+        name: String,
+        /// Those of the kind.
+        known: String,
+    },
+    /// A classification without two labels.
+    #[error(
+        "labels = [\"absent\", \"present\"] has to name the two different labels of the target, as the tables have them"
+    )]
+    Labels,
+    /// A regression with labels.
+    #[error("labels are for kind = \"robust-classification\"")]
+    LabelsOfTargets,
+    /// Half-spaces that nothing asks for.
+    #[error("[[half-space]] needs support = \"half-spaces\"")]
+    HalfSpaces,
+    /// A half-space that bounds labels.
+    #[error("a [[half-space]] of a classification has no target: labels are not bounded")]
+    TargetOfLabels,
+    /// A box that samples leave.
+    #[error("scaling = \"standard\" takes samples out of a box: choose range or none")]
+    ScalingOfBox,
+    /// Two entries of one site.
+    #[error("there are two [[site]] for {0}")]
+    SiteTwice(String),
     /// No iteration.
     #[error("iterations = 0 solves nothing: give at least 1")]
     NoIterations,
@@ -146,9 +179,24 @@ struct CliqueEntry {
 /// A node by its number or its name.
 #[derive(Clone, Deserialize)]
 #[serde(untagged)]
-enum NodeName {
+pub(super) enum NodeName {
     Number(usize),
     Name(String),
+}
+
+impl NodeName {
+    /// The node of this number or name.
+    pub(super) fn find(&self, plan: &Plan, names: &[String], place: &dyn Fn() -> String) -> Result<usize, FileError> {
+        match self {
+            Self::Number(number) if *number < names.len() => Ok(*number),
+            Self::Number(number) => {
+                Err(FileError::NodeNumber { place: place(), number: *number, last: names.len() - 1 })
+            }
+            Self::Name(name) => {
+                plan.node_named(name).ok_or_else(|| FileError::NodeName { place: place(), name: name.clone() })
+            }
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -193,27 +241,38 @@ pub(super) fn resolve(text: &str, plan: &Plan, names: &Arc<Vec<String>>) -> Resu
     let resolved = match kind.as_str() {
         REGRESSION => toml::from_str::<RegressionFile>(text)?.resolve()?,
         ALLOCATION => toml::from_str::<AllocationFile>(text)?.resolve(plan, names)?,
+        ROBUST_CLASSIFICATION | ROBUST_REGRESSION => {
+            let (task, limits, shared) = toml::from_str::<RobustFile>(text)?.resolve(plan, names)?;
+            (Task::Robust(Arc::new(task)), limits, shared)
+        }
         _ => return Err(FileError::Kind(kind)),
     };
     resolved.1.check()?;
     Ok(resolved)
 }
 
+impl TableSource {
+    /// One table to deal out, or one for each node.
+    pub(super) fn new(data: String, deal: bool, selection: Selection) -> Result<Self, FileError> {
+        if deal == data.contains(NODE) {
+            return Err(if deal { FileError::DealtTwice(data) } else { FileError::SameTable(data) });
+        }
+        Ok(Self { selection, data, deal })
+    }
+}
+
 impl RegressionFile {
     fn resolve(self) -> Result<Resolved, FileError> {
         let Self { data, deal, target, columns, lambda, ridge, nonnegative, groups, standardize, .. } = self;
         let limits = Limits { tolerance: self.tolerance, iterations: self.iterations };
-        if deal == data.contains(NODE) {
-            return Err(if deal { FileError::DealtTwice(data) } else { FileError::SameTable(data) });
-        }
         let regression = Regression { lambda, ridge, nonnegative, groups };
         regression.check_weights()?;
         let shared = serde_json::json!({
             "kind": REGRESSION, "target": target, "columns": columns, "regression": regression,
             "standardize": standardize, "limits": limits,
         });
-        let selection = Selection { target, columns };
-        let task = RegressionTask { regression, selection, standardize, data, deal };
+        let source = TableSource::new(data, deal, Selection { target, columns })?;
+        let task = RegressionTask { regression, standardize, source };
         Ok((Task::Regression(Arc::new(task)), limits, shared))
     }
 }
@@ -221,15 +280,7 @@ impl RegressionFile {
 impl AllocationFile {
     fn resolve(self, plan: &Plan, names: &Arc<Vec<String>>) -> Result<Resolved, FileError> {
         let limits = Limits { tolerance: self.tolerance, iterations: self.iterations };
-        let find = |name: &NodeName, place: &dyn Fn() -> String| match name {
-            NodeName::Number(number) if *number < names.len() => Ok(*number),
-            NodeName::Number(number) => {
-                Err(FileError::NodeNumber { place: place(), number: *number, last: names.len() - 1 })
-            }
-            NodeName::Name(name) => {
-                plan.node_named(name).ok_or_else(|| FileError::NodeName { place: place(), name: name.clone() })
-            }
-        };
+        let find = |name: &NodeName, place: &dyn Fn() -> String| name.find(plan, names, place);
         let mut cliques = Vec::new();
         for entry in self.clique {
             let place = || format!("clique {}", entry.name);

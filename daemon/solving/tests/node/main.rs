@@ -4,5 +4,6 @@
 mod attempts;
 mod certificates;
 mod failures;
+mod robust;
 mod solutions;
 mod support;

@@ -9,7 +9,7 @@ use mingle_peer::error::Context;
 use mingle_peer::solving::Explain;
 use mingle_peer::{Error, ErrorKind, Home, Result, plan, units};
 use mingle_solver::{Regression, Scaling, Table};
-use mingle_solving::{Answer, CommunicationPlan, Problem, Solution};
+use mingle_solving::{Answer, Problem, Solution};
 use serde::Serialize;
 
 use super::super::output::Output;
@@ -62,7 +62,7 @@ impl Report {
         for solution in &solutions {
             let found = numbers(solution);
             let wanted = match solution.answer {
-                Answer::SparseRegression { .. } => &one_place.numbers[..],
+                Answer::SparseRegression { .. } | Answer::Robust { .. } => &one_place.numbers[..],
                 Answer::ResourceAllocation { .. } => &one_place.numbers[solution.node..=solution.node],
             };
             difference = found.iter().zip(wanted).map(|(a, b)| (a - b).abs()).fold(difference, f64::max);
@@ -158,7 +158,7 @@ impl OnePlace {
     fn budgets(given: &Given, problem: &std::path::Path) -> Result<Self> {
         let problem = Problem::read(problem, &given.plan).map_err(Explain::explain)?;
         let ways = Arc::new(
-            CommunicationPlan::of(&given.plan, Arc::new(plan::schedule(&given.plan)?)).map_err(Explain::explain)?,
+            problem.communication(&given.plan, Arc::new(plan::schedule(&given.plan)?)).map_err(Explain::explain)?,
         );
         let solved =
             solve_here(&problem, &ways, Conditions { loss: 0.0, seed: 0 }, |_, _| {}).map_err(lab::swarm_error)?;
@@ -195,7 +195,9 @@ fn alone(tables: &[Table]) -> Vec<(f64, f64)> {
 
 fn numbers(solution: &Solution) -> Vec<f64> {
     match &solution.answer {
-        Answer::SparseRegression { coefficients, .. } => coefficients.iter().map(|column| column.scaled).collect(),
+        Answer::SparseRegression { coefficients, .. } | Answer::Robust { coefficients, .. } => {
+            coefficients.iter().map(|column| column.scaled).collect()
+        }
         Answer::ResourceAllocation { number, .. } => vec![*number],
     }
 }

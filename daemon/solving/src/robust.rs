@@ -1,0 +1,323 @@
+//! A robust model, as one site goes about it: AD-LPMM of `mingle-robust` without a server.
+//!
+//! What a server would do is done by all: the model of all is a mean that every site has of its own making, and the numbers
+//! that a server would keep are a replicated state, which every site brings forward by itself from one row of each. The rows hold a
+//! hash of that state. Two sites whose hashes differ have computed differently, and say so.
+
+use std::sync::Arc;
+
+use mingle_protocol::NodeId;
+use mingle_robust::{Residuals, RobustError, Samples, SharedState, Site, SiteSamples, SiteWeights};
+use mingle_solver::{Scaling, Table};
+
+use crate::collectives::Collectives;
+use crate::communication_plan::AveragingScheme;
+use crate::error::SolveError;
+use crate::journal::Journal;
+use crate::problem::{ColumnScaling, Limits, NominalWeights, RobustTask};
+use crate::regression::{agree_on_columns, column_means, deviations};
+use crate::schedule::node;
+use crate::solution::{Answer, Certificate, Coefficient, RobustSite};
+use crate::stopping_rule::Found;
+
+/// Numbers in a site's row: `pi`, how far its model is from that of all, how far it moved, subproblems that failed in a row and in
+/// all, and the hash of the replicated state.
+pub(crate) const ROW: usize = 6;
+/// So many failed subproblems in a row end it.
+const MOST_FAILURES: f64 = 3.0;
+/// Averages that follow their input can swing; where the residual has grown by this factor they begin anew with twice the steps,
+const LARGEST_GROWTH: f64 = 10.0;
+/// but not in the first iterations, where everything moves,
+const SETTLING: u64 = 50;
+/// and not for ever.
+const MOST_RESTARTS: u32 = 4;
+/// A model none of whose scaled coefficients is larger tells nothing.
+const NOTHING: f64 = 1e-4;
+
+/// One site's work, from its table to the model. Its model begins at `start`, else at zero.
+pub(crate) async fn solve(
+    task: Arc<RobustTask>,
+    table: Table,
+    limits: Limits,
+    mut collectives: Collectives,
+    journal: Journal,
+    start: Option<Vec<f64>>,
+) -> Result<Found, SolveError> {
+    agree_on_columns(&collectives, &table).await?;
+    let facts = Facts::of(&task, &collectives, &table).await?;
+    let mut site = facts.site(&task, &collectives, &table, start).await?;
+    let mut state = SharedState::new(facts.weights(&task)?, task.penalty);
+    let mut run = Run { limits, iterations: 0, least: f64::INFINITY, restarts: 0, failures: 0.0 };
+    while run.goes_on(&state) {
+        let model = collectives.mix(&site.message()).await?;
+        state.begin_iteration();
+        let (z, zeta) = state.of_site(collectives.me);
+        let progress = site.advance(&model, z, zeta);
+        let (failures, in_a_row, _) = site.failures();
+        let own =
+            [progress.worst, progress.apart, progress.dual, f64::from(in_a_row), f64::from(failures), hash(&state)];
+        let rows = collectives.gather(&own).await?;
+        run.check(&rows, &site)?;
+        let largest = |at: usize| rows.iter().map(|row| row[at]).fold(0.0, f64::max);
+        let pi: Vec<f64> = rows.iter().map(|row| row[0]).collect();
+        state.finish_iteration(&pi, largest(1), largest(2));
+        run.note(&mut collectives, &journal, &state, &model)?;
+    }
+    conclude(&task, &table, &facts, &collectives, &state, &run, &site).await
+}
+
+/// What all sites know of each other before they begin.
+struct Facts {
+    scaling: Scaling,
+    /// Columns that are the same everywhere, by name.
+    constant: Vec<String>,
+    /// Samples of each site, those with the second label, and those values that were brought into the box.
+    rows: Vec<Vec<f64>>,
+    clipped: usize,
+}
+
+impl Facts {
+    async fn of(task: &RobustTask, collectives: &Collectives, table: &Table) -> Result<Self, SolveError> {
+        let (least, largest) = extrema(collectives, table).await?;
+        let pairs = table.columns().iter().zip(least.iter().zip(&largest));
+        let constant = pairs.filter(|(_, (least, largest))| !Scaling::varies(**least, **largest));
+        let constant = constant.map(|(column, _)| column.clone()).collect();
+        let scaling = match task.scaling {
+            ColumnScaling::None => Scaling::none(table.columns().len()),
+            ColumnScaling::Range => {
+                let (lower, upper) = task.bounds().unwrap_or((-1.0, 1.0));
+                Scaling::to_range(&least, &largest, lower, upper)
+            }
+            ColumnScaling::Standard => {
+                let (means, rows) = column_means(collectives, table).await?;
+                deviations(collectives, table, means, rows).await?.of_columns_alone()
+            }
+        };
+        let positive = table.rows().filter(|(_, label)| *label > 0.0).count();
+        let clipped = match task.bounds() {
+            Some((lower, upper)) if task.clip => samples(task, table, &scaling)?.clip(lower, upper),
+            _ => 0,
+        };
+        let rows = collectives.gather(&[table.row_count() as f64, positive as f64, clipped as f64]).await?;
+        Ok(Self { scaling, constant, rows, clipped })
+    }
+
+    fn weights(&self, task: &RobustTask) -> Result<SiteWeights, SolveError> {
+        let sites = self.rows.len() as f64;
+        let all: f64 = self.rows.iter().map(|row| row[0]).sum();
+        let nominal = self.rows.iter().map(|row| match task.weights {
+            NominalWeights::Equal => 1.0 / sites,
+            NominalWeights::Samples => row[0] / all,
+        });
+        SiteWeights::new(nominal.collect(), task.theta, task.norm).map_err(SolveError::Robust)
+    }
+
+    /// This site, once all sites have one.
+    async fn site(
+        &self,
+        task: &RobustTask,
+        collectives: &Collectives,
+        table: &Table,
+        start: Option<Vec<f64>>,
+    ) -> Result<Site, SolveError> {
+        let lay_out = || {
+            let robust = task.robust(table.columns(), &self.scaling).map_err(SolveError::Samples)?;
+            let mut samples = samples(task, table, &self.scaling)?;
+            if let (Some((lower, upper)), true) = (task.bounds(), self.clipped > 0) {
+                samples.clip(lower, upper);
+            }
+            let model = start.clone().filter(|start| start.len() == samples.columns());
+            let model = model.unwrap_or_else(|| vec![0.0; samples.columns()]);
+            let site = SiteSamples { samples, radius: task.radii[collectives.me] };
+            Site::new(&robust, site, task.penalty.c, model).map_err(SolveError::Robust)
+        };
+        let site = lay_out();
+        let refused = collectives.largest(&[f64::from(u8::from(site.is_err()))]).await?;
+        match refused[..] {
+            [(refused, finder)] if refused > 0.0 && site.is_ok() => Err(SolveError::SamplesElsewhere { finder }),
+            _ => site,
+        }
+    }
+
+    /// What a person ought to hear about the samples.
+    fn warnings(&self, task: &RobustTask) -> Vec<String> {
+        let mut warnings: Vec<String> = self
+            .constant
+            .iter()
+            .map(|column| format!("the column `{column}` is the same everywhere and tells nothing"))
+            .collect();
+        for (site, row) in self.rows.iter().enumerate() {
+            let (count, positive, clipped) = (row[0], row[1], row[2]);
+            if let Some([negative, other]) = &task.labels
+                && (positive == 0.0 || positive == count)
+            {
+                let label = if positive == 0.0 { negative } else { other };
+                warnings.push(format!("all {count} samples of site {site} have the label `{label}`"));
+            }
+            if clipped > 0.0 {
+                warnings
+                    .push(format!("{clipped} numbers of site {site} were outside the support and are on its edge now"));
+            }
+        }
+        warnings
+    }
+}
+
+async fn extrema(collectives: &Collectives, table: &Table) -> Result<(Vec<f64>, Vec<f64>), SolveError> {
+    let (least, largest) = table.extrema();
+    let columns = largest.len();
+    let both: Vec<f64> = largest.into_iter().chain(least.into_iter().map(|least| -least)).collect();
+    let mut most = collectives.most(&both).await?;
+    let least = most.split_off(columns).into_iter().map(|negated| -negated).collect();
+    Ok((least, most))
+}
+
+/// A site's rows, scaled, with a column of ones behind them for an intercept.
+fn samples(task: &RobustTask, table: &Table, scaling: &Scaling) -> Result<Samples, SolveError> {
+    let movable = table.columns().len();
+    let (mut values, mut targets) = (Vec::new(), Vec::new());
+    for (row, target) in table.rows() {
+        values.extend(scaling.scaled(row));
+        values.extend(task.intercept.then_some(1.0));
+        targets.push(target);
+    }
+    Samples::new(movable + usize::from(task.intercept), movable, values, targets).map_err(SolveError::Robust)
+}
+
+/// A number that stands for the replicated state, exact in an f64.
+fn hash(state: &SharedState) -> f64 {
+    let mut hasher = blake3::Hasher::new();
+    for number in state.numbers() {
+        hasher.update(&number.to_bits().to_le_bytes());
+    }
+    let [a, b, c, d, e, f, ..] = *hasher.finalize().as_bytes();
+    u64::from_le_bytes([a, b, c, d, e, f, 0, 0]) as f64
+}
+
+/// How far it is, the same at all sites.
+struct Run {
+    limits: Limits,
+    iterations: u64,
+    /// The least primal residual.
+    least: f64,
+    restarts: u32,
+    failures: f64,
+}
+
+impl Run {
+    fn goes_on(&self, state: &SharedState) -> bool {
+        self.iterations < self.limits.iterations && !state.residuals().are_within(self.limits.tolerance)
+    }
+
+    /// All sites are in the same state, and no site fails again and again.
+    fn check(&mut self, rows: &[Vec<f64>], site: &Site) -> Result<(), SolveError> {
+        self.iterations += 1;
+        self.failures = rows.iter().map(|row| row[4]).sum();
+        if let Some(other) = rows.iter().position(|row| row[5].to_bits() != rows[0][5].to_bits()) {
+            return Err(SolveError::StatesDiffer { one: NodeId(0), other: node(other), iteration: self.iterations });
+        }
+        match rows.iter().position(|row| row[3] >= MOST_FAILURES) {
+            Some(failed) => {
+                let reason = site.failures().2.map(ToString::to_string);
+                let reason = reason.unwrap_or_else(|| "it knows why".to_owned());
+                Err(SolveError::Subproblem { site: node(failed), iteration: self.iterations, reason })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// An iteration is over. Averages that swing begin anew, at all sites after the same iteration: the residual is one of the
+    /// replicated numbers.
+    fn note(
+        &mut self,
+        collectives: &mut Collectives,
+        journal: &Journal,
+        state: &SharedState,
+        model: &[f64],
+    ) -> Result<(), SolveError> {
+        let Residuals { primal, dual, .. } = state.residuals();
+        journal.note(primal, model);
+        journal.note_check(primal.max(dual));
+        if self.iterations <= SETTLING || primal < self.least {
+            self.least = primal;
+        }
+        let tracks = matches!(collectives.communication.agreement, AveragingScheme::Tracking { .. });
+        if tracks && primal > LARGEST_GROWTH * self.least.max(self.limits.tolerance) && self.restarts < MOST_RESTARTS {
+            self.restarts += 1;
+            self.least = primal;
+            collectives.average_more()?;
+        }
+        Ok(())
+    }
+}
+
+/// The model is the mean of all sites' models, exactly, and what is said of it is said of that one.
+async fn conclude(
+    task: &RobustTask,
+    table: &Table,
+    facts: &Facts,
+    collectives: &Collectives,
+    state: &SharedState,
+    run: &Run,
+    site: &Site,
+) -> Result<Found, SolveError> {
+    let sites = facts.rows.len() as f64;
+    let totals = collectives.total(site.model()).await?;
+    let model: Vec<f64> = totals.into_iter().map(|total| total / sites).collect();
+    let apart = site.model().iter().zip(&model).map(|(own, mean)| (own - mean).abs()).fold(0.0, f64::max);
+    let worst = site.worst_loss(&model).map_err(SolveError::Robust)?;
+    let rows = collectives.gather(&[worst, site.nominal_loss(&model), apart]).await?;
+    let worst_losses: Vec<f64> = rows.iter().map(|row| row[0]).collect();
+    let objective = facts.weights(task)?.worst(&worst_losses).map_err(SolveError::Robust)?.1;
+    let columns = table.columns().len();
+    let (weights, minus_sigma) = state.weights();
+    let of_site = |(at, row): (usize, &Vec<f64>)| RobustSite {
+        site: at,
+        samples: facts.rows[at][0] as u64,
+        radius: task.radii[at],
+        loss: row[1],
+        worst_loss: row[0],
+        weight: weights[at],
+    };
+    let identity = weights.iter().zip(&minus_sigma).map(|(zeta, minus)| (zeta - minus).abs()).fold(0.0, f64::max);
+    let Residuals { primal, dual, value } = state.residuals();
+    let converged = state.residuals().are_within(run.limits.tolerance);
+    let is_nothing = model[..columns].iter().all(|value| value.abs() <= NOTHING);
+    let mut warnings = facts.warnings(task);
+    if run.failures > 0.0 {
+        warnings.push(format!("{} subproblems failed on the way and were passed over", run.failures));
+    }
+    if is_nothing {
+        warnings.push("no column tells anything that the worst distribution could not undo: the model says the same of everybody. Choose a smaller radius or a larger kappa".to_owned());
+    }
+    let (coefficients, shift) = facts.scaling.back(&model[..columns]);
+    let named = table.columns().iter().zip(coefficients.iter().zip(&model));
+    let coefficients = named.map(|(column, (&value, &scaled))| Coefficient { column: column.clone(), value, scaled });
+    let (means, divisors) = facts.scaling.columns();
+    Ok(Found {
+        iterations: run.iterations,
+        converged,
+        step: task.penalty.c,
+        objective,
+        certificate: Certificate {
+            kkt: dual.max(identity),
+            violation: primal.max(rows.iter().map(|row| row[2]).fold(0.0, f64::max)),
+            residual: value,
+        },
+        answer: Answer::Robust {
+            coefficients: coefficients.collect(),
+            intercept: shift + if task.intercept { model[columns] } else { 0.0 },
+            labels: task.labels.clone(),
+            scaling: means.iter().copied().zip(divisors.iter().copied()).collect(),
+            split_value: state.value(),
+            sites: rows.iter().enumerate().map(of_site).collect(),
+            warnings,
+        },
+    })
+}
+
+impl From<RobustError> for SolveError {
+    fn from(error: RobustError) -> Self {
+        Self::Robust(error)
+    }
+}
