@@ -1,5 +1,6 @@
 //! Where the lab meets the command line: what is trained becomes learners, and errors of the lab get a kind and a hint.
 
+use mingle_lab::comparison::ComparisonError;
 use mingle_lab::evaluation::{RecordsError, SuiteError};
 use mingle_lab::simulation::{Learners, SimulationError, Subject};
 use mingle_lab::solving::SwarmError;
@@ -78,6 +79,16 @@ pub(crate) fn swarm_error(error: SwarmError) -> Error {
         SwarmError::Problem(error) => error.explain(),
         SwarmError::Solve(error) => error.explain(),
         SwarmError::Message { .. } | SwarmError::Unfinished => Error::of(ErrorKind::Unexpected, error),
+    }
+}
+
+/// The error of a robust model beside its competitors.
+pub(crate) fn comparison_error(error: ComparisonError) -> Error {
+    match error {
+        ComparisonError::Problem(error) => error.explain(),
+        ComparisonError::Solve(error) => error.explain(),
+        ComparisonError::NotRobust => Error::of(ErrorKind::BadInput, error),
+        ComparisonError::Competitor { .. } => Error::of(ErrorKind::Training, error),
     }
 }
 

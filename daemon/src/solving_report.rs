@@ -1,5 +1,6 @@
 //! Solutions as text, as files and as a picture.
 
+pub(crate) mod comparison;
 mod robust;
 
 use std::path::Path;

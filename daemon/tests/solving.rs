@@ -30,6 +30,24 @@ fn regression(folder: &Path, alike: f64, more: &str) -> PathBuf {
     path
 }
 
+/// A robust model of the same numbers, by whether what is explained is above 0.
+fn robust(folder: &Path, more: &str) -> PathBuf {
+    let rows = table(1.0);
+    let mut labelled = String::new();
+    for (at, line) in rows.lines().enumerate() {
+        let (row, number) = line.rsplit_once(',').unwrap();
+        let label = number.parse::<f64>().map_or("y", |number| if number > 0.0 { "ill" } else { "well" });
+        labelled += &format!("{row},{label}\n");
+        assert!(at > 0 || label == "y");
+    }
+    fs::write(folder.join("robust.csv"), labelled).unwrap();
+    let path = folder.join("robust.toml");
+    let problem = "kind = \"robust-classification\"\ndata = \"robust.csv\"\ndeal = true\ntarget = \"y\"\n\
+                   labels = [\"well\", \"ill\"]\nsupport = \"box\"\nradius = 0.02\ntheta = 0.1\n";
+    fs::write(&path, format!("{problem}{more}\n")).unwrap();
+    path
+}
+
 /// Two cliques of three nodes that have one in common.
 fn budgets(folder: &Path) -> (PathBuf, PathBuf) {
     let edges = "0 1\n0 2\n1 2\n2 3\n2 4\n3 4\n";
@@ -88,6 +106,74 @@ fn peers_on_a_directed_plan_find_the_bits_of_one_process() {
     let folder = tempfile::tempdir().unwrap();
     let swarm = PlannedSwarm::for_a_problem("rg:n=4,r=0.8,seed=2", "nguyen-he", 4);
     assert_peers_find_the_same(&swarm, &regression(folder.path(), 1.0, "lambda = 0.02\nridge = 0.01"));
+}
+
+#[test]
+fn peers_find_the_robust_model_of_one_process_to_the_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    let swarm = PlannedSwarm::for_a_problem("rg:n=3,r=0.9,seed=2", "nguyen-he", 3);
+    assert_peers_find_the_same(&swarm, &robust(folder.path(), ""));
+}
+
+#[test]
+fn a_peer_that_was_killed_makes_all_begin_the_robust_model_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let problem = robust(folder.path(), "tolerance = 1e-7\niterations = 20000");
+    let swarm = PlannedSwarm::for_a_problem("complete:n=3", "clique-phi", 3);
+    let expected = solve(&problem, &swarm.plan(), &[]);
+    let mut peers: Vec<_> = (0..3).map(|node| swarm.solve(node, &problem)).collect();
+    peers[2].wait_for("iterated");
+    peers[2].kill();
+    peers[2] = swarm.solve(2, &problem);
+    assert!(peers[0].wait_for("warning")["message"].as_str().unwrap().contains("all begin attempt 1"));
+    for (node, peer) in peers.iter_mut().enumerate() {
+        assert_eq!(peer.wait_for("solved")["converged"], true, "node {node}");
+        let value = |solution: &Value| solution["objective"].as_f64().unwrap();
+        let off = (value(&solution(&swarm.home(node))) - value(&expected[node])).abs();
+        assert!(off < 1e-5, "node {node}: {off}");
+    }
+}
+
+#[test]
+fn a_robust_model_is_compared_with_its_competitors_on_test_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let (problem, plan) = (robust(folder.path(), ""), folder.path().join("plan.json"));
+    let made = run(&["plan", "make", "--topology", "ring:n=3", "--method", "clique-phi", "-o", text(&plan)]);
+    assert!(made.status.success(), "{}", stderr(&made));
+    let (test, out) = (folder.path().join("robust.csv"), folder.path().join("out"));
+    let arguments =
+        ["solve", "--problem", text(&problem), "--plan", text(&plan), "--compare", text(&test), "-o", text(&out)];
+    let output = run(&arguments);
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    assert!(["usual", "AFL", "DRFA", "WAFL", "robust"].iter().all(|name| stdout(&output).contains(name)));
+    let comparison: Value = serde_json::from_str(&fs::read_to_string(out.join("comparison.json")).unwrap()).unwrap();
+    for model in comparison["models"].as_array().unwrap() {
+        let (mean, worst) = (&model["mean"], &model["worst_site"]);
+        // Most of the samples that it was made of are told right, and noise does not help.
+        assert!(mean[0].as_f64().unwrap() > 0.8 && mean[0].as_f64() > mean[6].as_f64(), "{model}");
+        assert!((0..10).all(|at| worst[at].as_f64().unwrap() <= mean[at].as_f64().unwrap() + 1e-12), "{model}");
+    }
+    assert!(fs::read_to_string(out.join("comparison.svg")).unwrap().contains("WAFL"));
+    let regression = regression(folder.path(), 1.0, "lambda = 0.02");
+    let other = ["solve", "--problem", text(&regression), "--plan", text(&plan), "--compare", text(&test)];
+    assert_fails(&run(&other), 4, &["only robust models have competitors"]);
+}
+
+#[test]
+fn the_robust_demo_ends_with_how_many_patients_are_told_right_as_devices_drift() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("demo");
+    let output =
+        run(&["demo", "--json", "--problem", "robust-classification", "--peers", "4", "--output", text(&root)]);
+    assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+    let report: Value = serde_json::from_str(stdout(&output).lines().last().unwrap()).unwrap();
+    assert_eq!(report["difference"], 0.0);
+    let models = report["comparison"]["models"].as_array().unwrap();
+    let mean = |name: &str, at: usize| {
+        models.iter().find(|model| model["name"] == name).unwrap()["mean"][at].as_f64().unwrap()
+    };
+    assert!(mean("usual", 0) > 0.75 && mean("robust", 0) > 0.75, "{models:?}");
+    assert!(mean("robust", 3) > mean("usual", 3) && mean("robust", 5) > mean("usual", 5), "{models:?}");
 }
 
 /// Its second eigenvalue promises that one step an iteration is enough, and with one the residual grows for ever.
@@ -154,6 +240,7 @@ fn losses_change_no_bit_of_a_solution() {
     for (topology, method, problem) in [
         ("rg:n=9,r=0.5,seed=3", "clique-phi", &explained),
         ("rg:n=9,r=0.5,seed=3", "nguyen-he", &explained),
+        ("rg:n=4,r=0.8,seed=2", "nguyen-he", &robust(folder.path(), "iterations = 40\ntolerance = 0.1")),
         (text(&topology), "clique-phi", &shared),
     ] {
         let plan = folder.path().join("plan.json");

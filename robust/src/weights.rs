@@ -51,6 +51,12 @@ impl SiteWeights {
         &self.nominal
     }
 
+    /// How far the worst weights may be from the nominal ones.
+    #[must_use]
+    pub fn theta(&self) -> f64 {
+        self.theta
+    }
+
     /// `<nominal, t> + theta ||t||_(p*)`, with the dual norm.
     pub(crate) fn value(&self, t: &[f64]) -> f64 {
         let mean: f64 = self.nominal.iter().zip(t).map(|(weight, t)| weight * t).sum();

@@ -366,6 +366,12 @@ impl Scaling {
         Self { means, deviations, target: 0.0 }
     }
 
+    /// What is subtracted from each column, and what it is divided by then, `[columns]` each; the target is left as it is.
+    #[must_use]
+    pub fn of(means: Vec<f64>, deviations: Vec<f64>) -> Self {
+        Self { means, deviations, target: 0.0 }
+    }
+
     /// Whether a column with this least and largest number varies, but for rounding.
     #[must_use]
     pub fn varies(least: f64, largest: f64) -> bool {

@@ -30,5 +30,6 @@ pub use problem::{
     AllocationTask, ColumnScaling, FileError, Limits, NominalWeights, Part, Problem, ProblemError, RegressionTask,
     RobustTask, SampleError, TableFileError, Task,
 };
+pub use robust::in_one_place;
 pub use schedule::schedule;
 pub use solution::{Answer, Certificate, Coefficient, NotSolved, Paid, RobustSite, Solution};

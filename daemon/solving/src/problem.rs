@@ -326,6 +326,30 @@ impl Problem {
         Ok(tables)
     }
 
+    /// Tables such as those of a robust model's sites, from elsewhere: one that is dealt out, or one for each with `{node}` in its
+    /// name. `like` are the sites' own.
+    ///
+    /// # Errors
+    /// A table cannot be used, or has other columns.
+    pub fn tables_like(&self, data: &str, like: &[Table]) -> Result<Vec<Table>, ProblemError> {
+        let Task::Robust(task) = &self.task else { return Ok(Vec::new()) };
+        let unreadable = |source| ProblemError::Unreadable { path: data.into(), source };
+        let data = std::path::absolute(data).map_err(unreadable)?.to_string_lossy().into_owned();
+        let source = TableSource { deal: !data.contains(NODE), data, selection: task.source.selection.clone() };
+        let tables = self.tables(&source, &|path| task.read(path))?;
+        if let (Some(own), Some(other)) = (like.first(), tables.first())
+            && own.columns() != other.columns()
+        {
+            return Err(ProblemError::Columns {
+                first: self.names[0].clone(),
+                other: "the test data".to_owned(),
+                first_columns: own.listed_columns(),
+                other_columns: other.listed_columns(),
+            });
+        }
+        Ok(tables)
+    }
+
     /// The table of one node.
     fn table_of(&self, source: &TableSource, node: usize, read: &ReadTable<'_>) -> Result<Table, ProblemError> {
         match source.deal {

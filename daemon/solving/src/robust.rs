@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use mingle_protocol::NodeId;
-use mingle_robust::{Residuals, RobustError, Samples, SharedState, Site, SiteSamples, SiteWeights};
+use mingle_robust::{Residuals, RobustProblem, Samples, SharedState, Site, SiteSamples, SiteWeights};
 use mingle_solver::{Scaling, Table};
 
 use crate::collectives::Collectives;
@@ -103,13 +103,7 @@ impl Facts {
     }
 
     fn weights(&self, task: &RobustTask) -> Result<SiteWeights, SolveError> {
-        let sites = self.rows.len() as f64;
-        let all: f64 = self.rows.iter().map(|row| row[0]).sum();
-        let nominal = self.rows.iter().map(|row| match task.weights {
-            NominalWeights::Equal => 1.0 / sites,
-            NominalWeights::Samples => row[0] / all,
-        });
-        SiteWeights::new(nominal.collect(), task.theta, task.norm).map_err(SolveError::Robust)
+        weights(task, &self.rows.iter().map(|row| row[0]).collect::<Vec<_>>())
     }
 
     /// This site, once all sites have one.
@@ -182,6 +176,36 @@ fn samples(task: &RobustTask, table: &Table, scaling: &Scaling) -> Result<Sample
         targets.push(target);
     }
     Samples::new(movable + usize::from(task.intercept), movable, values, targets).map_err(SolveError::Robust)
+}
+
+/// The problem of all sites with all of their tables in one place, by columns that are scaled already as said.
+///
+/// # Errors
+/// The samples do not fit the problem.
+pub fn in_one_place(task: &RobustTask, tables: &[Table], scaling: &Scaling) -> Result<RobustProblem, SolveError> {
+    let columns = tables.first().map_or(&[][..], Table::columns);
+    let site = |(table, radius): (&Table, &f64)| {
+        let mut samples = samples(task, table, scaling)?;
+        if let (Some((lower, upper)), true) = (task.bounds(), task.clip) {
+            samples.clip(lower, upper);
+        }
+        Ok(SiteSamples { samples, radius: *radius })
+    };
+    let counts: Vec<f64> = tables.iter().map(|table| table.row_count() as f64).collect();
+    Ok(RobustProblem {
+        robust: task.robust(columns, scaling).map_err(SolveError::Samples)?,
+        sites: tables.iter().zip(&task.radii).map(site).collect::<Result<_, SolveError>>()?,
+        weights: weights(task, &counts)?,
+    })
+}
+
+fn weights(task: &RobustTask, counts: &[f64]) -> Result<SiteWeights, SolveError> {
+    let (sites, all) = (counts.len() as f64, counts.iter().sum::<f64>());
+    let nominal = counts.iter().map(|count| match task.weights {
+        NominalWeights::Equal => 1.0 / sites,
+        NominalWeights::Samples => count / all,
+    });
+    SiteWeights::new(nominal.collect(), task.theta, task.norm).map_err(SolveError::Robust)
 }
 
 /// A number that stands for the replicated state, exact in an f64.
@@ -314,10 +338,4 @@ async fn conclude(
             warnings,
         },
     })
-}
-
-impl From<RobustError> for SolveError {
-    fn from(error: RobustError) -> Self {
-        Self::Robust(error)
-    }
 }

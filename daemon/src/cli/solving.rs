@@ -7,7 +7,8 @@ use clap::{Args, ValueEnum};
 /// Arguments of `solve`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SolveArgs {
-    /// The problem: a TOML file of the kind sparse-regression or resource-allocation (docs/solving.md)
+    /// The problem: a TOML file of the kind sparse-regression, resource-allocation (docs/solving.md),
+    /// robust-classification or robust-regression (docs/robust-models.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) problem: PathBuf,
     /// The plan that its nodes solve it along
@@ -16,10 +17,15 @@ pub(crate) struct SolveArgs {
     /// Lose this share of all messages on the way; the solution does not depend on it
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub(crate) loss: f64,
-    /// Seed of delays and losses
+    /// Seed of delays, losses and the noise of --compare
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Write solution.json, residuals.jsonl and residuals.svg into this folder
+    /// Of a robust model: compare it with its competitors on these test data, a table that is dealt out or one for each node with
+    /// {node} in its name, under noise of which --seed decides
+    #[arg(long, value_name = "FILE")]
+    pub(crate) compare: Option<String>,
+    /// Write solution.json, residuals.jsonl and residuals.svg into this folder; with --compare comparison.json and
+    /// comparison.svg too
     #[arg(long, short, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -31,4 +37,6 @@ pub(crate) enum ProblemKind {
     SparseRegression,
     /// Wards share out beds; neighbouring groups of wards have a budget each.
     ResourceAllocation,
+    /// Hospitals find a model together that still tells who is ill when measuring devices drift.
+    RobustClassification,
 }

@@ -4,13 +4,14 @@ use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
 use std::time::Instant;
 
+use mingle_lab::comparison::{self, Comparison};
 use mingle_lab::solving::{Conditions, Solved, solve_here};
 use mingle_peer::solving::Explain;
 use mingle_peer::{Error, ErrorKind, Result, output_file, plan, units};
 use mingle_solving::{Problem, Solution};
 
 use crate::cli::SolveArgs;
-use crate::solving_report::{print_solutions, write_files};
+use crate::solving_report::{comparison as comparison_report, print_solutions, write_files};
 use crate::{lab, out};
 
 /// Solves the problem.
@@ -42,16 +43,26 @@ pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Result {
     if stderr().is_terminal() && !json {
         eprintln!();
     }
+    let comparison = compare(arguments, &problem, &solved)?;
     if let Some(folder) = &arguments.output {
         write_files(folder, &problem.title(), &solved.solutions, &solved.residuals)?;
     }
+    if let (Some(folder), Some(comparison)) = (&arguments.output, &comparison) {
+        comparison_report::write(folder, &problem.title(), comparison)?;
+    }
     if json {
-        out::line(summary(&solved));
+        out::line(summary(&solved, comparison.as_ref()));
     } else {
         print_solutions(&problem, &solved.solutions);
+        comparison.iter().for_each(comparison_report::print);
         conclude(&solved, began.elapsed().as_secs_f64());
     }
     solved.solutions.iter().find_map(Solution::not_solved).map_or(Ok(()), |failure| Err(failure.explain()))
+}
+
+fn compare(arguments: &SolveArgs, problem: &Problem, solved: &Solved) -> Result<Option<Comparison>> {
+    let (Some(test), Some(solution)) = (&arguments.compare, solved.solutions.first()) else { return Ok(None) };
+    comparison::compare(problem, solution, test, arguments.seed).map(Some).map_err(lab::comparison_error)
 }
 
 /// Names that are listed, at most.
@@ -76,15 +87,19 @@ fn tell(iteration: u64, worst: f64, json: bool) {
     }
 }
 
-fn summary(solved: &Solved) -> serde_json::Value {
-    serde_json::json!({
+fn summary(solved: &Solved, comparison: Option<&Comparison>) -> serde_json::Value {
+    let mut summary = serde_json::json!({
         "schema": "mingle.solved/1",
         "solutions": solved.solutions,
         "messages": solved.messages,
         "lost": solved.lost,
         "bytes": solved.bytes,
         "virtual_s": solved.virtual_s,
-    })
+    });
+    if let Some(comparison) = comparison {
+        summary["comparison"] = serde_json::json!(comparison);
+    }
+    summary
 }
 
 fn conclude(solved: &Solved, seconds: f64) {

@@ -209,7 +209,7 @@ fn what_a_person_ought_to_know_of_the_samples_is_said_at_every_site() {
             let label = if node == 1 || a > 0.0 { "ill" } else { "well" };
             writeln!(text, "{a},{},5,{label}", if row % 2 == 0 { 1.5 } else { -0.5 }).unwrap();
         }
-        fs::write(folder.path().join(format!("{node}.csv")), text).unwrap();
+        fs::write(folder.path().join(format!("node-{node}.csv")), text).unwrap();
     }
     let path = folder.path().join("own.toml");
     let text = "kind = \"robust-classification\"\ndata = \"{node}.csv\"\ntarget = \"y\"\nlabels = [\"well\", \"ill\"]\n\
@@ -251,7 +251,7 @@ fn samples_and_numbers_that_do_not_fit_are_named_before_anything_runs() {
     let refused = |table: &str, problem: &str| {
         for node in 0..3 {
             let own = if node == 1 { table } else { "a,b,y\n0.5,0,ill\n-0.5,0,well\n" };
-            fs::write(folder.path().join(format!("{node}.csv")), own).unwrap();
+            fs::write(folder.path().join(format!("node-{node}.csv")), own).unwrap();
         }
         let path = folder.path().join("own.toml");
         let head = "kind = \"robust-classification\"\ndata = \"{node}.csv\"\ntarget = \"y\"\n";
@@ -271,21 +271,21 @@ fn samples_and_numbers_that_do_not_fit_are_named_before_anything_runs() {
     let sound = "a,b,y\n0.5,0,ill\n-0.5,0,well\n";
     let labels = "labels = [\"well\", \"ill\"]\nradius = 0.1\n";
     let cases = [
-        ("a,b,y\n0.5,0,ill\n-0.5,0,sick\n", labels.to_owned(), &["1.csv", "line 3", "`y`", "`sick`"][..]),
-        ("a,b,y\n0.5,NaN,ill\n", labels.to_owned(), &["1.csv", "line 2", "`b`", "NaN"]),
-        ("a,b,y\n", labels.to_owned(), &["1.csv", "no row"]),
-        ("a,dose,y\n1,2,ill\n", labels.to_owned(), &["tables of 0 and 1", "dose"]),
+        ("a,b,y\n0.5,0,ill\n-0.5,0,sick\n", labels.to_owned(), &["node-1.csv", "line 3", "`y`", "`sick`"][..]),
+        ("a,b,y\n0.5,NaN,ill\n", labels.to_owned(), &["node-1.csv", "line 2", "`b`", "NaN"]),
+        ("a,b,y\n", labels.to_owned(), &["node-1.csv", "no row"]),
+        ("a,dose,y\n1,2,ill\n", labels.to_owned(), &["tables of node-0 and node-1", "dose"]),
         (
             "a,b,y\n0.5,0,ill\n0.5,-1.25,well\n",
             format!("{labels}support = \"box\"\nscaling = \"none\"\n"),
-            &["site 1", "row 2", "`b`", "-1.25"],
+            &["site node-1", "row 2", "`b`", "-1.25"],
         ),
         (
             "a,b,y\n0.5,0,ill\n0.9,0.9,well\n",
             format!(
                 "{labels}support = \"half-spaces\"\n[[half-space]]\ncoefficients = {{ a = 1, b = 1 }}\nbound = 1\n"
             ),
-            &["site 1", "row 2", "bound 1"],
+            &["site node-1", "row 2", "bound 1"],
         ),
         (
             sound,

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use mingle_peer::error::Context;
-use mingle_peer::{ErrorKind, Result};
+use mingle_peer::{Error, ErrorKind, Result};
 use mingle_planner::{DesignOptions, Method, Plan, Topology};
 use mingle_solver::example::{HEART, HEART_TARGET};
 use mingle_solver::{Selection, Table};
@@ -16,6 +16,12 @@ use crate::cli::{DemoArgs, ProblemKind};
 
 /// Leaves out what tells little of a heart disease.
 pub(super) const LAMBDA: f64 = 0.05;
+/// Of the patients, two fifths are there to try the robust model on.
+const FIFTHS: usize = 5;
+/// How far measuring devices may drift, on average over patients.
+const RADIUS: f64 = 0.1;
+/// The patients to try it on, in the demo's folder.
+pub(super) const TEST: &str = "test.csv";
 /// Wards that share a budget of beds; the last of a group is the first of the next.
 const GROUP: usize = 4;
 /// Beds that a group has for each of its wards.
@@ -27,6 +33,8 @@ pub(super) struct Given {
     pub(super) plan: Plan,
     /// Each peer's patients, where it has any.
     pub(super) tables: Vec<Table>,
+    /// Patients of no peer, to try a model on.
+    test: Option<Table>,
     problem: String,
 }
 
@@ -40,17 +48,15 @@ impl Given {
         match kind {
             ProblemKind::SparseRegression => Self::hospitals(arguments),
             ProblemKind::ResourceAllocation => Self::wards(arguments),
+            ProblemKind::RobustClassification => Self::drifting_devices(arguments),
         }
     }
 
     /// Hospitals with some of the patients each.
     fn hospitals(arguments: &DemoArgs) -> Result<Self> {
-        let selection = Selection { target: HEART_TARGET.to_owned(), columns: Vec::new() };
-        let all = Table::read(HEART.as_bytes(), &selection).context(ErrorKind::Unexpected, "the embedded table")?;
+        let all = patients()?;
         let tables = (0..arguments.peers).map(|peer| all.dealt(peer, arguments.peers)).collect();
-        let spec =
-            format!("rg:n={},r={:.2},seed={}", arguments.peers, connecting_radius(arguments.peers), arguments.seed);
-        let topology = Topology::generate(&spec).context(ErrorKind::Unexpected, format!("cannot generate {spec}"))?;
+        let topology = places(arguments)?;
         let problem = format!(
             "# Which findings tell of a heart disease? Each hospital keeps its patients.\n\
              kind = \"sparse-regression\"\n\
@@ -58,7 +64,41 @@ impl Given {
              target = \"{HEART_TARGET}\"\n\
              lambda = {LAMBDA}\n"
         );
-        Ok(Self { kind: ProblemKind::SparseRegression, plan: design(arguments, &topology)?, tables, problem })
+        Ok(Self {
+            kind: ProblemKind::SparseRegression,
+            plan: design(arguments, &topology)?,
+            tables,
+            test: None,
+            problem,
+        })
+    }
+
+    /// The same hospitals with three fifths of the patients; the others are there to try the model on.
+    fn drifting_devices(arguments: &DemoArgs) -> Result<Self> {
+        let all = patients()?;
+        let fifths = |first: usize, others: &[usize]| {
+            let mut part = all.dealt(first, FIFTHS);
+            for &other in others {
+                part.append(&all.dealt(other, FIFTHS))
+                    .map_err(|_| Error::new(ErrorKind::Unexpected, "parts of one table differ"))?;
+            }
+            Ok::<_, Error>(part)
+        };
+        let (training, test) = (fifths(0, &[2, 4])?, fifths(1, &[3])?);
+        let tables = (0..arguments.peers).map(|peer| training.dealt(peer, arguments.peers)).collect();
+        let topology = places(arguments)?;
+        let problem = format!(
+            "# Who has a heart disease? A model that still tells when measuring devices drift.\n\
+             kind = \"robust-classification\"\n\
+             data = \"tables/{{node}}.csv\"\n\
+             target = \"{HEART_TARGET}\"\n\
+             labels = [\"0\", \"1\"]\n\
+             support = \"box\"\n\
+             radius = {RADIUS}\n\
+             theta = 0.1\n"
+        );
+        let kind = ProblemKind::RobustClassification;
+        Ok(Self { kind, plan: design(arguments, &topology)?, tables, test: Some(test), problem })
     }
 
     /// Wards in a row of overlapping groups.
@@ -94,7 +134,7 @@ impl Given {
             problem += &format!("\n[[node]]\nnode = \"{name}\"\nwish = {wish}\nupper = 10\n");
         }
         let plan = design(arguments, &topology)?;
-        Ok(Self { kind: ProblemKind::ResourceAllocation, plan, tables: Vec::new(), problem })
+        Ok(Self { kind: ProblemKind::ResourceAllocation, plan, tables: Vec::new(), test: None, problem })
     }
 
     /// Writes the problem file, and each peer's part beside it.
@@ -107,6 +147,9 @@ impl Given {
         fs::create_dir_all(&folder).context(ErrorKind::BadInput, format!("cannot create {}", folder.display()))?;
         for ((name, _), table) in self.plan.nodes().zip(&self.tables) {
             output.write(&format!("tables/{name}.csv"), table.to_csv(HEART_TARGET).as_bytes())?;
+        }
+        if let Some(test) = &self.test {
+            output.write(TEST, test.to_csv(HEART_TARGET).as_bytes())?;
         }
         Ok(())
     }
@@ -123,12 +166,33 @@ impl Given {
                      Which findings tell of a heart disease? Least squares with few coefficients (lambda {LAMBDA}), plan {method}\n"
                 )
             }
+            ProblemKind::RobustClassification => {
+                let rows = self.tables.iter().map(Table::row_count).sum::<usize>();
+                let others = self.test.as_ref().map_or(0, Table::row_count);
+                format!(
+                    "{peers} hospitals have {rows} patients between them; {others} others are there to try the model on. No row leaves its\n\
+                     hospital; what is averaged goes to neighbours, each hospital's worst loss to all. Who has a heart disease?\n\
+                     A model for the worst measuring devices within {RADIUS} (columns run from -1 to 1), plan {method}\n"
+                )
+            }
             ProblemKind::ResourceAllocation => format!(
                 "{peers} wards share out beds: each group of {GROUP} has {BEDS_PER_WARD} a ward. What a ward wants stays in its file;\n\
                  its group sees its number and gradient in every iteration. Plan {method}\n"
             ),
         }
     }
+}
+
+/// All patients of the embedded table.
+fn patients() -> Result<Table> {
+    let selection = Selection { target: HEART_TARGET.to_owned(), columns: Vec::new() };
+    Table::read(HEART.as_bytes(), &selection).context(ErrorKind::Unexpected, "the embedded table")
+}
+
+/// Where the hospitals are.
+fn places(arguments: &DemoArgs) -> Result<Topology> {
+    let spec = format!("rg:n={},r={:.2},seed={}", arguments.peers, connecting_radius(arguments.peers), arguments.seed);
+    Topology::generate(&spec).context(ErrorKind::Unexpected, format!("cannot generate {spec}"))
 }
 
 fn design(arguments: &DemoArgs, topology: &Topology) -> Result<Plan> {

@@ -1,9 +1,11 @@
 //! What the peers found, beside the same problem in one place, and beside what each would find alone.
 
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mingle_lab::comparison::{self, Comparison};
 use mingle_lab::solving::{Conditions, solve_here};
 use mingle_peer::error::Context;
 use mingle_peer::solving::Explain;
@@ -14,6 +16,7 @@ use serde::Serialize;
 
 use super::super::output::Output;
 use super::given::{self, Given};
+use crate::cli::ProblemKind;
 use crate::solving_report::print_solutions;
 use crate::{lab, out};
 
@@ -36,6 +39,9 @@ pub(super) struct Report {
     difference: f64,
     /// What each hospital would find alone: least and largest scaled coefficient of each column.
     alone: Vec<(f64, f64)>,
+    /// A robust model beside its competitors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comparison: Option<Comparison>,
     solutions: Vec<Solution>,
 }
 
@@ -53,10 +59,14 @@ impl Report {
     pub(super) fn new(given: &Given, homes: &[Home], took: Duration, peak_bytes: &[u64]) -> Result<Self> {
         let solutions = homes.iter().map(read).collect::<Result<Vec<Solution>>>()?;
         let folder = homes[0].root().parent().and_then(|peers| peers.parent()).unwrap_or(homes[0].root());
-        let one_place = if given.tables.is_empty() {
-            OnePlace::budgets(given, &folder.join("problem.toml"))?
-        } else {
-            OnePlace::regression(&given.tables)?
+        let file = folder.join("problem.toml");
+        let (one_place, alone, comparison) = match given.kind {
+            ProblemKind::SparseRegression => (OnePlace::regression(&given.tables)?, alone(&given.tables), None),
+            ProblemKind::ResourceAllocation => (OnePlace::one_process(given, &file)?, Vec::new(), None),
+            ProblemKind::RobustClassification => {
+                let comparison = compare(given, &file, &folder.join(given::TEST), &solutions)?;
+                (OnePlace::one_process(given, &file)?, Vec::new(), comparison)
+            }
         };
         let mut difference: f64 = 0.0;
         for solution in &solutions {
@@ -74,7 +84,8 @@ impl Report {
             peak_resident_bytes: peak_bytes.iter().copied().max(),
             one_place,
             difference,
-            alone: alone(&given.tables),
+            alone,
+            comparison,
             solutions,
         })
     }
@@ -109,6 +120,7 @@ impl Report {
                 }
             }
         }
+        self.comparison.iter().for_each(print_drift);
         self.print_end(output);
     }
 
@@ -143,6 +155,34 @@ impl Report {
     }
 }
 
+fn compare(given: &Given, file: &Path, test: &Path, solutions: &[Solution]) -> Result<Option<Comparison>> {
+    let Some(solution) = solutions.first() else { return Ok(None) };
+    let problem = Problem::read(file, &given.plan).map_err(Explain::explain)?;
+    let test = test.display().to_string();
+    comparison::compare(&problem, solution, &test, 0).map(Some).map_err(lab::comparison_error)
+}
+
+/// Columns run from -1 to 1: a deviation of 0.1 is one of 5 % of all that was ever measured.
+const PERCENT_OF_RANGE: f64 = 50.0;
+
+/// How many patients are told right as measuring devices drift: for people who measure.
+fn print_drift(comparison: &Comparison) {
+    let named = |name: &str| comparison.models.iter().find(|model| model.name == name);
+    let (Some(usual), Some(robust)) = (named("usual"), named("robust")) else { return };
+    out::line("");
+    out::line("Of 100 new patients, so many are told right when every device is off at random by so much of its range");
+    let head = ["usual model", "robust model", "usual, worst site", "robust, worst site"];
+    out::line(format!("{:<12} {:>12} {:>13} {:>18} {:>19}", "off by", head[0], head[1], head[2], head[3]));
+    for (at, noise) in comparison.noises.iter().enumerate().filter(|(_, noise)| noise.mean == 0.0) {
+        let of_100 = |scores: &[f64]| format!("{:.0}", 100.0 * scores[at]);
+        let off = format!("{:.1} %", PERCENT_OF_RANGE * noise.deviation);
+        let (means, worst) = ([&usual.mean, &robust.mean], [&usual.worst_site, &robust.worst_site]);
+        let [a, b] = means.map(|scores| of_100(scores));
+        let [c, d] = worst.map(|scores| of_100(scores));
+        out::line(format!("{off:<12} {a:>12} {b:>13} {c:>18} {d:>19}"));
+    }
+}
+
 impl OnePlace {
     /// All rows in one table, by a method that shares nothing with the swarm's.
     fn regression(tables: &[Table]) -> Result<Self> {
@@ -155,7 +195,7 @@ impl OnePlace {
     }
 
     /// All nodes in this process.
-    fn budgets(given: &Given, problem: &std::path::Path) -> Result<Self> {
+    fn one_process(given: &Given, problem: &Path) -> Result<Self> {
         let problem = Problem::read(problem, &given.plan).map_err(Explain::explain)?;
         let ways = Arc::new(
             problem.communication(&given.plan, Arc::new(plan::schedule(&given.plan)?)).map_err(Explain::explain)?,
