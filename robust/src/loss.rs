@@ -135,8 +135,7 @@ impl RobustLoss {
     /// What is wrong with it.
     pub fn check(&self, movable: usize) -> Result<(), RobustError> {
         self.loss.check()?;
-        // Not the other way round, which NaN would pass.
-        if !(self.kappa > 0.0) {
+        if self.kappa.is_nan() || self.kappa <= 0.0 {
             return Err(RobustError::Kappa(self.kappa));
         }
         if self.support != Support::Unbounded && self.loss.pieces(1.0).is_none() {

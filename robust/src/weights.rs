@@ -36,7 +36,8 @@ impl SiteWeights {
     /// They are no distribution, or theta is below 0.
     pub fn new(nominal: Vec<f64>, theta: f64, norm: WeightNorm) -> Result<Self, RobustError> {
         let sum: f64 = nominal.iter().sum();
-        if nominal.iter().any(|weight| !(*weight >= 0.0)) || !((sum - 1.0).abs() <= ROUNDING) {
+        let is_distribution = nominal.iter().all(|weight| *weight >= 0.0) && (sum - 1.0).abs() <= ROUNDING;
+        if !is_distribution {
             return Err(RobustError::Weights { sum });
         }
         if !(theta >= 0.0 && theta.is_finite()) {

@@ -8,8 +8,8 @@ use std::path::Path;
 use mingle_robust::{
     Loss, RobustLoss, RobustProblem, Samples, SiteSamples, SiteWeights, Support, WeightNorm, solve_directly,
 };
-use rand::seq::SliceRandom;
 use rand::SeedableRng;
+use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Normal};
 
@@ -85,9 +85,8 @@ fn a_radius_of_a_tenth_gains_three_points_where_devices_are_noisy_and_loses_some
         let (problem, test) = instance(seed, 0.1, 0.1);
         let usual = solve_directly(&problem.nominal(0.0)).unwrap().model;
         let robust = solve_directly(&problem).unwrap().model;
-        let scores = noises.map(|(mean, deviation)| {
-            [&usual, &robust].map(|model| accuracy(model, &test, mean, deviation, seed))
-        });
+        let scores = noises
+            .map(|(mean, deviation)| [&usual, &robust].map(|model| accuracy(model, &test, mean, deviation, seed)));
         println!("seed {seed}: {scores:.3?}");
         gains.push(scores.map(|[usual, robust]| robust - usual));
     }

@@ -69,7 +69,7 @@ pub enum TableError {
         text: String,
     },
     /// A cell of the target that is neither label.
-    #[error("line {line}, column `{}`: `{}` is neither `{}` nor `{}`", cut(.column), cut(.text), cut(.negative), cut(.positive))]
+    #[error("line {line}, column `{}`: `{}` is neither `{}` nor `{}`", cut(.column), cut(.text), cut(&.labels[0]), cut(&.labels[1]))]
     NotALabel {
         /// Counts from 1.
         line: u64,
@@ -77,10 +77,8 @@ pub enum TableError {
         column: String,
         /// What is there.
         text: String,
-        /// The label that becomes -1.
-        negative: String,
-        /// The label that becomes 1.
-        positive: String,
+        /// The label that becomes -1, and the one that becomes 1.
+        labels: Box<[String; 2]>,
     },
     /// No row, or no column.
     #[error("there is {what} below the names of the columns")]
@@ -135,8 +133,7 @@ impl Table {
                 line,
                 column: column.to_owned(),
                 text: text.to_owned(),
-                negative: negative.clone(),
-                positive: positive.clone(),
+                labels: Box::new(labels.clone()),
             }),
         })
     }

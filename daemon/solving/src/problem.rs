@@ -300,7 +300,7 @@ impl Problem {
     }
 
     fn robust_part(&self, task: &Arc<RobustTask>, node: usize, table: Table) -> Result<Part, ProblemError> {
-        let named = |source| ProblemError::Samples { node: self.names[node].clone(), source };
+        let named = |source| ProblemError::Samples { node: self.names[node].clone(), source: Box::new(source) };
         task.check(&table).map_err(named)?;
         Ok(Part::Robust { task: Arc::clone(task), table })
     }

@@ -95,7 +95,7 @@ pub enum ProblemError {
         /// The name of the site.
         node: String,
         /// Why not.
-        source: SampleError,
+        source: Box<SampleError>,
     },
     /// A table with fewer rows than nodes.
     #[error("{rows} rows cannot be dealt out to {nodes} nodes")]

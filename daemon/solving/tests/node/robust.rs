@@ -10,7 +10,9 @@ use mingle_robust::{
     Limits, Loss, Penalty, RobustLoss, RobustProblem, Samples, SiteSamples, SiteWeights, Support, WeightNorm,
     solve_by_lpmm, solve_directly,
 };
-use mingle_solving::{Answer, CommunicationPlan, Part, Problem, Solution, SolveError, SolverPeer, schedule};
+use mingle_solving::{
+    Answer, AveragingScheme, CommunicationPlan, Part, Problem, Solution, SolveError, SolverPeer, schedule,
+};
 
 use crate::support::{outcomes, solve_all};
 
@@ -332,5 +334,22 @@ fn robust_regressions_run_too() {
         assert!(solutions[0].converged, "{loss}: {:?}", solutions[0].certificate);
         assert!((value - solutions[0].objective).abs() < 1e-2, "{loss}: {value} {}", solutions[0].objective);
         assert!((weights.iter().sum::<f64>() - 1.0).abs() < 1e-2, "{loss}: {weights:?}");
+    }
+}
+
+#[test]
+fn averages_that_swing_begin_anew_with_more_steps_at_all_sites_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan("ring:n=8", Method::NguyenHe);
+    let (problem, communication) =
+        robust(folder.path(), &plan, &format!("{AS_IS}tolerance = 1e-5\niterations = 1500\n"));
+    // As rough as averages can be: one step an iteration.
+    let rough = AveragingScheme::Tracking { steps: 1 };
+    let rough = Arc::new(CommunicationPlan { agreement: rough, ..(*communication).clone() });
+    let judge = solve_directly(&in_one_place(&problem)).unwrap().value;
+    let solutions = solve_all(&problem, &rough);
+    for solution in &solutions {
+        assert_eq!(answer(solution).0, answer(&solutions[0]).0);
+        assert!((solution.objective - judge).abs() < 1e-3, "{} {judge} {:?}", solution.objective, solution.certificate);
     }
 }

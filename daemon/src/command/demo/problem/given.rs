@@ -95,7 +95,8 @@ impl Given {
              labels = [\"0\", \"1\"]\n\
              support = \"box\"\n\
              radius = {RADIUS}\n\
-             theta = 0.1\n"
+             theta = 0.1\n\
+             tolerance = 1e-4\n"
         );
         let kind = ProblemKind::RobustClassification;
         Ok(Self { kind, plan: design(arguments, &topology)?, tables, test: Some(test), problem })
