@@ -7,8 +7,6 @@ use mingle_robust::RobustError;
 use mingle_solver::AllocationError;
 use thiserror::Error;
 
-use crate::problem::SampleError;
-
 /// A plan along which no problem can be solved.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum CommunicationPlanError {
@@ -78,9 +76,12 @@ pub enum SolveError {
         /// The member.
         member: usize,
     },
-    /// Samples of this site that do not fit the robust model.
-    #[error(transparent)]
-    Samples(SampleError),
+    /// A support that the columns of this site's table do not fit.
+    #[error("the support does not fit the columns: {reason}")]
+    Support {
+        /// Why not.
+        reason: String,
+    },
     /// The robust model is none, or a cone program was not solved.
     #[error(transparent)]
     Robust(RobustError),

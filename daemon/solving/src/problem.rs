@@ -6,6 +6,7 @@ mod robust;
 
 pub use error::{ProblemError, TableFileError};
 pub use file::FileError;
+pub(crate) use robust::ROW;
 pub use robust::{ColumnScaling, NominalWeights, RobustTask, SampleError};
 
 use std::collections::BTreeMap;
@@ -136,7 +137,7 @@ impl Part {
         match self {
             Self::Regression { table, .. } => 2 * table.columns().len() + 2,
             Self::Allocation { task, .. } => task.most_memberships().max(4),
-            Self::Robust { task, table } => (2 * table.columns().len() + 2).max(crate::robust::ROW * task.radii.len()),
+            Self::Robust { task, table } => (2 * table.columns().len() + 2).max(ROW * task.radii.len()),
         }
     }
 }

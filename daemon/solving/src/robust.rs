@@ -14,15 +14,12 @@ use crate::collectives::Collectives;
 use crate::communication_plan::AveragingScheme;
 use crate::error::SolveError;
 use crate::journal::Journal;
-use crate::problem::{ColumnScaling, Limits, NominalWeights, RobustTask};
+use crate::problem::{ColumnScaling, Limits, NominalWeights, ROW, RobustTask, SampleError};
 use crate::regression::{agree_on_columns, column_means, deviations};
 use crate::schedule::node;
 use crate::solution::{Answer, Certificate, Coefficient, RobustSite};
 use crate::stopping_rule::Found;
 
-/// Numbers in a site's row: `pi`, how far its model is from that of all, how far it moved, subproblems that failed in a row and in
-/// all, and the hash of the replicated state.
-pub(crate) const ROW: usize = 6;
 /// So many failed subproblems in a row end it.
 const MOST_FAILURES: f64 = 3.0;
 /// Averages that follow their input can swing; where the residual has grown by this factor they begin anew with twice the steps,
@@ -64,6 +61,10 @@ pub(crate) async fn solve(
         run.note(&mut collectives, &journal, &state, &model)?;
     }
     conclude(&task, &table, &facts, &collectives, &state, &run, &site).await
+}
+
+fn unfit(error: SampleError) -> SolveError {
+    SolveError::Support { reason: error.to_string() }
 }
 
 /// What all sites know of each other before they begin.
@@ -115,7 +116,7 @@ impl Facts {
         start: Option<Vec<f64>>,
     ) -> Result<Site, SolveError> {
         let lay_out = || {
-            let robust = task.robust(table.columns(), &self.scaling).map_err(SolveError::Samples)?;
+            let robust = task.robust(table.columns(), &self.scaling).map_err(unfit)?;
             let mut samples = samples(task, table, &self.scaling)?;
             if let (Some((lower, upper)), true) = (task.bounds(), self.clipped > 0) {
                 samples.clip(lower, upper);
@@ -193,7 +194,7 @@ pub fn in_one_place(task: &RobustTask, tables: &[Table], scaling: &Scaling) -> R
     };
     let counts: Vec<f64> = tables.iter().map(|table| table.row_count() as f64).collect();
     Ok(RobustProblem {
-        robust: task.robust(columns, scaling).map_err(SolveError::Samples)?,
+        robust: task.robust(columns, scaling).map_err(unfit)?,
         sites: tables.iter().zip(&task.radii).map(site).collect::<Result<_, SolveError>>()?,
         weights: weights(task, &counts)?,
     })

@@ -49,7 +49,7 @@ impl Explain for SolveError {
             Self::Columns { .. } => (ErrorKind::Refused, Some(SAY_THE_COLUMNS)),
             Self::Neighbour(_) => (ErrorKind::Refused, None),
             Self::Budget(_) | Self::BudgetElsewhere { .. } => (ErrorKind::BadInput, None),
-            Self::Samples(_) | Self::Robust(_) | Self::SamplesElsewhere { .. } => (ErrorKind::BadInput, None),
+            Self::Support { .. } | Self::Robust(_) | Self::SamplesElsewhere { .. } => (ErrorKind::BadInput, None),
             Self::Subproblem { .. } => (
                 ErrorKind::Training,
                 Some(

@@ -16,6 +16,10 @@ use crate::communication_plan::Averaging;
 /// A sample that is out by less is out by rounding.
 const ROUNDING: f64 = 1e-12;
 
+/// Numbers in a site's row: `pi`, how far its model is from that of all, how far it moved, subproblems that failed in a row and in
+/// all, and the hash of the replicated state.
+pub(crate) const ROW: usize = 6;
+
 /// A robust model.
 #[derive(Clone, Debug)]
 pub struct RobustTask {
