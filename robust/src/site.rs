@@ -125,6 +125,13 @@ impl Site {
         Ok((self.columns.iter().map(|&column| solved.x[column]).collect(), solved.x[self.bound]))
     }
 
+    /// Back to a model and multipliers of zero.
+    pub fn begin_anew(&mut self) {
+        self.model.fill(0.0);
+        self.multipliers.fill(0.0);
+        (self.worst, self.failures_in_a_row) = (0.0, 0);
+    }
+
     /// The largest expected loss of a model, `[columns]`, under any distribution within the site's radius.
     ///
     /// # Errors

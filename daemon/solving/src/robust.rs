@@ -22,10 +22,10 @@ use crate::stopping_rule::Found;
 
 /// So many failed subproblems in a row end it.
 const MOST_FAILURES: f64 = 3.0;
-/// Averages that follow their input can swing; where the residual has grown by this factor they begin anew with twice the steps,
+/// Averages that follow their input can swing; where the residual has grown by this factor all begins anew with twice the steps,
 const LARGEST_GROWTH: f64 = 10.0;
 /// but not in the first iterations, where everything moves,
-const SETTLING: u64 = 50;
+const SETTLING: u64 = 10;
 /// and not for ever.
 const MOST_RESTARTS: u32 = 4;
 /// A model none of whose scaled coefficients is larger tells nothing.
@@ -44,21 +44,24 @@ pub(crate) async fn solve(
     let facts = Facts::of(&task, &collectives, &table).await?;
     let mut site = facts.site(&task, &collectives, &table, start).await?;
     let mut state = SharedState::new(facts.weights(&task)?, task.penalty);
-    let mut run = Run { limits, iterations: 0, least: f64::INFINITY, restarts: 0, failures: 0.0 };
+    let mut run = Run { limits, iterations: 0, least: f64::INFINITY, began: 0, restarts: 0, failures: 0.0 };
     while run.goes_on(&state) {
         let model = collectives.mix(&site.message()).await?;
         state.begin_iteration();
         let (z, zeta) = state.of_site(collectives.me);
         let progress = site.advance(&model, z, zeta);
         let (failures, in_a_row, _) = site.failures();
-        let own =
+        let own: [f64; ROW] =
             [progress.worst, progress.apart, progress.dual, f64::from(in_a_row), f64::from(failures), hash(&state)];
         let rows = collectives.gather(&own).await?;
         run.check(&rows, &site)?;
         let largest = |at: usize| rows.iter().map(|row| row[at]).fold(0.0, f64::max);
         let pi: Vec<f64> = rows.iter().map(|row| row[0]).collect();
         state.finish_iteration(&pi, largest(1), largest(2));
-        run.note(&mut collectives, &journal, &state, &model)?;
+        if run.note(&mut collectives, &journal, &state, &model)? {
+            state = SharedState::new(facts.weights(&task)?, task.penalty);
+            site.begin_anew();
+        }
     }
     conclude(&task, &table, &facts, &collectives, &state, &run, &site).await
 }
@@ -225,6 +228,8 @@ struct Run {
     iterations: u64,
     /// The least primal residual.
     least: f64,
+    /// Iterations after which it began anew for the last time.
+    began: u64,
     restarts: u32,
     failures: f64,
 }
@@ -251,28 +256,30 @@ impl Run {
         }
     }
 
-    /// An iteration is over. Averages that swing begin anew, at all sites after the same iteration: the residual is one of the
-    /// replicated numbers.
+    /// An iteration is over. Says whether averages swing: then everything begins anew, at all sites after the same iteration, for the
+    /// residual is one of the replicated numbers.
     fn note(
         &mut self,
         collectives: &mut Collectives,
         journal: &Journal,
         state: &SharedState,
         model: &[f64],
-    ) -> Result<(), SolveError> {
+    ) -> Result<bool, SolveError> {
         let Residuals { primal, dual, .. } = state.residuals();
         journal.note(primal, model);
         journal.note_check(primal.max(dual));
-        if self.iterations <= SETTLING || primal < self.least {
+        if self.iterations - self.began <= SETTLING || primal < self.least {
             self.least = primal;
         }
         let tracks = matches!(collectives.communication.agreement, AveragingScheme::Tracking { .. });
         if tracks && primal > LARGEST_GROWTH * self.least.max(self.limits.tolerance) && self.restarts < MOST_RESTARTS {
             self.restarts += 1;
-            self.least = primal;
+            self.least = f64::INFINITY;
+            self.began = self.iterations;
             collectives.average_more()?;
+            return Ok(true);
         }
-        Ok(())
+        Ok(false)
     }
 }
 
