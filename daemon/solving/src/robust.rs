@@ -66,7 +66,7 @@ pub(crate) async fn solve(
     conclude(&task, &table, &facts, &collectives, &state, &run, &site).await
 }
 
-fn unfit(error: SampleError) -> SolveError {
+fn unfit(error: &SampleError) -> SolveError {
     SolveError::Support { reason: error.to_string() }
 }
 
@@ -119,7 +119,7 @@ impl Facts {
         start: Option<Vec<f64>>,
     ) -> Result<Site, SolveError> {
         let lay_out = || {
-            let robust = task.robust(table.columns(), &self.scaling).map_err(unfit)?;
+            let robust = task.robust(table.columns(), &self.scaling).map_err(|error| unfit(&error))?;
             let mut samples = samples(task, table, &self.scaling)?;
             if let (Some((lower, upper)), true) = (task.bounds(), self.clipped > 0) {
                 samples.clip(lower, upper);
@@ -197,7 +197,7 @@ pub fn in_one_place(task: &RobustTask, tables: &[Table], scaling: &Scaling) -> R
     };
     let counts: Vec<f64> = tables.iter().map(|table| table.row_count() as f64).collect();
     Ok(RobustProblem {
-        robust: task.robust(columns, scaling).map_err(unfit)?,
+        robust: task.robust(columns, scaling).map_err(|error| unfit(&error))?,
         sites: tables.iter().zip(&task.radii).map(site).collect::<Result<_, SolveError>>()?,
         weights: weights(task, &counts)?,
     })

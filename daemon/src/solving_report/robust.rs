@@ -12,7 +12,7 @@ pub(super) fn print(problem: &Problem, answer: &Answer) {
     coefficients.iter().for_each(print_coefficient);
     out::line(format!("{:<28} {intercept:>16.9}", "(intercept)"));
     if let Some([negative, positive]) = labels {
-        out::line(format!("a sum above 0 says {positive}, below 0 {negative}"));
+        out::line(format!("a sum above 0 says {positive}, below 0 says {negative}"));
     }
     out::line("");
     let head = ["samples", "radius", "loss", "worst loss", "worst weight"];
