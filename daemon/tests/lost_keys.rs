@@ -24,17 +24,24 @@ fn a_member_whose_key_was_stolen_gets_another_and_the_old_one_opens_nothing() {
     let mut ben = swarm.join(1, &swarm.invite(1), &ENDLESS);
     assert_eq!(operator.wait_for("plan")["nodes"], 2);
     ben.wait_for("evaluated");
+    let mut cho = swarm.join(3, &swarm.invite(1), &ENDLESS);
+    assert_eq!(operator.wait_through_rounds_for("new_plan")["nodes"], 3);
+    cho.wait_for("evaluated");
 
     // The old key is out, and so is the ticket that lay beside it; the new home has a new ticket.
     let home = swarm.home(0);
     let invites: Value =
         serde_json::from_str(&stdout(&run(&["invite", "--list", "--json", "--home", text(&home)]))).unwrap();
-    let invite = invites["invites"][0]["id"].as_str().unwrap();
+    let all = invites["invites"].as_array().unwrap();
+    assert_eq!(all.len(), 2, "{invites}");
+    let invite = all[0]["id"].as_str().unwrap();
     assert!(run(&["invite", "--revoke", invite, "--home", text(&home)]).status.success());
     assert!(run(&["expel", &id(&swarm, 1), "--home", text(&home)]).status.success());
     ben.wait_through_rounds_for("done");
     assert_eq!(ben.exit_code(), Some(0), "it keeps its model");
     let mut again = swarm.join(2, &swarm.invite(1), &ENDLESS);
+    assert_eq!(operator.wait_through_rounds_for("new_plan")["nodes"], 2);
+    assert_eq!(operator.wait_through_rounds_for("new_plan")["nodes"], 3);
     again.wait_for("evaluated");
     assert_ne!(id(&swarm, 1), id(&swarm, 2));
 

@@ -93,6 +93,6 @@ fn without_a_pace_they_race_ahead_and_the_others_skip_most_of_their_training() {
         assert!(paced[0] < 2_500 && sum(&many) > 4_000, "{paced:?}, without a pace {many:?}");
         (few_of_all, many_of_all) = (few_of_all + sum(&few), many_of_all + sum(&many));
     }
-    // 1.8 to 2.2 times as many, whatever the seeds.
+    // It was 1.8 and 1.95 times as many over six seeds each.
     assert!(3 * few_of_all < 2 * many_of_all, "{few_of_all}, without a pace {many_of_all}");
 }
