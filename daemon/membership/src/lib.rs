@@ -9,6 +9,7 @@ mod auto_planner;
 mod donors;
 mod exchange;
 mod failure_detector;
+mod forks;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod golden;

@@ -36,9 +36,6 @@ const MAX_ADDRESSES_TOLD: usize = 6;
 /// Requests that wait for the event loop.
 const WANTED_QUEUE: usize = 4;
 
-/// Forks that a person is told of; who reads so many has stopped the swarm.
-const MOST_FORKS: usize = 64;
-
 /// What the event loop has to answer itself.
 #[derive(Debug)]
 pub enum Wanted {
@@ -78,7 +75,7 @@ pub struct MembershipService {
     known_peers: KnownPeers,
     models: Places,
     state: Mutex<State>,
-    wanted: mpsc::Sender<Wanted>,
+    pub(crate) wanted: mpsc::Sender<Wanted>,
 }
 
 pub(crate) struct State {
@@ -92,7 +89,7 @@ pub(crate) struct State {
     /// Permissions of the operator that were used here.
     pub(crate) spent: SpentTokens,
     /// Pairs of plans of one number, or the one and a plan after the other, that a person was told of.
-    forks: BTreeSet<[[u8; 32]; 2]>,
+    pub(crate) forks: BTreeSet<[[u8; 32]; 2]>,
 }
 
 impl State {
@@ -326,30 +323,6 @@ impl MembershipService {
                 let answer = self.ask(|sender| Wanted::Plan(Box::new(plan), sender)).await;
                 answer.unwrap_or_else(|| Verdict::Refused("this peer is just ending".to_owned()))
             }
-        }
-    }
-
-    /// Tells a person where the operator's key has signed two plans of one number. Each plan counts by itself all the same: all
-    /// members follow the same one of the two.
-    pub fn note_fork(&self, offer: &PlanOffer) {
-        let Some(ours) = self.state().plan.as_ref().map(|(ours, _)| ours.clone()) else { return };
-        let Some(number) = ours.fork(offer) else { return };
-        let pair = [ours.hash(), offer.hash()];
-        let told = self.state().forks.clone();
-        if told.contains(&pair) || told.len() >= MOST_FORKS {
-            return;
-        }
-        let [ours, theirs] = [&ours, offer].map(|offer| {
-            let [hash, before] = [offer.hash(), offer.previous()].map(|hash| hex::encode(&hash[..8]));
-            format!("plan {} ({hash}, after {before})", offer.counter())
-        });
-        let message = format!(
-            "the operator's key has signed two plans {number}: this peer follows {ours}, and another has {theirs}. Two planned at the same \
-             time, one of two copies of the operator's home was behind, or its key was stolen"
-        );
-        // Who reads them has a few to read already: then the next one that comes is told of it.
-        if self.wanted.try_send(Wanted::Warning(message)).is_ok() {
-            self.state().forks.insert(pair);
         }
     }
 
