@@ -103,7 +103,7 @@ fn two_plans_of_one_number_are_named_by_the_member_that_hears_of_both() {
     }
     let apply = |home: &std::path::Path| -> Value {
         let told =
-            run(&["plan", "apply", text(&plan), "--home", text(home), "--timeout", "3s", "--via", &address, "--json"]);
+            run(&["plan", "apply", text(&plan), "--home", text(home), "--timeout", "8s", "--via", &address, "--json"]);
         assert!(told.status.success(), "{}", stderr(&told));
         serde_json::from_str(&stdout(&told)).unwrap()
     };

@@ -78,7 +78,7 @@ fn copies_of_two_files_bring_the_operator_back_with_the_list_of_those_it_had_exp
     ben.wait_through_rounds_for("evaluated");
     let mut back = swarm.start(2, &[&["--bootstrap", &address], &ENDLESS[..]].concat());
     back.wait_for("evaluated");
-    let via = ["--via", &address, "--timeout", "4s", "--json"];
+    let via = ["--via", &address, "--timeout", "8s", "--json"];
     let told = run(&[&["plan", "apply", text(&plan), "--home", text(&restored)], &via[..]].concat());
     assert!(told.status.success(), "{}", stderr(&told));
     let applied: Value = serde_json::from_str(&stdout(&told)).unwrap();
