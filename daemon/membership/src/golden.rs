@@ -1,7 +1,8 @@
 //! Tickets, files of a home and requests between members as this release makes them, in files that stay: a later release
 //! shows with them that it reads what this one has left, and that members of both understand each other.
 //!
-//! `MINGLE_GOLDEN=write` makes the files of a form that has none yet. What is there is never written over.
+//! `MINGLE_GOLDEN=write` makes the files of a form that has none yet, the ticket first (`--test-threads 1`). What is there is never
+//! written over.
 
 use std::fs;
 use std::path::PathBuf;
