@@ -17,6 +17,7 @@ mod solving;
 mod target;
 mod topology;
 mod watching;
+mod weight;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -47,6 +48,7 @@ pub(crate) use solving::{ProblemKind, SolveArgs};
 pub(crate) use target::TargetArg;
 pub(crate) use topology::{TopologyCommand, TopologyConvertArgs, TopologyGenerateArgs, TopologyShowArgs};
 pub(crate) use watching::{Condition, PingArgs, ProbeArgs, StopArgs, TimelineArgs, WaitArgs};
+pub(crate) use weight::WeightArg;
 
 /// What the exit codes mean, for `--help` and the manual pages.
 pub(crate) const EXIT_CODES: &str = "\

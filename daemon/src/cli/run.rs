@@ -13,7 +13,7 @@ use mingle_protocol::{Codec, Durability, Robust};
 
 use super::config::CONFIG_ENV;
 use super::duration::duration;
-use super::{HomeArgs, OptimizerArgs, PrivacyArgs, Switch};
+use super::{HomeArgs, OptimizerArgs, PrivacyArgs, Switch, WeightArg};
 
 /// Arguments of `join`.
 #[derive(Args, Clone, Debug)]
@@ -138,6 +138,7 @@ const OF_TRAINING: &[&str] = &[
     "task",
     "model",
     "split",
+    "weight",
     "rounds",
     "batch_size",
     "augment",
@@ -181,6 +182,7 @@ pub(crate) const OF_BUILT_IN_MODELS: &[&str] = &[
     "task",
     "model",
     "split",
+    "weight",
     "batch_size",
     "augment",
     "optimizer",
@@ -211,6 +213,10 @@ pub(crate) struct TrainingArgs {
     /// Train on this node's part of the data: iid, label-sorted or dirichlet:ALPHA [default: all of it]
     #[arg(long, value_name = "SPLIT")]
     pub(crate) split: Option<String>,
+    /// How much the changes of a site count beside those of others: equal, samples (in proportion to its training samples), or samples:N,
+    /// where a site of N samples counts as with equal; all peers must agree
+    #[arg(long, default_value_t = WeightArg::Equal, value_name = "WEIGHT")]
+    pub(crate) weight: WeightArg,
     /// Rounds to train; all peers must agree. The default takes some minutes with a small model, and `mingle stop` ends it
     /// at any time
     #[arg(long, default_value_t = 20_000)]

@@ -8,7 +8,7 @@ use mingle_lab::simulation::Lie;
 use mingle_models::ObjectiveKind;
 use mingle_protocol::{Codec, Robust};
 
-use super::{ADAMW_LEARNING_RATE, OptimizerArgs, PrivacyArgs, Switch, TargetArg, TrainingArgs};
+use super::{ADAMW_LEARNING_RATE, OptimizerArgs, PrivacyArgs, Switch, TargetArg, TrainingArgs, WeightArg};
 
 /// Arguments of `simulate`.
 #[derive(Args, Clone, Debug)]
@@ -24,6 +24,10 @@ pub(crate) struct SimulateArgs {
     /// How the data lie on the peers: iid, label-sorted or dirichlet:ALPHA; a text is cut into contiguous parts
     #[arg(long, default_value = "iid")]
     pub(crate) split: String,
+    /// How much the changes of a site count beside those of others: equal, samples (in proportion to its training samples), or samples:N,
+    /// where a site of N samples counts as with equal [samples: N is the mean]
+    #[arg(long, default_value_t = WeightArg::Equal, value_name = "WEIGHT")]
+    pub(crate) weight: WeightArg,
     /// Samples in a gradient step
     #[arg(long, default_value_t = 32)]
     pub(crate) batch_size: usize,
@@ -146,6 +150,7 @@ impl SimulateArgs {
             task: ObjectiveKind::Classification,
             model: self.model.clone(),
             split: Some(self.split.clone()),
+            weight: self.weight,
             rounds,
             batch_size: self.batch_size,
             augment: self.augment.clone(),

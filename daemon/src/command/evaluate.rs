@@ -13,7 +13,7 @@ use mingle_models::ObjectiveKind;
 use mingle_peer::Result;
 use mingle_peer::output_file;
 
-use crate::cli::{EvaluateArgs, OptimizerArgs, PrivacyArgs, TrainingArgs};
+use crate::cli::{EvaluateArgs, OptimizerArgs, PrivacyArgs, TrainingArgs, WeightArg};
 use crate::{lab, out, topology};
 
 /// Runs what is missing of a suite, and writes its report.
@@ -142,6 +142,7 @@ fn training_of(run: &Run) -> TrainingArgs {
         task: ObjectiveKind::Classification,
         model,
         split: Some(run.split.split.clone()),
+        weight: WeightArg::Equal,
         rounds: 1,
         batch_size,
         augment: augment.to_string(),

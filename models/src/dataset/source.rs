@@ -163,6 +163,16 @@ impl RawData {
         }
     }
 
+    /// The samples that are left to train on when those to judge by are set aside; of a text tokens.
+    pub fn training_samples(&self) -> usize {
+        match &self.raw {
+            Raw::Images { train, test: Some(_), .. } => train.len(),
+            Raw::Images { train, test: None, .. } => train.len() - DIGITS_TEST,
+            Raw::Table(table) => table.len() - table.len() / SAMPLES_MIN,
+            Raw::Text(text) => text.training_tokens(),
+        }
+    }
+
     /// What a person should know of how it was read.
     pub fn remarks(&self) -> Vec<String> {
         match &self.raw {

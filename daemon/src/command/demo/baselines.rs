@@ -1,6 +1,6 @@
 //! What the swarm is compared with: every peer alone on its own data, and all data in one place.
 
-use mingle_models::{Device, Evaluator, Samples, Task, Trainer, TrainerOptions};
+use mingle_models::{Device, Evaluator, Samples, SiteWeight, Task, Trainer, TrainerOptions};
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Result};
 use serde::Serialize;
@@ -82,7 +82,7 @@ impl Bench<'_> {
         let doing = "cannot train the comparison";
         let training = training_arguments(self.arguments);
         let options = task::trainer_options(&training, self.task, &self.device, 0)?;
-        let options = TrainerOptions { batch_size, data_seed, ..options };
+        let options = TrainerOptions { batch_size, data_seed, weight: SiteWeight::Equal, ..options };
         let rates = training.optimizer.rates(training.learning_rate, training.rounds)?;
         let mut trainer = Trainer::new(options, train).context(ErrorKind::BadInput, doing)?;
         let mut parameters = self.task.initial_parameters(self.arguments.seed);
