@@ -27,7 +27,7 @@ use libp2p::{Multiaddr, PeerId};
 
 pub(crate) use care::{BugreportArgs, DoctorArgs};
 pub(crate) use config::{CONFIG_ENV, ConfigCheckArgs, ConfigCommand, ConfigPathArgs, ConfigShowArgs};
-pub(crate) use data::{DataCardArgs, DataCommand};
+pub(crate) use data::{DataCardArgs, DataCommand, DataSumsArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use documents::{CompletionsArgs, ManArgs};
 pub(crate) use fault_test::{FaultTestArgs, Profiles, ReplayArgs};

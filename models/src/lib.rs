@@ -70,7 +70,8 @@ pub use augmentation::Augmentation;
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use dataset::{
     CardDifference, CardError, CsvFeatures, CsvSource, DataCard, DataError, DataSet, DataSource, Decimal, LabelColumn,
-    RawData, SampleShape, Samples, Scaling, Target, TextSource, Tokens, UnknownCharacter, Vocabulary,
+    NotExact, RawData, SampleShape, Samples, Scaling, Sites, SumsError, TableSums, Target, TextSource, Tokens,
+    UnknownCharacter, Vocabulary,
 };
 pub use device::{Adapter, Device, DeviceError, DeviceName};
 pub use evaluation::{Evaluation, Evaluator, Quality};

@@ -105,9 +105,13 @@ impl DataTask {
         Card::new(training, data)
     }
 
-    /// How much sites count where this peer settles it: one with as many samples as this one counts as one; where the data are dealt out
-    /// by a plan, one with the mean number.
+    /// How much sites count where this peer settles it: one with the mean number of samples counts as one, where the sites are known by
+    /// their card or the data are dealt out by a plan; else one with as many as this peer has.
     fn own_unit(&self) -> Result<SiteWeight> {
+        let card = self.arguments.card.as_deref().map(data::read_card).transpose()?;
+        if let Some(all) = card.and_then(|card| card.sites()) {
+            return Ok(SiteWeight::by_mean_of(all.samples, all.sites));
+        }
         let samples = self.raw.as_ref().map_or(0, RawData::training_samples) as u64;
         match (&self.arguments.training.split, &self.arguments.plan) {
             (None, _) => Ok(SiteWeight::by_mean_of(samples, 1)),
