@@ -108,6 +108,9 @@ pub(crate) struct RunArgs {
     /// Keep the best model of the run in best.safetensors, by a metric that evaluations measure, such as accuracy, loss or NAME:max
     #[arg(long, value_name = "METRIC[:max|min]")]
     pub(crate) keep_best: Option<Criterion>,
+    /// At the end, train once more on this peer's data alone, and show what both come to on its held-out samples: as many steps again
+    #[arg(long, value_enum, default_value_t = Switch::Off, num_args = 0..=1, default_missing_value = "on", value_name = "ON|OFF")]
+    pub(crate) compare_alone: Switch,
     /// Whether the weight of this peer outlives its process: on writes every step to the disk before anyone hears of it
     #[arg(long, value_enum, default_value_t = DurabilityName::On)]
     pub(crate) durability: DurabilityName,
@@ -129,6 +132,13 @@ pub(crate) struct RunArgs {
     /// What of this somebody chose.
     #[arg(skip)]
     pub(crate) given: Given,
+}
+
+impl RunArgs {
+    /// Whether the peer is to be compared with itself alone.
+    pub(crate) fn compares_alone(&self) -> bool {
+        self.compare_alone == Switch::On
+    }
 }
 
 /// Options of `run` that mean nothing to a peer that solves a problem.
@@ -170,6 +180,7 @@ const OF_TRAINING: &[&str] = &[
     "robust",
     "keep_best",
     "tensorboard",
+    "compare_alone",
     "durability",
     "fresh",
     "timeline",
@@ -196,6 +207,7 @@ pub(crate) const OF_BUILT_IN_MODELS: &[&str] = &[
     "seed",
     "device",
     "threads",
+    "compare_alone",
 ];
 
 /// What to train, and how.

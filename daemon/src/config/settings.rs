@@ -106,6 +106,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("robust", "MINGLE_ROBUST", Form::Text, r#""clip""#),
     setting("keep_best", "MINGLE_KEEP_BEST", Form::Text, r#""accuracy""#),
     setting("tensorboard", "MINGLE_TENSORBOARD", Form::Text, r#""runs/site-a""#),
+    setting("compare_alone", "MINGLE_COMPARE_ALONE", Form::Text, r#""on""#),
     setting("timeline", "MINGLE_TIMELINE", Form::Text, r#""off""#),
     setting("durability", "MINGLE_DURABILITY", Form::Text, r#""on""#),
 ];

@@ -39,10 +39,10 @@ pub(super) fn sorted(mut names: Vec<String>) -> Vec<String> {
 pub(super) fn of_site(path: &Path, labels: &[String], samples: usize) -> Result<Vec<String>, DataError> {
     let continuous = |reason: String| Err(DataError::Continuous { path: path.into(), classes: labels.len(), reason });
     let names = sorted(labels.to_vec());
-    if names.iter().all(|name| number(name).is_some()) {
-        if let Some(fraction) = names.iter().find(|name| number(name).is_some_and(|value| value.fract() != 0.0)) {
-            return continuous(format!("it holds numbers with a fraction, such as {fraction}"));
-        }
+    if names.iter().all(|name| number(name).is_some())
+        && let Some(fraction) = names.iter().find(|name| number(name).is_some_and(|value| value.fract() != 0.0))
+    {
+        return continuous(format!("it holds numbers with a fraction, such as {fraction}"));
     }
     if labels.len() > CLASSES_UNQUESTIONED && labels.len() * SAMPLES_PER_CLASS > samples {
         return continuous(format!("{samples} samples have {} different labels", labels.len()));

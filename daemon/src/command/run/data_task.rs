@@ -19,6 +19,7 @@ use mingle_peer::task::TaskCard;
 use mingle_peer::training::{Adoption, Facts, LocalTraining, PrivateTraining, TrainingTask};
 use mingle_peer::{Error, ErrorKind, Home, Result, plan};
 
+use super::compare_alone::TrainedAs;
 use crate::cli::{PrivacyArgs, RunArgs, TrainingArgs, WeightArg};
 use crate::command::data;
 use crate::task::{self, LocalTask, Parts};
@@ -35,6 +36,7 @@ pub(super) struct DataTask {
     /// Until they are held to a card.
     raw: Option<RawData>,
     settled: Option<(Arc<Card>, Parts)>,
+    trained_as: TrainedAs,
 }
 
 /// What stands in a home of earlier runs.
@@ -57,7 +59,13 @@ impl DataTask {
         let raw = task::read(&training.data)?;
         task::check_model(&training.model, raw.shape(), training.task)?;
         let device = task::open_device(&training.device)?;
-        Ok(Self { home, arguments: arguments.clone(), device, raw: Some(raw), settled: None })
+        let trained_as = TrainedAs::default();
+        Ok(Self { home, arguments: arguments.clone(), device, raw: Some(raw), settled: None, trained_as })
+    }
+
+    /// Where it stands, once training begins, as which node that is.
+    pub(super) fn trained_as(&self) -> TrainedAs {
+        self.trained_as.clone()
     }
 
     /// Settles what can be settled without asking anybody. Returns what to tell people of it.
@@ -193,6 +201,8 @@ impl DataTask {
         let (card, mut parts) = self
             .settled
             .ok_or_else(|| Error::new(ErrorKind::Unexpected, "training begins without an agreement on the task"))?;
+        // It is built once.
+        let _ = self.trained_as.set((node, nodes));
         let training = self.arguments.training;
         if let Some(split) = &training.split {
             parts.deal(split, nodes, training.seed)?;
@@ -296,7 +306,8 @@ fn adopt(training: &mut TrainingArgs, given: &BTreeSet<String>, card: &Card) {
     theirs.dp_delta = if keep("dp_delta") { own.dp_delta } else { theirs.dp_delta };
 }
 
-fn overwrite(training: &mut TrainingArgs, card: &Card) {
+/// Takes what the card says in place of the arguments.
+pub(super) fn overwrite(training: &mut TrainingArgs, card: &Card) {
     let Card { model, rounds, seed, recipe, privacy, weight, .. } = card;
     training.privacy = PrivacyArgs::of(*privacy);
     training.weight = WeightArg::from(*weight);
