@@ -57,7 +57,8 @@ pub(crate) fn simulation_error(error: SimulationError) -> Error {
         | SimulationError::Schedule(_)
         | SimulationError::Node(_)
         | SimulationError::NobodyHonest { .. }
-        | SimulationError::Design { .. } => ErrorKind::BadInput,
+        | SimulationError::Design { .. }
+        | SimulationError::Target { .. } => ErrorKind::BadInput,
         SimulationError::ReceivingWithoutLedger => {
             return Error::of(ErrorKind::BadInput, error).hint("leave --ledger off, or --robust and --attack away");
         }
