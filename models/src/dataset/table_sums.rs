@@ -3,7 +3,7 @@
 //! Sums of several sites add up to those of one table with all rows, whatever the order ([`Moments`]), so mean and deviation of a column are
 //! bit for bit those that one place would find.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -109,18 +109,18 @@ impl TableSums {
     /// [`SumsError::Column`] where one has a column that the other has not, [`SumsError::Label`] where their labels are of other kinds or
     /// names, [`SumsError::Rows`] for more rows than can be counted.
     pub fn plus(&self, other: &Self) -> Result<Self, SumsError> {
-        let missing =
-            |here: &Self, there: &Self| here.columns.iter().find(|name| !there.columns.contains(name)).cloned();
-        if let Some(name) = missing(self, other) {
-            return Err(SumsError::Column { name, is_missing: true });
-        }
-        if let Some(name) = missing(other, self) {
-            return Err(SumsError::Column { name, is_missing: false });
-        }
-        let theirs = self.columns.iter().filter_map(|name| {
-            let place = other.columns.iter().position(|column| column == name)?;
-            other.features.get(place)
+        let theirs: BTreeMap<&str, &Moments> = other.columns.iter().map(String::as_str).zip(&other.features).collect();
+        let added = self.columns.iter().zip(&self.features).map(|(name, here)| {
+            let there = theirs.get(name.as_str());
+            there
+                .map(|there| here.plus(there))
+                .ok_or_else(|| SumsError::Column { name: name.clone(), is_missing: true })
         });
+        let features = added.collect::<Result<_, _>>()?;
+        let ours: BTreeSet<&str> = self.columns.iter().map(String::as_str).collect();
+        if let Some(name) = other.columns.iter().find(|name| !ours.contains(name.as_str())) {
+            return Err(SumsError::Column { name: name.clone(), is_missing: false });
+        }
         let samples = self.samples.saturating_add(other.samples);
         if samples > SAMPLES_MAX {
             return Err(SumsError::Rows);
@@ -129,7 +129,7 @@ impl TableSums {
             sites: self.sites.saturating_add(other.sites),
             samples,
             columns: self.columns.clone(),
-            features: self.features.iter().zip(theirs).map(|(here, there)| here.plus(there)).collect(),
+            features,
             label: self.label.plus(&other.label)?,
         })
     }
