@@ -24,9 +24,9 @@ pub(super) type TrainedAs = Arc<OnceLock<(usize, usize)>>;
 
 /// A comparison that is wanted.
 pub(super) struct Comparison {
-    pub(super) home: Home,
-    pub(super) training: TrainingArgs,
-    pub(super) trained_as: TrainedAs,
+    home: Home,
+    training: TrainingArgs,
+    trained_as: TrainedAs,
 }
 
 /// Both models on the same samples.
