@@ -14,9 +14,9 @@ mod privacy;
 mod run;
 mod simulation;
 mod solving;
-mod target;
 mod topology;
 mod watching;
+mod weight;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use libp2p::{Multiaddr, PeerId};
 
 pub(crate) use care::{BugreportArgs, DoctorArgs};
 pub(crate) use config::{CONFIG_ENV, ConfigCheckArgs, ConfigCommand, ConfigPathArgs, ConfigShowArgs};
-pub(crate) use data::{DataCardArgs, DataCommand};
+pub(crate) use data::{DataCardArgs, DataCommand, DataSumsArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use documents::{CompletionsArgs, ManArgs};
 pub(crate) use fault_test::{FaultTestArgs, Profiles, ReplayArgs};
@@ -44,9 +44,9 @@ pub(crate) use run::tests::training_defaults;
 pub(crate) use run::{DurabilityName, Given, JoinArgs, OF_BUILT_IN_MODELS, Planning, RunArgs, TrainingArgs};
 pub(crate) use simulation::{EvaluateArgs, SimulateArgs};
 pub(crate) use solving::{ProblemKind, SolveArgs};
-pub(crate) use target::TargetArg;
 pub(crate) use topology::{TopologyCommand, TopologyConvertArgs, TopologyGenerateArgs, TopologyShowArgs};
 pub(crate) use watching::{Condition, PingArgs, ProbeArgs, StopArgs, TimelineArgs, WaitArgs};
+pub(crate) use weight::WeightArg;
 
 /// What the exit codes mean, for `--help` and the manual pages.
 pub(crate) const EXIT_CODES: &str = "\

@@ -27,6 +27,7 @@ pub(crate) fn learners(
     let mut parts = Parts::load(&training.data, training.task, training.seed)?;
     let split = training.split.clone().unwrap_or_else(|| Split::Iid.to_string());
     parts.deal(&split, nodes, training.seed)?;
+    let training = &TrainingArgs { weight: parts.weight(training.weight, nodes)?, ..training.clone() };
     let task = parts.task(&training.model)?;
     let subject = Subject {
         task,
@@ -57,7 +58,8 @@ pub(crate) fn simulation_error(error: SimulationError) -> Error {
         | SimulationError::Schedule(_)
         | SimulationError::Node(_)
         | SimulationError::NobodyHonest { .. }
-        | SimulationError::Design { .. } => ErrorKind::BadInput,
+        | SimulationError::Design { .. }
+        | SimulationError::Target { .. } => ErrorKind::BadInput,
         SimulationError::ReceivingWithoutLedger => {
             return Error::of(ErrorKind::BadInput, error).hint("leave --ledger off, or --robust and --attack away");
         }

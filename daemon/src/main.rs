@@ -3,6 +3,7 @@
 //! The binary reads the command line and the configuration, prints, and ends with an exit code. What a running peer is
 //! stands in the library `mingle-peer`; the built-in models become its local training in `training.rs`.
 
+mod alone;
 mod arguments;
 mod cli;
 mod command;

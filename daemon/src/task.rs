@@ -2,12 +2,12 @@
 
 use mingle_models::{
     Augmentation, DataCard, DataError, DataSource, Device, DeviceName, Evaluator, ModelKind, Objective, ObjectiveKind,
-    RawData, SampleShape, Samples, Split, Task, Trainer, TrainerOptions,
+    RawData, SampleShape, Samples, SiteWeight, Split, Task, Trainer, TrainerOptions,
 };
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result};
 
-use crate::cli::TrainingArgs;
+use crate::cli::{TrainingArgs, WeightArg};
 use crate::limits;
 
 /// Everything that local training needs.
@@ -84,6 +84,17 @@ impl Parts {
         }
     }
 
+    /// The weight of each of `nodes` nodes where `wanted` is asked for: without a number of its own, a node with the mean number of samples
+    /// counts as one.
+    pub(crate) fn weight(&self, wanted: WeightArg, nodes: usize) -> Result<WeightArg> {
+        wanted.or_unit(|| Ok(SiteWeight::by_mean_of(self.train.len() as u64, nodes as u64)))
+    }
+
+    /// How many samples all nodes train on together.
+    pub(crate) fn training_samples(&self) -> usize {
+        self.train.len()
+    }
+
     /// The samples of all nodes in one place.
     pub(crate) fn all(&self) -> Samples {
         self.train.clone()
@@ -123,6 +134,7 @@ pub(crate) fn trainer_options(
         batch_size,
         augmentation: augmentation(&arguments.augment)?,
         data_seed: data_seed(arguments.seed, node),
+        weight: arguments.weight.settled()?,
     })
 }
 

@@ -1,9 +1,11 @@
 //! What all peers of a swarm must agree on before they mix their models, and what they only need to be told.
 //!
-//! Model, rounds, seed, columns, classes, scaling and privacy are hashed: a peer with another hash mixes with nobody. The recipe,
+//! Model, rounds, seed, columns, classes, scaling, privacy and how much sites count are hashed: a peer with another hash mixes with nobody. The recipe,
 //! how each peer trains by itself, is told to who joins, so that nobody has to repeat it.
 
-use mingle_models::{Augmentation, CardDifference, DataCard, Decay, ModelKind, OptimizerKind, OptimizerOptions, Task};
+use mingle_models::{
+    Augmentation, CardDifference, DataCard, Decay, ModelKind, OptimizerKind, OptimizerOptions, SiteWeight, Task,
+};
 use mingle_peer::error::Context;
 pub(crate) use mingle_peer::task::MAX_CARD_BYTES;
 use mingle_peer::task::TaskCard;
@@ -30,6 +32,9 @@ pub(crate) struct Card {
     /// How changes are made private, if they are.
     #[serde(default)]
     pub(crate) privacy: Option<PrivacySettings>,
+    /// How much the changes of a peer count beside those of others.
+    #[serde(default)]
+    pub(crate) weight: SiteWeight,
 }
 
 /// How a peer trains by itself.
@@ -107,7 +112,8 @@ impl Card {
             let message = format!("--task {wanted} contradicts the card of the data, which is for {found}");
             return Err(Error::new(ErrorKind::BadInput, message));
         }
-        let card = Self { model, rounds, seed, data, recipe, privacy };
+        let weight = arguments.weight.settled()?;
+        let card = Self { model, rounds, seed, data, recipe, privacy, weight };
         card.task()?;
         let bytes = postcard::to_stdvec(&card).context(ErrorKind::Unexpected, "cannot encode the task")?.len();
         if bytes > MAX_CARD_BYTES {
@@ -138,9 +144,13 @@ impl Card {
             Some(target) => format!("to predict `{}`", target.name()),
         };
         let private = self.privacy.map(|settings| format!(", private: {settings}")).unwrap_or_default();
+        let weighted = match self.weight {
+            SiteWeight::Equal => String::new(),
+            SiteWeight::Samples { unit } => format!(", peers count by their samples ({unit} as one)"),
+        };
         let parameters = self.task().map_or(0, |task| task.parameter_count());
         format!(
-            "{} for {shape} {outputs}, {parameters} parameters, {} rounds, seed {}{private}",
+            "{} for {shape} {outputs}, {parameters} parameters, {} rounds, seed {}{weighted}{private}",
             self.model, self.rounds, self.seed
         )
     }
@@ -161,6 +171,11 @@ impl Card {
         if let Some(settings) = &self.privacy {
             hasher.update(&postcard::to_stdvec(settings).unwrap_or_default());
         }
+        // Where all count equally, the hash is what it was when there was nothing else.
+        if let SiteWeight::Samples { unit } = self.weight {
+            hasher.update(b"weight");
+            hasher.update(&unit.get().to_le_bytes());
+        }
         *hasher.finalize().as_bytes()
     }
 
@@ -177,6 +192,9 @@ impl Card {
         }
         if self.seed != there.seed {
             return differ("the seed", &self.seed, &there.seed);
+        }
+        if self.weight != there.weight {
+            return differ("--weight", &self.weight, &there.weight);
         }
         PrivacySettings::difference_of(self.privacy.as_ref(), there.privacy.as_ref())
             .or_else(|| self.data.difference(&there.data).map(|difference: CardDifference| difference.to_string()))
@@ -242,6 +260,12 @@ mod tests {
         assert_ne!(here_private.hash(), noisier.hash());
         let difference = here_private.difference(&noisier).unwrap();
         assert_eq!(difference, "the noise of differential privacy is 4 here and 5 there");
+        let by_samples = |unit| SiteWeight::by_samples(unit).unwrap();
+        let weighted = "--weight is equal here and samples:300 there";
+        assert_eq!(changed(&|card| card.weight = by_samples(300)).unwrap(), weighted);
+        let [some, others] = [300, 301].map(|unit| Card { weight: by_samples(unit), ..here.clone() });
+        assert_ne!(some.hash(), others.hash());
+        assert_eq!(some.difference(&others).unwrap(), "--weight is samples:300 here and samples:301 there");
         let other = card(&["a", "c"]).data;
         assert_eq!(changed(&|card| card.data = other.clone()).unwrap(), "column 2 is `b` here and `c` there");
     }
@@ -249,6 +273,7 @@ mod tests {
     #[test]
     fn a_card_survives_the_wire_and_the_file() {
         let mut card = Card { privacy: PrivacySettings::new(1.0, 4.0, 8.0, 1e-5).ok(), ..card(&["a", "b"]) };
+        card.weight = SiteWeight::by_samples(1 << 40).unwrap();
         card.recipe.optimizer = OptimizerKind::AdamW;
         card.recipe.schedule = "step:10,0.5".parse().unwrap();
         card.recipe.clip_gradients = Some(0.5);

@@ -3,10 +3,12 @@
 
 mod support;
 
+use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use serde_json::Value;
 use support::{assert_fails, run, stderr, stdout, text};
 
 const SUITE: &str = r#"
@@ -97,6 +99,44 @@ fn a_suite_compares_designs_goes_on_where_it_was_and_writes_a_report() {
     assert!(from_elsewhere.iter().all(|word| !page.contains(word)), "everything is in the file");
 }
 
+/// Prices that follow from two columns, up to a little that does not.
+fn prices() -> String {
+    (0..200).fold("rooms,age,price\n".to_owned(), |mut table, row| {
+        let (rooms, age) = (f64::from(row * 7 % 23) / 2.0, f64::from(row * 11 % 61));
+        let noise = f64::from(row * 37 % 101) - 50.0;
+        writeln!(table, "{rooms},{age},{}", 1500.0 + 210.0 * rooms - 9.0 * age + noise).unwrap();
+        table
+    })
+}
+
+#[test]
+fn a_regression_is_compared_by_what_is_to_grow_or_by_what_is_to_fall() {
+    let suite = SUITE
+        .replace("data = \"digits\"", "data = \"csv:prices.csv\"\ntask = \"regression\"")
+        .replace("learning-rate = 0.5", "learning-rate = 0.05");
+    let of = |target: &str| {
+        let evaluation = Evaluation::of(&suite.replace("target-accuracy = 0.6", &format!("target = \"{target}\"")));
+        fs::write(evaluation.path("prices.csv"), prices()).unwrap();
+        let printed = evaluation.succeed();
+        assert!(printed.contains(&format!("ring, iid, to {}", target.replace('=', " "))), "{printed}");
+        let row = printed.lines().find(|line| line.starts_with("first")).unwrap();
+        assert!(row.contains("2 of 2"), "{printed}");
+        let page = fs::read_to_string(evaluation.path("out/report.html")).unwrap();
+        assert!(page.contains("1 - r2") && !page.contains("test error"), "the axis has the name of the metric");
+        let last: Value = serde_json::from_str(evaluation.lines().last().unwrap()).unwrap();
+        (page, last["curve"].as_array().unwrap().clone())
+    };
+    let (page, curve) = of("rmse=100");
+    assert!(page.contains(">rmse<"), "what is to fall is drawn");
+    let rmse: Vec<f64> = curve.iter().map(|progress| progress["rmse"].as_f64().unwrap()).collect();
+    // It ends with the first three evaluations whose mean is there.
+    let means: Vec<f64> = rmse.windows(3).map(|three| three.iter().sum::<f64>() / 3.0).collect();
+    let (last, before) = means.split_last().unwrap();
+    assert!(*last <= 100.0 && !before.is_empty() && before.iter().all(|mean| *mean > 100.0), "{rmse:?}");
+    let (_, curve) = of("r2=0.9");
+    assert!(curve.last().unwrap()["mean_r2"].as_f64() > Some(0.88) && curve[0]["mean_accuracy"].is_null());
+}
+
 #[test]
 fn the_suites_that_come_with_the_program_can_be_read() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/evaluation");
@@ -127,6 +167,10 @@ fn what_cannot_be_used_in_a_suite_is_named() {
     refused("local-steps = 2", "loss = 1.5", &["design second", "loss"]);
     refused("ring:n=4", "no-such-file.json", &["no-such-file.json"]);
     refused("\"iid\"", "\"even\"", &["split even"]);
+    refused("target-accuracy = 0.6", "target-accuracy = 60", &["split iid: target-accuracy 60", "0.93"]);
+    refused("target-accuracy = 0.6", "target = \"f1=0.6\"", &["line 16", "simulations measure accuracy"]);
+    refused("target-accuracy = 0.6", "", &["split iid", "a target-accuracy, or a target"]);
+    refused("target-accuracy = 0.6", "target = \"r2=0.6\"", &["split iid", "r2 is not measured", "accuracy, loss are"]);
     let evaluation = Evaluation::of(SUITE);
     evaluation.succeed();
     fs::write(evaluation.path("out/runs.jsonl"), "{}\n").unwrap();

@@ -80,6 +80,57 @@ fn an_invitation_that_is_taken_back_lets_nobody_in() {
 }
 
 #[test]
+fn two_plans_of_one_number_are_named_by_the_member_that_hears_of_both() {
+    let swarm = Swarm::found();
+    let mut operator = swarm.start_operator(&ENDLESS);
+    operator.address();
+    let ticket = swarm.invite(1);
+    let mut ben = swarm.join(1, &ticket, &ENDLESS);
+    let address = ben.address();
+    operator.wait_for("join_requested");
+    let plan = swarm.plan_by("d-psgd", "complete:n=2");
+    assert!(swarm.apply(&plan).status.success());
+    operator.wait_for("evaluated");
+    let home = swarm.home(0);
+    assert!(run(&["stop", "--home", text(&home)]).status.success());
+    operator.exit_code();
+
+    // A thief of the operator's home plans, and then the operator, whom nobody has told of it.
+    let stolen = swarm.home(7);
+    fs::create_dir(&stolen).unwrap();
+    for file in ["identity.key", "swarm.json", "plan.signed"] {
+        fs::copy(home.join(file), stolen.join(file)).unwrap();
+    }
+    let apply = |home: &std::path::Path| -> Value {
+        let told =
+            run(&["plan", "apply", text(&plan), "--home", text(home), "--timeout", "8s", "--via", &address, "--json"]);
+        assert!(told.status.success(), "{}", stderr(&told));
+        serde_json::from_str(&stdout(&told)).unwrap()
+    };
+    let theirs = apply(&stolen);
+    let gone = libp2p::PeerId::random().to_string();
+    assert!(run(&["expel", &gone, "--home", text(&home)]).status.success());
+    let ours = apply(&home);
+    assert_eq!((&theirs["counter"], &ours["counter"]), (&Value::from(2), &Value::from(2)), "{theirs} {ours}");
+    assert_eq!(theirs["previous"], ours["previous"], "both follow plan 1");
+    assert_ne!(theirs["signed_hash"], ours["signed_hash"]);
+    let mut named_by = |kind: &str| loop {
+        let warning = ben.wait_through_rounds_for("warning");
+        let message = warning["message"].as_str().unwrap_or_else(|| panic!("it ended: {warning}"));
+        if message.contains("the operator's key has signed two plans 2") {
+            break assert!(message.contains(&ours["signed_hash"].as_str().unwrap()[..16]), "{kind}: {message}");
+        }
+    };
+    named_by("the two plans themselves");
+
+    // The next one follows a plan that the member has never had.
+    let next = apply(&home);
+    assert_eq!((&next["counter"], &next["previous"]), (&Value::from(3), &ours["signed_hash"]));
+    named_by("the plan after one of them");
+    assert_eq!(ben.wait_through_rounds_for("new_plan")["counter"], 3, "it goes on with the newest");
+}
+
+#[test]
 fn only_the_operator_expels_and_never_itself() {
     let swarm = Swarm::found();
     let home = swarm.home(0);

@@ -39,6 +39,33 @@ fn seeds_hold_and_do_not_depend_on_the_threads() {
 }
 
 #[test]
+fn swarms_with_liars_hold_where_all_nodes_clip_and_are_others_than_where_none_does() {
+    let object = |more: &[&str]| {
+        let arguments = [&["--json", "fault-test", "--profile", "hostile", "--seeds", "3"], more].concat();
+        let output = run(&arguments);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let object: Value = serde_json::from_str(&stdout(&output)).unwrap();
+        assert_eq!((&object["seeds"], &object["failed"]), (&3.into(), &0.into()));
+        assert!(object["checks"].as_u64().unwrap() > 1_000, "{object}");
+        object
+    };
+    let (plain, robust) = (object(&[]), object(&["--robust", "clip"]));
+    assert_eq!((&plain["robust"], &robust["robust"]), (&"off".into(), &"clip".into()));
+    assert_ne!(plain["digest"], robust["digest"]);
+    assert_eq!(robust["digest"], object(&["--robust", "clip"])["digest"]);
+    assert_fails(&run(&["fault-test", "--robust", "median"]), 2, &["median", "off and clip"]);
+
+    // A failing run is written down with what its nodes were like.
+    let folder = tempfile::tempdir().unwrap();
+    let journals = folder.path().join("journals");
+    let arguments = ["fault-test", "--seeds", "1", "--inject", "applies-twice", "--robust", "clip", "--journals"];
+    assert_fails(&run(&[&arguments[..], &[text(&journals)]].concat()), 8, &["1 seeds failed"]);
+    let output = run(&["replay", text(&journals.join("kill-0-applies-twice-clip.json"))]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).contains("receiving with clip"), "{}", stdout(&output));
+}
+
+#[test]
 fn a_failing_seed_is_written_down_and_replays_with_its_log() {
     let folder = tempfile::tempdir().unwrap();
     let journal = journal(&folder);

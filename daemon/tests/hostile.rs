@@ -10,8 +10,8 @@ use libp2p::identity::Keypair;
 use libp2p::{Multiaddr, Stream};
 use mingle_protocol::wire::{MessageReader, encode};
 use mingle_protocol::{
-    Ack, Hello, Identity, Keys, LeaveCertificate, LinkState, Message, NodeId, PROTOCOL_VERSION, Signature,
-    SignedIdentity,
+    Ack, Fate, Hello, Identity, Keys, LeaveCertificate, LinkState, Message, NodeId, OtherProcess, PROTOCOL_VERSION,
+    ProcessStatement, Signature, SignedIdentity,
 };
 use played_peers::{Connection, EDGE, PATIENCE, PROBE, SWARM, Swarm, framed, greeting, say};
 use rand::{Rng, SeedableRng};
@@ -107,8 +107,21 @@ struct Liar {
     stream: Stream,
     /// Where the sound peer would send its parcels.
     _incoming: Stream,
+    reader: MessageReader,
     greeting: Hello,
     keys: OwnKey,
+}
+
+/// Reads until something comes that is wanted.
+async fn hear<T>(stream: &mut Stream, reader: &mut MessageReader, wanted: impl Fn(Message) -> Option<T>) -> T {
+    let mut buffer = [0; 4096];
+    loop {
+        let read = tokio::time::timeout(PATIENCE, stream.read(&mut buffer)).await.unwrap().unwrap();
+        assert!(read > 0, "it closed the stream");
+        if let Some(found) = reader.feed(&buffer[..read]).unwrap().into_iter().find_map(&wanted) {
+            return found;
+        }
+    }
 }
 
 /// The key of the one who lies.
@@ -145,19 +158,23 @@ impl Liar {
         incoming.write_all(&framed(&[0])).await.unwrap();
         incoming.flush().await.unwrap();
         let mut reader = MessageReader::new(DIMENSION);
-        let mut buffer = [0; 4096];
-        let greeting = loop {
-            let read = tokio::time::timeout(PATIENCE, stream.read(&mut buffer)).await.unwrap().unwrap();
-            assert!(read > 0, "it closed the stream");
-            let hello = reader.feed(&buffer[..read]).unwrap().into_iter().find_map(|message| match message {
-                Message::Hello(hello) => Some(*hello),
-                _ => None,
-            });
-            if let Some(hello) = hello {
-                break hello;
+        let greeting = hear(&mut stream, &mut reader, |message| match message {
+            Message::Hello(hello) => Some(*hello),
+            _ => None,
+        });
+        let greeting = greeting.await;
+        Self { stream, _incoming: incoming, reader, greeting, keys: OwnKey(swarm.member.clone()) }
+    }
+
+    /// The next statement beyond a number of the sound peer about another process with its key.
+    async fn hear_of_another_process(&mut self, number: u64) -> (ProcessStatement, OtherProcess) {
+        let wanted = |message| match message {
+            Message::Process(statement) if statement.node == NodeId(0) && statement.number > number => {
+                Some((statement, statement.other?))
             }
+            _ => None,
         };
-        Self { stream, _incoming: incoming, greeting, keys: OwnKey(swarm.member.clone()) }
+        hear(&mut self.stream, &mut self.reader, wanted).await
     }
 
     fn hello(&self, passed: u64) -> Message {
@@ -279,4 +296,86 @@ fn a_member_that_claims_to_be_at_the_end_ends_nobody_and_is_named() {
     for node in 0..2 {
         assert!(!swarm.home(node).join("records/ending.json").exists(), "the run is not over");
     }
+}
+
+/// What a second process with the first peer's key says to the one member that it reaches, which passes it on.
+struct SecondProcess {
+    key: OwnKey,
+    said: ProcessStatement,
+}
+
+impl SecondProcess {
+    const NONCE: u64 = 9;
+
+    fn of(swarm: &Swarm, liar: &Liar) -> Self {
+        let key = std::fs::read(swarm.home(0).join("identity.key")).unwrap();
+        let key = OwnKey(Keypair::from_protobuf_encoding(&key).unwrap());
+        let (generation, signature) = (liar.greeting.generation, Signature::default());
+        let said = ProcessStatement {
+            generation,
+            node: NodeId(0),
+            boot_nonce: Self::NONCE,
+            number: 2,
+            age_ms: 0,
+            other: None,
+            signature,
+        };
+        Self { key, said }
+    }
+
+    /// It says that it is there, and what it has heard of the first peer's process; the member passes that on.
+    async fn speak(&self, liar: &mut Liar, number: u64, other: Option<OtherProcess>) {
+        let said = ProcessStatement { number, other, ..self.said };
+        liar.say([Message::Process(said.signed(&self.key))]).await;
+    }
+}
+
+/// A second process with the key of the first peer, behind a member that has greeted that peer, and has made up a thing or two.
+async fn second_process(swarm: &Swarm, address: Multiaddr) -> (Liar, SecondProcess) {
+    let mut liar = Liar::meet(swarm, address).await;
+    let second = SecondProcess::of(swarm, &liar);
+    let boot_nonce = liar.greeting.identity.identity.boot_nonce;
+    let other = Some(OtherProcess { boot_nonce, fate: Fate::OtherEnds });
+    let forged = ProcessStatement { number: 1_000, other, ..second.said }.signed(&liar.keys);
+    let hello = liar.hello(0);
+    liar.say([hello, Message::Process(forged)]).await;
+    (liar, second)
+}
+
+#[test]
+fn a_younger_process_with_the_same_key_behind_another_member_is_told_to_end() {
+    let swarm = Swarm::new();
+    let (mut peers, address) = swarm.start();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let (mut liar, second) = second_process(&swarm, address).await;
+        let boot_nonce = liar.greeting.identity.identity.boot_nonce;
+        second.speak(&mut liar, 2, Some(OtherProcess { boot_nonce, fate: Fate::Unknown })).await;
+        let (_, other) = liar.hear_of_another_process(2).await;
+        assert_eq!(other, OtherProcess { boot_nonce: SecondProcess::NONCE, fate: Fate::OtherEnds });
+    });
+    let mut said = String::new();
+    while !said.contains("another process uses this peer's key") {
+        said = peers[0].wait_for("warning")["message"].as_str().unwrap().to_owned();
+    }
+    swarm.check(peers);
+}
+
+#[test]
+fn a_process_that_is_younger_than_another_with_its_key_ends_and_says_why() {
+    let swarm = Swarm::new();
+    let ([mut first, mut second_peer], address) = swarm.start();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let (mut liar, second) = second_process(&swarm, address).await;
+        second.speak(&mut liar, 2, None).await;
+        let (first, other) = liar.hear_of_another_process(2).await;
+        assert_eq!(other, OtherProcess { boot_nonce: SecondProcess::NONCE, fate: Fate::Unknown }, "it may be gone");
+        let other = OtherProcess { boot_nonce: first.boot_nonce, fate: Fate::OtherEnds };
+        second.speak(&mut liar, first.number + 1, Some(other)).await;
+    });
+    let end = first.wait_through_rounds_for("done");
+    assert!(end["error"]["message"].as_str().unwrap().contains("another process uses this peer's key"), "{end}");
+    assert_eq!(first.exit_code(), Some(6));
+    second_peer.wait_for("evaluated");
 }

@@ -77,6 +77,9 @@ impl Fixture {
         let (plan, home) = (self.pair.plan(), self.pair.home(0));
         let peer = stdout(&run(&["id", "--home", text(&home)]));
         let binding = format!("0={}", peer.trim());
+        let rows = self.pair.file("rows.csv");
+        fs::write(&rows, "height,kind\n1,x\n2,y\n3,x\n4,y\n5,x\n").unwrap();
+        let table = format!("csv:{}", rows.display());
         let mut bugreport = Writer::new("mingle-bugreport.1", "report.tar", &["bugreport", "--home", text(&home)]);
         bugreport.only_new = true;
         vec![
@@ -87,6 +90,7 @@ impl Fixture {
             Writer::new("mingle-topology-generate.1", "ring.graphml", &["topology", "generate", "ring:n=4"]),
             Writer::new("mingle-timeline.1", "timeline.svg", &["timeline", text(&home)]),
             Writer::new("mingle-data-card.1", "card.json", &["data", "card"]),
+            Writer::new("mingle-data-sums.1", "sums.json", &["data", "sums", "--data", &table]),
             Writer::new("mingle-export.1", "model.safetensors", &["export", "--home", text(&home)]),
             Writer::new("mingle-predict.1", "digits.csv", &["predict", "--home", text(&home), "--data", "digits"]),
             Writer::new("mingle-probe.1", "links.toml", &["probe", "--home", text(&self.operator)]),

@@ -138,6 +138,8 @@ fn a_peer_that_trains_is_shown_with_its_numbers_its_curves_its_plan_and_its_neig
     let weight = number(&browser, "weight");
     assert!(weight > 0.0 && weight < 3.0, "three peers hold 3 in all, this one {weight}");
     assert!(number(&browser, "metric") > 0.0 && number(&browser, "disagreement") > 0.0);
+    browser.wait_until("document.querySelector('#first-note').textContent.endsWith('the larger the better.')");
+    browser.wait_until("document.querySelector('#second-note').textContent.endsWith('the smaller the better.')");
     assert!(number(&browser, "forecast") > 0.0 && number(&browser, "forecast") < 1.0);
     assert_eq!(browser.value("document.querySelectorAll('.forecast').length"), 1, "and it is drawn");
 

@@ -74,6 +74,32 @@ fn three_peers_predict_a_quantity_nearly_as_well_as_all_data_in_one_place_and_th
 }
 
 #[test]
+fn a_simulated_swarm_predicts_a_quantity_and_stops_at_an_error_or_at_r2() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = write(folder.path(), "prices.csv", &prices(300));
+    let swarm = ["simulate", "--topology", "ring:n=4", "--method", "sgp-uniform", "--local-steps", "4"];
+    let task = ["--task", "regression", "--data", &data, "--learning-rate", "0.05", "--rounds", "60"];
+    let simulate = |more: &[&str]| object(&[&swarm[..], &task, &["--json"], more].concat());
+    let report = simulate(&[]);
+    assert!(report["mean_r2"].as_f64() > Some(0.98) && report["worst_r2"].as_f64() > Some(0.98), "{report}");
+    assert!(report["mean_accuracy"].is_null() && report["recent_r2"].is_number(), "{report}");
+    // In the units of the data: the noise alone has a deviation of some 2,300.
+    assert!((2_000.0..6_000.0).contains(&report["rmse"].as_f64().unwrap()), "{report}");
+    let weighted = simulate(&["--split", "dirichlet:0.3", "--weight", "samples"]);
+    assert!(weighted["worst_r2"].as_f64() > Some(0.9), "{weighted}");
+    for target in ["rmse=20000", "r2=0.9"] {
+        let stopped = simulate(&["--target", target]);
+        assert_eq!(stopped["stop"], "target", "{stopped}");
+        assert!(stopped["round"].as_u64() < Some(60), "{stopped}");
+    }
+    let words = stdout(&run(&[&swarm[..], &task].concat()));
+    assert!(words.contains("r2 0.9") && words.contains("rmse ") && !words.contains("accuracy"), "{words}");
+    let refused = |more: &[&str], words: &[&str]| assert_fails(&run(&[&swarm[..], &task, more].concat()), 4, words);
+    refused(&["--target", "accuracy=0.9"], &["--target accuracy 0.9", "r2, loss, mse, rmse are"]);
+    refused(&["--model", "cnn"], &["model cnn tells classes apart"]);
+}
+
+#[test]
 fn a_multilayer_perceptron_predicts_what_is_not_linear() {
     let folder = tempfile::tempdir().unwrap();
     let mut table = "x,y\n".to_owned();

@@ -136,7 +136,7 @@ fn what_cannot_be_simulated_is_refused_with_the_reason() {
     };
     refused(&["--loss", "1"], &["--loss", "below 1"]);
     refused(&["--target-accuracy", "93"], &["--target accuracy 93", "0.93"]);
-    refused(&["--target", "bits_per_byte=2"], &["--target bits_per_byte 2", "accuracy and loss are measured"]);
+    refused(&["--target", "bits_per_byte=2"], &["--target bits_per_byte 2", "accuracy, loss are"]);
     refused(&["--method", "magic"], &["--method magic"]);
     refused(&["--data", "nowhere"], &["--data nowhere"]);
     refused(&["--wait", "sometimes"], &["--wait sometimes"]);

@@ -73,6 +73,8 @@ fn a_running_pair_shows_what_it_does_and_stops_when_asked_with_its_weight_on_dis
         status["evaluation"]["metrics"]["accuracy"].as_f64().unwrap() > 0.1 && status["eta_s"].as_f64().unwrap() > 0.0,
         "{status}"
     );
+    let directions = serde_json::json!({ "accuracy": "max", "loss": "min" });
+    assert_eq!(status["evaluation"]["directions"], directions);
     // Two peers that exchange halves settle at one each, and agree after one step but for their training.
     assert!((status["weight"]["stationary"].as_f64().unwrap() - 1.0).abs() < 1e-9, "{status}");
     assert_eq!(status["contraction"]["forecast"], 0.0);

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::error::Error;
 
 use mingle_models::{
-    Augmentation, Checkpoint, DataSource, DeviceName, Evaluator, OptimizerOptions, Task, Trainer, TrainerOptions,
+    Augmentation, Checkpoint, DataSource, DeviceName, Evaluator, OptimizerOptions, SiteWeight, Task, Trainer,
+    TrainerOptions,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -20,6 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         batch_size: 32,
         augmentation: Augmentation::NONE,
         data_seed: 0,
+        weight: SiteWeight::Equal,
     };
     let mut trainer = Trainer::new(options, data.train)?;
 

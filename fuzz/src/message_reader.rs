@@ -61,7 +61,7 @@ fn check_content(message: &Message, dimension: usize) {
             let again = Payload::from_bytes(payload.codec(), dimension, payload.shared().clone());
             assert_eq!(again.as_ref(), Ok(payload));
         }
-        Message::Ack(_) | Message::Left(_) | Message::Collective(_) => {}
+        Message::Ack(_) | Message::Left(_) | Message::Process(_) | Message::Collective(_) => {}
     }
 }
 

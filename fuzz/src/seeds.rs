@@ -10,8 +10,9 @@ use mingle_protocol::collective::{
 };
 use mingle_protocol::wire::encode;
 use mingle_protocol::{
-    Ack, Books, Chain, Codec, Envelope, Generation, Hello, Identity, InBooks, LinkState, Mass, Message, NodeId,
-    OutBooks, Owed, PROTOCOL_VERSION, Parcel, ParcelHeader, Payload, Record, Signature, SignedIdentity, TaskCard,
+    Ack, Books, Chain, Codec, Envelope, Fate, Generation, Hello, Identity, InBooks, LinkState, Mass, Message, NodeId,
+    OtherProcess, OutBooks, Owed, PROTOCOL_VERSION, Parcel, ParcelHeader, Payload, ProcessStatement, Record, Signature,
+    SignedIdentity, TaskCard,
 };
 
 use crate::message_reader::bytes_of;
@@ -51,6 +52,7 @@ pub fn message_reader() -> Vec<Seed<Vec<u8>>> {
         ("parcel_f16", input(bytes_of(&parcel_in(Codec::F16, 1)))),
         ("parcel_int8", input(bytes_of(&parcel_in(Codec::Int8, 1)))),
         ("envelope", input(bytes_of(&envelope()))),
+        ("process", input(bytes_of(&process()))),
         ("everything", input(everything.iter().flat_map(bytes_of).collect())),
         ("heartbeat_between_chunks", input(heartbeat_between_chunks())),
     ]
@@ -212,6 +214,7 @@ fn link() -> LinkState {
         final_seq: Some(500),
         leaving: true,
         left: 0,
+        processes: 0,
     }
 }
 
@@ -223,6 +226,14 @@ fn hello() -> Message {
 
 fn ack() -> Message {
     Message::Ack(Ack { generation: generation(), identity: identity(), seen: identity(), link: link() })
+}
+
+fn process() -> Message {
+    let Identity { boot_nonce, .. } = identity();
+    let other = Some(OtherProcess { boot_nonce: 77, fate: Fate::Unknown });
+    let (node, number, age_ms, signature) = (NodeId(2), 3, 60_000, Signature::from([9; 64]));
+    let generation = generation();
+    Message::Process(ProcessStatement { generation, node, boot_nonce, number, age_ms, other, signature })
 }
 
 fn parcel(seq: u64) -> Message {

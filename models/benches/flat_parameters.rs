@@ -4,7 +4,8 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use mingle_models::{
-    Augmentation, DeviceName, ModelKind, OptimizerOptions, SampleShape, Samples, Task, Trainer, TrainerOptions,
+    Augmentation, DeviceName, ModelKind, OptimizerOptions, SampleShape, Samples, SiteWeight, Task, Trainer,
+    TrainerOptions,
 };
 
 const PHOTO: SampleShape = SampleShape::Image { channels: 1, height: 28, width: 28 };
@@ -22,6 +23,7 @@ fn in_and_out(criterion: &mut Criterion) {
             batch_size: 1,
             augmentation: Augmentation::NONE,
             data_seed: 0,
+            weight: SiteWeight::Equal,
         };
         let mut trainer = Trainer::new(options, samples).unwrap();
         let parameters = task.initial_parameters(1);

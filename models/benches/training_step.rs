@@ -4,7 +4,8 @@
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use mingle_models::{
-    Augmentation, DataSource, DeviceName, OptimizerOptions, SampleShape, Samples, Task, Trainer, TrainerOptions,
+    Augmentation, DataSource, DeviceName, OptimizerOptions, SampleShape, Samples, SiteWeight, Task, Trainer,
+    TrainerOptions,
 };
 
 const STEPS: u32 = 10;
@@ -47,6 +48,7 @@ fn trainer(model: &str, samples: &Samples, batch_size: usize) -> Trainer {
         batch_size,
         augmentation: Augmentation::NONE,
         data_seed: 1,
+        weight: SiteWeight::Equal,
     };
     Trainer::new(options, samples.clone()).unwrap()
 }

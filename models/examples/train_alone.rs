@@ -14,8 +14,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use mingle_models::{
-    Augmentation, Checkpoint, DataSource, DeviceName, Evaluator, ModelKind, OptimizerOptions, Task, Trainer,
-    TrainerOptions,
+    Augmentation, Checkpoint, DataSource, DeviceName, Evaluator, ModelKind, OptimizerOptions, SiteWeight, Task,
+    Trainer, TrainerOptions,
 };
 
 const REPORTS: u32 = 10;
@@ -43,6 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         batch_size,
         augmentation: Augmentation::NONE,
         data_seed: 1,
+        weight: SiteWeight::Equal,
     };
     let mut trainer = Trainer::new(options, data.train)?;
     let evaluator = Evaluator::new(task, &device);

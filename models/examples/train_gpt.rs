@@ -12,8 +12,8 @@ use std::error::Error;
 use std::time::{Duration, Instant};
 
 use mingle_models::{
-    Augmentation, DataSource, DeviceName, Evaluator, LearningRateSchedule, ModelKind, OptimizerOptions, Task, Trainer,
-    TrainerOptions,
+    Augmentation, DataSource, DeviceName, Evaluator, LearningRateSchedule, ModelKind, OptimizerOptions, SiteWeight,
+    Task, Trainer, TrainerOptions,
 };
 
 const BATCH: usize = 12;
@@ -41,7 +41,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let optimizer =
         OptimizerOptions { beta2: 0.99, weight_decay: 0.1, clip_gradients: Some(1.0), ..OptimizerOptions::adamw(1e-3) };
     let (augmentation, evaluator) = (Augmentation::NONE, Evaluator::new(task, &device));
-    let options = TrainerOptions { task, device, optimizer, batch_size: BATCH, augmentation, data_seed: seed };
+    let options = TrainerOptions {
+        task,
+        device,
+        optimizer,
+        batch_size: BATCH,
+        augmentation,
+        data_seed: seed,
+        weight: SiteWeight::Equal,
+    };
     let mut trainer = Trainer::new(options, data.train)?;
     let rates = LearningRateSchedule::new(1e-3, "cosine:0.1".parse()?, WARMUP.min(steps / 2), steps)?;
 

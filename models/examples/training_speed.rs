@@ -8,7 +8,9 @@ use std::env;
 use std::error::Error;
 use std::time::Instant;
 
-use mingle_models::{Augmentation, DeviceName, OptimizerOptions, SampleShape, Samples, Task, Trainer, TrainerOptions};
+use mingle_models::{
+    Augmentation, DeviceName, OptimizerOptions, SampleShape, Samples, SiteWeight, Task, Trainer, TrainerOptions,
+};
 
 /// As many as a peer of the daemon takes between two rounds, with `--local-steps 8`.
 const STEPS: u32 = 8;
@@ -28,6 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         batch_size,
         augmentation: Augmentation::NONE,
         data_seed: 1,
+        weight: SiteWeight::Equal,
     };
     let mut trainer = Trainer::new(options, samples)?;
     let mut parameters = task.initial_parameters(1);

@@ -12,7 +12,9 @@
 //! on is always named, never guessed (see [`DeviceName`]).
 //!
 //! ```
-//! use mingle_models::{Augmentation, DataSource, DeviceName, Evaluator, OptimizerOptions, Task, Trainer, TrainerOptions};
+//! use mingle_models::{
+//!     Augmentation, DataSource, DeviceName, Evaluator, OptimizerOptions, SiteWeight, Task, Trainer, TrainerOptions,
+//! };
 //!
 //! let data = "digits".parse::<DataSource>()?.load(1)?;
 //! let device = "cpu".parse::<DeviceName>()?.open()?;
@@ -26,6 +28,7 @@
 //!     batch_size: 32,
 //!     augmentation: Augmentation::NONE,
 //!     data_seed: 1,
+//!     weight: SiteWeight::Equal,
 //! };
 //! let mut trainer = Trainer::new(options, data.train)?;
 //! let outcome = trainer.train(&parameters, 100)?;
@@ -58,6 +61,7 @@ mod partition;
 mod prediction;
 mod prediction_table;
 mod schedule;
+mod site_weight;
 mod task;
 mod threads;
 mod trainer;
@@ -66,7 +70,8 @@ pub use augmentation::Augmentation;
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use dataset::{
     CardDifference, CardError, CsvFeatures, CsvSource, DataCard, DataError, DataSet, DataSource, Decimal, LabelColumn,
-    RawData, SampleShape, Samples, Scaling, Target, TextSource, Tokens, UnknownCharacter, Vocabulary,
+    NotExact, RawData, SampleShape, Samples, Scaling, Sites, SumsError, TableSums, Target, TextSource, Tokens,
+    UnknownCharacter, Vocabulary,
 };
 pub use device::{Adapter, Device, DeviceError, DeviceName};
 pub use evaluation::{Evaluation, Evaluator, Quality};
@@ -79,6 +84,7 @@ pub use partition::{PartitionError, Split};
 pub use prediction::{Prediction, Predictor};
 pub use prediction_table::PredictionTable;
 pub use schedule::{Decay, LearningRateSchedule, ScheduleError};
+pub use site_weight::SiteWeight;
 pub use task::{Task, TaskError};
 pub use threads::{ThreadsError, start_threads};
 pub use trainer::{TrainError, TrainOutcome, Trainer, TrainerOptions};

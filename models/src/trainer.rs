@@ -15,6 +15,7 @@ use crate::memory;
 use crate::model::Network;
 use crate::objective::Objective;
 use crate::optimizer::OptimizerOptions;
+use crate::site_weight::SiteWeight;
 use crate::task::{Task, TaskError};
 
 /// How a peer trains.
@@ -32,6 +33,8 @@ pub struct TrainerOptions {
     pub augmentation: Augmentation,
     /// Chooses the batches; give each peer its own.
     pub data_seed: u64,
+    /// How much its changes count beside those of the other peers.
+    pub weight: SiteWeight,
 }
 
 /// One peer's samples, its optimizer and its place in the sequence of batches.
@@ -46,6 +49,7 @@ pub struct Trainer {
     batches: Batches,
     augmentation: Augmentation,
     data_seed: u64,
+    weight: SiteWeight,
     /// Never filled: its clones are, and share its parameter identities with the optimizer.
     blank: Network,
     optimizer: ModuleOptimizer,
@@ -57,8 +61,8 @@ pub struct Trainer {
 /// What some local steps did.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainOutcome {
-    /// The parameters after the steps minus those before; add it to what is mixed. Not finite if
-    /// the training diverged.
+    /// The parameters after the steps minus those before, times the [factor](Trainer::factor) of the peer; add it to what is mixed. Not
+    /// finite if the training diverged.
     pub delta: Vec<f32>,
     /// How many steps were taken.
     pub steps: u32,
@@ -77,7 +81,7 @@ impl Trainer {
     /// samples are not the task's, [`TrainError::Memory`] for too many windows in a batch, [`TrainError::Task`] when they cannot be changed as asked,
     /// [`TrainError::Option`] for a setting out of bounds.
     pub fn new(options: TrainerOptions, samples: Samples) -> Result<Self, TrainError> {
-        let TrainerOptions { task, device, optimizer: options, batch_size, augmentation, data_seed } = options;
+        let TrainerOptions { task, device, optimizer: options, batch_size, augmentation, data_seed, weight } = options;
         options.check()?;
         if batch_size == 0 {
             return Err(TrainError::Option { option: "batch_size", value: 0.0, bounds: "at least 1" });
@@ -95,6 +99,7 @@ impl Trainer {
             batches,
             augmentation,
             data_seed,
+            weight,
             samples,
             blank: number_parameters(task.blank()),
             optimizer: options.optimizer(),
@@ -111,6 +116,11 @@ impl Trainer {
     /// The number of samples this peer holds.
     pub fn sample_count(&self) -> usize {
         self.samples.len()
+    }
+
+    /// By what each change is multiplied, as [`TrainerOptions::weight`] says of this many samples.
+    pub fn factor(&self) -> f32 {
+        self.weight.factor(self.samples.len() as u64)
     }
 
     /// The samples that a step sees: of a text the tokens in its windows.
@@ -213,6 +223,10 @@ impl Trainer {
         flatten(network, &mut delta).map_err(TrainError::Device)?;
         for (change, before) in delta.iter_mut().zip(from) {
             *change -= before;
+        }
+        if self.weight != SiteWeight::Equal {
+            let factor = self.factor();
+            delta.iter_mut().for_each(|change| *change *= factor);
         }
         Ok(TrainOutcome {
             delta,

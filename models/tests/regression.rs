@@ -5,8 +5,8 @@
 use std::fmt::Write;
 
 use mingle_models::{
-    Augmentation, CardDifference, DataSource, DeviceName, Evaluator, ObjectiveKind, OptimizerOptions, Quality, Task,
-    Trainer, TrainerOptions,
+    Augmentation, CardDifference, DataSource, DeviceName, Evaluator, ObjectiveKind, OptimizerOptions, Quality,
+    SiteWeight, Task, Trainer, TrainerOptions,
 };
 
 /// `y = 3 a - 2 b + 100`, a table of 60 rows.
@@ -43,6 +43,7 @@ fn linear_regression_finds_the_line_and_is_judged_in_the_units_of_the_table() {
         batch_size: 48,
         augmentation: Augmentation::NONE,
         data_seed: 1,
+        weight: SiteWeight::Equal,
     };
     let mut parameters = task.initial_parameters(1);
     let mut trainer = Trainer::new(options, data.train).unwrap();
@@ -73,6 +74,7 @@ fn one_step_is_that_of_the_mean_squared_error() {
         batch_size: data.train.len(),
         augmentation: Augmentation::NONE,
         data_seed: 1,
+        weight: SiteWeight::Equal,
     };
     let evaluator = Evaluator::new(task, &device);
     let loss = |parameters: &[f32]| evaluator.evaluate(parameters, &data.train).unwrap().loss;

@@ -4,7 +4,9 @@
 
 use std::process::Command;
 
-use mingle_models::{Augmentation, DataSource, DeviceName, OptimizerOptions, Task, Trainer, TrainerOptions};
+use mingle_models::{
+    Augmentation, DataSource, DeviceName, OptimizerOptions, SiteWeight, Task, Trainer, TrainerOptions,
+};
 
 /// Set in the child processes of [`the_number_of_threads_does_not_change_a_bit`].
 const MODEL: &str = "MINGLE_TEST_MODEL";
@@ -20,6 +22,7 @@ fn trained_bits(model: &str, optimizer: OptimizerOptions, steps: u32) -> String 
         batch_size: 64,
         augmentation: Augmentation::NONE,
         data_seed: 8,
+        weight: SiteWeight::Equal,
     };
     let mut trainer = Trainer::new(options, data.train).unwrap();
     let outcome = trainer.train(&task.initial_parameters(7), steps).unwrap();

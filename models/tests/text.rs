@@ -8,8 +8,8 @@ use std::io::Write;
 
 use mingle_models::{
     Augmentation, Checkpoint, DataSet, DataSource, Device, DeviceName, Evaluator, GenerationError, GenerationOptions,
-    ModelFile, OptimizerOptions, Quality, Samples, Split, Task, TextGenerator, Tokens, Trainer, TrainerOptions,
-    Vocabulary,
+    ModelFile, OptimizerOptions, Quality, Samples, SiteWeight, Split, Task, TextGenerator, Tokens, Trainer,
+    TrainerOptions, Vocabulary,
 };
 
 const TINY: &str = "gpt:layers=2,heads=2,width=16,context=8";
@@ -31,7 +31,15 @@ fn task(model: &str, samples: &Samples) -> Task {
 }
 
 fn options(task: Task, optimizer: OptimizerOptions, batch_size: usize) -> TrainerOptions {
-    TrainerOptions { task, device: cpu(), optimizer, batch_size, augmentation: Augmentation::NONE, data_seed: 3 }
+    TrainerOptions {
+        task,
+        device: cpu(),
+        optimizer,
+        batch_size,
+        augmentation: Augmentation::NONE,
+        data_seed: 3,
+        weight: SiteWeight::Equal,
+    }
 }
 
 fn add(parameters: &mut [f32], change: &[f32], factor: f32) {

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use mingle_models::{
-    Augmentation, DataSource, Device, DeviceName, Evaluator, ModelKind, OptimizerOptions, SampleShape, Samples, Task,
-    TaskError, TrainError, Trainer, TrainerOptions,
+    Augmentation, DataSource, Device, DeviceName, Evaluator, ModelKind, OptimizerOptions, SampleShape, Samples,
+    SiteWeight, Task, TaskError, TrainError, Trainer, TrainerOptions,
 };
 
 fn cpu() -> Device {
@@ -12,7 +12,15 @@ fn cpu() -> Device {
 }
 
 fn options(task: Task, optimizer: OptimizerOptions, batch_size: usize) -> TrainerOptions {
-    TrainerOptions { task, device: cpu(), optimizer, batch_size, augmentation: Augmentation::NONE, data_seed: 5 }
+    TrainerOptions {
+        task,
+        device: cpu(),
+        optimizer,
+        batch_size,
+        augmentation: Augmentation::NONE,
+        data_seed: 5,
+        weight: SiteWeight::Equal,
+    }
 }
 
 fn plain(learning_rate: f64) -> OptimizerOptions {

@@ -67,5 +67,5 @@ pub use record::{Books, Chain, InBooks, OutBooks, Owed, Record};
 pub use schedule::{
     COLUMN_TOLERANCE, Encodings, MAX_NODES, MAX_PERIOD, NodeId, OutShare, Schedule, ScheduleError, Step,
 };
-pub use statement::{Keys, NoKeys, Signature, SignedIdentity};
+pub use statement::{Fate, Keys, NoKeys, OtherProcess, ProcessStatement, Signature, SignedIdentity};
 pub use time::Time;

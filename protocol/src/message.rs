@@ -10,10 +10,10 @@ use crate::mass::Mass;
 use crate::payload::Payload;
 use crate::record::Chain;
 use crate::schedule::NodeId;
-use crate::statement::{Signature, SignedIdentity};
+use crate::statement::{ProcessStatement, Signature, SignedIdentity};
 
 /// Version of the protocol; peers that differ refuse each other.
-pub const PROTOCOL_VERSION: u16 = 6;
+pub const PROTOCOL_VERSION: u16 = 7;
 /// Longest task description in bytes.
 pub const MAX_DESCRIPTION: usize = 256;
 
@@ -28,18 +28,22 @@ pub enum Message {
     Parcel(Parcel),
     /// Somebody has left for good. Whoever hears of it passes it on.
     Left(LeaveCertificate),
+    /// Which process a node runs in, in its own words. Whoever hears of a newer one passes it on.
+    Process(ProcessStatement),
     /// A message of a collective. For hosts that solve a problem together: a node ignores it.
     Collective(Envelope),
 }
 
 impl Message {
-    /// The generation it belongs to.
+    /// The generation it belongs to; none for a Hello of another version, of which nothing but the version is known.
     pub fn generation(&self) -> Option<Generation> {
         match self {
+            Self::Hello(hello) if hello.version != PROTOCOL_VERSION => None,
             Self::Hello(hello) => Some(hello.generation),
             Self::Ack(ack) => Some(ack.generation),
             Self::Parcel(parcel) => Some(parcel.header.generation),
             Self::Left(certificate) => Some(certificate.generation),
+            Self::Process(statement) => Some(statement.generation),
             Self::Collective(_) => None,
         }
     }
@@ -88,7 +92,7 @@ pub struct Identity {
 /// The first message on a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// [`PROTOCOL_VERSION`] of the sender.
+    /// [`PROTOCOL_VERSION`] of the sender. It stays in front in all versions, so that each can tell the others.
     pub version: u16,
     /// The sender's generation.
     pub generation: Generation,
@@ -102,6 +106,21 @@ pub struct Hello {
     pub resumed: bool,
     /// Where the links between the two stand.
     pub link: LinkState,
+}
+
+impl Hello {
+    /// What can be read of a Hello of another version: that number. All else is empty.
+    pub(crate) fn of_version(version: u16) -> Self {
+        Self {
+            version,
+            generation: Generation { counter: 0, plan_hash: [0; 32] },
+            task: TaskCard::default(),
+            identity: SignedIdentity::default(),
+            seen: None,
+            resumed: false,
+            link: LinkState::default(),
+        }
+    }
 }
 
 /// A statement of where the links between two peers stand.
@@ -142,6 +161,8 @@ pub struct LinkState {
     pub leaving: bool,
     /// A [digest](LeaveCertificate::digest) of all leave certificates that I have, on disk where the swarm is durable.
     pub left: u64,
+    /// A digest of the newest [process statements](ProcessStatement) of all nodes that I have heard of.
+    pub processes: u64,
 }
 
 /// A node's last word in a generation: where its links from others ended.

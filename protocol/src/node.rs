@@ -9,7 +9,7 @@
 //!
 //! [`Node::handle`] dispatches an input to its handler, then lets the node advance as far as it can. The handlers live
 //! beside this file: `round` (what a step consists of), `training` (local training, ordered and waited for), `step_guard` (what of a local step is taken), `robust_receiving` (what of a neighbour's ratio is), `pace` (whom it
-//! waits for), `progress` (how far others are), `patience` (who is waited for again), `exchange` (messages), `parcels`, `liveness` (links and timers), `membership` (generations), `departure`, `drain`, `commit`
+//! waits for), `progress` (how far others are), `patience` (who is waited for again), `exchange` (messages), `parcels`, `liveness` (links and timers), `processes` (one process a key), `membership` (generations), `departure`, `drain`, `commit`
 //! (records).
 
 mod commit;
@@ -23,6 +23,7 @@ mod neighbour_view;
 mod pace;
 mod parcels;
 mod patience;
+mod processes;
 mod progress;
 mod refusals;
 mod robust_receiving;
@@ -54,6 +55,8 @@ use membership::Asked;
 pub use membership::STALEST_ROUNDS;
 pub use neighbour_view::{IncomingView, NeighbourView, OutgoingView};
 pub(crate) use patience::{Patience, Renewal};
+use processes::Processes;
+pub(crate) use processes::ToldProcesses;
 pub(crate) use progress::Belief;
 use refusals::Refusals;
 pub(crate) use robust_receiving::InDistances;
@@ -127,6 +130,7 @@ pub struct Node {
     /// It gives all its mass away before it ends.
     quitting: bool,
     departures: Departures,
+    processes: Processes,
     now: Time,
     effects: Vec<Effect>,
 }
@@ -200,6 +204,7 @@ impl Node {
             asked: None,
             quitting: false,
             departures: Departures::default(),
+            processes: Processes::default(),
             now: Time::default(),
             effects: Vec::new(),
             config,

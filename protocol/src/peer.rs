@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::effect::{Mismatch, Suspension};
 use crate::link::{InLink, OutLink};
 use crate::message::{Identity, LinkState};
-use crate::node::{Belief, InDistances, Patience, Renewal};
+use crate::node::{Belief, InDistances, Patience, Renewal, ToldProcesses};
 use crate::schedule::NodeId;
 use crate::statement::{Signature, SignedIdentity};
 use crate::time::Time;
@@ -51,6 +51,8 @@ pub(crate) struct Peer {
     pub(crate) known_left: Option<u64>,
     /// When it was last sent ours.
     pub(crate) told_left_at: Option<Time>,
+    /// What it was told of the processes of others.
+    pub(crate) told_processes: ToldProcesses,
     /// Parcels of it that were refused; a new life begins with one less than suspends it at most.
     pub(crate) refusals: u32,
     /// It has said once that this node was rolled back, and was believed.
@@ -88,6 +90,7 @@ impl Peer {
             left: false,
             known_left: None,
             told_left_at: None,
+            told_processes: ToldProcesses::default(),
             refusals: 0,
             was_believed: false,
             greetings: (Time::default(), 0),

@@ -45,7 +45,7 @@ pub use campaign::{Outcome, run_scenario, trace_scenario};
 pub use config::{SwarmConfig, Trainer};
 pub use error::SimError;
 pub use fault::Fault;
-pub use journal::{JOURNAL_SCHEMA, Journal, JournalError, LONGEST_RUN, MOST_FAULTS};
+pub use journal::{JOURNAL_SCHEMA, Journal, JournalError, LONGEST_RUN, MOST_FAULTS, Variant};
 pub use network::NetworkModel;
 pub use profile::{Profile, Scenario, UnknownProfile};
 pub use shrink::{Shrunk, shrink};

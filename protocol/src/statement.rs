@@ -79,6 +79,68 @@ impl SignedIdentity {
     }
 }
 
+/// Which process a node runs in, in its own words.
+///
+/// A key belongs to one process at a time. Each says that it is there, and the newest statement of every node is passed on
+/// by all. A process that hears of another one with its own key names that one in its next statement; since nobody knows
+/// the nonce of a process before it has started, a process that finds itself named knows that both are alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessStatement {
+    /// The ledger it takes part in.
+    pub generation: Generation,
+    /// The node.
+    pub node: NodeId,
+    /// The process: [`Identity::boot_nonce`].
+    pub boot_nonce: u64,
+    /// Of two statements of a node the one with the larger number is newer, and of the same number the one of the larger nonce.
+    pub number: u64,
+    /// How long the process had run, in ms.
+    pub age_ms: u64,
+    /// Another process with the same key that this one has heard of.
+    pub other: Option<OtherProcess>,
+    /// The node's, under all of the above.
+    pub signature: Signature,
+}
+
+/// What a process says of another one with its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OtherProcess {
+    /// The other process.
+    pub boot_nonce: u64,
+    /// Which of the two has to end.
+    pub fate: Fate,
+}
+
+/// Which of two processes with one key has to end: the younger one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Fate {
+    /// The other one may be gone already.
+    Unknown,
+    /// Both are alive, and the other one ends.
+    OtherEnds,
+    /// Both are alive, and the one that says so ends.
+    ThisEnds,
+}
+
+impl ProcessStatement {
+    /// The same with the node's signature, whose keys these are.
+    #[must_use]
+    pub fn signed(mut self, keys: &dyn Keys) -> Self {
+        self.signature = keys.sign(&self.statement());
+        self
+    }
+
+    /// Whether the node said so itself.
+    pub fn is_signed(&self, keys: &dyn Keys) -> bool {
+        keys.is_signed(self.node, &self.statement(), &self.signature)
+    }
+
+    fn statement(&self) -> Vec<u8> {
+        let Self { generation, node, boot_nonce, number, age_ms, other, signature: _ } = self;
+        encode(b"mingle 2026 process of a node\0", &(generation, node, boot_nonce, number, age_ms, other))
+    }
+}
+
 fn life(node: NodeId, generation: &Generation, identity: Identity) -> Vec<u8> {
     encode(b"mingle 2026 life of a node\0", &(node, generation, identity))
 }
@@ -145,6 +207,29 @@ mod tests {
         for other in [Identity { incarnation: 5, ..identity }, Identity { boot_nonce: 6, ..identity }] {
             assert!(!SignedIdentity { identity: other, ..life }.is_of(node, &GENERATION, &keys));
         }
+    }
+
+    #[test]
+    fn a_process_statement_is_signed_as_a_whole() {
+        let keys = Hashes(NodeId(1));
+        let other = Some(OtherProcess { boot_nonce: 9, fate: Fate::Unknown });
+        let (node, signature) = (NodeId(1), Signature::default());
+        let said =
+            ProcessStatement { generation: GENERATION, node, boot_nonce: 5, number: 2, age_ms: 7, other, signature };
+        assert!(!said.is_signed(&keys));
+        let said = said.signed(&keys);
+        assert!(said.is_signed(&keys));
+        let ends = Some(OtherProcess { boot_nonce: 9, fate: Fate::OtherEnds });
+        let changed = [
+            ProcessStatement { generation: Generation { counter: 4, ..GENERATION }, ..said },
+            ProcessStatement { node: NodeId(2), ..said },
+            ProcessStatement { boot_nonce: 6, ..said },
+            ProcessStatement { number: 3, ..said },
+            ProcessStatement { age_ms: 8, ..said },
+            ProcessStatement { other: None, ..said },
+            ProcessStatement { other: ends, ..said },
+        ];
+        assert!(changed.iter().all(|statement| !statement.is_signed(&keys)));
     }
 
     #[test]

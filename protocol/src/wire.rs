@@ -17,7 +17,7 @@ mod reader;
 mod writer;
 
 pub use frame::{FRAME_HEAD_BYTES, MAX_CERTIFICATE_BYTES, MAX_CHUNK_BYTES, MAX_COLLECTIVE_BYTES, MAX_CONTROL_BYTES};
-pub use reader::MessageReader;
+pub use reader::{MessageReader, Unfinished};
 pub use writer::{EncodedMessage, encode};
 
 use thiserror::Error;

@@ -152,7 +152,7 @@ fn changed(message: &Message, change: u8, number: u64) -> Message {
             }
             return message;
         }
-        Message::Left(_) | Message::Collective(_) => return message,
+        Message::Left(_) | Message::Process(_) | Message::Collective(_) => return message,
     };
     match change {
         20 => link.received = number,

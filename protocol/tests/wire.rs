@@ -41,23 +41,24 @@ fn link_states() -> impl Strategy<Value = LinkState> {
         final_seq,
         leaving,
         left: n[7],
+        processes: n[0] ^ n[7],
     })
 }
 
 fn hellos() -> impl Strategy<Value = Message> {
     let signed =
         || (identities(), signatures()).prop_map(|(identity, signature)| SignedIdentity { identity, signature });
-    let parts = (any::<u16>(), generations(), any::<[u8; 32]>(), "[a-z é]{0,60}", signed());
+    let parts = (any::<bool>(), generations(), any::<[u8; 32]>(), "[a-z é]{0,60}", signed());
     (parts, proptest::option::of(signed()), link_states()).prop_map(
-        |((version, generation, hash, description, identity), seen, link)| {
+        |((resumed, generation, hash, description, identity), seen, link)| {
             let task = TaskCard { hash, description };
             Message::Hello(Box::new(Hello {
-                version,
+                version: PROTOCOL_VERSION,
                 generation,
                 task,
                 identity,
                 seen,
-                resumed: version.is_multiple_of(2),
+                resumed,
                 link,
             }))
         },
@@ -100,12 +101,38 @@ fn certificates() -> impl Strategy<Value = Message> {
     })
 }
 
+fn processes() -> impl Strategy<Value = Message> {
+    let other = proptest::option::of((
+        any::<u64>(),
+        prop::sample::select(vec![Fate::Unknown, Fate::OtherEnds, Fate::ThisEnds]),
+    ));
+    let parts = (generations(), any::<u32>(), any::<[u64; 3]>(), other, signatures());
+    parts.prop_map(|(generation, node, [boot_nonce, number, age_ms], other, signature)| {
+        let other = other.map(|(boot_nonce, fate)| OtherProcess { boot_nonce, fate });
+        let node = NodeId(node);
+        Message::Process(ProcessStatement { generation, node, boot_nonce, number, age_ms, other, signature })
+    })
+}
+
 fn messages() -> impl Strategy<Value = Message> {
     let acks = (generations(), identities(), identities(), link_states())
         .prop_map(|(generation, identity, seen, link)| Message::Ack(Ack { generation, identity, seen, link }));
     let envelopes = (any::<[u8; 32]>(), any::<u64>(), prop::collection::vec(any::<u8>(), 0..3_000));
     let envelopes = envelopes.prop_map(|(task, attempt, frame)| Message::Collective(Envelope { task, attempt, frame }));
-    prop_oneof![hellos(), acks, parcels(DIMENSION), certificates(), envelopes]
+    prop_oneof![hellos(), acks, parcels(DIMENSION), certificates(), processes(), envelopes]
+}
+
+#[test]
+fn of_a_hello_of_another_version_its_version_is_read_whatever_else_there_is() {
+    for (version, rest) in [(PROTOCOL_VERSION - 1, &[9; 40][..]), (PROTOCOL_VERSION + 1, &[]), (u16::MAX, &[0xff; 300])]
+    {
+        let body = [postcard::to_stdvec(&version).unwrap(), rest.to_vec()].concat();
+        let frame = [&u32::try_from(body.len()).unwrap().to_le_bytes()[..], &[1], &body].concat();
+        let read = MessageReader::new(DIMENSION).feed(&frame).unwrap();
+        let [Message::Hello(hello)] = &read[..] else { panic!("{read:?}") };
+        assert_eq!(hello.version, version);
+        assert_eq!(read[0].generation(), None);
+    }
 }
 
 proptest! {
@@ -134,7 +161,7 @@ proptest! {
 
     #[test]
     fn a_frame_of_arbitrary_content_never_panics(
-        kind in 0u8..9, body in prop::collection::vec(any::<u8>(), 0..300), more in prop::collection::vec(any::<u8>(), 0..64),
+        kind in 0u8..10, body in prop::collection::vec(any::<u8>(), 0..300), more in prop::collection::vec(any::<u8>(), 0..64),
     ) {
         let mut bytes = (body.len() as u32).to_le_bytes().to_vec();
         bytes.push(kind);

@@ -15,8 +15,7 @@ use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
-use mingle_protocol::InjectedBug;
-use mingle_protocol::sim::{Outcome, Profile, Scenario, run_scenario};
+use mingle_protocol::sim::{Outcome, Profile, Variant, run_scenario};
 
 pub use days::{Days, DaysReport, Moment};
 pub use failures::{FailingSeed, ShortRun, Shrunk};
@@ -41,8 +40,8 @@ pub struct Campaign {
     pub profile: Profile,
     /// The seeds to run.
     pub seeds: Range<u64>,
-    /// A bug that every node has, to see that the tests notice.
-    pub injected_bug: Option<InjectedBug>,
+    /// What nodes are like: a bug that every one has, to see that the tests notice, and what they clip.
+    pub variant: Variant,
     /// Seeds to run at a time; outcomes do not depend on it.
     pub threads: NonZeroUsize,
 }
@@ -78,9 +77,7 @@ impl Campaign {
     }
 
     fn run_one(&self, seed: u64) -> Outcome {
-        let mut scenario = Scenario::new(self.profile, seed);
-        scenario.config.injected_bug = self.injected_bug;
-        run_scenario(self.profile, seed, scenario)
+        run_scenario(self.profile, seed, self.variant.scenario(self.profile, seed))
     }
 }
 
@@ -123,7 +120,7 @@ mod tests {
         let outcomes = |threads| {
             let mut outcomes = Vec::new();
             let threads = NonZeroUsize::new(threads).unwrap();
-            let campaign = Campaign { profile: Profile::Kill, seeds: 5..13, injected_bug: None, threads };
+            let campaign = Campaign { profile: Profile::Kill, seeds: 5..13, variant: Variant::default(), threads };
             campaign.run(|outcome| outcomes.push(outcome.clone()));
             outcomes
         };

@@ -12,15 +12,19 @@ mod attack;
 mod courier;
 mod error;
 mod learners;
+mod measured;
 mod parallel;
 mod progress;
 mod swarm;
+mod target;
 mod textbook;
 
 pub use attack::{Attack, Lie, Received, UnknownLie};
 pub use error::SimulationError;
 pub use learners::{Learners, Subject};
-pub use progress::{Goal, Progress, Stop, Target, recent_accuracy};
+pub use measured::Measured;
+pub use progress::{Goal, Progress, Stop, recent_score};
+pub use target::{Target, TargetError};
 
 use std::sync::Arc;
 

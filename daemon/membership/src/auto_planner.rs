@@ -133,10 +133,9 @@ impl AutoPlanner {
         let Some(next) = self.failure_detector.next(now, &members, &waiting) else { return Ok(()) };
         let plan = tokio::task::spawn_blocking(move || design(&next));
         let plan = plan.await.context(ErrorKind::Unexpected, "the planner stopped")??;
-        let last = self.service.plan_counter();
-        let first_round = if last == 0 { 0 } else { standing.round };
-        let offer =
-            PlanOffer::sign(&self.swarm, (last.saturating_add(1), first_round), &plan, revoked, &self.operator)?;
+        let last = self.service.last_plan();
+        let first_round = last.as_ref().map_or(0, |_| standing.round);
+        let offer = PlanOffer::sign(&self.swarm, last.as_ref(), first_round, &plan, revoked, &self.operator)?;
         match self.service.judge(offer.clone()).await {
             Verdict::Refused(why) => Err(Error::new(ErrorKind::Refused, why)),
             Verdict::Older(_) => Ok(()),

@@ -22,6 +22,7 @@ use mingle_net::framed;
 use mingle_net::printable::quoted;
 use mingle_net::probe::{Measured, ProbeToken};
 use mingle_net::transport::open_stream;
+use mingle_protocol::PROTOCOL_VERSION;
 
 use crate::invite::Claim;
 use crate::offer::{CheckedPlan, PlanOffer};
@@ -29,6 +30,8 @@ use crate::swarm::Swarm;
 use crate::task::Assignment;
 use crate::words::{Answer, MAX_BYTES, PROTOCOL, Progress, Request, Verdict};
 
+/// A peer that does not speak this protocol for so long speaks another.
+const SPEAKS_AFTER: Duration = Duration::from_secs(3);
 /// A peer that has not answered by then is asked again later.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// A model is larger.
@@ -92,7 +95,8 @@ pub async fn request_admission(
     claim: &Claim,
     work: &Assignment,
 ) -> Result<Option<()>> {
-    let request = Request::Join { swarm: swarm.id(), claim: claim.clone(), work: work.clone() };
+    let (swarm, claim, work) = (swarm.id(), claim.clone(), work.clone());
+    let request = Request::Join { wire: PROTOCOL_VERSION, swarm, claim, work };
     match ask(streams, peer, &request, MAX_BYTES, ANSWER_TIMEOUT).await? {
         None | Some(Answer::NotYet) => Ok(None),
         Some(Answer::Wait) => Ok(Some(())),
@@ -205,7 +209,7 @@ async fn ask(
     patience: Duration,
 ) -> Result<Option<Answer>> {
     let asking = async {
-        let mut stream = open_stream(streams, peer, PROTOCOL).await?;
+        let mut stream = open(streams, peer).await?;
         framed::write(&mut stream, request).await?;
         framed::read(&mut stream, most_bytes).await
     };
@@ -214,10 +218,28 @@ async fn ask(
         Ok(Err(error)) if error.kind() == std::io::ErrorKind::InvalidData => {
             Err(Error::new(ErrorKind::Refused, format!("peer {peer} sent something that is no answer: {error}")))
         }
+        Ok(Err(error)) if error.kind() == std::io::ErrorKind::Unsupported => {
+            let message =
+                format!("peer {peer} does not speak {PROTOCOL}: it runs another release of Mingle, or another program");
+            Err(Error::new(ErrorKind::Refused, message)
+                .hint("run the same release on all peers: mingle --version; docs/operations.md says how to upgrade"))
+        }
         Ok(Err(error)) => {
             tracing::debug!(%peer, %error, "no answer from this peer");
             Ok(None)
         }
         Err(_) => Ok(None),
     }
+}
+
+/// A stream to ask on. A peer that has just begun to listen may not speak yet.
+async fn open(streams: &mut libp2p_stream::Control, peer: PeerId) -> std::io::Result<libp2p::Stream> {
+    for _ in 0..SPEAKS_AFTER.as_secs() {
+        match open_stream(streams, peer, PROTOCOL).await {
+            Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {}
+            opened => return opened,
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    open_stream(streams, peer, PROTOCOL).await
 }

@@ -9,6 +9,10 @@ mod auto_planner;
 mod donors;
 mod exchange;
 mod failure_detector;
+mod forks;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod golden;
 mod introductions;
 mod invite;
 mod issued_invites;
@@ -35,7 +39,7 @@ pub use introductions::Introductions;
 pub use invite::{Claim, Invite, SecretInvite};
 pub use issued_invites::{IssuedInvite, IssuedInvites};
 pub use membership::Membership;
-pub use offer::{CheckedPlan, PlanOffer};
+pub use offer::{CheckedPlan, PlanOffer, known_revocations};
 pub use pending_peers::entitled;
 pub use revocations::{MAX_REVOKED, Revocations};
 pub use service::{MembershipService, Standing, Wanted, serve};

@@ -48,7 +48,7 @@ impl World {
         let plan: Plan = mingle_planner::design(&topology, Method::DPsgd, &DesignOptions::default()).unwrap();
         let mut revoked = Revocations::default();
         revoked.expel(&PeerId::random());
-        PlanOffer::sign(&self.swarm, (3, 40), &plan, revoked, &self.operator).unwrap()
+        PlanOffer::sign(&self.swarm, None, 40, &plan, revoked, &self.operator).unwrap()
     }
 
     fn token(&self, peer: PeerId) -> ProbeToken {
@@ -92,7 +92,7 @@ fn mutated_requests_are_refused_or_make_sense() {
     let swarm = world.swarm.id();
     let requests = [
         Request::Plan,
-        Request::Join { swarm, claim: claim.clone(), work: Assignment::Solve },
+        Request::Join { wire: 7, swarm, claim: claim.clone(), work: Assignment::Solve },
         Request::Announce(world.offer()),
         Request::Progress { permission: vec![1; 64], swarm },
         Request::Measure {

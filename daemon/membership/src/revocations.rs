@@ -34,11 +34,20 @@ impl Revocations {
     /// # Errors
     /// The file cannot be read, or is not such a list.
     pub fn of(home: &Home) -> Result<Self> {
+        Ok(Self::kept(home)?.unwrap_or_default())
+    }
+
+    /// The list that a home keeps; none where it has lost it, or never had one. Then that of the newest plan is the list.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not such a list.
+    pub fn kept(home: &Home) -> Result<Option<Self>> {
         let path = path(home);
         match fs::read_to_string(&path) {
             Ok(text) => serde_json::from_str(&text)
+                .map(Some)
                 .context(ErrorKind::Integrity, format!("{} holds no list of revocations", path.display())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error).context(ErrorKind::BadInput, format!("cannot read {}", path.display())),
         }
     }
@@ -121,6 +130,7 @@ mod tests {
     fn what_is_revoked_stays_so_until_it_is_taken_back() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::create(Some(folder.path())).unwrap();
+        assert_eq!(Revocations::kept(&home).unwrap(), None);
         let mut list = Revocations::of(&home).unwrap();
         let (peer, other) = (PeerId::random(), PeerId::random());
         assert!(list.expel(&peer) && !list.expel(&peer) && list.revoke("00ff"));

@@ -13,7 +13,7 @@ use mingle_net::framed;
 use mingle_net::known_peers::KnownPeers;
 use mingle_net::places::{Limits, Place, Places};
 use mingle_net::probe::{Prober, SpentTokens};
-use mingle_protocol::NodeId;
+use mingle_protocol::{NodeId, PROTOCOL_VERSION};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::donors::Borrowed;
@@ -75,7 +75,7 @@ pub struct MembershipService {
     known_peers: KnownPeers,
     models: Places,
     state: Mutex<State>,
-    wanted: mpsc::Sender<Wanted>,
+    pub(crate) wanted: mpsc::Sender<Wanted>,
 }
 
 pub(crate) struct State {
@@ -88,6 +88,8 @@ pub(crate) struct State {
     gives_models: bool,
     /// Permissions of the operator that were used here.
     pub(crate) spent: SpentTokens,
+    /// Pairs of plans of one number, or the one and a plan after the other, that a person was told of.
+    pub(crate) forks: BTreeSet<[[u8; 32]; 2]>,
 }
 
 impl State {
@@ -112,6 +114,7 @@ impl MembershipService {
             work: None,
             gives_models: false,
             spent: SpentTokens::default(),
+            forks: BTreeSet::new(),
         });
         let local = identity.peer_id();
         let operates = swarm.as_ref().is_some_and(|swarm| swarm.operator().is_ok_and(|operator| operator == local));
@@ -155,9 +158,9 @@ impl MembershipService {
         members.iter().filter_map(|peer| peer.parse().ok()).collect()
     }
 
-    /// The number of the plan; 0: none.
-    pub(crate) fn plan_counter(&self) -> u64 {
-        self.state().counter()
+    /// The newest signed plan that this peer follows.
+    pub(crate) fn last_plan(&self) -> Option<PlanOffer> {
+        self.state().plan.as_ref().map(|(offer, _)| offer.clone()).filter(|offer| offer.counter() > 0)
     }
 
     /// Where this peer stands; none when it is just ending.
@@ -204,7 +207,7 @@ impl MembershipService {
                 Some((offer, members)) if members.contains(&peer.to_string()) => Answer::Plan(offer.clone()),
                 Some(_) => Answer::NotAMember,
             },
-            Request::Join { swarm, claim, work } => self.admit(peer, swarm, &claim, &work).await,
+            Request::Join { wire, swarm, claim, work } => self.admit(peer, wire, swarm, &claim, &work).await,
             Request::Task { claim } => self.tell_task(peer, claim.as_ref()),
             Request::Model if !self.is_member(&peer) => Answer::NotAMember,
             Request::Model if !self.state().gives_models => Answer::NotYet,
@@ -255,8 +258,13 @@ impl MembershipService {
         self.swarm.as_ref().is_some_and(|ours| ours.id() == swarm)
     }
 
-    async fn admit(&self, peer: PeerId, swarm: [u8; 32], claim: &Claim, work: &Assignment) -> Answer {
+    async fn admit(&self, peer: PeerId, wire: u16, swarm: [u8; 32], claim: &Claim, work: &Assignment) -> Answer {
         let Some(ours) = self.swarm.as_ref().filter(|ours| ours.id() == swarm) else { return other_swarm() };
+        if wire != PROTOCOL_VERSION {
+            return Answer::No(format!(
+                "it speaks protocol version {wire}, and this swarm {PROTOCOL_VERSION}: run the release of the swarm's members"
+            ));
+        }
         // Before an invitation is used up, and before a plan names who does not fit.
         if let Some(answer) = self.refuse_work(work) {
             return answer;
@@ -284,8 +292,10 @@ impl MembershipService {
     /// Whom this peer turns away: what the operator has revoked by now, where this is the operator, and what came with the
     /// plan elsewhere.
     pub(crate) fn revocations(&self) -> Result<Revocations> {
-        if self.operator.is_some() {
-            return Revocations::of(&self.home);
+        if self.operator.is_some()
+            && let Some(kept) = Revocations::kept(&self.home)?
+        {
+            return Ok(kept);
         }
         Ok(self.state().plan.as_ref().map(|(offer, _)| offer.revoked().clone()).unwrap_or_default())
     }
@@ -298,6 +308,7 @@ impl MembershipService {
         if !offer.is_signed(swarm) {
             return Verdict::Refused(format!("the operator of the swarm {} did not sign this plan", swarm.name));
         }
+        self.note_fork(&offer);
         let current = self.state().plan.as_ref().map(|(offer, _)| offer.clone());
         let theirs = offer.generation();
         match current {

@@ -11,7 +11,7 @@ use crate::offer::{MAX_OFFER_BYTES, PlanOffer};
 use crate::swarm::Swarm;
 use crate::task::Assignment;
 
-pub(crate) const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/swarm/2");
+pub(crate) const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/swarm/3");
 /// The most that a request, or an answer without a model, may be long.
 pub(crate) const MAX_BYTES: usize = MAX_OFFER_BYTES + 64;
 
@@ -20,6 +20,8 @@ pub(crate) enum Request {
     Plan,
     /// Whoever asks brings an invitation, and would do this.
     Join {
+        /// [`PROTOCOL_VERSION`](mingle_protocol::PROTOCOL_VERSION) of the asker.
+        wire: u16,
         swarm: [u8; 32],
         claim: Claim,
         work: Assignment,

@@ -4,6 +4,7 @@
 //! in-neighbour and refuses everyone else, with the reason. What happens on the streams reaches the driver as
 //! [`EdgeEvent`]s; what the driver sends waits in a bounded queue per stream: a slow peer fills its own queue only.
 
+mod pace;
 mod preamble;
 mod stream;
 
@@ -105,6 +106,8 @@ struct Shared {
     close_timeout: Duration,
     /// Between two looks at each stream.
     look_every: Duration,
+    /// How long a message that has begun may stand still.
+    pace_window: Duration,
     events: mpsc::Sender<EdgeEvent>,
     observer: Arc<dyn ParcelObserver>,
 }
@@ -136,7 +139,8 @@ impl Edges {
     ) -> Result<(Self, mpsc::Receiver<EdgeEvent>), NetworkError> {
         let (events, receiver) = mpsc::channel(EVENT_QUEUE);
         let (close_timeout, look_every) = (stream::CLOSE_TIMEOUT, stream::LOOK_EVERY);
-        let shared = Shared { greeting, dimension, close_timeout, look_every, events, observer };
+        let pace_window = pace::WINDOW;
+        let shared = Shared { greeting, dimension, close_timeout, look_every, pace_window, events, observer };
         let mut tasks = JoinSet::new();
         for (&node, &peer) in out {
             tasks.spawn(keep_open(control.clone(), shared.clone(), node, peer));

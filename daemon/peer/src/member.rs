@@ -171,6 +171,7 @@ impl Member<'_> {
             if let Ok(Some(Verdict::Older(newer))) = membership::announce(&mut streams, peer, &offer).await
                 && let Ok(plan) = newer.check(Some(&swarm))
             {
+                service.note_fork(&plan.offer);
                 tell_of(&service, plan).await;
             }
         });

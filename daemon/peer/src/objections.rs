@@ -14,6 +14,10 @@ const IDENTITY_PATIENCE: Duration = Duration::from_secs(12);
 /// So many neighbours that speak to another process with this peer's key are believed. One alone may say what it likes.
 const IDENTITY_WITNESSES: usize = 2;
 
+/// What to do where two processes have one key.
+pub(crate) const ONE_PROCESS_A_KEY: &str =
+    "stop the other process; a copied home is the usual cause: give this peer a home and a key of its own";
+
 /// What a neighbour has against this peer.
 #[derive(Clone, Debug)]
 pub(crate) struct Objection {
@@ -53,10 +57,7 @@ impl Objection {
     pub(crate) fn refusal(refusal: &Refusal) -> Self {
         let is_about_identity = *refusal == Refusal::IdentityInUse;
         let (patience, hint) = match refusal {
-            Refusal::IdentityInUse => (
-                IDENTITY_PATIENCE,
-                "stop the other process; a copied home is the usual cause: give this peer a home and a key of its own",
-            ),
+            Refusal::IdentityInUse => (IDENTITY_PATIENCE, ONE_PROCESS_A_KEY),
             Refusal::OtherPlan { .. } | Refusal::NotANeighbour => {
                 (Duration::ZERO, "give all peers the same plan file, or let them fetch it with --bootstrap")
             }

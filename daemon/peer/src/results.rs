@@ -63,6 +63,22 @@ pub struct Summary {
     pub model_blake3: Option<String>,
     /// This peer's side of the mass ledger.
     pub ledger: LedgerSummary,
+    /// What its own data come to without the others, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<Alone>,
+}
+
+/// A model that a peer trained on its own data alone, to compare the swarm's with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Alone {
+    /// Rounds of training.
+    pub rounds: u64,
+    /// Gradient steps in each.
+    pub local_steps: u32,
+    /// Held-out samples that it was judged by.
+    pub held_out_samples: usize,
+    /// What was measured of it on these.
+    pub metrics: Metrics,
 }
 
 impl Summary {

@@ -10,7 +10,7 @@ use std::fmt;
 
 use mingle_net::traffic::Encoding;
 use mingle_privacy::PrivacySpending;
-use mingle_training::Metrics;
+use mingle_training::{Direction, Metrics};
 use serde::{Deserialize, Serialize};
 
 pub use board::{StatusBoard, StatusView};
@@ -162,6 +162,18 @@ pub struct Evaluated {
     pub round: u64,
     /// What was measured, by name.
     pub metrics: Metrics,
+    /// Which direction is better, of those whose name says it.
+    #[serde(default)]
+    pub directions: BTreeMap<String, Direction>,
+}
+
+impl Evaluated {
+    /// What was measured after a round.
+    pub fn new(round: u64, metrics: Metrics) -> Self {
+        let direction = |(name, _): (&str, f64)| Some((name.to_owned(), Direction::of(name)?));
+        let directions = metrics.iter().filter_map(direction).collect();
+        Self { round, metrics, directions }
+    }
 }
 
 /// The factor by which disagreement changes in a round: below 1 the peers approach each other.

@@ -7,7 +7,7 @@ use clap::builder::ArgPredicate;
 use mingle_models::ObjectiveKind;
 use mingle_protocol::{Codec, Robust};
 
-use super::{ADAMW_LEARNING_RATE, DurabilityName, OptimizerArgs, PrivacyArgs, ProblemKind, Switch};
+use super::{ADAMW_LEARNING_RATE, DurabilityName, OptimizerArgs, PrivacyArgs, ProblemKind, Switch, WeightArg};
 
 /// Options that mean nothing to a demo that solves a problem.
 const OF_TRAINING: &[&str] = &[
@@ -15,6 +15,7 @@ const OF_TRAINING: &[&str] = &[
     "task",
     "model",
     "split",
+    "weight",
     "rounds",
     "local_steps",
     "batch_size",
@@ -63,6 +64,10 @@ pub(crate) struct DemoArgs {
     /// How the data lie on the peers: iid, label-sorted or dirichlet:ALPHA; a text is cut into contiguous parts
     #[arg(long, default_value = "dirichlet:0.3")]
     pub(crate) split: String,
+    /// How much the changes of a site count beside those of others: equal, samples (in proportion to its training samples), or samples:N,
+    /// where a site of N samples counts as with equal [samples: N is the mean]
+    #[arg(long, default_value_t = WeightArg::Equal, value_name = "WEIGHT")]
+    pub(crate) weight: WeightArg,
     /// Rounds to train
     #[arg(long, default_value_t = 600)]
     pub(crate) rounds: u64,

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
-use mingle_protocol::InjectedBug;
 use mingle_protocol::sim::{Profile, UnknownProfile};
+use mingle_protocol::{InjectedBug, Robust};
 
 /// Arguments of `fault-test`.
 #[derive(Args, Clone, Debug)]
@@ -36,6 +36,9 @@ pub(crate) struct FaultTestArgs {
     /// injected-bugs
     #[arg(long, value_name = "BUG", conflicts_with = "days")]
     pub(crate) inject: Option<InjectedBug>,
+    /// What every node does with a neighbour's ratio that is unusually far from its own: off or clip, as with `run`
+    #[arg(long, default_value_t, value_name = "WAY", conflicts_with = "days")]
+    pub(crate) robust: Robust,
     /// The former name of --inject
     #[arg(long, value_name = "BUG", hide = true)]
     pub(crate) plant: Option<String>,

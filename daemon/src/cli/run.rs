@@ -13,7 +13,7 @@ use mingle_protocol::{Codec, Durability, Robust};
 
 use super::config::CONFIG_ENV;
 use super::duration::duration;
-use super::{HomeArgs, OptimizerArgs, PrivacyArgs, Switch};
+use super::{HomeArgs, OptimizerArgs, PrivacyArgs, Switch, WeightArg};
 
 /// Arguments of `join`.
 #[derive(Args, Clone, Debug)]
@@ -108,6 +108,9 @@ pub(crate) struct RunArgs {
     /// Keep the best model of the run in best.safetensors, by a metric that evaluations measure, such as accuracy, loss or NAME:max
     #[arg(long, value_name = "METRIC[:max|min]")]
     pub(crate) keep_best: Option<Criterion>,
+    /// At the end, train once more on this peer's data alone, and show what both come to on its held-out samples: as many steps again
+    #[arg(long, value_enum, default_value_t = Switch::Off, num_args = 0..=1, default_missing_value = "on", value_name = "ON|OFF")]
+    pub(crate) compare_alone: Switch,
     /// Whether the weight of this peer outlives its process: on writes every step to the disk before anyone hears of it
     #[arg(long, value_enum, default_value_t = DurabilityName::On)]
     pub(crate) durability: DurabilityName,
@@ -131,6 +134,13 @@ pub(crate) struct RunArgs {
     pub(crate) given: Given,
 }
 
+impl RunArgs {
+    /// Whether the peer is to be compared with itself alone.
+    pub(crate) fn compares_alone(&self) -> bool {
+        self.compare_alone == Switch::On
+    }
+}
+
 /// Options of `run` that mean nothing to a peer that solves a problem.
 const OF_TRAINING: &[&str] = &[
     "card",
@@ -138,6 +148,7 @@ const OF_TRAINING: &[&str] = &[
     "task",
     "model",
     "split",
+    "weight",
     "rounds",
     "batch_size",
     "augment",
@@ -169,6 +180,7 @@ const OF_TRAINING: &[&str] = &[
     "robust",
     "keep_best",
     "tensorboard",
+    "compare_alone",
     "durability",
     "fresh",
     "timeline",
@@ -181,6 +193,7 @@ pub(crate) const OF_BUILT_IN_MODELS: &[&str] = &[
     "task",
     "model",
     "split",
+    "weight",
     "batch_size",
     "augment",
     "optimizer",
@@ -194,6 +207,7 @@ pub(crate) const OF_BUILT_IN_MODELS: &[&str] = &[
     "seed",
     "device",
     "threads",
+    "compare_alone",
 ];
 
 /// What to train, and how.
@@ -211,6 +225,10 @@ pub(crate) struct TrainingArgs {
     /// Train on this node's part of the data: iid, label-sorted or dirichlet:ALPHA [default: all of it]
     #[arg(long, value_name = "SPLIT")]
     pub(crate) split: Option<String>,
+    /// How much the changes of a site count beside those of others: equal, samples (in proportion to its training samples), or samples:N,
+    /// where a site of N samples counts as with equal; all peers must agree
+    #[arg(long, default_value_t = WeightArg::Equal, value_name = "WEIGHT")]
+    pub(crate) weight: WeightArg,
     /// Rounds to train; all peers must agree. The default takes some minutes with a small model, and `mingle stop` ends it
     /// at any time
     #[arg(long, default_value_t = 20_000)]

@@ -4,11 +4,13 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::Args;
-use mingle_lab::simulation::Lie;
+use mingle_lab::simulation::{Lie, Target};
 use mingle_models::ObjectiveKind;
+use mingle_peer::error::Context;
+use mingle_peer::{ErrorKind, Result};
 use mingle_protocol::{Codec, Robust};
 
-use super::{ADAMW_LEARNING_RATE, OptimizerArgs, PrivacyArgs, Switch, TargetArg, TrainingArgs};
+use super::{ADAMW_LEARNING_RATE, OptimizerArgs, PrivacyArgs, Switch, TrainingArgs, WeightArg};
 
 /// Arguments of `simulate`.
 #[derive(Args, Clone, Debug)]
@@ -18,12 +20,19 @@ pub(crate) struct SimulateArgs {
     /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR, csv:FILE, text or text:FILE
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,
+    /// What to learn: classification, or regression, where the label of csv:FILE is a number to predict
+    #[arg(long, default_value_t = ObjectiveKind::Classification, value_name = "TASK")]
+    pub(crate) task: ObjectiveKind,
     /// softmax, mlp, mlp:hidden=N, cnn, resnet-lite, or for text gpt:layers=N,heads=N,width=N,context=N
     #[arg(long, default_value = "softmax")]
     pub(crate) model: String,
     /// How the data lie on the peers: iid, label-sorted or dirichlet:ALPHA; a text is cut into contiguous parts
     #[arg(long, default_value = "iid")]
     pub(crate) split: String,
+    /// How much the changes of a site count beside those of others: equal, samples (in proportion to its training samples), or samples:N,
+    /// where a site of N samples counts as with equal [samples: N is the mean]
+    #[arg(long, default_value_t = WeightArg::Equal, value_name = "WEIGHT")]
+    pub(crate) weight: WeightArg,
     /// Samples in a gradient step
     #[arg(long, default_value_t = 32)]
     pub(crate) batch_size: usize,
@@ -48,9 +57,9 @@ pub(crate) struct SimulateArgs {
     /// Judge by the first N samples of that test set [default: all]
     #[arg(long, value_name = "N")]
     pub(crate) test_samples: Option<NonZero<usize>>,
-    /// Stop once the mean of the last three evaluations, each the mean over peers, is there: accuracy=0.93, loss=0.2 or, of texts, bits_per_character=2.8
+    /// Stop once the mean of the last three evaluations, each the mean over peers, is there: accuracy=0.93, loss=0.2, of texts bits_per_character=2.8, of a regression r2=0.9 or rmse=12
     #[arg(long, value_name = "METRIC=VALUE", conflicts_with = "target_accuracy")]
-    target: Option<TargetArg>,
+    target: Option<Target>,
     /// Short for --target accuracy=ACCURACY
     #[arg(long, value_name = "ACCURACY")]
     target_accuracy: Option<f64>,
@@ -135,17 +144,27 @@ pub(crate) struct MixingArgs {
 
 impl SimulateArgs {
     /// What is enough.
-    pub(crate) fn target(&self) -> Option<TargetArg> {
-        self.target.or_else(|| self.target_accuracy.map(TargetArg::accuracy))
+    ///
+    /// # Errors
+    /// An accuracy that is no share.
+    pub(crate) fn target(&self) -> Result<Option<Target>> {
+        match (self.target, self.target_accuracy) {
+            (None, Some(accuracy)) => {
+                let doing = format!("--target accuracy {accuracy} cannot be");
+                Target::accuracy(accuracy).context(ErrorKind::BadInput, doing).map(Some)
+            }
+            (target, _) => Ok(target),
+        }
     }
 
     /// What is trained for `rounds` rounds, in the words of `run`.
     pub(crate) fn training(&self, rounds: u64) -> TrainingArgs {
         TrainingArgs {
             data: self.data.clone(),
-            task: ObjectiveKind::Classification,
+            task: self.task,
             model: self.model.clone(),
             split: Some(self.split.clone()),
+            weight: self.weight,
             rounds,
             batch_size: self.batch_size,
             augment: self.augment.clone(),

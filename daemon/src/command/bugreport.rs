@@ -3,13 +3,11 @@
 //! Only files of a fixed list go in. The key, models, records and data are not on it. Addresses in what is told become
 //! `host-1`, `host-2` and so on, the same one everywhere; the user's home folder becomes `~`.
 
-mod archive;
-mod redaction;
-
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use mingle_doctor::{Archive, Entry, Redaction};
 use mingle_peer::error::Context;
 use mingle_peer::output_file::OutputFile;
 use mingle_peer::{ErrorKind, Home, Result};
@@ -18,8 +16,6 @@ use crate::cli::BugreportArgs;
 use crate::command::{ckpt, doctor};
 use crate::out;
 use crate::task_file::TaskFile;
-use archive::{Archive, Entry};
-use redaction::Redaction;
 
 /// Of a longer file only the end goes in: what happened last matters most.
 const MAX_BYTES: u64 = 4 << 20;

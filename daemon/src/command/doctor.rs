@@ -3,22 +3,18 @@
 //! Everything is tried, not guessed: ports are bound, the disk is written to and synced, the data are read, the device is
 //! opened. Nothing outside this machine is asked.
 
-mod check;
-mod disk;
-mod interfaces;
-mod machine;
-mod network;
-mod peer;
+mod training;
 
 use std::process::ExitCode;
 
+use mingle_doctor::{Check, Verdict, disk, identity, machine, network};
+use mingle_models::Task;
 use mingle_peer::{ErrorKind, Home, Result};
 use serde_json::Value;
 
 use crate::cli::{ConfigPathArgs, DoctorArgs};
 use crate::config;
 use crate::out;
-use check::{Check, Verdict};
 
 /// Looks at everything and prints a line each. The exit code is 4 if something has to be changed before a peer can run.
 pub(super) fn execute(arguments: &DoctorArgs, json: bool) -> Result<ExitCode> {
@@ -48,7 +44,7 @@ fn examine(arguments: &ConfigPathArgs, data: Option<&str>, model: Option<&str>) 
     let mut checks = Vec::new();
     let file = match config::find(arguments.home.home.as_deref(), arguments.config.as_deref()) {
         Ok(file) => {
-            checks.push(peer::config(file.as_ref()));
+            checks.push(training::config(file.as_ref()));
             file
         }
         Err(failure) => {
@@ -60,14 +56,15 @@ fn examine(arguments: &ConfigPathArgs, data: Option<&str>, model: Option<&str>) 
     let mut run = config::run_arguments(Some(home.root()), file.as_ref())?;
     run.training.data = data.map_or(run.training.data, str::to_owned);
     run.training.model = model.map_or(run.training.model, str::to_owned);
-    checks.push(peer::identity(&home));
-    checks.push(machine::device(&run.training.device));
-    let (task, data) = peer::data(&run.training);
+    checks.push(identity::examine(&home));
+    checks.push(training::device(&run.training.device));
+    let (task, data) = training::data(&run.training);
     checks.push(data);
+    let parameters = task.as_ref().map_or(0, Task::parameter_count);
     checks.extend(network::examine(&home, &run.listen)?);
     checks.push(machine::clock(&home));
-    checks.extend(disk::examine(&home, task.as_ref()));
-    checks.push(machine::memory(task.as_ref()));
+    checks.extend(disk::examine(&home, parameters));
+    checks.push(machine::memory(parameters));
     checks.extend(machine::open_files());
     Ok(checks)
 }

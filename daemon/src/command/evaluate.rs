@@ -9,11 +9,10 @@ use std::sync::mpsc;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use mingle_lab::evaluation::{Record, Records, Run, Suite, Training, all_runs, page, summary};
 use mingle_lab::simulation::Progress;
-use mingle_models::ObjectiveKind;
 use mingle_peer::Result;
 use mingle_peer::output_file;
 
-use crate::cli::{EvaluateArgs, OptimizerArgs, PrivacyArgs, TrainingArgs};
+use crate::cli::{EvaluateArgs, OptimizerArgs, PrivacyArgs, TrainingArgs, WeightArg};
 use crate::{lab, out, topology};
 
 /// Runs what is missing of a suite, and writes its report.
@@ -135,13 +134,14 @@ fn execute_run(run: &Run, tell: impl FnMut(&Progress)) -> Result<Record> {
 
 /// What a run trains, in the words of `run`.
 fn training_of(run: &Run) -> TrainingArgs {
-    let Training { data, model, batch_size, augment, learning_rate, momentum, weight_decay, device, .. } =
+    let Training { data, task, model, batch_size, augment, learning_rate, momentum, weight_decay, device, .. } =
         run.training.clone();
     TrainingArgs {
         data,
-        task: ObjectiveKind::Classification,
+        task,
         model,
         split: Some(run.split.split.clone()),
+        weight: WeightArg::Equal,
         rounds: 1,
         batch_size,
         augment: augment.to_string(),
@@ -155,8 +155,8 @@ fn training_of(run: &Run) -> TrainingArgs {
 }
 
 fn standing(progress: &Progress) -> String {
-    let Progress { round, slots, mean_accuracy, .. } = progress;
-    format!("round {round}, {slots} slots, accuracy {mean_accuracy:.3}")
+    let Progress { round, slots, measured, .. } = progress;
+    format!("round {round}, {slots} slots, {} {:.3}", measured.score(), measured.mean_score().unwrap_or(f64::NAN))
 }
 
 fn style(template: &str) -> ProgressStyle {

@@ -1,7 +1,7 @@
 //! `mingle expel`: peers that may not come back.
 
 use libp2p::PeerId;
-use mingle_peer::membership::Revocations;
+use mingle_peer::membership::known_revocations;
 use mingle_peer::{Error, ErrorKind, Home, Result};
 
 use super::invite::operator_of;
@@ -11,8 +11,8 @@ use crate::out;
 /// Puts the peers on the list that goes with every plan of the operator, or takes them off it.
 pub(super) fn execute(arguments: &ExpelArgs, json: bool) -> Result {
     let home = Home::at(arguments.home.home.as_deref())?;
-    let (_, identity) = operator_of(&home)?;
-    let mut revoked = Revocations::of(&home)?;
+    let (swarm, identity) = operator_of(&home)?;
+    let mut revoked = known_revocations(&home, &swarm)?;
     let mut changed: Vec<&PeerId> = Vec::new();
     for peer in &arguments.peers {
         if *peer == identity.peer_id() {

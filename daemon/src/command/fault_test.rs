@@ -13,7 +13,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use mingle_lab::campaign::{Campaign, Cost, FailingSeed, Report};
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result, output_file, results};
-use mingle_protocol::sim::Profile;
+use mingle_protocol::sim::{Profile, Variant};
 
 use crate::cli::{FaultTestArgs, Profiles};
 use crate::out;
@@ -58,7 +58,8 @@ pub(super) fn execute(arguments: &FaultTestArgs, json: bool) -> Result<ExitCode>
 
 fn run(arguments: &FaultTestArgs, profile: Profile) -> Result<Report> {
     let seeds = arguments.first..arguments.first + arguments.seeds;
-    let campaign = Campaign { profile, seeds, injected_bug: arguments.inject, threads: threads(arguments) };
+    let variant = Variant { injected_bug: arguments.inject, robust: arguments.robust };
+    let campaign = Campaign { profile, seeds, variant, threads: threads(arguments) };
     let progress = progress(profile, arguments.seeds);
     let began = Instant::now();
     let mut found = Report::new(&campaign);

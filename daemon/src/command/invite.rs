@@ -5,7 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use libp2p::Multiaddr;
 use libp2p::multiaddr::Protocol;
-use mingle_peer::membership::{IssuedInvites, Membership, Revocations, SecretInvite, Ticket};
+use mingle_peer::membership::{IssuedInvites, Membership, SecretInvite, Swarm, Ticket, known_revocations};
 use mingle_peer::{Error, ErrorKind, Home, Identity, Result};
 
 use crate::cli::InviteArgs;
@@ -19,11 +19,11 @@ pub(super) fn execute(arguments: &InviteArgs, json: bool) -> Result {
     let home = Home::at(arguments.home.home.as_deref())?;
     let (swarm, identity) = operator_of(&home)?;
     if arguments.list {
-        list(&home, json)?;
+        list(&home, &swarm, json)?;
         return Ok(());
     }
     if let Some(id) = &arguments.revoke {
-        return revoke(&home, id, json);
+        return revoke(&home, &swarm, id, json);
     }
     limits::check_time("expires", arguments.expires, SHORTEST_TICKET..=limits::LONGEST_EVICTION)?;
     let addresses = if arguments.address.is_empty() { reachable(home.addresses()?) } else { arguments.address.clone() };
@@ -57,8 +57,8 @@ pub(super) fn execute(arguments: &InviteArgs, json: bool) -> Result {
 }
 
 /// Prints the invitations that have not expired.
-fn list(home: &Home, json: bool) -> Result {
-    let (issued, revoked) = (IssuedInvites::of(home)?, Revocations::of(home)?);
+fn list(home: &Home, swarm: &Swarm, json: bool) -> Result {
+    let (issued, revoked) = (IssuedInvites::of(home)?, known_revocations(home, swarm)?);
     if json {
         let invites: Vec<_> = issued
             .iter()
@@ -87,10 +87,10 @@ fn list(home: &Home, json: bool) -> Result {
 }
 
 /// Puts an invitation on the list that goes with every plan.
-fn revoke(home: &Home, id: &str, json: bool) -> Result {
+fn revoke(home: &Home, swarm: &Swarm, id: &str, json: bool) -> Result {
     let issued = IssuedInvites::of(home)?;
     let invite = issued.find(id)?;
-    let mut revoked = Revocations::of(home)?;
+    let mut revoked = known_revocations(home, swarm)?;
     let is_news = revoked.revoke(&invite.id);
     revoked.keep(home)?;
     if json {
@@ -106,7 +106,7 @@ fn revoke(home: &Home, id: &str, json: bool) -> Result {
 ///
 /// # Errors
 /// The home has no swarm, or its key is not the operator's.
-pub(super) fn operator_of(home: &Home) -> Result<(mingle_peer::membership::Swarm, Identity)> {
+pub(super) fn operator_of(home: &Home) -> Result<(Swarm, Identity)> {
     let membership = Membership::of(home)?.ok_or_else(|| {
         Error::new(ErrorKind::BadInput, format!("{} belongs to no swarm with an operator", home.root().display()))
             .hint("found one with: mingle init --swarm NAME")

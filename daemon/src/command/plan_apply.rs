@@ -25,6 +25,8 @@ const SECOND_ANSWER: Duration = Duration::from_secs(2);
 /// Between two attempts to reach members.
 const PAUSE: Duration = Duration::from_millis(100);
 
+const TWO_PLANNERS: &str = "two planned at the same time, from copies of one home, or somebody has stolen the key";
+
 /// Signs the plan, tells every member that can be reached, and says what each answered.
 pub(super) fn execute(arguments: &PlanApplyArgs, json: bool) -> Result {
     let home = Home::at(arguments.home.home.as_deref())?;
@@ -39,7 +41,8 @@ pub(super) fn execute(arguments: &PlanApplyArgs, json: bool) -> Result {
         let mut herald = Herald::start(&home, arguments, swarm, identity.keypair()).await?;
         let kept = CheckedPlan::kept(&home, &herald.swarm)?;
         let answers = herald.ask_members(kept.as_ref()).await?;
-        let revoked = Revocations::of(&home)?;
+        let kept_revoked = Revocations::kept(&home)?;
+        let revoked = list_with(kept_revoked.as_ref(), kept.as_ref());
         let told: Vec<Waiting> = answers.values().flat_map(|progress| progress.waiting.iter().cloned()).collect();
         let waiting = membership::entitled(&home, &herald.swarm, &revoked, &told)?;
         bind_the_rest(&mut plan, identity.peer_id(), kept.as_ref(), &waiting, &revoked)?;
@@ -48,16 +51,20 @@ pub(super) fn execute(arguments: &PlanApplyArgs, json: bool) -> Result {
         let mut newest_signed = kept.clone();
         let (checked, verdicts) = loop {
             let last = newest_signed.as_ref().map_or(0, |plan| plan.generation().counter);
-            let next = last.checked_add(1).ok_or_else(|| {
-                Error::new(ErrorKind::Integrity, format!("no plan can follow plan {last} of the swarm"))
-            })?;
             let first_round = first_round(newest_signed.as_ref(), &answers);
+            let revoked = list_with(kept_revoked.as_ref(), newest_signed.as_ref());
+            let previous = newest_signed.as_ref().map(|plan| &plan.offer);
             let offer =
-                PlanOffer::sign(&herald.swarm, (next, first_round), &plan, revoked.clone(), identity.keypair())?;
+                PlanOffer::sign(&herald.swarm, previous, first_round, &plan, revoked, identity.keypair())?;
             let checked = offer.check(Some(&herald.swarm))?;
             let verdicts = herald.tell(&checked, newest_signed.as_ref(), answers.keys()).await?;
             match newest(&verdicts, &herald.swarm) {
-                Some(newer) if newer.generation().counter > last => newest_signed = Some(newer),
+                Some(newer) if newer.generation().counter > last => {
+                    if let Some(number) = newer.offer.fork(&checked.offer) {
+                        eprintln!("warning: members follow another plan {number} that this swarm's key has signed: {TWO_PLANNERS}");
+                    }
+                    newest_signed = Some(newer);
+                }
                 _ => break (checked, verdicts),
             }
         };
@@ -67,8 +74,17 @@ pub(super) fn execute(arguments: &PlanApplyArgs, json: bool) -> Result {
             return Err(Error::new(ErrorKind::Refused, "no member follows this plan"));
         }
         checked.keep(&home)?;
+        if kept_revoked.is_none() {
+            checked.offer.revoked().keep(&home)?;
+        }
         plan::write(&checked.plan, &home.plan())
     })
+}
+
+/// Whom the next plan turns away: the list of the home, and where it has lost that, the one of the newest signed plan.
+fn list_with(kept: Option<&Revocations>, newest_signed: Option<&CheckedPlan>) -> Revocations {
+    let of_plan = || newest_signed.map(|plan| plan.offer.revoked().clone());
+    kept.cloned().or_else(of_plan).unwrap_or_default()
 }
 
 /// The round that the next plan begins with: what members of the newest signed plan say, and of those that differ the one who
@@ -296,6 +312,8 @@ fn report(plan: &CheckedPlan, verdicts: &BTreeMap<PeerId, Option<Verdict>>, json
             "schema": "mingle.plan-apply/1",
             "counter": plan.generation().counter,
             "first_round": plan.first_round(),
+            "signed_hash": hex::encode(plan.offer.hash()),
+            "previous": (plan.generation().counter > 1).then(|| hex::encode(plan.offer.previous())),
             "hash": plan.plan.hash().to_string(),
             "accepted": verdicts.values().flatten().filter(|verdict| is_accepted(verdict)).count(),
             "members": members,

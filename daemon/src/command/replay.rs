@@ -6,8 +6,8 @@ use std::path::Path;
 
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result};
-use mingle_protocol::Time;
-use mingle_protocol::sim::{Journal, Outcome as RunOutcome, TraceEntry};
+use mingle_protocol::sim::{Journal, Outcome as RunOutcome, TraceEntry, Variant};
+use mingle_protocol::{Robust, Time};
 
 use crate::cli::ReplayArgs;
 use crate::out;
@@ -55,9 +55,11 @@ fn read(path: &Path) -> Result<Journal> {
 }
 
 fn print(journal: &Journal, outcome: &RunOutcome, log: &[(Time, TraceEntry)]) {
-    let injected = journal.injected_bug().map_or_else(String::new, |bug| format!(", with {bug} injected"));
+    let Variant { injected_bug, robust } = journal.variant();
+    let injected = injected_bug.map_or_else(String::new, |bug| format!(", with {bug} injected"));
+    let clipping = if robust == Robust::Off { String::new() } else { format!(", receiving with {robust}") };
     out::line(format!(
-        "run        {} seed {}{injected}: {} nodes, {} faults, repaired at {}, stopped at {}",
+        "run        {} seed {}{injected}{clipping}: {} nodes, {} faults, repaired at {}, stopped at {}",
         journal.profile(),
         journal.seed(),
         outcome.nodes,
@@ -91,7 +93,8 @@ fn document(journal: &Journal, outcome: &RunOutcome, log: &[(Time, TraceEntry)],
         "made_by": journal.made_by(),
         "profile": journal.profile(),
         "seed": journal.seed(),
-        "injected_bug": journal.injected_bug(),
+        "injected_bug": journal.variant().injected_bug,
+        "robust": journal.variant().robust.to_string(),
         "nodes": outcome.nodes,
         "faults": journal.faults().len(),
         "agrees": agrees,

@@ -1,5 +1,6 @@
 //! `mingle run`: one peer in the foreground, from its key to its trained model.
 
+mod compare_alone;
 mod data_task;
 
 use std::io::Write;
@@ -11,12 +12,13 @@ use mingle_models::start_threads;
 use mingle_peer::error::Context;
 use mingle_peer::events::EventSink;
 use mingle_peer::membership::Membership;
-use mingle_peer::peer::{GivenPlan, Peer, PeerOptions, PeerParts, Purpose};
+use mingle_peer::peer::{GivenPlan, Outcome, Peer, PeerOptions, PeerParts, Purpose};
 use mingle_peer::task::Assignment;
 use mingle_peer::{Error, ErrorKind, Home, Identity, Result, plan, priority, stop};
 
 use mingle_trainer::{HostOptions, Launcher, TrainerHost, TrainerTask};
 use mingle_watch::tensorboard::EventFile;
+use tokio::sync::watch;
 
 use crate::arguments::{self, parse_policy};
 use crate::cli::{Planning, RunArgs, Switch};
@@ -25,6 +27,7 @@ use crate::signals::{STDIN_ENDED, StopRequests};
 use crate::task_card::Card;
 use crate::task_file::TaskFile;
 use crate::{event_loop, out};
+use compare_alone::Comparison;
 use data_task::{DataTask, HomeTask};
 
 /// The word for a trainer that is not started, but comes by itself.
@@ -58,10 +61,12 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
     };
     let mut told = Vec::new();
     let mut trainer = None;
+    let mut comparison = None;
     let purpose = match (task, &arguments.trainer) {
         (Some(mut task), _) => {
             let is_invited = membership.as_ref().is_some_and(|membership| membership.invite.is_some());
             told = task.settle_by_itself(last, is_invited)?;
+            comparison = Comparison::of(arguments, &home, task.trained_as());
             Purpose::Train(Box::new(task))
         }
         (None, Some(_)) => {
@@ -85,21 +90,27 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
         }
         let (handle, requests) = stop::channel();
         let mut signals = StopRequests::listen(with_stdin)?;
+        let (asked_to_stop, mut asked) = watch::channel(0);
         tokio::spawn(async move {
             // The first is to stop in good order, the second to stop at once. After the run, one is enough, but who then only lets go
             // of standard input leaves the trainer its time with the model.
-            let mut asked = 0;
             loop {
                 let reason = signals.next().await;
-                asked += 1;
-                if !handle.stop(reason) && reason != STDIN_ENDED || asked > 1 {
+                asked_to_stop.send_modify(|asked| *asked += 1);
+                let is_insisting = *asked_to_stop.borrow() > 1;
+                if !handle.stop(reason) && reason != STDIN_ENDED || is_insisting {
                     break;
                 }
             }
             trainer.iter().for_each(TrainerHost::hurry);
         });
-        peer.run(requests).await?;
-        Ok(())
+        let outcome = peer.run(requests).await?;
+        match (comparison, outcome) {
+            (Some(comparison), Outcome::Trained { summary, parameters }) => {
+                comparison.execute(*summary, parameters, &mut asked, json).await
+            }
+            _ => Ok(()),
+        }
     })
 }
 

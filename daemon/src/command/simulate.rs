@@ -3,8 +3,10 @@
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
-use mingle_lab::simulation::{self, Attack, Conditions, Goal, Learners, Progress, Received, Stop, recent_accuracy};
-use mingle_models::{Decay, SampleShape, Split, Tokens};
+use mingle_lab::simulation::{
+    self, Attack, Conditions, Goal, Learners, Progress, Received, Stop, Target, recent_score,
+};
+use mingle_models::{Decay, SampleShape, Split, Task, Tokens};
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result, encodings, plan, units};
 use mingle_planner::{DesignOptions, ExtraEdges, Method, Plan};
@@ -33,8 +35,6 @@ struct Report<'a> {
     stop: Stop,
     #[serde(flatten)]
     end: &'a Progress,
-    /// Mean accuracy over the last three evaluations.
-    recent_accuracy: Option<f64>,
     parcels: u64,
     lost_parcels: u64,
     /// The weights of all nodes.
@@ -63,7 +63,7 @@ pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Result {
     let initial = learners.initial();
     let mut swarm = simulation::found(&plan, &initial, conditions).map_err(lab::simulation_error)?;
     let tokens = tokens(&learners);
-    let goal = goal(arguments, rounds, tokens)?;
+    let goal = goal(arguments, rounds, learners.task())?;
     if !json {
         introduce(&plan, &learners, arguments.codec)?;
     }
@@ -81,7 +81,6 @@ pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Result {
         codec: arguments.codec,
         stop,
         end,
-        recent_accuracy: recent_accuracy(&curve),
         parcels: tally.parcels,
         lost_parcels: tally.lost_parcels,
         weight: tally.weight,
@@ -94,10 +93,11 @@ pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Result {
     };
     if json {
         let mut object = serde_json::json!(report);
-        add_bits(&mut object, end, tokens);
+        // Mean accuracy, or r2, over the last three evaluations.
+        object[format!("recent_{}", end.measured.score())] = recent_score(&curve).into();
         out::line(object);
     } else {
-        conclude(&report, arguments, tokens, (began.elapsed(), learnt));
+        conclude(&report, goal.target, tokens, (began.elapsed(), learnt));
     }
     Ok(())
 }
@@ -135,7 +135,7 @@ fn rounds(arguments: &SimulateArgs) -> Result<u64> {
     if epochs.is_some_and(|epochs| epochs.is_nan() || epochs <= 0.0) {
         return Err(Error::new(ErrorKind::BadInput, "--epochs must be a positive number"));
     }
-    let is_bounded = arguments.target().is_some() || epochs.is_some() || max_slots.is_some();
+    let is_bounded = arguments.target()?.is_some() || epochs.is_some() || max_slots.is_some();
     if is_bounded && arguments.rounds.is_none() && matches!(arguments.optimizer.schedule, Decay::Cosine { .. }) {
         let message = "--schedule cosine falls to 0 at the last round, and only --rounds says which that is";
         return Err(Error::new(ErrorKind::BadInput, message).hint("add --rounds, or choose another --schedule"));
@@ -143,12 +143,13 @@ fn rounds(arguments: &SimulateArgs) -> Result<u64> {
     Ok(arguments.rounds.unwrap_or(if is_bounded { MOST_ROUNDS } else { USUAL_ROUNDS }))
 }
 
-/// When to stop, on data with these tokens.
-fn goal(arguments: &SimulateArgs, rounds: u64, tokens: Option<Tokens>) -> Result<Goal> {
+/// When to stop, with models for this task.
+fn goal(arguments: &SimulateArgs, rounds: u64, task: &Task) -> Result<Goal> {
     let SimulateArgs { epochs, max_slots, evaluate_every, .. } = *arguments;
     let doing = |target| format!("--target {target} cannot be");
-    let target = arguments.target().map(|target| target.on(tokens).context(ErrorKind::BadInput, doing(target)));
-    Ok(Goal { target: target.transpose()?, epochs, max_slots, rounds, evaluate_every })
+    let check = |target: Target| target.check(task).context(ErrorKind::BadInput, doing(target));
+    let target = arguments.target()?.map(check).transpose()?;
+    Ok(Goal { target, epochs, max_slots, rounds, evaluate_every })
 }
 
 /// The plan of a file, or one that is made here, by default from the seed of all else.
@@ -219,36 +220,26 @@ fn tokens(learners: &Learners) -> Option<Tokens> {
     }
 }
 
-/// What a token of the held-out text takes, in bits.
-fn bits(progress: &Progress) -> Option<f64> {
-    progress.loss.map(|nats| nats / std::f64::consts::LN_2)
-}
-
-fn add_bits(object: &mut serde_json::Value, progress: &Progress, tokens: Option<Tokens>) {
-    if let Some(tokens) = tokens {
-        object[tokens.metric()] = bits(progress).into();
-    }
-}
-
 fn tell(progress: &Progress, tokens: Option<Tokens>, json: bool) {
     if json {
         let mut object = serde_json::json!(progress);
-        add_bits(&mut object, progress, tokens);
         object["schema"] = "mingle.simulation-progress/1".into();
         out::line(object);
         return;
     }
-    let in_bits = match tokens.zip(bits(progress)) {
-        Some((tokens, bits)) => format!("   {bits:.3} bits per {}", tokens.singular()),
-        None => String::new(),
-    };
+    let measured = &progress.measured;
+    let in_bits = tokens.and_then(|tokens| Some((tokens, measured.mean(tokens.metric())?)));
+    let in_bits =
+        in_bits.map_or_else(String::new, |(tokens, bits)| format!("   {bits:.3} bits per {}", tokens.singular()));
+    let in_units = measured.mean("rmse").map_or_else(String::new, |rmse| format!("   rmse {rmse:.4}"));
     let line = format!(
-        "round {:>5}   slots {:>7}   epochs {:>6.2}{in_bits}   accuracy {:.3} mean {:.3} worst   disagreement {}",
+        "round {:>5}   slots {:>7}   epochs {:>6.2}{in_bits}   {} {:.3} mean {:.3} worst{in_units}   disagreement {}",
         progress.round,
         progress.slots,
         progress.epochs,
-        progress.mean_accuracy,
-        progress.worst_accuracy,
+        measured.score(),
+        measured.mean_score().unwrap_or(f64::NAN),
+        measured.worst_score().unwrap_or(f64::NAN),
         progress.disagreement.map_or_else(|| "none".to_owned(), |apart| format!("{apart:.1e}")),
     );
     // A terminal shows where it stands; what is kept is the end.
@@ -265,21 +256,17 @@ fn receiving(report: &Report<'_>) -> String {
     line
 }
 
-fn conclude(
-    report: &Report<'_>,
-    arguments: &SimulateArgs,
-    tokens: Option<Tokens>,
-    (took, learnt): (Duration, Duration),
-) {
+fn conclude(report: &Report<'_>, target: Option<Target>, tokens: Option<Tokens>, (took, learnt): (Duration, Duration)) {
     if stderr().is_terminal() {
         eprintln!();
     }
     let end = report.end;
-    let what = match (report.stop, arguments.target()) {
+    let measured = &end.measured;
+    let what = match (report.stop, target) {
         (Stop::Target, Some(target)) => format!("{target} reached"),
         (_, Some(target)) => format!("{target} not reached"),
-        _ if tokens.is_some() => format!("validation loss {:.4}", end.loss.unwrap_or(f64::NAN)),
-        _ => format!("accuracy {:.3}", end.mean_accuracy),
+        _ if tokens.is_some() => format!("validation loss {:.4}", measured.mean("loss").unwrap_or(f64::NAN)),
+        _ => format!("{} {:.3}", measured.score(), measured.mean_score().unwrap_or(f64::NAN)),
     };
     out::line(format!(
         "{what} after {} slots: {} rounds, {:.2} epochs, {} on links",

@@ -74,6 +74,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("task", "MINGLE_TASK", Form::Text, r#""regression""#),
     setting("model", "MINGLE_MODEL", Form::Text, r#""mlp:hidden=128""#),
     setting("split", "MINGLE_SPLIT", Form::Text, r#""dirichlet:0.3""#),
+    setting("weight", "MINGLE_WEIGHT", Form::Text, r#""samples:1000""#),
     setting("rounds", "MINGLE_ROUNDS", Form::Whole, "200"),
     setting("batch_size", "MINGLE_BATCH_SIZE", Form::Whole, "32"),
     setting("augment", "MINGLE_AUGMENT", Form::Text, r#""flip,crop:4""#),
@@ -105,6 +106,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("robust", "MINGLE_ROBUST", Form::Text, r#""clip""#),
     setting("keep_best", "MINGLE_KEEP_BEST", Form::Text, r#""accuracy""#),
     setting("tensorboard", "MINGLE_TENSORBOARD", Form::Text, r#""runs/site-a""#),
+    setting("compare_alone", "MINGLE_COMPARE_ALONE", Form::Text, r#""on""#),
     setting("timeline", "MINGLE_TIMELINE", Form::Text, r#""off""#),
     setting("durability", "MINGLE_DURABILITY", Form::Text, r#""on""#),
 ];

@@ -3,11 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::Metrics;
 use mingle_home::{Error, ErrorKind};
+use serde::{Deserialize, Serialize};
 
-/// Whether a metric is better when it is larger or smaller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+use crate::Metrics;
+
+/// Whether a metric is better when it is larger or smaller; `max` and `min` in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// The larger the better, such as an accuracy.
     Max,

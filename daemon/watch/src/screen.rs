@@ -1,6 +1,7 @@
 //! How the dashboard looks: a header, two charts, the neighbours, the last events.
 
 use mingle_peer::status::{LinkState, Status};
+use mingle_peer::training::Direction;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -85,11 +86,17 @@ fn draw_learning(frame: &mut Frame<'_>, area: Rect, view: &View) {
     draw_chart(frame, area, " the model on held-out samples ", datasets.collect(), (&first, y, legend));
 }
 
-/// A curve between 0 and 1 and its name, such as `loss / 2.30`.
+/// A curve between 0 and 1 and its name, with an arrow to where it is better, such as `loss ↓ / 2.30`.
 fn to_one(name: &str, values: &Curve) -> (String, Curve) {
+    let better = match Direction::of(name) {
+        Some(Direction::Max) => " ↑",
+        Some(Direction::Min) => " ↓",
+        None => "",
+    };
+    let name = format!("{name}{better}");
     let most = values.iter().map(|point| point.1.abs()).fold(0.0_f64, f64::max);
     if most <= 1.0 {
-        return (name.to_owned(), values.clone());
+        return (name, values.clone());
     }
     (format!("{name} / {most:.2}"), values.iter().map(|(round, value)| (*round, value / most)).collect())
 }
@@ -209,8 +216,7 @@ mod tests {
             nodes: 3,
             origin: "plan.json".to_owned(),
         });
-        status.evaluation =
-            Some(Evaluated { round: 40, metrics: [("accuracy", 0.912), ("loss", 0.3)].into_iter().collect() });
+        status.evaluation = Some(Evaluated::new(40, [("accuracy", 0.912), ("loss", 0.3)].into_iter().collect()));
         status.contraction = Contraction { observed: Some(0.987), forecast: Some(0.5) };
         status.neighbours = vec![Neighbour {
             node: 7,
@@ -244,6 +250,8 @@ mod tests {
             "waiting for neighbours  round 40/200",
             "plan 9f2e41c7 nguyen-he",
             "accuracy 0.912",
+            "accuracy ↑",
+            "loss ↓ / 2.00",
             "0.987 (plan: 0.500)",
             "12D3KooWTheirs",
             "suspended",

@@ -7,8 +7,8 @@
 #![allow(clippy::unwrap_used)]
 
 use mingle_models::{
-    Augmentation, DataSource, Device, DeviceError, DeviceName, Evaluation, Evaluator, OptimizerOptions, Samples, Task,
-    TrainOutcome, Trainer, TrainerOptions,
+    Augmentation, DataSource, Device, DeviceError, DeviceName, Evaluation, Evaluator, OptimizerOptions, Samples,
+    SiteWeight, Task, TrainOutcome, Trainer, TrainerOptions,
 };
 
 /// Single precision keeps 7 digits; some tens of steps lose two or three of them to the order of
@@ -122,6 +122,7 @@ fn trained(task: Task, device: &Device, samples: Samples, steps: u32) -> TrainOu
         batch_size: 32,
         augmentation: Augmentation::NONE,
         data_seed: 2,
+        weight: SiteWeight::Equal,
     };
     let mut trainer = Trainer::new(options, samples).unwrap();
     trainer.train(&task.initial_parameters(3), steps).unwrap()

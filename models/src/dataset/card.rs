@@ -39,6 +39,17 @@ pub struct DataCard {
     columns: Vec<String>,
     scaling: Scaling,
     target: Option<Target>,
+    sites: Option<Sites>,
+}
+
+/// Over how much data the scaling of a card was taken, where it is known to be that of several sites.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sites {
+    /// How many sites.
+    pub sites: u64,
+    /// Their training rows together.
+    pub samples: u64,
 }
 
 /// How a raw value becomes a feature.
@@ -73,12 +84,21 @@ struct Unchecked {
     scaling: Scaling,
     #[serde(default)]
     target: Option<Target>,
+    #[serde(default)]
+    sites: Option<Sites>,
 }
 
 impl DataCard {
     /// The card of images, whose pixels are all scaled alike.
     pub(super) fn of_images(shape: SampleShape, classes: Vec<String>, (scale, offset): (f32, f32)) -> Self {
-        Self { shape, classes, columns: Vec::new(), scaling: Scaling::Pixels { scale, offset }, target: None }
+        Self {
+            shape,
+            classes,
+            columns: Vec::new(),
+            scaling: Scaling::Pixels { scale, offset },
+            target: None,
+            sites: None,
+        }
     }
 
     /// The card of a text: its classes are the tokens.
@@ -89,7 +109,7 @@ impl DataCard {
     pub fn of_text(vocabulary: &Vocabulary) -> Result<Self, CardError> {
         let shape = SampleShape::Text { tokens: vocabulary.tokens() };
         let (columns, scaling) = (Vec::new(), Scaling::Tokens);
-        Unchecked { shape, classes: vocabulary.names(), columns, scaling, target: None }.try_into()
+        Unchecked { shape, classes: vocabulary.names(), columns, scaling, target: None, sites: None }.try_into()
     }
 
     /// The card of a table.
@@ -105,7 +125,8 @@ impl DataCard {
         deviations: &[f64],
     ) -> Result<Self, CardError> {
         let shape = SampleShape::Flat { features: columns.len() };
-        Unchecked { shape, classes, columns, scaling: by_column(means, deviations), target: None }.try_into()
+        Unchecked { shape, classes, columns, scaling: by_column(means, deviations), target: None, sites: None }
+            .try_into()
     }
 
     /// The card of a table of which a quantity is predicted.
@@ -121,7 +142,7 @@ impl DataCard {
     ) -> Result<Self, CardError> {
         let (shape, target) = (SampleShape::Flat { features: columns.len() }, Some(target));
         let scaling = by_column(means, deviations);
-        Unchecked { shape, classes: Vec::new(), columns, scaling, target }.try_into()
+        Unchecked { shape, classes: Vec::new(), columns, scaling, target, sites: None }.try_into()
     }
 
     /// What is learnt.
@@ -135,6 +156,19 @@ impl DataCard {
     /// The quantity that is predicted, where it is a regression.
     pub fn target(&self) -> Option<&Target> {
         self.target.as_ref()
+    }
+
+    /// The sites over whose data the scaling was taken, where the card was made of their sums.
+    pub fn sites(&self) -> Option<Sites> {
+        self.sites
+    }
+
+    pub(super) fn with_sites(self, sites: Sites) -> Self {
+        Self { sites: Some(sites), ..self }
+    }
+
+    pub(super) fn without_sites(self) -> Self {
+        Self { sites: None, ..self }
     }
 
     /// The shape of one sample.
@@ -240,7 +274,7 @@ impl TryFrom<Unchecked> for DataCard {
     type Error = CardError;
 
     fn try_from(card: Unchecked) -> Result<Self, CardError> {
-        let Unchecked { shape, classes, columns, scaling, target } = card;
+        let Unchecked { shape, classes, columns, scaling, target, sites } = card;
         match &target {
             None if classes.len() < 2 => return Err(CardError::Classes { classes: classes.len() }),
             Some(_) if !classes.is_empty() || columns.is_empty() => {
@@ -269,7 +303,7 @@ impl TryFrom<Unchecked> for DataCard {
         if !is_finite {
             return Err(CardError::NotFinite);
         }
-        Ok(Self { shape, classes, columns, scaling, target })
+        Ok(Self { shape, classes, columns, scaling, target, sites })
     }
 }
 

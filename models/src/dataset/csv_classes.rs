@@ -10,7 +10,7 @@ use super::{DataCard, DataError};
 const CLASSES_UNQUESTIONED: usize = 10;
 const SAMPLES_PER_CLASS: usize = 2;
 /// Labels are 16 bits wide.
-const CLASSES_MAX: usize = 1 << 16;
+pub(super) const CLASSES_MAX: usize = 1 << 16;
 
 /// The name of the class that a cell stands for: the cell, but `3` for `3.0`, which is how programs write whole numbers
 /// in columns with gaps.
@@ -21,30 +21,47 @@ pub(super) fn name_of(cell: &str) -> String {
     }
 }
 
-/// The different labels, by value if all are numbers and by the alphabet otherwise.
-///
-/// # Errors
-///
-/// [`DataError::Continuous`] when they look like quantities or names of samples, not of classes; [`DataError::TooFew`]
-/// and [`DataError::TooLarge`] for fewer than two and more than can be numbered.
-pub(super) fn in_order(path: &Path, labels: &[String], samples: usize) -> Result<Vec<String>, DataError> {
-    let continuous = |reason: String| Err(DataError::Continuous { path: path.into(), classes: labels.len(), reason });
-    let mut names = labels.to_vec();
+/// Names of classes in their order: by value if all are numbers and by the alphabet otherwise.
+pub(super) fn sorted(mut names: Vec<String>) -> Vec<String> {
     names.sort_unstable();
     if names.iter().all(|name| number(name).is_some()) {
         names.sort_by(|a, b| number(a).unwrap_or(0.0).total_cmp(&number(b).unwrap_or(0.0)));
-        if let Some(fraction) = names.iter().find(|name| number(name).is_some_and(|value| value.fract() != 0.0)) {
-            return continuous(format!("it holds numbers with a fraction, such as {fraction}"));
-        }
+    }
+    names
+}
+
+/// The different labels of one site, [sorted]: there may be a single one where other sites have others.
+///
+/// # Errors
+///
+/// [`DataError::Continuous`] when they look like quantities or names of samples, not of classes; [`DataError::TooLarge`] for
+/// more than can be numbered.
+pub(super) fn of_site(path: &Path, labels: &[String], samples: usize) -> Result<Vec<String>, DataError> {
+    let continuous = |reason: String| Err(DataError::Continuous { path: path.into(), classes: labels.len(), reason });
+    let names = sorted(labels.to_vec());
+    if names.iter().all(|name| number(name).is_some())
+        && let Some(fraction) = names.iter().find(|name| number(name).is_some_and(|value| value.fract() != 0.0))
+    {
+        return continuous(format!("it holds numbers with a fraction, such as {fraction}"));
     }
     if labels.len() > CLASSES_UNQUESTIONED && labels.len() * SAMPLES_PER_CLASS > samples {
         return continuous(format!("{samples} samples have {} different labels", labels.len()));
     }
-    if labels.len() < 2 {
-        return Err(DataError::TooFew { path: path.into(), samples, classes: labels.len() });
-    }
     if labels.len() > CLASSES_MAX {
         return Err(DataError::TooLarge { path: path.into(), announced: labels.len() as u64, max: CLASSES_MAX });
+    }
+    Ok(names)
+}
+
+/// The different labels, sorted.
+///
+/// # Errors
+///
+/// Those of [`of_site`], and [`DataError::TooFew`] for fewer than two.
+pub(super) fn in_order(path: &Path, labels: &[String], samples: usize) -> Result<Vec<String>, DataError> {
+    let names = of_site(path, labels, samples)?;
+    if names.len() < 2 {
+        return Err(DataError::TooFew { path: path.into(), samples, classes: names.len() });
     }
     Ok(names)
 }

@@ -1,26 +1,9 @@
-//! The columns of a table: their means and deviations, and which of them a card means.
+//! Which columns of a table a card means.
 
 use std::collections::BTreeMap;
 
 use super::csv_table::Table;
 use super::{DataCard, DataError};
-
-/// Mean and standard deviation of every column over the rows at `train`; the deviation of a column that never varies
-/// is 0. `raw` is `[rows, width]`.
-pub(super) fn moments(raw: &[f64], width: usize, train: &[usize]) -> (Vec<f64>, Vec<f64>) {
-    let count = train.len().max(1) as f64;
-    let column = |column: usize| train.iter().map(move |row| raw[row * width + column]);
-    let means: Vec<f64> = (0..width).map(|index| column(index).sum::<f64>() / count).collect();
-    let deviation = |(index, mean): (usize, &f64)| {
-        let first = column(index).next();
-        if column(index).all(|value| Some(value) == first) {
-            return 0.0;
-        }
-        (column(index).map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt()
-    };
-    let deviations = means.iter().enumerate().map(deviation).collect();
-    (means, deviations)
-}
 
 /// For each column of the card, the column of the table that has its name.
 ///

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use csv::{ReaderBuilder, StringRecord};
 
 use super::csv_header::{Layout, row};
-use super::{DataCard, DataError, Samples, Target, csv_classes, csv_columns};
+use super::{DataCard, DataError, Samples, TableSums, csv_classes, csv_columns};
+use crate::objective::ObjectiveKind;
 
 /// The largest table accepted, in numbers: 2 GiB of them.
 const CELLS_MAX: usize = 1 << 28;
@@ -124,22 +125,39 @@ impl Table {
     /// The card that this table has by itself, scaled by the samples at `train`.
     pub(super) fn card(&self, train: &[usize]) -> Result<DataCard, DataError> {
         let classes = csv_classes::in_order(&self.path, &self.label_names, self.len())?;
-        let (means, deviations) = csv_columns::moments(&self.raw, self.columns().len(), train);
-        DataCard::of_table(self.columns().to_vec(), classes, &means, &deviations)
-            .map_err(|reason| DataError::Card { path: self.path.clone(), reason })
+        self.card_of(&TableSums::of_classes(self.columns(), &self.raw, train, classes))
     }
 
     /// The card that this table has by itself where its label is a quantity to be predicted.
     pub(super) fn regression_card(&self, train: &[usize]) -> Result<DataCard, DataError> {
-        let unusable = |reason| DataError::Card { path: self.path.clone(), reason };
-        let (mean, deviation) = csv_columns::moments(&self.quantities()?, 1, train);
-        if deviation[0] <= 0.0 {
+        let quantities = self.quantities()?;
+        let mut ours = train.iter().map(|&row| quantities[row]);
+        let first = ours.next();
+        if ours.all(|value| Some(value) == first) {
             let column = self.layout.describe_label();
             return Err(DataError::ConstantTarget { path: self.path.clone(), column });
         }
-        let target = Target::new(self.layout.label_name().to_owned(), mean[0], deviation[0]).map_err(unusable)?;
-        let (means, deviations) = csv_columns::moments(&self.raw, self.columns().len(), train);
-        DataCard::of_regression(self.columns().to_vec(), target, &means, &deviations).map_err(unusable)
+        self.card_of(&self.quantity_sums(train, &quantities))
+    }
+
+    fn card_of(&self, sums: &TableSums) -> Result<DataCard, DataError> {
+        let card = sums.card().map_err(|reason| DataError::Card { path: self.path.clone(), reason })?;
+        Ok(card.without_sites())
+    }
+
+    /// What this table adds to the card of several sites: classes may be missing in it.
+    pub(super) fn sums(&self, objective: ObjectiveKind, train: &[usize]) -> Result<TableSums, DataError> {
+        match objective {
+            ObjectiveKind::Classification => {
+                let classes = csv_classes::of_site(&self.path, &self.label_names, self.len())?;
+                Ok(TableSums::of_classes(self.columns(), &self.raw, train, classes))
+            }
+            ObjectiveKind::Regression => Ok(self.quantity_sums(train, &self.quantities()?)),
+        }
+    }
+
+    fn quantity_sums(&self, train: &[usize], quantities: &[f64]) -> TableSums {
+        TableSums::of_quantity(self.columns(), &self.raw, train, (self.layout.label_name(), quantities))
     }
 
     /// Its labels as numbers, row by row.

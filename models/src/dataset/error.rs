@@ -20,6 +20,12 @@ pub enum DataError {
         /// What the system says.
         error: std::io::Error,
     },
+    /// There are no columns to add up.
+    #[error("{data} is no table: its card is the same at all sites, or of one of them; only those of csv:FILE add up")]
+    NoTable {
+        /// The data.
+        data: String,
+    },
     /// Neither a file nor its compressed form exists.
     #[error("{} has no {name} and no {name}.gz", directory.display())]
     Missing {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::csv_table::{CsvSource, LabelColumn, Table};
 use super::text::{Text, TextSource};
-use super::{CardDifference, DataCard, DataError, SampleShape, Samples, Tokens, cifar10, digits, idx};
+use super::{CardDifference, DataCard, DataError, SampleShape, Samples, TableSums, Tokens, cifar10, digits, idx};
 use crate::objective::ObjectiveKind;
 
 /// The samples held out of the 1,797 digits, about a fifth.
@@ -163,6 +163,16 @@ impl RawData {
         }
     }
 
+    /// The samples that are left to train on when those to judge by are set aside; of a text tokens.
+    pub fn training_samples(&self) -> usize {
+        match &self.raw {
+            Raw::Images { train, test: Some(_), .. } => train.len(),
+            Raw::Images { train, test: None, .. } => train.len() - DIGITS_TEST,
+            Raw::Table(table) => table.len() - table.len() / SAMPLES_MIN,
+            Raw::Text(text) => text.training_tokens(),
+        }
+    }
+
     /// What a person should know of how it was read.
     pub fn remarks(&self) -> Vec<String> {
         match &self.raw {
@@ -212,6 +222,20 @@ impl RawData {
                 table.regression_card(&train)
             }
         }
+    }
+
+    /// What a table adds to the card of several sites: exact sums over the samples that are left to train on when a fifth is set aside by
+    /// `seed`.
+    ///
+    /// # Errors
+    ///
+    /// [`DataError::NoTable`] of other data; [`DataError::TooFew`] for fewer than five rows; [`DataError::Continuous`] and
+    /// [`DataError::Target`] where the label is no class, or no quantity.
+    pub fn sums(&self, objective: ObjectiveKind, seed: u64) -> Result<TableSums, DataError> {
+        let Raw::Table(table) = &self.raw else { return Err(DataError::NoTable { data: self.source.to_string() }) };
+        check_size(table)?;
+        let (train, _) = hold_out(table.len(), table.len() / SAMPLES_MIN, seed);
+        table.sums(objective, &train)
     }
 
     /// The samples, in the columns, the classes and the scaling of `card`. Columns of a table are found by their names;

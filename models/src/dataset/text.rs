@@ -70,6 +70,16 @@ impl Text {
         SampleShape::Text { tokens: self.tokens.unwrap_or(Tokens::Characters) }
     }
 
+    /// The tokens that are left to train on, as long as nobody else says what its tokens are.
+    pub(super) fn training_tokens(&self) -> usize {
+        let tokens = match self.tokens {
+            Some(Tokens::Bytes) => self.bytes.len(),
+            // Of bytes that are no characters, as many as there would be in a text that has them.
+            _ => self.characters().map_or(self.bytes.len(), |text| text.chars().count()),
+        };
+        tokens - tokens.div_ceil(HELD_OUT)
+    }
+
     /// The card that it has by itself.
     pub(super) fn card(&self) -> Result<DataCard, DataError> {
         let vocabulary = match self.tokens {

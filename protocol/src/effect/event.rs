@@ -149,6 +149,14 @@ pub enum Event {
         /// The mass that it held by its old books, which is gone.
         discarded: Mass,
     },
+    /// Another process signs with this node's key, and has named this one: both are alive, and each may have moved the same mass.
+    /// The host of the one that ends stops it; until the next generation the books may be off by what it moved.
+    AnotherProcess {
+        /// The other one, as [`Identity::boot_nonce`](crate::Identity::boot_nonce).
+        boot_nonce: u64,
+        /// It is this process that has to end: it is the younger one.
+        ends: bool,
+    },
     /// A neighbour is in a newer generation: the host fetches its plan from there, verifies it and hands it in.
     NewerPlan {
         /// Who has it.

@@ -33,6 +33,8 @@ pub enum Fault {
     UnexpectedTraining,
     /// A life of this node that it cannot have had.
     ImpossibleLife,
+    /// A process statement of no member, or with a number that no process comes to.
+    ImpossibleProcess,
     /// A neighbour that was believed once that this node was rolled back says so again.
     RepeatedRollback,
     /// A parcel that was here before. Only counted: networks repeat, and senders whose acknowledgement was lost.
@@ -44,6 +46,8 @@ pub enum Fault {
     Forked,
     /// An Ack or a parcel of or for a life that is over or unknown. Only counted: it is answered with a Hello.
     OtherLife,
+    /// A process statement beyond those that are taken of one node in a short time. Only counted: a neighbour passes it on.
+    TooManyProcesses,
     /// A Hello that does not fit. Only counted; what differs is in [`Event::Refused`](crate::Event::Refused).
     UnfitHello,
     /// A message of a generation that the present one has replaced. Only counted: its sender is told.

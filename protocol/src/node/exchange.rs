@@ -35,6 +35,7 @@ impl Node {
             Message::Ack(ack) => self.on_ack(from, &ack),
             Message::Parcel(parcel) => self.on_parcel(from, parcel),
             Message::Left(certificate) => self.on_certificate(from, certificate),
+            Message::Process(statement) => self.on_process(from, statement),
             Message::Collective(_) => Ok(()),
         };
         if let Err(fault) = outcome {
@@ -259,6 +260,7 @@ impl Node {
             return Err(Fault::ImpossibleAck);
         }
         self.compare_departures(from, state.left);
+        self.compare_processes(from, state.processes);
         if self.has_left() || self.peers.get(&from).is_some_and(|peer| peer.left) {
             self.peers.entry(from).and_modify(|peer| peer.mutual = true);
             return Ok(());
@@ -313,8 +315,8 @@ impl Node {
 
     /// What the node says to every neighbour.
     fn own_state(&self) -> LinkState {
-        let left = self.departures.durable();
-        LinkState { passed: self.passed(), leaving: self.is_leaving(), left, ..LinkState::default() }
+        let (left, processes) = (self.departures.durable(), self.processes.digest());
+        LinkState { passed: self.passed(), leaving: self.is_leaving(), left, processes, ..LinkState::default() }
     }
 
     pub(super) fn send_hello(&mut self, to: NodeId) {

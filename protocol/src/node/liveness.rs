@@ -18,6 +18,7 @@ impl Node {
             return;
         }
         self.started = true;
+        self.begin_process();
         let patience = match (self.resumed, self.config.identity.incarnation) {
             (true, _) => Some(self.config.heartbeat * HEARTBEATS_BEFORE_RESUMING),
             (false, 1) => self.config.gather_for,

@@ -105,6 +105,7 @@ impl Node {
         (self.config.keys, self.config.rounds) = (keys, rounds);
         self.peers = neighbours(&self.config);
         self.departures = Departures::default();
+        self.restate_process();
         (self.step, self.split_done, self.resumed) = (0, false, false);
         self.last_step = rounds * self.config.schedule.round_length();
         self.clock = RoundClock::new(self.config.deadline_floor);

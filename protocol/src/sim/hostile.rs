@@ -11,7 +11,7 @@ use crate::mass::{Mass, UNITS_PER_ONE};
 use crate::message::{Ack, Generation, Identity, LeaveCertificate, LinkEnd, LinkState, Message, Parcel};
 use crate::payload::{MAX_MAGNITUDE, Payload};
 use crate::schedule::NodeId;
-use crate::statement::{Signature, SignedIdentity};
+use crate::statement::{Fate, OtherProcess, ProcessStatement, Signature, SignedIdentity};
 
 use super::keys::SimulatedKeys;
 
@@ -50,6 +50,7 @@ pub(super) fn tampered(message: Message, liar: NodeId, nodes: u32, rng: &mut Cha
         }
         Message::Parcel(parcel) => Message::Parcel(tampered_parcel(parcel, rng)),
         Message::Left(certificate) => Message::Left(forged(certificate.generation, &keys, nodes, rng)),
+        Message::Process(statement) => Message::Process(tampered_process(statement, &keys, nodes, rng)),
         Message::Collective(_) => message,
     }
 }
@@ -109,7 +110,7 @@ fn replace_identity(identity: &mut Identity, rng: &mut ChaCha8Rng) {
 }
 
 fn replace_state(state: &mut LinkState, rng: &mut ChaCha8Rng) {
-    match rng.random_range(0..9) {
+    match rng.random_range(0..10) {
         0 => state.received = anything(state.received, rng),
         1 => state.applied = anything(state.applied, rng),
         2 => state.applied_chain.0 = rng.random(),
@@ -118,8 +119,27 @@ fn replace_state(state: &mut LinkState, rng: &mut ChaCha8Rng) {
         5 => state.next_seq = anything(state.next_seq, rng),
         6 => state.passed = anything(state.passed, rng),
         7 => state.final_seq = Some(rng.random_range(0..20)),
-        _ => state.left = rng.random(),
+        8 => state.left = rng.random(),
+        _ => state.processes = rng.random(),
     }
+}
+
+const FATES: [Fate; 3] = [Fate::Unknown, Fate::OtherEnds, Fate::ThisEnds];
+
+/// Names another process, of the liar itself or of another node, whose signature it has not.
+fn tampered_process(
+    mut statement: ProcessStatement,
+    keys: &SimulatedKeys,
+    nodes: u32,
+    rng: &mut ChaCha8Rng,
+) -> ProcessStatement {
+    match rng.random_range(0..4) {
+        0 => statement.node = NodeId(rng.random_range(0..nodes)),
+        1 => statement.boot_nonce = anything(statement.boot_nonce, rng),
+        2 => statement.number = anything(statement.number, rng),
+        _ => statement.other = Some(OtherProcess { boot_nonce: anything(1, rng), fate: FATES[rng.random_range(0..3)] }),
+    }
+    if rng.random() { statement.signed(keys) } else { statement }
 }
 
 /// Says that somebody left who did not, and what of whom it applied: of the liar itself, or of another, whose signature it

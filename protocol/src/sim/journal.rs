@@ -18,12 +18,13 @@ use super::campaign::{Outcome, run_scenario, trace_scenario};
 use super::fault::Fault;
 use super::profile::{Profile, Scenario};
 use super::trace_entry::TraceEntry;
+use crate::config::Robust;
 use crate::injected_bug::{InjectedBug, InjectionError};
 use crate::schedule::NodeId;
 use crate::time::Time;
 
 /// The format that this release writes and reads.
-pub const JOURNAL_SCHEMA: &str = "mingle.fault-journal/2";
+pub const JOURNAL_SCHEMA: &str = "mingle.fault-journal/3";
 
 /// Most faults in a journal: several times what any profile makes.
 pub const MOST_FAULTS: usize = 50_000;
@@ -33,6 +34,30 @@ pub const LONGEST_RUN: Duration = Duration::from_secs(7 * 86_400);
 
 /// A disk can be this many times as slow as usual.
 const SLOWEST_DISK: u32 = 1_000_000;
+
+/// What nodes of a run are like, other than the seed says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Variant {
+    /// A bug that every node has.
+    pub injected_bug: Option<InjectedBug>,
+    /// What all of them do with ratios that come from neighbours.
+    pub robust: Robust,
+}
+
+impl From<Option<InjectedBug>> for Variant {
+    fn from(injected_bug: Option<InjectedBug>) -> Self {
+        Self { injected_bug, ..Self::default() }
+    }
+}
+
+impl Variant {
+    /// The swarm of a seed with such nodes, and what happens to it.
+    pub fn scenario(self, profile: Profile, seed: u64) -> Scenario {
+        let mut scenario = Scenario::new(profile, seed);
+        (scenario.config.injected_bug, scenario.config.robust) = (self.injected_bug, self.robust);
+        scenario
+    }
+}
 
 /// A run that can be run again.
 ///
@@ -48,7 +73,7 @@ const SLOWEST_DISK: u32 = 1_000_000;
 pub struct Journal {
     profile: Profile,
     seed: u64,
-    injected_bug: Option<InjectedBug>,
+    variant: Variant,
     nodes: u32,
     faults: Vec<(Time, Fault)>,
     repair: Time,
@@ -61,13 +86,13 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Runs a seed, with a bug in every node if one is wanted, and writes it down.
-    pub fn record(profile: Profile, seed: u64, injected_bug: Option<InjectedBug>) -> (Self, Outcome) {
-        let scenario = Scenario::new(profile, seed);
+    /// Runs a seed, with a bug in every node or with other nodes if that is wanted, and writes it down.
+    pub fn record(profile: Profile, seed: u64, variant: impl Into<Variant>) -> (Self, Outcome) {
+        let (scenario, variant) = (Scenario::new(profile, seed), variant.into());
         let journal = Self {
             profile,
             seed,
-            injected_bug,
+            variant,
             nodes: scenario.config.schedule.nodes() as u32,
             faults: scenario.faults,
             repair: scenario.repair,
@@ -130,9 +155,9 @@ impl Journal {
         self.seed
     }
 
-    /// The bug injected into every node.
-    pub fn injected_bug(&self) -> Option<InjectedBug> {
-        self.injected_bug
+    /// What its nodes are like: the bug injected into every one, and what they clip.
+    pub fn variant(&self) -> Variant {
+        self.variant
     }
 
     /// The release that recorded it.
@@ -158,14 +183,13 @@ impl Journal {
     }
 
     fn scenario(&self) -> Scenario {
-        let mut scenario = Scenario::new(self.profile, self.seed);
-        scenario.config.injected_bug = self.injected_bug;
+        let scenario = self.variant.scenario(self.profile, self.seed);
         Scenario { faults: self.faults.clone(), repair: self.repair, end: self.stop, ..scenario }
     }
 
     /// Whether it could have been recorded.
     fn check(&self) -> Result<(), JournalError> {
-        InjectedBug::check_built_in(self.injected_bug)?;
+        InjectedBug::check_built_in(self.variant.injected_bug)?;
         if self.faults.len() > MOST_FAULTS {
             return Err(JournalError::TooManyFaults { faults: self.faults.len() });
         }
@@ -284,6 +308,8 @@ struct Written {
     seed: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     injected_bug: Option<InjectedBug>,
+    #[serde(default, skip_serializing_if = "is_off")]
+    robust: Robust,
     nodes: u32,
     ended_us: Time,
     events: u64,
@@ -309,7 +335,8 @@ impl From<Journal> for Written {
             made_by: journal.made_by,
             profile: journal.profile,
             seed: journal.seed,
-            injected_bug: journal.injected_bug,
+            injected_bug: journal.variant.injected_bug,
+            robust: journal.variant.robust,
             nodes: journal.nodes,
             ended_us: journal.ended,
             events: journal.events,
@@ -332,7 +359,7 @@ impl TryFrom<Written> for Journal {
         let journal = Self {
             profile: written.profile,
             seed: written.seed,
-            injected_bug: written.injected_bug,
+            variant: Variant { injected_bug: written.injected_bug, robust: written.robust },
             nodes: written.nodes,
             faults: written.faults.into_iter().map(|TimedFault { at_us, fault }| (at_us, fault)).collect(),
             repair: written.repair_us,
@@ -346,6 +373,10 @@ impl TryFrom<Written> for Journal {
         journal.check()?;
         Ok(journal)
     }
+}
+
+fn is_off(robust: &Robust) -> bool {
+    *robust == Robust::Off
 }
 
 fn digest(text: &str) -> Option<[u8; 32]> {

@@ -84,6 +84,10 @@ fn describe(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Event::RollbackDetected { incarnation, discarded } => {
             write!(f, "was rolled back: it discards weight {discarded} and begins its life {incarnation} with none")
         }
+        Event::AnotherProcess { ends: true, .. } => {
+            f.write_str("hears from an older process with its key, and has to end")
+        }
+        Event::AnotherProcess { .. } => f.write_str("hears from a younger process with its key, which has to end"),
         Event::NewerPlan { peer, generation } => {
             write!(f, "hears from node {peer} of generation {}", generation.counter)
         }

@@ -49,6 +49,11 @@ impl ParcelAssembler {
         self.codec.encoded_len(self.dimension) - self.filled
     }
 
+    /// Bytes that have come.
+    pub(super) fn filled(&self) -> usize {
+        self.filled
+    }
+
     /// Takes the next bytes, in pieces of any size; the first ones into a buffer of the pool.
     ///
     /// # Errors

@@ -24,11 +24,12 @@ pub(super) enum Kind {
     // 5 and 6 were plans, which travel outside of these streams.
     Left = 7,
     Collective = 8,
+    Process = 9,
 }
 
 impl Kind {
     fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Hello, Self::Ack, Self::Parcel, Self::Chunk, Self::Left, Self::Collective]
+        [Self::Hello, Self::Ack, Self::Parcel, Self::Chunk, Self::Left, Self::Collective, Self::Process]
             .into_iter()
             .find(|kind| *kind as u8 == byte)
     }

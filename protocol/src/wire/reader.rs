@@ -7,7 +7,7 @@ use super::assembler::ParcelAssembler;
 use super::frame::{FRAME_HEAD_BYTES, Head, Kind};
 use super::writer::ParcelFrame;
 use crate::codec::BufferPool;
-use crate::message::{Hello, MAX_DESCRIPTION, Message};
+use crate::message::{Hello, MAX_DESCRIPTION, Message, PROTOCOL_VERSION};
 use crate::payload::MAX_DIMENSION;
 
 /// Decodes the bytes of one stream into messages.
@@ -26,6 +26,21 @@ pub struct MessageReader {
     parcel: Option<Box<ParcelAssembler>>,
     /// The buffer of the parcel before, for the next one.
     pool: BufferPool<u8>,
+}
+
+/// Something of which a part has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfinished {
+    /// A parcel.
+    Parcel {
+        /// So many bytes of its payload are there.
+        bytes: usize,
+    },
+    /// The frame of another message, or the head of one.
+    Frame {
+        /// So many of its bytes are there.
+        bytes: usize,
+    },
 }
 
 impl MessageReader {
@@ -72,6 +87,15 @@ impl MessageReader {
         self.parcel.is_some()
     }
 
+    /// What has begun to come and is not complete. While a parcel is, frames of other messages may come between its chunks.
+    pub fn unfinished(&self) -> Option<Unfinished> {
+        if let Some(parcel) = &self.parcel {
+            return Some(Unfinished::Parcel { bytes: parcel.filled() });
+        }
+        let bytes = self.head.len() + self.body.len();
+        (bytes > 0 || self.frame.is_some()).then_some(Unfinished::Frame { bytes })
+    }
+
     fn take_head(&mut self, bytes: &mut &[u8]) -> Result<(), WireError> {
         take(bytes, FRAME_HEAD_BYTES, &mut self.head);
         if let Ok(head) = <[u8; FRAME_HEAD_BYTES]>::try_from(self.head.as_slice()) {
@@ -115,6 +139,7 @@ impl MessageReader {
             Kind::Ack => decode(kind, body).map(|ack| Some(Message::Ack(ack))),
             Kind::Collective => decode(kind, body).map(|envelope| Some(Message::Collective(envelope))),
             Kind::Left => decode(kind, body).map(|certificate| Some(Message::Left(certificate))),
+            Kind::Process => decode(kind, body).map(|statement| Some(Message::Process(statement))),
             Kind::Parcel => {
                 let frame: ParcelFrame = decode(kind, body)?;
                 let assembler = ParcelAssembler::new(&frame, self.dimension)?;
@@ -144,6 +169,12 @@ fn decode<T: DeserializeOwned>(kind: Kind, body: &[u8]) -> Result<T, WireError> 
 }
 
 fn hello(body: &[u8]) -> Result<Box<Hello>, WireError> {
+    // The layout of the rest is that of the version.
+    if let Ok((version, _)) = postcard::take_from_bytes::<u16>(body)
+        && version != PROTOCOL_VERSION
+    {
+        return Ok(Box::new(Hello::of_version(version)));
+    }
     let hello: Box<Hello> = decode(Kind::Hello, body)?;
     if hello.task.description.len() > MAX_DESCRIPTION {
         let reason = format!("the task description has more than {MAX_DESCRIPTION} bytes");

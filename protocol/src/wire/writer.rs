@@ -49,6 +49,7 @@ pub fn encode(message: Message) -> EncodedMessage {
             };
             EncodedMessage::new(Kind::Parcel, &frame, Some(parcel.payload))
         }
+        Message::Process(statement) => EncodedMessage::new(Kind::Process, &statement, None),
         Message::Left(certificate) => EncodedMessage::new(Kind::Left, &certificate, None),
         Message::Collective(envelope) => EncodedMessage::new(Kind::Collective, &envelope, None),
     }

@@ -4,6 +4,7 @@
 mod generations;
 mod lives;
 mod made_up_mass;
+mod processes;
 mod statements;
 mod training;
 

@@ -4,7 +4,7 @@ use super::*;
 
 /// A signature that each test node makes for itself, and can be checked by all.
 #[derive(Debug)]
-struct TestKeys(NodeId);
+pub(super) struct TestKeys(pub(super) NodeId);
 
 fn signature(node: NodeId, statement: &[u8]) -> Signature {
     let mut bytes = [node.0 as u8; 64];

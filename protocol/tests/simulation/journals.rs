@@ -52,7 +52,7 @@ fn one_changed_fault_gives_another_digest() {
 #[test]
 fn a_journal_is_text_that_a_person_can_read() {
     let text = serde_json::to_value(good()).unwrap();
-    assert_eq!(text["schema"], "mingle.fault-journal/2");
+    assert_eq!(text["schema"], "mingle.fault-journal/3");
     assert_eq!((&text["profile"], &text["seed"], &text["failure"]), (&json!("kill"), &json!(7), &Value::Null));
     let faults = text["faults"].as_array().unwrap();
     assert!(faults.iter().all(|fault| fault["at_us"].is_u64() && fault.as_object().unwrap().len() == 2), "{faults:?}");

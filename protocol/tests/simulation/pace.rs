@@ -83,11 +83,16 @@ fn those_who_stay_keep_the_pace_when_the_others_stop_in_good_order() {
 #[test]
 fn without_a_pace_they_race_ahead_and_the_others_skip_most_of_their_training() {
     let policy = WaitPolicy::Bounded { staleness: 4 };
-    let (paced, few) = cut_two_off(swarm(policy, 2, None), 60);
-    let (rounds, many) = cut_two_off(swarm(policy, 2, Some(InjectedBug::NeverPaces)), 60);
-    println!("with a pace {paced:?}, skipped {few:?}; without {rounds:?}, skipped {many:?}");
-    assert_eq!(rounds[0], 3_000, "it is through with all of them");
-    assert!(paced[0] < 2_500, "{paced:?}");
     let sum = |skipped: &[u64]| skipped.iter().sum::<u64>();
-    assert!(sum(&many) > 5_000 && 2 * sum(&few) < sum(&many), "{few:?}, without a pace {many:?}");
+    let (mut few_of_all, mut many_of_all) = (0, 0);
+    for seed in 0..3 {
+        let (paced, few) = cut_two_off(swarm(policy, seed, None), 60);
+        let (rounds, many) = cut_two_off(swarm(policy, seed, Some(InjectedBug::NeverPaces)), 60);
+        println!("with a pace {paced:?}, skipped {few:?}; without {rounds:?}, skipped {many:?}");
+        assert_eq!(rounds[0], 3_000, "it is through with all of them");
+        assert!(paced[0] < 2_500 && sum(&many) > 4_000, "{paced:?}, without a pace {many:?}");
+        (few_of_all, many_of_all) = (few_of_all + sum(&few), many_of_all + sum(&many));
+    }
+    // It was 1.8 and 1.95 times as many over six seeds each.
+    assert!(3 * few_of_all < 2 * many_of_all, "{few_of_all}, without a pace {many_of_all}");
 }

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use mingle_protocol::InjectedBug;
-use mingle_protocol::sim::{Journal, Outcome, Profile, shrink};
+use mingle_protocol::Robust;
+use mingle_protocol::sim::{Journal, Outcome, Profile, Variant, shrink};
 use serde::Serialize;
 
 /// A seed that failed.
@@ -25,7 +25,7 @@ pub struct FailingSeed {
     #[serde(skip)]
     profile: Profile,
     #[serde(skip)]
-    injected_bug: Option<InjectedBug>,
+    variant: Variant,
 }
 
 /// What became of the run of a failing seed.
@@ -54,35 +54,40 @@ pub struct ShortRun {
 
 impl FailingSeed {
     /// The seed of a failed run; `None` for one that went well.
-    pub(super) fn of(outcome: &Outcome, profile: Profile, injected_bug: Option<InjectedBug>) -> Option<Self> {
+    pub(super) fn of(outcome: &Outcome, profile: Profile, variant: Variant) -> Option<Self> {
         let failure = outcome.failure.as_ref()?;
         let (seed, nodes) = (outcome.seed, outcome.nodes);
-        let inject = injected_bug.map_or_else(String::new, |bug| format!(" --inject {bug}"));
+        let mut options = variant.injected_bug.map_or_else(String::new, |bug| format!(" --inject {bug}"));
+        if variant.robust != Robust::Off {
+            options += &format!(" --robust {}", variant.robust);
+        }
         Some(Self {
             seed,
             nodes,
             failed_after_s: outcome.ended.micros() as f64 / 1e6,
             message: failure.to_string(),
-            replay: format!("mingle fault-test --profile {profile} --first {seed} --seeds 1{inject}"),
+            replay: format!("mingle fault-test --profile {profile} --first {seed} --seeds 1{options}"),
             shrunk: None,
             profile,
-            injected_bug,
+            variant,
         })
     }
 
     /// Runs it again, and looks for fewer faults that make it fail as well, in so many runs at most.
     pub fn shorten(&self, most_runs: u32) -> ShortRun {
-        let (whole, _) = Journal::record(self.profile, self.seed, self.injected_bug);
+        let (whole, _) = Journal::record(self.profile, self.seed, self.variant);
         let faults_before = whole.faults().len();
         let shrunk = shrink(&whole, most_runs);
         let runs = shrunk.as_ref().map_or(0, |shrunk| shrunk.runs);
         ShortRun { journal: shrunk.map_or(whole, |shrunk| shrunk.journal), faults_before, runs }
     }
 
-    /// The name of a file for its journal: another one for each profile, seed and injected bug.
+    /// The name of a file for its journal: another one for each profile, seed, injected bug and way of receiving.
     pub fn file_name(&self) -> String {
-        let inject = self.injected_bug.map_or_else(String::new, |bug| format!("-{bug}"));
-        format!("{}-{}{inject}.json", self.profile, self.seed)
+        let Variant { injected_bug, robust } = self.variant;
+        let inject = injected_bug.map_or_else(String::new, |bug| format!("-{bug}"));
+        let robust = if robust == Robust::Off { String::new() } else { format!("-{robust}") };
+        format!("{}-{}{inject}{robust}.json", self.profile, self.seed)
     }
 
     /// Takes down that its short run is at this place now.

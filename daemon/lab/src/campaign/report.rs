@@ -1,7 +1,7 @@
 //! What came out of the seeds of one profile.
 
-use mingle_protocol::InjectedBug;
-use mingle_protocol::sim::{Outcome, Profile};
+use mingle_protocol::sim::{Outcome, Profile, Variant};
+use mingle_protocol::{InjectedBug, Robust};
 use serde::Serialize;
 
 use super::failures::FailingSeed;
@@ -20,6 +20,8 @@ pub struct Report {
     /// The bug that every node had.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub injected_bug: Option<InjectedBug>,
+    /// What nodes did with ratios that came from neighbours.
+    pub robust: Robust,
     /// The first seed.
     pub first: u64,
     /// Seeds that were run.
@@ -71,7 +73,8 @@ impl Report {
             schema: "mingle.fault-test/2",
             release: env!("CARGO_PKG_VERSION"),
             profile: campaign.profile,
-            injected_bug: campaign.injected_bug,
+            injected_bug: campaign.variant.injected_bug,
+            robust: campaign.variant.robust,
             first: campaign.seeds.start,
             seeds: 0,
             nodes_at_most: 0,
@@ -112,7 +115,8 @@ impl Report {
         self.disk_checks += outcome.disk_checks;
         self.events += outcome.events;
         self.hasher.update(&outcome.digest);
-        if let Some(failing) = FailingSeed::of(outcome, self.profile, self.injected_bug) {
+        let variant = Variant { injected_bug: self.injected_bug, robust: self.robust };
+        if let Some(failing) = FailingSeed::of(outcome, self.profile, variant) {
             self.failed += 1;
             if self.failures.len() < MOST_LISTED {
                 self.failures.push(failing);
@@ -141,7 +145,7 @@ mod tests {
     #[test]
     fn failing_seeds_are_counted_and_the_first_of_them_listed() {
         let threads = NonZeroUsize::MIN;
-        let campaign = Campaign { profile: Profile::Loss, seeds: 3..4, injected_bug: None, threads };
+        let campaign = Campaign { profile: Profile::Loss, seeds: 3..4, variant: Variant::default(), threads };
         let mut report = Report::new(&campaign);
         let mut outcome = run_scenario(Profile::Loss, 3, Scenario::new(Profile::Loss, 3));
         report.add(&outcome);

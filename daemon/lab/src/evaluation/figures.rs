@@ -3,7 +3,7 @@
 use mingle_plot::{Band, Horizontal, Panel, Reference, Scale, Series, Weight, line_chart};
 
 use super::summary::{Comparison, Outcomes};
-use crate::simulation::Progress;
+use crate::simulation::{Progress, Target};
 
 /// Test error and loss against slots: a line is the mean over seeds, as far as all of them go; the area behind it reaches
 /// from the lowest seed to the highest.
@@ -17,29 +17,40 @@ pub(super) fn against_epochs(comparison: &Comparison<'_>) -> String {
 }
 
 fn chart(comparison: &Comparison<'_>, x_label: &str, at: fn(&Progress) -> f64) -> String {
-    let panel = |y_label: &str, of: fn(&Progress) -> Option<f64>, references| Panel {
+    let panel = |y_label: &str, of: &dyn Fn(&Progress) -> Option<f64>, references| Panel {
         y_label: y_label.to_owned(),
         scale: Scale::Log,
         bands: comparison.designs.iter().map(|outcomes| band(outcomes, at, of)).collect(),
         series: comparison.designs.iter().map(|outcomes| mean(outcomes, at, of)).collect(),
         references,
     };
-    let target = Reference {
-        value: 1.0 - comparison.target_accuracy,
-        label: format!("accuracy {}", comparison.target_accuracy),
+    let curves = || comparison.designs.iter().flat_map(|outcomes| &outcomes.records).flat_map(|record| &record.curve);
+    let is_regression = curves().next().is_some_and(|progress| progress.measured.score() == "r2");
+    let (score, loss) = if is_regression { ("1 - r2", "loss") } else { ("test error", "loss (nats)") };
+    // A score that is to grow is drawn by what it lacks; where something else is to fall, that stands in place of the loss.
+    let reference = |target: &Target| {
+        let value = if target.is_from_below() { 1.0 - target.value() } else { target.value() };
+        vec![Reference { value, label: target.to_string() }]
     };
+    let (of_scores, of_others) = match &comparison.target {
+        Some(target) if target.is_from_below() => (reference(target), Vec::new()),
+        Some(target) => (Vec::new(), reference(target)),
+        None => (Vec::new(), Vec::new()),
+    };
+    let falling = comparison.target.filter(|target| !target.is_from_below()).map_or("loss", |target| target.metric());
+    let label = if falling == "loss" { loss } else { falling };
     let panels = [
-        panel("test error", |progress| Some(1.0 - progress.mean_accuracy), vec![target]),
-        panel("loss (nats)", |progress| progress.loss, Vec::new()),
+        panel(score, &|progress| progress.measured.mean_score().map(|score| 1.0 - score), of_scores),
+        panel(label, &|progress| progress.measured.mean(falling), of_others),
     ];
     let title = format!("{}, {}", comparison.topology, comparison.split);
     line_chart(&title, Horizontal { label: x_label, scale: Scale::Log }, &panels, &[])
 }
 
-fn mean(outcomes: &Outcomes<'_>, at: fn(&Progress) -> f64, of: fn(&Progress) -> Option<f64>) -> Series {
+fn mean(outcomes: &Outcomes<'_>, at: fn(&Progress) -> f64, of: &dyn Fn(&Progress) -> Option<f64>) -> Series {
     Series { name: outcomes.design.to_owned(), points: outcomes.mean_curve(at, of), weight: Weight::Bold }
 }
 
-fn band(outcomes: &Outcomes<'_>, at: fn(&Progress) -> f64, of: fn(&Progress) -> Option<f64>) -> Band {
+fn band(outcomes: &Outcomes<'_>, at: fn(&Progress) -> f64, of: &dyn Fn(&Progress) -> Option<f64>) -> Band {
     Band { name: outcomes.design.to_owned(), points: outcomes.spread(at, of) }
 }

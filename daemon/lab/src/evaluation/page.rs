@@ -39,9 +39,7 @@ pub fn page(suite: &Suite, records: &[&Record], plan_files: &Path, command: &str
 
 /// The tables alone, for a terminal.
 pub fn summary(suite: &Suite, records: &[&Record]) -> String {
-    let heading = |comparison: &Comparison<'_>| {
-        format!("{}, {}, to accuracy {}\n", comparison.topology, comparison.split, comparison.target_accuracy)
-    };
+    let heading = |comparison: &Comparison<'_>| comparison.heading() + "\n";
     let comparisons = comparisons(suite, records);
     let tables = comparisons.iter().map(|comparison| heading(comparison) + &tables::text(comparison, &suite.baselines));
     tables.collect::<Vec<_>>().join("\n")
@@ -50,8 +48,8 @@ pub fn summary(suite: &Suite, records: &[&Record]) -> String {
 fn about(suite: &Suite, command: &str) -> String {
     let training = &suite.training;
     format!(
-        "<p>Model {}, data {}, batches of {}, learning rate {}; seeds {:?}. A run ends when the test accuracy, as the mean \
-         over nodes and over three evaluations {} rounds apart, is at the target, or after {} slots. Slots to the target are \
+        "<p>Model {}, data {}, batches of {}, learning rate {}; seeds {:?}. A run ends when its target, on test samples and as the mean \
+         over nodes and over three evaluations {} rounds apart, is reached, or after {} slots. Slots to the target are \
          means over seeds, and given where all seeds reached it.</p><p>Made by {} with <code>{}</code></p>",
         escaped(&training.model),
         escaped(training.data.rsplit('/').next().unwrap_or_default()),
@@ -67,10 +65,8 @@ fn about(suite: &Suite, command: &str) -> String {
 
 fn section(comparison: &Comparison<'_>, baselines: &[String]) -> String {
     format!(
-        "<h2>{}, {}, to accuracy {}</h2>{}{}{}",
-        escaped(comparison.topology),
-        escaped(comparison.split),
-        comparison.target_accuracy,
+        "<h2>{}</h2>{}{}{}",
+        escaped(&comparison.heading()),
         tables::html(comparison, baselines),
         figures::against_slots(comparison),
         figures::against_epochs(comparison)

@@ -42,7 +42,10 @@ struct Identity<'a> {
     nodes: usize,
     edges: &'a [(usize, usize)],
     split: &'a str,
-    target_accuracy: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target_accuracy: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<Target>,
     design: &'a DesignEntry,
     seed: u64,
     training: &'a Training,
@@ -94,6 +97,7 @@ impl Run {
             edges: self.graph.edges(),
             split: &self.split.split,
             target_accuracy: self.split.target_accuracy,
+            target: self.split.target,
             design: &self.design,
             seed: self.seed,
             training: &self.training,
@@ -116,6 +120,9 @@ impl Run {
     /// The design is not possible on this topology, or the device fails.
     pub fn execute(&self, mut learners: Learners, tell: impl FnMut(&Progress)) -> Result<Record, SimulationError> {
         let plan = self.plan()?;
+        let unreachable = |why| SimulationError::Target { split: self.split.split.clone(), why };
+        let target = self.split.target().map_err(unreachable)?;
+        let target = target.check(learners.task()).map_err(|error| unreachable(error.to_string()))?;
         let initial = learners.initial();
         let DesignEntry { ledger, loss, .. } = self.design;
         let conditions = Conditions {
@@ -129,7 +136,7 @@ impl Run {
         };
         let mut swarm = simulation::found(plan, &initial, conditions)?;
         let goal = Goal {
-            target: Some(Target::Accuracy(self.split.target_accuracy)),
+            target: Some(target),
             epochs: None,
             max_slots: Some(self.max_slots),
             rounds: u64::MAX,

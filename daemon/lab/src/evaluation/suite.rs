@@ -5,10 +5,12 @@ use std::io;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
-use mingle_models::{Augmentation, Split};
+use mingle_models::{Augmentation, ObjectiveKind, Split};
 use mingle_planner::{ExtraEdges, Method};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+use crate::simulation::Target;
 
 /// Bytes of a suite file at most.
 const MAX_BYTES: u64 = 1 << 20;
@@ -47,6 +49,9 @@ pub struct Training {
     pub data: String,
     /// The model.
     pub model: String,
+    /// What is learnt: `classification`, or `regression` of a table.
+    #[serde(default, skip_serializing_if = "is_classification")]
+    pub task: ObjectiveKind,
     /// Samples in a gradient step.
     pub batch_size: usize,
     /// How training images are changed.
@@ -84,8 +89,12 @@ pub struct TopologyEntry {
 pub struct SplitEntry {
     /// `iid`, `label-sorted` or `dirichlet:ALPHA`.
     pub split: String,
-    /// A run is at its target when the mean of three evaluations is there.
-    pub target_accuracy: f64,
+    /// A run is at its target when the mean of three evaluations is there: an accuracy.
+    #[serde(default)]
+    pub target_accuracy: Option<f64>,
+    /// The same of any metric, such as `r2=0.9`, `rmse=12` or `loss=0.3`.
+    #[serde(default)]
+    pub target: Option<Target>,
 }
 
 /// One design.
@@ -119,6 +128,10 @@ fn every_fourth() -> u64 {
 
 fn is_no_augmentation(augmentation: &Augmentation) -> bool {
     *augmentation == Augmentation::NONE
+}
+
+fn is_classification(task: &ObjectiveKind) -> bool {
+    *task == ObjectiveKind::Classification
 }
 
 fn cpu() -> String {
@@ -165,9 +178,7 @@ impl Suite {
         }
         for entry in &self.split {
             entry.split.parse::<Split>().map_err(|error| format!("split {}: {error}", entry.split))?;
-            if !(0.0..=1.0).contains(&entry.target_accuracy) {
-                return Err(format!("split {}: target-accuracy is a share, such as 0.93", entry.split));
-            }
+            entry.target().map_err(|error| format!("split {}: {error}", entry.split))?;
         }
         self.design.iter().try_for_each(|design| self.check_design(design))?;
         let unique = |names: Vec<&str>, what: &str| {
@@ -206,6 +217,20 @@ impl Suite {
         }
         if let Some((kind, path)) = self.training.data.split_once(':') {
             self.training.data = format!("{kind}:{}", from_here(path).display());
+        }
+    }
+}
+
+impl SplitEntry {
+    /// What is to be reached.
+    ///
+    /// # Errors
+    /// It says none, or two, or one that cannot be.
+    pub fn target(&self) -> Result<Target, String> {
+        match (self.target, self.target_accuracy) {
+            (Some(target), None) => Ok(target),
+            (None, Some(accuracy)) => Target::accuracy(accuracy).map_err(|error| format!("target-{error}")),
+            _ => Err("it needs a target-accuracy, or a target such as \"r2=0.9\", and not both".to_owned()),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::records::Record;
 use super::suite::Suite;
-use crate::simulation::Progress;
+use crate::simulation::{Progress, Target};
 
 /// Designs side by side on one topology with one split.
 pub(super) struct Comparison<'a> {
@@ -11,7 +11,7 @@ pub(super) struct Comparison<'a> {
     /// How the data lay.
     pub(super) split: &'a str,
     /// What had to be reached.
-    pub(super) target_accuracy: f64,
+    pub(super) target: Option<Target>,
     /// In the order of the suite; those without any run are left out.
     pub(super) designs: Vec<Outcomes<'a>>,
 }
@@ -41,7 +41,7 @@ pub(super) fn comparisons<'a>(suite: &'a Suite, records: &[&'a Record]) -> Vec<C
             all.push(Comparison {
                 topology: &topology.name,
                 split: &split.split,
-                target_accuracy: split.target_accuracy,
+                target: split.target().ok(),
                 designs: designs.filter(|outcomes| !outcomes.records.is_empty()).collect(),
             });
         }
@@ -50,6 +50,12 @@ pub(super) fn comparisons<'a>(suite: &'a Suite, records: &[&'a Record]) -> Vec<C
 }
 
 impl Comparison<'_> {
+    /// Where it was, how the data lay, and what was to be reached.
+    pub(super) fn heading(&self) -> String {
+        let target = self.target.map(|target| format!(", to {target}")).unwrap_or_default();
+        format!("{}, {}{target}", self.topology, self.split)
+    }
+
     /// The runs of a design.
     pub(super) fn of(&self, design: &str) -> Option<&Outcomes<'_>> {
         self.designs.iter().find(|outcomes| outcomes.design == design)

@@ -44,6 +44,14 @@ pub enum SimulationError {
         /// Why not.
         source: Box<DesignError>,
     },
+    /// What the models of a suite are to reach cannot be.
+    #[error("the target of the split {split}: {why}")]
+    Target {
+        /// The split, by its name in the suite.
+        split: String,
+        /// Why not.
+        why: String,
+    },
     /// A device failed in training.
     #[error("node {node} cannot train")]
     Training {

@@ -8,8 +8,8 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use super::SimulationError;
 use super::parallel::in_parallel;
+use super::{Measured, SimulationError};
 
 /// The local work of one node.
 pub(super) struct Job {
@@ -24,14 +24,10 @@ pub(super) struct Job {
 }
 
 /// How good the models of a swarm are.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Judgement {
-    /// Test accuracy, the mean over nodes.
-    pub(super) mean_accuracy: f64,
-    /// That of the worst node.
-    pub(super) worst_accuracy: f64,
-    /// Test cross-entropy in nats, the mean over nodes.
-    pub(super) loss: f64,
+    /// What was measured on the test samples.
+    pub(super) measured: Measured,
     /// How far the models are from their mean: root mean square distance, over the norm of the mean.
     pub(super) disagreement: f64,
 }
@@ -155,14 +151,8 @@ impl Learners {
         let judged: Vec<Evaluation> = in_parallel(self.threads, models.iter().collect(), |model| {
             evaluator.evaluate(model, test).map_err(SimulationError::Evaluation)
         })?;
-        let n = judged.len().max(1) as f64;
         self.time += began.elapsed();
-        Ok(Judgement {
-            mean_accuracy: judged.iter().map(|judged| judged.score()).sum::<f64>() / n,
-            worst_accuracy: judged.iter().map(|judged| judged.score()).fold(1.0, f64::min),
-            loss: judged.iter().map(|judged| judged.loss).sum::<f64>() / n,
-            disagreement: disagreement(models),
-        })
+        Ok(Judgement { measured: Measured::of(&judged), disagreement: disagreement(models) })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Learners, Rounds, SimulationError};
+use super::{Learners, Measured, Rounds, SimulationError, Target};
 
 /// The target is reached when the mean of so many evaluations is there: one lucky one is not enough.
 const AT_TARGET: usize = 3;
@@ -22,15 +22,6 @@ pub struct Goal {
     pub evaluate_every: u64,
 }
 
-/// What models are to reach on the test samples.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Target {
-    /// At least this accuracy.
-    Accuracy(f64),
-    /// At most this loss, in nats.
-    Loss(f64),
-}
-
 /// Where a swarm stands at an evaluation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
@@ -42,12 +33,9 @@ pub struct Progress {
     pub epochs: f64,
     /// Bytes of parameters on links.
     pub link_bytes: u64,
-    /// Test accuracy, the mean over nodes.
-    pub mean_accuracy: f64,
-    /// That of the worst node.
-    pub worst_accuracy: f64,
-    /// Test cross-entropy in nats, the mean over nodes; none if it is not finite.
-    pub loss: Option<f64>,
+    /// What was measured on the test samples, by name.
+    #[serde(flatten)]
+    pub measured: Measured,
     /// Root mean square distance of the models from their mean, over its norm; none if it is not finite.
     pub disagreement: Option<f64>,
 }
@@ -94,7 +82,7 @@ impl Goal {
     fn is_enough(&self, curve: &[Progress]) -> Option<Stop> {
         let last = curve.last()?;
         let stops = [
-            (self.target.is_some_and(|target| target.is_reached(curve)), Stop::Target),
+            (self.target.is_some_and(|target| is_reached(target, curve)), Stop::Target),
             (self.epochs.is_some_and(|epochs| last.epochs >= epochs), Stop::Epochs),
             (self.max_slots.is_some_and(|slots| last.slots >= slots), Stop::Slots),
             (last.round >= self.rounds, Stop::Rounds),
@@ -103,18 +91,13 @@ impl Goal {
     }
 }
 
-impl Target {
-    fn is_reached(self, curve: &[Progress]) -> bool {
-        match self {
-            Self::Accuracy(target) => recent_accuracy(curve).is_some_and(|mean| mean >= target),
-            Self::Loss(target) => recent(curve, |progress| progress.loss).is_some_and(|mean| mean <= target),
-        }
-    }
+fn is_reached(target: Target, curve: &[Progress]) -> bool {
+    recent(curve, |progress| progress.measured.mean(target.metric())).is_some_and(|mean| target.is_met_by(mean))
 }
 
-/// The mean accuracy over the last evaluations that decide about the target.
-pub fn recent_accuracy(curve: &[Progress]) -> Option<f64> {
-    recent(curve, |progress| Some(progress.mean_accuracy))
+/// The mean accuracy, or r2, over the last evaluations that decide about a target.
+pub fn recent_score(curve: &[Progress]) -> Option<f64> {
+    recent(curve, |progress| progress.measured.mean_score())
 }
 
 /// The mean over the last evaluations; none where one of them has no such number.
@@ -132,9 +115,7 @@ fn look(swarm: &mut dyn Rounds, learners: &mut Learners, round: u64) -> Result<P
         slots: tally.slots,
         epochs: learners.epochs(),
         link_bytes: tally.link_bytes,
-        mean_accuracy: judgement.mean_accuracy,
-        worst_accuracy: judgement.worst_accuracy,
-        loss: Some(judgement.loss).filter(|loss| loss.is_finite()),
+        measured: judgement.measured,
         disagreement: Some(judgement.disagreement).filter(|apart| apart.is_finite()),
     })
 }

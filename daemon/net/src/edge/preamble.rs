@@ -95,6 +95,38 @@ mod tests {
         assert_eq!(answer, refusal);
     }
 
+    /// As bytes behind their length: a greeting, what takes it, and each refusal.
+    const GOLDEN: &str = "\
+        2a0000000909090909090909090909090909090909090909090909090909090909090909ffffffffffffffffff01\n\
+        0100000000\n\
+        020000000100\n\
+        2200000001010303030303030303030303030303030303030303030303030303030303030303\n\
+        020000000102\n";
+
+    #[test]
+    fn greetings_and_answers_have_the_bytes_that_they_had() {
+        let greeting = Greeting { plan_hash: [9; 32], boot_nonce: u64::MAX };
+        let answers = [
+            None,
+            Some(Refusal::NotANeighbour),
+            Some(Refusal::OtherPlan { ours: [3; 32] }),
+            Some(Refusal::IdentityInUse),
+        ];
+        let mut lines = GOLDEN.lines().map(|line| hex::decode(line).unwrap());
+        let first = lines.next().unwrap();
+        assert_eq!(block_on(listen(&mut Cursor::new(&first))).unwrap(), greeting);
+        let mut wire = Cursor::new(Vec::new());
+        block_on(framed::write(&mut wire, &greeting)).unwrap();
+        assert_eq!(wire.into_inner(), first, "other bytes need another number in the name of the protocol");
+        for (line, refusal) in lines.zip(answers) {
+            let read: Option<Refusal> = block_on(framed::read(&mut Cursor::new(&line), MAX_PREAMBLE_BYTES)).unwrap();
+            assert_eq!(read, refusal);
+            let mut wire = Cursor::new(Vec::new());
+            block_on(answer(&mut wire, refusal)).unwrap();
+            assert_eq!(wire.into_inner(), line);
+        }
+    }
+
     #[test]
     fn a_claimed_length_beyond_the_limit_is_refused_before_anything_is_allocated() {
         let mut wire = Cursor::new(vec![0xff, 0xff, 0, 0, 0]);

@@ -11,6 +11,7 @@ use mingle_protocol::wire::{self, MessageReader};
 use mingle_protocol::{Message, NodeId};
 use tokio::sync::{mpsc, watch};
 
+use super::pace::{Finished, Pace, TooSlow};
 use super::{Direction, EdgeEvent, ParcelObserver, Shared};
 use crate::token_bucket::TokenBucket;
 use crate::traffic::{Counters, Traffic};
@@ -126,10 +127,12 @@ async fn read_all(
     let mut reader = MessageReader::new(shared.dimension);
     let mut buffer = vec![0; READ_BYTES];
     let mut control = TokenBucket::new(CONTROL_AT_ONCE, CONTROL_PER_SECOND);
+    let mut pace = Pace::new(shared.pace_window);
     // When the first bytes of the parcel that is being read came.
     let mut began = None;
     loop {
-        let bytes = match stream.read(&mut buffer).await {
+        let waits_since = Instant::now();
+        let bytes = match read_in_time(&mut stream, &mut buffer, pace.patience()).await {
             Ok(0) => return Ok(None),
             Ok(count) => {
                 counters.note_received(count);
@@ -142,6 +145,14 @@ async fn read_all(
             Ok(messages) => messages,
             Err(error) => return Ok(Some(error.to_string())),
         };
+        let mut finished = Finished::default();
+        messages.iter().for_each(|message| match message {
+            Message::Parcel(_) => finished.parcel = true,
+            _ => finished.other = true,
+        });
+        if let Err(error) = pace.note(came.saturating_duration_since(waits_since), reader.unfinished(), finished) {
+            return Ok(Some(error.to_string()));
+        }
         for message in messages {
             match message {
                 Message::Parcel(_) => {
@@ -156,6 +167,17 @@ async fn read_all(
         }
         began = began.filter(|_| reader.is_receiving()).or_else(|| reader.is_receiving().then_some(came));
     }
+}
+
+/// Reads what there is, within this time if there is a limit.
+async fn read_in_time(
+    stream: &mut ReadHalf<impl AsyncRead + AsyncWrite + Unpin>,
+    buffer: &mut [u8],
+    patience: Option<Duration>,
+) -> std::io::Result<usize> {
+    let Some(patience) = patience else { return stream.read(buffer).await };
+    let too_slow = |_| Err(std::io::Error::new(std::io::ErrorKind::TimedOut, TooSlow.to_string()));
+    tokio::time::timeout(patience, stream.read(buffer)).await.unwrap_or_else(too_slow)
 }
 
 /// Waits until one more message may be taken.
@@ -226,14 +248,22 @@ mod tests {
         fn received(&self, _: NodeId, _: Instant) {}
     }
 
-    /// A stream whose other side takes everything, and never says anything. When it has ended, only who asks is told.
+    /// A stream whose other side takes everything, and never says more than its first words. When it has ended, only who asks is
+    /// told.
     #[derive(Default)]
     struct Silent {
         has_ended: Arc<AtomicBool>,
+        first_words: Vec<u8>,
     }
 
     impl AsyncRead for Silent {
-        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut [u8]) -> Poll<std::io::Result<usize>> {
+        fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, buffer: &mut [u8]) -> Poll<std::io::Result<usize>> {
+            let said = self.first_words.len().min(buffer.len());
+            if said > 0 {
+                buffer[..said].copy_from_slice(&self.first_words[..said]);
+                self.first_words.drain(..said);
+                return Poll::Ready(Ok(said));
+            }
             if self.has_ended.load(Ordering::Relaxed) { Poll::Ready(Ok(0)) } else { Poll::Pending }
         }
     }
@@ -260,6 +290,7 @@ mod tests {
             dimension: 1,
             close_timeout: Duration::from_millis(1),
             look_every: Duration::from_millis(1),
+            pace_window: Duration::from_millis(20),
             events,
             observer: Arc::new(Blind),
         };
@@ -284,6 +315,22 @@ mod tests {
         let Some(EdgeEvent::Up { handle, .. }) = events.recv().await else { panic!("it is up first") };
         has_ended.store(true, Ordering::Relaxed);
         let Some(EdgeEvent::Down { error: None, .. }) = events.recv().await else { panic!("it goes down") };
+        drop(handle);
+    }
+
+    #[tokio::test]
+    async fn a_stream_on_which_a_message_stands_still_ends_and_one_that_is_silent_does_not() {
+        // The head of a frame of 1,000 bytes, and none of them.
+        let words = [&1000_u32.to_le_bytes()[..], &[1]].concat();
+        let mut events = carried(Silent { first_words: words, ..Silent::default() });
+        let Some(EdgeEvent::Up { handle, .. }) = events.recv().await else { panic!("it is up first") };
+        let Some(EdgeEvent::Down { error: Some(error), .. }) = events.recv().await else { panic!("it goes down") };
+        assert!(error.contains("64 bytes a second"), "{error}");
+        drop(handle);
+
+        let mut events = carried(Silent::default());
+        let Some(EdgeEvent::Up { handle, .. }) = events.recv().await else { panic!("it is up first") };
+        assert!(tokio::time::timeout(Duration::from_millis(200), events.recv()).await.is_err(), "nothing has begun");
         drop(handle);
     }
 }

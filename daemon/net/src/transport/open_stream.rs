@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use libp2p::{PeerId, Stream, StreamProtocol};
-use libp2p_stream::IncomingStreams;
+use libp2p_stream::{IncomingStreams, OpenStreamError};
 
 use crate::error::NetworkError;
 
@@ -38,6 +38,9 @@ async fn open_within(
     protocol: StreamProtocol,
 ) -> io::Result<Stream> {
     match tokio::time::timeout(patience, control.open_stream(peer, protocol)).await {
+        Ok(Err(error @ OpenStreamError::UnsupportedProtocol(_))) => {
+            Err(io::Error::new(io::ErrorKind::Unsupported, error))
+        }
         Ok(opened) => opened.map_err(io::Error::other),
         Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "no stream could be opened in time")),
     }

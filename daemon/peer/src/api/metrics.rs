@@ -249,7 +249,7 @@ mod tests {
             plan: Some(PlanFacts { hash: "00".to_owned(), method: String::new(), nodes: 2, origin: String::new() }),
             eta_s: known(),
             weight: Weight { units: 1, value: 0.5, stationary: known(), share: known() },
-            evaluation: Some(Evaluated { round: 1, metrics: [("accuracy", 0.5)].into_iter().collect() }),
+            evaluation: Some(Evaluated::new(1, [("accuracy", 0.5)].into_iter().collect())),
             train_loss: known(),
             privacy: PrivacySettings::new(1.0, 4.0, 8.0, 1e-5).ok().map(|settings| {
                 let [changes, changes_left] = [0, 39];

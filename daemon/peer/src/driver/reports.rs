@@ -7,9 +7,9 @@ use mingle_protocol::{Durability, Event as NodeEvent, Fault, Mismatch, Robust, R
 
 use super::words::{in_words, warning};
 use super::{Driver, UnderEvaluation};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
-use crate::objections::Objection;
+use crate::objections::{ONE_PROCESS_A_KEY, Objection};
 use crate::timeline::SpanKind;
 use crate::training::thread::Haste;
 use crate::training::{Evaluation, PrivacySpending};
@@ -47,6 +47,10 @@ impl Driver<'_> {
             }
             NodeEvent::RollbackDetected { incarnation, discarded } => {
                 self.member.log.tell(Event::SetBack { incarnation, discarded_units: discarded.units() });
+            }
+            NodeEvent::AnotherProcess { ends: true, .. } => {
+                let message = "another process uses this peer's key, and has done so for longer: this one ends";
+                return Err(Error::new(ErrorKind::Refused, message).hint(ONE_PROCESS_A_KEY));
             }
             // Its streams carry the same plan, and its operator has applied that once more.
             NodeEvent::NewerPlan { peer, .. } => drop(self.member.compare_plans(peer)),

@@ -81,7 +81,7 @@ impl Watching {
     }
 
     pub(super) fn note_evaluation(&mut self, round: u64, evaluation: &Evaluation) {
-        self.evaluation = Some(Evaluated { round, metrics: evaluation.metrics.clone() });
+        self.evaluation = Some(Evaluated::new(round, evaluation.metrics.clone()));
         self.is_stale = true;
     }
 

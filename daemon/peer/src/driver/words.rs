@@ -31,6 +31,11 @@ pub(super) fn warning(event: &NodeEvent) -> Option<String> {
             Some(format!("everyone else has stopped or left: this peer keeps its weight {mass}, and does not leave"))
         }
         NodeEvent::MemberLeft { peer } => Some(format!("node {peer} has left for good, and handed its weight over")),
+        NodeEvent::AnotherProcess { ends: false, .. } => Some(
+            "another process uses this peer's key, and was told to end: a copied home is the usual cause, a stolen key another. \
+             What both have sent counts twice until the next plan"
+                .to_owned(),
+        ),
         NodeEvent::Ignored { peer, fault } => Some(format!("a message of node {peer} was ignored: {fault:?}")),
         NodeEvent::OwnRatioUnusable { step } => {
             Some(format!("the model is no longer finite at step {step}: nothing more is sent; lower the learning rate"))

@@ -90,7 +90,7 @@ impl Peer {
                 .hint("leave --plan out: this peer gets the plan once it is named in it"));
             }
             let offer =
-                PlanOffer::sign(swarm, (1, 0), &given.plan, Revocations::of(&self.home)?, self.identity.keypair())?;
+                PlanOffer::sign(swarm, None, 0, &given.plan, Revocations::of(&self.home)?, self.identity.keypair())?;
             return Ok((offer.check(Some(swarm))?, given.origin.clone()));
         }
         self.board.update(|status| status.state = State::WaitingForPlan);

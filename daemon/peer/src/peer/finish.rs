@@ -63,6 +63,7 @@ impl Peer {
             peak_resident_bytes: results::peak_resident_bytes(),
             model_blake3: None,
             ledger: finished.node.ledger(),
+            alone: None,
         };
         let parameters = finished.node.ratio();
         let file = self.model_file(wanted.form, &parameters, metadata(&summary), stop).await?;

@@ -1,17 +1,15 @@
 //! What the swarm is compared with: every peer alone on its own data, and all data in one place.
 
-use mingle_models::{Device, Evaluator, Samples, Task, Trainer, TrainerOptions};
+use mingle_models::{Device, Evaluator, Samples, Task, TrainerOptions};
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Result};
 use serde::Serialize;
 use tokio::sync::oneshot;
 
 use super::peer_options::training_arguments;
+use crate::alone::train_alone;
 use crate::cli::DemoArgs;
 use crate::task::{self, Parts};
-
-/// Rounds whose steps are taken in one go, where the learning rate is the same in all.
-const ROUNDS_PER_TURN: u64 = 16;
 
 /// Test accuracies without a swarm; r2 of a regression.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -79,27 +77,13 @@ struct Bench<'a> {
 impl Bench<'_> {
     /// Trains from the swarm's own initial model on `train`, and tests.
     fn score(&self, train: Samples, batch_size: usize, data_seed: u64) -> Result<f64> {
-        let doing = "cannot train the comparison";
         let training = training_arguments(self.arguments);
         let options = task::trainer_options(&training, self.task, &self.device, 0)?;
         let options = TrainerOptions { batch_size, data_seed, ..options };
-        let rates = training.optimizer.rates(training.learning_rate, training.rounds)?;
-        let mut trainer = Trainer::new(options, train).context(ErrorKind::BadInput, doing)?;
-        let mut parameters = self.task.initial_parameters(self.arguments.seed);
-        let mut round = 0;
-        while round < training.rounds {
-            let rounds = if rates.is_constant() { ROUNDS_PER_TURN.min(training.rounds - round) } else { 1 };
-            trainer.set_learning_rate(rates.rate(round)).context(ErrorKind::Training, doing)?;
-            let steps = u32::try_from(rounds * u64::from(self.arguments.local_steps)).unwrap_or(u32::MAX);
-            let outcome = trainer.train(&parameters, steps).context(ErrorKind::Training, doing)?;
-            for (parameter, change) in parameters.iter_mut().zip(&outcome.delta) {
-                *parameter += change;
-            }
-            round += rounds;
-        }
+        let parameters = train_alone(&training, options, train, self.arguments.local_steps)?;
         let evaluation = Evaluator::new(self.task, &self.device)
             .evaluate(&parameters, self.test)
-            .context(ErrorKind::Training, doing)?;
+            .context(ErrorKind::Training, "cannot judge the comparison")?;
         Ok(evaluation.score())
     }
 }

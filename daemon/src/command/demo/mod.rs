@@ -78,6 +78,7 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Result {
     parts.deal(&arguments.split, arguments.peers, arguments.seed)?;
     parts.task(&arguments.model)?;
     task::open_device(&arguments.device)?;
+    let arguments = &DemoArgs { weight: parts.weight(arguments.weight, arguments.peers)?, ..arguments.clone() };
     let training = training_arguments(arguments);
     task::check_arguments(&training)?;
     training.optimizer.settings(training.learning_rate)?;

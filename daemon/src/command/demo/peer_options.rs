@@ -20,6 +20,7 @@ pub(super) fn training_arguments(demo: &DemoArgs) -> TrainingArgs {
         task: demo.task,
         model: demo.model.clone(),
         split: Some(demo.split.clone()),
+        weight: demo.weight,
         rounds: demo.rounds,
         batch_size: demo.batch_size,
         augment: Augmentation::NONE.to_string(),
@@ -51,6 +52,7 @@ pub(super) fn peer_arguments(demo: &DemoArgs, home: &Home, way_in: &[String]) ->
     option("task", &demo.task);
     option("model", &demo.model);
     option("split", &demo.split);
+    option("weight", &demo.weight);
     option("rounds", &demo.rounds);
     option("batch-size", &demo.batch_size);
     option("learning-rate", &demo.learning_rate);

@@ -12,14 +12,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mingle_models::{DataCard, Device, RawData};
+use mingle_models::{DataCard, Device, RawData, SiteWeight};
 use mingle_peer::error::Context;
 use mingle_peer::events::Event;
 use mingle_peer::task::TaskCard;
 use mingle_peer::training::{Adoption, Facts, LocalTraining, PrivateTraining, TrainingTask};
-use mingle_peer::{Error, ErrorKind, Home, Result};
+use mingle_peer::{Error, ErrorKind, Home, Result, plan};
 
-use crate::cli::{PrivacyArgs, RunArgs, TrainingArgs};
+use super::compare_alone::TrainedAs;
+use crate::cli::{PrivacyArgs, RunArgs, TrainingArgs, WeightArg};
 use crate::command::data;
 use crate::task::{self, LocalTask, Parts};
 use crate::task_card::Card;
@@ -35,6 +36,7 @@ pub(super) struct DataTask {
     /// Until they are held to a card.
     raw: Option<RawData>,
     settled: Option<(Arc<Card>, Parts)>,
+    trained_as: TrainedAs,
 }
 
 /// What stands in a home of earlier runs.
@@ -57,7 +59,13 @@ impl DataTask {
         let raw = task::read(&training.data)?;
         task::check_model(&training.model, raw.shape(), training.task)?;
         let device = task::open_device(&training.device)?;
-        Ok(Self { home, arguments: arguments.clone(), device, raw: Some(raw), settled: None })
+        let trained_as = TrainedAs::default();
+        Ok(Self { home, arguments: arguments.clone(), device, raw: Some(raw), settled: None, trained_as })
+    }
+
+    /// Where it stands, once training begins, as which node that is.
+    pub(super) fn trained_as(&self) -> TrainedAs {
+        self.trained_as.clone()
     }
 
     /// Settles what can be settled without asking anybody. Returns what to tell people of it.
@@ -92,7 +100,8 @@ impl DataTask {
 
     /// The card that these data make by themselves.
     fn own_card(&self) -> Result<Card> {
-        let training = &self.arguments.training;
+        let own = &self.arguments.training;
+        let training = &TrainingArgs { weight: own.weight.or_unit(|| self.own_unit())?, ..own.clone() };
         let doing = format!("--data {}", training.data);
         let data = match (&self.arguments.card, &self.raw) {
             (Some(path), _) => data::read_card(path)?,
@@ -104,10 +113,26 @@ impl DataTask {
         Card::new(training, data)
     }
 
+    /// How much sites count where this peer settles it: one with the mean number of samples counts as one, where the sites are known by
+    /// their card or the data are dealt out by a plan; else one with as many as this peer has.
+    fn own_unit(&self) -> Result<SiteWeight> {
+        let card = self.arguments.card.as_deref().map(data::read_card).transpose()?;
+        if let Some(all) = card.and_then(|card| card.sites()) {
+            return Ok(SiteWeight::by_mean_of(all.samples, all.sites));
+        }
+        let samples = self.raw.as_ref().map_or(0, RawData::training_samples) as u64;
+        match (&self.arguments.training.split, &self.arguments.plan) {
+            (None, _) => Ok(SiteWeight::by_mean_of(samples, 1)),
+            (Some(_), Some(path)) => Ok(SiteWeight::by_mean_of(samples, plan::read(path)?.node_count() as u64)),
+            (Some(_), None) => WeightArg::Samples.settled(),
+        }
+    }
+
     /// The task of the last run, with what this command line says otherwise.
     fn wanted_of(&self, card: &Card) -> Result<Card> {
         let mut training = self.arguments.training.clone();
         adopt(&mut training, &self.arguments.given.keys, card);
+        training.weight = training.weight.or_unit(|| self.own_unit())?;
         let data = match &self.arguments.card {
             Some(path) => data::read_card(path)?,
             None => card.data.clone(),
@@ -158,21 +183,26 @@ impl DataTask {
         let training = &mut self.arguments.training;
         overwrite(training, &card);
         let told = raw.remarks().into_iter().chain(constant_columns(&card.data));
-        let told = told.map(|message| Event::Warning { message }).collect();
+        let told: Vec<Event> = told.map(|message| Event::Warning { message }).collect();
         let parts = Parts::held_to(raw, &card.data, card.seed).map_err(|error| {
             Error::new(ErrorKind::Refused, error).hint(format!(
                 "--data {} must have the columns and classes of the swarm; `mingle data card` says which it has",
                 training.data
             ))
         })?;
+        let samples = parts.training_samples() as u64;
+        let capped = training.split.is_none() && card.weight.caps(samples);
+        let capped = capped.then(|| Event::Warning { message: capped_weight(card.weight, samples) });
         self.settled = Some((Arc::new(card), parts));
-        Ok(told)
+        Ok(told.into_iter().chain(capped).collect())
     }
 
     fn conclude(self, node: usize, nodes: usize) -> Result<BuiltInTraining> {
         let (card, mut parts) = self
             .settled
             .ok_or_else(|| Error::new(ErrorKind::Unexpected, "training begins without an agreement on the task"))?;
+        // It is built once.
+        let _ = self.trained_as.set((node, nodes));
         let training = self.arguments.training;
         if let Some(split) = &training.split {
             parts.deal(split, nodes, training.seed)?;
@@ -232,6 +262,14 @@ fn constant_columns(card: &DataCard) -> Option<String> {
     ))
 }
 
+fn capped_weight(weight: SiteWeight, samples: u64) -> String {
+    format!(
+        "with --weight {weight}, this peer counts {} times as much as one of that size, and its {samples} samples would be more: let all \
+         peers name a larger number",
+        SiteWeight::FACTOR_MAX
+    )
+}
+
 /// The card with the recipe of this command line.
 fn adopted(card: &Card, wanted: &Card) -> Card {
     Card { recipe: wanted.recipe.clone(), ..card.clone() }
@@ -258,6 +296,9 @@ fn adopt(training: &mut TrainingArgs, given: &BTreeSet<String>, card: &Card) {
     let keeps_rate = keep("learning_rate") || mine.optimizer.is_other(&training.optimizer, keep);
     training.learning_rate = if keeps_rate { mine.learning_rate } else { training.learning_rate };
     training.optimizer = mine.optimizer.or(&training.optimizer, keep);
+    if keep("weight") && !mine.weight.admits(card.weight) {
+        training.weight = mine.weight;
+    }
     let (own, theirs) = (&mine.privacy, &mut training.privacy);
     theirs.dp_clip = if keep("dp_clip") { own.dp_clip } else { theirs.dp_clip };
     theirs.dp_noise = if keep("dp_noise") { own.dp_noise } else { theirs.dp_noise };
@@ -265,9 +306,11 @@ fn adopt(training: &mut TrainingArgs, given: &BTreeSet<String>, card: &Card) {
     theirs.dp_delta = if keep("dp_delta") { own.dp_delta } else { theirs.dp_delta };
 }
 
-fn overwrite(training: &mut TrainingArgs, card: &Card) {
-    let Card { model, rounds, seed, recipe, privacy, .. } = card;
+/// Takes what the card says in place of the arguments.
+pub(super) fn overwrite(training: &mut TrainingArgs, card: &Card) {
+    let Card { model, rounds, seed, recipe, privacy, weight, .. } = card;
     training.privacy = PrivacyArgs::of(*privacy);
+    training.weight = WeightArg::from(*weight);
     training.model = model.to_string();
     training.task = card.data.objective().kind();
     training.augment = recipe.augment.to_string();
@@ -283,11 +326,13 @@ fn conflict(training: &TrainingArgs, given: &BTreeSet<String>, card: &Card, is_s
     let same_augment = training.augment.parse().is_ok_and(|it: mingle_models::Augmentation| it == card.recipe.augment);
     let model = if same_model { theirs.model.clone() } else { training.model.clone() };
     let augment = if same_augment { theirs.augment.clone() } else { training.augment.clone() };
+    let weight = if training.weight.admits(card.weight) { theirs.weight } else { training.weight };
     let agreed = [
         ("task", training.task.to_string(), theirs.task.to_string()),
         ("model", model, theirs.model.clone()),
         ("rounds", training.rounds.to_string(), theirs.rounds.to_string()),
         ("seed", training.seed.to_string(), theirs.seed.to_string()),
+        ("weight", weight.to_string(), theirs.weight.to_string()),
     ];
     let recipe = [
         ("batch_size", training.batch_size.to_string(), theirs.batch_size.to_string()),
@@ -340,6 +385,17 @@ mod tests {
         assert_eq!(says, "--optimizer adamw contradicts the task of the swarm, which has sgd");
         let says = conflict(&training, &given(&["clip_gradients"]), &card, true).unwrap();
         assert_eq!(says, "--clip-gradients 1 contradicts the task of the swarm, which has none");
+        training.weight = WeightArg::Samples;
+        let says = conflict(&training, &given(&["weight"]), &card, false).unwrap();
+        assert_eq!(says, "--weight samples contradicts the task of the swarm, which has equal");
+        let weighted = Card { weight: SiteWeight::by_samples(70).unwrap(), ..card.clone() };
+        assert_eq!(conflict(&training, &given(&["weight"]), &weighted, true), None);
+        let mut joiner = training.clone();
+        adopt(&mut joiner, &given(&["weight"]), &weighted);
+        assert_eq!(joiner.weight.to_string(), "samples:70");
+        training.weight = "samples:71".parse().unwrap();
+        let says = conflict(&training, &given(&["weight"]), &weighted, false).unwrap();
+        assert_eq!(says, "--weight samples:71 contradicts the task of the swarm, which has samples:70");
         training.privacy =
             PrivacyArgs { dp_clip: Some(1.0), dp_noise: Some(4.0), dp_epsilon_max: Some(8.0), dp_delta: None };
         let says = conflict(&training, &given(&["dp_clip", "dp_noise"]), &card, false).unwrap();

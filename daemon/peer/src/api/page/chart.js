@@ -82,7 +82,8 @@ class Chart {
 
   heights(values) {
     const { look } = this;
-    if (!look.log) return ticks(look.low, look.high ?? Math.max(...values), 4);
+    // An r2 may be below 0.
+    if (!look.log) return ticks(Math.min(look.low, ...values), look.high ?? Math.max(...values), 4);
     const low = Math.floor(Math.min(...values)), high = Math.max(Math.ceil(Math.max(...values)), low + 1);
     return ticks(low, high, 5, 1);
   }

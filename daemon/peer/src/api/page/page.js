@@ -85,10 +85,19 @@ function waitingInWords(waiting) {
   return "This peer has no plan yet." + others;
 }
 
-// The names of what was measured, those that people look at first in front.
+// What people look at first, in front.
+const LEADING = ["bits_per_character", "bits_per_byte", "accuracy", "r2"];
+
+// The names of what was measured.
 function metricNames(metrics) {
-  const rank = name => (name === "accuracy" || name === "r2" ? 0 : 1);
+  const rank = name => (LEADING.includes(name) ? LEADING.indexOf(name) : LEADING.length);
   return Object.keys(metrics).sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
+}
+
+// Which direction is better, where the peer knows.
+function directionInWords(name) {
+  const directions = snapshot && snapshot.evaluation && snapshot.evaluation.directions || {};
+  return { max: "; the larger the better", min: "; the smaller the better" }[directions[name]] || "";
 }
 
 function showMetrics(round, metrics) {
@@ -97,6 +106,7 @@ function showMetrics(round, metrics) {
     chart.look.name = name;
     chart.look.high = name === "accuracy" || name === "r2" ? 1 : undefined;
     say(byId(index === 0 ? "first-name" : "second-name"), name);
+    say(byId(index === 0 ? "first-note" : "second-note"), "The mean over the held-out samples" + directionInWords(name) + ".");
     chart.add(round, metrics[name]);
   });
 }

@@ -7,20 +7,20 @@ const HOST_PROTOCOLS: [&str; 6] = ["/ip4/", "/ip6/", "/dns/", "/dns4/", "/dns6/"
 
 /// Gives each machine a number, the same in all texts.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Redaction {
+pub struct Redaction {
     hosts: BTreeMap<String, usize>,
     home: Option<String>,
 }
 
 impl Redaction {
     /// For this user.
-    pub(super) fn new() -> Self {
+    pub fn new() -> Self {
         let home = std::env::var("HOME").ok().filter(|home| home.len() > 1);
         Self { hosts: BTreeMap::new(), home }
     }
 
     /// The text without machines.
-    pub(super) fn apply(&mut self, text: &str) -> String {
+    pub fn apply(&mut self, text: &str) -> String {
         // Line by line: the time for a line is the square of its length at worst.
         text.split_inclusive('\n').map(|line| self.apply_to_line(line)).collect()
     }

@@ -1,14 +1,12 @@
-//! The machine: what computes, how much memory and how many files there are, and what time it says it is.
+//! The machine: how much memory and how many files there are, and what time it says it is.
 
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use mingle_models::Task;
 use mingle_peer::Home;
 
-use super::check::Check;
-use crate::task;
+use crate::check::Check;
 
 /// Below this many open files a peer with many neighbours may run out of them.
 const FEW_FILES: u64 = 1024;
@@ -19,25 +17,9 @@ const BARE_BYTES: u64 = 64 << 20;
 /// Clocks of files and machines may differ by so much without meaning anything.
 const CLOCK_SLACK: Duration = Duration::from_secs(3600);
 
-/// Opens the device.
-pub(super) fn device(name: &str) -> Check {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    match task::open_device(name) {
-        Ok(device) if device.adapter().software => Check::warn(
-            "device",
-            format!("{device}, which computes on the processor, {threads} threads"),
-            "the graphics driver was not found; --device cpu is faster than its replacement",
-        ),
-        Ok(device) => Check::ok("device", format!("{device}, {threads} threads")),
-        Err(failure) => {
-            Check::fail("device", format!("{failure:#}"), "name one of the devices of this build with --device")
-        }
-    }
-}
-
-/// Memory that is left, and what the model takes.
-pub(super) fn memory(task: Option<&Task>) -> Check {
-    let needed = BARE_BYTES + VECTORS * task.map_or(0, |task| 4 * task.parameter_count() as u64);
+/// Memory that is left, and what a peer with a model of `parameters` numbers takes.
+pub fn memory(parameters: usize) -> Check {
+    let needed = BARE_BYTES + VECTORS * 4 * parameters as u64;
     let limit = fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
     let available = fs::read_to_string("/proc/meminfo").ok().and_then(|text| available_memory(&text));
     let Some(available) = available.map(|available: u64| limit.map_or(available, |limit: u64| available.min(limit)))
@@ -57,7 +39,7 @@ pub(super) fn memory(task: Option<&Task>) -> Check {
 }
 
 /// How many files and sockets the process may have open.
-pub(super) fn open_files() -> Option<Check> {
+pub fn open_files() -> Option<Check> {
     let limit = open_file_limit(&fs::read_to_string("/proc/self/limits").ok()?)?;
     Some(if limit < FEW_FILES {
         let advice = format!("`ulimit -n {FEW_FILES}`, or LimitNOFILE={FEW_FILES} in a systemd unit");
@@ -68,7 +50,7 @@ pub(super) fn open_files() -> Option<Check> {
 }
 
 /// Whether the clock runs behind files that were written before now. Rounds use another clock, which cannot be set.
-pub(super) fn clock(home: &Home) -> Check {
+pub fn clock(home: &Home) -> Check {
     let program = std::env::current_exe().ok();
     let files = program.into_iter().chain([home.events(), home.summary(), home.identity()]);
     let newest = files.filter_map(|file| Some((modified(&file)?, file))).max();
@@ -102,7 +84,7 @@ fn open_file_limit(limits: &str) -> Option<u64> {
 }
 
 /// Bytes for a person.
-pub(super) fn mebibytes(bytes: u64) -> String {
+pub(crate) fn mebibytes(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }
 

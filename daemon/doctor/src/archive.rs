@@ -5,7 +5,7 @@ use std::io;
 use tar::{Builder, Header};
 
 /// Equal files make equal archives: owner and time are not in it.
-pub(super) struct Archive {
+pub struct Archive {
     folder: &'static str,
     builder: Builder<Vec<u8>>,
     entries: Vec<Entry>,
@@ -13,7 +13,7 @@ pub(super) struct Archive {
 
 /// A file in an archive.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub struct Entry {
     /// Its path, the folder included.
     pub name: String,
     /// Its length.
@@ -22,12 +22,15 @@ pub(super) struct Entry {
 
 impl Archive {
     /// An empty archive that unpacks into `folder`.
-    pub(super) fn new(folder: &'static str) -> Self {
+    pub fn new(folder: &'static str) -> Self {
         Self { folder, builder: Builder::new(Vec::new()), entries: Vec::new() }
     }
 
     /// Adds a file that only its owner can read once it is unpacked.
-    pub(super) fn add(&mut self, name: &str, content: &[u8]) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The name is longer than a tar archive takes.
+    pub fn add(&mut self, name: &str, content: &[u8]) -> io::Result<()> {
         let name = format!("{}/{name}", self.folder);
         let mut header = Header::new_ustar();
         header.set_size(content.len() as u64);
@@ -38,7 +41,10 @@ impl Archive {
     }
 
     /// The archive with its end, and what is in it.
-    pub(super) fn finish(self) -> io::Result<(Vec<u8>, Vec<Entry>)> {
+    ///
+    /// # Errors
+    /// None that a buffer in memory has.
+    pub fn finish(self) -> io::Result<(Vec<u8>, Vec<Entry>)> {
         Ok((self.builder.into_inner()?, self.entries))
     }
 }

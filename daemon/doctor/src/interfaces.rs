@@ -11,14 +11,14 @@ const LOCAL_BRIDGES: [&str; 12] =
 
 /// Which interface has which addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Interfaces {
+pub(crate) struct Interfaces {
     networks: Vec<(Ipv4Addr, Ipv4Addr, String)>,
     addresses: Vec<(Ipv6Addr, String)>,
 }
 
 /// Whether others could use an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(crate) enum Reach {
     /// From other machines.
     Outside,
     /// Within this machine.
@@ -31,13 +31,13 @@ pub(super) enum Reach {
 
 impl Interfaces {
     /// What Linux says; nothing elsewhere.
-    pub(super) fn of_this_machine() -> Self {
+    pub(crate) fn of_this_machine() -> Self {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         Self { networks: parse_routes(&read("/proc/net/route")), addresses: parse_inet6(&read("/proc/net/if_inet6")) }
     }
 
     /// The interface that has this address, where it is known.
-    pub(super) fn name_of(&self, address: IpAddr) -> Option<&str> {
+    pub(crate) fn name_of(&self, address: IpAddr) -> Option<&str> {
         match address {
             IpAddr::V4(address) => self.networks.iter().find_map(|(network, mask, name)| {
                 let in_network = address.to_bits() & mask.to_bits() == network.to_bits();
@@ -50,7 +50,7 @@ impl Interfaces {
     }
 
     /// Whether others could use this address.
-    pub(super) fn reach(&self, address: IpAddr) -> Reach {
+    pub(crate) fn reach(&self, address: IpAddr) -> Reach {
         let is_link_local = match address {
             IpAddr::V4(address) => address.is_link_local(),
             IpAddr::V6(address) => address.is_unicast_link_local(),

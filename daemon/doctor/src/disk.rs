@@ -5,13 +5,12 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use mingle_models::Task;
 use mingle_peer::{Home, Identity, plan};
 use mingle_protocol::Record;
 use mingle_protocol::record::SlotMap;
 
-use super::check::Check;
-use super::machine::mebibytes;
+use crate::check::Check;
+use crate::machine::mebibytes;
 
 /// Writes that are timed.
 const WRITES: usize = 16;
@@ -22,10 +21,11 @@ const SLOW: Duration = Duration::from_millis(50);
 /// Neighbours in each direction where no plan says how many.
 const NEIGHBOURS: usize = 8;
 
-/// Room and speed.
-pub(super) fn examine(home: &Home, task: Option<&Task>) -> Vec<Check> {
+/// Whether there is room for the records of a model with `parameters` numbers, and how fast writes are. Writes and syncs a
+/// file without a name.
+pub fn examine(home: &Home, parameters: usize) -> Vec<Check> {
     let place = existing(home.root());
-    let mut checks: Vec<Check> = room(home, &place, task).into_iter().collect();
+    let mut checks: Vec<Check> = room(home, &place, parameters).into_iter().collect();
     checks.push(match time_syncs(&place) {
         Ok(times) => latency(&place, &times),
         Err(error) => Check::fail(
@@ -43,10 +43,10 @@ fn existing(folder: &Path) -> PathBuf {
     found.filter(|found| !found.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_path_buf()
 }
 
-fn room(home: &Home, place: &Path, task: Option<&Task>) -> Option<Check> {
+fn room(home: &Home, place: &Path, parameters: usize) -> Option<Check> {
     let available = available_bytes(place)?;
     let (incoming, outgoing) = neighbours(home).unwrap_or((NEIGHBOURS, NEIGHBOURS));
-    let slot = Record::largest_bytes(task.map_or(0, Task::parameter_count), incoming, outgoing)?;
+    let slot = Record::largest_bytes(parameters, incoming, outgoing)?;
     let needed = slot.checked_mul(SlotMap::worst_case(outgoing) as u64)?;
     let finding = format!(
         "{} free at {}; records with {incoming} neighbours in and {outgoing} out take {}",

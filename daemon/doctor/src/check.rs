@@ -4,17 +4,20 @@ use std::fmt;
 
 /// What was found, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Check {
-    pub(super) subject: &'static str,
-    pub(super) verdict: Verdict,
-    pub(super) finding: String,
+pub struct Check {
+    /// What was looked at, in one word.
+    pub subject: &'static str,
+    /// How it is.
+    pub verdict: Verdict,
+    /// What was found; may have several lines.
+    pub finding: String,
     /// None where nothing has to be done.
-    pub(super) advice: Option<String>,
+    pub advice: Option<String>,
 }
 
 /// How it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub enum Verdict {
     /// As it should be.
     Ok,
     /// A peer runs, though not as well as it could.
@@ -34,19 +37,23 @@ impl Verdict {
 }
 
 impl Check {
-    pub(super) fn ok(subject: &'static str, finding: impl Into<String>) -> Self {
+    /// A thing that is as it should be.
+    pub fn ok(subject: &'static str, finding: impl Into<String>) -> Self {
         Self { subject, verdict: Verdict::Ok, finding: finding.into(), advice: None }
     }
 
-    pub(super) fn warn(subject: &'static str, finding: impl Into<String>, advice: impl Into<String>) -> Self {
+    /// A thing that could be better, and how.
+    pub fn warn(subject: &'static str, finding: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { subject, verdict: Verdict::Warn, finding: finding.into(), advice: Some(advice.into()) }
     }
 
-    pub(super) fn fail(subject: &'static str, finding: impl Into<String>, advice: impl Into<String>) -> Self {
+    /// A thing that keeps a peer from running, and what to do.
+    pub fn fail(subject: &'static str, finding: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { subject, verdict: Verdict::Fail, finding: finding.into(), advice: Some(advice.into()) }
     }
 
-    pub(super) fn to_json(&self) -> serde_json::Value {
+    /// As an object with `subject`, `verdict`, `finding` and `advice`.
+    pub fn to_json(&self) -> serde_json::Value {
         serde_json::json!({
             "subject": self.subject,
             "verdict": self.verdict.name().to_lowercase(),

@@ -10,11 +10,15 @@ use mingle_net::transport::{Network, NetworkOptions};
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Home, Result};
 
-use super::check::Check;
-use super::interfaces::{Interfaces, Reach};
+use crate::check::Check;
+use crate::interfaces::{Interfaces, Reach};
 
-/// Binds each address to listen on, one after the other, and lets go of it.
-pub(super) fn examine(home: &Home, listen: &[Multiaddr]) -> Result<Vec<Check>> {
+/// Binds each address to listen on, one after the other, and lets go of it; looks which of the addresses that come of it other
+/// machines could use. Blocks, on a runtime of its own.
+///
+/// # Errors
+/// No runtime can be started. What cannot be bound is a check that fails.
+pub fn examine(home: &Home, listen: &[Multiaddr]) -> Result<Vec<Check>> {
     if home.hold_still().is_err() {
         let finding = format!("a peer runs in {} and has its ports", home.root().display());
         return Ok(vec![Check::ok("ports", finding)]);

@@ -1,0 +1,33 @@
+//! Two plans of one number under the operator's signature: seen by the members that hear of both, and told.
+
+use crate::offer::PlanOffer;
+use crate::service::{MembershipService, Wanted};
+
+/// Forks that a person is told of; who reads so many has stopped the swarm.
+const MOST_FORKS: usize = 64;
+
+impl MembershipService {
+    /// Tells a person where the operator's key has signed two plans of one number. Both count as before: of two plans all
+    /// members follow the same one, and where only rounds or lists differ, each keeps what it heard first.
+    pub fn note_fork(&self, offer: &PlanOffer) {
+        let Some(ours) = self.state().plan.as_ref().map(|(ours, _)| ours.clone()) else { return };
+        let Some(number) = ours.fork(offer) else { return };
+        let pair = [ours.hash(), offer.hash()];
+        let told = self.state().forks.clone();
+        if told.contains(&pair) || told.len() >= MOST_FORKS {
+            return;
+        }
+        let [ours, theirs] = [&ours, offer].map(|offer| {
+            let [hash, before] = [offer.hash(), offer.previous()].map(|hash| hex::encode(&hash[..8]));
+            format!("plan {} ({hash}, after {before})", offer.counter())
+        });
+        let message = format!(
+            "the operator's key has signed two plans {number}: this peer follows {ours}, and another has {theirs}. Two planned at the same \
+             time, one of two copies of the operator's home was behind, or its key was stolen"
+        );
+        // Who reads them has a few to read already: then the next one that comes is told of it.
+        if self.wanted.try_send(Wanted::Warning(message)).is_ok() {
+            self.state().forks.insert(pair);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What this program trains with: its settings, its device, its data and its model.
+
+use mingle_doctor::Check;
+use mingle_models::Task;
+
+use crate::cli::TrainingArgs;
+use crate::config::ConfigFile;
+use crate::task::{self, Parts};
+
+/// A configuration file that can be used, or none.
+pub(super) fn config(file: Option<&ConfigFile>) -> Check {
+    Check::ok(
+        "config",
+        match file {
+            Some(file) => format!("{} can be used, it sets {} settings", file.path().display(), file.entries().count()),
+            None => "no file, so all is as the environment says, or default".to_owned(),
+        },
+    )
+}
+
+/// Opens the device.
+pub(super) fn device(name: &str) -> Check {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    match task::open_device(name) {
+        Ok(device) if device.adapter().software => Check::warn(
+            "device",
+            format!("{device}, which computes on the processor, {threads} threads"),
+            "the graphics driver was not found; --device cpu is faster than its replacement",
+        ),
+        Ok(device) => Check::ok("device", format!("{device}, {threads} threads")),
+        Err(failure) => {
+            Check::fail("device", format!("{failure:#}"), "name one of the devices of this build with --device")
+        }
+    }
+}
+
+/// The data can be read and the model fits them.
+pub(super) fn data(training: &TrainingArgs) -> (Option<Task>, Check) {
+    let loaded = Parts::load(&training.data, training.task, training.seed)
+        .and_then(|parts| Ok((parts.task(&training.model)?, parts)));
+    match loaded {
+        Ok((task, parts)) => {
+            let finding = format!(
+                "{}: {} training and {} test samples of {} for {}; {} has {} parameters",
+                training.data,
+                parts.all().len(),
+                parts.test.len(),
+                task.shape(),
+                task.objective(),
+                task.model(),
+                task.parameter_count()
+            );
+            (Some(task), Check::ok("data", finding))
+        }
+        Err(failure) => (None, Check::fail("data", format!("{failure:#}"), "name others with --data and --model")),
+    }
+}

@@ -1,0 +1,239 @@
+//! One process a key: who copies a home and starts both copies is found out, whichever neighbours each of them has.
+//!
+//! ```text
+//!   every process says that it is there               statement 1 of nonce a                  passed on by all
+//!   one that hears of another with its own key        statement k+1 of nonce b: "there was a"  passed on by all
+//!   a, if it is alive, finds itself named             both are alive: the younger one ends
+//!                                                     statement k+2 of nonce a: "b ends"      passed on by all
+//! ```
+//!
+//! Nobody can name a process before it has started, and only the owner of the key can sign: so it takes the word of no
+//! neighbour, and an old statement that somebody kept and shows again says nothing to a process that it does not name. The
+//! process before this one, which is gone, is named too, and does not answer.
+//!
+//! The newest statement of each node is kept. Neighbours repeat a digest of theirs in every message, and where it is another
+//! one, statements are sent again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::Node;
+use super::exchange::MOST_LIVES;
+use crate::effect::{Effect, Event, Fault};
+use crate::message::Message;
+use crate::schedule::NodeId;
+use crate::statement::{Fate, OtherProcess, ProcessStatement, Signature};
+use crate::time::Time;
+
+/// Statements that a neighbour is told in a heartbeat: a queue to a slow link takes them beside everything else.
+const MOST_IN_A_HEARTBEAT: u32 = 16;
+/// Statements of one node that are taken at once, and how many heartbeats make room for another one.
+const MOST_AT_ONCE: u32 = 16;
+const HEARTBEATS_A_STATEMENT: u32 = 8;
+/// Statements about other processes that a process makes in a generation.
+const MOST_ANSWERS: u32 = 32;
+
+/// What a neighbour was told of processes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ToldProcesses {
+    /// When the present count began, and how many statements it was.
+    count: (Time, u32),
+    /// When it was last told because it knew others than this node, and who is first the next time.
+    again: (Option<Time>, NodeId),
+}
+
+impl ToldProcesses {
+    /// Counts a statement; false where there were enough for this heartbeat.
+    fn may_hear(&mut self, now: Time, heartbeat: Duration) -> bool {
+        let (since, count) = self.count;
+        self.count = if count > 0 && now < since + heartbeat { (since, count + 1) } else { (now, 1) };
+        self.count.1 <= MOST_IN_A_HEARTBEAT
+    }
+}
+
+/// The newest statements of all nodes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Processes {
+    newest: BTreeMap<NodeId, Known>,
+    digest: u64,
+    started_at: Time,
+    /// Other processes with this node's key that it has named.
+    named: BTreeSet<u64>,
+    answers: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Known {
+    statement: ProcessStatement,
+    /// How many were taken, less those that time has made room for since.
+    taken: u32,
+    since: Time,
+}
+
+impl Processes {
+    /// Eight bytes that stand for all of them.
+    pub(super) fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    fn is_news(&self, statement: &ProcessStatement) -> bool {
+        self.newest.get(&statement.node).is_none_or(|known| rank(statement) > rank(&known.statement))
+    }
+
+    fn number(&self, node: NodeId) -> u64 {
+        self.newest.get(&node).map_or(0, |known| known.statement.number)
+    }
+
+    /// Keeps a statement in place of the one before; false where there were too many.
+    fn take(&mut self, statement: ProcessStatement, now: Time, room_after: Duration) -> bool {
+        let known = self.newest.get(&statement.node);
+        let (mut taken, mut since) = known.map_or((0, now), |known| (known.taken, known.since));
+        while taken > 0 && since + room_after <= now {
+            (taken, since) = (taken - 1, since + room_after);
+        }
+        if taken >= MOST_AT_ONCE {
+            return false;
+        }
+        since = if taken == 0 { now } else { since };
+        self.digest ^= known.map_or(0, |known| digest_of(&known.statement)) ^ digest_of(&statement);
+        self.newest.insert(statement.node, Known { statement, taken: taken + 1, since });
+        true
+    }
+
+    /// Some of them in the order of nodes, from `first` on and around, and where the next ones begin.
+    fn some_from(&self, first: NodeId) -> (Vec<ProcessStatement>, NodeId) {
+        let all = self.newest.range(first..).chain(self.newest.range(..first));
+        let some: Vec<_> = all.take(MOST_IN_A_HEARTBEAT as usize).map(|(_, known)| known.statement).collect();
+        let next = some.last().map_or(first, |last| NodeId(last.node.0.wrapping_add(1)));
+        (some, next)
+    }
+}
+
+fn rank(statement: &ProcessStatement) -> (u64, u64) {
+    (statement.number, statement.boot_nonce)
+}
+
+fn digest_of(statement: &ProcessStatement) -> u64 {
+    let mut hasher = blake3::Hasher::new_derive_key("mingle 2026 digest of a process statement");
+    hasher.update(&statement.node.0.to_le_bytes());
+    hasher.update(&statement.number.to_le_bytes());
+    hasher.update(&statement.boot_nonce.to_le_bytes());
+    let [a, b, c, d, e, f, g, h, ..] = *hasher.finalize().as_bytes();
+    u64::from_le_bytes([a, b, c, d, e, f, g, h])
+}
+
+impl Node {
+    /// The process says that it is there.
+    pub(super) fn begin_process(&mut self) {
+        self.processes.started_at = self.now;
+        self.state_process(None);
+    }
+
+    /// The same in another generation, which knows of no process yet.
+    pub(super) fn restate_process(&mut self) {
+        self.processes = Processes { started_at: self.processes.started_at, ..Processes::default() };
+        self.state_process(None);
+    }
+
+    fn age_ms(&self) -> u64 {
+        u64::try_from(self.now.since(self.processes.started_at).as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Makes the node's next statement, and tells all neighbours.
+    fn state_process(&mut self, other: Option<OtherProcess>) {
+        let (node, generation, boot_nonce) = (self.config.id, self.config.generation, self.config.identity.boot_nonce);
+        let (number, age_ms) = (self.processes.number(node) + 1, self.age_ms());
+        let statement =
+            ProcessStatement { generation, node, boot_nonce, number, age_ms, other, signature: Signature::default() };
+        let statement = statement.signed(&*self.config.keys);
+        let room_after = self.config.heartbeat * HEARTBEATS_A_STATEMENT;
+        if self.processes.take(statement, self.now, room_after) {
+            self.pass_on(node, &statement);
+        }
+    }
+
+    /// Tells all neighbours that are there, but for the one who told.
+    fn pass_on(&mut self, told_by: NodeId, statement: &ProcessStatement) {
+        let listening = self.peers.values().filter(|peer| peer.link_up && peer.mutual && peer.id != told_by);
+        let to: Vec<NodeId> = listening.map(|peer| peer.id).collect();
+        to.into_iter().for_each(|to| self.tell_process(to, *statement));
+    }
+
+    /// Tells a neighbour, unless it has heard enough for now: then its digest tells what it lacks. It is no heartbeat, which
+    /// says where the links stand and is due all the same.
+    fn tell_process(&mut self, to: NodeId, statement: ProcessStatement) {
+        let (now, heartbeat) = (self.now, self.config.heartbeat);
+        if self.peers.get_mut(&to).is_some_and(|peer| peer.told_processes.may_hear(now, heartbeat)) {
+            self.effects.push(Effect::Send { to, message: Message::Process(statement) });
+        }
+    }
+
+    /// A neighbour shows which process a node has said it is.
+    pub(super) fn on_process(&mut self, from: NodeId, statement: ProcessStatement) -> Result<(), Fault> {
+        let is_possible = statement.node.index() < self.config.schedule.nodes() && statement.number <= MOST_LIVES;
+        if !is_possible {
+            return Err(Fault::ImpossibleProcess);
+        }
+        if !self.processes.is_news(&statement) {
+            return Ok(());
+        }
+        if !statement.is_signed(&*self.config.keys) {
+            return Err(Fault::Unsigned);
+        }
+        let room_after = self.config.heartbeat * HEARTBEATS_A_STATEMENT;
+        if !self.processes.take(statement, self.now, room_after) {
+            // It is not the neighbour's fault, which passes it on.
+            self.note_refusal(Fault::TooManyProcesses);
+            return Ok(());
+        }
+        self.pass_on(from, &statement);
+        if statement.node == self.config.id && statement.boot_nonce != self.config.identity.boot_nonce {
+            self.on_another_process(&statement);
+        }
+        Ok(())
+    }
+
+    /// There is, or was, another process with this node's key.
+    fn on_another_process(&mut self, theirs: &ProcessStatement) {
+        let mine = self.config.identity.boot_nonce;
+        self.processes.answers += 1;
+        if self.processes.answers > MOST_ANSWERS {
+            return;
+        }
+        let boot_nonce = theirs.boot_nonce;
+        let was_named = !self.processes.named.insert(boot_nonce);
+        let fate = theirs.other.filter(|other| other.boot_nonce == mine).map(|other| other.fate);
+        match fate {
+            Some(Fate::OtherEnds) => self.report(Event::AnotherProcess { boot_nonce, ends: true }),
+            Some(Fate::ThisEnds) => self.report(Event::AnotherProcess { boot_nonce, ends: false }),
+            // Two that named each other at the same time: the other one decides.
+            Some(Fate::Unknown) if was_named && mine > boot_nonce => {
+                self.state_process(Some(OtherProcess { boot_nonce, fate: Fate::Unknown }));
+            }
+            Some(Fate::Unknown) => {
+                let ends = (self.age_ms(), boot_nonce) < (theirs.age_ms, mine);
+                let fate = if ends { Fate::ThisEnds } else { Fate::OtherEnds };
+                self.state_process(Some(OtherProcess { boot_nonce, fate }));
+                self.report(Event::AnotherProcess { boot_nonce, ends });
+            }
+            None => self.state_process(Some(OtherProcess { boot_nonce, fate: Fate::Unknown })),
+        }
+    }
+
+    /// A neighbour says what it has heard of processes. Where that is not what this node has heard, it is told: of some in each
+    /// heartbeat.
+    pub(super) fn compare_processes(&mut self, with: NodeId, theirs: u64) {
+        let (now, heartbeat) = (self.now, self.config.heartbeat);
+        if theirs == self.processes.digest {
+            return;
+        }
+        let Some(peer) = self.peers.get_mut(&with) else { return };
+        let (told_at, first) = peer.told_processes.again;
+        if told_at.is_some_and(|at| now < at + heartbeat) {
+            return;
+        }
+        let (some, next) = self.processes.some_from(first);
+        peer.told_processes.again = (Some(now), next);
+        some.into_iter().for_each(|statement| self.tell_process(with, statement));
+    }
+}
