@@ -66,6 +66,14 @@ pub enum RobustError {
     /// A sample that the support rules out.
     #[error(transparent)]
     Outside(#[from] Outside),
+    /// Subproblems of a site failed again and again.
+    #[error("the subproblem of site {site} failed {times} times in a row: scale its columns, or try another penalty", times = crate::MOST_FAILURES)]
+    Subproblem {
+        /// The site, from 0.
+        site: usize,
+        /// What was wrong with the last.
+        source: Box<Self>,
+    },
     /// A cone program that was not solved.
     #[error("the cone program was not solved: {status}")]
     Solver {

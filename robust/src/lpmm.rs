@@ -233,8 +233,8 @@ pub struct LpmmSolution {
     pub failures: u32,
 }
 
-/// So many failed subproblems in a row end the method.
-pub(crate) const MOST_FAILURES: u32 = 3;
+/// So many failed subproblems of one site in a row end the method.
+pub const MOST_FAILURES: u32 = 3;
 
 /// Runs the method with all sites in one place.
 ///
@@ -255,7 +255,7 @@ pub fn solve_by_lpmm(problem: &RobustProblem, penalty: Penalty, limits: Limits) 
             let (z, zeta) = state.of_site(at);
             let progress = site.advance(&model, z, zeta);
             if let (_, MOST_FAILURES.., Some(failure)) = site.failures() {
-                return Err(failure.clone());
+                return Err(RobustError::Subproblem { site: at, source: Box::new(failure.clone()) });
             }
             pi.push(progress.worst);
             apart = apart.max(progress.apart);

@@ -15,8 +15,17 @@ use rand_chacha::ChaCha8Rng;
 const NORMS: [WeightNorm; 3] = [WeightNorm::One, WeightNorm::Two, WeightNorm::Infinity];
 
 fn run(problem: &RobustProblem, linearisation: Linearisation, iterations: u64) -> mingle_robust::LpmmSolution {
+    run_with(problem, 0.1, linearisation, iterations)
+}
+
+fn run_with(
+    problem: &RobustProblem,
+    c: f64,
+    linearisation: Linearisation,
+    iterations: u64,
+) -> mingle_robust::LpmmSolution {
     // The tolerance is out of reach: all iterations are made.
-    solve_by_lpmm(problem, Penalty { c: 0.1, linearisation }, Limits { tolerance: 1e-15, iterations }).unwrap()
+    solve_by_lpmm(problem, Penalty { c, linearisation }, Limits { tolerance: 1e-15, iterations }).unwrap()
 }
 
 /// The box as half-spaces, which take the paper's multipliers.
@@ -106,6 +115,14 @@ fn the_method_finds_the_value_and_the_model_of_the_cone_program() {
     assert!(off(&found) < 1e-6, "{} {}", found.state.value(), judge.value);
     assert!(distance(&found.model, &judge.model) < 1e-4, "{:?} {:?}", found.model, judge.model);
     assert_eq!(found.failures, 0);
+    // Where the loss is flat around its least value, as with this seed, models 0.01 apart are worth the same: what they are worth is compared.
+    let flat = hinge(0);
+    let (judge_of_flat, found_of_flat) = (solve_directly(&flat).unwrap(), run(&flat, Linearisation::Least, 400));
+    let worst =
+        |site: &mingle_robust::SiteSamples| flat.robust.worst_loss(&found_of_flat.model, &site.samples, site.radius);
+    let losses: Vec<f64> = flat.sites.iter().map(|site| worst(site).unwrap()).collect();
+    let worth = flat.weights.worst(&losses).unwrap().1;
+    assert!((worth - judge_of_flat.value).abs() < 1e-6, "{worth} {}", judge_of_flat.value);
     // The multipliers are the worst weights.
     let (zeta, minus_sigma) = found.state.weights();
     assert!(distance(zeta, &judge.weights) < 1e-3 && distance(&minus_sigma, &judge.weights) < 1e-3);
@@ -150,9 +167,11 @@ fn every_loss_has_the_value_of_its_cone_program() {
     for (loss, support) in cases {
         let problem = instance(loss, support.clone(), 3, [20, 14], 3);
         let judge = solve_directly(&problem).unwrap();
-        let found = run(&problem, Linearisation::Least, 400);
+        // Squared residuals and quantiles are small where a hinge is about 1, and want a larger penalty.
+        let c = if loss.is_classification() { 0.1 } else { 1.0 };
+        let found = run_with(&problem, c, Linearisation::Least, 400);
         let name = format!("{loss:?} {support:?}: {} {}", found.state.value(), judge.value);
-        assert!((found.state.value() - judge.value).abs() < 5e-4, "{name}");
+        assert!((found.state.value() - judge.value).abs() < 2e-6, "{name}");
         // What each site says of the model is what the program says, whatever the way there.
         for (site, expected) in problem.sites.iter().zip(&judge.worst_losses) {
             let worst = problem.robust.worst_loss(&judge.model, &site.samples, site.radius).unwrap();
@@ -164,37 +183,66 @@ fn every_loss_has_the_value_of_its_cone_program() {
 
 #[test]
 fn no_distribution_in_reach_is_worse_than_the_worst_loss() {
-    // Every sample is moved, or its label changed, as far as the mean cost allows: none may beat the bound, some come near it.
+    // Samples are moved and labels changed at random as far as the mean cost allows: none may beat the bound.
     let mut dice = ChaCha8Rng::seed_from_u64(4);
     let problem = hinge(5);
     let (site, model) = (&problem.sites[0], solve_directly(&problem).unwrap().model);
-    let radius = 0.3;
+    let (radius, kappa) = (0.3, problem.robust.kappa);
     let worst = problem.robust.worst_loss(&model, &site.samples, radius).unwrap();
-    let mut largest = 0.0_f64;
-    for _ in 0..2000 {
-        let (mut spent, mut values, mut labels) = (0.0, Vec::new(), Vec::new());
-        let budget = radius * site.samples.count() as f64;
-        for (sample, label) in site.samples.rows() {
-            let mut moved = sample.to_vec();
-            let column = dice.random_range(0..moved.len());
-            let to = if model[column] * label > 0.0 { -1.0 } else { 1.0 };
-            let cost = (moved[column] - to).abs();
-            if spent + cost <= budget && dice.random_range(0.0..1.0) < model[column].abs() {
-                moved[column] = to;
+    let (columns, rows) = (site.samples.columns(), site.samples.rows().collect::<Vec<_>>());
+    let loss_of = |changed: &[(Vec<f64>, f64)]| {
+        let (values, labels): (Vec<Vec<f64>>, Vec<f64>) = changed.iter().cloned().unzip();
+        problem.robust.nominal(&model, &Samples::new(columns, columns, values.concat(), labels).unwrap())
+    };
+    // What is gained by each unit of cost: moving the column with the largest coefficient to where it hurts, or changing the label.
+    let strongest = (0..columns).max_by(|&a, &b| model[a].abs().total_cmp(&model[b].abs())).unwrap();
+    let moved = |sample: &[f64], label: f64, column: usize| {
+        let mut moved = sample.to_vec();
+        moved[column] = if model[column] * label > 0.0 { -1.0 } else { 1.0 };
+        (moved, label)
+    };
+    let changes = |row: usize, column: usize| {
+        let (sample, label) = rows[row];
+        let there = moved(sample, label, column);
+        let cost = (there.0[column] - sample[column]).abs();
+        [(there, cost), ((sample.to_vec(), -label), kappa)]
+    };
+    let budget = radius * rows.len() as f64;
+    let spend = |order: &[(usize, (Vec<f64>, f64), f64)]| {
+        let mut changed: Vec<(Vec<f64>, f64)> = rows.iter().map(|(sample, label)| (sample.to_vec(), *label)).collect();
+        let (mut spent, mut touched) = (0.0, vec![false; rows.len()]);
+        for (row, to, cost) in order {
+            if spent + cost <= budget && !std::mem::replace(&mut touched[*row], true) {
+                changed[*row] = to.clone();
                 spent += cost;
             }
-            let flip = spent + problem.robust.kappa <= budget && dice.random_range(0..4) == 0;
-            spent += if flip { problem.robust.kappa } else { 0.0 };
-            labels.push(if flip { -label } else { label });
-            values.extend(moved);
         }
-        let moved = Samples::new(site.samples.columns(), site.samples.columns(), values, labels).unwrap();
-        let loss = problem.robust.nominal(&model, &moved);
+        loss_of(&changed)
+    };
+    for _ in 0..500 {
+        let at_random = (0..rows.len()).map(|_| {
+            let row = dice.random_range(0..rows.len());
+            let (to, cost) = changes(row, dice.random_range(0..columns))[dice.random_range(0..2)].clone();
+            (row, to, cost)
+        });
+        let loss = spend(&at_random.collect::<Vec<_>>());
         assert!(loss <= worst + 1e-12, "{loss} {worst}");
-        largest = largest.max(loss);
     }
+    // The most gainful changes first come near the bound, which may besides split samples and move several columns of one.
+    let hinge_of = |(sample, label): &(Vec<f64>, f64)| {
+        (1.0 - label * sample.iter().zip(&model).map(|(x, w)| x * w).sum::<f64>()).max(0.0)
+    };
+    let mut order: Vec<(f64, (usize, (Vec<f64>, f64), f64))> = (0..rows.len())
+        .flat_map(|row| changes(row, strongest).map(|(to, cost)| (row, to, cost)))
+        .map(|(row, to, cost)| {
+            let before = hinge_of(&(rows[row].0.to_vec(), rows[row].1));
+            ((hinge_of(&to) - before) / cost.max(1e-9), (row, to, cost))
+        })
+        .collect();
+    order.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let greedy = spend(&order.into_iter().map(|(_, change)| change).collect::<Vec<_>>());
     let nominal = problem.robust.nominal(&model, &site.samples);
-    assert!(largest > nominal + 0.25 * (worst - nominal), "{nominal} {largest} {worst}");
+    assert!(greedy <= worst + 1e-12 && greedy > nominal + 0.99 * (worst - nominal), "{nominal} {greedy} {worst}");
 }
 
 #[test]
@@ -215,14 +263,15 @@ fn its_limits_are_the_methods_it_generalises() {
         let found = solve_directly(&worst).unwrap();
         let largest = found.worst_losses.iter().copied().fold(0.0, f64::max);
         assert!((found.value - largest).abs() < 1e-5, "{norm:?}");
-        let found = run(&worst, Linearisation::Least, 800);
-        assert!((found.state.value() - largest).abs() < 1e-3, "{norm:?} {} {largest}", found.state.value());
+        // Many weights are worth nearly the same where the losses of sites are nearly equal, as they are here: the last digits come slowly.
+        let found = run_with(&worst, 0.3, Linearisation::Least, 800);
+        assert!((found.state.value() - largest).abs() < 1.5e-4, "{norm:?} {} {largest}", found.state.value());
     }
     // Between both: agnostic.
     let agnostic = value(&problem.nominal(0.05));
     assert!(usual < agnostic && agnostic < value(&problem.nominal(2.0)));
-    let by_method = run(&problem.nominal(0.0), Linearisation::Least, 500);
-    assert!((by_method.state.value() - usual).abs() < 1e-3, "{} {usual}", by_method.state.value());
+    let by_method = run_with(&problem.nominal(0.0), 0.02, Linearisation::Least, 500);
+    assert!((by_method.state.value() - usual).abs() < 1e-5, "{} {usual}", by_method.state.value());
 }
 
 #[test]
@@ -330,4 +379,38 @@ fn the_shared_state_is_a_function_of_what_it_is_told() {
         let bits = |state: &SharedState| state.numbers().map(f64::to_bits).collect::<Vec<_>>();
         assert_eq!(bits(&states[0]), bits(&states[1]));
     }
+}
+
+#[test]
+fn a_failed_subproblem_leaves_the_site_where_it_was_and_is_counted_until_one_succeeds() {
+    let problem = hinge(0);
+    let zero = vec![0.0; problem.sites[0].samples.columns()];
+    let mut site = Site::new(&problem.robust, problem.sites[0].clone(), 0.1, zero.clone()).unwrap();
+    let sound = site.advance(&zero, 0.5, 0.0);
+    let before = site.model().to_vec();
+    for failed in 1..=2 {
+        // What no solver can aim at.
+        let progress = site.advance(&zero, f64::NAN, 0.0);
+        assert_eq!((progress.worst, site.model()), (sound.worst, before.as_slice()));
+        let (all, in_a_row, last) = site.failures();
+        assert_eq!((all, in_a_row), (failed, failed));
+        assert!(matches!(last, Some(RobustError::Solver { .. })), "{last:?}");
+    }
+    site.advance(&zero, 0.5, 0.0);
+    assert_eq!((site.failures().0, site.failures().1), (2, 0));
+    assert!(site.model().iter().all(|value| value.is_finite()) && site.model() != before);
+}
+
+#[test]
+fn a_site_whose_subproblems_fail_three_times_in_a_row_is_named() {
+    let mut problem = hinge(0);
+    problem.robust.support = Support::Unbounded;
+    let columns = problem.sites[1].samples.columns();
+    let absurd = (0..columns).map(|column| if column == 0 { 1e200 } else { -1e200 }).collect();
+    problem.sites[1].samples = Samples::new(columns, columns, absurd, vec![1.0]).unwrap();
+    let limits = Limits { tolerance: 1e-5, iterations: 10 };
+    let failure = solve_by_lpmm(&problem, Penalty::default(), limits).unwrap_err();
+    assert!(matches!(failure, RobustError::Subproblem { site: 1, .. }), "{failure:?}");
+    let told = failure.to_string();
+    assert!(told.contains("site 1 failed 3 times in a row: scale its columns"), "{told}");
 }
