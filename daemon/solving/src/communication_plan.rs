@@ -49,8 +49,10 @@ pub enum AveragingScheme {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Averaging {
-    /// By averages that follow what changes: each node hears its in-neighbours alone.
+    /// By sums over trees where tracking over the plan would send more messages and wait for more of them in a row; else by tracking.
     #[default]
+    Auto,
+    /// By averages that follow what changes: each node hears its in-neighbours alone.
     Tracking,
     /// By sums over trees.
     Exact,
@@ -74,7 +76,8 @@ impl AveragingScheme {
         match self {
             Self::Mixing(_) => "NIDS over the symmetric plan, one message to each neighbour an iteration".to_owned(),
             Self::Tracking { steps } => {
-                format!("tracking averages over the directed plan, {steps} steps of it an iteration")
+                let steps = if *steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") };
+                format!("tracking averages over the directed plan, {steps} of it an iteration")
             }
             Self::Exact => "exact sums over trees of the plan".to_owned(),
         }
@@ -94,19 +97,29 @@ impl CommunicationPlan {
         })
     }
 
-    /// The same for an algorithm that wants means, whether the plan is symmetric or not.
+    /// The same for an algorithm that wants means, whether the plan is symmetric or not. [`Averaging::Auto`] is decided here, from the plan
+    /// alone, so that all nodes decide alike.
     ///
     /// # Errors
-    /// As [`of`](Self::of).
+    /// As [`of`](Self::of); but how fast the plan averages is no matter where sums are taken instead.
     pub fn averaging(
         plan: &Plan,
         schedule: Arc<Schedule>,
         averaging: Averaging,
     ) -> Result<Self, CommunicationPlanError> {
-        Self::with(plan, schedule, |plan| match averaging {
+        let mut communication = Self::with(plan, schedule, |plan| match averaging {
             Averaging::Tracking => Ok(AveragingScheme::Tracking { steps: tracking_steps(plan)? }),
             Averaging::Exact => Ok(AveragingScheme::Exact),
-        })
+            Averaging::Auto => {
+                Ok(tracking_steps(plan).map_or(AveragingScheme::Exact, |steps| AveragingScheme::Tracking { steps }))
+            }
+        })?;
+        if let (Averaging::Auto, AveragingScheme::Tracking { steps }) = (averaging, &communication.agreement)
+            && sums_are_cheaper(plan, *steps, communication.diameter)
+        {
+            communication.agreement = AveragingScheme::Exact;
+        }
+        Ok(communication)
     }
 
     fn with(
@@ -131,6 +144,16 @@ impl CommunicationPlan {
         };
         has(a, b) && has(b, a)
     }
+}
+
+/// Whether a sum up a tree and down again takes fewer messages, and at most as many in a row, as that many steps of the plan. Each node
+/// but the root sends one up and gets one down, and no tree is deeper than the diameter: they are breadth-first.
+fn sums_are_cheaper(plan: &Plan, steps: u64, diameter: u64) -> bool {
+    let period = plan.steps().len() as u64;
+    let links: u64 = plan.steps().iter().map(|step| step.links().len() as u64).sum();
+    let tracked = links.saturating_mul(steps / period.max(1));
+    let summed = 2 * (plan.node_count() as u64).saturating_sub(1);
+    summed < tracked && diameter.saturating_mul(2) <= steps
 }
 
 /// Steps of the plan for each input of a tracking average: as many periods as leave 0.3 of a disagreement in the
@@ -197,5 +220,25 @@ mod tests {
             assert!(method != Method::DPsgd || keeps_half);
         }
         assert!(matches!(communication(Method::NguyenHe).agreement, AveragingScheme::Tracking { steps } if steps > 0));
+    }
+
+    fn averaging(topology: &str, averaging: Averaging) -> CommunicationPlan {
+        let options = DesignOptions { medium: Medium::PointToPoint, ..DesignOptions::default() };
+        let topology = Topology::generate(topology).unwrap();
+        let plan = mingle_planner::design(&topology, Method::CliquePhi, &options).unwrap();
+        CommunicationPlan::averaging(&plan, Arc::new(schedule(&plan).unwrap()), averaging).unwrap()
+    }
+
+    #[test]
+    fn means_are_summed_over_trees_where_tracking_would_send_more_and_take_longer() {
+        for (topology, nodes) in [("ring:n=16", 16), ("ring:n=3", 3), ("complete:n=8", 8)] {
+            let tracking = averaging(topology, Averaging::Tracking);
+            let AveragingScheme::Tracking { steps } = tracking.agreement else { panic!("{topology}: asked for") };
+            let chosen = averaging(topology, Averaging::Auto).agreement;
+            // A ring of 16 averages slowly; where all hear all, one step is hard to beat.
+            let exact = matches!(chosen, AveragingScheme::Exact);
+            assert_eq!(exact, nodes == 16, "{topology}: {steps} steps, diameter {}", tracking.diameter);
+            assert!(!exact || steps >= 2 * tracking.diameter, "{topology}: {steps}");
+        }
     }
 }

@@ -92,7 +92,10 @@ pub enum SolveError {
         finder: NodeId,
     },
     /// Subproblems of a site failed again and again.
-    #[error("the subproblem of site {site} failed three times in a row, up to iteration {iteration}: {reason}")]
+    #[error(
+        "the subproblem of site {site} failed {times} times in a row, up to iteration {iteration} ({reason}): bring its columns to one size with scaling = \"standard\" or \"range\", look for absurd numbers in its table, or try another penalty",
+        times = mingle_robust::MOST_FAILURES
+    )]
     Subproblem {
         /// The site.
         site: NodeId,

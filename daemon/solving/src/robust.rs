@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use mingle_protocol::NodeId;
-use mingle_robust::{Residuals, RobustProblem, Samples, SharedState, Site, SiteSamples, SiteWeights};
+use mingle_robust::{
+    MOST_FAILURES, Residuals, RobustError, RobustProblem, Samples, SharedState, Site, SiteSamples, SiteWeights,
+};
 use mingle_solver::{Scaling, Table};
 
 use crate::collectives::Collectives;
@@ -20,8 +22,6 @@ use crate::schedule::node;
 use crate::solution::{Answer, Certificate, Coefficient, RobustSite};
 use crate::stopping_rule::Found;
 
-/// So many failed subproblems in a row end it.
-const MOST_FAILURES: f64 = 3.0;
 /// Averages that follow their input can swing; where the residual has grown by this factor all begins anew with twice the steps,
 const LARGEST_GROWTH: f64 = 10.0;
 /// but not in the first iterations, where everything moves,
@@ -44,7 +44,7 @@ pub(crate) async fn solve(
     let facts = Facts::of(&task, &collectives, &table).await?;
     let mut site = facts.site(&task, &collectives, &table, start).await?;
     let mut state = SharedState::new(facts.weights(&task)?, task.penalty);
-    let mut run = Run { limits, iterations: 0, least: f64::INFINITY, began: 0, restarts: 0, failures: 0.0 };
+    let mut run = Run { limits, iterations: 0, least: f64::INFINITY, began: 0, restarts: 0, failures: Vec::new() };
     while run.goes_on(&state) {
         let model = collectives.mix(&site.message()).await?;
         state.begin_iteration();
@@ -54,7 +54,7 @@ pub(crate) async fn solve(
         let own: [f64; ROW] =
             [progress.worst, progress.apart, progress.dual, f64::from(in_a_row), f64::from(failures), hash(&state)];
         let rows = collectives.gather(&own).await?;
-        run.check(&rows, &site)?;
+        run.check(&rows, site.failures().2)?;
         let largest = |at: usize| rows.iter().map(|row| row[at]).fold(0.0, f64::max);
         let pi: Vec<f64> = rows.iter().map(|row| row[0]).collect();
         state.finish_iteration(&pi, largest(1), largest(2));
@@ -231,7 +231,8 @@ struct Run {
     /// Iterations after which it began anew for the last time.
     began: u64,
     restarts: u32,
-    failures: f64,
+    /// Subproblems that failed, by site.
+    failures: Vec<f64>,
 }
 
 impl Run {
@@ -240,20 +241,25 @@ impl Run {
     }
 
     /// All sites are in the same state, and no site fails again and again.
-    fn check(&mut self, rows: &[Vec<f64>], site: &Site) -> Result<(), SolveError> {
+    fn check(&mut self, rows: &[Vec<f64>], own: Option<&RobustError>) -> Result<(), SolveError> {
         self.iterations += 1;
-        self.failures = rows.iter().map(|row| row[4]).sum();
+        self.failures = rows.iter().map(|row| row[4]).collect();
         if let Some(other) = rows.iter().position(|row| row[5].to_bits() != rows[0][5].to_bits()) {
             return Err(SolveError::StatesDiffer { one: NodeId(0), other: node(other), iteration: self.iterations });
         }
-        match rows.iter().position(|row| row[3] >= MOST_FAILURES) {
+        match rows.iter().position(|row| row[3] >= f64::from(MOST_FAILURES)) {
             Some(failed) => {
-                let reason = site.failures().2.map(ToString::to_string);
-                let reason = reason.unwrap_or_else(|| "it knows why".to_owned());
+                let reason = own.map_or_else(|| "it says there why".to_owned(), ToString::to_string);
                 Err(SolveError::Subproblem { site: node(failed), iteration: self.iterations, reason })
             }
             None => Ok(()),
         }
+    }
+
+    /// What a person ought to hear about subproblems that were passed over.
+    fn warnings(&self) -> impl Iterator<Item = String> {
+        let failed = self.failures.iter().enumerate().filter(|(_, count)| **count > 0.0);
+        failed.map(|(site, count)| format!("subproblems of site {site} that failed and were passed over: {count}"))
     }
 
     /// An iteration is over. Says whether averages swing: then everything begins anew, at all sites after the same iteration, for the
@@ -316,9 +322,7 @@ async fn conclude(
     let converged = state.residuals().are_within(run.limits.tolerance);
     let is_nothing = model[..columns].iter().all(|value| value.abs() <= NOTHING);
     let mut warnings = facts.warnings(task);
-    if run.failures > 0.0 {
-        warnings.push(format!("{} subproblems failed on the way and were passed over", run.failures));
-    }
+    warnings.extend(run.warnings());
     if is_nothing {
         warnings.push("no column tells anything that the worst distribution could not undo: the model says the same of everybody. Choose a smaller radius or a larger kappa".to_owned());
     }
@@ -346,4 +350,33 @@ async fn conclude(
             warnings,
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// What two sites say in an iteration: the second failed so often in a row, and in all.
+    fn rows(in_a_row: f64, in_all: f64) -> [Vec<f64>; 2] {
+        [vec![0.0; ROW], vec![0.0, 0.0, 0.0, in_a_row, in_all, 0.0]]
+    }
+
+    #[test]
+    fn failed_subproblems_are_counted_by_site_and_too_many_in_a_row_end_it_with_what_to_do() {
+        let limits = Limits { tolerance: 1e-5, iterations: 10 };
+        let mut run = Run { limits, iterations: 0, least: 0.0, began: 0, restarts: 0, failures: Vec::new() };
+        run.check(&rows(0.0, 0.0), None).unwrap();
+        assert_eq!(run.warnings().count(), 0);
+        run.check(&rows(2.0, 5.0), None).unwrap();
+        let warnings: Vec<String> = run.warnings().collect();
+        assert_eq!(warnings, ["subproblems of site 1 that failed and were passed over: 5"]);
+        let failure = RobustError::Solver { status: "NumericalError".to_owned() };
+        let told = run.check(&rows(3.0, 6.0), Some(&failure)).unwrap_err().to_string();
+        for words in ["site 1", "3 times in a row", "iteration 3", "NumericalError", "scaling =", "penalty"] {
+            assert!(told.contains(words), "{words}: {told}");
+        }
+        let elsewhere = run.check(&rows(3.0, 6.0), None).unwrap_err().to_string();
+        assert!(elsewhere.contains("site 1") && elsewhere.contains("it says there why"), "{elsewhere}");
+    }
 }

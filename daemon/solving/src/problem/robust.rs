@@ -1,20 +1,21 @@
-//! Robust models in problem files: what they say, and what is checked before anything runs.
+//! Robust models: what all sites agree on, and what is checked before anything runs.
 
-use std::collections::BTreeMap;
+mod file;
+mod support;
+
+pub(super) use file::{ROBUST_CLASSIFICATION, ROBUST_REGRESSION, RobustFile};
+pub use support::SampleError;
+
 use std::path::PathBuf;
 
-use mingle_planner::Plan;
-use mingle_robust::{HalfSpace, Linearisation, Loss, Penalty, RobustError, RobustLoss, Support, WeightNorm};
-use mingle_solver::{Scaling, Selection, Table};
+use mingle_robust::{HalfSpace, Loss, Penalty, RobustError, RobustLoss, Support, WeightNorm};
+use mingle_solver::{Scaling, Table};
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
-use super::file::{FileError, NodeName};
+use super::file::FileError;
 use super::{Limits, TableSource};
 use crate::communication_plan::Averaging;
-
-/// A sample that is out by less is out by rounding.
-const ROUNDING: f64 = 1e-12;
+use support::{HalfSpaceEntry, SupportEntry, check_box, check_half_spaces};
 
 /// Numbers in a site's row: `pi`, how far its model is from that of all, how far it moved, subproblems that failed in a row and in
 /// all, and the hash of the replicated state.
@@ -74,57 +75,6 @@ pub enum ColumnScaling {
     None,
 }
 
-/// The support as the file says it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum SupportEntry {
-    Unbounded,
-    Box { lower: f64, upper: f64 },
-    HalfSpaces(Vec<HalfSpaceEntry>),
-}
-
-/// `sum of coefficients * columns + target * target <= bound`, in the numbers of the tables.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct HalfSpaceEntry {
-    coefficients: BTreeMap<String, f64>,
-    #[serde(default)]
-    target: f64,
-    bound: f64,
-}
-
-/// A table that does not fit the robust model.
-#[derive(Clone, Debug, PartialEq, Error)]
-pub enum SampleError {
-    /// A sample outside the support.
-    #[error("row {row}, column `{column}`: {value} is outside the support, {lower} to {upper}")]
-    OutsideBox {
-        /// Counts from 1, below the names of the columns.
-        row: usize,
-        /// The column.
-        column: String,
-        /// What is there.
-        value: f64,
-        /// The least that may be.
-        lower: f64,
-        /// The largest.
-        upper: f64,
-    },
-    /// A sample beyond a half-space.
-    #[error("row {row} exceeds bound {half_space} of the support by {by:.3e}")]
-    OutsideHalfSpace {
-        /// Counts from 1.
-        row: usize,
-        /// Counts from 1, in the order of the file.
-        half_space: usize,
-        /// By how much.
-        by: f64,
-    },
-    /// A half-space with a column that is not used.
-    #[error("a half-space names the column `{0}`, which the model does not use")]
-    NoColumn(String),
-}
-
 impl RobustTask {
     /// The box, if that is the support.
     pub(crate) fn bounds(&self) -> Option<(f64, f64)> {
@@ -155,250 +105,6 @@ impl RobustTask {
         }
     }
 }
-
-fn check_box(table: &Table, lower: f64, upper: f64) -> Result<(), SampleError> {
-    for (at, (row, _)) in table.rows().enumerate() {
-        let outside = |value: &f64| *value < lower - ROUNDING || *value > upper + ROUNDING;
-        if let Some(column) = row.iter().position(outside) {
-            let (value, column) = (row[column], table.columns()[column].clone());
-            return Err(SampleError::OutsideBox { row: at + 1, column, value, lower, upper });
-        }
-    }
-    Ok(())
-}
-
-fn check_half_spaces(table: &Table, entries: &[HalfSpaceEntry]) -> Result<(), SampleError> {
-    let none = Scaling::none(table.columns().len());
-    for (half_space, entry) in entries.iter().enumerate() {
-        let space = entry.scaled(table.columns(), &none)?;
-        for (row, (sample, target)) in table.rows().enumerate() {
-            let by = space.coefficients.iter().zip(sample).map(|(c, x)| c * x).sum::<f64>() + space.target * target
-                - space.bound;
-            if by > ROUNDING {
-                return Err(SampleError::OutsideHalfSpace { row: row + 1, half_space: half_space + 1, by });
-            }
-        }
-    }
-    Ok(())
-}
-
-impl HalfSpaceEntry {
-    /// The same for `x' = (x - mean) / deviation`.
-    fn scaled(&self, columns: &[String], scaling: &Scaling) -> Result<HalfSpace, SampleError> {
-        if let Some(name) = self.coefficients.keys().find(|name| !columns.contains(name)) {
-            return Err(SampleError::NoColumn(name.clone()));
-        }
-        let (means, deviations) = scaling.columns();
-        let of = |column: &String| self.coefficients.get(column).copied().unwrap_or(0.0);
-        let shift: f64 = columns.iter().zip(means).map(|(column, mean)| of(column) * mean).sum();
-        let coefficients = columns.iter().zip(deviations).map(|(column, deviation)| of(column) * deviation).collect();
-        Ok(HalfSpace { coefficients, target: self.target, bound: self.bound - shift })
-    }
-}
-
-/// The file of a robust model.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct RobustFile {
-    kind: String,
-    data: String,
-    #[serde(default)]
-    deal: bool,
-    target: String,
-    #[serde(default)]
-    columns: Vec<String>,
-    labels: Option<[String; 2]>,
-    loss: Option<String>,
-    epsilon: Option<f64>,
-    #[serde(default)]
-    support: SupportName,
-    #[serde(default)]
-    half_space: Vec<HalfSpaceEntry>,
-    radius: f64,
-    #[serde(default)]
-    site: Vec<SiteEntry>,
-    #[serde(default = "one")]
-    kappa: f64,
-    #[serde(default)]
-    theta: f64,
-    #[serde(default)]
-    p: NormName,
-    #[serde(default)]
-    weights: NominalWeights,
-    scaling: Option<ColumnScaling>,
-    #[serde(default)]
-    clip: bool,
-    #[serde(default = "yes")]
-    intercept: bool,
-    #[serde(default = "usual_penalty")]
-    penalty: f64,
-    #[serde(default)]
-    constants: Constants,
-    #[serde(default)]
-    averaging: Averaging,
-    #[serde(default = "usual_tolerance")]
-    tolerance: f64,
-    #[serde(default = "usual_iterations")]
-    iterations: u64,
-}
-
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum SupportName {
-    #[default]
-    Unbounded,
-    /// [-1, 1] in each column.
-    Box,
-    /// [0, 1] in each column.
-    UnitBox,
-    HalfSpaces,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SiteEntry {
-    node: NodeName,
-    radius: f64,
-}
-
-/// 1, 2 or inf: TOML's own numbers.
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(try_from = "f64")]
-struct NormName(WeightNorm);
-
-impl TryFrom<f64> for NormName {
-    type Error = &'static str;
-
-    fn try_from(p: f64) -> Result<Self, Self::Error> {
-        [(1.0, WeightNorm::One), (2.0, WeightNorm::Two), (f64::INFINITY, WeightNorm::Infinity)]
-            .into_iter()
-            .find(|(known, _)| known.to_bits() == p.to_bits())
-            .map(|(_, norm)| Self(norm))
-            .ok_or("p has to be 1, 2 or inf")
-    }
-}
-
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Constants {
-    #[default]
-    Least,
-    Paper,
-}
-
-fn one() -> f64 {
-    1.0
-}
-
-fn yes() -> bool {
-    true
-}
-
-fn usual_penalty() -> f64 {
-    Penalty::default().c
-}
-
-fn usual_tolerance() -> f64 {
-    1e-5
-}
-
-fn usual_iterations() -> u64 {
-    2_000
-}
-
-/// The kinds of problems that are robust models.
-pub(super) const ROBUST_CLASSIFICATION: &str = "robust-classification";
-pub(super) const ROBUST_REGRESSION: &str = "robust-regression";
-
-impl RobustFile {
-    /// The task, when to stop, and what the peers have to agree on.
-    pub(super) fn resolve(
-        self,
-        plan: &Plan,
-        names: &[String],
-    ) -> Result<(RobustTask, Limits, serde_json::Value), FileError> {
-        let loss = self.loss()?;
-        let radii = self.radii(plan, names)?;
-        let limits = Limits { tolerance: self.tolerance, iterations: self.iterations };
-        let support = match self.support {
-            SupportName::HalfSpaces => SupportEntry::HalfSpaces(self.half_space),
-            _ if !self.half_space.is_empty() => return Err(FileError::HalfSpaces),
-            SupportName::Unbounded => SupportEntry::Unbounded,
-            SupportName::Box => SupportEntry::Box { lower: -1.0, upper: 1.0 },
-            SupportName::UnitBox => SupportEntry::Box { lower: 0.0, upper: 1.0 },
-        };
-        let is_box = matches!(support, SupportEntry::Box { .. });
-        let usual = if is_box { ColumnScaling::Range } else { ColumnScaling::Standard };
-        let scaling = self.scaling.unwrap_or(usual);
-        if is_box && scaling == ColumnScaling::Standard {
-            return Err(FileError::ScalingOfBox);
-        }
-        let linearisation = match self.constants {
-            Constants::Least => Linearisation::Least,
-            Constants::Paper => Linearisation::Paper,
-        };
-        let penalty = Penalty { c: self.penalty, linearisation };
-        let task = RobustTask {
-            loss,
-            kappa: self.kappa,
-            radii,
-            theta: self.theta,
-            norm: self.p.0,
-            weights: self.weights,
-            penalty,
-            averaging: self.averaging,
-            scaling,
-            intercept: self.intercept,
-            labels: self.labels,
-            clip: self.clip,
-            support,
-            source: TableSource::new(self.data, self.deal, Selection { target: self.target, columns: self.columns })?,
-        };
-        task.check_numbers()?;
-        let shared = task.shared(&self.kind, limits);
-        Ok((task, limits, shared))
-    }
-
-    fn loss(&self) -> Result<Loss, FileError> {
-        let is_classification = self.kind == ROBUST_CLASSIFICATION;
-        let (known, usual) = if is_classification { (LABEL_LOSSES, "hinge") } else { (TARGET_LOSSES, "huber") };
-        let name = self.loss.as_deref().unwrap_or(usual);
-        let epsilon = |usual| self.epsilon.unwrap_or(usual);
-        let loss = match name {
-            _ if !known.contains(&name) => {
-                return Err(FileError::Loss { name: name.to_owned(), known: known.join(", ") });
-            }
-            "hinge" => Loss::Hinge,
-            "smooth-hinge" => Loss::SmoothHinge,
-            "logistic" => Loss::Logistic,
-            "huber" => Loss::Huber { epsilon: epsilon(1.35) },
-            "epsilon-insensitive" => Loss::EpsilonInsensitive { epsilon: epsilon(0.1) },
-            _ => Loss::Pinball { epsilon: epsilon(0.5) },
-        };
-        match &self.labels {
-            Some([a, b]) if is_classification && a != b => Ok(loss),
-            None if !is_classification => Ok(loss),
-            Some(_) if !is_classification => Err(FileError::LabelsOfTargets),
-            _ => Err(FileError::Labels),
-        }
-    }
-
-    fn radii(&self, plan: &Plan, names: &[String]) -> Result<Vec<f64>, FileError> {
-        let mut radii = vec![self.radius; names.len()];
-        let mut seen = vec![false; names.len()];
-        for entry in &self.site {
-            let node = entry.node.find(plan, names, &|| "[[site]]".to_owned())?;
-            if std::mem::replace(&mut seen[node], true) {
-                return Err(FileError::SiteTwice(names[node].clone()));
-            }
-            radii[node] = entry.radius;
-        }
-        Ok(radii)
-    }
-}
-
-const LABEL_LOSSES: &[&str] = &["hinge", "smooth-hinge", "logistic"];
-const TARGET_LOSSES: &[&str] = &["huber", "epsilon-insensitive", "pinball"];
 
 impl RobustTask {
     /// Numbers that no table is needed for.

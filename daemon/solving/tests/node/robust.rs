@@ -112,8 +112,11 @@ fn tracking_averages_over_a_directed_plan_come_as_near_as_one_place() {
         ("rg:n=5,r=0.7,seed=4", Method::CliquePhi),
     ] {
         let plan = plan(topology, method);
-        let (problem, communication) =
-            robust(folder.path(), &plan, &format!("{AS_IS}tolerance = 1e-14\niterations = 150\n"));
+        let (problem, communication) = robust(
+            folder.path(),
+            &plan,
+            &format!("{AS_IS}averaging = \"tracking\"\ntolerance = 1e-14\niterations = 150\n"),
+        );
         let one_place = in_one_place(&problem);
         let judge = solve_directly(&one_place).unwrap().value;
         let limits = Limits { tolerance: 1e-14, iterations: 150 };
@@ -351,5 +354,31 @@ fn averages_that_swing_begin_anew_with_more_steps_at_all_sites_at_once() {
     for solution in &solutions {
         assert_eq!(answer(solution).0, answer(&solutions[0]).0);
         assert!((solution.objective - judge).abs() < 1e-3, "{} {judge} {:?}", solution.objective, solution.certificate);
+    }
+}
+
+#[test]
+fn a_site_whose_subproblems_fail_again_and_again_is_named_to_all_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = plan("ring:n=3", Method::CliquePhi);
+    for node in 0..3 {
+        let (a, b) = if node == 1 { ("1e99", "-1e99") } else { ("0.5", "-0.25") };
+        fs::write(folder.path().join(format!("node-{node}.csv")), format!("a,b,y\n{a},{b},ill\n-{a},0,well\n"))
+            .unwrap();
+    }
+    let path = folder.path().join("own.toml");
+    let text = "kind = \"robust-classification\"\ndata = \"{node}.csv\"\ntarget = \"y\"\nlabels = [\"well\", \"ill\"]\n\
+                scaling = \"none\"\nradius = 0.1\n[[site]]\nnode = 1\nradius = 1e300\n";
+    fs::write(&path, text).unwrap();
+    let problem = Problem::read(&path, &plan).unwrap();
+    let communication = Arc::new(problem.communication(&plan, Arc::new(schedule(&plan).unwrap())).unwrap());
+    for (me, outcome) in outcomes(peers(&problem, &communication)).into_iter().enumerate() {
+        let told = outcome.unwrap_err();
+        assert!(matches!(&told, SolveError::Subproblem { site, .. } if site.index() == 1), "{told}");
+        let told = told.to_string();
+        let reason = if me == 1 { "cone program was not solved" } else { "it says there why" };
+        for words in ["site 1", "3 times in a row", reason, "scaling = \"standard\""] {
+            assert!(told.contains(words), "{words}: {told}");
+        }
     }
 }

@@ -1,0 +1,102 @@
+//! Where samples can be, as a problem file says it, and which samples are not there.
+
+use std::collections::BTreeMap;
+
+use mingle_robust::HalfSpace;
+use mingle_solver::{Scaling, Table};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// A sample that is out by less is out by rounding.
+const ROUNDING: f64 = 1e-12;
+
+/// The support as the file says it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(in crate::problem) enum SupportEntry {
+    Unbounded,
+    Box { lower: f64, upper: f64 },
+    HalfSpaces(Vec<HalfSpaceEntry>),
+}
+
+/// `sum of coefficients * columns + target * target <= bound`, in the numbers of the tables.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::problem) struct HalfSpaceEntry {
+    pub(super) coefficients: BTreeMap<String, f64>,
+    #[serde(default)]
+    pub(super) target: f64,
+    pub(super) bound: f64,
+}
+
+/// A table that does not fit the robust model.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum SampleError {
+    /// A sample outside the support.
+    #[error("row {row}, column `{column}`: {value} is outside the support, {lower} to {upper}")]
+    OutsideBox {
+        /// Counts from 1, below the names of the columns.
+        row: usize,
+        /// The column.
+        column: String,
+        /// What is there.
+        value: f64,
+        /// The least that may be.
+        lower: f64,
+        /// The largest.
+        upper: f64,
+    },
+    /// A sample beyond a half-space.
+    #[error("row {row} exceeds bound {half_space} of the support by {by:.3e}")]
+    OutsideHalfSpace {
+        /// Counts from 1.
+        row: usize,
+        /// Counts from 1, in the order of the file.
+        half_space: usize,
+        /// By how much.
+        by: f64,
+    },
+    /// A half-space with a column that is not used.
+    #[error("a half-space names the column `{0}`, which the model does not use")]
+    NoColumn(String),
+}
+
+pub(super) fn check_box(table: &Table, lower: f64, upper: f64) -> Result<(), SampleError> {
+    for (at, (row, _)) in table.rows().enumerate() {
+        let outside = |value: &f64| *value < lower - ROUNDING || *value > upper + ROUNDING;
+        if let Some(column) = row.iter().position(outside) {
+            let (value, column) = (row[column], table.columns()[column].clone());
+            return Err(SampleError::OutsideBox { row: at + 1, column, value, lower, upper });
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn check_half_spaces(table: &Table, entries: &[HalfSpaceEntry]) -> Result<(), SampleError> {
+    let none = Scaling::none(table.columns().len());
+    for (half_space, entry) in entries.iter().enumerate() {
+        let space = entry.scaled(table.columns(), &none)?;
+        for (row, (sample, target)) in table.rows().enumerate() {
+            let by = space.coefficients.iter().zip(sample).map(|(c, x)| c * x).sum::<f64>() + space.target * target
+                - space.bound;
+            if by > ROUNDING {
+                return Err(SampleError::OutsideHalfSpace { row: row + 1, half_space: half_space + 1, by });
+            }
+        }
+    }
+    Ok(())
+}
+
+impl HalfSpaceEntry {
+    /// The same for `x' = (x - mean) / deviation`.
+    pub(super) fn scaled(&self, columns: &[String], scaling: &Scaling) -> Result<HalfSpace, SampleError> {
+        if let Some(name) = self.coefficients.keys().find(|name| !columns.contains(name)) {
+            return Err(SampleError::NoColumn(name.clone()));
+        }
+        let (means, deviations) = scaling.columns();
+        let of = |column: &String| self.coefficients.get(column).copied().unwrap_or(0.0);
+        let shift: f64 = columns.iter().zip(means).map(|(column, mean)| of(column) * mean).sum();
+        let coefficients = columns.iter().zip(deviations).map(|(column, deviation)| of(column) * deviation).collect();
+        Ok(HalfSpace { coefficients, target: self.target, bound: self.bound - shift })
+    }
+}
