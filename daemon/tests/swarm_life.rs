@@ -307,10 +307,35 @@ fn slow_problem(folder: &Path) -> PathBuf {
     path
 }
 
+/// A robust model of the same table: whether the last column is above 0.
+fn robust_problem(folder: &Path) -> PathBuf {
+    let path = slow_problem(folder);
+    let rows = fs::read_to_string(folder.join("table.csv")).unwrap();
+    let labelled = rows.lines().skip(1).map(|line| {
+        let (row, number) = line.rsplit_once(',').unwrap();
+        format!("{row},{}\n", if number.parse::<f64>().unwrap() > 0.0 { "ill" } else { "well" })
+    });
+    fs::write(folder.join("table.csv"), format!("a,b,twin,y\n{}", labelled.collect::<String>())).unwrap();
+    let problem = "kind = \"robust-classification\"\ndata = \"table.csv\"\ndeal = true\ntarget = \"y\"\n\
+                   labels = [\"well\", \"ill\"]\nsupport = \"box\"\nradius = 0.02\ntheta = 0.1\n";
+    fs::write(&path, problem).unwrap();
+    path
+}
+
 #[test]
 fn a_peer_that_is_gone_for_good_is_planned_out_of_a_problem_and_the_others_solve_it() {
+    assert_the_others_solve_it(slow_problem);
+}
+
+#[test]
+fn a_newer_plan_is_taken_up_in_the_middle_of_a_robust_model() {
+    assert_the_others_solve_it(robust_problem);
+}
+
+/// Of three peers one dies for good; the operator's newer plan does without it, and the others find what one process finds along that.
+fn assert_the_others_solve_it(problem: fn(&Path) -> PathBuf) {
     let swarm = Swarm::found();
-    let problem = slow_problem(swarm.folder.path());
+    let problem = problem(swarm.folder.path());
     let more = ["--problem", text(&problem)];
     let mut operator = swarm.start_operator(&more);
     operator.address();
