@@ -181,6 +181,16 @@ fn every_loss_has_the_value_of_its_cone_program() {
     }
 }
 
+/// The values of a sample, and its label.
+type Labelled = (Vec<f64>, f64);
+
+/// What an adversary does to a sample.
+struct Change {
+    row: usize,
+    to: Labelled,
+    cost: f64,
+}
+
 #[test]
 fn no_distribution_in_reach_is_worse_than_the_worst_loss() {
     // Samples are moved and labels changed at random as far as the mean cost allows: none may beat the bound.
@@ -208,10 +218,10 @@ fn no_distribution_in_reach_is_worse_than_the_worst_loss() {
         [(there, cost), ((sample.to_vec(), -label), kappa)]
     };
     let budget = radius * rows.len() as f64;
-    let spend = |order: &[(usize, (Vec<f64>, f64), f64)]| {
-        let mut changed: Vec<(Vec<f64>, f64)> = rows.iter().map(|(sample, label)| (sample.to_vec(), *label)).collect();
+    let spend = |order: &[Change]| {
+        let mut changed: Vec<Labelled> = rows.iter().map(|(sample, label)| (sample.to_vec(), *label)).collect();
         let (mut spent, mut touched) = (0.0, vec![false; rows.len()]);
-        for (row, to, cost) in order {
+        for Change { row, to, cost } in order {
             if spent + cost <= budget && !std::mem::replace(&mut touched[*row], true) {
                 changed[*row] = to.clone();
                 spent += cost;
@@ -223,24 +233,23 @@ fn no_distribution_in_reach_is_worse_than_the_worst_loss() {
         let at_random = (0..rows.len()).map(|_| {
             let row = dice.random_range(0..rows.len());
             let (to, cost) = changes(row, dice.random_range(0..columns))[dice.random_range(0..2)].clone();
-            (row, to, cost)
+            Change { row, to, cost }
         });
         let loss = spend(&at_random.collect::<Vec<_>>());
         assert!(loss <= worst + 1e-12, "{loss} {worst}");
     }
     // The most gainful changes first come near the bound, which may besides split samples and move several columns of one.
-    let hinge_of = |(sample, label): &(Vec<f64>, f64)| {
+    let hinge_of = |(sample, label): &Labelled| {
         (1.0 - label * sample.iter().zip(&model).map(|(x, w)| x * w).sum::<f64>()).max(0.0)
     };
-    let mut order: Vec<(f64, (usize, (Vec<f64>, f64), f64))> = (0..rows.len())
-        .flat_map(|row| changes(row, strongest).map(|(to, cost)| (row, to, cost)))
-        .map(|(row, to, cost)| {
-            let before = hinge_of(&(rows[row].0.to_vec(), rows[row].1));
-            ((hinge_of(&to) - before) / cost.max(1e-9), (row, to, cost))
-        })
-        .collect();
-    order.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let greedy = spend(&order.into_iter().map(|(_, change)| change).collect::<Vec<_>>());
+    let gain_by_cost = |change: &Change| {
+        let (sample, label) = rows[change.row];
+        (hinge_of(&change.to) - hinge_of(&(sample.to_vec(), label))) / change.cost.max(1e-9)
+    };
+    let mut order: Vec<Change> =
+        (0..rows.len()).flat_map(|row| changes(row, strongest).map(|(to, cost)| Change { row, to, cost })).collect();
+    order.sort_by(|a, b| gain_by_cost(b).total_cmp(&gain_by_cost(a)));
+    let greedy = spend(&order);
     let nominal = problem.robust.nominal(&model, &site.samples);
     assert!(greedy <= worst + 1e-12 && greedy > nominal + 0.99 * (worst - nominal), "{nominal} {greedy} {worst}");
 }
