@@ -17,11 +17,12 @@ use mingle_peer::membership::Ticket;
 use mingle_protocol::PROTOCOL_VERSION;
 use played_peers::{Connection, EDGE, PATIENCE, SWARM, Swarm, framed, greeting, say};
 use support::planned_swarm::PlannedSwarm;
-use support::{run, stderr, text};
+use support::{RunningPeer, run, stderr, text};
 
 #[test]
 fn a_swarm_is_upgraded_peer_by_peer_and_no_unit_of_weight_is_lost() {
-    let swarm = PlannedSwarm::new(3, 2_000);
+    // Nobody is done before the last one is upgraded.
+    let swarm = PlannedSwarm::new(3, 1_000_000);
     // Another file stands for the next release, of the same protocol.
     let folder = tempfile::tempdir().unwrap();
     let next = folder.path().join("mingle");
@@ -42,7 +43,8 @@ fn a_swarm_is_upgraded_peer_by_peer_and_no_unit_of_weight_is_lost() {
         // The next one is stopped once this one trains with the others again.
         peer.wait_for("round");
     }
-    swarm.finish(&mut peers, "after the upgrade");
+    peers.iter_mut().for_each(RunningPeer::kill);
+    swarm.audit("after the upgrade");
 }
 
 /// The Hello of another version: of that, the number in front is all that has to be where it is.

@@ -51,6 +51,7 @@ mod nids;
 mod nonsmooth;
 mod projected;
 mod regression;
+mod scaling;
 mod smooth;
 pub mod solve;
 mod spectral_bound;
@@ -67,8 +68,9 @@ pub use nids::NidsNode;
 pub use nonsmooth::{Bounds, GroupLasso, L1, Nonnegative, NonnegativeL1, Nonsmooth, Nothing, SparseGroups, Total};
 pub use projected::{Descent, ProjectedNode};
 pub use regression::{Alone, Regression, RegressionError};
+pub use scaling::Scaling;
 pub use smooth::{LeastSquares, Quadratic, Smooth, Wish};
-pub use table::{MAX_COLUMNS, Scaling, Selection, Table, TableError};
+pub use table::{MAX_COLUMNS, Selection, Table, TableError};
 
 /// What a node brings to a problem whose variables all nodes share.
 pub struct ConsensusTerms {

@@ -1,11 +1,11 @@
-//! Tables of numbers with named columns, and how columns of a table that many nodes hold parts of are scaled.
+//! Tables of numbers with named columns, of which many nodes hold parts.
 
 use std::collections::BTreeSet;
 use std::io::Read;
 
 use thiserror::Error;
 
-use crate::LeastSquares;
+use crate::{LeastSquares, Scaling};
 
 /// The most columns of a table that are used.
 pub const MAX_COLUMNS: usize = 50_000;
@@ -17,8 +17,6 @@ const SHOWN_CHARS: usize = 40;
 const SHOWN_NAMES: usize = 20;
 /// The most numbers in a table.
 const MAX_VALUES: usize = 1 << 27;
-/// A column whose deviation is a smaller share of its largest number does not vary, but for rounding.
-const CONSTANT: f64 = 1e-9;
 
 /// One node's rows: the columns that explain, and the one that is explained.
 #[derive(Clone, Debug, PartialEq)]
@@ -245,7 +243,7 @@ impl Table {
     pub fn squares(&self, scaling: &Scaling) -> Vec<f64> {
         let mut squares = vec![0.0; self.columns.len()];
         for (row, _) in self.rows() {
-            for ((square, value), mean) in squares.iter_mut().zip(row).zip(&scaling.means) {
+            for ((square, value), mean) in squares.iter_mut().zip(row).zip(scaling.columns().0) {
                 *square += (value - mean) * (value - mean);
             }
         }
@@ -270,9 +268,10 @@ impl Table {
     pub fn least_squares(&self, scaling: &Scaling, factor: f64) -> LeastSquares {
         let root = factor.sqrt();
         let scale = |(value, (mean, deviation)): (&f64, (&f64, &f64))| root * ((value - mean) / deviation);
-        let means = || scaling.means.iter().zip(&scaling.deviations);
+        let (means, deviations) = scaling.columns();
+        let means = || means.iter().zip(deviations);
         let matrix = self.rows().flat_map(|(row, _)| row.iter().zip(means()).map(scale)).collect();
-        let target = self.target.iter().map(|explained| root * (explained - scaling.target)).collect();
+        let target = self.target.iter().map(|explained| root * (explained - scaling.target())).collect();
         LeastSquares::new(self.columns.len(), matrix, target)
     }
 }
@@ -310,96 +309,6 @@ impl Selection {
             }
             _ => Ok((target, used)),
         }
-    }
-}
-
-/// How numbers are scaled before anything is solved: each column to mean 0 and deviation 1 over all nodes, the target to mean 0.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Scaling {
-    means: Vec<f64>,
-    deviations: Vec<f64>,
-    target: f64,
-}
-
-impl Scaling {
-    /// None at all.
-    #[must_use]
-    pub fn none(columns: usize) -> Self {
-        Self { means: vec![0.0; columns], deviations: vec![1.0; columns], target: 0.0 }
-    }
-
-    /// To the means that follow from the [sums](Table::sums) over all nodes, or those divided by any number.
-    #[must_use]
-    pub fn centering(sums: &[f64]) -> Self {
-        let columns = sums.len().saturating_sub(2);
-        let means = sums[1..=columns].iter().map(|sum| sum / sums[0]).collect();
-        Self { means, deviations: vec![1.0; columns], target: sums[columns + 1] / sums[0] }
-    }
-
-    /// To the deviations that follow from the [squares](Table::squares) over all nodes and the number of all rows, or those
-    /// divided by any number. A column that does not vary is left as it is: it is zero then.
-    #[must_use]
-    pub fn with_deviations(mut self, squares: &[f64], rows: f64) -> Self {
-        for ((deviation, square), mean) in self.deviations.iter_mut().zip(squares).zip(&self.means) {
-            let found = (square.max(0.0) / rows).sqrt();
-            *deviation = if found > CONSTANT * mean.abs() && found > 0.0 { found } else { 1.0 };
-        }
-        self
-    }
-
-    /// The columns from their least and largest numbers over all nodes, `[columns]` each, to `[lower, upper]`; the target is left
-    /// as it is. A column that does not vary becomes the middle.
-    #[must_use]
-    pub fn to_range(least: &[f64], largest: &[f64], lower: f64, upper: f64) -> Self {
-        let deviation = |(least, largest): (&f64, &f64)| {
-            let range = (largest - least) / (upper - lower);
-            if Self::varies(*least, *largest) { range } else { 1.0 }
-        };
-        let deviations: Vec<f64> = least.iter().zip(largest).map(deviation).collect();
-        let mean = |((least, largest), deviation): ((&f64, &f64), &f64)| {
-            if Self::varies(*least, *largest) { least - lower * deviation } else { least - 0.5 * (lower + upper) }
-        };
-        let means = least.iter().zip(largest).zip(&deviations).map(mean).collect();
-        Self { means, deviations, target: 0.0 }
-    }
-
-    /// What is subtracted from each column, and what it is divided by then, `[columns]` each; the target is left as it is.
-    #[must_use]
-    pub fn of(means: Vec<f64>, deviations: Vec<f64>) -> Self {
-        Self { means, deviations, target: 0.0 }
-    }
-
-    /// Whether a column with this least and largest number varies, but for rounding.
-    #[must_use]
-    pub fn varies(least: f64, largest: f64) -> bool {
-        largest - least > CONSTANT * least.abs().max(largest.abs())
-    }
-
-    /// The same for the columns, and the target as it is.
-    #[must_use]
-    pub fn of_columns_alone(mut self) -> Self {
-        self.target = 0.0;
-        self
-    }
-
-    /// A row, `[columns]`, scaled.
-    pub fn scaled<'a>(&'a self, row: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
-        let columns = self.means.iter().zip(&self.deviations);
-        row.iter().zip(columns).map(|(value, (mean, deviation))| (value - mean) / deviation)
-    }
-
-    /// What is subtracted from each column, and what it is divided by then, `[columns]` each.
-    #[must_use]
-    pub fn columns(&self) -> (&[f64], &[f64]) {
-        (&self.means, &self.deviations)
-    }
-
-    /// The coefficients and the intercept for numbers as they were before.
-    #[must_use]
-    pub fn back(&self, x: &[f64]) -> (Vec<f64>, f64) {
-        let coefficients: Vec<f64> = x.iter().zip(&self.deviations).map(|(x, deviation)| x / deviation).collect();
-        let shift: f64 = coefficients.iter().zip(&self.means).map(|(coefficient, mean)| coefficient * mean).sum();
-        (coefficients, self.target - shift)
     }
 }
 
@@ -446,12 +355,12 @@ mod tests {
         let scaling = centered.clone().with_deviations(&table.squares(&centered), 3.0);
         // answer = 4 + 2 dose, exactly: with no age in it.
         let function = table.least_squares(&scaling, 1.0);
-        let x = [0.0, 2.0 * scaling.deviations[1]];
+        let x = [0.0, 2.0 * scaling.columns().1[1]];
         assert!(function.value(&x) < 1e-20);
         let (coefficients, intercept) = scaling.back(&x);
         assert!((coefficients[1] - 2.0).abs() < 1e-12 && (intercept - 4.0).abs() < 1e-12);
         let squares: Vec<f64> = table.squares(&centered);
-        assert!((squares[0] / scaling.deviations[0].powi(2) - 3.0).abs() < 1e-12);
+        assert!((squares[0] / scaling.columns().1[0].powi(2) - 3.0).abs() < 1e-12);
     }
 
     #[test]
@@ -459,7 +368,7 @@ mod tests {
         let table = read("a,b,y\n0.1,1,1\n0.1,2,3\n0.1,3,2\n", "y", &[]).unwrap();
         let centered = Scaling::centering(&table.sums());
         let scaling = centered.clone().with_deviations(&table.squares(&centered), 3.0);
-        assert_eq!(scaling.deviations[0], 1.0);
+        assert_eq!(scaling.columns().1[0], 1.0);
         assert!(table.least_squares(&scaling, 1.0).smoothness() < 4.0);
     }
 

@@ -238,6 +238,8 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::task::{Context, Poll};
 
+    use mingle_protocol::{Generation, ProcessStatement, Signature};
+
     use super::*;
     use crate::edge::Greeting;
 
@@ -331,6 +333,32 @@ mod tests {
         let mut events = carried(Silent::default());
         let Some(EdgeEvent::Up { handle, .. }) = events.recv().await else { panic!("it is up first") };
         assert!(tokio::time::timeout(Duration::from_millis(200), events.recv()).await.is_err(), "nothing has begun");
+        drop(handle);
+    }
+
+    #[tokio::test]
+    async fn control_messages_beyond_the_allowance_are_taken_at_their_rate_and_none_is_lost() {
+        let statement = ProcessStatement {
+            generation: Generation { counter: 0, plan_hash: [0; 32] },
+            node: NodeId(3),
+            boot_nonce: 1,
+            number: 1,
+            age_ms: 0,
+            other: None,
+            signature: Signature::default(),
+        };
+        let word: Vec<u8> = wire::encode(Message::Process(statement)).slices().collect::<Vec<_>>().concat();
+        // A second's worth more than may come at once.
+        let count = (CONTROL_AT_ONCE + CONTROL_PER_SECOND) as usize;
+        let began = Instant::now();
+        let mut events = carried(Silent { first_words: word.repeat(count), ..Silent::default() });
+        let Some(EdgeEvent::Up { handle, .. }) = events.recv().await else { panic!("it is up first") };
+        for _ in 0..count {
+            let Some(EdgeEvent::Message { message: Message::Process(_), .. }) = events.recv().await else {
+                panic!("a message is lost")
+            };
+        }
+        assert!(began.elapsed() >= Duration::from_millis(999), "{:?}", began.elapsed());
         drop(handle);
     }
 }
