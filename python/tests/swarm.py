@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -83,15 +84,30 @@ class LocalSwarm:
         """What a process printed, and what it complained of."""
         return "".join((self.folder / f"{name}.{kind}").read_text(errors="replace") for kind in ("out", "err"))
 
+    def status(self, node: int) -> dict[str, Any]:
+        """What a peer says of itself; empty where none runs."""
+        asked = [self.program, "status", "--json", "--home", str(self.home(node))]
+        ended = subprocess.run(asked, env=_environment(), capture_output=True, text=True, timeout=60)
+        status: dict[str, Any] = json.loads(ended.stdout) if ended.returncode == 0 else {}
+        return status
+
     def wait_for_round(self, node: int, round: int) -> None:
         """Until a peer has done so many rounds."""
+        self._wait_for(node, f"is in round {round}", lambda status: status.get("round", 0) >= round)
 
-        def is_there() -> bool:
-            asked = [self.program, "status", "--json", "--home", str(self.home(node))]
-            ended = subprocess.run(asked, env=_environment(), capture_output=True, text=True, timeout=60)
-            return ended.returncode == 0 and json.loads(ended.stdout).get("round", 0) >= round
+    def wait_for_training(self, node: int, rounds: int) -> None:
+        """Until a peer has done so many more rounds with a trainer attached."""
+        self._wait_for(node, "has a trainer", lambda status: bool((status.get("trainer") or {}).get("attached")))
+        self.wait_for_round(node, self.status(node)["round"] + rounds)
 
-        wait_until(is_there, f"peer {node} is in round {round}\n{self.output(f'peer{node}')[-2000:]}", END_SECONDS)
+    def _wait_for(self, node: int, what: str, is_there: Callable[[dict[str, Any]], bool]) -> None:
+        said = f"peer {node} {what}\n{self.output(f'peer{node}')[-2000:]}"
+        wait_until(lambda: is_there(self.status(node)), said, END_SECONDS)
+
+    def stop(self) -> None:
+        """Asks all peers to end their runs."""
+        for node in range(self.count):
+            self.run("stop", "--home", str(self.home(node)))
 
     def end(self, processes: list[subprocess.Popen[bytes]], name: str) -> None:
         """Waits for the end of processes, which must be a good one."""

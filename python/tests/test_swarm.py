@@ -15,6 +15,9 @@ pytestmark = [
     pytest.mark.skipif(not os.environ.get("MINGLE_BIN"), reason="MINGLE_BIN is not set to the program mingle"),
 ]
 
+ENDLESS = 10_000_000
+"""Rounds of a run that is stopped: a script takes some seconds to start, and the others go on meanwhile."""
+
 
 def test_scripts_of_three_sites_learn_digits_together(tmp_path: Path) -> None:
     with LocalSwarm(tmp_path, rounds=150) as swarm:
@@ -42,13 +45,14 @@ def test_sites_that_see_different_features_find_all_weights(tmp_path: Path) -> N
 
 
 def test_a_script_that_is_killed_and_started_again_goes_on(tmp_path: Path) -> None:
-    # The others go on meanwhile, and a script takes some seconds to start: the run is longer than that.
-    with LocalSwarm(tmp_path, rounds=800) as swarm:
+    with LocalSwarm(tmp_path, rounds=ENDLESS) as swarm:
         peers = [swarm.start_peer(node) for node in range(3)]
         scripts = [swarm.start_script(node, "digits_mingle.py", str(node), "3") for node in range(3)]
         swarm.wait_for_round(1, 30)
         kill(scripts[1])
         scripts[1] = swarm.start_script(1, "digits_mingle.py", "1", "3")
+        swarm.wait_for_training(1, 90)
+        swarm.stop()
         swarm.end(scripts, "script")
         swarm.end(peers, "peer")
         assert swarm.summary(1)["metrics"]["accuracy"] > 0.95
@@ -56,13 +60,15 @@ def test_a_script_that_is_killed_and_started_again_goes_on(tmp_path: Path) -> No
 
 
 def test_a_script_outlives_its_peer(tmp_path: Path) -> None:
-    with LocalSwarm(tmp_path, rounds=120) as swarm:
+    with LocalSwarm(tmp_path, rounds=ENDLESS) as swarm:
         peers = [swarm.start_peer(node) for node in range(3)]
         scripts = [swarm.start_script(node, "digits_mingle.py", str(node), "3") for node in range(3)]
         swarm.wait_for_round(1, 30)
         kill(peers[1])
         assert scripts[1].poll() is None
         peers[1] = swarm.start_peer(1)
+        swarm.wait_for_training(1, 90)
+        swarm.stop()
         swarm.end(scripts, "script")
         swarm.end(peers, "peer")
         assert swarm.summary(1)["metrics"]["accuracy"] > 0.95
@@ -70,7 +76,7 @@ def test_a_script_outlives_its_peer(tmp_path: Path) -> None:
 
 
 def test_both_are_killed_and_started_again(tmp_path: Path) -> None:
-    with LocalSwarm(tmp_path, rounds=120) as swarm:
+    with LocalSwarm(tmp_path, rounds=ENDLESS) as swarm:
         peers = [swarm.start_peer(node) for node in range(3)]
         scripts = [swarm.start_script(node, "digits_mingle.py", str(node), "3") for node in range(3)]
         swarm.wait_for_round(1, 30)
@@ -78,6 +84,8 @@ def test_both_are_killed_and_started_again(tmp_path: Path) -> None:
         kill(scripts[1])
         scripts[1] = swarm.start_script(1, "digits_mingle.py", "1", "3")
         peers[1] = swarm.start_peer(1)
+        swarm.wait_for_training(1, 90)
+        swarm.stop()
         swarm.end(scripts, "script")
         swarm.end(peers, "peer")
         assert swarm.summary(1)["metrics"]["accuracy"] > 0.95

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from array import array
@@ -12,6 +13,7 @@ import pytest
 from conftest import wait_until
 from fake_host import FakeHost
 
+from mingle import trainer
 from mingle.client import Description
 from mingle.errors import Conflict, MingleError, PeerFailed, TimedOut
 from mingle.layout import Layout
@@ -93,6 +95,20 @@ def test_a_wait_ends_and_says_what_was_waited_for(host: FakeHost, tmp_path: Path
     with pytest.raises(TimedOut, match="start the peer with `mingle run --home"):
         Loop(host, timeout=0.3).run()
     assert time.monotonic() - started < 5
+
+
+def test_who_waits_long_for_a_peer_is_told_once_and_hears_of_a_run_that_is_over(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(trainer, "WARNING_SECONDS", 0.1)
+    host.stop()
+    for over in ("", r" \(a run in this home ended \d+ s ago\)"):
+        caplog.clear()
+        with pytest.raises(TimedOut):
+            Loop(host, timeout=0.4).run()
+        (told,) = [record.message for record in caplog.records if record.levelname == "WARNING"]
+        assert re.fullmatch(rf"no peer answers since 0 s, of 0\.4 s that are waited: .*--trainer attach`{over}", told), told
+        (host.home / "summary.json").write_text("{}")
 
 
 def test_a_peer_that_failed_ends_the_training(host: FakeHost) -> None:

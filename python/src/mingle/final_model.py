@@ -8,11 +8,20 @@ from __future__ import annotations
 
 import json
 import os
+import time
 
 from mingle.client import Order
 from mingle.layout import Layout
 
 LONGEST_HEADER_BYTES = 100_000_000
+
+
+def run_ended_s_ago(home: str) -> float | None:
+    """How long ago, in seconds, a run in this home came to its end; None where none has. Its summary is what a peer writes last."""
+    try:
+        return max(0.0, time.time() - os.stat(os.path.join(home, "summary.json")).st_mtime)
+    except OSError:
+        return None
 
 
 def read_final_model(home: str, layout: Layout, since: float, into: memoryview) -> Order | None:
@@ -22,7 +31,7 @@ def read_final_model(home: str, layout: Layout, since: float, into: memoryview) 
     """
     try:
         with open(os.path.join(home, "model.safetensors"), "rb") as file:
-            if os.fstat(file.fileno()).st_mtime < since or not os.path.exists(os.path.join(home, "summary.json")):
+            if os.fstat(file.fileno()).st_mtime < since or run_ended_s_ago(home) is None:
                 return None
             length = int.from_bytes(file.read(8), "little")
             if length > LONGEST_HEADER_BYTES:

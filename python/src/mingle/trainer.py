@@ -26,12 +26,14 @@ from dataclasses import dataclass
 
 from mingle.client import Client, Description, Metrics, Order, Session, Waiting
 from mingle.errors import Conflict, MingleError, NothingThere, PeerUnreachable, ProtocolError, TimedOut
-from mingle.final_model import read_final_model
+from mingle.final_model import read_final_model, run_ended_s_ago
 
 WAIT_SECONDS = 25.0
 """How long the peer may hold a call before it says that there is nothing yet."""
 PAUSE_SECONDS = (0.05, 1.0)
 """The first and the longest pause between two attempts to reach a peer."""
+WARNING_SECONDS = 10.0
+"""A peer that has not answered for so long is worth a warning."""
 MOST_REFUSED_SENDS = 3
 DETACH_SECONDS = 5.0
 
@@ -263,10 +265,13 @@ class _Deadline:
 
     def __init__(self, timeout: float, home: str) -> None:
         self._timeout = timeout
-        self._ends = time.monotonic() + timeout
+        self._home = home
+        self._began = time.monotonic()
+        self._ends = self._began + timeout
         self._pause = PAUSE_SECONDS[0]
         self._reason = f"the peer in {home}"
         self._told = False
+        self._warned = False
         self.is_peer_away = False
         """Whether the last attempt did not reach the peer."""
 
@@ -296,3 +301,9 @@ class _Deadline:
         if reason != self._reason or not self._told:
             log.info("waiting for: %s", reason)
         self._reason, self._told = reason, True
+        waited_s = time.monotonic() - self._began
+        if self.is_peer_away and not self._warned and waited_s >= WARNING_SECONDS:
+            ended_s = run_ended_s_ago(self._home)
+            over = f" (a run in this home ended {ended_s:.0f} s ago)" if ended_s is not None else ""
+            log.warning("no peer answers since %.0f s, of %g s that are waited: %s%s", waited_s, self._timeout, reason, over)
+            self._warned = True
