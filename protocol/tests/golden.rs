@@ -14,6 +14,10 @@ use std::sync::Arc;
 
 use mingle_protocol::wire::{MessageReader, encode};
 use mingle_protocol::*;
+use test_keys::TestKeys;
+
+#[path = "support/test_keys.rs"]
+mod test_keys;
 
 const DIMENSION: usize = 3;
 
@@ -145,28 +149,6 @@ fn a_message_of_each_kind_has_the_bytes_that_it_had() {
             bytes,
             "{name} is said with other bytes: it needs another PROTOCOL_VERSION"
         );
-    }
-}
-
-/// Keys that anybody could make, and that sign the same at any time.
-#[derive(Debug)]
-struct TestKeys(NodeId);
-
-fn signature(node: NodeId, statement: &[u8]) -> Signature {
-    let mut bytes = [node.0 as u8; 64];
-    for (index, byte) in statement.iter().enumerate() {
-        bytes[index % 61] = bytes[index % 61].rotate_left(3) ^ byte;
-    }
-    bytes.into()
-}
-
-impl Keys for TestKeys {
-    fn sign(&self, statement: &[u8]) -> Signature {
-        signature(self.0, statement)
-    }
-
-    fn is_signed(&self, node: NodeId, statement: &[u8], found: &Signature) -> bool {
-        signature(node, statement) == *found
     }
 }
 

@@ -56,10 +56,11 @@ class LocalSwarm:
         assert ended.returncode == 0, ended.stderr
         return ended.stdout
 
-    def start_peer(self, node: int, trainer: str = "attach") -> subprocess.Popen[bytes]:
-        """Starts a peer, always with the same command."""
+    def start_peer(self, node: int, trainer: str | None = "attach") -> subprocess.Popen[bytes]:
+        """Starts a peer, always with the same command; without a trainer it trains a built-in model."""
         others = [address for index, address in enumerate(self._addresses) if index != node]
-        command = [self.program, "run", "--json", "--home", str(self.home(node)), "--plan", str(self.plan), "--trainer", trainer]
+        command = [self.program, "run", "--json", "--home", str(self.home(node)), "--plan", str(self.plan)]
+        command += ["--trainer", trainer] if trainer is not None else []
         command += ["--rounds", str(self.rounds), "--listen", self._addresses[node], "--bootstrap", ",".join(others), *self.options]
         return self._start(command, f"peer{node}", {})
 

@@ -336,7 +336,8 @@ impl<'a> Driver<'a> {
     fn notice_waiting(&mut self) {
         let missing: Vec<usize> = self.node.missing_neighbours().iter().map(|node| node.index()).collect();
         if !self.joined && !missing.is_empty() {
-            self.member.log.tell(Event::Waiting { missing });
+            let waited_s = self.member.started.elapsed().as_secs();
+            self.member.log.tell(Event::Waiting { missing, waited_s });
         }
     }
 

@@ -189,6 +189,9 @@ pub enum Event {
     Waiting {
         /// The nodes that are missing.
         missing: Vec<usize>,
+        /// Seconds since this peer has begun.
+        #[serde(default)]
+        waited_s: u64,
     },
     /// All neighbours are up: training starts.
     Joined {

@@ -6,6 +6,8 @@ mod lives;
 mod made_up_mass;
 mod processes;
 mod statements;
+#[path = "../support/test_keys.rs"]
+mod test_keys;
 mod training;
 
 use std::collections::VecDeque;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::statements::TestKeys;
+use super::test_keys::TestKeys;
 use super::*;
 
 /// A ring of four nodes and, as the fifth instance, another process of node 0. Who is connected to whom is up to the test.

@@ -1,28 +1,7 @@
 //! What neighbours say about a node, or about others, and what of it is believed.
 
+use super::test_keys::TestKeys;
 use super::*;
-
-/// A signature that each test node makes for itself, and can be checked by all.
-#[derive(Debug)]
-pub(super) struct TestKeys(pub(super) NodeId);
-
-fn signature(node: NodeId, statement: &[u8]) -> Signature {
-    let mut bytes = [node.0 as u8; 64];
-    for (index, byte) in statement.iter().enumerate() {
-        bytes[index % 63] = bytes[index % 63].rotate_left(3) ^ byte;
-    }
-    bytes.into()
-}
-
-impl Keys for TestKeys {
-    fn sign(&self, statement: &[u8]) -> Signature {
-        signature(self.0, statement)
-    }
-
-    fn is_signed(&self, node: NodeId, statement: &[u8], found: &Signature) -> bool {
-        signature(node, statement) == *found
-    }
-}
 
 /// A node with records and keys that its neighbour has greeted.
 fn met() -> Node {

@@ -4,6 +4,9 @@ use mingle_privacy::PrivacySpending;
 
 use super::Event;
 
+/// Who waits longer for neighbours is told what else may be the matter.
+const LONG_WAIT_S: u64 = 60;
+
 impl Event {
     /// The sentence for a person.
     pub fn sentence(&self) -> String {
@@ -63,7 +66,7 @@ impl Event {
             | Self::TrainerGone { .. }
             | Self::TrainerStarted { .. }
             | Self::TrainerSaid { .. } => self.of_trainer(),
-            Self::Waiting { missing } => format!("waiting    for nodes {}", list(missing)),
+            Self::Waiting { missing, waited_s } => waiting(missing, *waited_s),
             Self::Joined { neighbours, .. } => format!("joined     {neighbours} neighbours are up, training starts"),
             Self::Round { round, .. } => format!("round      {round}"),
             Self::Skipped { rounds, from, to, total } => format!(
@@ -132,6 +135,18 @@ fn finished(round: u64, has_left: bool) -> String {
     format!("finished   this run ended before, after {round} rounds; to train anew, start all peers with --fresh")
 }
 
+/// Who is waited for, and after a while what else may be the matter: a peer whose neighbours have ended their runs would wait for ever.
+fn waiting(missing: &[usize], waited_s: u64) -> String {
+    let nodes = list(missing);
+    if waited_s < LONG_WAIT_S {
+        return format!("waiting    for nodes {nodes}");
+    }
+    format!(
+        "waiting    for nodes {nodes}, since {waited_s} s: `mingle ping` says whether an address answers; if their runs have ended, \
+         `mingle stop` ends this one too"
+    )
+}
+
 fn list(nodes: &[usize]) -> String {
     let words: Vec<String> = nodes.iter().map(usize::to_string).collect();
     words.join(", ")
@@ -165,5 +180,18 @@ fn borrowed(peers: &[String]) -> String {
     match peers {
         [peer] => format!("model      the one of {peer}, to begin with"),
         peers => format!("model      the median of those of {}, to begin with", peers.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_long_for_neighbours_hears_what_else_may_be_the_matter() {
+        let said = |waited_s| Event::Waiting { missing: vec![0, 2], waited_s }.sentence();
+        assert_eq!(said(LONG_WAIT_S - 1), "waiting    for nodes 0, 2");
+        assert!(said(75).starts_with("waiting    for nodes 0, 2, since 75 s: "), "{}", said(75));
+        assert!(said(75).contains("mingle stop"), "{}", said(75));
     }
 }

@@ -70,7 +70,7 @@ fn connect(name: &std::ffi::OsStr) -> Option<(std::os::unix::net::UnixDatagram, 
 fn state_after(event: &Event) -> Option<String> {
     match event {
         Event::Listening { .. } => Some("STATUS=listening, looking for the plan".to_owned()),
-        Event::Waiting { missing } => Some(format!("STATUS=waiting for {} neighbours", missing.len())),
+        Event::Waiting { missing, .. } => Some(format!("STATUS=waiting for {} neighbours", missing.len())),
         Event::Joined { neighbours, .. } => Some(format!("READY=1\nSTATUS=training with {neighbours} neighbours")),
         // A service that ends well without having been ready would count as failed.
         Event::Finished { round, .. } => Some(format!("READY=1\nSTATUS=this run ended before, after {round} rounds")),

@@ -203,7 +203,8 @@ impl Host<'_, '_> {
     fn notice_waiting(&mut self) {
         let missing = self.missing();
         if !missing.is_empty() {
-            self.member.log.tell(Event::Waiting { missing });
+            let waited_s = self.member.started.elapsed().as_secs();
+            self.member.log.tell(Event::Waiting { missing, waited_s });
         }
     }
 
