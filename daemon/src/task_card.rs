@@ -1,6 +1,6 @@
 //! What all peers of a swarm must agree on before they mix their models, and what they only need to be told.
 //!
-//! Model, rounds, seed, columns, classes, scaling, privacy and how much sites count are hashed: a peer with another hash mixes with nobody. The recipe,
+//! Model, rounds, seed, columns, classes, scaling, privacy, how much sites count and what stays with each are hashed: a peer with another hash mixes with nobody. The recipe,
 //! how each peer trains by itself, is told to who joins, so that nobody has to repeat it.
 
 use mingle_models::{
@@ -9,11 +9,12 @@ use mingle_models::{
 use mingle_peer::error::Context;
 pub(crate) use mingle_peer::task::MAX_CARD_BYTES;
 use mingle_peer::task::TaskCard;
-use mingle_peer::training::PrivacySettings;
+use mingle_peer::training::{PersonalLayers, PrivacySettings};
 use mingle_peer::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::{OptimizerArgs, TrainingArgs};
+use crate::training::layout_of;
 
 /// The task of a swarm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +36,9 @@ pub(crate) struct Card {
     /// How much the changes of a peer count beside those of others.
     #[serde(default)]
     pub(crate) weight: SiteWeight,
+    /// Names of tensors that stay with each peer.
+    #[serde(default)]
+    pub(crate) personal: Vec<String>,
 }
 
 /// How a peer trains by itself.
@@ -113,8 +117,13 @@ impl Card {
             return Err(Error::new(ErrorKind::BadInput, message));
         }
         let weight = arguments.weight.settled()?;
-        let card = Self { model, rounds, seed, data, recipe, privacy, weight };
-        card.task()?;
+        let personal = arguments.personal.clone();
+        let card = Self { model, rounds, seed, data, recipe, privacy, weight, personal };
+        let task = card.task()?;
+        if !card.personal.is_empty() {
+            let doing = format!("--personal {}", card.personal.join(","));
+            PersonalLayers::shared_layout(&layout_of(&task), &card.personal).context(ErrorKind::BadInput, doing)?;
+        }
         let bytes = postcard::to_stdvec(&card).context(ErrorKind::Unexpected, "cannot encode the task")?.len();
         if bytes > MAX_CARD_BYTES {
             let message = format!("the names and scales of the columns take {bytes} bytes, more than {MAX_CARD_BYTES}");
@@ -148,9 +157,13 @@ impl Card {
             SiteWeight::Equal => String::new(),
             SiteWeight::Samples { unit } => format!(", peers count by their samples ({unit} as one)"),
         };
+        let personal = match self.personal.as_slice() {
+            [] => String::new(),
+            names => format!(", personal: {}", names.join(",")),
+        };
         let parameters = self.task().map_or(0, |task| task.parameter_count());
         format!(
-            "{} for {shape} {outputs}, {parameters} parameters, {} rounds, seed {}{weighted}{private}",
+            "{} for {shape} {outputs}, {parameters} parameters, {} rounds, seed {}{weighted}{personal}{private}",
             self.model, self.rounds, self.seed
         )
     }
@@ -176,6 +189,10 @@ impl Card {
             hasher.update(b"weight");
             hasher.update(&unit.get().to_le_bytes());
         }
+        if !self.personal.is_empty() {
+            hasher.update(b"personal");
+            hasher.update(&postcard::to_stdvec(&self.personal).unwrap_or_default());
+        }
         *hasher.finalize().as_bytes()
     }
 
@@ -195,6 +212,11 @@ impl Card {
         }
         if self.weight != there.weight {
             return differ("--weight", &self.weight, &there.weight);
+        }
+        if self.personal != there.personal {
+            let words =
+                |card: &Self| if card.personal.is_empty() { "none".to_owned() } else { card.personal.join(",") };
+            return differ("--personal", &words(self), &words(there));
         }
         PrivacySettings::difference_of(self.privacy.as_ref(), there.privacy.as_ref())
             .or_else(|| self.data.difference(&there.data).map(|difference: CardDifference| difference.to_string()))

@@ -32,10 +32,15 @@ pub(crate) struct Learner {
 impl BuiltInTraining {
     /// The training of `card`.
     pub(crate) fn new(card: Card, task: Task, learner: Learner, facts: Facts) -> Self {
-        // What stands where in the vector is burn's affair: the names are those of the model file.
-        let layout = Layout::flat(task.parameter_count());
+        let layout = layout_of(&task);
         Self { card, task, layout, learner, facts }
     }
+}
+
+/// What stands where in the flat parameters of a task. Each tensor is a row: its shape there is burn's affair, and that in the model file
+/// PyTorch's.
+pub(crate) fn layout_of(task: &Task) -> Layout {
+    Layout::new(task.flat_tensors().into_iter().map(|(name, length)| (name, vec![length])))
 }
 
 impl LocalTraining for BuiltInTraining {

@@ -43,6 +43,13 @@ pub(crate) fn parameter_count<M: Module>(module: &M) -> usize {
     counter.count
 }
 
+/// The name and length of each tensor, in the order of the flat parameters: the names are those of a model file.
+pub(crate) fn tensor_names<M: Module>(module: &M) -> Vec<(String, usize)> {
+    let mut names = Names::default();
+    module.visit(&mut names);
+    names.tensors
+}
+
 struct Filler<'a> {
     rest: &'a [f32],
     device: &'a Device,
@@ -107,5 +114,32 @@ struct Counter {
 impl ModuleVisitor for Counter {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         self.count += param.lazy_shape().num_elements();
+    }
+}
+
+#[derive(Default)]
+struct Names {
+    path: Vec<String>,
+    tensors: Vec<(String, usize)>,
+}
+
+impl ModuleVisitor for Names {
+    fn enter_module(&mut self, name: &str, _container: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        // The variant of the network stands first. Norms have other words in PyTorch.
+        let words = self.path.iter().skip(1).map(|word| match word.as_str() {
+            "gamma" => "weight",
+            "beta" => "bias",
+            word => word,
+        });
+        let name = words.collect::<Vec<_>>().join(".");
+        self.tensors.push((name, param.lazy_shape().num_elements()));
     }
 }

@@ -132,6 +132,12 @@ impl Task {
             .unwrap_or_default()
     }
 
+    /// The name and length of each tensor in the order of the flat parameters, such as `[("linear.weight", 640), ("linear.bias", 10)]`: the
+    /// names are those of a [`Checkpoint`].
+    pub fn flat_tensors(&self) -> Vec<(String, usize)> {
+        flatten::tensor_names(&self.blank())
+    }
+
     /// A network without values. Two blanks have different parameter identities: optimizer state
     /// follows the clones of one.
     pub(crate) fn blank(&self) -> Network {

@@ -30,6 +30,34 @@ fn folder() -> (TempDir, PathBuf) {
 }
 
 #[test]
+fn the_flat_tensors_of_a_task_are_those_of_its_file() {
+    for model in ["softmax", "mlp", "cnn", "resnet-lite"] {
+        let (_folder, path) = folder();
+        let task = task(model);
+        checkpoint(&task).save(&path, &task).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        let file = SafeTensors::deserialize(&bytes).unwrap();
+        let of_file: BTreeMap<String, usize> =
+            file.iter().map(|(name, tensor)| (name.to_owned(), tensor.shape().iter().product())).collect();
+        let flat = task.flat_tensors();
+        assert_eq!(flat.iter().cloned().collect::<BTreeMap<_, _>>(), of_file, "{model}");
+        assert_eq!(flat.iter().map(|(_, length)| length).sum::<usize>(), task.parameter_count(), "{model}");
+        // Biases are vectors, which are the same in both orders: they stand where the names say.
+        let parameters = checkpoint(&task).parameters;
+        let mut at = 0;
+        for (name, length) in flat {
+            let tensor = file.tensor(&name).unwrap();
+            if tensor.shape().len() == 1 {
+                let values: Vec<f32> =
+                    tensor.data().as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+                assert_eq!(values, parameters[at..at + length], "{model}: {name}");
+            }
+            at += length;
+        }
+    }
+}
+
+#[test]
 fn names_and_shapes_are_those_of_pytorch() {
     let shapes_of = |model: &str| -> BTreeMap<String, Vec<usize>> {
         let (_folder, path) = folder();

@@ -167,6 +167,7 @@ const OF_TRAINING: &[&str] = &[
     "dp_noise",
     "dp_epsilon_max",
     "dp_delta",
+    "personal",
     "wait",
     "codec",
     "join_timeout",
@@ -206,6 +207,7 @@ pub(crate) const OF_BUILT_IN_MODELS: &[&str] = &[
     "clip_gradients",
     "seed",
     "device",
+    "personal",
     "threads",
     "compare_alone",
 ];
@@ -256,6 +258,9 @@ pub(crate) struct TrainingArgs {
     pub(crate) evaluate_every: u64,
     #[command(flatten)]
     pub(crate) privacy: PrivacyArgs,
+    /// Tensors that stay with each peer and are never mixed, by their names in the model file, such as 'fc2.*,norm*'; all peers must agree
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) personal: Vec<String>,
 }
 
 /// Settings that somebody chose: by a flag, the environment, the configuration file or in the last run of that home.

@@ -174,6 +174,7 @@ impl SimulateArgs {
             device: self.device.clone(),
             evaluate_every: self.evaluate_every,
             privacy: PrivacyArgs::default(),
+            personal: Vec::new(),
         }
     }
 }

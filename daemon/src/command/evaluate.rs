@@ -151,6 +151,7 @@ fn training_of(run: &Run) -> TrainingArgs {
         device,
         evaluate_every: run.evaluate_every,
         privacy: PrivacyArgs::default(),
+        personal: Vec::new(),
     }
 }
 

@@ -9,11 +9,14 @@ use mingle_models::{Checkpoint, Task};
 use mingle_peer::error::Context;
 use mingle_peer::output_file::OutputFile;
 use mingle_peer::records::{Ending, RecordStore};
+use mingle_peer::training::PersonalLayers;
 use mingle_peer::{Error, ErrorKind, Home, Result, plan, units};
 use mingle_protocol::Record;
 
 use crate::cli::ExportArgs;
+use crate::task_card::Card;
 use crate::task_file::TaskFile;
+use crate::training::layout_of;
 use crate::{meaning, model_files, out};
 
 /// What was exported.
@@ -69,7 +72,7 @@ fn export_record(home: &Home, record: &Record) -> Result<Exported> {
     let books = &record.books;
     let card = TaskFile::find(home, &books.task)?;
     let task = card.task()?;
-    check_length(&task, record)?;
+    let parameters = whole_model(&card, &task, record)?;
     let round = round_of(home, record);
     let mut metadata = BTreeMap::from([
         ("plan".to_owned(), hex::encode(books.generation.plan_hash)),
@@ -79,10 +82,21 @@ fn export_record(home: &Home, record: &Record) -> Result<Exported> {
     ]);
     metadata.extend(meaning::of(&card));
     metadata.extend(round.map(|round| ("rounds".to_owned(), round.to_string())));
-    let checkpoint = Checkpoint { parameters: record.believed_ratio().to_vec(), metadata };
+    let checkpoint = Checkpoint { parameters, metadata };
     let file = checkpoint.to_bytes(&task).context(ErrorKind::BadInput, "cannot write the model")?;
     let source = format!("record {} in {}", books.number, home.records().display());
     Ok(Exported { file, source, round, parameters: task.parameter_count(), is_final: false })
+}
+
+/// The model of a record, with the personal layers of its peer where there are some.
+fn whole_model(card: &Card, task: &Task, record: &Record) -> Result<Vec<f32>> {
+    let shared = record.believed_ratio().to_vec();
+    if card.personal.is_empty() {
+        check_length(task, record)?;
+        return Ok(shared);
+    }
+    PersonalLayers::recorded(&layout_of(task), &card.personal, &shared, &record.books.host)
+        .context(ErrorKind::Integrity, "cannot put the model of the record together")
 }
 
 /// A record whose checksum is right has the length of its task, unless somebody made it otherwise.

@@ -106,8 +106,8 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
         });
         let outcome = peer.run(requests).await?;
         match (comparison, outcome) {
-            (Some(comparison), Outcome::Trained { summary, parameters }) => {
-                comparison.execute(*summary, parameters, &mut asked, json).await
+            (Some(comparison), Outcome::Trained { summary, .. }) => {
+                comparison.execute(*summary, &mut asked, json).await
             }
             _ => Ok(()),
         }

@@ -75,6 +75,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("model", "MINGLE_MODEL", Form::Text, r#""mlp:hidden=128""#),
     setting("split", "MINGLE_SPLIT", Form::Text, r#""dirichlet:0.3""#),
     setting("weight", "MINGLE_WEIGHT", Form::Text, r#""samples:1000""#),
+    setting("personal", "MINGLE_PERSONAL", Form::Texts, r#"["fc2.*"]"#),
     setting("rounds", "MINGLE_ROUNDS", Form::Whole, "200"),
     setting("batch_size", "MINGLE_BATCH_SIZE", Form::Whole, "32"),
     setting("augment", "MINGLE_AUGMENT", Form::Text, r#""flip,crop:4""#),

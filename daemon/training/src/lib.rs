@@ -9,6 +9,7 @@ mod criterion;
 mod layout;
 mod metrics;
 pub mod model_file;
+mod personal;
 mod private;
 
 use std::sync::Arc;
@@ -22,6 +23,7 @@ pub use criterion::{Criterion, Direction};
 pub use layout::{Layout, Tensor};
 pub use metrics::Metrics;
 pub use mingle_privacy::{DEFAULT_DELTA, NoiseSource, PrivacySettings, PrivacySpending, SettingsError};
+pub use personal::{PersonalError, PersonalLayers};
 pub use private::PrivateTraining;
 
 /// Why local training cannot go on: any error, or a sentence.

@@ -30,6 +30,7 @@ pub(super) fn training_arguments(demo: &DemoArgs) -> TrainingArgs {
         device: demo.device.clone(),
         evaluate_every: demo.evaluate_every,
         privacy: demo.privacy,
+        personal: Vec::new(),
     }
 }
 

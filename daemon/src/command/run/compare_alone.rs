@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use mingle_models::Evaluator;
+use mingle_models::{Checkpoint, Evaluator};
 use mingle_peer::error::Context;
 use mingle_peer::results::{Alone, Summary};
 use mingle_peer::training::{Direction, Metrics};
@@ -43,13 +43,7 @@ impl Comparison {
     }
 
     /// Trains alone, prints both and adds them to the summary in the home; gives up when somebody asks the process to stop.
-    pub(super) async fn execute(
-        self,
-        mut summary: Summary,
-        parameters: Arc<[f32]>,
-        asked: &mut watch::Receiver<u32>,
-        json: bool,
-    ) -> Result {
+    pub(super) async fn execute(self, mut summary: Summary, asked: &mut watch::Receiver<u32>, json: bool) -> Result {
         let home = self.home.clone();
         let was_stopped = summary.rounds < summary.rounds_wanted || *asked.borrow() > 0;
         if was_stopped {
@@ -60,7 +54,7 @@ impl Comparison {
         let rounds = summary.rounds;
         let (sender, receiver) = oneshot::channel();
         // A thread that ends with the process, if nobody waits for it any more.
-        std::thread::spawn(move || sender.send(self.compare(rounds, &parameters)));
+        std::thread::spawn(move || sender.send(self.compare(rounds)));
         let compared = tokio::select! {
             compared = receiver => compared.context(ErrorKind::Training, "the comparison broke off")??,
             _ = asked.changed() => {
@@ -77,7 +71,7 @@ impl Comparison {
         summary.write(&home)
     }
 
-    fn compare(self, rounds: u64, swarm: &[f32]) -> Result<Compared> {
+    fn compare(self, rounds: u64) -> Result<Compared> {
         let missing = |what: &str| Error::new(ErrorKind::Unexpected, format!("there is no {what} to compare by"));
         let card = TaskFile::last(&self.home)?.ok_or_else(|| missing("task in the home"))?;
         let &(node, nodes) = self.trained_as.get().ok_or_else(|| missing("training"))?;
@@ -101,7 +95,9 @@ impl Comparison {
             let judged = evaluator.evaluate(parameters, &test).context(ErrorKind::Training, "cannot compare")?;
             Ok(judged.metrics().into_iter().collect())
         };
-        let (swarm, metrics) = (judge(swarm)?, judge(&alone)?);
+        // Of the file: it has the personal layers too.
+        let swarm = Checkpoint::load(&self.home.model(), &task).context(ErrorKind::BadInput, "cannot compare")?;
+        let (swarm, metrics) = (judge(&swarm.parameters)?, judge(&alone)?);
         Ok(Compared { swarm, alone: Alone { rounds, local_steps, held_out_samples: test.len(), metrics } })
     }
 }

@@ -16,7 +16,7 @@ use mingle_models::{DataCard, Device, RawData, SiteWeight};
 use mingle_peer::error::Context;
 use mingle_peer::events::Event;
 use mingle_peer::task::TaskCard;
-use mingle_peer::training::{Adoption, Facts, LocalTraining, PrivateTraining, TrainingTask};
+use mingle_peer::training::{Adoption, Facts, LocalTraining, PersonalLayers, PrivateTraining, TrainingTask};
 use mingle_peer::{Error, ErrorKind, Home, Result, plan};
 
 use super::compare_alone::TrainedAs;
@@ -244,8 +244,16 @@ impl TrainingTask for DataTask {
     }
 
     fn build(self: Box<Self>, node: usize, nodes: usize) -> Result<Box<dyn LocalTraining>> {
-        let (home, privacy) = (self.home.clone(), self.settled.as_ref().and_then(|(card, _)| card.privacy));
-        let training = Box::new(self.conclude(node, nodes)?);
+        let (privacy, personal) = match &self.settled {
+            Some((card, _)) => (card.privacy, card.personal.clone()),
+            None => (None, Vec::new()),
+        };
+        let home = self.home.clone();
+        let mut training: Box<dyn LocalTraining> = Box::new(self.conclude(node, nodes)?);
+        if !personal.is_empty() {
+            let doing = format!("--personal {}", personal.join(","));
+            training = Box::new(PersonalLayers::new(training, &personal).context(ErrorKind::BadInput, doing)?);
+        }
         match privacy {
             Some(settings) => Ok(Box::new(PrivateTraining::new(training, settings, &home)?)),
             None => Ok(training),
@@ -299,6 +307,9 @@ fn adopt(training: &mut TrainingArgs, given: &BTreeSet<String>, card: &Card) {
     if keep("weight") && !mine.weight.admits(card.weight) {
         training.weight = mine.weight;
     }
+    if keep("personal") {
+        training.personal = mine.personal;
+    }
     let (own, theirs) = (&mine.privacy, &mut training.privacy);
     theirs.dp_clip = if keep("dp_clip") { own.dp_clip } else { theirs.dp_clip };
     theirs.dp_noise = if keep("dp_noise") { own.dp_noise } else { theirs.dp_noise };
@@ -308,7 +319,8 @@ fn adopt(training: &mut TrainingArgs, given: &BTreeSet<String>, card: &Card) {
 
 /// Takes what the card says in place of the arguments.
 pub(super) fn overwrite(training: &mut TrainingArgs, card: &Card) {
-    let Card { model, rounds, seed, recipe, privacy, weight, .. } = card;
+    let Card { model, rounds, seed, recipe, privacy, weight, personal, .. } = card;
+    training.personal = personal.clone();
     training.privacy = PrivacyArgs::of(*privacy);
     training.weight = WeightArg::from(*weight);
     training.model = model.to_string();
@@ -333,6 +345,7 @@ fn conflict(training: &TrainingArgs, given: &BTreeSet<String>, card: &Card, is_s
         ("rounds", training.rounds.to_string(), theirs.rounds.to_string()),
         ("seed", training.seed.to_string(), theirs.seed.to_string()),
         ("weight", weight.to_string(), theirs.weight.to_string()),
+        ("personal", training.personal.join(","), theirs.personal.join(",")),
     ];
     let recipe = [
         ("batch_size", training.batch_size.to_string(), theirs.batch_size.to_string()),
