@@ -348,7 +348,9 @@ mod tests {
         for [a, b] in &pairs {
             let learned = |words: [&Authority; 2]| {
                 let mut swarm = swarm.clone();
-                words.iter().for_each(|word| drop(swarm.learn(word)));
+                for word in words {
+                    swarm.learn(word);
+                }
                 swarm.authority().clone()
             };
             assert_eq!(learned([a, b]), learned([b, a]));

@@ -143,7 +143,8 @@ pub async fn ask_progress(
         Some(Answer::Progress(progress)) => Ok(Some(progress)),
         Some(Answer::NotAMember) => {
             let message = format!("peer {peer} tells where it stands to members and to the operator alone");
-            Err(Error::new(ErrorKind::Refused, message))
+            Err(Error::new(ErrorKind::Refused, message)
+                .hint("if this home signed for the swarm before, another key may sign by now: mingle operator show, at a member"))
         }
         Some(Answer::No(why)) => Err(Error::new(ErrorKind::Refused, format!("peer {peer}: {}", quoted(&why)))),
         Some(_) => Err(nonsense(peer)),

@@ -182,7 +182,8 @@ mod tests {
         let operator = Keypair::generate_ed25519();
         let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
         let (ben, eve) = (PeerId::random(), PeerId::random());
-        let secret = SecretInvite::sign(&swarm, 2, HOUR, &operator).unwrap();
+        let signer = Signer::new(swarm.clone(), operator).unwrap();
+        let secret = SecretInvite::sign(&signer, 2, HOUR).unwrap();
         let claim = secret.claim(&swarm, &ben).unwrap();
         claim.check(&swarm, &ben).unwrap();
         assert!(claim.check(&swarm, &eve).unwrap_err().to_string().contains("somebody else"));

@@ -175,10 +175,7 @@ impl PlanOffer {
 
     /// Whether somebody signed it that could do so once.
     pub(crate) fn was_signed(&self, swarm: &Swarm) -> bool {
-        let is_in_time = |authority| self.place_in(authority).is_some_and(Ordering::is_le);
-        let told = &self.authority;
-        let is_of_a_term = is_in_time(swarm.authority()) || (swarm.holds(told) && is_in_time(told));
-        is_of_a_term && swarm.was_signed(&self.words(swarm), &self.signature, told)
+        self.signed_by(swarm).is_some()
     }
 
     /// Whether it is of the operator of that word: `Equal`, or of one before. `None`: it has no number, or is of a delegation that
@@ -191,12 +188,12 @@ impl PlanOffer {
         (is_number && is_known).then_some(order)
     }
 
-    /// Whose key signed it, as far as is known.
+    /// Whose key signed it, of those that could in its term, by what is known here or told with it.
     pub fn signed_by(&self, swarm: &Swarm) -> Option<PeerId> {
         let words = self.words(swarm);
-        [&self.authority, swarm.authority()]
-            .into_iter()
-            .find_map(|told| swarm.signer_under(told, &words, &self.signature))
+        let of_its_term = [&self.authority, swarm.authority()].into_iter();
+        let mut of_its_term = of_its_term.filter(|authority| self.place_in(authority) == Some(Ordering::Equal));
+        of_its_term.find_map(|authority| swarm.signer_under(authority, &words, &self.signature))
     }
 
     /// Its number among the plans of its swarm.
@@ -499,7 +496,9 @@ mod tests {
         let [founder, recovery, next] = [(); 3].map(|()| Keypair::generate_ed25519());
         let swarm = swarm(&founder).recoverable_by(&recovery.public().to_peer_id()).unwrap();
         let mut thief = signer(&swarm, &founder);
-        (0..3).for_each(|_| drop(thief.delegate(None, 0).unwrap()));
+        for _ in 0..3 {
+            thief.delegate(None, 0).unwrap();
+        }
         let last = made_up(thief.swarm(), (3 << 32) + PLANS_OF_TERM, &founder);
         let mut away = swarm.clone();
         last.clone().check(Some(&away)).unwrap();

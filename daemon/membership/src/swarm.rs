@@ -210,7 +210,7 @@ impl Swarm {
     }
 
     /// Whether these words were signed by somebody who could do so once, now or when `told` was the newest word.
-    pub(crate) fn was_signed(&self, words: &[u8], signature: &[u8], told: &Authority) -> bool {
+    fn was_signed(&self, words: &[u8], signature: &[u8], told: &Authority) -> bool {
         let under = |authority| self.role_under(authority, words, signature).is_some();
         under(&self.authority) || (self.holds(told) && under(told))
     }

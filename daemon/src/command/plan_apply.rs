@@ -41,7 +41,9 @@ async fn apply(home: &Home, signer: Signer, mut plan: Plan, arguments: &PlanAppl
     let mut herald = Herald::start(home, arguments, signer).await?;
     let answers = herald.ask_members(kept.as_ref()).await?;
     // Only what was signed says which plan is the newest, and who can know how far its swarm is.
+    let kept_counter = kept.as_ref().map(|plan| plan.generation().counter);
     let mut newest_signed = herald.newest_plan(kept, answers.keys()).await?;
+    warn_of_copies(&herald.signer, kept_counter, newest_signed.as_ref());
     let revoked = list_with(home, &herald.signer, newest_signed.as_ref())?;
     let told: Vec<Waiting> = answers.values().flat_map(|progress| progress.waiting.iter().cloned()).collect();
     let waiting = membership::entitled(home, herald.signer.swarm(), &revoked, &told)?;
@@ -77,6 +79,15 @@ async fn apply(home: &Home, signer: Signer, mut plan: Plan, arguments: &PlanAppl
     checked.keep(home)?;
     checked.offer.revoked().keep(home)?;
     plan::write(&checked.plan, &home.plan())
+}
+
+/// A home that has planned before, and is told of a plan that its key has signed since, has a copy somewhere.
+fn warn_of_copies(signer: &Signer, kept: Option<u64>, newest: Option<&CheckedPlan>) {
+    let Some(newest) = newest.filter(|plan| kept.is_some_and(|kept| plan.generation().counter > kept)) else { return };
+    if newest.offer.signed_by(signer.swarm()) == Some(signer.peer_id()) {
+        let number = PlanNumber(newest.generation().counter);
+        eprintln!("warning: plan {number} was signed with the key of this home, and not in it: {TWO_PLANNERS}");
+    }
 }
 
 /// Whom the next plan turns away.
