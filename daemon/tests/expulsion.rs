@@ -131,10 +131,10 @@ fn two_plans_of_one_number_are_named_by_the_member_that_hears_of_both() {
         assert!(named.contains(&hash.as_str().unwrap()[..16]), "{named}");
     }
 
-    // The thief, whom nobody has told, hears what the member follows, and so does the operator after it.
-    let (third, warned) = apply(&stolen, &other, &address);
+    // The thief hears what the member follows and plans after that, and so does the operator, whose peer is down meanwhile.
+    operator.kill();
+    let (third, _) = apply(&stolen, &other, &address);
     assert!(third["counter"].as_u64() >= Some(3), "{third}");
-    drop(warned);
     let (fourth, warned) = apply(&home, &other, &address);
     assert_eq!(fourth["counter"].as_u64(), third["counter"].as_u64().map(|third| third + 1), "{fourth}");
     assert_eq!(fourth["previous"], third["signed_hash"]);

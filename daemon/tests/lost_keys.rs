@@ -109,13 +109,13 @@ fn stolen_from(swarm: &Swarm, home: &Path, copy: usize) -> std::path::PathBuf {
 }
 
 fn apply(home: &Path, plan: &Path, via: &str) -> std::process::Output {
-    run(&["plan", "apply", text(plan), "--home", text(home), "--via", via, "--timeout", "10s"])
+    run(&["plan", "apply", text(plan), "--home", text(home), "--via", via, "--timeout", "6s"])
 }
 
 #[track_caller]
 fn applied(home: &Path, plan: &Path, via: &str) -> Value {
     let home = text(home);
-    let output = told(&["plan", "apply", text(plan), "--home", home, "--via", via, "--timeout", "10s", "--json"]);
+    let output = told(&["plan", "apply", text(plan), "--home", home, "--via", via, "--timeout", "6s", "--json"]);
     serde_json::from_str(&output).unwrap()
 }
 

@@ -31,6 +31,8 @@ pub(super) struct Herald {
     local: PeerId,
     /// Where members may be.
     addresses: Vec<Multiaddr>,
+    /// Whether the user named some of them.
+    names_members: bool,
     patience: Duration,
     /// That it may ask members where they stand.
     permission: Permission,
@@ -54,18 +56,18 @@ impl Herald {
         let permission = signer.permit_to_ask(&local)?;
         let (network, events) = Network::start(&own, &NetworkOptions::default(), &mut uncounted).await?;
         network.bootstrap(addresses.clone()).await;
-        Ok(Self { network, events, signer, local, addresses, patience: arguments.timeout, permission })
+        let (names_members, patience) = (!arguments.via.is_empty(), arguments.timeout);
+        Ok(Self { network, events, signer, local, addresses, names_members, patience, permission })
     }
 
     /// The first peer that answers, and a second one where there is one: another address that was named, or another member of
     /// the plan.
     pub(super) async fn ask_members(&mut self, kept: Option<&CheckedPlan>) -> Result<BTreeMap<PeerId, Progress>> {
         let until = Instant::now() + self.patience;
-        let (first, progress) = self.first_answer(until).await?;
-        self.look_for(&progress);
-        let mut answers = BTreeMap::from([(first, progress)]);
+        let mut answers = self.first_answers(until).await?;
+        answers.values().for_each(|progress| self.look_for(progress));
         let others = kept.map_or(Ok(BTreeMap::new()), |kept| plan::peers(&kept.plan))?;
-        let others: BTreeSet<PeerId> = others.into_values().filter(|peer| *peer != first).collect();
+        let others: BTreeSet<PeerId> = others.into_values().filter(|peer| !answers.contains_key(peer)).collect();
         if others.is_empty() {
             return Ok(answers);
         }
@@ -85,11 +87,14 @@ impl Herald {
         Ok(answers)
     }
 
-    /// The first peer that says where it stands. Those that were reached and do not answer are asked again.
-    async fn first_answer(&mut self, until: Instant) -> Result<(PeerId, Progress)> {
+    /// The first peer that says where it stands, and where the user named members a second one: the peer of this home may answer
+    /// first, and know nothing yet. Those that were reached and do not answer are asked again.
+    async fn first_answers(&mut self, mut until: Instant) -> Result<BTreeMap<PeerId, Progress>> {
+        let enough = if self.names_members { 2 } else { 1 };
         let mut search = Search::default();
+        let mut answers = BTreeMap::new();
         let mut questions: JoinSet<Answered> = JoinSet::new();
-        loop {
+        while answers.len() < enough {
             tokio::select! {
                 event = self.events.recv() => match event {
                     Some(NetworkEvent::Bootstrapped { peer, .. }) => {
@@ -101,17 +106,21 @@ impl Herald {
                         search.failures.extend(attempts.iter().map(ToString::to_string));
                     }
                     Some(NetworkEvent::RoundTrip { .. }) => {}
-                    None => return Err(search.failure(&self.addresses, self.patience)),
+                    None => break,
                 },
                 Some(answered) = questions.join_next() => match answered {
-                    Ok((peer, Ok(Some(progress)))) => return Ok((peer, progress)),
+                    Ok((peer, Ok(Some(progress)))) => {
+                        answers.insert(peer, progress);
+                        until = until.min(Instant::now() + SECOND_ANSWER);
+                    }
                     Ok((peer, Ok(None))) => drop(questions.spawn(self.question(peer, PAUSE))),
                     Ok((_, Err(refusal))) => search.refusal = Some(refusal),
                     Err(_) => {}
                 },
-                () = tokio::time::sleep_until(until) => return Err(search.failure(&self.addresses, self.patience)),
+                () = tokio::time::sleep_until(until) => break,
             }
         }
+        if answers.is_empty() { Err(search.failure(&self.addresses, self.patience)) } else { Ok(answers) }
     }
 
     fn question(&self, peer: PeerId, pause: Duration) -> impl Future<Output = Answered> + use<> {
