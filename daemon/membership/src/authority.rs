@@ -311,11 +311,11 @@ mod tests {
     fn words_for_another_swarm_and_changed_words_are_not_believed() {
         let World { founder, recovery, mut swarm } = world();
         let [delegate, thief] = keys();
-        let other = Swarm::found("ward7", id(&founder)).unwrap();
+        let mut other = Swarm::found("ward7", id(&founder)).unwrap();
         let elsewhere = other.authority().delegate(&other.id(), Some(&id(&delegate)), u64::MAX, &founder).unwrap();
         assert!(!swarm.learn(&elsewhere));
         let no_recovery = Authority::default().succeed(&other.id(), 1, &id(&thief), &recovery).unwrap();
-        assert!(!other.clone().learn(&no_recovery), "a swarm without a recovery key keeps its operator");
+        assert!(!other.learn(&no_recovery), "a swarm without a recovery key keeps its operator");
         let authority = swarm.authority().delegate(&swarm.id(), Some(&id(&delegate)), 1, &founder).unwrap();
         let change = |change: fn(&mut Delegation)| {
             let mut changed = authority.clone();

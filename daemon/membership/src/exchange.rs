@@ -56,7 +56,7 @@ pub async fn fetch_plan(
             Err(Error::new(ErrorKind::Refused, format!("peer {peer} says that {local}, this peer, is not in the plan"))
                 .hint(format!("ask whoever made the plan to run: mingle plan bind PLAN --peer NODE={local}")))
         }
-        Some(Answer::Plan(news)) => Ok(Some(news)),
+        Some(Answer::Plan(news)) => Ok(Some(*news)),
         Some(_) => Err(nonsense(peer)),
     }
 }

@@ -201,7 +201,7 @@ fn requests_and_answers_between_members_have_the_bytes_that_they_had() {
         addresses: [(newcomer().to_string(), vec![bootstrap[0].to_string()])].into(),
     };
     let answers = [
-        Answer::Plan(news.clone()),
+        Answer::Plan(Box::new(news.clone())),
         Answer::NotYet,
         Answer::NotAMember,
         Answer::Wait,

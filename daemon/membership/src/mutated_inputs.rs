@@ -142,7 +142,7 @@ fn mutated_answers_are_refused_or_make_sense() {
     let addresses = [(peer.to_string(), vec![world.address.to_string()])].into();
     let progress = Progress { counter: 3, round: 40, waiting: vec![waiting], left: vec![peer.to_string()], addresses };
     let answers = [
-        Answer::Plan(world.news()),
+        Answer::Plan(Box::new(world.news())),
         Answer::Model(vec![0; 64]),
         Answer::Verdict(Verdict::Older(Box::new(world.news()))),
         Answer::Progress(progress),

@@ -209,8 +209,8 @@ impl MembershipService {
         let plan = self.state().plan.clone();
         match plan {
             None => Answer::NotYet,
-            Some((offer, members)) if members.contains(&peer.to_string()) => Answer::Plan(self.news(offer)),
-            Some((offer, _)) if self.may_operate(peer, permission) => Answer::Plan(self.news(offer)),
+            Some((offer, members)) if members.contains(&peer.to_string()) => Answer::Plan(Box::new(self.news(offer))),
+            Some((offer, _)) if self.may_operate(peer, permission) => Answer::Plan(Box::new(self.news(offer))),
             Some(_) => Answer::NotAMember,
         }
     }

@@ -55,7 +55,7 @@ pub(crate) enum Request {
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Answer {
     /// The plan that this process follows.
-    Plan(PlanNews),
+    Plan(Box<PlanNews>),
     /// There is none yet.
     NotYet,
     /// The plan does not name the asker.
