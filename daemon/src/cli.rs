@@ -8,6 +8,7 @@ mod documents;
 mod duration;
 mod fault_test;
 mod model_files;
+mod operator;
 mod optimizer;
 mod plan;
 mod privacy;
@@ -33,6 +34,7 @@ pub(crate) use fault_test::{FaultTestArgs, Profiles, ReplayArgs};
 pub(crate) use model_files::{
     CkptCommand, CkptInspectArgs, CkptVerifyArgs, EvalArgs, ExportArgs, GenerateArgs, ModelArgs, PredictArgs, Samples,
 };
+pub(crate) use operator::{AcceptArgs, DelegateArgs, OperatorCommand, RecoverArgs, Until};
 pub(crate) use optimizer::{ADAMW_LEARNING_RATE, OptimizerArgs};
 pub(crate) use plan::{
     DesignArgs, LayoutName, PlanApplyArgs, PlanBindArgs, PlanCommand, PlanCompareArgs, PlanDiffArgs, PlanDrawArgs,
@@ -81,6 +83,9 @@ pub(crate) enum Command {
     Invite(InviteArgs),
     /// Expel peers from the swarm that this peer operates: no plan names them, and no invitation lets them in
     Expel(ExpelArgs),
+    /// Say who may sign for a swarm, let another key do so for a while, and replace an operator's key that is lost or stolen
+    #[command(subcommand)]
+    Operator(OperatorCommand),
     /// Use a ticket, then run this peer until training is done
     Join(Box<JoinArgs>),
     /// Print this peer's PeerId
@@ -179,6 +184,9 @@ pub(crate) struct InitArgs {
     /// Found a swarm of this name; this peer's key signs its plans and invitations
     #[arg(long, value_name = "NAME")]
     pub(crate) swarm: Option<String>,
+    /// Make a key that can name another operator when this one is lost or stolen, and write it to this new file, for a safe
+    #[arg(long, value_name = "FILE", requires = "swarm")]
+    pub(crate) recovery_key: Option<PathBuf>,
 }
 
 /// Arguments of `invite`.

@@ -95,39 +95,53 @@ fn two_plans_of_one_number_are_named_by_the_member_that_hears_of_both() {
     assert!(run(&["stop", "--home", text(&home)]).status.success());
     operator.exit_code();
 
-    // A thief of the operator's home plans, and then the operator, whom nobody has told of it.
+    // A thief of the operator's home plans with the one member, and the operator, while that is down, without it.
     let stolen = swarm.home(7);
     fs::create_dir(&stolen).unwrap();
     for file in ["identity.key", "swarm.json", "plan.signed"] {
         fs::copy(home.join(file), stolen.join(file)).unwrap();
     }
-    let apply = |home: &std::path::Path| -> Value {
-        let told =
-            run(&["plan", "apply", text(&plan), "--home", text(home), "--timeout", "8s", "--via", &address, "--json"]);
+    let apply = |home: &std::path::Path, plan: &std::path::Path, via: &str| -> (Value, String) {
+        let told = run(&["plan", "apply", text(plan), "--home", text(home), "--timeout", "8s", "--via", via, "--json"]);
         assert!(told.status.success(), "{}", stderr(&told));
-        serde_json::from_str(&stdout(&told)).unwrap()
+        (serde_json::from_str(&stdout(&told)).unwrap(), stderr(&told))
     };
-    let theirs = apply(&stolen);
+    let (theirs, _) = apply(&stolen, &plan, &address);
+    ben.wait_through_rounds_for("new_plan");
+    ben.kill();
+    let mut operator = swarm.start_operator(&ENDLESS);
+    let address = operator.address();
     let gone = libp2p::PeerId::random().to_string();
     assert!(run(&["expel", &gone, "--home", text(&home)]).status.success());
-    let ours = apply(&home);
+    let other = swarm.plan_by("lazy-metropolis", "complete:n=2");
+    let (ours, _) = apply(&home, &other, &address);
     assert_eq!((&theirs["counter"], &ours["counter"]), (&Value::from(2), &Value::from(2)), "{theirs} {ours}");
     assert_eq!(theirs["previous"], ours["previous"], "both follow plan 1");
     assert_ne!(theirs["signed_hash"], ours["signed_hash"]);
-    let mut named_by = |kind: &str| loop {
-        let warning = ben.wait_through_rounds_for("warning");
-        let message = warning["message"].as_str().unwrap_or_else(|| panic!("it ended: {warning}"));
+    let mut ben = swarm.start(1, &ENDLESS);
+    let address = ben.address();
+    let named = loop {
+        let warning = operator.wait_through_rounds_for("warning");
+        let message = warning["message"].as_str().unwrap_or_else(|| panic!("it ended: {warning}")).to_owned();
         if message.contains("the operator's key has signed two plans 2") {
-            break assert!(message.contains(&ours["signed_hash"].as_str().unwrap()[..16]), "{kind}: {message}");
+            break message;
         }
     };
-    named_by("the two plans themselves");
+    for hash in [&ours["signed_hash"], &theirs["signed_hash"]] {
+        assert!(named.contains(&hash.as_str().unwrap()[..16]), "{named}");
+    }
 
-    // The next one follows a plan that the member has never had.
-    let next = apply(&home);
-    assert_eq!((&next["counter"], &next["previous"]), (&Value::from(3), &ours["signed_hash"]));
-    named_by("the plan after one of them");
-    assert_eq!(ben.wait_through_rounds_for("new_plan")["counter"], 3, "it goes on with the newest");
+    // The thief hears what the member follows and plans after that, and so does the operator, whose peer is down meanwhile.
+    operator.kill();
+    let (third, _) = apply(&stolen, &other, &address);
+    assert!(third["counter"].as_u64() >= Some(3), "{third}");
+    let (fourth, warned) = apply(&home, &other, &address);
+    assert_eq!(fourth["counter"].as_u64(), third["counter"].as_u64().map(|third| third + 1), "{fourth}");
+    assert_eq!(fourth["previous"], third["signed_hash"]);
+    assert!(warned.contains("was signed with the key of this home, and not in it"), "{warned}");
+    let kept = fs::read_to_string(home.join("revoked.json")).unwrap();
+    assert!(kept.contains(&gone), "whom the operator expelled stays so: {kept}");
+    while ben.wait_through_rounds_for("new_plan")["counter"] != fourth["counter"] {}
 }
 
 #[test]

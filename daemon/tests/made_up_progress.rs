@@ -28,7 +28,8 @@ fn behind_length(bytes: &[u8]) -> Vec<u8> {
 fn made_up_progress(friend: PeerId) -> Vec<u8> {
     let mut last_but_one = TOP;
     last_but_one[0] = 0xfe;
-    let invite = [&[7; 32][..], &TOP, &[9], &behind_length(&[1; 64])].concat();
+    // Nobody but the founder might sign it.
+    let invite = [&[7; 32][..], &TOP, &[9], &behind_length(&[1; 64]), &[0, 0]].concat();
     let claim = [invite, behind_length(&[2; 64])].concat();
     let waiting = [&[1][..], &behind_length(&friend.to_bytes()), &claim].concat();
     // The answer of this kind; the number of the plan, rounds, who waits, nobody who left, no addresses.

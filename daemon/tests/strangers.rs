@@ -75,7 +75,7 @@ fn members_are_served_while_strangers_hold_all_the_places_that_they_can_get() {
 /// Whether a request gets no answer.
 async fn is_turned_away(connection: &mut Connection) -> bool {
     let Some(mut stream) = connection.stream(&SWARM).await else { return true };
-    let answer = say(&mut stream, &framed(&[PLAN])).await;
+    let answer = say(&mut stream, &framed(&[PLAN, 0])).await;
     // Who asks is not named by the plan, or gets it.
     assert!(answer.is_empty() || answer == framed(&[2]) || answer.get(4) == Some(&PLAN), "{answer:?}");
     answer.is_empty()

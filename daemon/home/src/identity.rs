@@ -71,8 +71,12 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Error {
         .hint("`mingle init` creates a key, with --home DIR where you want it")
 }
 
+/// Refuses a key that others than its owner can read.
+///
+/// # Errors
+/// They can, or nobody can say.
 #[cfg(unix)]
-fn refuse_if_others_can_read(path: &Path) -> Result {
+pub fn refuse_if_others_can_read(path: &Path) -> Result {
     use std::os::unix::fs::PermissionsExt;
     let mode = fs::metadata(path)
         .context(ErrorKind::BadInput, format!("cannot read the key {}", path.display()))?
@@ -88,8 +92,12 @@ fn refuse_if_others_can_read(path: &Path) -> Result {
     Ok(())
 }
 
+/// Refuses a key that others than its owner can read, where that can be told.
+///
+/// # Errors
+/// None here.
 #[cfg(not(unix))]
-fn refuse_if_others_can_read(_path: &Path) -> Result {
+pub fn refuse_if_others_can_read(_path: &Path) -> Result {
     Ok(())
 }
 

@@ -14,16 +14,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use libp2p::PeerId;
-use libp2p::identity::Keypair;
 use mingle_home::error::{Context, Error, ErrorKind, Result};
 use mingle_planner::{DesignOptions, FaultTolerance, Medium, Method, Plan, Topology};
 use tokio::task::JoinSet;
 
 use crate::exchange::{announce, ask_progress};
 use crate::failure_detector::FailureDetector;
-use crate::offer::PlanOffer;
+use crate::offer::{PlanNews, PlanOffer};
 use crate::service::{MembershipService, Wanted};
-use crate::swarm::Swarm;
+use crate::swarm::Signer;
 use crate::words::{Progress, Verdict};
 
 /// Between two looks at who is there.
@@ -37,13 +36,13 @@ const MAX_DEGREE: usize = 8;
 pub struct AutoPlanner {
     service: Arc<MembershipService>,
     streams: libp2p_stream::Control,
-    swarm: Swarm,
-    operator: Keypair,
     failure_detector: FailureDetector,
     began: Instant,
     questions: JoinSet<(PeerId, Option<Progress>)>,
     asked: BTreeSet<PeerId>,
     asked_at: Option<Instant>,
+    /// Whether this peer may sign, when it was looked up last.
+    may_sign: bool,
 }
 
 impl AutoPlanner {
@@ -52,20 +51,22 @@ impl AutoPlanner {
     /// # Errors
     /// This peer is not the operator of a swarm.
     pub fn start(service: &Arc<MembershipService>, streams: libp2p_stream::Control, forget_after: Duration) -> Result {
-        let (Some(swarm), Some(operator)) = (service.swarm.clone(), service.operator.clone()) else {
-            return Err(Error::new(ErrorKind::BadInput, "--planning auto is for the operator of a swarm")
-                .hint("found one with `mingle init --swarm NAME`, or leave the option out"));
-        };
+        if !service.is_operator() {
+            return Err(Error::new(
+                ErrorKind::BadInput,
+                "--planning auto is for the operator of a swarm or its delegate",
+            )
+            .hint("found one with `mingle init --swarm NAME`, or leave the option out"));
+        }
         let auto_planner = Self {
             service: Arc::clone(service),
             streams,
-            swarm,
-            operator,
             failure_detector: FailureDetector::new(forget_after),
             began: Instant::now(),
             questions: JoinSet::new(),
             asked: BTreeSet::new(),
             asked_at: None,
+            may_sign: true,
         };
         tokio::spawn(auto_planner.work());
         Ok(())
@@ -99,16 +100,18 @@ impl AutoPlanner {
             return;
         }
         self.asked_at = Some(Instant::now());
+        self.service.read_authority();
+        let Some(swarm) = self.service.swarm() else { return };
         for member in self.service.members() {
             if !self.asked.insert(member) {
                 continue;
             }
-            let (mut streams, swarm, service) = (self.streams.clone(), self.swarm.clone(), Arc::clone(&self.service));
+            let (mut streams, swarm, service) = (self.streams.clone(), swarm.clone(), Arc::clone(&self.service));
             self.questions.spawn(async move {
                 if member != service.local && service.prober.reach(member, Vec::new()).await.is_err() {
                     return (member, None);
                 }
-                (member, ask_progress(&mut streams, member, &swarm, &[]).await.ok().flatten())
+                (member, ask_progress(&mut streams, member, &swarm, None).await.ok().flatten())
             });
         }
     }
@@ -121,7 +124,19 @@ impl AutoPlanner {
         }
     }
 
+    /// This peer as one that may sign now. Where its time is over, or another has taken its place, a person is told once.
+    async fn signer(&mut self) -> Option<Signer> {
+        let signer = self.service.signer()?.and_then(|signer| signer.check_time().map(|()| signer));
+        let could_sign = std::mem::replace(&mut self.may_sign, signer.is_ok());
+        if let (true, Err(failure)) = (could_sign, &signer) {
+            let message = format!("this peer plans the swarm no more: {failure:#}");
+            self.service.hand_in(Wanted::Warning(message)).await;
+        }
+        signer.ok()
+    }
+
     async fn plan_if_due(&mut self) -> Result {
+        let Some(signer) = self.signer().await else { return Ok(()) };
         let now = self.began.elapsed();
         // The operator is there, and knows itself who of its own neighbours left.
         let standing = self.service.standing().await.unwrap_or_default();
@@ -135,22 +150,22 @@ impl AutoPlanner {
         let plan = plan.await.context(ErrorKind::Unexpected, "the planner stopped")??;
         let last = self.service.last_plan();
         let first_round = last.as_ref().map_or(0, |_| standing.round);
-        let offer = PlanOffer::sign(&self.swarm, last.as_ref(), first_round, &plan, revoked, &self.operator)?;
-        match self.service.judge(offer.clone()).await {
+        let news = self.service.news(PlanOffer::sign(&signer, last.as_ref(), first_round, &plan, revoked)?);
+        match self.service.judge(news.clone()).await {
             Verdict::Refused(why) => Err(Error::new(ErrorKind::Refused, why)),
             Verdict::Older(_) => Ok(()),
             Verdict::Taken | Verdict::Known => {
-                self.spread(&offer, &members);
-                Ok(())
+                self.spread(&news, &members);
+                self.service.keep_revocations(news.offer.revoked())
             }
         }
     }
 
     /// Those who wait ask for the plan, and those who are not reached hear of it from their neighbours.
-    fn spread(&self, offer: &PlanOffer, members: &[PeerId]) {
+    fn spread(&self, news: &PlanNews, members: &[PeerId]) {
         for &member in members.iter().filter(|member| **member != self.service.local) {
-            let (mut streams, offer) = (self.streams.clone(), offer.clone());
-            tokio::spawn(async move { announce(&mut streams, member, &offer).await.ok() });
+            let (mut streams, news) = (self.streams.clone(), news.clone());
+            tokio::spawn(async move { announce(&mut streams, member, &news).await.ok() });
         }
     }
 }

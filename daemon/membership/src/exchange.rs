@@ -1,7 +1,7 @@
 //! What peers ask each other beside the parcels of the plan: the plan itself, to be let in, and a model to begin with.
 //!
 //! ```text
-//!   Plan      -> the plan of this process            members of the plan
+//!   Plan      -> the plan of this process            members of the plan, and the operator
 //!   Task      -> what this swarm is for              members of the plan, and whoever brings an invitation
 //!   Join      -> wait here until a plan names you    whoever brings an invitation and would do the same
 //!   Model     -> the ratio z of this peer, now       members of the plan
@@ -25,8 +25,8 @@ use mingle_net::transport::open_stream;
 use mingle_protocol::PROTOCOL_VERSION;
 
 use crate::invite::Claim;
-use crate::offer::{CheckedPlan, PlanOffer};
-use crate::swarm::Swarm;
+use crate::offer::PlanNews;
+use crate::swarm::{Permission, Swarm};
 use crate::task::Assignment;
 use crate::words::{Answer, MAX_BYTES, PROTOCOL, Progress, Request, Verdict};
 
@@ -39,25 +39,24 @@ pub(crate) const MODEL_TIMEOUT: Duration = Duration::from_secs(120);
 /// Reaching a peer and measuring takes no longer.
 const MEASURE_TIMEOUT: Duration = Duration::from_secs(35);
 
-/// Asks `peer` for the plan. `None`: it does not have one yet, or went away; ask again.
+/// Asks `peer` for the plan, as a member or with the operator's permission. `None`: it does not have one yet, or went away; ask again.
 ///
 /// # Errors
-/// The peer does not count us as a member, or sent a plan that does not hold.
+/// The peer does not count us as a member.
 pub async fn fetch_plan(
     streams: &mut libp2p_stream::Control,
     local: PeerId,
     peer: PeerId,
-    swarm: Option<&Swarm>,
-) -> Result<Option<CheckedPlan>> {
-    match ask(streams, peer, &Request::Plan, MAX_BYTES, ANSWER_TIMEOUT).await? {
+    permission: Option<&Permission>,
+) -> Result<Option<PlanNews>> {
+    let request = Request::Plan { permission: permission.cloned() };
+    match ask(streams, peer, &request, MAX_BYTES, ANSWER_TIMEOUT).await? {
         None | Some(Answer::NotYet) => Ok(None),
         Some(Answer::NotAMember) => {
             Err(Error::new(ErrorKind::Refused, format!("peer {peer} says that {local}, this peer, is not in the plan"))
                 .hint(format!("ask whoever made the plan to run: mingle plan bind PLAN --peer NODE={local}")))
         }
-        Some(Answer::Plan(offer)) => offer.check(swarm).map(Some).map_err(|failure| {
-            Error::new(ErrorKind::Integrity, format!("the plan sent by {peer} cannot be followed: {failure:#}"))
-        }),
+        Some(Answer::Plan(news)) => Ok(Some(*news)),
         Some(_) => Err(nonsense(peer)),
     }
 }
@@ -123,39 +122,29 @@ pub(crate) async fn fetch_model(
 }
 
 /// Tells `peer` of a plan. `None`: it went away.
-pub async fn announce(
-    streams: &mut libp2p_stream::Control,
-    peer: PeerId,
-    offer: &PlanOffer,
-) -> Result<Option<Verdict>> {
-    match ask(streams, peer, &Request::Announce(offer.clone()), MAX_BYTES, ANSWER_TIMEOUT).await? {
+pub async fn announce(streams: &mut libp2p_stream::Control, peer: PeerId, news: &PlanNews) -> Result<Option<Verdict>> {
+    match ask(streams, peer, &Request::Announce(news.clone()), MAX_BYTES, ANSWER_TIMEOUT).await? {
         None => Ok(None),
         Some(Answer::Verdict(verdict)) => Ok(Some(verdict)),
         Some(_) => Err(nonsense(peer)),
     }
 }
 
-/// Asks `peer` where it stands. Who is no member has the operator's [permission](Swarm::permit_to_ask). `None`: it went away.
+/// Asks `peer` where it stands. Who is no member has the operator's [permission](crate::Signer::permit_to_ask). `None`: it went away.
 pub async fn ask_progress(
     streams: &mut libp2p_stream::Control,
     peer: PeerId,
     swarm: &Swarm,
-    permission: &[u8],
+    permission: Option<&Permission>,
 ) -> Result<Option<Progress>> {
-    match ask(
-        streams,
-        peer,
-        &Request::Progress { swarm: swarm.id(), permission: permission.to_vec() },
-        MAX_BYTES,
-        ANSWER_TIMEOUT,
-    )
-    .await?
-    {
+    let request = Request::Progress { swarm: swarm.id(), permission: permission.cloned() };
+    match ask(streams, peer, &request, MAX_BYTES, ANSWER_TIMEOUT).await? {
         None => Ok(None),
         Some(Answer::Progress(progress)) => Ok(Some(progress)),
         Some(Answer::NotAMember) => {
             let message = format!("peer {peer} tells where it stands to members and to the operator alone");
-            Err(Error::new(ErrorKind::Refused, message))
+            Err(Error::new(ErrorKind::Refused, message)
+                .hint("if this home signed for the swarm before, another key may sign by now: mingle operator show, at a member"))
         }
         Some(Answer::No(why)) => Err(Error::new(ErrorKind::Refused, format!("peer {peer}: {}", quoted(&why)))),
         Some(_) => Err(nonsense(peer)),

@@ -1,29 +1,38 @@
-//! Two plans of one number under the operator's signature: seen by the members that hear of both, and told.
+//! Two signed plans of one number: seen by the members that hear of both, and told.
 
-use crate::offer::PlanOffer;
+use crate::offer::{PlanNumber, PlanOffer};
 use crate::service::{MembershipService, Wanted};
 
 /// Forks that a person is told of; who reads so many has stopped the swarm.
 const MOST_FORKS: usize = 64;
 
 impl MembershipService {
-    /// Tells a person where the operator's key has signed two plans of one number. Both count as before: of two plans all
+    /// Tells a person where the keys of the swarm have signed two plans of one number. Both count as before: of two plans all
     /// members follow the same one, and where only rounds or lists differ, each keeps what it heard first.
     pub fn note_fork(&self, offer: &PlanOffer) {
         let Some(ours) = self.state().plan.as_ref().map(|(ours, _)| ours.clone()) else { return };
+        let Some(swarm) = self.swarm() else { return };
         let Some(number) = ours.fork(offer) else { return };
         let pair = [ours.hash(), offer.hash()];
         let told = self.state().forks.clone();
         if told.contains(&pair) || told.len() >= MOST_FORKS {
             return;
         }
+        let [signed_ours, signed_theirs] = [&ours, offer].map(|offer| offer.signed_by(&swarm));
+        let signers = match (signed_ours, signed_theirs) {
+            (Some(ours), Some(theirs)) if ours != theirs => {
+                format!("the keys {ours} and {theirs} have each signed a plan")
+            }
+            _ => "the operator's key has signed two plans".to_owned(),
+        };
         let [ours, theirs] = [&ours, offer].map(|offer| {
             let [hash, before] = [offer.hash(), offer.previous()].map(|hash| hex::encode(&hash[..8]));
-            format!("plan {} ({hash}, after {before})", offer.counter())
+            format!("plan {} ({hash}, after {before})", PlanNumber(offer.counter()))
         });
         let message = format!(
-            "the operator's key has signed two plans {number}: this peer follows {ours}, and another has {theirs}. Two planned at the same \
-             time, one of two copies of the operator's home was behind, or its key was stolen"
+            "{signers} {}: this peer follows {ours}, and another has {theirs}. Two planned at the same \
+             time, one of two copies of the operator's home was behind, or a key was stolen",
+            PlanNumber(number)
         );
         // Who reads them has a few to read already: then the next one that comes is told of it.
         if self.wanted.try_send(Wanted::Warning(message)).is_ok() {

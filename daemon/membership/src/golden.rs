@@ -13,13 +13,15 @@ use libp2p::identity::Keypair;
 use mingle_home::Home;
 use mingle_planner::{DesignOptions, Method, Topology};
 
+use crate::authority::Authority;
 use crate::invite::SecretInvite;
-use crate::offer::{CheckedPlan, PlanOffer};
+use crate::offer::{CheckedPlan, PlanNews, PlanNumber, PlanOffer};
 use crate::revocations::Revocations;
-use crate::swarm::Swarm;
+use crate::swarm::{Signer, Swarm};
 use crate::task::Assignment;
+use crate::times::now_unix_s;
 use crate::words::{Answer, PROTOCOL, Progress, Request, Verdict, Waiting};
-use crate::{Membership, Ticket};
+use crate::{Appointment, Membership, Ticket};
 
 /// Until the year 5138.
 const FOR_EVER: Duration = Duration::from_secs(100_000_000_000);
@@ -34,47 +36,73 @@ fn golden(name: &str, new: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
 }
 
 /// Keys that nobody uses.
-fn operator() -> Keypair {
-    Keypair::ed25519_from_bytes([7; 32]).unwrap()
+fn key(number: u8) -> Keypair {
+    Keypair::ed25519_from_bytes([number; 32]).unwrap()
+}
+
+fn founder() -> PeerId {
+    key(7).public().to_peer_id()
 }
 
 fn newcomer() -> PeerId {
-    Keypair::ed25519_from_bytes([8; 32]).unwrap().public().to_peer_id()
+    key(8).public().to_peer_id()
+}
+
+fn operator() -> PeerId {
+    key(11).public().to_peer_id()
+}
+
+/// The delegate of the operator that the recovery key of this swarm has named.
+fn delegate_of(mut swarm: Swarm) -> Signer {
+    let (recovery, delegate) = (key(10), key(12));
+    let until = now_unix_s() + FOR_EVER.as_secs();
+    swarm.learn(&Authority::default().succeed(&swarm.id(), 1, &operator(), &recovery).unwrap());
+    let mut owner = Signer::new(swarm, key(11)).unwrap();
+    owner.delegate(Some(&delegate.public().to_peer_id()), until).unwrap();
+    Signer::new(owner.swarm().clone(), delegate).unwrap()
 }
 
 /// The ticket of the files, which all else in them belongs to.
 fn ticket() -> Ticket {
-    let text = golden("ticket-1.txt", || {
-        let swarm = Swarm::found("ward7", operator().public().to_peer_id()).unwrap();
-        let invite = SecretInvite::sign(&swarm, 2, FOR_EVER, &operator()).unwrap();
+    let text = golden("ticket-2.txt", || {
+        let recovery = key(10).public().to_peer_id();
+        let swarm = Swarm::found("ward7", founder()).unwrap().recoverable_by(&recovery).unwrap();
+        let signer = delegate_of(swarm);
+        let invite = SecretInvite::sign(&signer, 2, FOR_EVER).unwrap();
         let address = "/ip4/10.0.1.5/udp/4717/quic-v1".parse().unwrap();
-        Ticket::new(swarm, invite, vec![address]).to_string().into_bytes()
+        Ticket::new(signer.swarm().clone(), invite, vec![address]).to_string().into_bytes()
     });
     let ticket: Ticket = str::from_utf8(&text).unwrap().parse().unwrap();
     assert_eq!(ticket.to_string().into_bytes(), text, "what was read is written as it was");
     ticket
 }
 
-/// The second plan of that swarm, which two peers follow.
-fn offers(swarm: &Swarm) -> [PlanOffer; 2] {
+/// The first two plans of that swarm, which two peers follow, under the key of the founder or of who signs in its place.
+fn offers(signer: &Signer) -> [PlanOffer; 2] {
     let topology = Topology::generate("complete:n=2").unwrap();
     let mut plan = mingle_planner::design(&topology, Method::DPsgd, &DesignOptions::default()).unwrap();
-    for (node, peer) in [operator().public().to_peer_id(), newcomer()].into_iter().enumerate() {
+    for (node, peer) in [founder(), newcomer()].into_iter().enumerate() {
         plan.bind(node, &peer.to_string()).unwrap();
     }
     let mut revoked = Revocations::default();
-    revoked.expel(&Keypair::ed25519_from_bytes([9; 32]).unwrap().public().to_peer_id());
+    revoked.expel(&key(9).public().to_peer_id());
     revoked.revoke("00ff");
-    let first = PlanOffer::sign(swarm, None, 0, &plan, Revocations::default(), &operator()).unwrap();
-    let second = PlanOffer::sign(swarm, Some(&first), 40, &plan, revoked, &operator()).unwrap();
+    let first = PlanOffer::sign(signer, None, 0, &plan, Revocations::default()).unwrap();
+    let second = PlanOffer::sign(signer, Some(&first), 40, &plan, revoked).unwrap();
     [first, second]
+}
+
+/// As the delegate that the ticket tells of.
+fn delegate(swarm: &Swarm) -> Signer {
+    Signer::new(swarm.clone(), key(12)).unwrap()
 }
 
 #[test]
 fn a_ticket_of_this_release_is_read() {
     let ticket = ticket();
     assert_eq!((ticket.swarm.name.as_str(), ticket.bootstrap.len()), ("ward7", 1));
-    assert_eq!(ticket.swarm.operator().unwrap(), operator().public().to_peer_id());
+    assert_eq!((ticket.swarm.founder().unwrap(), ticket.swarm.operator().unwrap()), (founder(), operator()));
+    assert_eq!(ticket.swarm.authority().delegate_until().unwrap().0, delegate(&ticket.swarm).peer_id());
     ticket.invite.claim(&ticket.swarm, &newcomer()).unwrap().check(&ticket.swarm, &newcomer()).unwrap();
 }
 
@@ -83,7 +111,7 @@ fn the_files_of_a_home_of_this_release_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::create(Some(folder.path())).unwrap();
     let Ticket { swarm, invite, bootstrap } = ticket();
-    let membership = golden("swarm-2.json", || {
+    let membership = golden("swarm-3.json", || {
         Membership::invited(swarm.clone(), invite.clone(), bootstrap.clone()).write(&home).unwrap();
         fs::read(home.root().join("swarm.json")).unwrap()
     });
@@ -93,31 +121,74 @@ fn the_files_of_a_home_of_this_release_are_read() {
     read.write(&home).unwrap();
     assert_eq!(fs::read(home.root().join("swarm.json")).unwrap(), membership, "and written as they were");
 
-    let [first, second] = offers(&swarm);
-    let kept = golden("plan-3.signed", || {
+    let [first, second] = offers(&delegate(&swarm));
+    let kept = golden("plan-4.signed", || {
         second.clone().check(Some(&swarm)).unwrap().keep(&home).unwrap();
         fs::read(home.root().join("plan.signed")).unwrap()
     });
     fs::write(home.root().join("plan.signed"), &kept).unwrap();
     let plan = CheckedPlan::kept(&home, &swarm).unwrap().unwrap();
-    assert_eq!((plan.generation().counter, plan.first_round()), (2, 40));
-    assert_eq!((plan.offer.previous(), &plan.offer), (first.hash(), &second));
+    assert_eq!(PlanNumber(plan.generation().counter).to_string(), "2 of term 1.1");
+    assert_eq!((plan.first_round(), plan.offer.previous(), &plan.offer), (40, first.hash(), &second));
     plan.keep(&home).unwrap();
     assert_eq!(fs::read(home.root().join("plan.signed")).unwrap(), kept);
+}
+
+#[test]
+fn an_appointment_of_this_release_is_read() {
+    let swarm = ticket().swarm;
+    let text = golden("appointment-1.txt", || Appointment(swarm.clone()).to_string().into_bytes());
+    let Appointment(read) = str::from_utf8(&text).unwrap().parse().unwrap();
+    assert_eq!(read, swarm);
+    assert_eq!(Appointment(read).to_string().into_bytes(), text);
+}
+
+#[test]
+fn tickets_and_homes_that_knew_of_no_other_operator_than_the_founder_are_read_and_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::create(Some(folder.path())).unwrap();
+    let file = |name: &str| golden(name, || panic!("no release makes {name} any more"));
+    let ticket: Ticket = str::from_utf8(&file("ticket-1.txt")).unwrap().parse().unwrap();
+    assert_eq!((ticket.swarm.operator().unwrap(), ticket.swarm.recovery()), (founder(), None));
+    ticket.invite.claim(&ticket.swarm, &newcomer()).unwrap().check(&ticket.swarm, &newcomer()).unwrap();
+    fs::write(home.root().join("swarm.json"), file("swarm-2.json")).unwrap();
+    let read = Membership::of(&home).unwrap().unwrap();
+    assert_eq!((&read.swarm, &read.invite), (&ticket.swarm, &Some(ticket.invite)));
+    fs::write(home.root().join("plan.signed"), file("plan-3.signed")).unwrap();
+    let kept = CheckedPlan::kept(&home, &read.swarm).unwrap().unwrap();
+    let mut signer = Signer::new(read.swarm.clone(), key(7)).unwrap();
+    assert_eq!((kept.generation().counter, &kept.offer), (2, &offers(&signer)[1]), "the same is signed today");
+
+    // The founder delegates, and the home goes on in the form of today.
+    let delegate = key(12).public().to_peer_id();
+    signer.delegate(Some(&delegate), now_unix_s() + 60).unwrap();
+    let next = Signer::new(signer.swarm().clone(), key(12)).unwrap();
+    let next = PlanOffer::sign(&next, Some(&kept.offer), 50, &kept.plan, Revocations::default()).unwrap();
+    next.check(Some(&read.swarm)).unwrap().keep(&home).unwrap();
+    read.write(&home).unwrap();
+    assert!(Membership::remember(&home, signer.swarm()).unwrap());
+    let swarm = Membership::of(&home).unwrap().unwrap().swarm;
+    assert_eq!(swarm.authority().delegate_until().unwrap().0, delegate);
+    let kept = CheckedPlan::kept(&home, &swarm).unwrap().unwrap();
+    assert_eq!(PlanNumber(kept.generation().counter).to_string(), "1 of term 0.1");
 }
 
 #[test]
 fn requests_and_answers_between_members_have_the_bytes_that_they_had() {
     let Ticket { swarm, invite, bootstrap } = ticket();
     let claim = invite.claim(&swarm, &newcomer()).unwrap();
-    let [_, offer] = offers(&swarm);
+    let signer = delegate(&swarm);
+    let [_, offer] = offers(&signer);
+    let news = PlanNews { offer, authority: swarm.authority().clone() };
+    let permission = || Some(signer.permit_to_ask(&newcomer()).unwrap());
     let (id, to) = (swarm.id(), newcomer().to_bytes());
     let requests = [
-        Request::Plan,
+        Request::Plan { permission: None },
+        Request::Plan { permission: permission() },
         Request::Join { wire: 7, swarm: id, claim: claim.clone(), work: Assignment::Train(vec![1, 2]) },
         Request::Model,
-        Request::Announce(offer.clone()),
-        Request::Progress { permission: swarm.permit_to_ask(&newcomer(), &operator()).unwrap(), swarm: id },
+        Request::Announce(news.clone()),
+        Request::Progress { permission: permission(), swarm: id },
         Request::Measure { to: to.clone(), addresses: bootstrap.clone(), token: None },
         Request::Meet { addresses: bootstrap.clone(), wanted: vec![to.clone()] },
         Request::Task { claim: Some(claim.clone()) },
@@ -130,12 +201,12 @@ fn requests_and_answers_between_members_have_the_bytes_that_they_had() {
         addresses: [(newcomer().to_string(), vec![bootstrap[0].to_string()])].into(),
     };
     let answers = [
-        Answer::Plan(offer.clone()),
+        Answer::Plan(Box::new(news.clone())),
         Answer::NotYet,
         Answer::NotAMember,
         Answer::Wait,
         Answer::Model(vec![0, 0, 128, 63]),
-        Answer::Verdict(Verdict::Older(offer)),
+        Answer::Verdict(Verdict::Older(Box::new(news))),
         Answer::Progress(progress),
         Answer::No("it has expired".to_owned()),
         Answer::Met(vec![(to, bootstrap)]),

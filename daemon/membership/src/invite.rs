@@ -3,25 +3,30 @@
 //! An invitation is a key of its own. The ticket holds its secret half; who knocks signs its own PeerId with that, and shows
 //! the public half, which the operator signed. So nobody who is knocked at, and nobody who passes it on, can use it.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use libp2p::PeerId;
 use libp2p::identity::{Keypair, ed25519};
 use mingle_home::error::{Context, Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::swarm::Swarm;
+use crate::authority::Authority;
+use crate::swarm::{NotSigned, Signer, Swarm};
+use crate::times::now_unix_s;
 
 /// The public half of an invitation to a swarm: what the operator signed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Invite {
     /// Who uses it shows that it knows the secret key to this.
-    key: [u8; 32],
+    pub(crate) key: [u8; 32],
     /// Seconds since 1970.
     pub expires_unix_s: u64,
     /// How many peers it lets in.
     pub uses: u32,
-    signature: Vec<u8>,
+    pub(crate) signature: Vec<u8>,
+    /// Who might sign when it was signed.
+    #[serde(default)]
+    pub(crate) authority: Authority,
 }
 
 /// An invitation with its secret key. Whoever has it can use it: it is a secret until it has expired or is used up.
@@ -29,7 +34,7 @@ pub struct Invite {
 pub struct SecretInvite {
     /// What others see of it.
     pub invite: Invite,
-    secret: [u8; 32],
+    pub(crate) secret: [u8; 32],
 }
 
 /// That one peer, and no other, comes with an invitation.
@@ -45,15 +50,15 @@ impl SecretInvite {
     /// An invitation for `uses` peers that come within `lifetime`.
     ///
     /// # Errors
-    /// There are no random numbers, or the key of the operator cannot sign.
-    pub fn sign(swarm: &Swarm, uses: u32, lifetime: Duration, operator: &Keypair) -> Result<Self> {
+    /// There are no random numbers, or the key of the operator or its delegate cannot sign.
+    pub fn sign(signer: &Signer, uses: u32, lifetime: Duration) -> Result<Self> {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret).context(ErrorKind::Unexpected, "the operating system gives no random numbers")?;
         let key = public_half(secret)?;
         let expires_unix_s = now_unix_s().saturating_add(lifetime.as_secs());
-        let mut invite = Invite { key, expires_unix_s, uses, signature: Vec::new() };
-        invite.signature =
-            operator.sign(&invite.words(swarm)).context(ErrorKind::Unexpected, "cannot sign an invitation")?;
+        let authority = signer.swarm().authority().clone();
+        let mut invite = Invite { key, expires_unix_s, uses, signature: Vec::new(), authority };
+        invite.signature = signer.sign(&invite.words(signer.swarm()))?;
         Ok(Self { invite, secret })
     }
 
@@ -107,8 +112,17 @@ impl Invite {
     /// # Errors
     /// It is not an invitation to this swarm, or no longer.
     fn check(&self, swarm: &Swarm) -> Result {
-        if !swarm.is_signed(&self.words(swarm), &self.signature) {
-            return Err(Error::new(ErrorKind::Refused, format!("this invitation is not to the swarm {}", swarm.name)));
+        match swarm.check_signature(&self.words(swarm), &self.signature, &self.authority) {
+            Ok(()) => {}
+            Err(NotSigned::ByAnybody) => {
+                let message = format!("this invitation is not to the swarm {}", swarm.name);
+                return Err(Error::new(ErrorKind::Refused, message));
+            }
+            Err(why) => {
+                let message = format!("this invitation to the swarm {} {why}", swarm.name);
+                return Err(Error::new(ErrorKind::Refused, message)
+                    .hint("ask the operator of the swarm for another: mingle invite"));
+            }
         }
         if now_unix_s() > self.expires_unix_s {
             return Err(Error::new(ErrorKind::Refused, "this invitation has expired")
@@ -136,11 +150,6 @@ fn claim_words(swarm: &Swarm, peer: &PeerId) -> Vec<u8> {
     [b"mingle claim 1\0".as_slice(), &swarm.id(), &peer.to_bytes()].concat()
 }
 
-/// A clock that stands before 1970 makes every invitation valid for a while; it makes none valid for ever.
-pub(crate) fn now_unix_s() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -152,7 +161,8 @@ mod tests {
     fn an_invitation_holds_for_its_swarm_and_its_time_and_cannot_be_changed() {
         let operator = Keypair::generate_ed25519();
         let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
-        let secret = SecretInvite::sign(&swarm, 2, HOUR, &operator).unwrap();
+        let signer = Signer::new(swarm.clone(), operator.clone()).unwrap();
+        let secret = SecretInvite::sign(&signer, 2, HOUR).unwrap();
         secret.check(&swarm).unwrap();
         let invite = secret.invite;
         assert!(Invite { uses: 3, ..invite.clone() }.check(&swarm).is_err());
@@ -160,7 +170,8 @@ mod tests {
         let other = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
         assert!(invite.check(&other).unwrap_err().to_string().contains("not to the swarm"));
         let stranger = Keypair::generate_ed25519();
-        assert!(SecretInvite::sign(&swarm, 2, HOUR, &stranger).unwrap().check(&swarm).is_err());
+        let forged = Invite { signature: stranger.sign(&invite.words(&swarm)).unwrap(), ..invite.clone() };
+        assert!(forged.check(&swarm).is_err());
         let mut past = Invite { expires_unix_s: 1, ..invite };
         past.signature = operator.sign(&past.words(&swarm)).unwrap();
         assert!(past.check(&swarm).unwrap_err().to_string().contains("expired"));
@@ -171,17 +182,37 @@ mod tests {
         let operator = Keypair::generate_ed25519();
         let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
         let (ben, eve) = (PeerId::random(), PeerId::random());
-        let secret = SecretInvite::sign(&swarm, 2, HOUR, &operator).unwrap();
+        let signer = Signer::new(swarm.clone(), operator).unwrap();
+        let secret = SecretInvite::sign(&signer, 2, HOUR).unwrap();
         let claim = secret.claim(&swarm, &ben).unwrap();
         claim.check(&swarm, &ben).unwrap();
         assert!(claim.check(&swarm, &eve).unwrap_err().to_string().contains("somebody else"));
         // With a key of its own under the operator's signature, or under one of its own.
-        let own = SecretInvite::sign(&swarm, 2, HOUR, &Keypair::generate_ed25519()).unwrap();
+        let own = Keypair::generate_ed25519();
+        let of_own = Swarm::found("ward7", own.public().to_peer_id()).unwrap();
+        let own = SecretInvite::sign(&Signer::new(of_own, own).unwrap(), 2, HOUR).unwrap();
         let own_claim = own.claim(&swarm, &eve).unwrap();
         assert!(own_claim.check(&swarm, &eve).is_err());
         let forged = Claim { invite: claim.invite.clone(), ..own_claim };
         assert!(forged.check(&swarm, &eve).is_err());
         assert!(SecretInvite { invite: claim.invite, ..own }.check(&swarm).is_err());
         assert!(!format!("{secret:?}").contains("secret:"), "{secret:?}");
+    }
+
+    #[test]
+    fn an_invitation_of_a_delegate_is_its_own_proof_until_the_operator_takes_the_delegation_back() {
+        let [operator, delegate] = [(); 2].map(|()| Keypair::generate_ed25519());
+        let told_nothing = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
+        let mut owner = Signer::new(told_nothing.clone(), operator).unwrap();
+        owner.delegate(Some(&delegate.public().to_peer_id()), now_unix_s() + 60).unwrap();
+        let signer = Signer::new(owner.swarm().clone(), delegate).unwrap();
+        let ben = PeerId::random();
+        let secret = SecretInvite::sign(&signer, 2, HOUR).unwrap();
+        secret.check(&told_nothing).unwrap();
+        secret.claim(&told_nothing, &ben).unwrap().check(&told_nothing, &ben).unwrap();
+        owner.delegate(None, 0).unwrap();
+        let refusal = secret.check(owner.swarm()).unwrap_err().to_string();
+        assert!(refusal.contains("replaced since"), "{refusal}");
+        assert!(SecretInvite::sign(&owner, 1, HOUR).unwrap().check(&told_nothing).is_ok());
     }
 }

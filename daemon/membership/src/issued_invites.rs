@@ -8,7 +8,8 @@ use mingle_home::error::{Context, Error, ErrorKind, Result};
 use mingle_home::home::{Home, write_file};
 use serde::{Deserialize, Serialize};
 
-use crate::invite::{Invite, now_unix_s};
+use crate::invite::Invite;
+use crate::times::now_unix_s;
 
 /// One of them. It says who may come, not the secret that lets them in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,7 +90,7 @@ mod tests {
 
     use super::*;
     use crate::invite::SecretInvite;
-    use crate::swarm::Swarm;
+    use crate::swarm::{Signer, Swarm};
 
     #[test]
     fn invitations_are_remembered_until_they_expire() {
@@ -98,7 +99,8 @@ mod tests {
         let operator = Keypair::generate_ed25519();
         let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
         let lasting = |hours: u64| Duration::from_secs(3600 * hours);
-        let invite = |hours: u64| SecretInvite::sign(&swarm, 2, lasting(hours), &operator).unwrap().invite;
+        let signer = Signer::new(swarm, operator).unwrap();
+        let invite = |hours: u64| SecretInvite::sign(&signer, 2, lasting(hours)).unwrap().invite;
         let (first, second) = (invite(1), invite(2));
         let mut past = invite(1);
         past.expires_unix_s = 1;

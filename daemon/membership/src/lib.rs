@@ -1,10 +1,12 @@
 //! Who belongs to a swarm, and how its plan changes: the swarm's card, tickets, signed plans, and the requests by which
 //! peers give them to each other.
 //!
-//! A swarm has one *operator*, a key. Only plans that it signed are followed, each replaces the one before, and nobody
+//! A swarm has one *operator*, a key. Only plans that it or its *delegate* signed are followed, each replaces the one before, and nobody
 //! needs the operator to be up: whoever has a newer plan gives it to the others. A ticket lets a newcomer in as far as the
 //! waiting room; it takes part once a plan names it.
 
+mod appointment;
+mod authority;
 mod auto_planner;
 mod donors;
 mod exchange;
@@ -23,14 +25,20 @@ mod mutated_inputs;
 mod offer;
 mod pending_peers;
 mod probing;
+mod recovery_key;
 mod revocations;
 mod service;
+mod signers;
 mod swarm;
 pub mod task;
 mod tasks;
 mod ticket;
+mod times;
+mod word;
 mod words;
 
+pub use appointment::Appointment;
+pub use authority::{Authority, CLOCK_SKEW_S, Role};
 pub use auto_planner::AutoPlanner;
 pub use donors::{Borrowed, borrow_model};
 
@@ -39,10 +47,12 @@ pub use introductions::Introductions;
 pub use invite::{Claim, Invite, SecretInvite};
 pub use issued_invites::{IssuedInvite, IssuedInvites};
 pub use membership::Membership;
-pub use offer::{CheckedPlan, PlanOffer, known_revocations};
+pub use offer::{CheckedPlan, PlanNews, PlanNumber, PlanOffer, known_revocations};
 pub use pending_peers::entitled;
+pub use recovery_key::RecoveryKey;
 pub use revocations::{MAX_REVOKED, Revocations};
 pub use service::{MembershipService, Standing, Wanted, serve};
-pub use swarm::Swarm;
+pub use swarm::{Permission, Signer, Swarm};
 pub use ticket::Ticket;
+pub use times::{date, now_unix_s};
 pub use words::{Progress, Verdict, Waiting};

@@ -9,16 +9,18 @@ use mingle_home::error::{Context, Error, ErrorKind, Result};
 use mingle_home::home::{Home, write_private_file};
 use serde::{Deserialize, Serialize};
 
+use crate::authority::Authority;
 use crate::invite::SecretInvite;
 use crate::swarm::Swarm;
 
-const SCHEMA: &str = "mingle.swarm/2";
+const SCHEMA: &str = "mingle.swarm/3";
+/// The form before: without recovery keys and delegates, but otherwise the same.
+const FORMER_SCHEMA: &str = "mingle.swarm/2";
 
 /// What a home knows of its swarm.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub struct Membership {
-    schema: String,
-    /// The swarm.
+    /// The swarm, and who may sign for it.
     pub swarm: Swarm,
     /// What lets this peer in, unless it is the operator.
     pub invite: Option<SecretInvite>,
@@ -26,15 +28,26 @@ pub struct Membership {
     pub bootstrap: Vec<Multiaddr>,
 }
 
+/// The same as it is written.
+#[derive(Serialize, Deserialize)]
+struct File {
+    schema: String,
+    swarm: Swarm,
+    #[serde(default)]
+    authority: Authority,
+    invite: Option<SecretInvite>,
+    bootstrap: Vec<Multiaddr>,
+}
+
 impl Membership {
-    /// The operator's own.
+    /// That of the operator, or of its delegate.
     pub fn founder(swarm: Swarm) -> Self {
-        Self { schema: SCHEMA.to_owned(), swarm, invite: None, bootstrap: Vec::new() }
+        Self { swarm, invite: None, bootstrap: Vec::new() }
     }
 
     /// A newcomer's.
     pub fn invited(swarm: Swarm, invite: SecretInvite, bootstrap: Vec<Multiaddr>) -> Self {
-        Self { schema: SCHEMA.to_owned(), swarm, invite: Some(invite), bootstrap }
+        Self { swarm, invite: Some(invite), bootstrap }
     }
 
     /// What this home knows; none if it belongs to no swarm with an operator.
@@ -46,18 +59,36 @@ impl Membership {
             Err(error) => return Err(error).context(ErrorKind::BadInput, format!("cannot read {}", path.display())),
         };
         let doing = format!("{} does not describe a swarm", path.display());
-        let membership: Self = serde_json::from_str(&text).context(ErrorKind::Integrity, &doing)?;
-        if membership.schema != SCHEMA {
+        let File { schema, swarm, authority, invite, bootstrap } =
+            serde_json::from_str(&text).context(ErrorKind::Integrity, &doing)?;
+        if ![SCHEMA, FORMER_SCHEMA].contains(&schema.as_str()) {
             return Err(Error::new(ErrorKind::Integrity, format!("{doing} in the form {SCHEMA}")));
         }
-        membership.swarm.clone().checked()?;
-        Ok(Some(membership))
+        let mut swarm = swarm.checked()?;
+        if authority != Authority::default() && !swarm.learn(&authority) {
+            let message = format!("{doing}: its operator has not signed who may sign for it");
+            return Err(Error::new(ErrorKind::Integrity, message));
+        }
+        Ok(Some(Self { swarm, invite, bootstrap }))
+    }
+
+    /// Keeps a newer word on who may sign for the swarm in a home that belongs to it. Returns whether it is news there.
+    ///
+    /// # Errors
+    /// The home cannot be read or written.
+    pub fn remember(home: &Home, swarm: &Swarm) -> Result<bool> {
+        let Some(mut known) = Self::of(home)?.filter(|known| known.swarm.is(swarm)) else { return Ok(false) };
+        let is_news = known.swarm.learn(swarm.authority());
+        if is_news {
+            known.write(home)?;
+        }
+        Ok(is_news)
     }
 
     /// # Errors
     /// The home belongs to another swarm.
     pub fn check(&self, home: &Home) -> Result {
-        if let Some(other) = Self::of(home)?.filter(|other| other.swarm != self.swarm) {
+        if let Some(other) = Self::of(home)?.filter(|other| !other.swarm.is(&self.swarm)) {
             return Err(Error::new(
                 ErrorKind::Refused,
                 format!("{} belongs to the swarm {} already", home.root().display(), other.swarm.name),
@@ -67,14 +98,21 @@ impl Membership {
         Ok(())
     }
 
-    /// Remembers the swarm in the home.
+    /// Remembers the swarm in the home, which never forgets a newer word on who may sign for it.
     ///
     /// # Errors
     /// The home belongs to another swarm.
     pub fn write(&self, home: &Home) -> Result {
         self.check(home)?;
+        let mut swarm = self.swarm.clone();
+        if let Some(known) = Self::of(home)? {
+            swarm.learn(known.swarm.authority());
+        }
+        let (authority, invite, bootstrap) = (swarm.authority().clone(), self.invite.clone(), self.bootstrap.clone());
+        let file = File { schema: SCHEMA.to_owned(), swarm, authority, invite, bootstrap };
         let path = path(home);
-        let text = serde_json::to_string_pretty(self).context(ErrorKind::Unexpected, "cannot encode the membership")?;
+        let text =
+            serde_json::to_string_pretty(&file).context(ErrorKind::Unexpected, "cannot encode the membership")?;
         // The invitation in it lets in whoever has it.
         write_private_file(&path, format!("{text}\n").as_bytes())
     }
@@ -88,6 +126,7 @@ fn path(home: &Home) -> PathBuf {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::swarm::Signer;
     use libp2p::identity::Keypair;
 
     #[test]
@@ -108,5 +147,25 @@ mod tests {
         assert!(other.write(&home).unwrap_err().to_string().contains("ward7"));
         fs::write(path(&home), "{}").unwrap();
         assert!(Membership::of(&home).unwrap_err().is(ErrorKind::Integrity));
+    }
+
+    #[test]
+    fn a_home_never_forgets_who_may_sign_and_believes_nobody_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::create(Some(folder.path())).unwrap();
+        let [operator, delegate] = [(); 2].map(|()| Keypair::generate_ed25519());
+        let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
+        let mut signer = Signer::new(swarm.clone(), operator).unwrap();
+        signer.delegate(Some(&delegate.public().to_peer_id()), 7).unwrap();
+        assert!(!Membership::remember(&home, signer.swarm()).unwrap(), "the home belongs to no swarm");
+        Membership::founder(swarm.clone()).write(&home).unwrap();
+        assert!(Membership::remember(&home, signer.swarm()).unwrap());
+        assert!(!Membership::remember(&home, signer.swarm()).unwrap() && !Membership::remember(&home, &swarm).unwrap());
+        // A process that has not heard of it writes what it knows.
+        Membership::founder(swarm).write(&home).unwrap();
+        assert_eq!(Membership::of(&home).unwrap().unwrap().swarm, *signer.swarm());
+        let text = fs::read_to_string(path(&home)).unwrap();
+        fs::write(path(&home), text.replace("\"not_after_unix_s\": 7", "\"not_after_unix_s\": 8")).unwrap();
+        assert!(Membership::of(&home).unwrap_err().to_string().contains("has not signed who may sign"));
     }
 }

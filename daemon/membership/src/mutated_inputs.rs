@@ -16,16 +16,19 @@ use mingle_planner::{DesignOptions, Method, Plan, Topology};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::invite::{SecretInvite, now_unix_s};
-use crate::offer::PlanOffer;
+use crate::authority::Authority;
+use crate::invite::SecretInvite;
+use crate::offer::{PlanNews, PlanOffer};
 use crate::revocations::Revocations;
-use crate::swarm::Swarm;
+use crate::swarm::{Signer, Swarm};
 use crate::task::Assignment;
+use crate::times::now_unix_s;
 use crate::words::{Answer, MAX_BYTES, Progress, Request, Verdict, Waiting};
 use crate::{CheckedPlan, Membership, Ticket};
 
 struct World {
-    operator: Keypair,
+    /// A delegate, so that everything has a word of the recovery key and one of the operator.
+    signer: Signer,
     swarm: Swarm,
     secret: SecretInvite,
     address: Multiaddr,
@@ -33,10 +36,16 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let operator = Keypair::generate_ed25519();
-        let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
-        let secret = SecretInvite::sign(&swarm, 2, Duration::from_secs(3600), &operator).unwrap();
-        Self { operator, swarm, secret, address: "/ip4/10.0.1.5/udp/4717/quic-v1".parse().unwrap() }
+        let [founder, recovery, operator, delegate] = [(); 4].map(|()| Keypair::generate_ed25519());
+        let id = |key: &Keypair| key.public().to_peer_id();
+        let mut swarm = Swarm::found("ward7", id(&founder)).unwrap().recoverable_by(&id(&recovery)).unwrap();
+        swarm.learn(&Authority::default().succeed(&swarm.id(), 1, &id(&operator), &recovery).unwrap());
+        let mut owner = Signer::new(swarm, operator).unwrap();
+        owner.delegate(Some(&id(&delegate)), now_unix_s() + 3600).unwrap();
+        let swarm = owner.swarm().clone();
+        let signer = Signer::new(swarm.clone(), delegate).unwrap();
+        let secret = SecretInvite::sign(&signer, 2, Duration::from_secs(3600)).unwrap();
+        Self { signer, swarm, secret, address: "/ip4/10.0.1.5/udp/4717/quic-v1".parse().unwrap() }
     }
 
     fn ticket(&self) -> Ticket {
@@ -48,12 +57,16 @@ impl World {
         let plan: Plan = mingle_planner::design(&topology, Method::DPsgd, &DesignOptions::default()).unwrap();
         let mut revoked = Revocations::default();
         revoked.expel(&PeerId::random());
-        PlanOffer::sign(&self.swarm, None, 40, &plan, revoked, &self.operator).unwrap()
+        PlanOffer::sign(&self.signer, None, 40, &plan, revoked).unwrap()
+    }
+
+    fn news(&self) -> PlanNews {
+        PlanNews { offer: self.offer(), authority: self.swarm.authority().clone() }
     }
 
     fn token(&self, peer: PeerId) -> ProbeToken {
         let link = ProbedLink { swarm: &self.swarm.id(), from: peer, to: PeerId::random() };
-        ProbeToken::sign(&link, std::slice::from_ref(&self.address), &self.operator, now_unix_s(), [1; 16]).unwrap()
+        ProbeToken::sign(&link, std::slice::from_ref(&self.address), self.signer.key(), now_unix_s(), [1; 16]).unwrap()
     }
 }
 
@@ -91,10 +104,10 @@ fn mutated_requests_are_refused_or_make_sense() {
     let claim = world.secret.claim(&world.swarm, &peer).unwrap();
     let swarm = world.swarm.id();
     let requests = [
-        Request::Plan,
+        Request::Plan { permission: Some(world.signer.permit_to_ask(&peer).unwrap()) },
         Request::Join { wire: 7, swarm, claim: claim.clone(), work: Assignment::Solve },
-        Request::Announce(world.offer()),
-        Request::Progress { permission: vec![1; 64], swarm },
+        Request::Announce(world.news()),
+        Request::Progress { permission: Some(world.signer.permit_to_ask(&peer).unwrap()), swarm },
         Request::Measure {
             to: peer.to_bytes(),
             addresses: vec![world.address.clone()],
@@ -108,7 +121,16 @@ fn mutated_requests_are_refused_or_make_sense() {
         Some(Request::Join { claim, .. } | Request::Task { claim: Some(claim) }) => {
             let _ = claim.check(&world.swarm, &peer);
         }
-        Some(Request::Announce(offer)) => drop(offer.check(Some(&world.swarm))),
+        Some(Request::Announce(news)) => {
+            // A word that another key has not signed is never believed.
+            assert!(!world.swarm.clone().learn(&news.authority) && !world.swarm.clone().learn(news.offer.authority()));
+            drop(news.offer.check(Some(&world.swarm)));
+        }
+        Some(
+            Request::Plan { permission: Some(permission) } | Request::Progress { permission: Some(permission), .. },
+        ) => {
+            let _ = world.swarm.permits_to_ask(&peer, &permission);
+        }
         _ => {}
     });
 }
@@ -120,9 +142,9 @@ fn mutated_answers_are_refused_or_make_sense() {
     let addresses = [(peer.to_string(), vec![world.address.to_string()])].into();
     let progress = Progress { counter: 3, round: 40, waiting: vec![waiting], left: vec![peer.to_string()], addresses };
     let answers = [
-        Answer::Plan(world.offer()),
+        Answer::Plan(Box::new(world.news())),
         Answer::Model(vec![0; 64]),
-        Answer::Verdict(Verdict::Older(world.offer())),
+        Answer::Verdict(Verdict::Older(Box::new(world.news()))),
         Answer::Progress(progress),
         Answer::No("no".to_owned()),
         Answer::Met(vec![(peer.to_bytes(), vec![world.address.clone()])]),
@@ -141,9 +163,11 @@ fn mutated_answers_are_refused_or_make_sense() {
 fn mutated_offers_are_never_plans_of_the_operator() {
     let world = World::new();
     let offer = world.offer();
+    let signed_bytes = bytes(&offer).len() - bytes(offer.authority()).len();
     for_each_input("offer", &[bytes(&offer)], |input| {
         let Some(read) = read::<PlanOffer>(input) else { return };
-        let is_the_same = bytes(&read) == bytes(&offer);
+        // What is said beside it of who might sign is its own proof.
+        let is_the_same = bytes(&read).get(..signed_bytes) == bytes(&offer).get(..signed_bytes);
         assert_eq!(read.clone().check(Some(&world.swarm)).is_ok(), is_the_same, "{read:?}");
         drop(read.check(None));
     });
@@ -159,7 +183,8 @@ fn mutated_files_of_a_home_are_refused_or_hold() {
     world.offer().check(Some(&world.swarm)).unwrap().keep(&home).unwrap();
     let seeds = [fs::read(file("swarm.json")).unwrap(), br#"{"ab": ["x"]}"#.to_vec(), br#"{"peers": []}"#.to_vec()];
     let kept = fs::read(file("plan.signed")).unwrap();
-    for_each_input("plan_signed", &[kept], |input| {
+    let former = [b"mingle.plan-signed/3\n", &kept[b"mingle.plan-signed/3\n".len()..]].concat();
+    for_each_input("plan_signed", &[kept, former], |input| {
         fs::write(file("plan.signed"), input).unwrap();
         drop(CheckedPlan::kept(&home, &world.swarm));
     });

@@ -1,32 +1,40 @@
-//! A plan as peers give it to each other: which generation it begins, at which round, and the operator's signature.
+//! A plan as peers give it to each other: which generation it begins, at which round, and who signed it.
 
-use std::fs;
-use std::io;
+use std::cmp::Ordering;
 use std::path::PathBuf;
+use std::{fmt, fs, io};
 
-use libp2p::identity::Keypair;
+use libp2p::PeerId;
 use mingle_home::error::{Context, Error, ErrorKind, Result};
 use mingle_home::home::{Home, write_file};
 use mingle_planner::Plan;
 use mingle_protocol::Generation;
 use serde::{Deserialize, Serialize};
 
+use crate::authority::Authority;
 use crate::revocations::Revocations;
-use crate::swarm::Swarm;
+use crate::swarm::{NotSigned, Signer, Swarm};
 
 /// No kept offer is longer: the largest plan, the longest list of revocations, and room for its envelope.
-pub(crate) const MAX_OFFER_BYTES: usize = (2 << 20) + 256;
+pub(crate) const MAX_OFFER_BYTES: usize = (2 << 20) + 768;
 
-/// No swarm comes to more plans, and the numbers of plans stay far from the top of theirs.
-const MOST_PLANS: u64 = 1 << 32;
+/// What to do where a key that signed may do so no more.
+const SIGN_ANEW: &str =
+    "who may sign now gives the swarm a plan with mingle plan apply; mingle operator show says who that is";
+
+/// Plans of one [term](Authority::term); no swarm comes to more. The number of the term is above these bits.
+const PLANS_OF_TERM: u64 = (1 << 32) - 1;
 
 /// How the file in a home begins that keeps a plan; another form has another number.
-const FILE_HEAD: &[u8] = b"mingle.plan-signed/3\n";
+const FILE_HEAD: &[u8] = b"mingle.plan-signed/4\n";
+/// The form before: without the word on who might sign, which was the founder alone.
+const FORMER_FILE_HEAD: &[u8] = b"mingle.plan-signed/3\n";
 
 /// A plan on its way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanOffer {
-    /// Counts the plans of a swarm from 1; 0 in a swarm without an operator, whose plan never changes.
+    /// Counts the plans of a [term](Authority::term) from 1, above 2^32 times that; 0 in a swarm without an operator, whose plan
+    /// never changes.
     counter: u64,
     /// Rounds that were over when it was made: what is left is trained with it.
     first_round: u64,
@@ -36,9 +44,40 @@ pub struct PlanOffer {
     /// The [hash](PlanOffer::hash) of the plan before it; zeros in the first one.
     previous: [u8; 32],
     signature: Vec<u8>,
+    /// Who might sign when it was signed.
+    authority: Authority,
 }
 
-/// A plan that holds, and that the operator stands for where there is one.
+/// A plan on its way, with the newest word on who may sign for the swarm that whoever gives it has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanNews {
+    /// The plan.
+    pub offer: PlanOffer,
+    /// The word.
+    pub authority: Authority,
+}
+
+/// The number of a plan as people read it: `3`, or `3 of term 1.2` where the recovery key has named one operator and that one has
+/// signed two delegations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanNumber(pub u64);
+
+impl fmt::Display for PlanNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (term, number) = (term_of(self.0), self.0 & PLANS_OF_TERM);
+        match (term >> 16, term & 0xffff) {
+            (0, 0) => write!(f, "{number}"),
+            (recovery, delegation) => write!(f, "{number} of term {recovery}.{delegation}"),
+        }
+    }
+}
+
+/// The term of the plan with this number.
+fn term_of(counter: u64) -> u64 {
+    counter >> 32
+}
+
+/// A plan that holds, and that the operator or its delegate stands for where there is an operator.
 #[derive(Clone, Debug)]
 pub struct CheckedPlan {
     /// The plan.
@@ -55,55 +94,66 @@ impl PlanOffer {
     pub fn unsigned(plan: &Plan) -> Result<Self> {
         let plan = plan.to_postcard().context(ErrorKind::BadInput, "the plan cannot be given to other peers")?;
         let revoked = Revocations::default();
-        Ok(Self { counter: 0, first_round: 0, plan, revoked, previous: [0; 32], signature: Vec::new() })
+        let (signature, authority) = (Vec::new(), Authority::default());
+        Ok(Self { counter: 0, first_round: 0, plan, revoked, previous: [0; 32], signature, authority })
     }
 
-    /// The plan of this swarm after `previous`, which is none for the first one. Its members turn away who is revoked.
+    /// The plan of the signer's swarm after `previous`, which is none for the first one. Its members turn away who is revoked.
     ///
     /// # Errors
-    /// The plan is too large to be sent, names a peer that was expelled, or would be the 2^32nd.
+    /// The plan is too large to be sent or names a peer that was expelled; it would be the 2^32nd of its term; `previous` is of a
+    /// later term than the signer knows; or the time of a delegate is over.
     pub fn sign(
-        swarm: &Swarm,
+        signer: &Signer,
         previous: Option<&Self>,
         first_round: u64,
         plan: &Plan,
         revoked: Revocations,
-        operator: &Keypair,
     ) -> Result<Self> {
         if let Some(peer) = revoked.first_in(plan) {
             let message = format!("the plan names {peer}, which was expelled");
             return Err(Error::new(ErrorKind::BadInput, message)
                 .hint("make a plan without it, or let it in again: mingle expel --undo PEER"));
         }
-        let last = previous.map_or(0, |previous| previous.counter);
-        if last >= MOST_PLANS {
-            return Err(Error::new(ErrorKind::Integrity, format!("no plan can follow plan {last} of the swarm"))
-                .hint("the operator's key has signed that number, which no swarm comes to: found a new swarm"));
-        }
+        let authority = signer.swarm().authority().clone();
+        let counter = number_after(previous.map_or(0, |previous| previous.counter), authority.term())?;
         let before = previous.map_or([0; 32], Self::hash);
-        let mut offer = Self { counter: last + 1, first_round, revoked, previous: before, ..Self::unsigned(plan)? };
-        offer.signature = operator.sign(&offer.words(swarm)).context(ErrorKind::Unexpected, "cannot sign the plan")?;
+        let mut offer = Self { counter, first_round, revoked, previous: before, authority, ..Self::unsigned(plan)? };
+        offer.signature = signer.sign(&offer.words(signer.swarm()))?;
         Ok(offer)
     }
 
-    /// Checks everything: that the operator of the swarm signed it, if it has one, and that the plan holds.
+    /// Checks everything: that who may sign for the swarm now signed it, if it has an operator, and that the plan holds.
     ///
     /// # Errors
     /// What does not hold, in one sentence.
     pub fn check(self, swarm: Option<&Swarm>) -> Result<CheckedPlan> {
-        match swarm {
-            Some(swarm) if !self.is_signed(swarm) => {
-                return Err(Error::new(
-                    ErrorKind::Integrity,
-                    format!("this plan is not signed by the operator of the swarm {}", swarm.name),
-                ));
-            }
-            None if self.counter > 0 => {
-                return Err(Error::new(ErrorKind::Refused, "this plan belongs to a swarm with an operator")
-                    .hint("join that swarm with a ticket: mingle join TICKET"));
-            }
-            _ => {}
+        if let Some(swarm) = swarm {
+            self.check_signature(swarm).map_err(|why| {
+                let message = format!("this plan of the swarm {} {why}", swarm.name);
+                let failure = Error::new(ErrorKind::Integrity, message);
+                if why == NotSigned::ByAnybody { failure } else { failure.hint(SIGN_ANEW) }
+            })?;
+        } else if self.counter > 0 {
+            return Err(Error::new(ErrorKind::Refused, "this plan belongs to a swarm with an operator")
+                .hint("join that swarm with a ticket: mingle join TICKET"));
         }
+        self.check_plan()
+    }
+
+    /// The same for a plan that somebody could sign once: that this peer has followed before, or others follow.
+    ///
+    /// # Errors
+    /// What does not hold, in one sentence.
+    pub fn check_past(self, swarm: &Swarm) -> Result<CheckedPlan> {
+        if !self.was_signed(swarm) {
+            let message = format!("this plan of the swarm {} {}", swarm.name, NotSigned::ByAnybody);
+            return Err(Error::new(ErrorKind::Integrity, message));
+        }
+        self.check_plan()
+    }
+
+    fn check_plan(self) -> Result<CheckedPlan> {
         let plan = Plan::from_postcard(&self.plan).context(ErrorKind::Integrity, "the plan does not hold")?;
         if let Some(peer) = self.revoked.first_in(&plan) {
             let message = format!("the plan names {peer}, which was expelled");
@@ -112,9 +162,38 @@ impl PlanOffer {
         Ok(CheckedPlan { plan, offer: self })
     }
 
-    /// Whether the operator of this swarm signed it.
-    pub(crate) fn is_signed(&self, swarm: &Swarm) -> bool {
-        (1..=MOST_PLANS).contains(&self.counter) && swarm.is_signed(&self.words(swarm), &self.signature)
+    /// Checks that who may sign for this swarm now, as far as is known here or told with the plan, signed it in a term that has begun.
+    pub(crate) fn check_signature(&self, swarm: &Swarm) -> Result<(), NotSigned> {
+        let newest = swarm.newest(&self.authority);
+        swarm.check_signature(&self.words(swarm), &self.signature, &self.authority)?;
+        match self.place_in(newest) {
+            Some(Ordering::Less) => Err(NotSigned::ByFormer),
+            Some(Ordering::Equal) => Ok(()),
+            Some(Ordering::Greater) | None => Err(NotSigned::ByAnybody),
+        }
+    }
+
+    /// Whether somebody signed it that could do so once.
+    pub(crate) fn was_signed(&self, swarm: &Swarm) -> bool {
+        self.signed_by(swarm).is_some()
+    }
+
+    /// Whether it is of the operator of that word: `Equal`, or of one before. `None`: it has no number, or is of a delegation that
+    /// the word does not know of.
+    fn place_in(&self, authority: &Authority) -> Option<Ordering> {
+        let term = term_of(self.counter);
+        let is_number = self.counter & PLANS_OF_TERM > 0;
+        let order = (term >> 16).cmp(&u64::from(authority.recovery_number()));
+        let is_known = order != Ordering::Equal || term <= u64::from(authority.term());
+        (is_number && is_known).then_some(order)
+    }
+
+    /// Whose key signed it, of those that could in its term, by what is known here or told with it.
+    pub fn signed_by(&self, swarm: &Swarm) -> Option<PeerId> {
+        let words = self.words(swarm);
+        let of_its_term = [&self.authority, swarm.authority()].into_iter();
+        let mut of_its_term = of_its_term.filter(|authority| self.place_in(authority) == Some(Ordering::Equal));
+        of_its_term.find_map(|authority| swarm.signer_under(authority, &words, &self.signature))
     }
 
     /// Its number among the plans of its swarm.
@@ -125,6 +204,11 @@ impl PlanOffer {
     /// Whom its members turn away.
     pub fn revoked(&self) -> &Revocations {
         &self.revoked
+    }
+
+    /// Who might sign when it was signed.
+    pub fn authority(&self) -> &Authority {
+        &self.authority
     }
 
     /// The generation as it is told before the plan is read.
@@ -148,8 +232,8 @@ impl PlanOffer {
         self.previous
     }
 
-    /// The number of which the operator's key has signed two plans, if these two show that: the plans themselves, or the one
-    /// and the plan before the other.
+    /// The number of which two plans are signed, if these two show that: the plans themselves, or the one and the plan before the
+    /// other.
     pub fn fork(&self, other: &Self) -> Option<u64> {
         let (older, newer) = if self.counter <= other.counter { (self, other) } else { (other, self) };
         let is_fork = match newer.counter - older.counter {
@@ -200,26 +284,69 @@ impl CheckedPlan {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error).context(ErrorKind::BadInput, doing),
         };
-        let Some(bytes) = bytes.strip_prefix(FILE_HEAD) else {
-            let message = format!("{doing}: it is damaged, or another release of Mingle wrote it");
-            return Err(Error::new(ErrorKind::Integrity, message).hint(
-                "remove the file: a member gets the plan from others, and the operator signs one with mingle plan apply",
-            ));
+        let offer: PlanOffer = match (bytes.strip_prefix(FILE_HEAD), bytes.strip_prefix(FORMER_FILE_HEAD)) {
+            (Some(bytes), _) => postcard::from_bytes(bytes).context(ErrorKind::Integrity, doing)?,
+            (_, Some(bytes)) => {
+                let former: FormerOffer = postcard::from_bytes(bytes).context(ErrorKind::Integrity, doing)?;
+                former.offer()
+            }
+            _ => {
+                let message = format!("{doing}: it is damaged, or another release of Mingle wrote it");
+                return Err(Error::new(ErrorKind::Integrity, message).hint(
+                    "remove the file: a member gets the plan from others, and the operator signs one with mingle plan apply",
+                ));
+            }
         };
-        let offer: PlanOffer = postcard::from_bytes(bytes).context(ErrorKind::Integrity, doing)?;
-        offer.check(Some(swarm)).map(Some)
+        // It held when it was kept, whoever may sign now.
+        offer.check_past(swarm).map(Some)
     }
 }
 
-/// Whom the operator turns away: the list that its home keeps, and where that is lost, the one of the signed plan there.
+/// The number of the plan after `last`, in this term.
+fn number_after(last: u64, term: u32) -> Result<u64> {
+    let before_first = u64::from(term) << 32;
+    if term_of(last) > u64::from(term) {
+        let message = format!("plan {} is there, of a later term than this home knows", PlanNumber(last));
+        return Err(Error::new(ErrorKind::Refused, message).hint(
+            "the operator has changed, or its delegate: mingle operator accept APPOINTMENT, or ask the operator",
+        ));
+    }
+    let last = last.max(before_first);
+    if last & PLANS_OF_TERM == PLANS_OF_TERM {
+        let message = format!("no plan can follow plan {} of the swarm", PlanNumber(last));
+        return Err(Error::new(ErrorKind::Integrity, message).hint(
+            "a key has signed that number, which no swarm comes to: the operator begins a new term with mingle operator revoke, the \
+             recovery key with mingle operator recover",
+        ));
+    }
+    Ok(last + 1)
+}
+
+/// An offer as the form before has it.
+#[derive(Deserialize)]
+struct FormerOffer {
+    counter: u64,
+    first_round: u64,
+    plan: Vec<u8>,
+    revoked: Revocations,
+    previous: [u8; 32],
+    signature: Vec<u8>,
+}
+
+impl FormerOffer {
+    fn offer(self) -> PlanOffer {
+        let Self { counter, first_round, plan, revoked, previous, signature } = self;
+        PlanOffer { counter, first_round, plan, revoked, previous, signature, authority: Authority::default() }
+    }
+}
+
+/// Whom this signer turns away, with the plan that its home keeps as the newest one.
 ///
 /// # Errors
 /// A file cannot be read, or is not what it should be.
-pub fn known_revocations(home: &Home, swarm: &Swarm) -> Result<Revocations> {
-    if let Some(kept) = Revocations::kept(home)? {
-        return Ok(kept);
-    }
-    Ok(CheckedPlan::kept(home, swarm)?.map(|plan| plan.offer.revoked).unwrap_or_default())
+pub fn known_revocations(home: &Home, signer: &Signer) -> Result<Revocations> {
+    let plan = CheckedPlan::kept(home, signer.swarm())?;
+    Revocations::of_signer(home, signer, plan.as_ref().map(|plan| &plan.offer))
 }
 
 fn path(home: &Home) -> PathBuf {
@@ -230,7 +357,11 @@ fn path(home: &Home) -> PathBuf {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use libp2p::identity::Keypair;
     use mingle_planner::{DesignOptions, Method};
+
+    use crate::authority::CLOCK_SKEW_S;
+    use crate::times::now_unix_s;
 
     /// Three nodes in a ring, bound to nobody.
     fn plan() -> Plan {
@@ -242,11 +373,27 @@ mod tests {
         Swarm::found("ward7", operator.public().to_peer_id()).unwrap()
     }
 
+    fn signer(swarm: &Swarm, key: &Keypair) -> Signer {
+        Signer::new(swarm.clone(), key.clone()).unwrap()
+    }
+
+    fn sign(signer: &Signer, previous: Option<&PlanOffer>, round: u64) -> PlanOffer {
+        PlanOffer::sign(signer, previous, round, &plan(), Revocations::default()).unwrap()
+    }
+
+    /// A plan of that number, under whatever key.
+    fn made_up(swarm: &Swarm, counter: u64, key: &Keypair) -> PlanOffer {
+        let mut offer = PlanOffer { counter, ..PlanOffer::unsigned(&plan()).unwrap() };
+        offer.authority = swarm.authority().clone();
+        offer.signature = key.sign(&offer.words(swarm)).unwrap();
+        offer
+    }
+
     #[test]
     fn only_what_the_operator_signed_is_followed_and_nothing_of_it_can_be_changed() {
         let operator = Keypair::generate_ed25519();
         let swarm = swarm(&operator);
-        let offer = PlanOffer::sign(&swarm, None, 40, &plan(), Revocations::default(), &operator).unwrap();
+        let offer = sign(&signer(&swarm, &operator), None, 40);
         let checked = offer.clone().check(Some(&swarm)).unwrap();
         assert_eq!(checked.generation(), offer.generation(), "what is told early is what is followed");
         assert_eq!((checked.rounds(100), checked.rounds(40), checked.rounds(7)), (60, 1, 1));
@@ -257,8 +404,8 @@ mod tests {
             PlanOffer { plan: vec![1], ..offer.clone() },
             PlanOffer { previous: [1; 32], ..offer.clone() },
             PlanOffer { signature: Vec::new(), ..offer.clone() },
-            PlanOffer::sign(&swarm, None, 40, &plan(), Revocations::default(), &stranger).unwrap(),
-            PlanOffer::sign(&self::swarm(&operator), None, 40, &plan(), Revocations::default(), &operator).unwrap(),
+            made_up(&swarm, 1, &stranger),
+            sign(&signer(&self::swarm(&operator), &operator), None, 40),
             PlanOffer::unsigned(&plan()).unwrap(),
         ];
         for offer in changed {
@@ -272,9 +419,8 @@ mod tests {
     fn two_plans_for_one_number_are_seen_in_themselves_and_in_the_plan_after_one_of_them() {
         let operator = Keypair::generate_ed25519();
         let swarm = swarm(&operator);
-        let sign = |previous: Option<&PlanOffer>, round: u64| {
-            PlanOffer::sign(&swarm, previous, round, &plan(), Revocations::default(), &operator).unwrap()
-        };
+        let signer = signer(&swarm, &operator);
+        let sign = |previous, round| sign(&signer, previous, round);
         let first = sign(None, 0);
         let (second, other) = (sign(Some(&first), 10), sign(Some(&first), 11));
         assert_eq!((second.counter(), second.previous()), (2, first.hash()));
@@ -293,14 +439,87 @@ mod tests {
     fn no_plan_is_the_last_one_that_there_can_be() {
         let operator = Keypair::generate_ed25519();
         let swarm = swarm(&operator);
-        for counter in [MOST_PLANS + 1, u64::MAX] {
-            let mut offer = PlanOffer { counter, ..PlanOffer::unsigned(&plan()).unwrap() };
-            offer.signature = operator.sign(&offer.words(&swarm)).unwrap();
+        for counter in [0, 1 << 32, (1 << 32) + 1, 1 << 48, u64::MAX] {
+            let offer = made_up(&swarm, counter, &operator);
+            assert!(!offer.was_signed(&swarm), "{counter}");
             assert!(offer.check(Some(&swarm)).unwrap_err().is(ErrorKind::Integrity), "{counter}");
         }
-        let last = PlanOffer { counter: MOST_PLANS, ..PlanOffer::unsigned(&plan()).unwrap() };
-        let next = PlanOffer::sign(&swarm, Some(&last), 0, &plan(), Revocations::default(), &operator);
-        assert!(next.unwrap_err().to_string().contains("no plan can follow plan 4294967296"));
+        let last = made_up(&swarm, PLANS_OF_TERM, &operator);
+        let mut operator = signer(&swarm, &operator);
+        let next = PlanOffer::sign(&operator, Some(&last), 0, &plan(), Revocations::default());
+        assert!(next.unwrap_err().to_string().contains("no plan can follow plan 4294967295"));
+        // A new term is ahead of all plans of the last one.
+        operator.delegate(None, 0).unwrap();
+        let next = sign(&operator, Some(&last), 0);
+        assert_eq!(
+            (next.counter(), PlanNumber(next.counter()).to_string()),
+            ((1 << 32) + 1, "1 of term 0.1".to_owned())
+        );
+        assert!(next.generation().replaces(&last.generation()));
+        next.check(Some(&swarm)).unwrap();
+    }
+
+    #[test]
+    fn the_operator_is_ahead_of_a_delegate_whose_key_was_stolen() {
+        let [operator, delegate] = [(); 2].map(|()| Keypair::generate_ed25519());
+        let mut swarm = swarm(&operator);
+        let mut owner = signer(&swarm, &operator);
+        let first = sign(&owner, None, 0);
+        let until = now_unix_s() + 60;
+        owner.delegate(Some(&delegate.public().to_peer_id()), until).unwrap();
+        let second = sign(&signer(owner.swarm(), &delegate), Some(&first), 5);
+        second.clone().check(Some(&swarm)).unwrap();
+        assert_eq!((second.signed_by(&swarm), second.previous()), (Some(delegate.public().to_peer_id()), first.hash()));
+        // Both sign a plan after it: the members that hear of both see it.
+        let (theirs, ours) =
+            (sign(&signer(owner.swarm(), &delegate), Some(&second), 6), sign(&owner, Some(&second), 7));
+        assert_eq!(ours.fork(&theirs), Some(ours.counter()));
+        // The thief signs the last number there is, and one of a term that has not begun.
+        swarm.learn(owner.swarm().authority());
+        let of_thief = made_up(&swarm, (1 << 32) + PLANS_OF_TERM, &delegate);
+        of_thief.clone().check(Some(&swarm)).unwrap();
+        assert!(made_up(&swarm, (2 << 32) + 1, &delegate).check(Some(&swarm)).is_err());
+        owner.delegate(None, 0).unwrap();
+        let ours = sign(&owner, Some(&of_thief), 8);
+        assert!(ours.generation().replaces(&of_thief.generation()));
+        // Who has heard of it refuses what the thief signs, and knows that it could once.
+        let told = owner.swarm();
+        for theirs in [&of_thief, &theirs, &made_up(&swarm, (1 << 32) + 9, &delegate)] {
+            assert!(theirs.clone().check(Some(told)).unwrap_err().to_string().contains("replaced since"));
+            assert!(theirs.was_signed(told) && theirs.clone().check_past(told).is_ok());
+        }
+        ours.check(Some(&swarm)).unwrap();
+    }
+
+    #[test]
+    fn no_number_that_the_old_key_signs_is_ahead_of_the_operator_that_the_recovery_key_names() {
+        let [founder, recovery, next] = [(); 3].map(|()| Keypair::generate_ed25519());
+        let swarm = swarm(&founder).recoverable_by(&recovery.public().to_peer_id()).unwrap();
+        let mut thief = signer(&swarm, &founder);
+        for _ in 0..3 {
+            thief.delegate(None, 0).unwrap();
+        }
+        let last = made_up(thief.swarm(), (3 << 32) + PLANS_OF_TERM, &founder);
+        let mut away = swarm.clone();
+        last.clone().check(Some(&away)).unwrap();
+        let authority = Authority::default().succeed(&swarm.id(), 1, &next.public().to_peer_id(), &recovery).unwrap();
+        let mut told = swarm.clone();
+        assert!(told.learn(&authority));
+        let ours = sign(&signer(&told, &next), Some(&last), 9);
+        assert_eq!(PlanNumber(ours.counter()).to_string(), "1 of term 1.0");
+        assert!(ours.generation().replaces(&last.generation()));
+        // The old key signs on, also under the number of the new term.
+        let signed = [last.clone(), made_up(&swarm, 7, &founder), made_up(&told, (1 << 48) + 2, &founder)];
+        for theirs in &signed {
+            assert!(theirs.clone().check(Some(&told)).is_err(), "{}", PlanNumber(theirs.counter()));
+        }
+        assert!(!signed[2].was_signed(&told) && !signed[2].was_signed(&away));
+        // Who was away meanwhile needs nothing but the new plan itself, and the thief cannot make one like it.
+        ours.clone().check(Some(&away)).unwrap();
+        away.learn(ours.authority());
+        assert!(last.check(Some(&away)).unwrap_err().to_string().contains("replaced since"));
+        let behind = PlanOffer::sign(&signer(&swarm, &founder), Some(&ours), 0, &plan(), Revocations::default());
+        assert!(behind.unwrap_err().to_string().contains("of a later term than this home knows"));
     }
 
     #[test]
@@ -310,10 +529,7 @@ mod tests {
         let operator = Keypair::generate_ed25519();
         let swarm = swarm(&operator);
         assert!(CheckedPlan::kept(&home, &swarm).unwrap().is_none());
-        let kept = PlanOffer::sign(&swarm, None, 0, &plan(), Revocations::default(), &operator)
-            .unwrap()
-            .check(Some(&swarm))
-            .unwrap();
+        let kept = sign(&signer(&swarm, &operator), None, 0).check(Some(&swarm)).unwrap();
         kept.keep(&home).unwrap();
         assert_eq!(CheckedPlan::kept(&home, &swarm).unwrap().unwrap().offer, kept.offer);
         let mut bytes = fs::read(path(&home)).unwrap();
@@ -323,5 +539,23 @@ mod tests {
             assert!(CheckedPlan::kept(&home, &swarm).is_err(), "byte {at}");
             bytes[at] ^= 1;
         }
+    }
+
+    #[test]
+    fn a_plan_of_a_delegate_whose_time_is_over_stays_in_the_home_that_followed_it_and_is_given_to_nobody_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::create(Some(folder.path())).unwrap();
+        let [operator, delegate] = [(); 2].map(|()| Keypair::generate_ed25519());
+        let mut swarm = swarm(&operator);
+        let mut owner = signer(&swarm, &operator);
+        owner.delegate(Some(&delegate.public().to_peer_id()), now_unix_s() - CLOCK_SKEW_S - 1).unwrap();
+        let late = made_up(owner.swarm(), (1 << 32) + 1, &delegate);
+        assert!(late.clone().check(Some(&swarm)).unwrap_err().to_string().contains("whose time ended"));
+        late.clone().check_past(&swarm).unwrap().keep(&home).unwrap();
+        assert_eq!(CheckedPlan::kept(&home, &swarm).unwrap().unwrap().offer, late);
+        // The operator names it again: what it had signed counts again.
+        owner.delegate(Some(&delegate.public().to_peer_id()), now_unix_s() + 60).unwrap();
+        swarm.learn(owner.swarm().authority());
+        late.check(Some(&swarm)).unwrap();
     }
 }

@@ -149,6 +149,7 @@ mod tests {
     use std::time::Duration;
 
     use crate::invite::SecretInvite;
+    use crate::swarm::Signer;
 
     #[test]
     fn an_invitation_lets_in_as_many_peers_as_it_says_also_after_a_restart() {
@@ -156,7 +157,8 @@ mod tests {
         let home = Home::create(Some(folder.path())).unwrap();
         let operator = Keypair::generate_ed25519();
         let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
-        let invite = SecretInvite::sign(&swarm, 2, Duration::from_secs(60), &operator).unwrap();
+        let signer = Signer::new(swarm.clone(), operator).unwrap();
+        let invite = SecretInvite::sign(&signer, 2, Duration::from_secs(60)).unwrap();
         let claim = |peer: &PeerId| invite.claim(&swarm, peer).unwrap();
         let [ana, ben, cho] = [PeerId::random(), PeerId::random(), PeerId::random()];
         let mut pending_peers = PendingPeers::open(&home).unwrap();
@@ -179,7 +181,8 @@ mod tests {
         let home = Home::create(Some(folder.path())).unwrap();
         let operator = Keypair::generate_ed25519();
         let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
-        let invite = |uses| SecretInvite::sign(&swarm, uses, Duration::from_secs(60), &operator).unwrap();
+        let signer = Signer::new(swarm.clone(), operator).unwrap();
+        let invite = |uses| SecretInvite::sign(&signer, uses, Duration::from_secs(60)).unwrap();
         let (two, one, revoked) = (invite(2), invite(1), invite(5));
         let waiting = |secret: &SecretInvite, peer: PeerId| Waiting::new(peer, secret.claim(&swarm, &peer).unwrap());
         let [ana, ben, cho, dov, eve] = [(); 5].map(|()| PeerId::random());
@@ -187,7 +190,9 @@ mod tests {
         list.revoke(&revoked.invite.id());
         list.expel(&dov);
         let stolen = Waiting::new(eve, two.claim(&swarm, &ana).unwrap());
-        let made_up = SecretInvite::sign(&swarm, 9, Duration::from_secs(60), &Keypair::generate_ed25519()).unwrap();
+        let other = Keypair::generate_ed25519();
+        let of_other = Swarm::found("ward7", other.public().to_peer_id()).unwrap();
+        let made_up = SecretInvite::sign(&Signer::new(of_other, other).unwrap(), 9, Duration::from_secs(60)).unwrap();
         let told = [
             waiting(&two, ana),
             stolen,

@@ -5,9 +5,9 @@ use mingle_home::error::{Context, Error, ErrorKind, Result};
 use mingle_net::probe::{Measured, ProbeToken, ProbedLink};
 
 use crate::exchange;
-use crate::invite::now_unix_s;
 use crate::service::MembershipService;
 use crate::swarm::Swarm;
+use crate::times::now_unix_s;
 use crate::words::Answer;
 
 impl MembershipService {
@@ -27,12 +27,13 @@ impl MembershipService {
     /// # Errors
     /// This peer cannot have the links of others measured: why.
     pub fn may_order_measurements(&self) -> Result {
-        match (&self.swarm, &self.operator) {
-            (Some(swarm), None) => Err(Error::new(
+        match self.signer() {
+            Some(Err(_)) => Err(Error::new(
                 ErrorKind::Refused,
-                format!("only the operator of the swarm {} can have the links of others measured", swarm.name),
+                "only the operator of the swarm and its delegate can have the links of others measured",
             )),
-            _ => Ok(()),
+            Some(Ok(signer)) => signer.check_time(),
+            None => Ok(()),
         }
     }
 
@@ -52,13 +53,13 @@ impl MembershipService {
         exchange::order_measurement(&mut streams, from, to, &addresses, token).await
     }
 
-    /// The operator's permission, where this is the operator.
+    /// The operator's permission, where this is the operator or its delegate.
     fn token(&self, from: PeerId, to: PeerId, addresses: &[Multiaddr]) -> Result<Option<ProbeToken>> {
-        let (Some(swarm), Some(operator)) = (&self.swarm, &self.operator) else { return Ok(None) };
+        let Some(Ok(signer)) = self.signer() else { return Ok(None) };
         let mut nonce = [0; 16];
         getrandom::fill(&mut nonce).context(ErrorKind::Unexpected, "the operating system gives no random numbers")?;
-        let link = ProbedLink { swarm: &swarm.id(), from, to };
-        Ok(Some(ProbeToken::sign(&link, addresses, operator, now_unix_s(), nonce)?))
+        let link = ProbedLink { swarm: &signer.swarm().id(), from, to };
+        Ok(Some(ProbeToken::sign(&link, addresses, signer.key(), now_unix_s(), nonce)?))
     }
 
     /// Carries the order of another peer out.
@@ -70,8 +71,8 @@ impl MembershipService {
         token: Option<ProbeToken>,
     ) -> Answer {
         let Ok(to) = PeerId::from_bytes(to) else { return Answer::No("that is no peer".to_owned()) };
-        let may_order = match (&self.swarm, &token) {
-            (Some(swarm), Some(token)) => token.names(&addresses) && self.permits(swarm, token, self.local, to),
+        let may_order = match (self.swarm(), &token) {
+            (Some(swarm), Some(token)) => token.names(&addresses) && self.permits(&swarm, token, self.local, to),
             (None, _) => self.is_member(&asker) && self.is_member(&to),
             (Some(_), None) => false,
         };
@@ -86,8 +87,8 @@ impl MembershipService {
 
     /// Why this peer may not measure its link to us, if it may not.
     pub fn objection_to_probe(&self, peer: PeerId, token: Option<&ProbeToken>) -> Option<String> {
-        let has_token = || match (&self.swarm, token) {
-            (Some(swarm), Some(token)) => self.permits(swarm, token, peer, self.local),
+        let has_token = || match (self.swarm(), token) {
+            (Some(swarm), Some(token)) => self.permits(&swarm, token, peer, self.local),
             _ => false,
         };
         let may = self.is_member(&peer) || has_token();
@@ -97,6 +98,7 @@ impl MembershipService {
     /// Whether the operator of the swarm lets these two measure their link now, for the first time.
     fn permits(&self, swarm: &Swarm, token: &ProbeToken, from: PeerId, to: PeerId) -> bool {
         let (now, link) = (now_unix_s(), ProbedLink { swarm: &swarm.id(), from, to });
-        swarm.key().is_ok_and(|key| token.holds(&link, &key, now)) && self.state().spent.spend(token, now)
+        let is_signed = swarm.signing_keys().iter().any(|key| token.holds(&link, key, now));
+        is_signed && self.state().spent.spend(token, now)
     }
 }

@@ -19,10 +19,10 @@ use tokio::sync::{mpsc, oneshot};
 use crate::donors::Borrowed;
 use crate::exchange::{ANSWER_TIMEOUT, MODEL_TIMEOUT};
 use crate::invite::Claim;
-use crate::offer::{CheckedPlan, PlanOffer};
+use crate::offer::{CheckedPlan, PlanNews, PlanOffer};
 use crate::pending_peers::PendingPeers;
 use crate::revocations::Revocations;
-use crate::swarm::Swarm;
+use crate::swarm::{Permission, Swarm};
 use crate::task::{Assignment, Work};
 use crate::words::{Answer, MAX_BYTES, PROTOCOL, Progress, Request, Verdict};
 
@@ -67,10 +67,8 @@ pub struct Standing {
 /// What this process can tell others.
 pub struct MembershipService {
     pub(crate) local: PeerId,
-    home: Home,
-    pub(crate) swarm: Option<Swarm>,
-    /// The key, where this peer operates the swarm.
-    pub(crate) operator: Option<Keypair>,
+    pub(crate) home: Home,
+    pub(crate) key: Keypair,
     pub(crate) prober: Prober,
     known_peers: KnownPeers,
     models: Places,
@@ -79,6 +77,8 @@ pub struct MembershipService {
 }
 
 pub(crate) struct State {
+    /// The swarm, where it has an operator, with the newest word on who may sign for it.
+    pub(crate) swarm: Option<Swarm>,
     /// The plan, and the keys of its members.
     pub(crate) plan: Option<(PlanOffer, BTreeSet<String>)>,
     pub(crate) pending_peers: PendingPeers,
@@ -109,6 +109,7 @@ impl MembershipService {
     ) -> Result<(Arc<Self>, mpsc::Receiver<Wanted>)> {
         let (wanted, receiver) = mpsc::channel(WANTED_QUEUE);
         let state = Mutex::new(State {
+            swarm,
             plan: None,
             pending_peers: PendingPeers::open(home)?,
             work: None,
@@ -116,12 +117,10 @@ impl MembershipService {
             spent: SpentTokens::default(),
             forks: BTreeSet::new(),
         });
-        let local = identity.peer_id();
-        let operates = swarm.as_ref().is_some_and(|swarm| swarm.operator().is_ok_and(|operator| operator == local));
-        let operator = operates.then(|| identity.keypair().clone());
+        let (local, key) = (identity.peer_id(), identity.keypair().clone());
         let models = Places::new(known_peers.clone(), MODELS);
         let home = home.clone();
-        let service = Self { local, home, swarm, operator, prober, known_peers, models, state, wanted };
+        let service = Self { local, home, key, prober, known_peers, models, state, wanted };
         Ok((Arc::new(service), receiver))
     }
 
@@ -133,6 +132,8 @@ impl MembershipService {
         state.plan = Some((plan.offer.clone(), members));
         drop(state);
         self.show_known();
+        self.learn(plan.offer.authority());
+        self.remember_authority();
     }
 
     /// From here on the event loop answers who asks for its model. Before, two peers that each want one of the other are told so,
@@ -173,9 +174,9 @@ impl MembershipService {
         self.known_peers.replace(self.known().into_iter().collect());
     }
 
-    /// Whether this peer operates the swarm.
+    /// Whether this peer operates the swarm, or is the delegate of who does.
     pub fn is_operator(&self) -> bool {
-        self.operator.is_some()
+        matches!(self.signer(), Some(Ok(_)))
     }
 
     /// Puts something before the event loop that this process found out itself.
@@ -192,21 +193,31 @@ impl MembershipService {
         self.state().plan.as_ref().is_some_and(|(_, members)| members.contains(&peer.to_string()))
     }
 
-    /// Whether this is a member of the plan, one that was let in, the operator, or has the operator's permission.
-    fn may_ask(&self, peer: &PeerId, permission: &[u8]) -> bool {
-        let permits = |swarm: &Swarm| {
-            swarm.operator().is_ok_and(|operator| operator == *peer) || swarm.permits_to_ask(peer, permission)
-        };
-        self.known_peers.contains(peer) || self.swarm.as_ref().is_some_and(permits)
+    /// Whether this is the operator or its delegate, or has the permission of either.
+    fn may_operate(&self, peer: &PeerId, permission: Option<&Permission>) -> bool {
+        let Some(swarm) = self.swarm() else { return false };
+        let Some(permission) = permission else { return swarm.role_of(peer).is_some() };
+        let permits = swarm.permits_to_ask(peer, permission);
+        if permits {
+            self.learn(&permission.authority);
+        }
+        permits
+    }
+
+    /// The plan that this peer follows, for a member of it and for the operator.
+    fn tell_plan(&self, peer: &PeerId, permission: Option<&Permission>) -> Answer {
+        let plan = self.state().plan.clone();
+        match plan {
+            None => Answer::NotYet,
+            Some((offer, members)) if members.contains(&peer.to_string()) => Answer::Plan(Box::new(self.news(offer))),
+            Some((offer, _)) if self.may_operate(peer, permission) => Answer::Plan(Box::new(self.news(offer))),
+            Some(_) => Answer::NotAMember,
+        }
     }
 
     async fn answer(&self, peer: PeerId, request: Request) -> Answer {
         match request {
-            Request::Plan => match &self.state().plan {
-                None => Answer::NotYet,
-                Some((offer, members)) if members.contains(&peer.to_string()) => Answer::Plan(offer.clone()),
-                Some(_) => Answer::NotAMember,
-            },
+            Request::Plan { permission } => self.tell_plan(&peer, permission.as_ref()),
             Request::Join { wire, swarm, claim, work } => self.admit(peer, wire, swarm, &claim, &work).await,
             Request::Task { claim } => self.tell_task(peer, claim.as_ref()),
             Request::Model if !self.is_member(&peer) => Answer::NotAMember,
@@ -217,9 +228,13 @@ impl MembershipService {
             },
             Request::Measure { to, addresses, token } => self.measure_for(peer, &to, addresses, token).await,
             Request::Meet { addresses, wanted } => self.introduce(peer, addresses, &wanted).await,
-            Request::Announce(offer) => Answer::Verdict(self.judge(offer).await),
+            Request::Announce(news) => Answer::Verdict(self.judge(news).await),
             Request::Progress { swarm, .. } if !self.is_ours(swarm) => other_swarm(),
-            Request::Progress { permission, .. } if !self.may_ask(&peer, &permission) => Answer::NotAMember,
+            Request::Progress { permission, .. }
+                if !self.may_operate(&peer, permission.as_ref()) && !self.known_peers.contains(&peer) =>
+            {
+                Answer::NotAMember
+            }
             Request::Progress { .. } => {
                 let standing = self.standing().await.unwrap_or_default();
                 let addresses = self.addresses_of_known().await;
@@ -255,11 +270,12 @@ impl MembershipService {
     }
 
     fn is_ours(&self, swarm: [u8; 32]) -> bool {
-        self.swarm.as_ref().is_some_and(|ours| ours.id() == swarm)
+        self.swarm().is_some_and(|ours| ours.id() == swarm)
     }
 
     async fn admit(&self, peer: PeerId, wire: u16, swarm: [u8; 32], claim: &Claim, work: &Assignment) -> Answer {
-        let Some(ours) = self.swarm.as_ref().filter(|ours| ours.id() == swarm) else { return other_swarm() };
+        self.read_authority();
+        let Some(ours) = self.swarm().filter(|ours| ours.id() == swarm) else { return other_swarm() };
         if wire != PROTOCOL_VERSION {
             return Answer::No(format!(
                 "it speaks protocol version {wire}, and this swarm {PROTOCOL_VERSION}: run the release of the swarm's members"
@@ -275,9 +291,10 @@ impl MembershipService {
         if self.is_member(&peer) {
             return Answer::Wait;
         }
-        let admitted = self.state().pending_peers.admit(peer, claim, ours);
+        let admitted = self.state().pending_peers.admit(peer, claim, &ours);
         match admitted {
             Ok(is_new) => {
+                self.learn(&claim.invite.authority);
                 self.show_known();
                 if is_new {
                     // Only news for a person: without a reader it is dropped.
@@ -289,35 +306,44 @@ impl MembershipService {
         }
     }
 
-    /// Whom this peer turns away: what the operator has revoked by now, where this is the operator, and what came with the
-    /// plan elsewhere.
+    /// Whom this peer turns away: what the operator or its delegate has revoked by now, where this is one of them, and what came
+    /// with the plan elsewhere.
     pub(crate) fn revocations(&self) -> Result<Revocations> {
-        if self.operator.is_some()
-            && let Some(kept) = Revocations::kept(&self.home)?
-        {
-            return Ok(kept);
+        let offer = self.last_plan();
+        match self.signer() {
+            Some(Ok(signer)) => Revocations::of_signer(&self.home, &signer, offer.as_ref()),
+            _ => Ok(offer.map(|offer| offer.revoked().clone()).unwrap_or_default()),
         }
-        Ok(self.state().plan.as_ref().map(|(offer, _)| offer.revoked().clone()).unwrap_or_default())
+    }
+
+    /// Keeps the list that a plan carries as that of this home, which signed it.
+    pub(crate) fn keep_revocations(&self, revoked: &Revocations) -> Result {
+        if Revocations::kept(&self.home)?.as_ref() == Some(revoked) { Ok(()) } else { revoked.keep(&self.home) }
     }
 
     /// Hands a newer plan to the event loop.
-    pub(crate) async fn judge(&self, offer: PlanOffer) -> Verdict {
-        let Some(swarm) = &self.swarm else {
+    pub(crate) async fn judge(&self, news: PlanNews) -> Verdict {
+        if self.swarm().is_none() {
             return Verdict::Refused("the plan of this swarm does not change: it has no operator".to_owned());
-        };
-        if !offer.is_signed(swarm) {
-            return Verdict::Refused(format!("the operator of the swarm {} did not sign this plan", swarm.name));
         }
+        self.learn(&news.authority);
+        let offer = news.offer;
+        let Some(swarm) = self.swarm().filter(|swarm| offer.was_signed(swarm)) else {
+            return Verdict::Refused("the operator of the swarm did not sign this plan".to_owned());
+        };
         self.note_fork(&offer);
         let current = self.state().plan.as_ref().map(|(offer, _)| offer.clone());
         let theirs = offer.generation();
         match current {
-            Some(current) if current.generation() == theirs => return Verdict::Known,
+            Some(current) if current.hash() == offer.hash() => return Verdict::Known,
             // Whoever has an older plan was a member once, and may be none any more: the newer one is the proof.
-            Some(current) if !theirs.replaces(&current.generation()) => return Verdict::Older(current),
+            Some(current) if !theirs.replaces(&current.generation()) => {
+                return Verdict::Older(Box::new(self.news(current)));
+            }
             _ => {}
         }
-        match offer.check(Some(swarm)) {
+        self.learn(offer.authority());
+        match offer.check(Some(&swarm)) {
             Err(failure) => Verdict::Refused(format!("{failure:#}")),
             Ok(plan) => {
                 let answer = self.ask(|sender| Wanted::Plan(Box::new(plan), sender)).await;

@@ -1,4 +1,7 @@
-//! What a swarm is: a name, a number that no other has, and the key of the one who may change its plan.
+//! What a swarm is: a name, a number that no other has, the key that founded it, and the one that may name another operator;
+//! and who may sign for it now, as far as is known here.
+
+use std::fmt;
 
 use libp2p::PeerId;
 use libp2p::identity::{Keypair, PublicKey};
@@ -6,6 +9,9 @@ use mingle_home::error::{Context, Error, ErrorKind, Result};
 use mingle_home::identity;
 use mingle_net::printable::is_unseen;
 use serde::{Deserialize, Serialize};
+
+use crate::authority::{Authority, Key, Role, key_of, public_key};
+use crate::times::{date, now_unix_s};
 
 /// Characters of a name.
 const MAX_NAME: usize = 64;
@@ -16,8 +22,52 @@ pub struct Swarm {
     /// What people call it.
     pub name: String,
     nonce: [u8; 16],
-    /// Whose signature makes a plan one of this swarm.
+    /// Whose signature makes a plan one of this swarm, until the recovery key names another.
     operator: Vec<u8>,
+    /// Who may name another operator.
+    #[serde(default)]
+    recovery: Option<Key>,
+    /// The newest word on who may sign for it. It goes beside the swarm, not with it.
+    #[serde(skip)]
+    authority: Authority,
+}
+
+/// The operator's signature that a peer, which need be no member, may ask members where they stand and for the plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Permission {
+    signature: Vec<u8>,
+    pub(crate) authority: Authority,
+}
+
+/// Why signed words do not count in a swarm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NotSigned {
+    /// No key has signed them that ever could, as far as is known.
+    ByAnybody,
+    /// By a key that another has replaced.
+    ByFormer,
+    /// By a delegate whose time was over then, in seconds since 1970.
+    InTime(u64),
+}
+
+impl fmt::Display for NotSigned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ByAnybody => f.write_str("is not signed by the operator"),
+            Self::ByFormer => f.write_str("is signed by a key that was replaced since, and not by the operator"),
+            Self::InTime(until) => {
+                write!(f, "is signed by a delegate whose time ended {}, not by the operator", date(*until))
+            }
+        }
+    }
+}
+
+/// A key that may sign for a swarm.
+#[derive(Clone)]
+pub struct Signer {
+    swarm: Swarm,
+    key: Keypair,
+    role: Role,
 }
 
 impl Swarm {
@@ -28,7 +78,21 @@ impl Swarm {
     pub fn found(name: &str, operator: PeerId) -> Result<Self> {
         let mut nonce = [0; 16];
         getrandom::fill(&mut nonce).context(ErrorKind::Unexpected, "the operating system gives no random numbers")?;
-        Self { name: name.to_owned(), nonce, operator: operator.to_bytes() }.checked()
+        Self::of_card(name.to_owned(), nonce, operator.to_bytes(), None).checked()
+    }
+
+    /// The swarm as releases wrote it that knew of no recovery key.
+    pub(crate) fn of_card(name: String, nonce: [u8; 16], operator: Vec<u8>, recovery: Option<Key>) -> Self {
+        Self { name, nonce, operator, recovery, authority: Authority::default() }
+    }
+
+    /// The swarm, with a key that may name another operator. That makes it another swarm: a swarm has had this key from the
+    /// beginning, or never.
+    ///
+    /// # Errors
+    /// It is no ed25519 key.
+    pub fn recoverable_by(self, recovery: &PeerId) -> Result<Self> {
+        Ok(Self { recovery: Some(key_of(recovery)?), ..self })
     }
 
     /// The swarm, if what was read can be one.
@@ -40,54 +104,240 @@ impl Swarm {
                 format!("the name of a swarm has 1 to {MAX_NAME} characters, all of which can be seen"),
             ));
         }
-        public_key(&self.operator)?;
+        named_key(&self.operator)?;
+        if self.recovery.is_some_and(|key| public_key(&key).is_none()) {
+            return Err(Error::new(ErrorKind::Integrity, "the recovery key of the swarm is no ed25519 key"));
+        }
         Ok(self)
     }
 
     /// What tells this swarm from all others.
     pub fn id(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("mingle 2026 swarm id");
-        for part in [self.name.as_bytes(), &self.nonce, &self.operator] {
+        let recovery = self.recovery.as_ref().map(Key::as_slice);
+        for part in [self.name.as_bytes(), &self.nonce, &self.operator].into_iter().chain(recovery) {
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part);
         }
         *hasher.finalize().as_bytes()
     }
 
-    /// Who signs its plans.
+    /// Whether this is the same swarm, whatever is known of who may sign for it.
+    pub fn is(&self, other: &Self) -> bool {
+        self.id() == other.id()
+    }
+
+    /// Who founded it.
+    pub fn founder(&self) -> Result<PeerId> {
+        Ok(named_key(&self.operator)?.to_peer_id())
+    }
+
+    /// Whose plans it follows: the founder, or whom the recovery key has named since.
     pub fn operator(&self) -> Result<PeerId> {
-        Ok(self.key()?.to_peer_id())
+        let key = self.authority.operator(&named_key(&self.operator)?);
+        let key = key.ok_or_else(|| Error::new(ErrorKind::Integrity, "the operator of the swarm is no ed25519 key"))?;
+        Ok(key.to_peer_id())
     }
 
-    /// The public key of the operator.
-    pub fn key(&self) -> Result<PublicKey> {
-        public_key(&self.operator)
+    /// The key that may name another operator, as a PeerId; none where there is no such key.
+    pub fn recovery(&self) -> Option<PeerId> {
+        Some(public_key(&self.recovery?)?.to_peer_id())
     }
 
-    /// Whether the operator signed these words.
-    pub fn is_signed(&self, words: &[u8], signature: &[u8]) -> bool {
-        self.key().is_ok_and(|key| key.verify(words, signature))
+    /// The newest word on who may sign for it that is known here.
+    pub fn authority(&self) -> &Authority {
+        &self.authority
     }
 
-    /// The operator's signature that this peer, which need be no member, may ask members where they stand.
-    ///
-    /// # Errors
-    /// The key cannot sign.
-    pub fn permit_to_ask(&self, peer: &PeerId, operator: &Keypair) -> Result<Vec<u8>> {
-        operator.sign(&self.permission(peer)).context(ErrorKind::Unexpected, "cannot sign the permission")
+    /// Who may sign for it, in a sentence; none where that is the founder, as ever.
+    pub(crate) fn describe_authority(&self) -> Option<String> {
+        if self.authority == Authority::default() {
+            return None;
+        }
+        let by = match self.authority.recovery_number() {
+            0 => String::new(),
+            number => format!(", by recovery {number}"),
+        };
+        let delegate = match self.authority.delegate_until() {
+            Some((peer, until)) => format!(", and until {} its delegate {peer}", date(until)),
+            None => String::new(),
+        };
+        Some(format!("the swarm {} follows the operator {}{by}{delegate}", self.name, self.operator().ok()?))
     }
 
-    pub(crate) fn permits_to_ask(&self, peer: &PeerId, permission: &[u8]) -> bool {
-        self.is_signed(&self.permission(peer), permission)
+    /// Believes a newer word on who may sign, if those who may have signed it. Returns whether it is news.
+    pub fn learn(&mut self, told: &Authority) -> bool {
+        let is_news = told.replaces(&self.authority) && self.holds(told);
+        if is_news {
+            self.authority = told.clone();
+        }
+        is_news
     }
 
-    fn permission(&self, peer: &PeerId) -> Vec<u8> {
+    /// Whether it is a word of those who may say it, in this swarm.
+    pub(crate) fn holds(&self, told: &Authority) -> bool {
+        named_key(&self.operator).is_ok_and(|founder| told.holds(&self.id(), &founder, self.recovery.as_ref()))
+    }
+
+    /// The newer one of what is known here and what comes with signed words.
+    pub(crate) fn newest<'a>(&'a self, told: &'a Authority) -> &'a Authority {
+        if told.replaces(&self.authority) && self.holds(told) { told } else { &self.authority }
+    }
+
+    /// As whom this peer may sign, be its time over or not.
+    pub fn role_of(&self, peer: &PeerId) -> Option<Role> {
+        let founder = named_key(&self.operator).ok()?;
+        self.authority.signers(&founder).find(|(key, _)| key.to_peer_id() == *peer).map(|(_, role)| role)
+    }
+
+    /// The keys that may sign now.
+    pub(crate) fn signing_keys(&self) -> Vec<PublicKey> {
+        let Ok(founder) = named_key(&self.operator) else { return Vec::new() };
+        let now = now_unix_s();
+        self.authority.signers(&founder).filter(|(_, role)| !role.is_over(now)).map(|(key, _)| key).collect()
+    }
+
+    /// Checks that words are signed by who may do so now, as far as is known here or told with them.
+    pub(crate) fn check_signature(&self, words: &[u8], signature: &[u8], told: &Authority) -> Result<(), NotSigned> {
+        match self.role_under(self.newest(told), words, signature) {
+            Some(role) => match role {
+                Role::Delegate(until) if role.is_over(now_unix_s()) => Err(NotSigned::InTime(until)),
+                _ => Ok(()),
+            },
+            None if self.was_signed(words, signature, told) => Err(NotSigned::ByFormer),
+            None => Err(NotSigned::ByAnybody),
+        }
+    }
+
+    /// Whether these words were signed by somebody who could do so once, now or when `told` was the newest word.
+    fn was_signed(&self, words: &[u8], signature: &[u8], told: &Authority) -> bool {
+        let under = |authority| self.role_under(authority, words, signature).is_some();
+        under(&self.authority) || (self.holds(told) && under(told))
+    }
+
+    /// Whose key signed these words, of those that may when this is the newest word.
+    pub(crate) fn signer_under(&self, authority: &Authority, words: &[u8], signature: &[u8]) -> Option<PeerId> {
+        let founder = named_key(&self.operator).ok().filter(|_| self.holds(authority))?;
+        authority.signers(&founder).find(|(key, _)| key.verify(words, signature)).map(|(key, _)| key.to_peer_id())
+    }
+
+    fn role_under(&self, authority: &Authority, words: &[u8], signature: &[u8]) -> Option<Role> {
+        let founder = named_key(&self.operator).ok()?;
+        authority.signers(&founder).find(|(key, _)| key.verify(words, signature)).map(|(_, role)| role)
+    }
+
+    pub(crate) fn permits_to_ask(&self, peer: &PeerId, permission: &Permission) -> bool {
+        let Permission { signature, authority } = permission;
+        self.check_signature(&self.permission_words(peer), signature, authority).is_ok()
+    }
+
+    fn permission_words(&self, peer: &PeerId) -> Vec<u8> {
         [b"mingle 2026 may ask for progress".as_slice(), &self.id(), &peer.to_bytes()].concat()
     }
 }
 
-/// The key of an operator.
-fn public_key(peer: &[u8]) -> Result<PublicKey> {
+impl Signer {
+    /// The key as one that may sign for the swarm, as far as is known here.
+    ///
+    /// # Errors
+    /// It is neither the operator's nor its delegate's.
+    pub fn new(swarm: Swarm, key: Keypair) -> Result<Self> {
+        if let Some(role) = swarm.role_of(&key.public().to_peer_id()) {
+            return Ok(Self { swarm, key, role });
+        }
+        let delegate = swarm.authority.delegate_until();
+        let or_delegate = delegate.map(|(peer, until)| format!(", or until {} its delegate {peer}", date(until)));
+        let message = format!(
+            "only the operator of the swarm {} can do this: {}{}",
+            swarm.name,
+            swarm.operator()?,
+            or_delegate.unwrap_or_default()
+        );
+        Err(Error::new(ErrorKind::Refused, message))
+    }
+
+    /// The swarm.
+    pub fn swarm(&self) -> &Swarm {
+        &self.swarm
+    }
+
+    /// Whose key it is.
+    pub fn peer_id(&self) -> PeerId {
+        self.key.public().to_peer_id()
+    }
+
+    /// As whom it signs.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Believes a newer word on who may sign.
+    ///
+    /// # Errors
+    /// By that word this key may not.
+    pub fn learn(&mut self, told: &Authority) -> Result {
+        if self.swarm.learn(told) {
+            *self = Self::new(self.swarm.clone(), self.key.clone())?;
+        }
+        Ok(())
+    }
+
+    /// The key.
+    pub(crate) fn key(&self) -> &Keypair {
+        &self.key
+    }
+
+    /// # Errors
+    /// The time of this delegate is over by its own clock.
+    pub fn check_time(&self) -> Result {
+        match self.role {
+            Role::Delegate(until) if now_unix_s() > until => {
+                let message = format!("the delegation to this peer ended {}", date(until));
+                Err(Error::new(ErrorKind::Refused, message)
+                    .hint("ask the operator for another: mingle operator delegate --to PEER --until 90d"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Signs for the swarm.
+    ///
+    /// # Errors
+    /// The time of this delegate is over, or the key cannot sign.
+    pub(crate) fn sign(&self, words: &[u8]) -> Result<Vec<u8>> {
+        self.check_time()?;
+        self.key.sign(words).context(ErrorKind::Unexpected, "cannot sign for the swarm")
+    }
+
+    /// The word that nobody but `delegate` signs in the place of the operator from now on, until `not_after_unix_s`; it is learned here.
+    ///
+    /// # Errors
+    /// This is not the operator, or the delegate is.
+    pub fn delegate(&mut self, delegate: Option<&PeerId>, not_after_unix_s: u64) -> Result<&Authority> {
+        if self.role != Role::Operator {
+            return Err(Error::new(ErrorKind::Refused, "a delegate cannot delegate: that is the operator's to do"));
+        }
+        if delegate.is_some_and(|delegate| *delegate == self.peer_id()) {
+            return Err(Error::new(ErrorKind::BadInput, "the operator cannot be its own delegate"));
+        }
+        let swarm = &mut self.swarm;
+        let authority = swarm.authority.delegate(&swarm.id(), delegate, not_after_unix_s, &self.key)?;
+        swarm.learn(&authority);
+        Ok(&swarm.authority)
+    }
+
+    /// Permission for this peer, which need be no member, to ask members where they stand.
+    ///
+    /// # Errors
+    /// The time of this delegate is over, or the key cannot sign.
+    pub fn permit_to_ask(&self, peer: &PeerId) -> Result<Permission> {
+        let signature = self.sign(&self.swarm.permission_words(peer))?;
+        Ok(Permission { signature, authority: self.swarm.authority.clone() })
+    }
+}
+
+/// The key of a founder.
+fn named_key(peer: &[u8]) -> Result<PublicKey> {
     let key = PeerId::from_bytes(peer).ok().as_ref().and_then(identity::public_key);
     key.ok_or_else(|| Error::new(ErrorKind::Integrity, "the operator of the swarm is not named by an ed25519 key"))
 }
@@ -96,17 +346,38 @@ fn public_key(peer: &[u8]) -> Result<PublicKey> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use libp2p::identity::Keypair;
 
     #[test]
     fn a_swarm_knows_the_signature_of_its_operator_and_no_other() {
         let (operator, other) = (Keypair::generate_ed25519(), Keypair::generate_ed25519());
         let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
         assert_eq!(swarm.operator().unwrap(), operator.public().to_peer_id());
-        assert!(swarm.is_signed(b"words", &operator.sign(b"words").unwrap()));
-        assert!(!swarm.is_signed(b"words", &other.sign(b"words").unwrap()));
-        assert!(!swarm.is_signed(b"other words", &operator.sign(b"words").unwrap()));
-        assert!(!swarm.is_signed(b"words", b"no signature"));
+        let is_signed =
+            |words: &[u8], signature: &[u8]| swarm.check_signature(words, signature, &Authority::default()).is_ok();
+        assert!(is_signed(b"words", &operator.sign(b"words").unwrap()));
+        assert!(!is_signed(b"words", &other.sign(b"words").unwrap()));
+        assert!(!is_signed(b"other words", &operator.sign(b"words").unwrap()));
+        assert!(!is_signed(b"words", b"no signature"));
+    }
+
+    #[test]
+    fn who_may_not_sign_is_told_who_may_and_a_delegate_does_not_delegate() {
+        let [operator, delegate, other] = [(); 3].map(|()| Keypair::generate_ed25519());
+        let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
+        let mut signer = Signer::new(swarm, operator.clone()).unwrap();
+        assert!(signer.delegate(Some(&operator.public().to_peer_id()), u64::MAX).is_err());
+        signer.delegate(Some(&delegate.public().to_peer_id()), now_unix_s() + 60).unwrap();
+        let swarm = signer.swarm().clone();
+        let refusal = Signer::new(swarm.clone(), other).err().unwrap().to_string();
+        assert!(refusal.contains(&delegate.public().to_peer_id().to_string()), "{refusal}");
+        let mut signer = Signer::new(swarm, delegate.clone()).unwrap();
+        signer.permit_to_ask(&PeerId::random()).unwrap();
+        assert!(signer.delegate(None, 0).unwrap_err().to_string().contains("cannot delegate"));
+        // It stops on time, by its own clock; others bear with its clock for an hour.
+        let mut owner = Signer::new(signer.swarm().clone(), operator).unwrap();
+        owner.delegate(Some(&delegate.public().to_peer_id()), now_unix_s() - 60).unwrap();
+        let late = Signer::new(owner.swarm().clone(), delegate).unwrap();
+        assert!(late.permit_to_ask(&PeerId::random()).unwrap_err().to_string().contains("ended"));
     }
 
     #[test]
@@ -114,13 +385,14 @@ mod tests {
         let operator = Keypair::generate_ed25519().public().to_peer_id();
         let (first, second) = (Swarm::found("ward7", operator).unwrap(), Swarm::found("ward7", operator).unwrap());
         assert_ne!(first.id(), second.id());
+        assert_ne!(first.clone().recoverable_by(&operator).unwrap().id(), first.id());
         assert!(Swarm::found("", operator).is_err() && Swarm::found("a\nb", operator).is_err());
     }
 
     #[test]
     fn what_is_no_ed25519_key_is_no_operator() {
         for bytes in [&[][..], &[0], &[0, 3, 1], &[0x12, 0x20], &[0, 1, 7]] {
-            assert!(public_key(bytes).is_err(), "{bytes:?}");
+            assert!(named_key(bytes).is_err(), "{bytes:?}");
         }
     }
 }

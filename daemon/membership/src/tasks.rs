@@ -17,8 +17,8 @@ impl MembershipService {
 
     /// Tells a member, or whoever has an invitation, what the swarm is for.
     pub(crate) fn tell_task(&self, peer: PeerId, claim: Option<&Claim>) -> Answer {
-        if let (Some(swarm), Some(claim)) = (&self.swarm, claim) {
-            if let Err(failure) = claim.check(swarm, &peer) {
+        if let (Some(swarm), Some(claim)) = (self.swarm(), claim) {
+            if let Err(failure) = claim.check(&swarm, &peer) {
                 return Answer::No(format!("{failure:#}"));
             }
         } else if !self.is_member(&peer) {

@@ -1,26 +1,24 @@
 //! What one person gives another so that a peer can join: one word to paste.
 //!
-//! ```text
-//!   mingle1 + base32( postcard(ticket) + first 4 bytes of its BLAKE3 )
-//! ```
+//! It begins with mingle2. Those that begin with mingle1 are of releases that knew neither delegates nor recovery keys, and are
+//! read too.
 
 use std::fmt;
 use std::str::FromStr;
 
-use data_encoding::BASE32_NOPAD;
 use libp2p::{Multiaddr, PeerId};
 use mingle_home::error::{Error, ErrorKind, Result};
 use mingle_home::home::Home;
 use serde::{Deserialize, Serialize};
 
-use crate::invite::SecretInvite;
+use crate::authority::Authority;
+use crate::invite::{Invite, SecretInvite};
 use crate::membership::Membership;
 use crate::swarm::Swarm;
+use crate::word;
 
-const PREFIX: &str = "mingle1";
-const CHECKSUM_BYTES: usize = 4;
-/// No ticket is longer, and no longer text is looked at.
-const MAX_CHARACTERS: usize = 8192;
+const PREFIX: &str = "mingle2";
+const FIRST_PREFIX: &str = "mingle1";
 /// Addresses in a ticket.
 const MAX_ADDRESSES: usize = 16;
 
@@ -42,15 +40,15 @@ impl Ticket {
         Self { swarm, invite, bootstrap }
     }
 
-    /// What the peer `local` that brings this ticket knows of the swarm: the operator's own needs no invitation.
+    /// What the peer `local` that brings this ticket knows of the swarm: the operator's own and its delegate's need no invitation.
     ///
     /// # Errors
     /// The home belongs to another swarm, or the operator's key is none.
     pub fn membership(self, local: PeerId, home: &Home) -> Result<Membership> {
         let Self { swarm, invite, bootstrap } = self;
-        let is_operator = swarm.operator()? == local;
+        let may_sign = swarm.role_of(&local).is_some();
         let membership =
-            if is_operator { Membership::founder(swarm) } else { Membership::invited(swarm, invite, bootstrap) };
+            if may_sign { Membership::founder(swarm) } else { Membership::invited(swarm, invite, bootstrap) };
         membership.check(home)?;
         Ok(membership)
     }
@@ -58,10 +56,8 @@ impl Ticket {
 
 impl fmt::Display for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut bytes = postcard::to_stdvec(self).map_err(|_| fmt::Error)?;
-        let checksum = blake3::hash(&bytes);
-        bytes.extend(&checksum.as_bytes()[..CHECKSUM_BYTES]);
-        write!(f, "{PREFIX}{}", BASE32_NOPAD.encode(&bytes).to_lowercase())
+        let bytes = postcard::to_stdvec(self).map_err(|_| fmt::Error)?;
+        f.write_str(&word::write(PREFIX, &bytes))
     }
 }
 
@@ -71,28 +67,46 @@ impl FromStr for Ticket {
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = |why: &str| {
             Error::new(ErrorKind::BadInput, format!("this is not a ticket: {why}"))
-                .hint("paste the whole word that `mingle invite` printed; it begins with mingle1")
+                .hint("paste the whole word that `mingle invite` printed; it begins with mingle2")
         };
         let text = text.trim();
-        let body = text.strip_prefix(PREFIX).ok_or_else(|| wrong("it does not begin with mingle1"))?;
-        if body.len() > MAX_CHARACTERS {
-            return Err(wrong("it is too long"));
-        }
-        let bytes = BASE32_NOPAD
-            .decode(body.to_uppercase().as_bytes())
-            .map_err(|_| wrong("some of it is missing, or changed on the way"))?;
-        let split = bytes.len().checked_sub(CHECKSUM_BYTES).ok_or_else(|| wrong("it is too short"))?;
-        let (bytes, checksum) = bytes.split_at(split);
-        if blake3::hash(bytes).as_bytes()[..CHECKSUM_BYTES] != *checksum {
-            return Err(wrong("some of it is missing, or changed on the way"));
-        }
-        let ticket: Self = postcard::from_bytes(bytes).map_err(|_| wrong("another release of mingle made it"))?;
+        let read = |body: &str| word::read(body).map_err(wrong);
+        let ticket: Option<Self> = match (text.strip_prefix(PREFIX), text.strip_prefix(FIRST_PREFIX)) {
+            (Some(body), _) => postcard::from_bytes(&read(body)?).ok(),
+            (_, Some(body)) => postcard::from_bytes(&read(body)?).ok().map(FirstTicket::ticket),
+            _ => return Err(wrong("it does not begin with mingle2")),
+        };
+        let mut ticket = ticket.ok_or_else(|| wrong("another release of mingle made it"))?;
         if ticket.bootstrap.len() > MAX_ADDRESSES {
             return Err(wrong("it has too many addresses"));
         }
         ticket.swarm.clone().checked()?;
         ticket.invite.check(&ticket.swarm)?;
+        ticket.swarm.learn(&ticket.invite.invite.authority);
         Ok(ticket)
+    }
+}
+
+/// A ticket that begins with mingle1.
+#[derive(Deserialize)]
+struct FirstTicket {
+    name: String,
+    nonce: [u8; 16],
+    operator: Vec<u8>,
+    key: [u8; 32],
+    expires_unix_s: u64,
+    uses: u32,
+    signature: Vec<u8>,
+    secret: [u8; 32],
+    bootstrap: Vec<Multiaddr>,
+}
+
+impl FirstTicket {
+    fn ticket(self) -> Ticket {
+        let Self { name, nonce, operator, key, expires_unix_s, uses, signature, secret, bootstrap } = self;
+        let invite = Invite { key, expires_unix_s, uses, signature, authority: Authority::default() };
+        let swarm = Swarm::of_card(name, nonce, operator, None);
+        Ticket { swarm, invite: SecretInvite { invite, secret }, bootstrap }
     }
 }
 
@@ -100,13 +114,15 @@ impl FromStr for Ticket {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::swarm::Signer;
     use libp2p::identity::Keypair;
     use std::time::Duration;
 
     fn ticket() -> Ticket {
         let operator = Keypair::generate_ed25519();
         let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
-        let invite = SecretInvite::sign(&swarm, 2, Duration::from_secs(3600), &operator).unwrap();
+        let signer = Signer::new(swarm.clone(), operator).unwrap();
+        let invite = SecretInvite::sign(&signer, 2, Duration::from_secs(3600)).unwrap();
         Ticket::new(swarm, invite, vec!["/ip4/10.0.1.5/udp/4717/quic-v1".parse().unwrap()])
     }
 
@@ -114,16 +130,16 @@ mod tests {
     fn a_ticket_is_one_word_and_reads_back_with_spaces_around_it_and_in_capitals() {
         let ticket = ticket();
         let text = ticket.to_string();
-        assert!(text.starts_with("mingle1") && text.chars().all(|c| c.is_ascii_alphanumeric()), "{text}");
+        assert!(text.starts_with("mingle2") && text.chars().all(|c| c.is_ascii_alphanumeric()), "{text}");
         assert_eq!(format!("  {text}\n").parse::<Ticket>().unwrap(), ticket);
-        let capitals = format!("mingle1{}", text[7..].to_uppercase());
+        let capitals = format!("mingle2{}", text[7..].to_uppercase());
         assert_eq!(capitals.parse::<Ticket>().unwrap(), ticket);
     }
 
     #[test]
     fn a_ticket_that_lost_or_changed_a_letter_is_refused_with_a_hint() {
         let text = ticket().to_string();
-        for damaged in [&text[..text.len() - 1], &text[1..], "", "mingle1", "mingle1aa"] {
+        for damaged in [&text[..text.len() - 1], &text[1..], "", "mingle1", "mingle2", "mingle2aa"] {
             assert!(damaged.parse::<Ticket>().unwrap_err().to_string().contains("not a ticket"), "{damaged}");
         }
         for at in 7..text.len() {

@@ -7,17 +7,20 @@ use mingle_net::probe::{Measured, ProbeToken};
 use serde::{Deserialize, Serialize};
 
 use crate::invite::{Claim, Invite};
-use crate::offer::{MAX_OFFER_BYTES, PlanOffer};
-use crate::swarm::Swarm;
+use crate::offer::{MAX_OFFER_BYTES, PlanNews};
+use crate::swarm::{Permission, Swarm};
 use crate::task::Assignment;
 
-pub(crate) const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/swarm/3");
+pub(crate) const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/swarm/4");
 /// The most that a request, or an answer without a model, may be long.
-pub(crate) const MAX_BYTES: usize = MAX_OFFER_BYTES + 64;
+pub(crate) const MAX_BYTES: usize = MAX_OFFER_BYTES + 768;
 
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Request {
-    Plan,
+    Plan {
+        /// The operator's signature that the asker may have it, if it is no member.
+        permission: Option<Permission>,
+    },
     /// Whoever asks brings an invitation, and would do this.
     Join {
         /// [`PROTOCOL_VERSION`](mingle_protocol::PROTOCOL_VERSION) of the asker.
@@ -27,10 +30,10 @@ pub(crate) enum Request {
         work: Assignment,
     },
     Model,
-    Announce(PlanOffer),
+    Announce(PlanNews),
     Progress {
         /// The operator's signature that the asker may know, if it is no member.
-        permission: Vec<u8>,
+        permission: Option<Permission>,
         swarm: [u8; 32],
     },
     Measure {
@@ -52,7 +55,7 @@ pub(crate) enum Request {
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Answer {
     /// The plan that this process follows.
-    Plan(PlanOffer),
+    Plan(Box<PlanNews>),
     /// There is none yet.
     NotYet,
     /// The plan does not name the asker.
@@ -79,8 +82,8 @@ pub enum Verdict {
     Taken,
     /// It follows it already.
     Known,
-    /// It follows a newer one: this.
-    Older(PlanOffer),
+    /// It follows another one, which is newer or has the same number: this.
+    Older(Box<PlanNews>),
     /// It cannot follow it, and why.
     Refused(String),
 }

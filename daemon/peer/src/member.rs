@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::event_loop::EventReceivers;
 use crate::events::{Event, EventLog};
 use crate::home::Home;
-use crate::membership::{self, CheckedPlan, MembershipService, Swarm, Verdict, Wanted};
+use crate::membership::{self, CheckedPlan, MembershipService, Verdict, Wanted};
 use crate::objections::Objection;
 use crate::place::Place;
 use crate::plan;
@@ -36,8 +36,6 @@ pub(crate) struct Member<'a> {
     pub connections: Connections,
     /// What others may ask of this process.
     pub service: Arc<MembershipService>,
-    /// The swarm, where it has an operator: then its plan can change.
-    pub swarm: Option<Swarm>,
     pub network: &'a Network,
     pub log: &'a mut EventLog,
     pub board: &'a StatusBoard,
@@ -114,7 +112,7 @@ impl Member<'_> {
         if theirs == ours.generation() {
             return Some(Verdict::Known);
         }
-        (!theirs.replaces(&ours.generation())).then(|| Verdict::Older(ours.offer.clone()))
+        (!theirs.replaces(&ours.generation())).then(|| Verdict::Older(Box::new(self.service.news(ours.offer.clone()))))
     }
 
     /// Whether the plan still names this peer; it is told if not.
@@ -163,13 +161,14 @@ impl Member<'_> {
 
     /// A neighbour follows another plan: whichever of the two is newer is told to the other. False where plans are fixed.
     pub(crate) fn compare_plans(&self, node: NodeId) -> bool {
-        let (Some(swarm), Some(peer)) = (self.swarm.clone(), self.connections.peer(node)) else { return false };
-        let offer = self.connections.place.plan.offer.clone();
+        let peer = self.connections.peer(node).filter(|_| self.service.swarm().is_some());
+        let Some(peer) = peer else { return false };
+        let news = self.service.news(self.connections.place.plan.offer.clone());
         let service = Arc::clone(&self.service);
         let mut streams = self.network.streams.clone();
         tokio::spawn(async move {
-            if let Ok(Some(Verdict::Older(newer))) = membership::announce(&mut streams, peer, &offer).await
-                && let Ok(plan) = newer.check(Some(&swarm))
+            if let Ok(Some(Verdict::Older(newer))) = membership::announce(&mut streams, peer, &news).await
+                && let Ok(plan) = service.check_news(*newer)
             {
                 service.note_fork(&plan.offer);
                 tell_of(&service, plan).await;

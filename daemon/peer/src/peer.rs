@@ -300,7 +300,6 @@ impl Peer {
             local: self.identity.peer_id(),
             connections,
             service,
-            swarm: self.membership.as_ref().map(|membership| membership.swarm.clone()),
             network,
             log: &mut self.log,
             board: &self.board,

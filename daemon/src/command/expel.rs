@@ -4,19 +4,21 @@ use libp2p::PeerId;
 use mingle_peer::membership::known_revocations;
 use mingle_peer::{Error, ErrorKind, Home, Result};
 
-use super::invite::operator_of;
+use super::operator::signer_of;
 use crate::cli::ExpelArgs;
 use crate::out;
 
 /// Puts the peers on the list that goes with every plan of the operator, or takes them off it.
 pub(super) fn execute(arguments: &ExpelArgs, json: bool) -> Result {
     let home = Home::at(arguments.home.home.as_deref())?;
-    let (swarm, identity) = operator_of(&home)?;
-    let mut revoked = known_revocations(&home, &swarm)?;
+    let signer = signer_of(&home)?;
+    signer.check_time()?;
+    let mut revoked = known_revocations(&home, &signer)?;
     let mut changed: Vec<&PeerId> = Vec::new();
     for peer in &arguments.peers {
-        if *peer == identity.peer_id() {
-            return Err(Error::new(ErrorKind::BadInput, "the operator of a swarm cannot be expelled from it"));
+        if !arguments.undo && signer.swarm().role_of(peer).is_some() {
+            let message = "the operator of a swarm and its delegate cannot be expelled from it";
+            return Err(Error::new(ErrorKind::BadInput, message));
         }
         let is_news = if arguments.undo { revoked.readmit(peer) } else { revoked.expel(peer) };
         if is_news {

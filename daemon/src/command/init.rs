@@ -1,12 +1,12 @@
 //! `mingle init`: gives this peer its identity and a configuration file that explains itself, and founds a swarm.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
 use mingle_peer::error::Context;
-use mingle_peer::membership::{Membership, Swarm};
-use mingle_peer::{ErrorKind, Home, Identity, Result};
+use mingle_peer::membership::{Membership, RecoveryKey, Swarm};
+use mingle_peer::{Error, ErrorKind, Home, Identity, Result};
 
 use crate::cli::InitArgs;
 use crate::provisional::Provisional;
@@ -30,7 +30,7 @@ fn create(arguments: &InitArgs, json: bool) -> Result {
     let config = home.config();
     let wrote_config = write_config(&config)?;
     if let Some(name) = &arguments.swarm {
-        found(&home, name, &identity)?;
+        found(&home, name, &identity, arguments.recovery_key.as_deref())?;
     }
     if json {
         out::line(serde_json::json!({
@@ -39,6 +39,7 @@ fn create(arguments: &InitArgs, json: bool) -> Result {
             "created": identity.created,
             "key": path,
             "swarm": arguments.swarm,
+            "recovery_key": arguments.recovery_key,
             "config": config,
             "config_created": wrote_config,
         }));
@@ -48,6 +49,12 @@ fn create(arguments: &InitArgs, json: bool) -> Result {
     eprintln!("{what} the identity {} (readable by its owner only)", path.display());
     let what = if wrote_config { "wrote" } else { "kept" };
     eprintln!("{what} the settings {}", config.display());
+    if let Some(path) = &arguments.recovery_key {
+        eprintln!(
+            "wrote the recovery key {}: keep it where no peer runs; whoever has it can name another operator",
+            path.display()
+        );
+    }
     out::line(peer);
     match &arguments.swarm {
         Some(name) => {
@@ -58,12 +65,27 @@ fn create(arguments: &InitArgs, json: bool) -> Result {
     Ok(())
 }
 
-/// Founds a swarm, unless the home has one of this name already.
-fn found(home: &Home, name: &str, identity: &Identity) -> Result {
-    match Membership::of(home)? {
-        Some(known) if known.swarm.name == name && known.swarm.operator()? == identity.peer_id() => Ok(()),
-        _ => Membership::founder(Swarm::found(name, identity.peer_id())?).write(home),
+/// Founds a swarm, unless the home has one of this name already. A recovery key is made with it, or never.
+fn found(home: &Home, name: &str, identity: &Identity, recovery_key: Option<&Path>) -> Result {
+    let known = Membership::of(home)?;
+    let is_founded = known
+        .as_ref()
+        .is_some_and(|known| known.swarm.name == name && known.swarm.founder().ok() == Some(identity.peer_id()));
+    let Some(path) = recovery_key else {
+        let found = || Membership::founder(Swarm::found(name, identity.peer_id())?).write(home);
+        return if is_founded { Ok(()) } else { found() };
+    };
+    if let Some(known) = known {
+        let message = format!("{} belongs to the swarm {} already", home.root().display(), known.swarm.name);
+        return Err(Error::new(ErrorKind::Refused, message).hint(
+            "a recovery key is made when a swarm is founded: found another one in a home of its own, with --home DIR",
+        ));
     }
+    let swarm = RecoveryKey::found(name, identity.peer_id(), path)?;
+    Membership::founder(swarm).write(home).inspect_err(|_| {
+        // The key of a swarm that does not exist.
+        let _ = fs::remove_file(path);
+    })
 }
 
 /// Writes the commented configuration where there is none; says whether it did.

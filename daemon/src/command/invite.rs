@@ -1,13 +1,14 @@
 //! `mingle invite`: a ticket with which others can join the swarm of this peer.
 
 use std::net::IpAddr;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use libp2p::Multiaddr;
 use libp2p::multiaddr::Protocol;
-use mingle_peer::membership::{IssuedInvites, Membership, SecretInvite, Swarm, Ticket, known_revocations};
-use mingle_peer::{Error, ErrorKind, Home, Identity, Result};
+use mingle_peer::membership::{IssuedInvites, Role, SecretInvite, Signer, Ticket, date, known_revocations, now_unix_s};
+use mingle_peer::{Error, ErrorKind, Home, Result};
 
+use super::operator::signer_of;
 use crate::cli::InviteArgs;
 use crate::{limits, out};
 
@@ -17,29 +18,30 @@ const SHORTEST_TICKET: Duration = Duration::from_secs(1);
 /// Prints the ticket, and nothing else, on stdout.
 pub(super) fn execute(arguments: &InviteArgs, json: bool) -> Result {
     let home = Home::at(arguments.home.home.as_deref())?;
-    let (swarm, identity) = operator_of(&home)?;
+    let signer = signer_of(&home)?;
     if arguments.list {
-        list(&home, &swarm, json)?;
-        return Ok(());
+        return list(&home, &signer, json);
     }
     if let Some(id) = &arguments.revoke {
-        return revoke(&home, &swarm, id, json);
+        return revoke(&home, &signer, id, json);
     }
     limits::check_time("expires", arguments.expires, SHORTEST_TICKET..=limits::LONGEST_EVICTION)?;
+    signer.check_time()?;
+    let lasts = arguments.expires.min(time_left(&signer));
     let addresses = if arguments.address.is_empty() { reachable(home.addresses()?) } else { arguments.address.clone() };
     if addresses.is_empty() {
         return Err(Error::new(ErrorKind::BadInput, "nobody could use this ticket: no address of a member is known")
             .hint("start this peer with `mingle run` first, or name an address with --address"));
     }
-    let secret = SecretInvite::sign(&swarm, arguments.uses, arguments.expires, identity.keypair())?;
+    let secret = SecretInvite::sign(&signer, arguments.uses, lasts)?;
     let invite = secret.invite.clone();
     IssuedInvites::of(&home)?.add(&invite, &home)?;
-    let ticket = Ticket::new(swarm.clone(), secret, addresses.clone());
+    let ticket = Ticket::new(signer.swarm().clone(), secret, addresses.clone());
     if json {
         out::line(serde_json::json!({
             "schema": "mingle.invite/1",
             "ticket": ticket.to_string(),
-            "swarm": swarm.name,
+            "swarm": signer.swarm().name,
             "uses": invite.uses,
             "expires_unix_s": invite.expires_unix_s,
             "addresses": addresses,
@@ -48,7 +50,9 @@ pub(super) fn execute(arguments: &InviteArgs, json: bool) -> Result {
     }
     out::line(&ticket);
     let peers = if invite.uses == 1 { "one peer".to_owned() } else { format!("{} peers", invite.uses) };
-    eprintln!("for {peers}, within {}; whoever has it can use it", humantime::format_duration(arguments.expires));
+    let delegated = if lasts < arguments.expires { ", as long as the delegation to this home" } else { "" };
+    let within = humantime::format_duration(lasts);
+    eprintln!("for {peers}, within {within}{delegated}; whoever has it can use it");
     eprintln!("on the other machines: mingle join {ticket}");
     if addresses.iter().all(is_loopback) {
         eprintln!("warning: this peer has no address but loopback: the ticket works on this machine only");
@@ -56,9 +60,17 @@ pub(super) fn execute(arguments: &InviteArgs, json: bool) -> Result {
     Ok(())
 }
 
+/// How long this key may sign, and what it signs holds.
+fn time_left(signer: &Signer) -> Duration {
+    match signer.role() {
+        Role::Operator => Duration::MAX,
+        Role::Delegate(until) => Duration::from_secs(until.saturating_sub(now_unix_s())),
+    }
+}
+
 /// Prints the invitations that have not expired.
-fn list(home: &Home, swarm: &Swarm, json: bool) -> Result {
-    let (issued, revoked) = (IssuedInvites::of(home)?, known_revocations(home, swarm)?);
+fn list(home: &Home, signer: &Signer, json: bool) -> Result {
+    let (issued, revoked) = (IssuedInvites::of(home)?, known_revocations(home, signer)?);
     if json {
         let invites: Vec<_> = issued
             .iter()
@@ -78,7 +90,7 @@ fn list(home: &Home, swarm: &Swarm, json: bool) -> Result {
         out::line("no invitation can be used");
     }
     for invite in issued.iter() {
-        let expires = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(invite.expires_unix_s));
+        let expires = date(invite.expires_unix_s);
         let peers = if invite.uses == 1 { "1 peer".to_owned() } else { format!("{} peers", invite.uses) };
         let state = if revoked.has_invite(&invite.id) { ", revoked" } else { "" };
         out::line(format_args!("{}  {peers}, until {expires}{state}", invite.id));
@@ -87,10 +99,10 @@ fn list(home: &Home, swarm: &Swarm, json: bool) -> Result {
 }
 
 /// Puts an invitation on the list that goes with every plan.
-fn revoke(home: &Home, swarm: &Swarm, id: &str, json: bool) -> Result {
+fn revoke(home: &Home, signer: &Signer, id: &str, json: bool) -> Result {
     let issued = IssuedInvites::of(home)?;
     let invite = issued.find(id)?;
-    let mut revoked = known_revocations(home, swarm)?;
+    let mut revoked = known_revocations(home, signer)?;
     let is_news = revoked.revoke(&invite.id);
     revoked.keep(home)?;
     if json {
@@ -100,26 +112,6 @@ fn revoke(home: &Home, swarm: &Swarm, id: &str, json: bool) -> Result {
     out::line(format_args!("{} lets nobody in any more", invite.id));
     eprintln!("this peer turns it away from now on, the other members with the next plan");
     Ok(())
-}
-
-/// The swarm of a home whose key is its operator.
-///
-/// # Errors
-/// The home has no swarm, or its key is not the operator's.
-pub(super) fn operator_of(home: &Home) -> Result<(Swarm, Identity)> {
-    let membership = Membership::of(home)?.ok_or_else(|| {
-        Error::new(ErrorKind::BadInput, format!("{} belongs to no swarm with an operator", home.root().display()))
-            .hint("found one with: mingle init --swarm NAME")
-    })?;
-    let identity = Identity::load(&home.identity())?;
-    let operator = membership.swarm.operator()?;
-    if identity.peer_id() != operator {
-        return Err(Error::new(
-            ErrorKind::Refused,
-            format!("only the operator of the swarm {} can do this: {operator}", membership.swarm.name),
-        ));
-    }
-    Ok((membership.swarm, identity))
 }
 
 /// What others can use: addresses on this machine alone only where there are no others.

@@ -23,6 +23,7 @@ mod join;
 mod leave;
 mod logs;
 mod man;
+mod operator;
 mod ping;
 mod plan_apply;
 mod plan_bind;
@@ -60,6 +61,7 @@ pub(crate) fn execute(cli: Cli) -> Result<ExitCode> {
         Command::Init(arguments) => init::execute(&arguments, json)?,
         Command::Invite(arguments) => invite::execute(&arguments, json)?,
         Command::Expel(arguments) => expel::execute(&arguments, json)?,
+        Command::Operator(command) => operator::execute(&command, json)?,
         Command::Join(arguments) => join::execute(&arguments, json)?,
         Command::Id(arguments) => id::execute(&arguments, json)?,
         Command::Run(arguments) => run::execute(&arguments, json)?,

@@ -3,6 +3,7 @@
 use mingle_privacy::PrivacySpending;
 
 use super::Event;
+use crate::membership::PlanNumber;
 
 /// Who waits longer for neighbours is told what else may be the matter.
 const LONG_WAIT_S: u64 = 60;
@@ -47,10 +48,11 @@ impl Event {
                 format!("waiting    {peer} has an invitation and waits for a plan that names it")
             }
             Self::NewPlan { counter, hash, nodes, node, first_round } => format!(
-                "new plan   {counter}, blake3:{hash}: {nodes} peers, this is node {node}, from round {first_round} on"
+                "new plan   {}, blake3:{hash}: {nodes} peers, this is node {node}, from round {first_round} on",
+                PlanNumber(*counter)
             ),
             Self::PlannedOut { counter } => {
-                format!("planned out plan {counter} does not name this peer any more: its part is over")
+                format!("planned out plan {} does not name this peer any more: its part is over", PlanNumber(*counter))
             }
             Self::Borrowed { peers } => borrowed(peers),
             Self::Leaving { weight_units } => {

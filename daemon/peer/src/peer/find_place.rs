@@ -13,7 +13,8 @@ use super::{GivenPlan, Peer};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
 use crate::membership::{
-    self, CheckedPlan, Claim, Membership, MembershipService, PlanOffer, Revocations, Standing, Swarm, Verdict, Wanted,
+    self, CheckedPlan, Claim, Membership, MembershipService, PlanNumber, PlanOffer, Revocations, Signer, Standing,
+    Swarm, Verdict, Wanted,
 };
 use crate::place::Place;
 use crate::plan;
@@ -72,25 +73,23 @@ impl Peer {
         membership: &Membership,
     ) -> Result<(CheckedPlan, String)> {
         let swarm = &membership.swarm;
-        let local = self.identity.peer_id();
         if let Some(kept) = CheckedPlan::kept(&self.home, swarm)? {
             if self.options.plan.is_some() {
                 return Err(Error::new(ErrorKind::BadInput, format!("the swarm {} has a plan already", swarm.name))
                     .hint("give all of it another one with: mingle plan apply FILE"));
             }
-            let origin = format!("plan {} of {}", kept.generation().counter, swarm.name);
+            let origin = format!("plan {} of {}", PlanNumber(kept.generation().counter), swarm.name);
             return Ok((kept, origin));
         }
         if let Some(given) = &self.options.plan {
-            if swarm.operator()? != local {
+            let Ok(signer) = Signer::new(swarm.clone(), self.identity.keypair().clone()) else {
                 return Err(Error::new(
                     ErrorKind::BadInput,
                     format!("the plans of the swarm {} come from its operator, not from --plan", swarm.name),
                 )
                 .hint("leave --plan out: this peer gets the plan once it is named in it"));
-            }
-            let offer =
-                PlanOffer::sign(swarm, None, 0, &given.plan, Revocations::of(&self.home)?, self.identity.keypair())?;
+            };
+            let offer = PlanOffer::sign(&signer, None, 0, &given.plan, Revocations::of(&self.home)?)?;
             return Ok((offer.check(Some(swarm))?, given.origin.clone()));
         }
         self.board.update(|status| status.state = State::WaitingForPlan);
@@ -112,7 +111,7 @@ impl Peer {
         let mut admitted = BTreeSet::new();
         let mut warned = BTreeSet::new();
         let give_up = tokio::time::Instant::now() + self.options.bootstrap_timeout;
-        let is_operator = swarm.operator()? == local;
+        let is_operator = service.is_operator();
         let claim = membership.invite.as_ref().map(|invite| invite.claim(swarm, &local)).transpose()?;
         loop {
             for (peer, address) in search.answered.clone() {
@@ -142,8 +141,16 @@ impl Peer {
                     }
                 }
                 // Who does not count this peer as a member yet may do so with the next plan.
-                if let Ok(Some(plan)) = membership::fetch_plan(&mut streams, local, peer, Some(swarm)).await {
-                    return Ok((plan, format!("from {peer} at {address}")));
+                if let Ok(Some(news)) = membership::fetch_plan(&mut streams, local, peer, None).await {
+                    match service.check_news(news) {
+                        // The operator is given a plan that does not name it, too.
+                        Ok(plan) if plan::node_of(&plan.plan, &local).is_none() => {}
+                        Ok(plan) => return Ok((plan, format!("from {peer} at {address}"))),
+                        Err(failure) if warned.insert(peer) => {
+                            self.warn(format!("the plan sent by {peer} cannot be followed: {failure:#}"));
+                        }
+                        Err(_) => {}
+                    }
                 }
             }
             let nobody_answers = search.answered.is_empty() && !is_operator;
@@ -270,7 +277,9 @@ impl Peer {
         let mut streams = network.streams.clone();
         loop {
             for (&peer, address) in &search.answered {
-                match membership::fetch_plan(&mut streams, local, peer, None).await {
+                let fetched = membership::fetch_plan(&mut streams, local, peer, None).await;
+                let checked = fetched.and_then(|news| news.map(|news| news.offer.check(None)).transpose());
+                match checked {
                     Ok(Some(plan)) => {
                         self.plan_giver = Some(peer);
                         return Ok((plan.plan, format!("from {peer} at {address}")));

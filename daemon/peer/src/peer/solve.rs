@@ -10,6 +10,7 @@ use super::{Access, Incoming, Outcome, Peer, Streams, boot_nonce};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
 use crate::member::Member;
+use crate::membership::PlanNumber;
 use crate::place::Place;
 use crate::solving::Explain;
 use crate::solving::host::{self, End};
@@ -45,8 +46,8 @@ impl Peer {
                     member.take_up(*plan, boot_nonce, NO_PARCELS, &mut receivers).await?;
                 }
                 End::Replanned(plan) => {
-                    let counter = plan.generation().counter;
-                    let message = format!("plan {counter} of the operator does not name this peer any more");
+                    let number = PlanNumber(plan.generation().counter);
+                    let message = format!("plan {number} of the operator does not name this peer any more");
                     return Err(Error::new(ErrorKind::Refused, message));
                 }
             }

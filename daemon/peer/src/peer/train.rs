@@ -149,8 +149,8 @@ impl Peer {
 
     /// Whether the model that all begin with is this peer's.
     fn is_founder(&self, place: &Place) -> Result<bool> {
-        let operator = self.membership.as_ref().map(|membership| membership.swarm.operator()).transpose()?;
-        let founder = operator.filter(|operator| place.peers.values().any(|peer| peer == operator));
+        let founder = self.membership.as_ref().map(|membership| membership.swarm.founder()).transpose()?;
+        let founder = founder.filter(|founder| place.peers.values().any(|peer| peer == founder));
         Ok(founder.map_or(place.node.index() == 0, |founder| founder == self.identity.peer_id()))
     }
 

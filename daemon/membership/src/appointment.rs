@@ -1,0 +1,87 @@
+//! What the operator gives its delegate: the swarm and the newest word on who may sign for it, as one word to paste.
+//!
+//! It holds no secret: who has it can check it, and nobody but the key that it names can sign with it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use mingle_home::error::{Error, ErrorKind, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::authority::Authority;
+use crate::swarm::Swarm;
+use crate::word;
+
+const PREFIX: &str = "mingleoperator1";
+
+/// A swarm, with who may sign for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Appointment(pub Swarm);
+
+#[derive(Serialize, Deserialize)]
+struct Told {
+    swarm: Swarm,
+    authority: Authority,
+}
+
+impl fmt::Display for Appointment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let told = Told { swarm: self.0.clone(), authority: self.0.authority().clone() };
+        let bytes = postcard::to_stdvec(&told).map_err(|_| fmt::Error)?;
+        f.write_str(&word::write(PREFIX, &bytes))
+    }
+}
+
+impl FromStr for Appointment {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let wrong = |why: &str| {
+            Error::new(ErrorKind::BadInput, format!("this is not an appointment: {why}"))
+                .hint(format!("paste the whole word that `mingle operator delegate` printed; it begins with {PREFIX}"))
+        };
+        let body = text.trim().strip_prefix(PREFIX).ok_or_else(|| wrong("it begins otherwise"))?;
+        let bytes = word::read(body).map_err(wrong)?;
+        let Told { swarm, authority }: Told =
+            postcard::from_bytes(&bytes).map_err(|_| wrong("another release of mingle made it"))?;
+        let mut swarm = swarm.checked()?;
+        if authority != Authority::default() && !swarm.learn(&authority) {
+            let message = format!("the operator of the swarm {} has not signed this appointment", swarm.name);
+            return Err(Error::new(ErrorKind::Integrity, message));
+        }
+        Ok(Self(swarm))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use libp2p::PeerId;
+    use libp2p::identity::Keypair;
+
+    use super::*;
+    use crate::swarm::Signer;
+
+    #[test]
+    fn an_appointment_is_one_word_that_reads_back_and_cannot_be_changed() {
+        let [operator, delegate, thief] = [(); 3].map(|()| Keypair::generate_ed25519());
+        let id = |key: &Keypair| -> PeerId { key.public().to_peer_id() };
+        let swarm = Swarm::found("ward7", id(&operator)).unwrap().recoverable_by(&id(&thief)).unwrap();
+        let mut signer = Signer::new(swarm.clone(), operator).unwrap();
+        signer.delegate(Some(&id(&delegate)), 1_900_000_000).unwrap();
+        let appointment = Appointment(signer.swarm().clone());
+        let text = appointment.to_string();
+        assert_eq!(format!(" {text}\n").parse::<Appointment>().unwrap(), appointment);
+        assert_eq!(appointment.0.authority().delegate_until(), Some((id(&delegate), 1_900_000_000)));
+        for at in (0..text.len()).step_by(7) {
+            let mut changed = text.clone().into_bytes();
+            changed[at] = if changed[at] == b'a' { b'b' } else { b'a' };
+            assert!(String::from_utf8(changed).unwrap().parse::<Appointment>().is_err(), "at {at}");
+        }
+        // A delegation that somebody else signed, behind the right checksum.
+        let forged = swarm.authority().delegate(&swarm.id(), Some(&id(&thief)), u64::MAX, &thief).unwrap();
+        let bytes = postcard::to_stdvec(&Told { swarm, authority: forged }).unwrap();
+        let refusal = word::write(PREFIX, &bytes).parse::<Appointment>().unwrap_err();
+        assert!(refusal.is(ErrorKind::Integrity) && refusal.to_string().contains("has not signed"), "{refusal}");
+    }
+}

@@ -1,0 +1,148 @@
+//! The key that may name another operator, in a file for a safe: made when the swarm is founded, and used when the operator's key
+//! is lost or stolen.
+//!
+//! The file holds the swarm too, so that it is enough by itself.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use libp2p::PeerId;
+use libp2p::identity::Keypair;
+use mingle_home::error::{Context, Error, ErrorKind, Result};
+use mingle_home::identity::refuse_if_others_can_read;
+use serde::{Deserialize, Serialize};
+
+use crate::authority::Authority;
+use crate::swarm::Swarm;
+
+const SCHEMA: &str = "mingle.recovery-key/1";
+/// No such file is longer.
+const MAX_BYTES: u64 = 64 << 10;
+
+/// The key, and the swarm that it belongs to.
+pub struct RecoveryKey {
+    swarm: Swarm,
+    key: Keypair,
+}
+
+#[derive(Serialize, Deserialize)]
+struct File {
+    schema: String,
+    swarm: Swarm,
+    /// In hexadecimal.
+    secret: String,
+}
+
+impl RecoveryKey {
+    /// Founds a swarm with a recovery key of its own, which is written to a new file that nobody but its owner may read.
+    ///
+    /// # Errors
+    /// The name cannot be one of a swarm, there are no random numbers, or the file is there or cannot be written.
+    pub fn found(name: &str, operator: PeerId, path: &Path) -> Result<Swarm> {
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret).context(ErrorKind::Unexpected, "the operating system gives no random numbers")?;
+        let text = hex::encode(secret);
+        let key = Keypair::ed25519_from_bytes(secret).context(ErrorKind::Unexpected, "cannot make a recovery key")?;
+        let swarm = Swarm::found(name, operator)?.recoverable_by(&key.public().to_peer_id())?;
+        let file = File { schema: SCHEMA.to_owned(), swarm: swarm.clone(), secret: text };
+        let text = serde_json::to_string_pretty(&file).context(ErrorKind::Unexpected, "cannot encode the key")?;
+        write_new(path, format!("{text}\n").as_bytes())?;
+        Ok(swarm)
+    }
+
+    /// Reads the key.
+    ///
+    /// # Errors
+    /// The file cannot be read, others can read it, or it holds no such key.
+    pub fn load(path: &Path) -> Result<Self> {
+        let doing = format!("cannot read the recovery key {}", path.display());
+        let metadata = fs::metadata(path).context(ErrorKind::BadInput, &doing)?;
+        refuse_if_others_can_read(path)?;
+        if metadata.len() > MAX_BYTES {
+            return Err(Error::new(ErrorKind::Integrity, format!("{doing}: it is too long")));
+        }
+        let text = fs::read_to_string(path).context(ErrorKind::BadInput, &doing)?;
+        let file: File = serde_json::from_str(&text).context(ErrorKind::Integrity, &doing)?;
+        if file.schema != SCHEMA {
+            return Err(Error::new(ErrorKind::Integrity, format!("{doing} in the form {SCHEMA}")));
+        }
+        let swarm = file.swarm.checked()?;
+        let mut secret = [0; 32];
+        hex::decode_to_slice(&file.secret, &mut secret).context(ErrorKind::Integrity, &doing)?;
+        let key = Keypair::ed25519_from_bytes(secret).context(ErrorKind::Integrity, &doing)?;
+        if swarm.recovery() != Some(key.public().to_peer_id()) {
+            let message = format!("{doing}: it is not the recovery key of the swarm {}", swarm.name);
+            return Err(Error::new(ErrorKind::Integrity, message));
+        }
+        Ok(Self { swarm, key })
+    }
+
+    /// The swarm, with nothing known of who may sign for it but its founder.
+    pub fn swarm(&self) -> &Swarm {
+        &self.swarm
+    }
+
+    /// The word that names another operator, after all that is known in `known`; without a `number`, with the next one.
+    ///
+    /// # Errors
+    /// It is not after the last one, there can be no other, or the operator is named by no ed25519 key.
+    pub fn succeed(&self, known: &Authority, number: Option<u16>, operator: &PeerId) -> Result<Authority> {
+        let next = || {
+            known.recovery_number().checked_add(1).ok_or_else(|| {
+                Error::new(ErrorKind::Integrity, "the recovery key has named the last operator that there can be")
+                    .hint("found a new swarm")
+            })
+        };
+        let number = number.map_or_else(next, Ok)?;
+        known.succeed(&self.swarm.id(), number, operator, &self.key)
+    }
+}
+
+/// Writes a file for its owner alone, and nothing over one that is there.
+fn write_new(path: &Path, bytes: &[u8]) -> Result {
+    let doing = format!("cannot write the recovery key {}", path.display());
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder).context(ErrorKind::BadInput, &doing)?;
+    file.write_all(bytes).context(ErrorKind::BadInput, &doing)?;
+    file.as_file().sync_all().context(ErrorKind::BadInput, &doing)?;
+    file.persist_noclobber(path).context(ErrorKind::BadInput, &doing)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_recovery_key_is_for_its_owner_alone_and_enough_by_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ward7.recovery");
+        let (founder, next) = (PeerId::from(Keypair::generate_ed25519().public()), Keypair::generate_ed25519());
+        let mut swarm = RecoveryKey::found("ward7", founder, &path).unwrap();
+        assert!(RecoveryKey::found("ward7", founder, &path).is_err(), "there is one already");
+        let key = RecoveryKey::load(&path).unwrap();
+        assert!(key.swarm().is(&swarm));
+        let authority = key.succeed(&Authority::default(), None, &next.public().to_peer_id()).unwrap();
+        assert!(swarm.learn(&authority));
+        assert_eq!(swarm.operator().unwrap(), next.public().to_peer_id());
+        assert!(key.succeed(&authority, Some(1), &founder).unwrap_err().to_string().contains("would not count"));
+        assert_eq!(key.succeed(&authority, Some(9), &founder).unwrap().recovery_number(), 9);
+
+        let text = fs::read_to_string(&path).unwrap();
+        for damaged in ["", "{}", &text.replace("recovery-key/1", "recovery-key/9"), &text.replace("ward7", "w\\n")] {
+            fs::write(&path, damaged).unwrap();
+            assert!(RecoveryKey::load(&path).is_err(), "{damaged}");
+        }
+        fs::write(&path, &text).unwrap();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+            let refusal = RecoveryKey::load(&path).err().unwrap().to_string();
+            assert!(refusal.contains("can be read by others") && refusal.contains("ward7.recovery"), "{refusal}");
+        }
+    }
+}
