@@ -2,9 +2,9 @@
 
 /// How steps are taken.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RmsProp {
+pub(crate) struct RmsProp {
     /// Step size.
-    pub learning_rate: f64,
+    pub(crate) learning_rate: f64,
 }
 
 /// The share of the old mean of squares that is kept, and what is added to its root.

@@ -103,11 +103,6 @@ impl Popularity {
             rule.step(table, squares, gradient);
         }
     }
-
-    #[cfg(test)]
-    pub(crate) fn tables(&mut self) -> [&mut Vec<f64>; 2] {
-        [&mut self.users, &mut self.items]
-    }
 }
 
 fn row(table: &[f64], at: usize) -> &[f64] {
@@ -122,4 +117,42 @@ fn norm(values: &[f64]) -> f64 {
 fn cosine(a: &[f64], b: &[f64]) -> f64 {
     let product: f64 = a.iter().zip(b).map(|(a, b)| a * b).sum();
     (product / (norm(a) * norm(b))).clamp(-1.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_chacha::rand_core::SeedableRng;
+
+    use super::*;
+
+    #[test]
+    fn the_derivatives_of_the_bias_loss_are_those_of_finite_differences() {
+        let mut popularity = Popularity::new(&mut ChaCha8Rng::seed_from_u64(3));
+        let examples = [
+            Example { user: 0, items: vec![1, 0, 4, 4, 10] },
+            Example { user: 7, items: vec![0, 1] },
+            Example { user: 0, items: vec![10, 3, 3] },
+        ];
+        let (_, gradients) = popularity.loss(&examples, 0.1);
+        let small = 1e-6;
+        for table in 0..2 {
+            for at in [0, 5, WIDTH, WIDTH + 3, 4 * WIDTH, 7 * WIDTH + 9, 10 * WIDTH + 63] {
+                let mut at_shift = |shift: f64| {
+                    let values = if table == 0 { &mut popularity.users } else { &mut popularity.items };
+                    values[at] += shift;
+                    popularity.loss(&examples, 0.1).0
+                };
+                let (up, down) = (at_shift(small), at_shift(-2.0 * small));
+                at_shift(small);
+                let (slope, found) = ((up - down) / (2.0 * small), gradients[table][at]);
+                assert!((slope - found).abs() <= 1e-4 * slope.abs().max(1e-3), "{table} {at}: {slope} {found}");
+            }
+        }
+    }
+
+    #[test]
+    fn degrees_fall_into_eleven_buckets() {
+        let buckets: Vec<usize> = [0, 9, 10, 49, 50, 99, 100, 499, 500, 90_000].into_iter().map(bucket).collect();
+        assert_eq!(buckets, [0, 0, 1, 4, 5, 5, 6, 9, 10, 10]);
+    }
 }

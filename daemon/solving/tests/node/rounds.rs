@@ -159,10 +159,10 @@ impl Swarm {
         let problem = Problem::of_rounds(Arc::new(Walk { rules, fault }), Arc::new(names));
         let communication = Arc::new(problem.communication(&plan, Arc::new(schedule(&plan).unwrap())).unwrap());
         let dice = ChaCha8Rng::seed_from_u64(seed);
-        let (disks, attempts) = (vec![Disk::default(); 0], vec![0; nodes]);
+        let disks = (0..nodes).map(|_| Disk::default()).collect();
+        let attempts = vec![0; nodes];
         let mut swarm =
             Self { problem, communication, disks, peers: Vec::new(), attempts, under_way: Vec::new(), dice };
-        swarm.disks = (0..nodes).map(|_| Disk::default()).collect();
         swarm.peers = (0..nodes).map(|me| swarm.begin(me)).collect();
         swarm
     }
