@@ -209,7 +209,8 @@ impl Client {
         let rule = MarginRule { gamma: self.options.gamma, omega: self.options.omega };
         let mut slopes = Vec::with_capacity(values.len());
         for (row, user) in values.chunks_exact(each).zip(&users) {
-            let row: Vec<f64> = row.iter().map(|score| f64::from(*score)).collect();
+            let centre = if self.options.centred { mean(row.iter().map(|score| f64::from(*score))) } else { 0.0 };
+            let row: Vec<f64> = row.iter().map(|score| f64::from(*score) - centre).collect();
             let item = items[slopes.len()] as usize;
             let cosine = cosines[self.user_buckets[*user as usize] * BUCKETS + self.item_buckets[item]];
             let own = rule.own(row[0], cosine.acos());
@@ -217,7 +218,8 @@ impl Client {
             let margin = rule.refined(row[0], own, self.margin_of_all);
             let (one, gradient) = self.loss().of(row[0], margin, &row[1..]);
             loss.add(one);
-            slopes.extend(gradient.into_iter().map(|slope| (slope / batch.len() as f64) as f32));
+            let common = if self.options.centred { mean(gradient.iter().copied()) } else { 0.0 };
+            slopes.extend(gradient.into_iter().map(|slope| ((slope - common) / batch.len() as f64) as f32));
         }
         let learning_rate = self.options.learning_rate;
         self.network.step(scores, &slopes, learning_rate);
@@ -308,6 +310,11 @@ impl Client {
         let (users, items) = (self.interactions.users().to_vec(), self.interactions.items().to_vec());
         Ok(Recommender::new(users, items, known, self.network.scorer()?))
     }
+}
+
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len().max(1) as f64;
+    values.sum::<f64>() / count
 }
 
 /// Whether each item is among the fifth that has most interactions.

@@ -182,7 +182,6 @@ const OF_TRAINING: &[&str] = &[
     "tensorboard",
     "compare_alone",
     "durability",
-    "fresh",
     "timeline",
 ];
 

@@ -50,6 +50,9 @@ pub struct ClientOptions {
     pub omega: f64,
     /// The share of the popularity angle in a margin.
     pub gamma: f64,
+    /// Whether the contrastive loss sees scores less their mean over a positive and its negatives. A margin holds positives back and
+    /// not negatives: seen as they are, all scores fall together until none of them has a slope.
+    pub centred: bool,
     /// The loss.
     pub loss: LossKind,
     /// The filter.
@@ -74,7 +77,8 @@ impl Default for ClientOptions {
             negatives: 4,
             temperature: 0.1,
             omega: 0.25,
-            gamma: 1.0,
+            gamma: 0.5,
+            centred: true,
             loss: LossKind::Contrastive,
             filter: Filtering::LowPass,
             kernel: Kernel::Paper,
