@@ -45,7 +45,7 @@ pub(crate) use privacy::PrivacyArgs;
 pub(crate) use run::tests::training_defaults;
 pub(crate) use run::{DurabilityName, Given, JoinArgs, OF_BUILT_IN_MODELS, Planning, RunArgs, TrainingArgs};
 pub(crate) use simulation::{EvaluateArgs, SimulateArgs};
-pub(crate) use solving::{ProblemKind, SolveArgs};
+pub(crate) use solving::{ProblemKind, RecommendArgs, SolveArgs};
 pub(crate) use topology::{TopologyCommand, TopologyConvertArgs, TopologyGenerateArgs, TopologyShowArgs};
 pub(crate) use watching::{Condition, PingArgs, ProbeArgs, StopArgs, TimelineArgs, WaitArgs};
 pub(crate) use weight::WeightArg;
@@ -122,6 +122,8 @@ pub(crate) enum Command {
     Simulate(Box<SimulateArgs>),
     /// Solve a convex problem that nodes share, exactly: sparse regression over their tables, or budgets that groups share
     Solve(SolveArgs),
+    /// Say what a recommender that this peer has learned with others has for a user
+    Recommend(RecommendArgs),
     /// Compare designs by simulation: a suite of topologies, splits and seeds, with tables and curves
     Evaluate(EvaluateArgs),
     /// Run a recorded fault test again, to the same digest

@@ -16,6 +16,7 @@ mod meaning;
 mod model_files;
 mod out;
 mod provisional;
+mod recommendation;
 mod signals;
 mod solving_report;
 mod task;

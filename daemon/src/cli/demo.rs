@@ -46,12 +46,15 @@ const OF_TRAINING: &[&str] = &[
 /// Arguments of `demo`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DemoArgs {
-    /// Peer processes to start
-    #[arg(long, default_value_t = 8)]
+    /// Peer processes to start [default with --recommend: 4]
+    #[arg(long, default_value_t = 8, default_value_if("recommend", ArgPredicate::IsPresent, "4"))]
     pub(crate) peers: usize,
     /// Solve a convex problem instead of training a model, on numbers that the program carries
     #[arg(long, value_enum, value_name = "KIND", conflicts_with_all = OF_TRAINING)]
     pub(crate) problem: Option<ProblemKind>,
+    /// Learn recommenders together instead, from interactions with a planted structure that the program draws (docs/recommendations.md)
+    #[arg(long, conflicts_with_all = OF_TRAINING, conflicts_with = "problem")]
+    pub(crate) recommend: bool,
     /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR, csv:FILE, text or text:FILE
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,

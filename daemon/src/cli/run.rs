@@ -183,7 +183,6 @@ const OF_TRAINING: &[&str] = &[
     "tensorboard",
     "compare_alone",
     "durability",
-    "fresh",
     "timeline",
 ];
 

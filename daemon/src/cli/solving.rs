@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::HomeArgs;
+
 /// Arguments of `solve`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SolveArgs {
     /// The problem: a TOML file of the kind sparse-regression, resource-allocation (docs/solving.md),
-    /// robust-classification or robust-regression (docs/robust-models.md)
+    /// robust-classification or robust-regression (docs/robust-models.md); or recommendation (docs/recommendations.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) problem: PathBuf,
     /// The plan that its nodes solve it along
@@ -24,10 +26,26 @@ pub(crate) struct SolveArgs {
     /// {node} in its name, under noise of which --seed decides
     #[arg(long, value_name = "FILE")]
     pub(crate) compare: Option<String>,
-    /// Write solution.json, residuals.jsonl and residuals.svg into this folder; with --compare comparison.json and
+    /// Write solution.json, residuals.jsonl and residuals.svg into this folder, of recommenders learned.json and a folder for each client; with --compare comparison.json and
     /// comparison.svg too
     #[arg(long, short, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// Arguments of `recommend`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RecommendArgs {
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+    /// The recommender [default: that of the home]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) model: Option<PathBuf>,
+    /// The user, as its interactions call it
+    #[arg(long, value_name = "ID")]
+    pub(crate) user: String,
+    /// How many items
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    pub(crate) top: usize,
 }
 
 /// A problem that `demo` solves.

@@ -35,6 +35,7 @@ mod plan_make;
 mod plan_show;
 mod predict;
 mod probe;
+mod recommend;
 mod replay;
 mod run;
 mod simulate;
@@ -79,6 +80,7 @@ pub(crate) fn execute(cli: Cli) -> Result<ExitCode> {
         Command::FaultTest(arguments) => return fault_test::execute(&arguments, json),
         Command::Simulate(arguments) => simulate::execute(&arguments, json)?,
         Command::Solve(arguments) => solve::execute(&arguments, json)?,
+        Command::Recommend(arguments) => recommend::execute(&arguments, json)?,
         Command::Evaluate(arguments) => evaluate::execute(&arguments, json)?,
         Command::Replay(arguments) => replay::execute(&arguments, json)?,
         Command::Plan(command) => return plan(command, json),

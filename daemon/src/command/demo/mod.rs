@@ -57,6 +57,9 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Result {
             format!("--peers {}: a demo has between 2 and {MAX_PEERS} peers", arguments.peers),
         ));
     }
+    if arguments.recommend {
+        return problem::recommendation::execute(arguments, json);
+    }
     if let Some(kind) = arguments.problem {
         if arguments.codec != Codec::F32 {
             let message = "--codec is for models: what peers that solve a problem say is exact";

@@ -1,6 +1,7 @@
 //! `mingle demo --problem`: peers on this machine that solve a convex problem together, beside the same problem in one place.
 
 mod given;
+pub(super) mod recommendation;
 mod report;
 
 use std::time::Instant;
@@ -14,6 +15,7 @@ use super::swarm::{PeerEvent, PeerProcesses};
 use super::{STOP_TIMEOUT, bind_to_new_homes};
 use crate::cli::{DemoArgs, ProblemKind};
 use crate::event_loop;
+use crate::lab;
 use crate::out;
 use crate::signals::StopRequests;
 use given::Given;
@@ -125,7 +127,14 @@ impl Swarm<'_> {
     /// What one peer finds out about all is told once.
     fn on_said(&mut self, node: usize, event: &Event) {
         match event {
-            Event::Solved { peak_resident_bytes, .. } => self.peak_bytes.extend(peak_resident_bytes),
+            Event::Solved { peak_resident_bytes, .. } | Event::Learned { peak_resident_bytes, .. } => {
+                self.peak_bytes.extend(peak_resident_bytes)
+            }
+            Event::Measured { round, metrics, .. } if node == 0 && !self.json => {
+                let [recall, ndcg] = ["recall@20", "ndcg@20"].map(|name| metrics.get(name).unwrap_or(f64::NAN));
+                let seconds = self.started.elapsed().as_secs_f64();
+                out::line(format!("round {round:>4}   recall@20 {recall:.4}   ndcg@20 {ndcg:.4}   {seconds:.1} s"));
+            }
             Event::Iterated { iteration, residual } if node == 0 && !self.json => {
                 let seconds = self.started.elapsed().as_secs_f64();
                 out::line(format!("iteration {iteration:>5}   residual {residual:.1e}   {seconds:.2} s"));

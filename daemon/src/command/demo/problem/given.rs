@@ -191,12 +191,12 @@ fn patients() -> Result<Table> {
 }
 
 /// Where the hospitals are.
-fn places(arguments: &DemoArgs) -> Result<Topology> {
+pub(super) fn places(arguments: &DemoArgs) -> Result<Topology> {
     let spec = format!("rg:n={},r={:.2},seed={}", arguments.peers, connecting_radius(arguments.peers), arguments.seed);
     Topology::generate(&spec).context(ErrorKind::Unexpected, format!("cannot generate {spec}"))
 }
 
-fn design(arguments: &DemoArgs, topology: &Topology) -> Result<Plan> {
+pub(super) fn design(arguments: &DemoArgs, topology: &Topology) -> Result<Plan> {
     let method: Method =
         arguments.method.parse().context(ErrorKind::BadInput, format!("--method {}", arguments.method))?;
     let options = DesignOptions { seed: arguments.seed, ..DesignOptions::default() };

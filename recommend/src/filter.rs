@@ -1,0 +1,61 @@
+//! The low frequencies of a client's graph: the filter, kept on disk, and how alike two graphs are by them.
+
+mod cache;
+
+use burn::Tensor;
+use burn::tensor::{Device, TensorData};
+use mingle_spectra::{Graph, LanczosOptions, smallest_of_laplacian};
+use serde::{Deserialize, Serialize};
+
+use crate::error::RecommendError;
+
+pub use cache::SpectrumCache;
+
+/// The smallest eigenvalues of a normalised Laplacian and their eigenvectors.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LowPass {
+    /// Ascending, in [0, 2].
+    pub eigenvalues: Vec<f64>,
+    /// Users and items.
+    pub nodes: usize,
+    /// `[nodes, frequencies]`, orthonormal columns.
+    pub vectors: Vec<f32>,
+}
+
+impl LowPass {
+    /// The lowest `frequencies` of a graph: `LCF(Z) = P P^T Z`.
+    ///
+    /// # Errors
+    /// [`RecommendError::FewNodes`] of a graph with no more nodes than that, [`RecommendError::Spectrum`].
+    pub fn of(graph: &Graph, frequencies: usize) -> Result<Self, RecommendError> {
+        let nodes = graph.node_count();
+        if frequencies >= nodes {
+            return Err(RecommendError::FewNodes { nodes, filters: frequencies });
+        }
+        let pairs = smallest_of_laplacian(graph, frequencies, &LanczosOptions::default())?;
+        let mut vectors = vec![0.0; nodes * frequencies];
+        for frequency in 0..frequencies {
+            for (node, value) in pairs.vector(frequency).iter().enumerate() {
+                vectors[node * frequencies + frequency] = *value as f32;
+            }
+        }
+        Ok(Self { eigenvalues: pairs.values, nodes, vectors })
+    }
+
+    /// How many frequencies pass.
+    pub fn frequencies(&self) -> usize {
+        self.eigenvalues.len()
+    }
+
+    /// The vectors on a device, `[nodes, frequencies]`, and transposed.
+    pub(crate) fn tensors(&self, device: &Device) -> (Tensor<2>, Tensor<2>) {
+        let shape = [self.nodes, self.frequencies()];
+        let vectors = Tensor::<2>::from_data(TensorData::new(self.vectors.clone(), shape), device);
+        let mut transposed = vec![0.0; self.vectors.len()];
+        for (node, row) in self.vectors.chunks_exact(self.frequencies().max(1)).enumerate() {
+            row.iter().enumerate().for_each(|(at, value)| transposed[at * self.nodes + node] = *value);
+        }
+        let shape = [self.frequencies(), self.nodes];
+        (vectors, Tensor::from_data(TensorData::new(transposed, shape), device))
+    }
+}

@@ -1,0 +1,86 @@
+//! Spectra on disk: what takes minutes for a large graph is computed once.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use mingle_spectra::Graph;
+
+use super::LowPass;
+use crate::error::RecommendError;
+
+/// No file is read beyond this.
+const MOST_BYTES: u64 = 64 << 30;
+/// Changes when what is computed changes.
+const VERSION: &[u8] = b"mingle.low-pass/1";
+
+/// A folder of spectra, each in a file under the hash of its graph.
+#[derive(Clone, Debug)]
+pub struct SpectrumCache {
+    folder: PathBuf,
+}
+
+impl SpectrumCache {
+    /// The spectra in a folder, which is made with the first of them.
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// The low frequencies of a graph: those on disk, else computed and written there. A file that is damaged is computed anew.
+    ///
+    /// # Errors
+    /// As [`LowPass::of`], and a file that cannot be written.
+    pub fn low_pass(&self, graph: &Graph, frequencies: usize) -> Result<LowPass, RecommendError> {
+        let key = key(graph, frequencies);
+        let path = self.folder.join(format!("{}.spectrum", hex::encode(&key[..16])));
+        if let Some(kept) = read(&path).filter(|kept| {
+            kept.nodes == graph.node_count()
+                && kept.frequencies() == frequencies
+                && kept.vectors.len() == kept.nodes * frequencies
+        }) {
+            return Ok(kept);
+        }
+        let computed = LowPass::of(graph, frequencies)?;
+        self.write(&path, &computed).map_err(|source| RecommendError::Io { path, source })?;
+        Ok(computed)
+    }
+
+    fn write(&self, path: &Path, spectrum: &LowPass) -> io::Result<()> {
+        fs::create_dir_all(&self.folder)?;
+        let body = postcard::to_stdvec(spectrum).map_err(io::Error::other)?;
+        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+        file.write_all(blake3::hash(&body).as_bytes())?;
+        file.write_all(&body)?;
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        Ok(())
+    }
+}
+
+fn read(path: &Path) -> Option<LowPass> {
+    let file = File::open(path).ok()?;
+    if file.metadata().ok()?.len() > MOST_BYTES {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+    let (hash, body) = bytes.split_first_chunk::<32>()?;
+    if blake3::hash(body).as_bytes() != hash {
+        return None;
+    }
+    postcard::from_bytes(body).ok()
+}
+
+fn key(graph: &Graph, frequencies: usize) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(VERSION);
+    hasher.update(&(frequencies as u64).to_le_bytes());
+    for node in 0..graph.node_count() {
+        hasher.update(&u64::MAX.to_le_bytes());
+        for (other, weight) in graph.neighbours(node) {
+            hasher.update(&u64::from(other).to_le_bytes());
+            hasher.update(&weight.to_bits().to_le_bytes());
+        }
+    }
+    *hasher.finalize().as_bytes()
+}

@@ -1,0 +1,80 @@
+//! How good rankings are.
+
+use serde::{Deserialize, Serialize};
+
+/// The share of the wanted items that are among the first `k`: 0 to 1.
+pub fn recall(ranking: &[u32], wanted: &[u32], k: usize) -> f64 {
+    let hits = ranking.iter().take(k).filter(|item| wanted.contains(item)).count();
+    hits as f64 / wanted.len().max(1) as f64
+}
+
+/// Normalised discounted cumulative gain of the first `k`: a hit at rank `r` counts `1 / log2(r + 1)`; 1 if all wanted items come
+/// first.
+pub fn ndcg(ranking: &[u32], wanted: &[u32], k: usize) -> f64 {
+    let gain = |rank: usize| 1.0 / ((rank + 2) as f64).log2();
+    let hits = ranking.iter().take(k).enumerate().filter(|(_, item)| wanted.contains(item));
+    let found: f64 = hits.map(|(rank, _)| gain(rank)).sum();
+    let best: f64 = (0..wanted.len().min(k)).map(gain).sum();
+    if best > 0.0 { found / best } else { 0.0 }
+}
+
+/// The first `k` of the items that are not left out, by falling score; equal scores go to the lower item.
+pub fn top(scores: &[f32], left_out: &[&[u32]], k: usize) -> Vec<u32> {
+    let is_left_out = |item: u32| left_out.iter().any(|items| items.binary_search(&item).is_ok());
+    let mut items: Vec<u32> = (0..scores.len() as u32).filter(|item| !is_left_out(*item)).collect();
+    let order = |a: &u32, b: &u32| scores[*b as usize].total_cmp(&scores[*a as usize]).then(a.cmp(b));
+    if items.len() > k && k > 0 {
+        items.select_nth_unstable_by(k - 1, order);
+        items.truncate(k);
+    }
+    items.sort_unstable_by(order);
+    items
+}
+
+/// What was measured of a client; none where nobody has anything to measure it on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Quality {
+    /// NDCG of the items held out for validation.
+    pub validation_ndcg: Option<f64>,
+    /// Recall of the test items.
+    pub recall: Option<f64>,
+    /// NDCG of the test items.
+    pub ndcg: Option<f64>,
+    /// The share of all items that is recommended to anybody.
+    pub coverage: Option<f64>,
+    /// Recall of the test items among the fifth of items that is most popular.
+    pub recall_popular: Option<f64>,
+    /// Recall of the others.
+    pub recall_rare: Option<f64>,
+}
+
+/// The names of what is measured, in the order of [`Quality::values`].
+pub const METRICS: [&str; 6] =
+    ["validation_ndcg@20", "recall@20", "ndcg@20", "coverage@20", "recall@20_popular", "recall@20_rare"];
+/// The rank that is looked at.
+pub const K: usize = 20;
+
+impl Quality {
+    /// In the order of [`METRICS`].
+    pub fn values(&self) -> [Option<f64>; 6] {
+        [self.validation_ndcg, self.recall, self.ndcg, self.coverage, self.recall_popular, self.recall_rare]
+    }
+}
+
+/// A mean that grows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Mean {
+    sum: f64,
+    count: u64,
+}
+
+impl Mean {
+    pub(crate) fn add(&mut self, value: f64) {
+        self.sum += value;
+        self.count += 1;
+    }
+
+    pub(crate) fn value(self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / self.count as f64)
+    }
+}

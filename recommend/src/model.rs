@@ -1,0 +1,323 @@
+//! The network of a client: low-pass filters, pooling, and the score of a user and an item.
+//!
+//! ```text
+//!   Z^(l) = P diag(k_l) P^T Z^(l-1)         P: [n, frequencies], k_l: the client's own kernel
+//!   Zc    = tanh( tanh( [Z^(0), .., Z^(L)] W1 + b1 ) W2 + b2 )                                       [n, width]
+//!   f_ui  = tanh( [U_u, V_i, U_u * V_i] W3 + b3 ) w4 + b4
+//! ```
+//!
+//! Columns of `P` are orthonormal, so that `Z^(l) = P diag(k_1 .. k_l) P^T Z^(0)`: one product with `P^T` and, since the weights of all
+//! layers are applied to the few frequencies first, one with `P` serve all layers.
+
+use burn::Tensor;
+use burn::tensor::{Device, Int, TensorData};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
+
+use crate::error::RecommendError;
+use crate::filter::LowPass;
+use crate::generator::share;
+use crate::optimizer::{EPSILON, KEPT};
+
+/// Spread of the first weights, and of embeddings and kernels.
+const WEIGHT_DEVIATION: f64 = 0.01;
+const EMBEDDING_DEVIATION: f64 = 0.02;
+
+/// How large the network is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) nodes: usize,
+    pub(crate) width: usize,
+    pub(crate) hidden: usize,
+    pub(crate) layers: usize,
+    pub(crate) frequencies: usize,
+}
+
+/// The private blocks come first: embeddings, kernels.
+pub(crate) const PRIVATE: usize = 2;
+
+impl Shape {
+    /// Rows and columns of every block of parameters, in order.
+    pub(crate) fn blocks(&self) -> Vec<[usize; 2]> {
+        let Self { nodes, width, hidden, layers, frequencies } = *self;
+        let mut blocks = vec![[nodes, width], [layers, frequencies]];
+        blocks.extend((0..=layers).map(|_| [width, hidden]));
+        blocks.extend([[1, hidden], [hidden, width], [1, width]]);
+        blocks.extend([[width, hidden], [width, hidden], [width, hidden], [1, hidden], [hidden, 1], [1, 1]]);
+        blocks
+    }
+
+    /// Numbers in all blocks, and in those that are shared.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        let sizes: Vec<usize> = self.blocks().iter().map(|[rows, columns]| rows * columns).collect();
+        (sizes.iter().sum(), sizes[PRIVATE..].iter().sum())
+    }
+
+    /// The first values: embeddings and kernels from this client's seed, weights from the seed of all.
+    pub(crate) fn initial(&self, own_seed: u64, shared_seed: u64) -> Vec<f32> {
+        let mut own = ChaCha8Rng::seed_from_u64(own_seed);
+        let mut shared = ChaCha8Rng::seed_from_u64(shared_seed);
+        let mut values = Vec::with_capacity(self.counts().0);
+        for (at, [rows, columns]) in self.blocks().into_iter().enumerate() {
+            let (dice, deviation) =
+                if at < PRIVATE { (&mut own, EMBEDDING_DEVIATION) } else { (&mut shared, WEIGHT_DEVIATION) };
+            // Kernels begin around 1: the filter as it is.
+            let mean = if at == 1 { 1.0 } else { 0.0 };
+            values.extend((0..rows * columns).map(|_| (mean + deviation * normal(dice)) as f32));
+        }
+        values
+    }
+}
+
+/// A standard normal number (Box and Muller).
+pub(crate) fn normal(dice: &mut ChaCha8Rng) -> f64 {
+    let (radius, turn) = (1.0 - share(dice), share(dice));
+    (-2.0 * radius.ln()).sqrt() * (2.0 * std::f64::consts::PI * turn).cos()
+}
+
+/// Parameters on a device, with what RMSProp keeps of each, and the filter.
+#[derive(Clone, Debug)]
+pub(crate) struct Network {
+    shape: Shape,
+    device: Device,
+    blocks: Vec<Tensor<2>>,
+    squares: Vec<Tensor<2>>,
+    /// `P` and `P^T`; none for the network without a filter.
+    filter: Option<(Tensor<2>, Tensor<2>)>,
+}
+
+impl Network {
+    /// The network with these values, and the means of squares that RMSProp had of them.
+    pub(crate) fn new(
+        shape: Shape,
+        filter: Option<&LowPass>,
+        device: &mingle_models::Device,
+        values: &[f32],
+        squares: &[f32],
+    ) -> Self {
+        let training = device.training();
+        let filter = filter.map(|filter| filter.tensors(&training));
+        let mut network = Self { shape, device: device.inference(), blocks: Vec::new(), squares: Vec::new(), filter };
+        network.fill(values, squares);
+        network
+    }
+
+    /// Other values.
+    pub(crate) fn fill(&mut self, values: &[f32], squares: &[f32]) {
+        self.blocks = self.cut(values).into_iter().map(leaf).collect();
+        self.squares = self.cut(squares);
+    }
+
+    fn cut(&self, values: &[f32]) -> Vec<Tensor<2>> {
+        let mut rest = values;
+        let block = |shape: [usize; 2]| {
+            let (values, behind) = rest.split_at(shape[0] * shape[1]);
+            rest = behind;
+            Tensor::from_data(TensorData::new(values.to_vec(), shape), &self.device)
+        };
+        self.shape.blocks().into_iter().map(block).collect()
+    }
+
+    /// All values, and the means of squares.
+    pub(crate) fn read(&self) -> Result<(Vec<f32>, Vec<f32>), RecommendError> {
+        let values = self.blocks.iter().map(|block| block.clone().inner());
+        Ok((read_all(values)?, read_all(self.squares.iter().cloned())?))
+    }
+
+    /// The values of the shared blocks.
+    pub(crate) fn shared(&self) -> Result<Vec<f32>, RecommendError> {
+        read_all(self.blocks[PRIVATE..].iter().map(|block| block.clone().inner()))
+    }
+
+    /// Takes values for the shared blocks.
+    pub(crate) fn set_shared(&mut self, values: &[f32]) {
+        let mut rest = values;
+        for (block, shape) in self.blocks.iter_mut().zip(self.shape.blocks()).skip(PRIVATE) {
+            let (values, behind) = rest.split_at(shape[0] * shape[1]);
+            rest = behind;
+            *block = leaf(Tensor::from_data(TensorData::new(values.to_vec(), shape), &self.device));
+        }
+    }
+
+    fn block(&self, at: usize) -> Tensor<2> {
+        self.blocks[at].clone()
+    }
+
+    /// `Zc`, `[nodes, width]`.
+    pub(crate) fn pooled(&self) -> Tensor<2> {
+        let Shape { layers, frequencies, .. } = self.shape;
+        let (embeddings, weights) = (self.block(0), |layer: usize| self.block(PRIVATE + layer));
+        let mut hidden = embeddings.clone().matmul(weights(0));
+        match &self.filter {
+            Some((vectors, transposed)) => {
+                let mut low = transposed.clone().matmul(embeddings);
+                let mut passed: Option<Tensor<2>> = None;
+                for layer in 0..layers {
+                    let kernel = self.block(1).slice([layer..layer + 1, 0..frequencies]).reshape([frequencies, 1]);
+                    low = low * kernel;
+                    let weighted = low.clone().matmul(weights(layer + 1));
+                    passed = Some(passed.map_or(weighted.clone(), |passed| passed + weighted));
+                }
+                if let Some(passed) = passed {
+                    hidden = hidden + vectors.clone().matmul(passed);
+                }
+            }
+            None => {
+                for layer in 0..layers {
+                    hidden = hidden + embeddings.clone().matmul(weights(layer + 1));
+                }
+            }
+        }
+        let last = PRIVATE + layers + 1;
+        let hidden = (hidden + self.block(last)).tanh();
+        (hidden.matmul(self.block(last + 1)) + self.block(last + 2)).tanh()
+    }
+
+    /// Scores of users with items: each of the `b` users with as many of the items, which come one user after the other; `[items]`.
+    pub(crate) fn scores(&self, pooled: &Tensor<2>, users: &[u32], items: &[u32]) -> Tensor<1> {
+        let Shape { width, hidden, .. } = self.shape;
+        let (rows, each) = (users.len(), items.len() / users.len().max(1));
+        let first = PRIVATE + self.shape.layers + 4;
+        let user = pooled.clone().select(0, self.numbers(users));
+        let item = pooled.clone().select(0, self.numbers(items));
+        let product = item.clone().reshape([rows, each, width]) * user.clone().reshape([rows, 1, width]);
+        let product = product.reshape([rows * each, width]).matmul(self.block(first + 2));
+        let both = (item.matmul(self.block(first + 1)) + product).reshape([rows, each, hidden]);
+        let of_user = (user.matmul(self.block(first)) + self.block(first + 3)).reshape([rows, 1, hidden]);
+        let inner = (both + of_user).tanh().reshape([rows * each, hidden]);
+        (inner.matmul(self.block(first + 4)) + self.block(first + 5)).reshape([rows * each])
+    }
+
+    fn numbers(&self, of: &[u32]) -> Tensor<1, Int> {
+        let numbers: Vec<i32> = of.iter().map(|number| *number as i32).collect();
+        Tensor::from_data(TensorData::new(numbers, [of.len()]), &self.device.clone().autodiff())
+    }
+
+    /// A step of RMSProp down the loss whose derivatives by the scores are `slopes`.
+    pub(crate) fn step(&mut self, scores: Tensor<1>, slopes: &[f32], learning_rate: f64) {
+        let slopes = TensorData::new(slopes.to_vec(), [slopes.len()]);
+        let slopes = Tensor::<1>::from_data(slopes, &self.device.clone().autodiff());
+        let gradients = (scores * slopes).sum().backward();
+        for (block, square) in self.blocks.iter_mut().zip(&mut self.squares) {
+            // A block that the loss does not depend on, as the kernels of a network without a filter.
+            let Some(gradient) = block.grad(&gradients) else { continue };
+            *square = square.clone() * KEPT + gradient.clone() * gradient.clone() * (1.0 - KEPT);
+            let change = gradient * learning_rate / (square.clone().sqrt() + EPSILON);
+            *block = leaf(block.clone().inner() - change);
+        }
+    }
+
+    /// What scoring needs without a device.
+    pub(crate) fn scorer(&self) -> Result<Scorer, RecommendError> {
+        let first = PRIVATE + self.shape.layers + 4;
+        let block = |at: usize| read_all([self.blocks[first + at].clone().inner()].into_iter());
+        Ok(Scorer {
+            width: self.shape.width,
+            hidden: self.shape.hidden,
+            pooled: read_all([self.pooled().inner()].into_iter())?,
+            user: block(0)?,
+            item: block(1)?,
+            product: block(2)?,
+            bias: block(3)?,
+            output: block(4)?,
+        })
+    }
+
+    /// Scores of each of these users with all items, user by user; `pooled` as of now, users before items.
+    pub(crate) fn all_scores(
+        &self,
+        pooled: &Tensor<2>,
+        users: &[u32],
+        user_count: usize,
+    ) -> Result<Vec<Vec<f32>>, RecommendError> {
+        let Shape { nodes, width, hidden, .. } = self.shape;
+        let (items, chunk) = (nodes - user_count, users.len());
+        let first = PRIVATE + self.shape.layers + 4;
+        let inner = |at: usize| self.blocks[first + at].clone().inner();
+        let pooled = pooled.clone().inner();
+        let item = pooled.clone().slice([user_count..nodes, 0..width]);
+        let numbers: Vec<i32> = users.iter().map(|user| *user as i32).collect();
+        let numbers = Tensor::<1, Int>::from_data(TensorData::new(numbers, [chunk]), &self.device);
+        let user = pooled.select(0, numbers);
+        // `(U * V) W = V (diag(U) W)`: one product for all users of the chunk.
+        let scaled = user.clone().reshape([chunk, width, 1]) * inner(2).reshape([1, width, hidden]);
+        let scaled = scaled.swap_dims(0, 1).reshape([width, chunk * hidden]);
+        let both = item.clone().matmul(scaled).reshape([items, chunk, hidden]);
+        let of_item = item.matmul(inner(1)).reshape([items, 1, hidden]);
+        let of_user = (user.matmul(inner(0)) + inner(3)).reshape([1, chunk, hidden]);
+        let scores = (both + of_item + of_user).tanh().reshape([items * chunk, hidden]).matmul(inner(4));
+        let scores = read_all([scores.reshape([items, chunk]).transpose()].into_iter())?;
+        Ok(scores.chunks_exact(items).map(<[f32]>::to_vec).collect())
+    }
+}
+
+fn leaf(tensor: Tensor<2>) -> Tensor<2> {
+    Tensor::from_inner(tensor).require_grad()
+}
+
+fn read_all(tensors: impl Iterator<Item = Tensor<2>>) -> Result<Vec<f32>, RecommendError> {
+    let mut values = Vec::new();
+    for tensor in tensors {
+        let data = tensor.try_into_data().map_err(|error| RecommendError::Device(error.to_string()))?;
+        let slice = data.as_slice::<f32>().map_err(|error| RecommendError::Device(format!("{error:?}")))?;
+        values.extend_from_slice(slice);
+    }
+    Ok(values)
+}
+
+pub(crate) fn read_scores(scores: &Tensor<1>) -> Result<Vec<f32>, RecommendError> {
+    read_all([scores.clone().inner().reshape([1, -1])].into_iter())
+}
+
+/// The last part of the network without a device: pooled rows and the weights of the score. The constant that is added to all
+/// scores is left out: it changes no order.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Scorer {
+    pub(crate) width: usize,
+    pub(crate) hidden: usize,
+    /// `[nodes, width]`.
+    pub(crate) pooled: Vec<f32>,
+    user: Vec<f32>,
+    item: Vec<f32>,
+    product: Vec<f32>,
+    bias: Vec<f32>,
+    output: Vec<f32>,
+}
+
+impl Scorer {
+    /// Whether all of it has the right size and is finite, for so many nodes.
+    pub(crate) fn is_sound(&self, nodes: usize) -> bool {
+        let square = self.width.checked_mul(self.hidden);
+        let fits = |block: &Vec<f32>, size: Option<usize>| Some(block.len()) == size;
+        let weights = [&self.user, &self.item, &self.product].into_iter().all(|block| fits(block, square));
+        let rest = fits(&self.bias, Some(self.hidden)) && fits(&self.output, Some(self.hidden));
+        let all = [&self.pooled, &self.user, &self.item, &self.product, &self.bias, &self.output];
+        weights
+            && rest
+            && fits(&self.pooled, nodes.checked_mul(self.width))
+            && all.iter().all(|block| block.iter().all(|value| value.is_finite()))
+    }
+
+    /// The scores of a node with the nodes of a range.
+    pub(crate) fn scores(&self, user: usize, items: std::ops::Range<usize>) -> Vec<f32> {
+        let row = |node: usize| &self.pooled[node * self.width..][..self.width];
+        let user = row(user);
+        let mut begin = self.bias.clone();
+        add_product(&mut begin, user, &self.user);
+        let score = |item: usize| {
+            let (mut inner, item) = (begin.clone(), row(item));
+            add_product(&mut inner, item, &self.item);
+            let product: Vec<f32> = user.iter().zip(item).map(|(a, b)| a * b).collect();
+            add_product(&mut inner, &product, &self.product);
+            inner.iter().zip(&self.output).map(|(value, weight)| value.tanh() * weight).sum()
+        };
+        items.map(score).collect()
+    }
+}
+
+/// `sums += values W`.
+fn add_product(sums: &mut [f32], values: &[f32], weights: &[f32]) {
+    for (value, row) in values.iter().zip(weights.chunks_exact(sums.len())) {
+        sums.iter_mut().zip(row).for_each(|(sum, weight)| *sum += value * weight);
+    }
+}

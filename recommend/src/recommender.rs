@@ -1,0 +1,109 @@
+//! What recommends items to users once everything is learned; a file of it stays with its client.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::RecommendError;
+use crate::metrics::top;
+use crate::model::Scorer;
+
+/// The first bytes of a file, which name its version.
+const MAGIC: &[u8; 16] = b"mingle.recsys/1\n";
+const WHAT: &str = "recommender";
+/// Users that an error names.
+const EXAMPLES: usize = 3;
+
+/// Users, items, what each user knows, and the scores of the rest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recommender {
+    users: Vec<String>,
+    items: Vec<String>,
+    known: Vec<Vec<u32>>,
+    scorer: Scorer,
+}
+
+/// An item for a user.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Recommendation {
+    /// The item.
+    pub item: String,
+    /// Its score, in -1 to 1: the hyperbolic tangent of what the network says.
+    pub score: f64,
+}
+
+impl Recommender {
+    pub(crate) fn new(users: Vec<String>, items: Vec<String>, known: Vec<Vec<u32>>, scorer: Scorer) -> Self {
+        Self { users, items, known, scorer }
+    }
+
+    /// Users that it knows.
+    pub fn users(&self) -> &[String] {
+        &self.users
+    }
+
+    /// What a user knows already.
+    ///
+    /// # Errors
+    /// [`RecommendError::UnknownUser`].
+    pub fn known(&self, user: &str) -> Result<Vec<&str>, RecommendError> {
+        let known = &self.known[self.find(user)?];
+        Ok(known.iter().map(|item| self.items[*item as usize].as_str()).collect())
+    }
+
+    /// The best items for a user that it does not know, the best first.
+    ///
+    /// # Errors
+    /// [`RecommendError::UnknownUser`].
+    pub fn recommend(&self, user: &str, count: usize) -> Result<Vec<Recommendation>, RecommendError> {
+        let at = self.find(user)?;
+        let scores = self.scorer.scores(at, self.users.len()..self.users.len() + self.items.len());
+        let best = top(&scores, &[&self.known[at]], count);
+        let found = |item: u32| Recommendation {
+            item: self.items[item as usize].clone(),
+            score: f64::from(scores[item as usize]).tanh(),
+        };
+        Ok(best.into_iter().map(found).collect())
+    }
+
+    fn find(&self, user: &str) -> Result<usize, RecommendError> {
+        let unknown = || RecommendError::UnknownUser {
+            user: user.to_owned(),
+            examples: self.users.iter().take(EXAMPLES).map(String::as_str).collect::<Vec<_>>().join(", "),
+        };
+        self.users.iter().position(|name| name == user).ok_or_else(unknown)
+    }
+
+    /// The file of it.
+    ///
+    /// # Errors
+    /// It cannot be encoded.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, RecommendError> {
+        let body = postcard::to_stdvec(self).map_err(|error| none(&error.to_string()))?;
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(blake3::hash(&body).as_bytes());
+        bytes.extend(body);
+        Ok(bytes)
+    }
+
+    /// That of a file.
+    ///
+    /// # Errors
+    /// [`RecommendError::Bytes`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, RecommendError> {
+        let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| none("it begins with something else"))?;
+        let (hash, body) = rest.split_first_chunk::<32>().ok_or_else(|| none("it is too short"))?;
+        if blake3::hash(body).as_bytes() != hash {
+            return Err(none("it is damaged: its checksum is another"));
+        }
+        let found: Self = postcard::from_bytes(body).map_err(|error| none(&error.to_string()))?;
+        let items = found.items.len();
+        let is_known = |item: &u32| (*item as usize) < items;
+        let is_sound = found.known.len() == found.users.len()
+            && found.known.iter().all(|known| known.is_sorted() && known.iter().all(is_known))
+            && found.scorer.is_sound(found.users.len().saturating_add(items));
+        if is_sound { Ok(found) } else { Err(none("its parts do not fit together")) }
+    }
+}
+
+fn none(reason: &str) -> RecommendError {
+    RecommendError::Bytes { what: WHAT, reason: reason.to_owned() }
+}

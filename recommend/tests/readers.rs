@@ -1,0 +1,85 @@
+//! Interactions from files: every form, and what is wrong with others.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use mingle_recommend::{Form, Interactions, read_interactions};
+
+fn read(text: &str, form: Form) -> Result<Interactions, String> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), text).unwrap();
+    let folder = file.path().parent().unwrap().display().to_string();
+    let name = file.path().file_name().unwrap().to_string_lossy().into_owned();
+    let told = |error: String| error.replace(&folder, "").replace(&name, "FILE");
+    read_interactions(file.path(), form).map_err(|error| told(error.to_string()))
+}
+
+#[test]
+fn all_forms_say_the_same() {
+    let expected = Interactions::from_pairs([("1", "10"), ("1", "7"), ("2", "7")]);
+    assert_eq!(expected.items(), ["7", "10"], "numbers are sorted as numbers");
+    let texts = [
+        "user,item\n1,10\n1,7\n2,7\n",
+        "item,time,user,rating\r\n10,9,1,4.5\r\n7,8,1,1\r\n\r\n7,-3,2,5\r\n",
+        "1::10::5::978300760\n1::7::3::978302109\n2::7::1::1\n",
+        "1 10 7\n2 7\n",
+        "1\t10\t5\t881250949\n1\t7\t3\t1\n2\t7\t1\t881250949\n",
+        "\"user\",\"item\"\n\"1\",\"10\"\n1,7\n2,7",
+    ];
+    for text in texts {
+        assert_eq!(read(text, Form::Auto).as_ref(), Ok(&expected), "{text}");
+    }
+    // A file in which everybody has one item reads as pairs either way; the form can be said.
+    assert_eq!(read("1 10 7\n2 7 10\n", Form::Lists).unwrap().count(), 4);
+    assert_eq!(read("1 10 7\n2 7 10\n", Form::Auto).unwrap().count(), 2);
+}
+
+#[test]
+fn packed_files_are_unpacked_and_packed_rubbish_is_told() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    packed.write_all(b"user,item\na,x\n").unwrap();
+    let bytes = packed.finish().unwrap();
+    fs::write(file.path(), &bytes).unwrap();
+    assert_eq!(read_interactions(file.path(), Form::Auto).unwrap().users(), ["a"]);
+    fs::write(file.path(), &bytes[..bytes.len() - 9]).unwrap();
+    assert!(read_interactions(file.path(), Form::Auto).unwrap_err().to_string().contains("line"));
+}
+
+#[test]
+fn repeated_lines_count_once_and_users_without_items_are_left_out() {
+    let found = read("user,item,rating,time\nb,x,1,5\na,x,1,4\nb,x,5,3\n", Form::Auto).unwrap();
+    assert_eq!((found.count(), found.repeated()), (2, 1));
+    let lists = read("1 4 5 6\n2\n3 4\n", Form::Auto).unwrap();
+    assert_eq!(lists.users(), ["1", "3"]);
+}
+
+#[test]
+fn a_line_that_cannot_be_understood_is_told_with_its_number() {
+    let told = |text, form| read(text, form).unwrap_err();
+    for (text, form, expected) in [
+        ("user,item\n1,2\n3\n", Form::Auto, "/FILE, line 3: 1 fields, and 2 columns in the head"),
+        (
+            "user,thing\n1,2\n",
+            Form::Auto,
+            "/FILE, line 1: the head has no column item: user,item[,rating][,time] is expected",
+        ),
+        ("user,item,rating\n1,2,good\n", Form::Auto, "/FILE, line 2: \"good\" is no number: ratings and times are"),
+        ("user,item\n1,\n", Form::Auto, "/FILE, line 2: no item"),
+        ("1::2::5\n\n1\n", Form::Auto, "/FILE, line 3: a user and an item are expected"),
+        ("1 2\n3\n", Form::Pairs, "/FILE, line 2: a user and an item are expected"),
+        (
+            "1 2 3 4 5\n1 2,3\n",
+            Form::Auto,
+            "/FILE, line 2: \"2,3\" is no id: a user and its items are expected, with spaces between",
+        ),
+        ("", Form::Auto, "/FILE: there are no interactions in it"),
+        ("user,item\n", Form::Auto, "/FILE: there are no interactions in it"),
+    ] {
+        assert_eq!(told(text, form), expected, "{text}");
+    }
+    assert!("xml".parse::<Form>().unwrap_err().to_string().contains("auto, csv, movielens, lists or pairs"));
+}
