@@ -340,15 +340,6 @@ impl FormerOffer {
     }
 }
 
-/// Whom this signer turns away, with the plan that its home keeps as the newest one.
-///
-/// # Errors
-/// A file cannot be read, or is not what it should be.
-pub fn known_revocations(home: &Home, signer: &Signer) -> Result<Revocations> {
-    let plan = CheckedPlan::kept(home, signer.swarm())?;
-    Revocations::of_signer(home, signer, plan.as_ref().map(|plan| &plan.offer))
-}
-
 fn path(home: &Home) -> PathBuf {
     home.root().join("plan.signed")
 }
