@@ -3,8 +3,8 @@
 use crate::offer::{PlanNumber, PlanOffer};
 use crate::service::{MembershipService, Wanted};
 
-/// Forks that a person is told of; who reads so many has stopped the swarm.
-const MOST_FORKS: usize = 64;
+/// Forks, and plans that cannot be followed, that a person is told of; who reads so many has stopped the swarm.
+const MOST_ODDITIES: usize = 64;
 
 impl MembershipService {
     /// Tells a person where the keys of the swarm have signed two plans of one number. Both count as before: of two plans all
@@ -14,8 +14,7 @@ impl MembershipService {
         let Some(swarm) = self.swarm() else { return };
         let Some(number) = ours.fork(offer) else { return };
         let pair = [ours.hash(), offer.hash()];
-        let told = self.state().forks.clone();
-        if told.contains(&pair) || told.len() >= MOST_FORKS {
+        if !self.is_new_oddity(pair) {
             return;
         }
         let [signed_ours, signed_theirs] = [&ours, offer].map(|offer| offer.signed_by(&swarm));
@@ -34,9 +33,15 @@ impl MembershipService {
              time, one of two copies of the operator's home was behind, or a key was stolen",
             PlanNumber(number)
         );
-        // Who reads them has a few to read already: then the next one that comes is told of it.
-        if self.wanted.try_send(Wanted::Warning(message)).is_ok() {
-            self.state().forks.insert(pair);
+        if self.wanted.try_send(Wanted::Warning(message)).is_err() {
+            // Who reads them has a few to read already: then the next one that comes is told of it.
+            self.state().oddities.remove(&pair);
         }
+    }
+
+    /// Whether a person was not yet told of these two plans, or of the one that is both.
+    pub(crate) fn is_new_oddity(&self, pair: [[u8; 32]; 2]) -> bool {
+        let told = &mut self.state().oddities;
+        told.len() < MOST_ODDITIES && told.insert(pair)
     }
 }

@@ -127,13 +127,15 @@ impl PlanOffer {
     ///
     /// # Errors
     /// What does not hold, in one sentence.
-    pub fn check(self, swarm: Option<&Swarm>) -> Result<CheckedPlan> {
+    pub fn check(mut self, swarm: Option<&Swarm>) -> Result<CheckedPlan> {
         if let Some(swarm) = swarm {
             self.check_signature(swarm).map_err(|why| {
                 let message = format!("this plan of the swarm {} {why}", swarm.name);
                 let failure = Error::new(ErrorKind::Integrity, message);
                 if why == NotSigned::ByAnybody { failure } else { failure.hint(SIGN_ANEW) }
             })?;
+            // The word that proves it stays with it, whatever whoever passed it on has left of that.
+            self.authority = swarm.newest(&self.authority).clone();
         } else if self.counter > 0 {
             return Err(Error::new(ErrorKind::Refused, "this plan belongs to a swarm with an operator")
                 .hint("join that swarm with a ticket: mingle join TICKET"));
@@ -340,15 +342,6 @@ impl FormerOffer {
     }
 }
 
-/// Whom this signer turns away, with the plan that its home keeps as the newest one.
-///
-/// # Errors
-/// A file cannot be read, or is not what it should be.
-pub fn known_revocations(home: &Home, signer: &Signer) -> Result<Revocations> {
-    let plan = CheckedPlan::kept(home, signer.swarm())?;
-    Revocations::of_signer(home, signer, plan.as_ref().map(|plan| &plan.offer))
-}
-
 fn path(home: &Home) -> PathBuf {
     home.root().join("plan.signed")
 }
@@ -553,6 +546,14 @@ mod tests {
         assert!(late.clone().check(Some(&swarm)).unwrap_err().to_string().contains("whose time ended"));
         late.clone().check_past(&swarm).unwrap().keep(&home).unwrap();
         assert_eq!(CheckedPlan::kept(&home, &swarm).unwrap().unwrap().offer, late);
+        // Passed on without the word that proves it, to somebody who knows that, and kept until another has its place.
+        owner.delegate(Some(&delegate.public().to_peer_id()), now_unix_s() + 60).unwrap();
+        let bare = PlanOffer { authority: Authority::default(), ..late.clone() };
+        bare.clone().check(Some(owner.swarm())).unwrap().keep(&home).unwrap();
+        let mut later = owner.clone();
+        later.delegate(None, 0).unwrap();
+        assert!(bare.check(Some(later.swarm())).is_err());
+        assert_eq!(CheckedPlan::kept(&home, later.swarm()).unwrap().unwrap().offer.hash(), late.hash());
         // The operator names it again: what it had signed counts again.
         owner.delegate(Some(&delegate.public().to_peer_id()), now_unix_s() + 60).unwrap();
         swarm.learn(owner.swarm().authority());

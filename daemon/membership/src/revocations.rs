@@ -15,8 +15,6 @@ use mingle_planner::Plan;
 use serde::{Deserialize, Serialize};
 
 use crate::invite::Invite;
-use crate::offer::PlanOffer;
-use crate::swarm::Signer;
 
 /// Entries that fit beside the largest plan.
 pub const MAX_REVOKED: usize = 10_000;
@@ -54,21 +52,10 @@ impl Revocations {
         }
     }
 
-    /// Whom this signer turns away: the list that its home keeps, and where there is none, the one of the newest plan. Where that
-    /// was signed by another key that may sign now, as operator and delegate do in turns, it is both lists.
-    ///
-    /// # Errors
-    /// The list of the home cannot be read.
-    pub fn of_signer(home: &Home, signer: &Signer, newest: Option<&PlanOffer>) -> Result<Self> {
-        let of_plan = newest.map(PlanOffer::revoked).cloned().unwrap_or_default();
-        let Some(mut kept) = Self::kept(home)? else { return Ok(of_plan) };
-        let swarm = signer.swarm();
-        let other = newest.filter(|offer| offer.check_signature(swarm).is_ok());
-        if other.and_then(|offer| offer.signed_by(swarm)).is_some_and(|other| other != signer.peer_id()) {
-            kept.peers.extend(of_plan.peers);
-            kept.invites.extend(of_plan.invites);
-        }
-        Ok(kept)
+    /// Adds all of another list.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.peers.extend(other.peers);
+        self.invites.extend(other.invites);
     }
 
     /// Keeps the list in the home.

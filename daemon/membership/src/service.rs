@@ -21,7 +21,6 @@ use crate::exchange::{ANSWER_TIMEOUT, MODEL_TIMEOUT};
 use crate::invite::Claim;
 use crate::offer::{CheckedPlan, PlanNews, PlanOffer};
 use crate::pending_peers::PendingPeers;
-use crate::revocations::Revocations;
 use crate::swarm::{Permission, Swarm};
 use crate::task::{Assignment, Work};
 use crate::words::{Answer, MAX_BYTES, PROTOCOL, Progress, Request, Verdict};
@@ -88,8 +87,9 @@ pub(crate) struct State {
     gives_models: bool,
     /// Permissions of the operator that were used here.
     pub(crate) spent: SpentTokens,
-    /// Pairs of plans of one number, or the one and a plan after the other, that a person was told of.
-    pub(crate) forks: BTreeSet<[[u8; 32]; 2]>,
+    /// Pairs of plans of one number, or the one and a plan after the other, that a person was told of; a plan that cannot be followed
+    /// is a pair with itself.
+    pub(crate) oddities: BTreeSet<[[u8; 32]; 2]>,
 }
 
 impl State {
@@ -115,7 +115,7 @@ impl MembershipService {
             work: None,
             gives_models: false,
             spent: SpentTokens::default(),
-            forks: BTreeSet::new(),
+            oddities: BTreeSet::new(),
         });
         let (local, key) = (identity.peer_id(), identity.keypair().clone());
         let models = Places::new(known_peers.clone(), MODELS);
@@ -304,21 +304,6 @@ impl MembershipService {
             }
             Err(failure) => Answer::No(format!("{failure:#}")),
         }
-    }
-
-    /// Whom this peer turns away: what the operator or its delegate has revoked by now, where this is one of them, and what came
-    /// with the plan elsewhere.
-    pub(crate) fn revocations(&self) -> Result<Revocations> {
-        let offer = self.last_plan();
-        match self.signer() {
-            Some(Ok(signer)) => Revocations::of_signer(&self.home, &signer, offer.as_ref()),
-            _ => Ok(offer.map(|offer| offer.revoked().clone()).unwrap_or_default()),
-        }
-    }
-
-    /// Keeps the list that a plan carries as that of this home, which signed it.
-    pub(crate) fn keep_revocations(&self, revoked: &Revocations) -> Result {
-        if Revocations::kept(&self.home)?.as_ref() == Some(revoked) { Ok(()) } else { revoked.keep(&self.home) }
     }
 
     /// Hands a newer plan to the event loop.

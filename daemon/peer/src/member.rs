@@ -168,7 +168,7 @@ impl Member<'_> {
         let mut streams = self.network.streams.clone();
         tokio::spawn(async move {
             if let Ok(Some(Verdict::Older(newer))) = membership::announce(&mut streams, peer, &news).await
-                && let Ok(plan) = service.check_news(*newer)
+                && let Some(plan) = service.check_news_of(peer, *newer)
             {
                 service.note_fork(&plan.offer);
                 tell_of(&service, plan).await;

@@ -92,7 +92,7 @@ fn warn_of_copies(signer: &Signer, kept: Option<u64>, newest: Option<&CheckedPla
 
 /// Whom the next plan turns away.
 fn list_with(home: &Home, signer: &Signer, newest_signed: Option<&CheckedPlan>) -> Result<Revocations> {
-    Revocations::of_signer(home, signer, newest_signed.map(|plan| &plan.offer))
+    membership::turned_away(home, signer, newest_signed.map(|plan| &plan.offer))
 }
 
 /// The round that the next plan begins with: what members of the newest signed plan say, and of those that differ the one who
