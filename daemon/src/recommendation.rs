@@ -147,3 +147,70 @@ pub(crate) fn explain(error: RecommendError) -> Error {
     let kind = if matches!(error, RecommendError::Bytes { .. }) { ErrorKind::Integrity } else { ErrorKind::BadInput };
     Error::of(kind, error)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use mingle_lab::solving::{Conditions, learn_here};
+    use mingle_planner::{DesignOptions, Method, Topology};
+    use mingle_recommend::{Client, Personalization, Planted, Recommender, federate, similarities};
+    use mingle_solving::Problem;
+
+    use super::*;
+
+    #[test]
+    fn without_a_server_clients_learn_what_they_would_with_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "kind = \"recommendation\"\ndata = \"{node}.csv\"\nrounds = 4\nepochs = 2\nfrozen_rounds = 1\n\
+                    frequencies = 12\nbatch_size = 200\nlearning_rate = 0.003\nseed = 5";
+        let file: RecommendationFile = toml::from_str(text).unwrap();
+        let topology = Topology::generate("rg:n=4,r=0.9,seed=3").unwrap();
+        let plan = mingle_planner::design(&topology, Method::NguyenHe, &DesignOptions::default()).unwrap();
+        let names: Arc<Vec<String>> = Arc::new(plan.nodes().map(|(name, _)| name.to_owned()).collect());
+        for (at, name) in names.iter().enumerate() {
+            let planted =
+                Planted { communities: 1, users: 30 + 5 * at, items: 25, seed: at as u64, ..Planted::default() };
+            let all = planted.draw();
+            let lines: String = (0..all.users().len())
+                .flat_map(|user| all.of_user(user).iter().map(move |item| (user, *item as usize)))
+                .map(|(user, item)| format!("{},{}\n", all.users()[user], all.items()[item]))
+                .collect();
+            fs::write(folder.path().join(format!("{name}.csv")), format!("user,item\n{lines}")).unwrap();
+        }
+        let task = Recommendation::new(file.clone(), folder.path().to_owned(), None).unwrap();
+        let mut clients: Vec<Client> = (0..4)
+            .map(|node| {
+                Learner::new(&file, task.interactions(node, &names).unwrap(), node, &task.device, None)
+                    .unwrap()
+                    .into_client()
+            })
+            .collect();
+        let options = file.client();
+        let personalization = Personalization::Similarity { floor: 0.0 };
+        let shares =
+            similarities(&clients, personalization, options.kernel, options.frequencies, options.seed).unwrap();
+        let mut expected = Vec::new();
+        for round in 0..4 {
+            federate(&mut clients, &shares, 2, round >= 1).unwrap();
+            expected.push(clients.iter().map(|client| client.evaluate().unwrap().values()).collect::<Vec<_>>());
+        }
+        let problem = Problem::of_rounds(Arc::new(task), Arc::clone(&names));
+        let schedule = Arc::new(mingle_peer::plan::schedule(&plan).unwrap());
+        let communication = Arc::new(problem.communication(&plan, schedule).unwrap());
+        let found = learn_here(&problem, &communication, Conditions { loss: 0.2, seed: 1 }, |_| {}).unwrap();
+        for (node, learned) in found.learned.iter().enumerate() {
+            for (record, expected) in learned.history.iter().zip(&expected) {
+                for (own, expected) in record.own.iter().zip(expected[node]) {
+                    assert!((own.unwrap() - expected.unwrap()).abs() < 1e-6, "node {node}, round {}", record.round);
+                }
+            }
+            if learned.best_round == 4 {
+                let own = Recommender::from_bytes(&learned.files[0].1).unwrap();
+                let central = clients[node].recommender().unwrap();
+                let user = &own.users()[0];
+                let pairs = own.recommend(user, 9).unwrap().into_iter().zip(central.recommend(user, 9).unwrap());
+                assert!(pairs.into_iter().all(|(a, b)| a.item == b.item && (a.score - b.score).abs() < 1e-6));
+            }
+        }
+    }
+}

@@ -58,6 +58,12 @@ impl Learner {
         })
     }
 
+    /// The client alone.
+    #[cfg(test)]
+    pub(super) fn into_client(self) -> Client {
+        self.client
+    }
+
     /// The reference's frequencies: node 0 computes them, so that no two peers differ in a last bit.
     fn reference(&self, sizes: &StatisticsTable) -> Result<Vec<f64>, LearningError> {
         let sizes = sizes.iter().map(|row| size(row)).collect::<Result<Vec<Size>, LearningError>>()?;

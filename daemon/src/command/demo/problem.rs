@@ -128,7 +128,7 @@ impl Swarm<'_> {
     fn on_said(&mut self, node: usize, event: &Event) {
         match event {
             Event::Solved { peak_resident_bytes, .. } | Event::Learned { peak_resident_bytes, .. } => {
-                self.peak_bytes.extend(peak_resident_bytes)
+                self.peak_bytes.extend(peak_resident_bytes);
             }
             Event::Measured { round, metrics, .. } if node == 0 && !self.json => {
                 let [recall, ndcg] = ["recall@20", "ndcg@20"].map(|name| metrics.get(name).unwrap_or(f64::NAN));

@@ -73,8 +73,8 @@ pub(in super::super) fn execute(arguments: &DemoArgs, json: bool) -> Result {
     }
     let homes = bind_to_new_homes(&mut plan, &output)?;
     plan::write(&plan, &output.plan())?;
-    event_loop::start()?.block_on(run(&homes, &output, json))?;
-    let report = report(arguments, &plan, &homes, &output)?;
+    let run = event_loop::start()?.block_on(run(&homes, &output, json))?;
+    let report = report(arguments, &plan, &homes, &output, run)?;
     let text = serde_json::to_string_pretty(&report.0).context(ErrorKind::Unexpected, "cannot encode the report")?;
     output.write("report.json", format!("{text}\n").as_bytes())?;
     print(&report.0, &homes, &report.1, &output, json);
@@ -96,7 +96,8 @@ fn text(method: &str, seed: u64) -> String {
     )
 }
 
-async fn run(homes: &[Home], output: &Output, json: bool) -> Result {
+/// Seconds that the peers ran for, and the largest resident memory of any.
+async fn run(homes: &[Home], output: &Output, json: bool) -> Result<(f64, Option<u64>)> {
     let mut stop = StopRequests::listen(false)?;
     let (processes, events) = PeerProcesses::new()?;
     let mut swarm = Swarm { output, json, started: Instant::now(), processes, events, peak_bytes: Vec::new() };
@@ -104,15 +105,21 @@ async fn run(homes: &[Home], output: &Output, json: bool) -> Result {
         ended = swarm.solve(homes) => ended,
         reason = stop.next() => Err(Error::new(ErrorKind::Forced, format!("{reason}; all peers are stopped"))),
     };
-    if ended.is_err() {
+    if let Err(failure) = ended {
         swarm.stop_all().await;
+        return Err(failure);
     }
-    ended
+    Ok((swarm.started.elapsed().as_secs_f64(), swarm.peak_bytes.iter().copied().max()))
 }
 
 /// The report, and a customer to ask for.
-fn report(arguments: &DemoArgs, plan: &Plan, homes: &[Home], output: &Output) -> Result<(Report, String)> {
-    let began = Instant::now();
+fn report(
+    arguments: &DemoArgs,
+    plan: &Plan,
+    homes: &[Home],
+    output: &Output,
+    (seconds, peak_resident_bytes): (f64, Option<u64>),
+) -> Result<(Report, String)> {
     let read = |home: &Home| -> Result<Learned> {
         let path = home.root().join("learned.json");
         let doing = || format!("cannot read {}", path.display());
@@ -131,8 +138,8 @@ fn report(arguments: &DemoArgs, plan: &Plan, homes: &[Home], output: &Output) ->
     let report = Report {
         schema: "mingle.demo.recommend/1",
         peers: homes.len(),
-        seconds: began.elapsed().as_secs_f64(),
-        peak_resident_bytes: mingle_peer::results::peak_resident_bytes(),
+        seconds,
+        peak_resident_bytes,
         methods,
         learned,
     };
@@ -173,10 +180,12 @@ fn print(report: &Report, homes: &[Home], user: &str, output: &Output, json: boo
         out::line(format!("{method:<12}{}", cells.concat()));
     }
     let folder = output.root().display();
-    let memory = report.peak_resident_bytes.map(|bytes| format!(", {:.0} MB of memory", units::megabytes(bytes)));
+    let memory =
+        report.peak_resident_bytes.map(|bytes| format!(", up to {:.0} MB of memory each", units::megabytes(bytes)));
     out::line(format!(
-        "\n{} peers; the rows beside LPSFed are from one process{}",
+        "\n{} peers, {:.1} s{}; the rows beside LPSFed are from one process",
         report.peers,
+        report.seconds,
         memory.unwrap_or_default()
     ));
     out::line(format!("wrote {folder}/report.json; what a customer of the first shop might want next:"));
