@@ -1,0 +1,14 @@
+mod bases;
+mod collaboration;
+mod graph;
+mod homophily;
+mod node_data;
+mod partition;
+mod signature;
+pub use bases::Bases;
+pub use collaboration::{CollaborationError, CollaborationGraph, CollaborationMode, CollaborationOptions, PersonalWeights, UnknownMode, WeightMatrix, project_onto_simplex, steps};
+pub use graph::{Dropped, Graph, GraphError};
+pub use homophily::{Homophily, estimated_homophily, homophily};
+pub use node_data::{NodeData, NodeDataError};
+pub use partition::{GraphPartitionError, Overlap, deal_out, partition};
+pub use signature::{PROJECTED_DIMENSION, SignatureError, SignatureShape, Signatures};

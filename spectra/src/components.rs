@@ -1,0 +1,65 @@
+//! Connected components, by breadth-first search.
+
+use std::collections::VecDeque;
+
+use crate::graph::Graph;
+
+/// Which nodes of a graph reach each other. Components are numbered by their lowest node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Components {
+    of: Vec<u32>,
+    sizes: Vec<usize>,
+}
+
+impl Components {
+    pub(crate) fn of(graph: &Graph) -> Self {
+        const NONE: u32 = u32::MAX;
+        let mut of = vec![NONE; graph.node_count()];
+        let mut sizes = Vec::new();
+        let mut queue = VecDeque::new();
+        for start in 0..graph.node_count() {
+            if of[start] != NONE {
+                continue;
+            }
+            let component = sizes.len() as u32;
+            of[start] = component;
+            queue.push_back(start);
+            let mut size = 0;
+            while let Some(node) = queue.pop_front() {
+                size += 1;
+                for (next, _) in graph.neighbours(node) {
+                    let next = next as usize;
+                    if of[next] == NONE {
+                        of[next] = component;
+                        queue.push_back(next);
+                    }
+                }
+            }
+            sizes.push(size);
+        }
+        Self { of, sizes }
+    }
+
+    /// How many there are; an isolated node is one.
+    pub fn count(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// The component of a node.
+    ///
+    /// # Panics
+    /// There is no such node.
+    pub fn of_node(&self, node: usize) -> usize {
+        self.of[node] as usize
+    }
+
+    /// How many nodes each has.
+    pub fn sizes(&self) -> &[usize] {
+        &self.sizes
+    }
+
+    /// The first of those that have most nodes; none of a graph without nodes.
+    pub fn largest(&self) -> Option<usize> {
+        (0..self.count()).rev().max_by_key(|component| self.sizes[*component])
+    }
+}
