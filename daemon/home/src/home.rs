@@ -138,6 +138,11 @@ impl Home {
         self.root.join("summary.json")
     }
 
+    /// What this peer keeps of its last rounds, where it learns in rounds over collectives.
+    pub fn rounds(&self) -> PathBuf {
+        self.root.join("rounds")
+    }
+
     /// How many noised changes ever left this home, for differential privacy.
     pub fn privacy(&self) -> PathBuf {
         self.root.join("privacy.json")

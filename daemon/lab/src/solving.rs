@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use mingle_protocol::sim::Agenda;
 use mingle_protocol::{Envelope, NodeId, Time};
-use mingle_solving::{CommunicationPlan, Fault, Problem, ProblemError, Solution, SolveError, SolverPeer};
+use mingle_solving::{
+    CommunicationPlan, Fault, Finding, Learned, Problem, ProblemError, RoundRecord, Solution, SolveError, SolverPeer,
+};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use thiserror::Error;
@@ -48,8 +50,10 @@ pub struct Conditions {
 
 /// How it went.
 pub struct Solved {
-    /// By node.
+    /// By node, where a problem is solved.
     pub solutions: Vec<Solution>,
+    /// By node, where something is learned in rounds.
+    pub learned: Vec<Learned>,
     /// The largest residual of all nodes, by iteration.
     pub residuals: Vec<f64>,
     /// Messages that were sent.
@@ -72,13 +76,7 @@ pub fn solve_here(
     conditions: Conditions,
     mut watch: impl FnMut(u64, f64),
 ) -> Result<Solved, SwarmError> {
-    let parts = problem.parts()?;
-    let peers: Vec<SolverPeer> = parts
-        .into_iter()
-        .enumerate()
-        .map(|(me, part)| SolverPeer::new(me, problem, part, Arc::clone(communication), 0))
-        .collect();
-    let mut swarm = Swarm::new(peers, conditions);
+    let mut swarm = Swarm::new(peers(problem, communication)?, conditions);
     let mut checked = None;
     while swarm.step()? {
         let now = swarm.peers[0].journal().read().checked;
@@ -88,6 +86,33 @@ pub fn solve_here(
         }
     }
     swarm.finish()
+}
+
+/// Learns in rounds with all nodes in this process. `watch` hears of every round.
+///
+/// # Errors
+/// What any node runs into.
+pub fn learn_here(
+    problem: &Problem,
+    communication: &Arc<CommunicationPlan>,
+    conditions: Conditions,
+    mut watch: impl FnMut(&RoundRecord),
+) -> Result<Solved, SwarmError> {
+    let mut swarm = Swarm::new(peers(problem, communication)?, conditions);
+    let mut told = 0;
+    while swarm.step()? {
+        let round = swarm.peers[0].journal().read().round.clone();
+        if let Some(record) = round.filter(|record| record.round > told) {
+            watch(&record);
+            told = record.round;
+        }
+    }
+    swarm.finish()
+}
+
+fn peers(problem: &Problem, communication: &Arc<CommunicationPlan>) -> Result<Vec<SolverPeer>, ProblemError> {
+    let parts = problem.parts()?.into_iter().enumerate();
+    Ok(parts.map(|(me, part)| SolverPeer::new(me, problem, part, Arc::clone(communication), 0)).collect())
 }
 
 struct Swarm {
@@ -121,6 +146,7 @@ impl Swarm {
             sent: [0; 3],
         };
         for node in 0..swarm.peers.len() {
+            swarm.work(node);
             swarm.send(node);
             if swarm.loss > 0.0 {
                 swarm.agenda.add(swarm.now + PATIENCE, Event::Look { node });
@@ -139,6 +165,7 @@ impl Swarm {
                 let to = to.index();
                 let had_ended = self.peers[to].outcome().is_some();
                 self.peers[to].handle(from, &envelope).map_err(|source| SwarmError::Message { from, source })?;
+                self.work(to);
                 if !had_ended && self.peers[to].outcome().is_some() {
                     self.unfinished -= 1;
                 }
@@ -156,6 +183,14 @@ impl Swarm {
         }
         // Without loss nobody looks, and what happens comes to an end.
         Ok(self.loss == 0.0 || self.unfinished > 0)
+    }
+
+    /// Has a node do what it would do on a thread of its own: it takes no time here.
+    fn work(&mut self, node: usize) {
+        while let Some(work) = self.peers[node].local_work() {
+            work.run();
+            self.peers[node].worked();
+        }
     }
 
     /// Sends all that a node has to say.
@@ -185,10 +220,11 @@ impl Swarm {
             let entries = peer.journal().read();
             residuals.iter_mut().zip(&entries.residuals).for_each(|(worst, residual)| *worst = worst.max(*residual));
         }
-        let (mut solutions, mut is_unfinished) = (Vec::new(), false);
+        let (mut solutions, mut learned, mut is_unfinished) = (Vec::new(), Vec::new(), false);
         for peer in self.peers {
-            match peer.into_outcome() {
-                Some(outcome) => solutions.push(outcome?),
+            match peer.into_outcome().transpose()? {
+                Some(Finding::Solution(solution)) => solutions.push(*solution),
+                Some(Finding::Learned(one)) => learned.push(*one),
                 // Those who wait for one that failed have come to no end.
                 None => is_unfinished = true,
             }
@@ -198,6 +234,7 @@ impl Swarm {
         }
         Ok(Solved {
             solutions,
+            learned,
             residuals,
             messages: self.sent[0],
             lost: self.sent[1],

@@ -329,6 +329,32 @@ pub enum Event {
         /// The largest resident memory of the process, where the system tells.
         peak_resident_bytes: Option<u64>,
     },
+    /// A round of learning together is over at all peers.
+    Measured {
+        /// Rounds done.
+        round: u64,
+        /// What was measured: the mean over all peers that could.
+        metrics: Metrics,
+        /// This peer's own.
+        own: Metrics,
+    },
+    /// Learning together is over, and the files are written.
+    Learned {
+        /// Rounds done.
+        rounds: u64,
+        /// Rounds after which the model was that is kept.
+        best_round: u64,
+        /// What was measured of it: the mean over all peers that could.
+        metrics: Metrics,
+        /// This peer's own.
+        own: Metrics,
+        /// Seconds since the process started.
+        seconds: f64,
+        /// Payload and control bytes written to all links.
+        sent_bytes: u64,
+        /// The largest resident memory of the process, where the system tells.
+        peak_resident_bytes: Option<u64>,
+    },
     /// The peer is done and its files are written.
     Done {
         /// The round that was reached.

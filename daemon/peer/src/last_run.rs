@@ -46,6 +46,10 @@ impl LastRun {
                 format!("is over after {iterations} iterations, objective {objective:.12}"),
                 format!("its solution is {}", home.root().join("solution.json").display()),
             ),
+            Event::Learned { rounds, own, .. } => (
+                format!("is over after {rounds} rounds{}", own.in_passing()),
+                format!("how it went is in {}", home.root().join("learned.json").display()),
+            ),
             Event::Failed { message, .. } => (
                 format!("failed: {message}"),
                 "mingle doctor says what is wrong with this machine, if anything".to_owned(),

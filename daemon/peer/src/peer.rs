@@ -18,6 +18,7 @@ use libp2p_metrics::Registry;
 use mingle_net::probe::{self, Prober};
 use mingle_net::transport::{Network, NetworkEvent, NetworkOptions};
 use mingle_protocol::Durability;
+use mingle_solving::RoundTask;
 use tokio::sync::mpsc;
 
 use crate::api::{self, ApiState, Interface, Request, Stopping};
@@ -40,6 +41,7 @@ pub use builder::{PeerBuilder, RunningPeer};
 pub use extension::{Announcer, Extension, Farewell};
 use find_place::PlanReceivers;
 pub use options::{GivenPlan, PeerOptions};
+use solve::Subject;
 
 /// What a peer does with the others.
 pub enum Purpose {
@@ -47,6 +49,8 @@ pub enum Purpose {
     Train(Box<dyn TrainingTask>),
     /// It solves the problem in this file.
     Solve(PathBuf),
+    /// It learns in rounds over collectives.
+    Learn(Arc<dyn RoundTask>),
 }
 
 /// How a peer ended that did not fail.
@@ -59,7 +63,7 @@ pub enum Outcome {
         /// The de-biased model, `[dimension]`.
         parameters: Arc<[f32]>,
     },
-    /// The problem is solved: the solution is in the home.
+    /// The problem is solved, or something was learned in rounds: what came of it is in the home.
     Solved,
     /// This run was over before: nothing was done.
     WasOver,
@@ -217,6 +221,7 @@ impl Peer {
         match &self.purpose {
             Purpose::Train(task) => task.rounds(),
             Purpose::Solve(_) => 0,
+            Purpose::Learn(task) => task.rules().rounds(),
         }
     }
 
@@ -252,7 +257,8 @@ impl Peer {
         let access = Access { service, wanted, interface };
         // Too large futures for the stack of those who wait for them.
         match std::mem::replace(&mut self.purpose, Purpose::Solve(PathBuf::new())) {
-            Purpose::Solve(path) => Box::pin(self.solve(&path, place, network, access, incoming)).await,
+            Purpose::Solve(path) => Box::pin(self.solve(Subject::File(path), place, network, access, incoming)).await,
+            Purpose::Learn(task) => Box::pin(self.solve(Subject::Rounds(task), place, network, access, incoming)).await,
             Purpose::Train(task) => Box::pin(self.train(task, place, network, access, incoming)).await,
         }
     }
@@ -323,7 +329,7 @@ impl Peer {
     /// What this peer does, once it knows.
     fn work(&self) -> Option<Work> {
         match &self.purpose {
-            Purpose::Solve(_) => Some(Work::Solve),
+            Purpose::Solve(_) | Purpose::Learn(_) => Some(Work::Solve),
             Purpose::Train(task) => task.card().map(Work::Train),
         }
     }

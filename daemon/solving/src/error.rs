@@ -7,6 +7,8 @@ use mingle_robust::RobustError;
 use mingle_solver::AllocationError;
 use thiserror::Error;
 
+use crate::learning::LearningError;
+
 /// A plan along which no problem can be solved.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum CommunicationPlanError {
@@ -113,6 +115,25 @@ pub enum SolveError {
         other: NodeId,
         /// Iterations so far.
         iteration: u64,
+    },
+    /// This node cannot learn.
+    #[error(transparent)]
+    Learning(LearningError),
+    /// Another node cannot learn.
+    #[error("node {finder} cannot go on learning, and says there why")]
+    LearningElsewhere {
+        /// Who found it.
+        finder: NodeId,
+    },
+    /// Two nodes have numbers, such as lengths of what they share, that ought to be the same.
+    #[error("nodes {one} and {other} do not learn the same: where one has {} numbers the other has {}", numbers[0], numbers[1])]
+    Unlike {
+        /// A node.
+        one: NodeId,
+        /// Another.
+        other: NodeId,
+        /// What they have.
+        numbers: [u64; 2],
     },
     /// A budget of this node's that the bounds of its members rule out.
     #[error(transparent)]

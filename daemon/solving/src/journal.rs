@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::learning::RoundRecord;
+
 /// Iterations of which the residual is kept: a curve of more has no use.
 const MOST_POINTS: usize = 1 << 20;
 
@@ -16,6 +18,8 @@ pub struct Entries {
     pub checked: Option<(u64, f64)>,
     /// The solution so far.
     pub x: Vec<f64>,
+    /// Where something is learned in rounds: how good it was after the last one.
+    pub round: Option<RoundRecord>,
 }
 
 /// A handle on them.
@@ -37,6 +41,13 @@ impl Journal {
         }
         entries.x.clear();
         entries.x.extend_from_slice(x);
+    }
+
+    /// So many rounds are over, and this is what the last one brought.
+    pub(crate) fn note_rounds(&self, rounds: u64, record: Option<&RoundRecord>) {
+        let mut entries = self.read();
+        entries.iterations = rounds;
+        entries.round = record.cloned();
     }
 
     /// All nodes know how far the one moved that moved most.

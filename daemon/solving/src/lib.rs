@@ -1,4 +1,4 @@
-//! Coupled convex problems on a swarm: where the solvers meet the protocol's collectives.
+//! Coupled convex problems on a swarm, and learning in rounds: where solvers and learners meet the protocol's collectives.
 //!
 //! A [`SolverPeer`] is one node's part in solving a [`Problem`] along a plan. It does no input or output: it is given envelopes
 //! that came and asked for those to send. `mingle-lab` runs all nodes of a plan in one process on virtual time over links that
@@ -13,10 +13,12 @@ mod communication_plan;
 mod curves;
 mod error;
 mod journal;
+mod learning;
 mod peer;
 mod problem;
 mod regression;
 mod robust;
+mod rounds;
 mod schedule;
 mod solution;
 mod stopping_rule;
@@ -25,6 +27,10 @@ pub use communication_plan::{Averaging, AveragingScheme, CommunicationPlan, symm
 pub use curves::files as solution_files;
 pub use error::{CommunicationPlanError, SolveError};
 pub use journal::{Entries, Journal};
+pub use learning::{
+    Aggregation, Learned, LearningError, LocalWork, MOST_STATE_BYTES, MemoryStore, RoundLearning, RoundPart,
+    RoundRecord, RoundRules, RoundStore, RoundTask, RulesError, StatisticsTable,
+};
 pub use peer::{Fault, Reception, SolverPeer};
 pub use problem::{
     AllocationTask, ColumnScaling, FileError, Limits, NominalWeights, Part, Problem, ProblemError, RegressionTask,
@@ -32,4 +38,4 @@ pub use problem::{
 };
 pub use robust::in_one_place;
 pub use schedule::schedule;
-pub use solution::{Answer, Certificate, Coefficient, NotSolved, Paid, RobustSite, Solution};
+pub use solution::{Answer, Certificate, Coefficient, Finding, NotSolved, Paid, RobustSite, Solution};

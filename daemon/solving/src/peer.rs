@@ -1,4 +1,4 @@
-//! One node's part in solving a problem, as a function of what it is told.
+//! One node's part in solving a problem or learning in rounds, as a function of what it is told.
 //!
 //! An *attempt* is one solution from the beginning. A process that is started again has lost its part, and says so by
 //! counting one attempt further than its home remembers; whoever hears of a further attempt drops its own and begins that one,
@@ -17,15 +17,23 @@ use crate::collectives::{Collectives, SharedChannel, lock};
 use crate::communication_plan::CommunicationPlan;
 use crate::error::SolveError;
 use crate::journal::Journal;
+use crate::learning::{Learned, LocalWork};
 use crate::problem::{Limits, Part, Problem};
-use crate::solution::Solution;
+use crate::rounds::learn;
+use crate::solution::{Finding, Solution};
 use crate::stopping_rule::Found;
 use crate::{allocation, regression, robust};
 
 /// Attempts that one that is told of may be ahead: a damaged or malicious number must not use all of them up.
 const FURTHEST_ATTEMPT: u64 = 1 << 20;
 
-type Work = Pin<Box<dyn Future<Output = Result<Found, SolveError>> + Send>>;
+type Work = Pin<Box<dyn Future<Output = Result<Done, SolveError>> + Send>>;
+
+/// What a node's work comes to, before it is put in order.
+enum Done {
+    Found(Found),
+    Learned(Learned),
+}
 
 /// One node.
 pub struct SolverPeer {
@@ -38,7 +46,7 @@ pub struct SolverPeer {
     channel: SharedChannel,
     work: Option<Work>,
     journal: Journal,
-    outcome: Option<Result<Solution, SolveError>>,
+    outcome: Option<Result<Finding, SolveError>>,
     /// Those who have to hear that there is a further attempt.
     behind: VecDeque<NodeId>,
 }
@@ -97,13 +105,27 @@ impl SolverPeer {
     }
 
     /// What came of it, once that is known. What it still has to send goes on being polled for: others need it.
-    pub fn outcome(&self) -> Option<Result<&Solution, &SolveError>> {
+    pub fn outcome(&self) -> Option<Result<&Finding, &SolveError>> {
         self.outcome.as_ref().map(Result::as_ref)
     }
 
     /// The same, to keep.
-    pub fn into_outcome(self) -> Option<Result<Solution, SolveError>> {
+    pub fn into_outcome(self) -> Option<Result<Finding, SolveError>> {
         self.outcome
+    }
+
+    /// Work that takes its time and is to be done now, if any: run it, one piece after the other, and then say so with
+    /// [`worked`](Self::worked). Ask whenever an envelope was taken, at the start and after each piece. Who solves a problem has none.
+    pub fn local_work(&self) -> Option<LocalWork> {
+        match &self.part {
+            Part::Rounds(part) => part.bench.take(),
+            _ => None,
+        }
+    }
+
+    /// A piece of local work was run: the node goes on with it.
+    pub fn worked(&mut self) {
+        self.advance();
     }
 
     /// The collectives begun so far.
@@ -191,7 +213,10 @@ impl SolverPeer {
         if let Poll::Ready(found) = work.as_mut().poll(&mut task::Context::from_waker(Waker::noop())) {
             self.work = None;
             lock(&self.channel).acknowledge_at_once();
-            self.outcome = Some(found.map(|found| self.solution(found)));
+            self.outcome = Some(found.map(|done| match done {
+                Done::Found(found) => Finding::Solution(Box::new(self.solution(found))),
+                Done::Learned(learned) => Finding::Learned(Box::new(learned)),
+            }));
         }
     }
 
@@ -223,12 +248,19 @@ fn begin(
     let journal = journal.clone();
     let work: Work = match part.clone() {
         Part::Regression { task, table } => {
-            Box::pin(regression::solve(task, table, limits, collectives, journal, start))
+            Box::pin(found(regression::solve(task, table, limits, collectives, journal, start)))
         }
         Part::Allocation { task, preference } => {
-            Box::pin(allocation::solve(task, preference, limits, collectives, journal, start))
+            Box::pin(found(allocation::solve(task, preference, limits, collectives, journal, start)))
         }
-        Part::Robust { task, table } => Box::pin(robust::solve(task, table, limits, collectives, journal, start)),
+        Part::Robust { task, table } => {
+            Box::pin(found(robust::solve(task, table, limits, collectives, journal, start)))
+        }
+        Part::Rounds(part) => Box::pin(async { learn(part, collectives, journal).await.map(Done::Learned) }),
     };
     (channel, work)
+}
+
+async fn found(work: impl Future<Output = Result<Found, SolveError>>) -> Result<Done, SolveError> {
+    work.await.map(Done::Found)
 }

@@ -20,8 +20,9 @@ use mingle_protocol::Schedule;
 use mingle_solver::{Budgets, Metric, Preference, Regression, Selection, Table};
 use serde::Serialize;
 
-use crate::communication_plan::CommunicationPlan;
+use crate::communication_plan::{Averaging, CommunicationPlan};
 use crate::error::CommunicationPlanError;
+use crate::learning::{CHUNK, MemoryStore, RoundPart, RoundStore, RoundTask};
 
 /// Stands for the name of the node in the name of a table.
 const NODE: &str = "{node}";
@@ -52,6 +53,8 @@ pub enum Task {
     Allocation(Arc<AllocationTask>),
     /// A model that is best for the worst of near distributions.
     Robust(Arc<RobustTask>),
+    /// Learning in rounds; no problem file says it.
+    Rounds(Arc<dyn RoundTask>),
 }
 
 /// When to stop.
@@ -128,6 +131,8 @@ pub enum Part {
         /// The samples.
         table: Table,
     },
+    /// Its part in learning.
+    Rounds(RoundPart),
 }
 
 impl Part {
@@ -138,6 +143,7 @@ impl Part {
             Self::Regression { table, .. } => 2 * table.columns().len() + 2,
             Self::Allocation { task, .. } => task.most_memberships().max(4),
             Self::Robust { task, table } => (2 * table.columns().len() + 2).max(ROW * task.radii.len()),
+            Self::Rounds(_) => CHUNK,
         }
     }
 }
@@ -154,6 +160,12 @@ impl Problem {
             .map_err(|source| ProblemError::File { path: path.to_owned(), source })?;
         let hash = *blake3::hash(shared.to_string().as_bytes()).as_bytes();
         Ok(Self { task, limits, hash, names, file: path.to_owned() })
+    }
+
+    /// Learning in rounds by nodes of these names.
+    pub fn of_rounds(task: Arc<dyn RoundTask>, names: Arc<Vec<String>>) -> Self {
+        let limits = Limits { tolerance: 0.0, iterations: task.rules().rounds() };
+        Self { limits, hash: task.hash(), names, file: PathBuf::new(), task: Task::Rounds(task) }
     }
 
     /// In a line.
@@ -182,6 +194,7 @@ impl Problem {
                 )
             }
             Task::Robust(task) => task.describe(),
+            Task::Rounds(task) => task.describe(),
         }
     }
 
@@ -190,6 +203,7 @@ impl Problem {
         match &self.task {
             Task::Regression(task) => format!("Regression of {}", task.source.selection.target),
             Task::Robust(task) => format!("Robust model of {}", task.target()),
+            Task::Rounds(task) => task.title(),
             Task::Allocation(task) => format!("{} cliques with budgets", task.budgets.all().len()),
         }
     }
@@ -206,6 +220,7 @@ impl Problem {
         match &self.task {
             Task::Regression(_) => communication.agreement.describe(),
             Task::Allocation(_) => "splitting over cliques, one message to each member an iteration".to_owned(),
+            Task::Rounds(_) => "rounds with exact means over trees of the plan".to_owned(),
             Task::Robust(_) => {
                 format!("AD-LPMM with {}, and one row of each site an iteration", communication.agreement.describe())
             }
@@ -224,6 +239,7 @@ impl Problem {
         match &self.task {
             Task::Regression(_) | Task::Allocation(_) => CommunicationPlan::of(plan, schedule),
             Task::Robust(task) => CommunicationPlan::averaging(plan, schedule, task.averaging),
+            Task::Rounds(_) => CommunicationPlan::averaging(plan, schedule, Averaging::Exact),
         }
     }
 
@@ -265,6 +281,7 @@ impl Problem {
                 let part = |(node, table)| self.robust_part(task, node, table);
                 tables.into_iter().enumerate().map(part).collect()
             }
+            Task::Rounds(_) => (0..self.names.len()).map(|node| self.part(node)).collect(),
             Task::Allocation(task) => {
                 let parts = (0..self.names.len()).map(|node| self.part(node)).collect::<Result<Vec<Part>, _>>()?;
                 let preferences: Vec<Preference> = (0..self.names.len()).map(|node| task.preference(node)).collect();
@@ -290,6 +307,7 @@ impl Problem {
                 let table = self.table_of(&task.source, node, &|path| task.read(path))?;
                 self.robust_part(task, node, table)
             }
+            Task::Rounds(_) => self.round_part(node, Box::<MemoryStore>::default()),
             Task::Allocation(task) => {
                 let preference = task.preference(node);
                 task.budgets
@@ -298,6 +316,25 @@ impl Problem {
                 Ok(Part::Allocation { task: Arc::clone(task), preference })
             }
         }
+    }
+
+    /// What one node brings to learning in rounds, which keeps its rounds here; of a problem [`part`](Self::part).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn part_that_keeps(&self, node: usize, store: Box<dyn RoundStore>) -> Result<Part, ProblemError> {
+        match &self.task {
+            Task::Rounds(_) => self.round_part(node, store),
+            _ => self.part(node),
+        }
+    }
+
+    fn round_part(&self, node: usize, store: Box<dyn RoundStore>) -> Result<Part, ProblemError> {
+        let Task::Rounds(task) = &self.task else { return self.part(node) };
+        let learning = task
+            .open(node, &self.names)
+            .map_err(|source| ProblemError::Learning { node: self.names[node].clone(), source })?;
+        Ok(Part::Rounds(RoundPart::new(Arc::clone(task), learning, store)))
     }
 
     fn robust_part(&self, task: &Arc<RobustTask>, node: usize, table: Table) -> Result<Part, ProblemError> {

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::learning::Learned;
+
 /// The version of the solution file.
 const SCHEMA: &str = "mingle.solution/1";
 
@@ -27,6 +29,32 @@ pub struct Solution {
     pub certificate: Certificate,
     /// What was found.
     pub answer: Answer,
+}
+
+/// What a node's work came to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Finding {
+    /// A problem is solved.
+    Solution(Box<Solution>),
+    /// Something was learned in rounds.
+    Learned(Box<Learned>),
+}
+
+impl Finding {
+    /// The solution, where a problem was solved.
+    pub fn solution(&self) -> Option<&Solution> {
+        if let Self::Solution(solution) = self { Some(solution) } else { None }
+    }
+
+    /// What was learned, where something was.
+    pub fn learned(&self) -> Option<&Learned> {
+        if let Self::Learned(learned) = self { Some(learned) } else { None }
+    }
+
+    /// What is to be said of it if it is none.
+    pub fn not_solved(&self) -> Option<NotSolved> {
+        self.solution().and_then(Solution::not_solved)
+    }
 }
 
 /// What shows that a solution is one, over all nodes: each number is the worst of any node, and zero at the exact solution.

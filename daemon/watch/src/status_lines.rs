@@ -7,7 +7,7 @@ use mingle_peer::units;
 /// A few lines about the peer.
 pub fn summary(status: &Status) -> Vec<String> {
     let is_solving = status.state == State::Solving || status.residual.is_some();
-    let unit = if is_solving { "iteration" } else { "round" };
+    let unit = if is_solving && status.evaluation.is_none() { "iteration" } else { "round" };
     let mut head = format!("{}  {unit} {}/{}", status.state, status.round, status.rounds);
     if let Some(seconds) = status.eta_s {
         head += &format!("  eta {}", units::time_span(seconds));
@@ -33,7 +33,10 @@ pub fn summary(status: &Status) -> Vec<String> {
         let (sent, received) = (units::megabytes(status.sent_bytes), units::megabytes(status.received_bytes));
         return vec![
             head,
-            format!("{task}  residual {residual}"),
+            match &status.evaluation {
+                Some(evaluated) => format!("{task}  {}", evaluated.metrics.in_columns()),
+                None => format!("{task}  residual {residual}"),
+            },
             format!("{sent:.1} MB sent  {received:.1} MB received"),
         ];
     }

@@ -94,6 +94,20 @@ impl Event {
                 metrics.in_passing(),
                 crate::units::megabytes(*sent_bytes)
             ),
+            Self::Problem { .. }
+            | Self::Met { .. }
+            | Self::Iterated { .. }
+            | Self::Solved { .. }
+            | Self::Measured { .. }
+            | Self::Learned { .. } => self.of_solving(),
+            Self::Failed { message, .. } => format!("failed     {message}"),
+            Self::Lost { count } => format!("lost       {count} events: this reader was too slow"),
+        }
+    }
+
+    /// What happens where peers work over collectives.
+    fn of_solving(&self) -> String {
+        match self {
             Self::Problem { description, way } => format!("problem    {description}\n           {way}"),
             Self::Met { neighbours } => format!("joined     {neighbours} neighbours are up, solving starts"),
             Self::Iterated { iteration, residual } => format!("iteration  {iteration:>5}  residual {residual:.1e}"),
@@ -103,8 +117,13 @@ impl Event {
                 if *converged { "solved    " } else { "NOT SOLVED" },
                 crate::units::megabytes(*sent_bytes)
             ),
-            Self::Failed { message, .. } => format!("failed     {message}"),
-            Self::Lost { count } => format!("lost       {count} events: this reader was too slow"),
+            Self::Measured { round, metrics, .. } => format!("round {round:>4} {}", metrics.in_columns()),
+            Self::Learned { rounds, best_round, own, seconds, sent_bytes, .. } => format!(
+                "learned    in {rounds} rounds, the model after {best_round} is kept; its own {}; {seconds:.1} s, {:.1} MB sent",
+                own.in_columns(),
+                crate::units::megabytes(*sent_bytes)
+            ),
+            _ => String::new(),
         }
     }
 

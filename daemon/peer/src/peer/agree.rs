@@ -90,7 +90,7 @@ impl Peer {
         self.board.update(|status| status.state = State::Starting);
         let told = match &mut self.purpose {
             Purpose::Train(task) => task.begin()?,
-            Purpose::Solve(_) => Vec::new(),
+            Purpose::Solve(_) | Purpose::Learn(_) => Vec::new(),
         };
         self.tell_all(told);
         Ok(())

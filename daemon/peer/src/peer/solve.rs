@@ -1,10 +1,11 @@
-//! A peer that solves a problem with the others instead of training a model.
+//! A peer that solves a problem or learns in rounds with the others, over collectives.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use mingle_net::transport::Network;
-use mingle_solving::{CommunicationPlan, Problem};
+use mingle_planner::Plan;
+use mingle_solving::{CommunicationPlan, Problem, RoundTask};
 
 use super::{Access, Incoming, Outcome, Peer, Streams, boot_nonce};
 use crate::error::{Error, ErrorKind, Result};
@@ -18,28 +19,49 @@ use crate::timeline::Timeline;
 /// A problem's messages are no parcels: those of any size are refused.
 const NO_PARCELS: usize = 0;
 
+/// What the peers work on together.
+pub(super) enum Subject {
+    /// The problem in this file.
+    File(PathBuf),
+    /// Learning in rounds.
+    Rounds(Arc<dyn RoundTask>),
+}
+
+impl Subject {
+    /// The same for the nodes of a plan.
+    fn problem(&self, plan: &Plan) -> Result<Problem> {
+        match self {
+            Self::File(path) => Problem::read(path, plan).map_err(Explain::explain),
+            Self::Rounds(task) => {
+                let names = plan.nodes().map(|(name, _)| name.to_owned()).collect();
+                Ok(Problem::of_rounds(Arc::clone(task), Arc::new(names)))
+            }
+        }
+    }
+}
+
 impl Peer {
     /// Takes its part in solving the problem, along one plan after the other if the operator wants it.
     pub(super) async fn solve(
         &mut self,
-        path: &Path,
+        subject: Subject,
         place: Place,
         network: &Network,
         access: Access<'_>,
         incoming: Incoming,
     ) -> Result<Outcome> {
-        let boot_nonce = boot_nonce()?;
+        let (boot_nonce, fresh) = (boot_nonce()?, self.options.fresh);
         let streams = Streams { boot_nonce, dimension: NO_PARCELS, timeline: Timeline::default() };
         let (mut receivers, mut member) = self.join_plan(place, network, access, incoming, streams)?;
         loop {
             let place = &member.connections.place;
-            let problem = Problem::read(path, &place.plan.plan).map_err(Explain::explain)?;
+            let problem = subject.problem(&place.plan.plan)?;
             let communication = Arc::new(
                 problem.communication(&place.plan.plan, Arc::clone(&place.schedule)).map_err(Explain::explain)?,
             );
             problem.check_links(&communication).map_err(Explain::explain)?;
             introduce(&problem, &communication, &mut member);
-            match host::take_part(&mut member, &problem, communication, &mut receivers).await? {
+            match host::take_part(&mut member, &problem, communication, fresh, &mut receivers).await? {
                 End::Solved => return Ok(Outcome::Solved),
                 End::Replanned(plan) if member.is_named_by(&plan) => {
                     member.take_up(*plan, boot_nonce, NO_PARCELS, &mut receivers).await?;

@@ -60,6 +60,11 @@ impl Explain for SolveError {
                 ErrorKind::Integrity,
                 Some("all peers need the same version of the program, on machines whose arithmetic is the same"),
             ),
+            Self::Learning(_) => (ErrorKind::Training, None),
+            Self::LearningElsewhere { .. } => (ErrorKind::Training, None),
+            Self::Unlike { .. } => {
+                (ErrorKind::Refused, Some("all peers need the same options and the same version of the program"))
+            }
             Self::Collective(_) | Self::NoResult | Self::Unheard { .. } => (ErrorKind::Unexpected, None),
         };
         with_hint(kind, self, hint)

@@ -5,6 +5,7 @@ mod showing;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Explain;
@@ -13,12 +14,14 @@ use mingle_net::neighbour_table::LinkChange;
 use mingle_net::token_bucket::TokenBucket;
 use mingle_net::transport::NetworkEvent;
 use mingle_protocol::{Envelope, Message, NodeId};
-use mingle_solving::{CommunicationPlan, Problem, Reception, Solution, SolverPeer};
+use mingle_solving::{CommunicationPlan, Finding, Problem, Reception, SolverPeer, Task};
+use tokio::sync::oneshot;
 
 use super::attempt::AttemptFile;
+use super::round_files::RoundFiles;
 use crate::api::{Request, Stopping};
 use crate::connections::News;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crate::event_loop::{EventReceivers, LoopEvent};
 use crate::events::Event;
 use crate::member::Member;
@@ -31,6 +34,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const WAITING_NOTICE: Duration = Duration::from_secs(5);
 /// While a stream has no room, so long until it is looked at again.
 const ROOM_PAUSE: Duration = Duration::from_millis(1);
+
+const NO_THREAD: &str = "cannot start the thread that learns";
 
 /// The event loop and what it works with.
 struct Host<'a, 'b> {
@@ -50,6 +55,10 @@ struct Host<'a, 'b> {
     /// The collectives begun when patience began.
     turns: u64,
     told: f64,
+    /// Rounds of learning that a person was told of.
+    told_rounds: u64,
+    /// The thread that does local work, while it does.
+    working: Option<oneshot::Receiver<()>>,
     /// How often each neighbour may make this peer begin anew.
     restarts: BTreeMap<NodeId, TokenBucket>,
 }
@@ -75,10 +84,18 @@ pub(crate) async fn take_part(
     member: &mut Member<'_>,
     problem: &Problem,
     communication: Arc<CommunicationPlan>,
+    fresh: bool,
     receivers: &mut EventReceivers,
 ) -> Result<End> {
     let place = &member.connections.place;
-    let part = problem.part(place.node.index()).map_err(Explain::explain)?;
+    let part = match &problem.task {
+        Task::Rounds(_) => {
+            let store = Box::new(RoundFiles::open(member.home.rounds(), fresh)?);
+            problem.part_that_keeps(place.node.index(), store)
+        }
+        _ => problem.part(place.node.index()),
+    };
+    let part = part.map_err(Explain::explain)?;
     let attempts = AttemptFile::of(member.home, &place.hash, problem)?;
     let attempt = attempts.begin()?;
     let peer = SolverPeer::new(place.node.index(), problem, part, communication, attempt);
@@ -94,6 +111,8 @@ pub(crate) async fn take_part(
         newer: None,
         turns: 0,
         told: f64::INFINITY,
+        told_rounds: 0,
+        working: None,
         restarts: BTreeMap::new(),
     };
     host.run(receivers).await
@@ -107,8 +126,8 @@ impl Host<'_, '_> {
                 self.attempts.end()?;
                 return Ok(End::Replanned(newer));
             }
-            let solution = match found {
-                Ok(Some(solution)) => solution,
+            let finding = match found {
+                Ok(Some(finding)) => finding,
                 // Only a newer plan ends it without.
                 Ok(None) => continue,
                 // The others cannot go on without a peer that is stopped: there is nothing to wait for.
@@ -119,7 +138,7 @@ impl Host<'_, '_> {
                     return Err(failure);
                 }
             };
-            let written = self.write(&solution);
+            let written = self.write(&finding);
             match self.linger(receivers).await {
                 Ok(true) => {}
                 // A neighbour that was started again needs another attempt.
@@ -128,24 +147,24 @@ impl Host<'_, '_> {
                 Err(failure) => self.member.log.tell(Event::Warning { message: format!("{failure:#}") }),
             }
             if let Err(failure) = written {
-                self.write_when_possible(&solution, failure, receivers).await?;
+                self.write_when_possible(&finding, failure, receivers).await?;
             }
             self.attempts.end()?;
             self.member.connections.end().await;
-            self.tell_end(&solution);
-            return solution.not_solved().map_or(Ok(End::Solved), |failure| Err(failure.explain()));
+            self.tell_end(&finding);
+            return finding.not_solved().map_or(Ok(End::Solved), |failure| Err(failure.explain()));
         }
     }
 
     /// Goes along until there is an outcome, or another plan.
-    async fn solve(&mut self, receivers: &mut EventReceivers) -> Result<Option<Solution>> {
+    async fn solve(&mut self, receivers: &mut EventReceivers) -> Result<Option<Finding>> {
         let (mut patience, mut notice) = (tokio::time::interval(PATIENCE), tokio::time::interval(WAITING_NOTICE));
         patience.tick().await;
         notice.tick().await;
-        self.send();
+        self.go_on()?;
         loop {
             match self.peer.outcome() {
-                Some(Ok(solution)) => return Ok(Some(solution.clone())),
+                Some(Ok(finding)) => return Ok(Some(finding.clone())),
                 Some(Err(failure)) => return Err(failure.clone().explain()),
                 None if self.newer.is_some() => return Ok(None),
                 None => {}
@@ -160,9 +179,37 @@ impl Host<'_, '_> {
                 () = tokio::time::sleep(ROOM_PAUSE), if !self.backlog.is_empty() => {}
                 _ = patience.tick() => self.be_patient(),
                 _ = notice.tick() => self.notice_waiting(),
+                done = ended(&mut self.working) => self.on_worked(done)?,
             }
-            self.send();
+            self.go_on()?;
         }
+    }
+
+    /// Begins the local work that is due, and sends what there is to say.
+    fn go_on(&mut self) -> Result {
+        if self.working.is_none()
+            && let Some(work) = self.peer.local_work()
+        {
+            let (done, working) = oneshot::channel();
+            let run = move || {
+                work.run();
+                // Nobody waits any more for a peer that is stopped.
+                let _ = done.send(());
+            };
+            thread::Builder::new().name("learning".to_owned()).spawn(run).context(ErrorKind::Unexpected, NO_THREAD)?;
+            self.working = Some(working);
+        }
+        self.send();
+        Ok(())
+    }
+
+    fn on_worked(&mut self, done: bool) -> Result {
+        self.working = None;
+        if !done {
+            return Err(Error::new(ErrorKind::Unexpected, "the thread that learns has died"));
+        }
+        self.peer.worked();
+        Ok(())
     }
 
     /// Takes an event; returns why the peer is to stop, where it is.
@@ -317,6 +364,14 @@ impl Host<'_, '_> {
             self.peer.resend();
         }
         self.turns = turns;
+    }
+}
+
+/// Waits for the thread that does local work, where there is one; false if it died.
+async fn ended(working: &mut Option<oneshot::Receiver<()>>) -> bool {
+    match working {
+        Some(working) => working.await.is_ok(),
+        None => std::future::pending().await,
     }
 }
 

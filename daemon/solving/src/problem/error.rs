@@ -7,6 +7,7 @@ use mingle_solver::{AllocationError, RegressionError, TableError};
 use thiserror::Error;
 
 use super::{FileError, SampleError};
+use crate::learning::LearningError;
 
 /// A problem that cannot be solved as its file and its tables have it.
 #[derive(Debug, Error)]
@@ -34,6 +35,14 @@ pub enum ProblemError {
         path: PathBuf,
         /// What it is.
         source: FileError,
+    },
+    /// What a node would learn from cannot be used.
+    #[error("node {node} cannot learn")]
+    Learning {
+        /// The node, by name.
+        node: String,
+        /// Why not.
+        source: LearningError,
     },
     /// What a node wants is not convex, or within no bounds.
     #[error("the problem {} does not hold", .path.display())]

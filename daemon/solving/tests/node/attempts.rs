@@ -127,7 +127,8 @@ fn whoever_dies_and_however_often_all_find_the_solution_in_the_end() {
             swarm.step(0.05);
         }
         for (peer, expected) in swarm.peers.iter().zip(&expected) {
-            let found = peer.outcome().unwrap_or_else(|| panic!("seed {seed}: no outcome")).unwrap();
+            let found =
+                peer.outcome().unwrap_or_else(|| panic!("seed {seed}: no outcome")).unwrap().solution().unwrap();
             let pairs = coefficients(found).into_iter().zip(coefficients(expected));
             let off = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
             assert!(found.converged && off < 1e-8, "seed {seed}: {off:e}");

@@ -5,5 +5,6 @@ mod attempts;
 mod certificates;
 mod failures;
 mod robust;
+mod rounds;
 mod solutions;
 mod support;

@@ -73,7 +73,10 @@ pub(crate) fn outcomes(mut peers: Vec<SolverPeer>) -> Vec<Result<Solution, Solve
             }
         }
         if is_quiet {
-            return peers.into_iter().map(|peer| peer.into_outcome().unwrap()).collect();
+            return peers
+                .into_iter()
+                .map(|peer| peer.into_outcome().unwrap().map(|found| found.solution().unwrap().clone()))
+                .collect();
         }
     }
 }

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use mingle_net::edge::EdgeHandle;
-use mingle_solving::{Solution, solution_files};
+use mingle_solving::{Finding, Learned, Solution, solution_files};
+use mingle_training::Metrics;
 
 use super::{Host, PATIENCE, ROOM_PAUSE};
 use crate::error::{Context, Error, ErrorKind, Result};
@@ -62,29 +63,37 @@ impl Host<'_, '_> {
         Ok(true)
     }
 
-    /// Writes the solution into the home.
-    pub(super) fn write(&self, solution: &Solution) -> Result {
-        let residuals = self.peer.journal().read().residuals.clone();
-        let title = self.problem.title();
-        let files = solution_files(&title, std::slice::from_ref(solution), &residuals)
-            .context(ErrorKind::Unexpected, "cannot encode the solution")?;
-        for (name, text) in files {
-            write_file(&self.member.home.root().join(name), text.as_bytes())?;
+    /// Writes what was found into the home.
+    pub(super) fn write(&self, finding: &Finding) -> Result {
+        let write = |name: &str, bytes: &[u8]| write_file(&self.member.home.root().join(name), bytes);
+        match finding {
+            Finding::Solution(solution) => {
+                let residuals = self.peer.journal().read().residuals.clone();
+                let title = self.problem.title();
+                let files = solution_files(&title, std::slice::from_ref(&**solution), &residuals)
+                    .context(ErrorKind::Unexpected, "cannot encode the solution")?;
+                files.iter().try_for_each(|(name, text)| write(name, text.as_bytes()))
+            }
+            Finding::Learned(learned) => {
+                let text = serde_json::to_string_pretty(learned)
+                    .context(ErrorKind::Unexpected, "cannot encode what was learned")?;
+                learned.files.iter().try_for_each(|(name, bytes)| write(name, bytes))?;
+                write("learned.json", format!("{text}\n").as_bytes())
+            }
         }
-        Ok(())
     }
 
     /// Writes it once that is possible. The others are gone by now and cannot find it again with this peer: it is kept in
     /// memory until it can be written, or until the user gives it up.
     pub(super) async fn write_when_possible(
         &mut self,
-        solution: &Solution,
+        finding: &Finding,
         failure: Error,
         receivers: &mut EventReceivers,
     ) -> Result {
         let message = format!("{failure:#}; the problem is solved: this is tried again until it can be written");
         self.member.log.tell(Event::Warning { message });
-        while let Err(failure) = self.write(solution) {
+        while let Err(failure) = self.write(finding) {
             tokio::select! {
                 () = tokio::time::sleep(PATIENCE) => {}
                 event = receivers.next_local() => {
@@ -97,8 +106,25 @@ impl Host<'_, '_> {
         Ok(())
     }
 
-    pub(super) fn tell_end(&mut self, solution: &Solution) {
+    pub(super) fn tell_end(&mut self, finding: &Finding) {
+        let converged = match finding {
+            Finding::Solution(solution) => {
+                self.tell_solution(solution);
+                solution.converged
+            }
+            Finding::Learned(learned) => {
+                self.tell_learned(learned);
+                true
+            }
+        };
         let traffic = self.member.traffic();
+        self.member.board.update(|status| {
+            status.state = if converged { State::Done } else { State::Stopped };
+            (status.sent_bytes, status.received_bytes) = (traffic.sent_bytes, traffic.received_bytes);
+        });
+    }
+
+    fn tell_solution(&mut self, solution: &Solution) {
         self.member.log.tell(Event::Solved {
             iterations: solution.iterations,
             converged: solution.converged,
@@ -106,12 +132,27 @@ impl Host<'_, '_> {
             kkt: solution.certificate.kkt,
             violation: solution.certificate.violation,
             seconds: self.member.started.elapsed().as_secs_f64(),
-            sent_bytes: traffic.sent_bytes,
+            sent_bytes: self.member.traffic().sent_bytes,
             peak_resident_bytes: results::peak_resident_bytes(),
         });
-        self.member.board.update(|status| {
-            status.state = if solution.converged { State::Done } else { State::Stopped };
-            (status.sent_bytes, status.received_bytes) = (traffic.sent_bytes, traffic.received_bytes);
+    }
+
+    fn tell_learned(&mut self, learned: &Learned) {
+        let named = |values: &[Option<f64>]| named(&learned.metrics, values);
+        let (metrics, own) = learned.best().map(|best| (named(&best.mean), named(&best.own))).unwrap_or_default();
+        self.member.log.tell(Event::Learned {
+            rounds: learned.rounds,
+            best_round: learned.best_round,
+            metrics,
+            own,
+            seconds: self.member.started.elapsed().as_secs_f64(),
+            sent_bytes: self.member.traffic().sent_bytes,
+            peak_resident_bytes: results::peak_resident_bytes(),
         });
     }
+}
+
+/// What was measured, by name.
+pub(super) fn named(names: &[String], values: &[Option<f64>]) -> Metrics {
+    names.iter().zip(values).filter_map(|(name, value)| Some((name.as_str(), (*value)?))).collect()
 }

@@ -5,19 +5,23 @@ use std::collections::BTreeMap;
 use libp2p::PeerId;
 use mingle_protocol::NodeId;
 
+use mingle_solving::Task;
+
 use super::Host;
+use super::ending::named;
 use crate::connections::Connections;
 use crate::events::Event;
-use crate::status::{LinkState, Neighbour, State};
+use crate::status::{Evaluated, LinkState, Neighbour, State};
 
 /// The user hears of a residual that is smaller by this factor than the last one told.
 const WORTH_TELLING: f64 = 0.1;
 
 impl Host<'_, '_> {
     pub(super) fn show(&mut self) {
-        let (iterations, checked) = {
+        let (iterations, checked, round) = {
             let entries = self.peer.journal().read();
-            (entries.iterations, entries.checked)
+            let round = entries.round.clone().filter(|record| record.round > self.told_rounds);
+            (entries.iterations, entries.checked, round)
         };
         let joined = self.joined;
         self.member.board.update(|status| {
@@ -25,6 +29,14 @@ impl Host<'_, '_> {
             (status.joined, status.round) = (joined, iterations);
             status.residual = checked.map(|(_, residual)| residual);
         });
+        if let (Some(record), Task::Rounds(task)) = (round, &self.problem.task) {
+            self.told_rounds = record.round;
+            let names = task.rules().metrics();
+            let (metrics, own) = (named(names, &record.mean), named(names, &record.own));
+            let evaluated = Evaluated::new(record.round, metrics.clone());
+            self.member.board.update(|status| status.evaluation = Some(evaluated));
+            self.member.log.tell(Event::Measured { round: record.round, metrics, own });
+        }
         if let Some((iteration, residual)) = checked
             && residual <= self.told * WORTH_TELLING
         {

@@ -1,0 +1,272 @@
+//! Learning in rounds, as one node goes about it: from its statistics to its model.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mingle_protocol::NodeId;
+
+use crate::collectives::Collectives;
+use crate::error::SolveError;
+use crate::journal::Journal;
+use crate::learning::{
+    About, Aggregation, CHUNK, Kept, Learned, LearningError, RoundPart, RoundRecord, RoundStore, StatisticsTable,
+};
+use crate::schedule::node;
+
+/// Stages of statistics at most, and numbers in a row of one.
+const MOST_STAGES: usize = 64;
+const LONGEST_ROW: usize = 1 << 20;
+/// Rounds of which a node tells the others that it has kept them: the last, and the one before.
+const OFFERED: usize = 2;
+/// The place of a round that is not kept.
+const NOTHING: f64 = -1.0;
+
+/// One node's work.
+pub(crate) async fn learn(part: RoundPart, collectives: Collectives, journal: Journal) -> Result<Learned, SolveError> {
+    let data = part.bench.run(|learner| learner.learning.identity()).await;
+    let about = About { task: part.task.hash(), data };
+    let mut node = Node { part, collectives, journal, about, history: Vec::new() };
+    node.tell_statistics().await?;
+    node.go_back().await?;
+    while node.part.task.rules().goes_on(&node.history) {
+        node.round().await?;
+    }
+    node.conclude().await
+}
+
+struct Node {
+    part: RoundPart,
+    collectives: Collectives,
+    journal: Journal,
+    about: About,
+    history: Vec<RoundRecord>,
+}
+
+impl Node {
+    /// Tells its statistics and hears those of all, stage after stage.
+    async fn tell_statistics(&mut self) -> Result<(), SolveError> {
+        let mut tables: Vec<StatisticsTable> = Vec::new();
+        loop {
+            let known = tables.clone();
+            let row = self.part.bench.run(move |learner| learner.learning.statistics(&known)).await;
+            let row = row.and_then(|row| check_row(row, tables.len()));
+            let length = row.as_ref().map_or(0, |row| row.as_ref().map_or(0, Vec::len));
+            let row = self.agree(row, length as u64).await?;
+            let Some(row) = row else { break };
+            tables.push(self.gather(&row).await?);
+        }
+        let mut hasher = blake3::Hasher::new();
+        tables.iter().flatten().flatten().for_each(|number| {
+            hasher.update(&number.to_bits().to_le_bytes());
+        });
+        self.compare_states(&hasher).await
+    }
+
+    /// Goes back to the newest round that all have kept, or to the beginning.
+    async fn go_back(&mut self) -> Result<(), SolveError> {
+        let about = self.about;
+        let mut kept = self.part.bench.run(move |learner| sound(learner.store.as_ref(), about)).await;
+        let rules = self.part.task.rules().clone();
+        // Without the state of its best round a round is of no use.
+        let usable =
+            |round: &u64| kept.get(round).is_some_and(|at: &Kept| kept.contains_key(&rules.best_round(&at.history)));
+        let mut offer: Vec<f64> = kept.keys().rev().filter(|round| usable(round)).map(|round| *round as f64).collect();
+        offer.resize(OFFERED, NOTHING);
+        let offers = self.collectives.gather(&offer).await?;
+        let is_common = |round: &f64| *round > 0.0 && offers.iter().all(|offer| offer.contains(round));
+        let common = offers.iter().flatten().copied().filter(is_common).fold(0.0, f64::max) as u64;
+        let state = kept.remove(&common).map(|at| {
+            self.history = at.history;
+            at.state
+        });
+        let best = rules.best_round(&self.history);
+        let restored = self.part.bench.run(move |learner| {
+            // Kept rounds that are left behind would be offered again after another restart.
+            learner.store.retain(&BTreeSet::from([common, best]));
+            learner.learning.restore(state.as_ref().unwrap_or(&learner.beginning))
+        });
+        let restored = restored.await;
+        self.agree(restored, common).await?;
+        self.journal.note_rounds(common, self.history.last());
+        Ok(())
+    }
+
+    async fn round(&mut self) -> Result<(), SolveError> {
+        let round = self.history.len() as u64;
+        let trained = self.part.bench.run(move |learner| {
+            let contribution = learner.learning.train(round)?;
+            check_finite(&contribution)?;
+            Ok((contribution, learner.learning.aggregation(round)))
+        });
+        let trained: Result<(Vec<f32>, Aggregation), LearningError> = trained.await;
+        let shape = trained.as_ref().map_or(0, |(vector, way)| 2 * vector.len() as u64 + (*way as u64 & 1));
+        let (contribution, aggregation) = self.agree(trained, shape).await?;
+        let aggregate = match aggregation {
+            Aggregation::Mean => Some(self.mean(&contribution).await?),
+            Aggregation::None => None,
+        };
+        let measured = self.part.bench.run(move |learner| {
+            if let Some(aggregate) = aggregate {
+                learner.learning.take(round, &aggregate)?;
+            }
+            learner.learning.evaluate()
+        });
+        let measured = measured.await;
+        self.note(measured).await
+    }
+
+    /// A round is over: all hear how good it was, and each keeps its state before it says anything of the next.
+    async fn note(&mut self, measured: Result<Vec<Option<f64>>, LearningError>) -> Result<(), SolveError> {
+        let metrics = self.part.task.rules().metrics().len();
+        let measured = measured.and_then(|own| check_metrics(own, metrics));
+        let own = self.agree(measured, 0).await?;
+        let mean = if own.is_empty() { Vec::new() } else { self.mean_metrics(&own).await? };
+        let round = self.history.len() as u64 + 1;
+        self.history.push(RoundRecord { round, mean, own });
+        let rules = self.part.task.rules();
+        let before = rules.best_round(&self.history[..self.history.len() - 1]);
+        let needed = BTreeSet::from([round, round - 1, before, rules.best_round(&self.history)]);
+        let (history, about) = (self.history.clone(), self.about);
+        let kept = self.part.bench.run(move |learner| {
+            let state = learner.learning.state();
+            learner.store.keep(round, &Kept { history, state }.encode(about)?)?;
+            learner.store.retain(&needed);
+            Ok(())
+        });
+        let kept = kept.await;
+        self.agree(kept, round).await?;
+        self.journal.note_rounds(round, self.history.last());
+        Ok(())
+    }
+
+    async fn conclude(self) -> Result<Learned, SolveError> {
+        let rules = self.part.task.rules();
+        let (rounds, best_round) = (self.history.len() as u64, rules.best_round(&self.history));
+        let about = self.about;
+        let files = self.part.bench.run(move |learner| {
+            if best_round != rounds {
+                let lost = || LearningError(format!("the state after round {best_round}, the best one, is damaged"));
+                let kept = Kept::decode(&learner.store.load(best_round)?, about, best_round).ok_or_else(lost)?;
+                learner.learning.restore(&kept.state)?;
+            }
+            learner.learning.files()
+        });
+        let files = files.await;
+        let files = self.agree(files, best_round).await?;
+        Ok(Learned {
+            schema: Learned::SCHEMA.to_owned(),
+            node: self.collectives.me,
+            task: hex::encode(self.about.task),
+            rounds,
+            best_round,
+            stopped_early: rounds < rules.rounds(),
+            metrics: rules.metrics().to_vec(),
+            history: self.history,
+            files,
+        })
+    }
+
+    /// Finds out whether this went well at all nodes, and whether all have the same number, such as a length. Each hears whose fault
+    /// it is where it did not.
+    async fn agree<T>(&self, own: Result<T, LearningError>, number: u64) -> Result<T, SolveError> {
+        let row = [f64::from(u8::from(own.is_err())), number as f64, -(number as f64)];
+        let largest = self.collectives.largest(&row).await?;
+        let [(failed, finder), (most, one), (least, other)] = largest[..] else { return Err(SolveError::NoResult) };
+        match own {
+            Err(failure) => Err(SolveError::Learning(failure)),
+            Ok(_) if failed > 0.0 => Err(SolveError::LearningElsewhere { finder }),
+            Ok(_) if most + least != 0.0 => {
+                Err(SolveError::Unlike { one, other, numbers: [most as u64, (-least) as u64] })
+            }
+            Ok(own) => Ok(own),
+        }
+    }
+
+    /// Compares what all have heard.
+    async fn compare_states(&self, hasher: &blake3::Hasher) -> Result<(), SolveError> {
+        let [a, b, c, d, e, f, ..] = *hasher.finalize().as_bytes();
+        let hash = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]) as f64;
+        let hashes = self.collectives.gather(&[hash]).await?;
+        match hashes.iter().position(|other| *other != hashes[0]) {
+            None => Ok(()),
+            Some(other) => Err(SolveError::StatesDiffer {
+                one: NodeId(0),
+                other: node(other),
+                iteration: self.history.len() as u64,
+            }),
+        }
+    }
+
+    /// A row of each node, by node.
+    async fn gather(&self, own: &[f64]) -> Result<StatisticsTable, SolveError> {
+        let nodes = self.collectives.communication.schedule.nodes();
+        let mut rows = vec![Vec::with_capacity(own.len()); nodes];
+        for piece in own.chunks((CHUNK / nodes).max(1)) {
+            let pieces = self.collectives.gather(piece).await?;
+            rows.iter_mut().zip(pieces).for_each(|(row, piece)| row.extend(piece));
+        }
+        Ok(rows)
+    }
+
+    async fn mean(&self, own: &[f32]) -> Result<Vec<f32>, SolveError> {
+        let nodes = self.collectives.communication.schedule.nodes() as f64;
+        let mut mean = Vec::with_capacity(own.len());
+        for piece in own.chunks(CHUNK) {
+            let wide: Vec<f64> = piece.iter().map(|value| f64::from(*value)).collect();
+            mean.extend(self.collectives.total(&wide).await?.iter().map(|total| (total / nodes) as f32));
+        }
+        Ok(mean)
+    }
+
+    /// The mean of each metric over those who could measure it, from a table of all, so that all have the same bits.
+    async fn mean_metrics(&self, own: &[Option<f64>]) -> Result<Vec<Option<f64>>, SolveError> {
+        let row: Vec<f64> =
+            own.iter().flat_map(|value| [f64::from(u8::from(value.is_some())), value.unwrap_or(0.0)]).collect();
+        let rows = self.gather(&row).await?;
+        let mean = |at: usize| {
+            let sum = |place: usize| rows.iter().map(|row| row[place]).sum::<f64>();
+            let measured = sum(2 * at);
+            (measured > 0.0).then(|| sum(2 * at + 1) / measured)
+        };
+        Ok((0..own.len()).map(mean).collect())
+    }
+}
+
+/// The rounds in a store that are whole and about the same.
+fn sound(store: &dyn RoundStore, about: About) -> BTreeMap<u64, Kept> {
+    let read = |round: u64| Some((round, Kept::decode(&store.load(round).ok()?, about, round)?));
+    store.held().into_iter().filter_map(read).collect()
+}
+
+fn check_row(row: Option<Vec<f64>>, stage: usize) -> Result<Option<Vec<f64>>, LearningError> {
+    let Some(row) = row else { return Ok(None) };
+    if row.is_empty() || row.len() > LONGEST_ROW || stage >= MOST_STAGES {
+        let numbers = row.len();
+        return Err(LearningError(format!(
+            "stage {stage} of the statistics has {numbers} numbers: a row has 1 to {LONGEST_ROW}, there are {MOST_STAGES} stages"
+        )));
+    }
+    match row.iter().position(|number| !number.is_finite()) {
+        Some(at) => Err(LearningError(format!("number {at} in stage {stage} of the statistics is {}", row[at]))),
+        None => Ok(Some(row)),
+    }
+}
+
+fn check_finite(contribution: &[f32]) -> Result<(), LearningError> {
+    match contribution.iter().position(|value| !value.is_finite()) {
+        Some(at) => Err(LearningError(format!(
+            "the training diverged: number {at} of what is shared is {}; try a smaller learning rate",
+            contribution[at]
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn check_metrics(own: Vec<Option<f64>>, metrics: usize) -> Result<Vec<Option<f64>>, LearningError> {
+    if own.len() != metrics {
+        return Err(LearningError(format!("{} metrics were measured, {metrics} are expected", own.len())));
+    }
+    match own.iter().flatten().find(|value| !value.is_finite()) {
+        Some(value) => Err(LearningError(format!("the training diverged: a metric is {value}"))),
+        None => Ok(own),
+    }
+}
