@@ -84,12 +84,12 @@ impl Device {
     }
 
     /// The device on which tensors are created without gradients.
-    pub(crate) fn inference(&self) -> burn::tensor::Device {
+    pub fn inference(&self) -> burn::tensor::Device {
         self.tensors.clone()
     }
 
     /// The device on which tensors are created with gradients.
-    pub(crate) fn training(&self) -> burn::tensor::Device {
+    pub fn training(&self) -> burn::tensor::Device {
         self.tensors.clone().autodiff()
     }
 }

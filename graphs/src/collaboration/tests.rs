@@ -147,18 +147,18 @@ fn the_printed_steps_give_all_to_coordinates_that_are_the_same_everywhere_and_we
 #[test]
 fn the_printed_alternation_swings_where_gamma_is_small() {
     // R, S and W as printed, from equal weights: the W of one pass is not the W of the next, however many there are.
-    let (p, q) = (random_vectors(5, 6, 12), random_vectors(5, 6, 13));
-    let pass = |weights: &WeightMatrix| {
+    let pass = |weights: &WeightMatrix, seed: u64| {
+        let (p, q) = (random_vectors(5, 6, seed), random_vectors(5, 6, seed + 1_000));
         let r = by_reciprocals(&spreads(&p, weights), 1e-10);
         let s = by_reciprocals(&spreads(&q, weights), 1e-10);
         weights_of(&difference(&distances(&p, &r), &distances(&q, &s)), 1e-4)
     };
-    let mut weights = uniform(5);
-    for _ in 0..50 {
-        weights = pass(&weights);
-    }
-    let change = pass(&weights).iter().flatten().zip(weights.iter().flatten()).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-    assert!(change > 0.1, "{change}");
+    let swinging = (0..40).filter(|&seed| {
+        let weights = (0..50).fold(uniform(5), |weights, _| pass(&weights, seed));
+        let next = pass(&weights, seed);
+        next.iter().flatten().zip(weights.iter().flatten()).any(|(next, before)| (next - before).abs() > 0.1)
+    });
+    assert!(swinging.count() >= 4);
 }
 
 #[test]
