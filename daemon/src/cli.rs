@@ -7,6 +7,7 @@ mod demo;
 mod documents;
 mod duration;
 mod fault_test;
+mod graph;
 mod model_files;
 mod optimizer;
 mod plan;
@@ -29,6 +30,7 @@ pub(crate) use config::{CONFIG_ENV, ConfigCheckArgs, ConfigCommand, ConfigPathAr
 pub(crate) use data::{DataCardArgs, DataCommand, DataSumsArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use documents::{CompletionsArgs, ManArgs};
+pub(crate) use graph::{GraphCommand, GraphCompareArgs, GraphShowArgs};
 pub(crate) use fault_test::{FaultTestArgs, Profiles, ReplayArgs};
 pub(crate) use model_files::{
     CkptCommand, CkptInspectArgs, CkptVerifyArgs, EvalArgs, ExportArgs, GenerateArgs, ModelArgs, PredictArgs, Samples,
@@ -117,6 +119,9 @@ pub(crate) enum Command {
     Simulate(Box<SimulateArgs>),
     /// Solve a convex problem that nodes share, exactly: sparse regression over their tables, or budgets that groups share
     Solve(SolveArgs),
+    /// Look at a graph of nodes with features and classes, and compare ways of learning on it
+    #[command(subcommand)]
+    Graph(GraphCommand),
     /// Compare designs by simulation: a suite of topologies, splits and seeds, with tables and curves
     Evaluate(EvaluateArgs),
     /// Run a recorded fault test again, to the same digest

@@ -6,6 +6,7 @@ mod data_task;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use mingle_models::start_threads;
@@ -26,7 +27,7 @@ use crate::config::Remembered;
 use crate::signals::{STDIN_ENDED, StopRequests};
 use crate::task_card::Card;
 use crate::task_file::TaskFile;
-use crate::{event_loop, out};
+use crate::{event_loop, nodes, out};
 use compare_alone::Comparison;
 use data_task::{DataTask, HomeTask};
 
@@ -73,7 +74,13 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
             let host = trainer.insert(trainer_host(arguments, &home, &identity)?);
             Purpose::Train(Box::new(TrainerTask::new(host, arguments.training.privacy.settings()?)?))
         }
-        (None, None) => Purpose::Solve(arguments.problem.clone().unwrap_or_default()),
+        (None, None) => {
+            let path = arguments.problem.clone().unwrap_or_default();
+            match nodes::read(&path)? {
+                Some(nodes) => Purpose::Learn(Arc::new(nodes)),
+                None => Purpose::Solve(path),
+            }
+        }
     };
     let remember = remember(home.clone(), Remembered::new(arguments.given.options.clone()), trainer.is_none());
     let options = options(arguments)?;

@@ -12,7 +12,8 @@ use mingle_solving::{Problem, Solution};
 
 use crate::cli::SolveArgs;
 use crate::solving_report::{comparison as comparison_report, print_solutions, write_files};
-use crate::{lab, out};
+use super::solve_nodes;
+use crate::{lab, nodes, out};
 
 /// Solves the problem.
 pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Result {
@@ -25,6 +26,9 @@ pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Result {
     }
     let began = Instant::now();
     let plan = plan::read(&arguments.plan)?;
+    if let Some(task) = nodes::read(&arguments.problem)? {
+        return solve_nodes::learn(arguments, task, &plan, conditions, json);
+    }
     let problem = Problem::read(&arguments.problem, &plan).map_err(Explain::explain)?;
     let communication =
         Arc::new(problem.communication(&plan, Arc::new(plan::schedule(&plan)?)).map_err(Explain::explain)?);
