@@ -75,7 +75,9 @@ fn parse(path: &Path) -> Result<Option<NodesFile>> {
     if !is_nodes {
         return Ok(None);
     }
-    toml::from_str(&text).map(Some).context(ErrorKind::BadInput, format!("the problem {} does not hold", path.display()))
+    toml::from_str(&text)
+        .map(Some)
+        .context(ErrorKind::BadInput, format!("the problem {} does not hold", path.display()))
 }
 
 /// The graph that a text names: the embedded one, or files below a folder.

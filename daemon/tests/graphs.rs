@@ -33,8 +33,10 @@ fn the_embedded_graph_is_shown_with_its_homophily_and_that_of_its_parts() {
     for words in ["nodes      800", "classes    4", "homophily  edge", "8 clients keep"] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    let json: Value = serde_json::from_str(&succeeds(&["graph", "show", "--clients", "8", "--json"], folder.path())).unwrap();
-    let adjusted: Vec<f64> = json["clients"].as_array().unwrap().iter().map(|part| part["adjusted_homophily"].as_f64().unwrap()).collect();
+    let json: Value =
+        serde_json::from_str(&succeeds(&["graph", "show", "--clients", "8", "--json"], folder.path())).unwrap();
+    let adjusted: Vec<f64> =
+        json["clients"].as_array().unwrap().iter().map(|part| part["adjusted_homophily"].as_f64().unwrap()).collect();
     assert_eq!(adjusted.iter().filter(|value| **value > 0.5).count(), 4, "{adjusted:?}");
 }
 
@@ -46,7 +48,9 @@ fn a_graph_in_text_is_read_and_what_is_wrong_with_it_is_named_with_its_line() {
     write("features.csv", "1,0\n0,1\n1,1\n0,0\n");
     write("labels.csv", "0\n2\n0\n-1\n");
     let text = succeeds(&["graph", "show", "--data", "."], folder.path());
-    for words in ["edges      2", "1 edges from a node to itself", "1 nodes have no neighbour", "classes without a node here: 1"] {
+    for words in
+        ["edges      2", "1 edges from a node to itself", "1 nodes have no neighbour", "classes without a node here: 1"]
+    {
         assert!(text.contains(words), "{words}: {text}");
     }
     let fails = |words: &[&str]| {
@@ -72,7 +76,9 @@ fn a_graph_in_text_is_read_and_what_is_wrong_with_it_is_named_with_its_line() {
 
 #[test]
 fn clients_without_a_server_have_the_parameters_and_weights_of_those_in_one_place() {
-    use mingle_graphs::{CollaborationMode, Federation, NodeData, NodeMetric, NodeOptions, Overlap, Sharing, deal_out, two_characters};
+    use mingle_graphs::{
+        CollaborationMode, Federation, NodeData, NodeMetric, NodeOptions, Overlap, Sharing, deal_out, two_characters,
+    };
 
     let folder = prepare(PROBLEM);
     succeeds(&["solve", "--problem", "nodes.toml", "--plan", "plan.json", "-o", "out", "--loss", "0.1"], folder.path());
@@ -85,13 +91,18 @@ fn clients_without_a_server_have_the_parameters_and_weights_of_those_in_one_plac
     let mut federation = Federation::new(&options, &clients, sharing, (1, 1), &device).unwrap_or_else(|_| panic!());
     let hash: String = federation.graph().hash().iter().map(|byte| format!("{byte:02x}")).collect();
     (0..4).for_each(|_| federation.round(NodeMetric::Accuracy).unwrap_or_else(|_| panic!()));
-    let learned: Vec<Value> = serde_json::from_str(&fs::read_to_string(folder.path().join("out/learned.json")).unwrap()).unwrap();
+    let learned: Vec<Value> =
+        serde_json::from_str(&fs::read_to_string(folder.path().join("out/learned.json")).unwrap()).unwrap();
     for (at, best) in federation.best().iter().enumerate() {
         let own = learned.iter().find(|one| one["node"] == at).unwrap();
         let last = own["history"].as_array().unwrap().last().unwrap();
         assert_eq!(last["own"][2].as_f64(), best.test.accuracy, "client {at}");
     }
-    let folders: Vec<_> = fs::read_dir(folder.path().join("out")).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
+    let folders: Vec<_> = fs::read_dir(folder.path().join("out"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .collect();
     assert_eq!(folders.len(), 4);
     for client in folders {
         let told: Value = serde_json::from_str(&fs::read_to_string(client.join("nodes.json")).unwrap()).unwrap();
@@ -105,7 +116,8 @@ fn clients_without_a_server_have_the_parameters_and_weights_of_those_in_one_plac
 #[test]
 fn ways_of_sharing_are_compared_over_seeds() {
     let folder = prepare(PROBLEM);
-    let text = succeeds(&["graph", "compare", "--problem", "nodes.toml", "--clients", "4", "--seeds", "2"], folder.path());
+    let text =
+        succeeds(&["graph", "compare", "--problem", "nodes.toml", "--clients", "4", "--seeds", "2"], folder.path());
     for words in ["local", "average", "paper", "angle", "robust", "beyond local"] {
         assert!(text.contains(words), "{words}: {text}");
     }

@@ -45,7 +45,8 @@ impl Bases {
         let nodes = graph.node_count();
         assert_eq!(features.len(), nodes * columns, "one row of features a node");
         let zeros = || vec![vec![0.0; features.len()]; orders + 1];
-        let mut bases = Self { nodes, columns, homophily: zeros(), heterophily: zeros(), breakdowns: vec![0; orders + 1] };
+        let mut bases =
+            Self { nodes, columns, homophily: zeros(), heterophily: zeros(), breakdowns: vec![0; orders + 1] };
         for first in (0..columns).step_by(BLOCK) {
             let width = BLOCK.min(columns - first);
             let block: Vec<f64> = features
@@ -250,7 +251,10 @@ mod tests {
             for one in 0..=ORDERS {
                 for other in 0..one {
                     for (column, cos) in dot(&bases[one], &bases[other], WIDTH).into_iter().enumerate() {
-                        assert!((cos - c).abs() < 1e-10, "h {homophily}, {one} and {other}, column {column}: {cos}, not {c}");
+                        assert!(
+                            (cos - c).abs() < 1e-10,
+                            "h {homophily}, {one} and {other}, column {column}: {cos}, not {c}"
+                        );
                     }
                 }
             }
@@ -296,7 +300,8 @@ mod tests {
         next.iter_mut().zip(&v).for_each(|(value, earlier)| *value -= inner * earlier);
         let u = scaled(combine(&v, &scaled(next), 1, c));
         let norms = |block: &[f64]| dot(block, block, WIDTH).into_iter().map(f64::sqrt).collect::<Vec<_>>();
-        let cosines = dot(&u, &v, WIDTH).into_iter().zip(norms(&u).into_iter().zip(norms(&v))).map(|(dot, (a, b))| dot / (a * b));
+        let cosines =
+            dot(&u, &v, WIDTH).into_iter().zip(norms(&u).into_iter().zip(norms(&v))).map(|(dot, (a, b))| dot / (a * b));
         let worst = cosines.map(|cos| (cos - c).abs()).fold(0.0, f64::max);
         assert!(worst > 0.05, "{worst}");
     }

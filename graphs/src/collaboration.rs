@@ -77,7 +77,9 @@ pub enum CollaborationError {
     #[error("there are no clients")]
     NoClients,
     /// Signatures have different sizes.
-    #[error("the signatures of client {client} have another shape than those of client 0: all clients need the same features, orders and directions")]
+    #[error(
+        "the signatures of client {client} have another shape than those of client 0: all clients need the same features, orders and directions"
+    )]
     Shape {
         /// Whose.
         client: usize,
@@ -124,7 +126,8 @@ impl CollaborationGraph {
         if let Some(client) = signatures.iter().position(|other| other.shape() != shape) {
             return Err(CollaborationError::Shape { client });
         }
-        let orders: Vec<WeightMatrix> = (1..=shape.orders).map(|order| weights(signatures, order..=order, options)).collect();
+        let orders: Vec<WeightMatrix> =
+            (1..=shape.orders).map(|order| weights(signatures, order..=order, options)).collect();
         let all = weights(signatures, 1..=shape.orders, options);
         let mut graph = Self { all, orders };
         graph.keep_own(options.self_floor);

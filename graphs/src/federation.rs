@@ -61,6 +61,23 @@ impl Federation {
         Ok(Self { best: vec![NodeScores::default(); clients.len()], clients, graph, parameters, epochs })
     }
 
+    /// Begins anew with another way of sharing: the same data, bases, split and parameters to begin with.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with a client, and with which.
+    pub fn begin_anew(&mut self, options: &NodeOptions, sharing: Sharing) -> Result<(), (usize, ClientError)> {
+        let signatures: Vec<Signatures> = self.clients.iter().map(|client| client.signatures().clone()).collect();
+        let counts: Vec<f64> = self.clients.iter().map(|client| client.training_nodes() as f64).collect();
+        self.graph = weights(sharing, &options.collaboration, &signatures, &counts).map_err(|error| (0, error))?;
+        for (at, client) in self.clients.iter_mut().enumerate() {
+            client.restore(&0_u64.to_le_bytes()).map_err(|error| (at, error))?;
+            self.parameters.insert(at, client.shape().initial_parameters(options.seed));
+        }
+        self.best = vec![NodeScores::default(); self.clients.len()];
+        Ok(())
+    }
+
     /// The weights.
     pub fn graph(&self) -> &CollaborationGraph {
         &self.graph

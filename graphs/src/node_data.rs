@@ -194,10 +194,14 @@ impl NodeData {
         note(self.dropped.self_loops, "edges from a node to itself were left out");
         note(self.dropped.duplicates, "edges were there before, or in the other direction too, and count once");
         note(self.graph.isolated(), "nodes have no neighbour: their bases above order 0 are zero");
-        note(self.labels.iter().filter(|label| label.is_none()).count(), "nodes have no label and are neither trained nor judged on");
+        note(
+            self.labels.iter().filter(|label| label.is_none()).count(),
+            "nodes have no label and are neither trained nor judged on",
+        );
         note(self.zero_features(), "columns of features are zero at every node");
         let counts = self.class_counts();
-        let empty: Vec<String> = (0..counts.len()).filter(|&class| counts[class] == 0).map(|class| class.to_string()).collect();
+        let empty: Vec<String> =
+            (0..counts.len()).filter(|&class| counts[class] == 0).map(|class| class.to_string()).collect();
         if !empty.is_empty() {
             notes.push(format!("classes without a node here: {}", empty.join(", ")));
         }
@@ -228,7 +232,13 @@ mod tests {
         let labels = vec![Some(0), Some(0), None, Some(2)];
         let data = NodeData::new(path(), vec![1.0, 0.0, 2.0, 0.0, 3.0, 0.0, 4.0, 0.0], 2, labels, None).unwrap();
         let notes = data.notes().join("\n");
-        for words in ["1 edges from a node to itself", "1 nodes have no neighbour", "1 nodes have no label", "1 columns of features", "classes without a node here: 1"] {
+        for words in [
+            "1 edges from a node to itself",
+            "1 nodes have no neighbour",
+            "1 nodes have no label",
+            "1 columns of features",
+            "classes without a node here: 1",
+        ] {
             assert!(notes.contains(words), "{words}: {notes}");
         }
         let one_class = NodeData::new(path(), vec![1.0; 4], 1, vec![Some(0); 4], None).unwrap();

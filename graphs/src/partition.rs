@@ -57,7 +57,12 @@ const SHARERS: usize = 5;
 /// # Errors
 ///
 /// No clients, more than the nodes suffice for, or overlapping ones that do not come in fives.
-pub fn deal_out(graph: &Graph, clients: usize, overlap: Overlap, seed: u64) -> Result<Vec<Vec<u32>>, GraphPartitionError> {
+pub fn deal_out(
+    graph: &Graph,
+    clients: usize,
+    overlap: Overlap,
+    seed: u64,
+) -> Result<Vec<Vec<u32>>, GraphPartitionError> {
     if clients == 0 {
         return Err(GraphPartitionError::NoClients);
     }
@@ -108,7 +113,8 @@ fn split(graph: &Graph, nodes: Vec<u32>, parts: usize, seed: u64, found: &mut Ve
     let first = parts / 2;
     let here = nodes.len() * first / parts;
     let side = bisect(&graph.induced(&nodes), here, parts, seed);
-    let of = |wanted: bool| nodes.iter().zip(&side).filter(|(_, side)| **side == wanted).map(|(node, _)| *node).collect();
+    let of =
+        |wanted: bool| nodes.iter().zip(&side).filter(|(_, side)| **side == wanted).map(|(node, _)| *node).collect();
     split(graph, of(true), first, seed, found);
     split(graph, of(false), parts - first, seed, found);
 }
@@ -186,7 +192,10 @@ mod tests {
     fn too_many_clients_are_refused() {
         let graph = groups(1, 1);
         assert_eq!(deal_out(&graph, 0, Overlap::Disjoint, 1), Err(GraphPartitionError::NoClients));
-        assert_eq!(deal_out(&graph, 9, Overlap::Disjoint, 1), Err(GraphPartitionError::TooManyClients { nodes: 40, clients: 9 }));
+        assert_eq!(
+            deal_out(&graph, 9, Overlap::Disjoint, 1),
+            Err(GraphPartitionError::TooManyClients { nodes: 40, clients: 9 })
+        );
         assert_eq!(deal_out(&graph, 6, Overlap::Overlapping, 1), Err(GraphPartitionError::NotFives { clients: 6 }));
     }
 }

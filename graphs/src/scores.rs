@@ -25,7 +25,11 @@ impl Score {
         let told = |row: &[f32]| {
             // The first of equals.
             let mut best = 0;
-            (1..row.len()).for_each(|class| if row[class] > row[best] { best = class });
+            (1..row.len()).for_each(|class| {
+                if row[class] > row[best] {
+                    best = class
+                }
+            });
             best
         };
         let rows = logits.chunks_exact(classes).zip(labels);

@@ -36,7 +36,9 @@ pub struct Signatures {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SignatureError {
     /// Eigenvectors were not found.
-    #[error("the leading directions of the bases of order {order} were not found: the features may be too large to be squared")]
+    #[error(
+        "the leading directions of the bases of order {order} were not found: the features may be too large to be squared"
+    )]
     NoDirections {
         /// The order.
         order: usize,
@@ -151,7 +153,10 @@ impl Signatures {
 
     /// Directions that are not there.
     pub fn missing(&self) -> usize {
-        self.values.chunks(self.shape.dimension.max(1)).filter(|vector| vector.iter().all(|value| *value == 0.0)).count()
+        self.values
+            .chunks(self.shape.dimension.max(1))
+            .filter(|vector| vector.iter().all(|value| *value == 0.0))
+            .count()
     }
 }
 
@@ -233,9 +238,10 @@ impl Projection {
     fn of(&self, vector: &[f64]) -> Vec<f64> {
         let words = self.columns.div_ceil(64);
         let row = |signs: &[u64]| {
-            let signed = vector.iter().enumerate().map(|(column, value)| {
-                if signs[column / 64] >> (column % 64) & 1 == 1 { -value } else { *value }
-            });
+            let signed = vector
+                .iter()
+                .enumerate()
+                .map(|(column, value)| if signs[column / 64] >> (column % 64) & 1 == 1 { -value } else { *value });
             signed.sum::<f64>()
         };
         self.signs.chunks_exact(words).map(row).collect()
@@ -326,7 +332,10 @@ mod tests {
     fn told_signatures_are_checked() {
         let shape = SignatureShape::new(1, 1, 3);
         assert_eq!(shape.len(), 6);
-        assert!(matches!(Signatures::from_values(shape, vec![0.0; 5]), Err(SignatureError::Length { expected: 6, found: 5 })));
+        assert!(matches!(
+            Signatures::from_values(shape, vec![0.0; 5]),
+            Err(SignatureError::Length { expected: 6, found: 5 })
+        ));
         for bad in [f64::NAN, 2.0, f64::INFINITY, 1e300] {
             let refused = Signatures::from_values(shape, vec![1.0, 0.0, 0.0, bad, 0.0, 0.0]);
             assert_eq!(refused, Err(SignatureError::NotUnit { direction: 1 }), "{bad}");

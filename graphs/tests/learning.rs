@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use mingle_graphs::{
-    CollaborationMode, CollaborationOptions, Federation, NodeClient, NodeData, NodeMetric, NodeOptions, NodeSplit, Overlap, Sharing,
-    deal_out, two_characters,
+    CollaborationMode, CollaborationOptions, Federation, NodeClient, NodeData, NodeMetric, NodeOptions, NodeSplit,
+    Overlap, Sharing, deal_out, two_characters,
 };
 use mingle_models::{Device, DeviceName};
 
@@ -23,7 +23,8 @@ fn options() -> NodeOptions {
 #[test]
 fn clients_learn_from_their_links_what_features_alone_do_not_tell() {
     let data = clients(8);
-    let mut federation = Federation::new(&options(), &data, Sharing::Local, (1, 2), &cpu()).unwrap_or_else(|_| panic!());
+    let mut federation =
+        Federation::new(&options(), &data, Sharing::Local, (1, 2), &cpu()).unwrap_or_else(|_| panic!());
     for _ in 0..30 {
         federation.round(NodeMetric::Accuracy).unwrap_or_else(|_| panic!());
     }
@@ -48,11 +49,15 @@ fn equal_runs_have_equal_bits_and_modes_differ() {
 #[test]
 fn angles_put_weight_on_clients_of_the_same_character() {
     let data = clients(8);
-    let options = NodeOptions { collaboration: CollaborationOptions { most_weights: 8, ..Default::default() }, ..options() };
+    let options =
+        NodeOptions { collaboration: CollaborationOptions { most_weights: 8, ..Default::default() }, ..options() };
     let sharing = Sharing::Collaboration(CollaborationMode::Angle);
     let federation = Federation::new(&options, &data, sharing, (1, 1), &cpu()).unwrap_or_else(|_| panic!());
     for (client, row) in federation.graph().all().iter().enumerate() {
-        assert!(row[client] >= row.iter().copied().fold(0.0, f64::max) - 1e-9, "its own weight is the largest: {row:?}");
+        assert!(
+            row[client] >= row.iter().copied().fold(0.0, f64::max) - 1e-9,
+            "its own weight is the largest: {row:?}"
+        );
     }
 }
 

@@ -14,10 +14,9 @@ fn folder() -> PathBuf {
 #[test]
 #[ignore = "needs ../shared/data"]
 fn homophily_of_cora_and_citeseer_is_the_published_one() {
-    for (name, nodes, edges, expected) in [
-        ("cora", 2708, 5278, [0.8100, 0.8252, 0.7711]),
-        ("citeseer", 3327, 4552, [0.7377, 0.7203, 0.6731]),
-    ] {
+    for (name, nodes, edges, expected) in
+        [("cora", 2708, 5278, [0.8100, 0.8252, 0.7711]), ("citeseer", 3327, 4552, [0.7377, 0.7203, 0.6731])]
+    {
         let data = read_graph(&folder().join("planetoid").join(name)).unwrap();
         assert_eq!((data.node_count(), data.graph().edge_count()), (nodes, edges), "{name}");
         let measured = homophily(data.graph(), data.labels()).unwrap();
@@ -31,9 +30,15 @@ fn homophily_of_cora_and_citeseer_is_the_published_one() {
 #[ignore = "needs ../shared/data"]
 fn heterophilous_graphs_are_read_from_npz() {
     let data = read_graph(&folder().join("heterophilous/minesweeper.npz")).unwrap();
-    assert_eq!((data.node_count(), data.graph().edge_count(), data.feature_count(), data.classes()), (10_000, 39_402, 7, 2));
+    assert_eq!(
+        (data.node_count(), data.graph().edge_count(), data.feature_count(), data.classes()),
+        (10_000, 39_402, 7, 2)
+    );
     let data = read_graph(&folder().join("heterophilous/chameleon_filtered.npz")).unwrap();
-    assert_eq!((data.node_count(), data.graph().edge_count(), data.feature_count(), data.classes()), (890, 8_854, 2_325, 5));
+    assert_eq!(
+        (data.node_count(), data.graph().edge_count(), data.feature_count(), data.classes()),
+        (890, 8_854, 2_325, 5)
+    );
 }
 
 #[test]

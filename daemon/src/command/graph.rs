@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use mingle_graphs::{
-    CollaborationMode, Federation, NodeData, NodeOptions, Overlap, Sharing, deal_out, homophily,
-};
+use mingle_graphs::{CollaborationMode, Federation, NodeData, NodeOptions, Overlap, Sharing, deal_out, homophily};
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result};
 use serde::Serialize;
@@ -95,7 +93,8 @@ impl Summary {
 
 fn measures(summary: &Summary) -> String {
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.4}"));
-    let [edge, node, adjusted] = [summary.edge_homophily, summary.node_homophily, summary.adjusted_homophily].map(number);
+    let [edge, node, adjusted] =
+        [summary.edge_homophily, summary.node_homophily, summary.adjusted_homophily].map(number);
     format!("edge {edge}, node {node}, adjusted {adjusted}")
 }
 
@@ -112,18 +111,21 @@ pub(super) fn compare(arguments: &GraphCompareArgs, json: bool) -> Result {
     for seed in file.seed..file.seed + arguments.seeds {
         let clients = dealt(&data, arguments.clients, seed)?;
         let options = NodeOptions { seed, data_seed: seed, ..file.options() };
+        let failed = |(client, error): (usize, mingle_graphs::ClientError)| {
+            Error::new(ErrorKind::Training, format!("client {client}: {error}"))
+        };
+        let mut federation =
+            Federation::new(&options, &clients, Sharing::Local, (seed, file.epochs), &device).map_err(failed)?;
         for ((name, sharing), results) in WAYS.iter().zip(&mut results) {
-            let failed = |(client, error): (usize, mingle_graphs::ClientError)| {
-                Error::new(ErrorKind::Training, format!("client {client}: {error}"))
-            };
-            let mut federation =
-                Federation::new(&options, &clients, *sharing, (seed, file.epochs), &device).map_err(failed)?;
+            federation.begin_anew(&options, *sharing).map_err(failed)?;
             for _ in 0..file.rounds {
                 federation.round(file.metric()).map_err(failed)?;
             }
             let value = federation.test(file.metric()).unwrap_or(f64::NAN);
             if json {
-                out::line(serde_json::json!({ "schema": "mingle.graph-run/1", "sharing": name, "seed": seed, "test": value }));
+                out::line(
+                    serde_json::json!({ "schema": "mingle.graph-run/1", "sharing": name, "seed": seed, "test": value }),
+                );
             } else {
                 out::line(format!("seed {seed}  {name:<8} {value:.4}"));
             }

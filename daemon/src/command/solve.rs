@@ -10,9 +10,9 @@ use mingle_peer::solving::Explain;
 use mingle_peer::{Error, ErrorKind, Result, output_file, plan, units};
 use mingle_solving::{Problem, Solution};
 
+use super::solve_nodes;
 use crate::cli::SolveArgs;
 use crate::solving_report::{comparison as comparison_report, print_solutions, write_files};
-use super::solve_nodes;
 use crate::{lab, nodes, out};
 
 /// Solves the problem.

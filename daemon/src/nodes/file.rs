@@ -131,7 +131,13 @@ impl NodesFile {
     /// What all peers have to have the same: everything but the device and the names of files.
     pub(super) fn shared(&self) -> Self {
         let is_own = self.data.contains(super::NODE);
-        let data = if is_own { super::NODE } else if self.data == super::EMBEDDED { super::EMBEDDED } else { "one graph" };
+        let data = if is_own {
+            super::NODE
+        } else if self.data == super::EMBEDDED {
+            super::EMBEDDED
+        } else {
+            "one graph"
+        };
         Self { device: String::new(), data: data.to_owned(), ..self.clone() }
     }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mingle_graphs::{
-    CollaborationGraph, NodeClient, NodeData, NodeOptions, NodeScores, NodeSplit, SignatureShape, Signatures, aggregate,
-    client_seed, weights,
+    CollaborationGraph, NodeClient, NodeData, NodeOptions, NodeScores, NodeSplit, SignatureShape, Signatures,
+    aggregate, client_seed, weights,
 };
 use mingle_models::Device;
 use mingle_solving::{Aggregation, LearningError, RoundLearning, StatisticsTable};
@@ -68,7 +68,8 @@ impl NodeLearner {
         let classes = sizes.iter().map(|row| row[1]).fold(0.0, f64::max) as usize;
         let data = self.data.clone().with_classes(classes).map_err(|error| told(&error))?;
         let split = NodeSplit::random(data.labels(), client_seed(self.file.seed, self.node));
-        let client = NodeClient::new(self.options(), &data, &split, self.device.clone()).map_err(|error| told(&error))?;
+        let client =
+            NodeClient::new(self.options(), &data, &split, self.device.clone()).map_err(|error| told(&error))?;
         let row = client.signatures().values().to_vec();
         self.parameters = client.shape().initial_parameters(self.file.seed);
         self.client = Some(client);
@@ -88,7 +89,8 @@ impl NodeLearner {
             })
             .collect();
         let counts: Vec<f64> = sizes.iter().map(|row| row[2]).collect();
-        let graph = weights(self.file.sharing(), &options.collaboration, &signatures?, &counts).map_err(|error| told(&error))?;
+        let graph = weights(self.file.sharing(), &options.collaboration, &signatures?, &counts)
+            .map_err(|error| told(&error))?;
         let [a, b, c, d, e, f, ..] = graph.hash();
         self.graph = Some(graph);
         Ok(u64::from_le_bytes([a, b, c, d, e, f, 0, 0]) as f64)

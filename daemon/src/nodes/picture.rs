@@ -42,7 +42,12 @@ fn matrix(document: &mut Document, names: &[String], weights: &[Vec<f64>]) {
     let middle = |at: usize| MARGIN + (at as f64 + 0.5) * cell;
     for (row, weights) in weights.iter().enumerate() {
         document.text("", [MARGIN - 6.0, middle(row) + 4.0], Anchor::End, &shortened(&names[row], LONGEST_NAME));
-        document.text("", [middle(row), MARGIN - 8.0], Anchor::Middle, &shortened(&names[row], LONGEST_NAME.min((cell / 7.0) as usize)));
+        document.text(
+            "",
+            [middle(row), MARGIN - 8.0],
+            Anchor::Middle,
+            &shortened(&names[row], LONGEST_NAME.min((cell / 7.0) as usize)),
+        );
         for (column, &weight) in weights.iter().enumerate() {
             let [x, y] = [MARGIN + column as f64 * cell, MARGIN + row as f64 * cell];
             document.put(format_args!(
@@ -74,7 +79,10 @@ fn arrows(document: &mut Document, names: &[String], weights: &[Vec<f64>], [x, y
             let along = [(to[0] - from[0]) / length, (to[1] - from[1]) / length];
             let start = [from[0] + 14.0 * along[0], from[1] + 14.0 * along[1]];
             let end = [to[0] - 15.0 * along[0], to[1] - 15.0 * along[1]];
-            let bend = [(from[0] + to[0]) / 2.0 - 0.12 * length * along[1], (from[1] + to[1]) / 2.0 + 0.12 * length * along[0]];
+            let bend = [
+                (from[0] + to[0]) / 2.0 - 0.12 * length * along[1],
+                (from[1] + to[1]) / 2.0 + 0.12 * length * along[0],
+            ];
             document.put(format_args!(
                 "<path d=\"M{} Q{} {}\" fill=\"none\" stroke=\"#2b6cb0\" stroke-opacity=\"0.75\" stroke-width=\"{}\" marker-end=\"url(#tip)\"/>",
                 At(start),

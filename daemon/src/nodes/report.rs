@@ -18,12 +18,16 @@ pub(crate) fn print_learned(names: &[String], learned: &[Learned]) {
     }
     if let Some(last) = learned.first().and_then(|one| one.history.last()) {
         print_row("mean", &last.mean);
-        out::line(format!("after {} rounds; test at best is that of the model each client's own validation nodes chose", last.round));
+        out::line(format!(
+            "after {} rounds; test at best is that of the model each client's own validation nodes chose",
+            last.round
+        ));
     }
 }
 
 fn print_row(name: &str, values: &[Option<f64>]) {
-    let number = |at: usize| values.get(at).copied().flatten().map_or_else(|| "-".to_owned(), |value| format!("{value:.4}"));
+    let number =
+        |at: usize| values.get(at).copied().flatten().map_or_else(|| "-".to_owned(), |value| format!("{value:.4}"));
     out::line(format!("{name:<16}{:>12}{:>12}{:>14}", number(0), number(1), number(2)));
 }
 

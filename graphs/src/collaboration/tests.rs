@@ -237,7 +237,10 @@ fn what_cannot_be_weighed_is_refused() {
     let one = random_signatures(1, SignatureShape { orders: 2, directions: 2, dimension: 5 }, 17);
     let other = random_signatures(1, SignatureShape { orders: 2, directions: 2, dimension: 6 }, 17);
     let both = [one[0].clone(), other[0].clone()];
-    assert_eq!(CollaborationGraph::of(&both, &CollaborationOptions::default()), Err(CollaborationError::Shape { client: 1 }));
+    assert_eq!(
+        CollaborationGraph::of(&both, &CollaborationOptions::default()),
+        Err(CollaborationError::Shape { client: 1 })
+    );
     for (gamma, self_floor, most_weights) in [(0.0, 0.0, 4), (f64::NAN, 0.0, 4), (1.0, 1.5, 4), (1.0, 0.0, 0)] {
         let options = CollaborationOptions { gamma, self_floor, most_weights, ..Default::default() };
         assert!(matches!(CollaborationGraph::of(&one, &options), Err(CollaborationError::Option { .. })));

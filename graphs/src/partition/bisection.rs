@@ -58,8 +58,12 @@ fn along_fiedler_vector(graph: &Graph, seed: u64) -> Vec<usize> {
     let pairs = spectral(graph).and_then(|graph| smallest_of_laplacian(&graph, 2, &options).ok());
     let Some(pairs) = pairs else { return in_breadth(graph) };
     // D^-1/2 of the eigenvector of the normalised Laplacian: the relaxed cut of Shi and Malik (2000).
-    let values: Vec<f64> =
-        pairs.vector(1).iter().enumerate().map(|(node, value)| value / (graph.degree(node).max(1) as f64).sqrt()).collect();
+    let values: Vec<f64> = pairs
+        .vector(1)
+        .iter()
+        .enumerate()
+        .map(|(node, value)| value / (graph.degree(node).max(1) as f64).sqrt())
+        .collect();
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&one, &other| values[one].total_cmp(&values[other]));
     order

@@ -15,8 +15,11 @@ use crate::node_data::NodeData;
 
 pub(super) fn read(path: &Path) -> Result<NodeData, ReadError> {
     let open = File::open(path).map_err(|source| ReadError::Read { path: path.to_owned(), source })?;
-    let mut archive = ZipArchive::new(BufReader::new(open))
-        .map_err(|error| ReadError::Array { path: path.to_owned(), array: "all", reason: error.to_string() })?;
+    let mut archive = ZipArchive::new(BufReader::new(open)).map_err(|error| ReadError::Array {
+        path: path.to_owned(),
+        array: "all",
+        reason: error.to_string(),
+    })?;
     let mut array = |name: &'static str, most: usize| {
         let fault = |reason: String| ReadError::Array { path: path.to_owned(), array: name, reason };
         let file = archive.by_name(&format!("{name}.npy")).map_err(|error| fault(error.to_string()))?;
@@ -40,8 +43,7 @@ pub(super) fn read(path: &Path) -> Result<NodeData, ReadError> {
     let pairs: Option<Vec<(u32, u32)>> =
         edges.values.chunks_exact(2).map(|pair| Some((whole(&pair[0])?, whole(&pair[1])?))).collect();
     let pairs = pairs.ok_or_else(|| fault("edges", "an edge names a node that has no features"))?;
-    let graph =
-        Graph::from_edges(nodes, pairs).map_err(|source| ReadError::Graph { path: path.to_owned(), source })?;
+    let graph = Graph::from_edges(nodes, pairs).map_err(|source| ReadError::Graph { path: path.to_owned(), source })?;
     NodeData::new(graph, features, columns, labels, None)
         .map_err(|source| ReadError::Data { path: path.to_owned(), source })
 }
@@ -72,7 +74,8 @@ impl Array {
         let mut header = String::new();
         file.by_ref().take(length).read_to_string(&mut header).map_err(|error| error.to_string())?;
         let Header { kind, by_columns, shape } = Header::parse(&header).ok_or("its header cannot be read")?;
-        let count = shape.iter().try_fold(1_usize, |count, size| count.checked_mul(*size)).filter(|count| *count <= most);
+        let count =
+            shape.iter().try_fold(1_usize, |count, size| count.checked_mul(*size)).filter(|count| *count <= most);
         let count = count.ok_or_else(|| format!("it has more than the {most} numbers accepted"))?;
         let mut bytes = Vec::new();
         let expected = count * kind.bytes();
@@ -82,9 +85,7 @@ impl Array {
         }
         let values: Vec<f64> = bytes.chunks_exact(kind.bytes()).map(|bytes| kind.value(bytes)).collect();
         let values = match shape[..] {
-            [rows, columns] if by_columns => {
-                (0..count).map(|at| values[at % columns * rows + at / columns]).collect()
-            }
+            [rows, columns] if by_columns => (0..count).map(|at| values[at % columns * rows + at / columns]).collect(),
             _ => values,
         };
         Ok(Self { shape, values })

@@ -31,7 +31,8 @@ pub(super) fn read(path: &Path) -> Result<NodeData, ReadError> {
     };
     let file = edges.path.clone();
     let edges = read_edges(edges, nodes.labels.len())?;
-    let graph = Graph::from_edges(nodes.labels.len(), edges).map_err(|source| ReadError::Graph { path: file, source })?;
+    let graph =
+        Graph::from_edges(nodes.labels.len(), edges).map_err(|source| ReadError::Graph { path: file, source })?;
     let Nodes { features, columns, labels } = nodes;
     NodeData::new(graph, features, columns, labels, None)
         .map_err(|source| ReadError::Data { path: path.to_owned(), source })
@@ -78,7 +79,7 @@ fn read_edges(mut lines: Lines, nodes: usize) -> Result<Vec<(u32, u32)>, ReadErr
     Ok(edges)
 }
 
-/// A label, then `feature:value` with features from 1, for each node in order.
+/// A label, then `feature:value`, for each node in order. Features count from 1, or from 0 where there is one of that number.
 fn sparse(mut lines: Lines) -> Result<Nodes, ReadError> {
     let (mut labels, mut entries, mut columns) = (Vec::new(), Vec::new(), 0);
     while let Some(line) = lines.next()? {
@@ -90,7 +91,7 @@ fn sparse(mut lines: Lines) -> Result<Nodes, ReadError> {
         let row = labels.len();
         let parsed: Option<Vec<(usize, f32)>> = parts.map(entry).collect();
         let (Some(label), Some(parsed)) = (label, parsed) else {
-            return Err(lines.fault("a node is a label and its features, such as 2 17:1 301:0.5, features counted from 1"));
+            return Err(lines.fault("a node is a label and its features, such as 2 17:1 301:0.5"));
         };
         columns = parsed.iter().map(|(column, _)| column + 1).fold(columns, usize::max);
         entries.extend(parsed.into_iter().map(|(column, value)| (row, column, value)));
@@ -99,8 +100,11 @@ fn sparse(mut lines: Lines) -> Result<Nodes, ReadError> {
             return Err(lines.fault(too_many(labels.len(), columns)));
         }
     }
+    let first = entries.iter().map(|(_, column, _)| *column).min().map_or(0, |least| least.min(1));
+    let columns = columns - first;
     let mut features = vec![0.0; labels.len() * columns];
-    entries.into_iter().for_each(|(row, column, value)| features[row * columns + column] = value);
+    let entries = entries.into_iter().map(|(row, column, value)| (row * columns + column - first, value));
+    entries.for_each(|(place, value)| features[place] = value);
     Ok(Nodes { features, columns, labels })
 }
 
@@ -110,7 +114,7 @@ fn too_many(nodes: usize, columns: usize) -> String {
 
 fn entry(text: &str) -> Option<(usize, f32)> {
     let (feature, value) = text.split_once(':')?;
-    let column = feature.parse::<usize>().ok()?.checked_sub(1).filter(|&column| column < MOST_FEATURES)?;
+    let column = feature.parse::<usize>().ok().filter(|&column| column < MOST_FEATURES)?;
     Some((column, value.parse::<f32>().ok().filter(|value| value.is_finite())?))
 }
 
