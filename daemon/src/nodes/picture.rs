@@ -57,7 +57,7 @@ fn matrix(document: &mut Document, names: &[String], weights: &[Vec<f64>]) {
                 size = Length(cell)
             ));
             if weight >= LEAST && cell >= 26.0 {
-                let class = if weight > 0.5 { "light" } else { "cell" };
+                let class = if weight > 0.7 { "light" } else { "cell" };
                 document.text(class, [middle(column), middle(row) + 4.0], Anchor::Middle, &format!("{weight:.2}"));
             }
         }
@@ -70,7 +70,7 @@ fn arrows(document: &mut Document, names: &[String], weights: &[Vec<f64>], [x, y
         let angle = TAU * at as f64 / names.len().max(1) as f64 - TAU / 4.0;
         [x + radius * angle.cos(), y + radius * angle.sin()]
     };
-    let radius = SIDE / 2.0 - 20.0;
+    let radius = SIDE / 2.0 - 10.0;
     for (taker, row) in weights.iter().enumerate() {
         for (giver, &weight) in row.iter().enumerate().filter(|&(giver, &weight)| giver != taker && weight >= LEAST) {
             let (from, to) = (place(giver, radius), place(taker, radius));
@@ -100,7 +100,7 @@ fn arrows(document: &mut Document, names: &[String], weights: &[Vec<f64>], [x, y
             Length(cy)
         ));
         document.text("cell", [cx, cy + 4.0], Anchor::Middle, &at.to_string());
-        let [lx, ly] = place(at, radius + 26.0);
+        let [lx, ly] = place(at, radius + 46.0);
         document.text("", [lx, ly + 4.0], Anchor::Middle, &shortened(name, LONGEST_NAME));
     }
 }
