@@ -7,6 +7,7 @@ mod demo;
 mod documents;
 mod duration;
 mod fault_test;
+mod graph;
 mod model_files;
 mod operator;
 mod optimizer;
@@ -31,6 +32,7 @@ pub(crate) use data::{DataCardArgs, DataCommand, DataSumsArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use documents::{CompletionsArgs, ManArgs};
 pub(crate) use fault_test::{FaultTestArgs, Profiles, ReplayArgs};
+pub(crate) use graph::{GraphCommand, GraphCompareArgs, GraphShowArgs};
 pub(crate) use model_files::{
     CkptCommand, CkptInspectArgs, CkptVerifyArgs, EvalArgs, ExportArgs, GenerateArgs, ModelArgs, PredictArgs, Samples,
 };
@@ -124,6 +126,9 @@ pub(crate) enum Command {
     Solve(SolveArgs),
     /// Say what a recommender that this peer has learned with others has for a user
     Recommend(RecommendArgs),
+    /// Look at a graph of nodes with features and classes, and compare ways of learning on it
+    #[command(subcommand)]
+    Graph(GraphCommand),
     /// Compare designs by simulation: a suite of topologies, splits and seeds, with tables and curves
     Evaluate(EvaluateArgs),
     /// Run a recorded fault test again, to the same digest

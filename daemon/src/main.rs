@@ -14,6 +14,7 @@ mod lab;
 mod limits;
 mod meaning;
 mod model_files;
+mod nodes;
 mod out;
 mod provisional;
 mod recommendation;

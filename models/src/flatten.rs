@@ -12,13 +12,13 @@ use burn::tensor::{Device, TensorData};
 /// the device computes them. Parameter identities are kept: optimizer state belongs to them.
 ///
 /// The caller has checked that `flat` has [`parameter_count`] values.
-pub(crate) fn unflatten<M: Module>(module: M, flat: &[f32], device: &Device) -> M {
+pub fn unflatten<M: Module>(module: M, flat: &[f32], device: &Device) -> M {
     module.map(&mut Filler { rest: flat, device })
 }
 
 /// The same module with parameters that are known by their place, from 1: what an optimizer keeps of
 /// them is then the same in every process.
-pub(crate) fn number_parameters<M: Module>(module: M) -> M {
+pub fn number_parameters<M: Module>(module: M) -> M {
     module.map(&mut Numbering { last: 0 })
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn number_parameters<M: Module>(module: M) -> M {
 /// # Errors
 ///
 /// The text of the device's failure; `flat` is then incomplete.
-pub(crate) fn flatten<M: Module>(module: M, flat: &mut Vec<f32>) -> Result<(), String> {
+pub fn flatten<M: Module>(module: M, flat: &mut Vec<f32>) -> Result<(), String> {
     let mut drain = Drain { flat, failure: None };
     module.map(&mut drain);
     match drain.failure {

@@ -75,6 +75,7 @@ pub use dataset::{
 };
 pub use device::{Adapter, Device, DeviceError, DeviceName};
 pub use evaluation::{Evaluation, Evaluator, Quality};
+pub use flatten::{flatten, number_parameters, unflatten};
 pub use generation::{GenerationError, GenerationOptions, TextGenerator, Utf8Stream};
 pub use model::{GptSize, ModelKind};
 pub use model_file::{ModelFile, TensorDifference, TensorOutline};

@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use mingle_protocol::NodeId;
 use mingle_protocol::collective::{
-    Collective, CollectiveError, CollectiveSequence, Direction, Reduction, ReliableChannel,
+    Collective, CollectiveError, CollectiveSequence, Direction, PullRoutes, Reduction, ReliableChannel,
 };
 
 use crate::communication_plan::{AveragingScheme, CommunicationPlan};
@@ -89,6 +89,16 @@ impl Collectives {
     ) -> Result<BTreeMap<NodeId, Arc<[f64]>>, SolveError> {
         self.begin(|sequence| sequence.begin_exchange(partners, values))?;
         self.result(|sequence| sequence.exchanged().cloned()).await
+    }
+
+    /// The vectors of those whom each node wants, the same wishes at all nodes.
+    pub(crate) async fn pull(
+        &self,
+        routes: &Arc<PullRoutes>,
+        values: &[f64],
+    ) -> Result<BTreeMap<NodeId, Arc<[f64]>>, SolveError> {
+        self.begin(|sequence| sequence.begin_pull(routes, values))?;
+        self.result(|sequence| sequence.pulled().cloned()).await
     }
 
     /// One iteration's mixture of everybody's vectors, in the way of the plan.

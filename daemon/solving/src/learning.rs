@@ -89,6 +89,15 @@ pub trait RoundLearning: Send {
     /// It does not fit.
     fn take(&mut self, round: u64, aggregate: &[f32]) -> Result<(), LearningError>;
 
+    /// Takes what was pulled in a round, where [`Aggregation::Pull`] asked for it: the contributions of its sources, by node.
+    ///
+    /// # Errors
+    /// It does not fit, or this learning never pulls.
+    fn take_pulled(&mut self, round: u64, contributions: &BTreeMap<usize, Vec<f32>>) -> Result<(), LearningError> {
+        let _ = (round, contributions);
+        Err(LearningError("this learning takes a mean, and chooses no sources".to_owned()))
+    }
+
     /// How good the model is, a number for each metric of the [`RoundRules`], in that order; none where there is nothing to measure it
     /// on.
     ///
@@ -116,12 +125,15 @@ pub trait RoundLearning: Send {
 pub type StatisticsTable = Vec<Vec<f64>>;
 
 /// What becomes of the contributions of a round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Aggregation {
     /// Every node gets their mean, each counting once: the same bits everywhere.
     Mean,
     /// Nothing: each goes on with its own.
     None,
+    /// Every node gets the contributions of those whom it chose, unchanged: by node, the nodes from which it takes. The same lists
+    /// at all nodes, as a function of what the statistics told to all.
+    Pull(Arc<Vec<Vec<usize>>>),
 }
 
 /// Why a node cannot learn, in one sentence.

@@ -1,8 +1,10 @@
 //! Learning in rounds, as one node goes about it: from its statistics to its model.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use mingle_protocol::NodeId;
+use mingle_protocol::collective::PullRoutes;
 
 use crate::collectives::Collectives;
 use crate::error::SolveError;
@@ -98,15 +100,18 @@ impl Node {
             Ok((contribution, learner.learning.aggregation(round)))
         });
         let trained: Result<(Vec<f32>, Aggregation), LearningError> = trained.await;
-        let shape = trained.as_ref().map_or(0, |(vector, way)| 2 * vector.len() as u64 + (*way as u64 & 1));
+        let shape = trained.as_ref().map_or(0, |(vector, way)| shape(vector.len(), way));
         let (contribution, aggregation) = self.agree(trained, shape).await?;
         let aggregate = match aggregation {
-            Aggregation::Mean => Some(self.mean(&contribution).await?),
-            Aggregation::None => None,
+            Aggregation::Mean => Aggregate::Mean(self.mean(&contribution).await?),
+            Aggregation::None => Aggregate::Nothing,
+            Aggregation::Pull(sources) => Aggregate::Pulled(self.pull(&contribution, &sources).await?),
         };
         let measured = self.part.bench.run(move |learner| {
-            if let Some(aggregate) = aggregate {
-                learner.learning.take(round, &aggregate)?;
+            match aggregate {
+                Aggregate::Mean(mean) => learner.learning.take(round, &mean)?,
+                Aggregate::Pulled(contributions) => learner.learning.take_pulled(round, &contributions)?,
+                Aggregate::Nothing => {}
             }
             learner.learning.evaluate()
         });
@@ -217,6 +222,22 @@ impl Node {
         Ok(mean)
     }
 
+    /// The contributions of those whom this node chose, by node.
+    async fn pull(&self, own: &[f32], sources: &[Vec<usize>]) -> Result<BTreeMap<usize, Vec<f32>>, SolveError> {
+        let wanted: Vec<Vec<NodeId>> = sources.iter().map(|of| of.iter().map(|&at| node(at)).collect()).collect();
+        let routes = PullRoutes::of(&self.collectives.communication.schedule, &wanted).map(Arc::new);
+        let routes = routes.ok_or(SolveError::NoResult)?;
+        let mut pulled = BTreeMap::<usize, Vec<f32>>::new();
+        for piece in own.chunks(CHUNK) {
+            let wide: Vec<f64> = piece.iter().map(|value| f64::from(*value)).collect();
+            for (source, values) in self.collectives.pull(&routes, &wide).await? {
+                // They were f32 where they come from.
+                pulled.entry(source.index()).or_default().extend(values.iter().map(|value| *value as f32));
+            }
+        }
+        Ok(pulled)
+    }
+
     /// The mean of each metric over those who could measure it, from a table of all, so that all have the same bits.
     async fn mean_metrics(&self, own: &[Option<f64>]) -> Result<Vec<Option<f64>>, SolveError> {
         let row: Vec<f64> =
@@ -229,6 +250,33 @@ impl Node {
         };
         Ok((0..own.len()).map(mean).collect())
     }
+}
+
+/// What became of all contributions, as one node has it.
+enum Aggregate {
+    Nothing,
+    Mean(Vec<f32>),
+    Pulled(BTreeMap<usize, Vec<f32>>),
+}
+
+/// A number that is the same at two nodes where they share vectors of one length in one way; exact in an f64.
+fn shape(length: usize, way: &Aggregation) -> u64 {
+    let (kind, wishes) = match way {
+        Aggregation::Mean => (0, 0),
+        Aggregation::None => (1, 0),
+        Aggregation::Pull(sources) => {
+            let mut hasher = blake3::Hasher::new();
+            for of in sources.iter() {
+                hasher.update(&(of.len() as u64).to_le_bytes());
+                of.iter().for_each(|source| {
+                    hasher.update(&(*source as u64).to_le_bytes());
+                });
+            }
+            let [a, b, ..] = *hasher.finalize().as_bytes();
+            (2, u64::from(u16::from_le_bytes([a, b])))
+        }
+    };
+    ((length as u64 & 0x7fff_ffff) << 18) | (wishes << 2) | kind
 }
 
 /// The rounds in a store that are whole and about the same.

@@ -16,6 +16,7 @@ mod export;
 mod fault_test;
 mod generate;
 mod goodbye;
+mod graph;
 mod id;
 mod init;
 mod invite;
@@ -40,6 +41,7 @@ mod replay;
 mod run;
 mod simulate;
 mod solve;
+mod solve_nodes;
 mod status;
 mod stop;
 mod timeline;
@@ -52,7 +54,7 @@ use std::process::ExitCode;
 
 use mingle_peer::Result;
 
-use crate::cli::{Cli, Command, PlanCommand, TopologyCommand};
+use crate::cli::{Cli, Command, GraphCommand, PlanCommand, TopologyCommand};
 
 /// Does what the command line asks for. The exit code is not 0 where a command answers by it.
 pub(crate) fn execute(cli: Cli) -> Result<ExitCode> {
@@ -81,6 +83,8 @@ pub(crate) fn execute(cli: Cli) -> Result<ExitCode> {
         Command::Simulate(arguments) => simulate::execute(&arguments, json)?,
         Command::Solve(arguments) => solve::execute(&arguments, json)?,
         Command::Recommend(arguments) => recommend::execute(&arguments, json)?,
+        Command::Graph(GraphCommand::Show(arguments)) => graph::show(&arguments, json)?,
+        Command::Graph(GraphCommand::Compare(arguments)) => graph::compare(&arguments, json)?,
         Command::Evaluate(arguments) => evaluate::execute(&arguments, json)?,
         Command::Replay(arguments) => replay::execute(&arguments, json)?,
         Command::Plan(command) => return plan(command, json),

@@ -28,7 +28,7 @@ use crate::recommendation::{self, SPECTRA};
 use crate::signals::{STDIN_ENDED, StopRequests};
 use crate::task_card::Card;
 use crate::task_file::TaskFile;
-use crate::{event_loop, out};
+use crate::{event_loop, nodes, out};
 use compare_alone::Comparison;
 use data_task::{DataTask, HomeTask};
 
@@ -77,9 +77,10 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
         }
         (None, None) => {
             let path = arguments.problem.clone().unwrap_or_default();
-            match recommendation::read(&path, Some(home.root().join(SPECTRA)))? {
-                Some(recommendation) => Purpose::Learn(Arc::new(recommendation)),
-                None => Purpose::Solve(path),
+            match (recommendation::read(&path, Some(home.root().join(SPECTRA)))?, nodes::read(&path)?) {
+                (Some(recommendation), _) => Purpose::Learn(Arc::new(recommendation)),
+                (None, Some(nodes)) => Purpose::Learn(Arc::new(nodes)),
+                (None, None) => Purpose::Solve(path),
             }
         }
     };

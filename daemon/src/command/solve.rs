@@ -12,10 +12,11 @@ use mingle_planner::Plan;
 use mingle_recommend::METRICS;
 use mingle_solving::{Problem, RoundRecord, Solution};
 
+use super::solve_nodes;
 use crate::cli::SolveArgs;
 use crate::recommendation::{self, Recommendation, print_learned, write_learned};
 use crate::solving_report::{comparison as comparison_report, print_solutions, write_files};
-use crate::{lab, out};
+use crate::{lab, nodes, out};
 
 /// Metrics that are told after each round: those of the whole ranking.
 const TOLD: usize = 3;
@@ -33,6 +34,9 @@ pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Result {
     let plan = plan::read(&arguments.plan)?;
     if let Some(recommendation) = recommendation::read(&arguments.problem, None)? {
         return learn(arguments, recommendation, &plan, conditions, json);
+    }
+    if let Some(task) = nodes::read(&arguments.problem)? {
+        return solve_nodes::learn(arguments, task, &plan, conditions, json);
     }
     let problem = Problem::read(&arguments.problem, &plan).map_err(Explain::explain)?;
     let communication =

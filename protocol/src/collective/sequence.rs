@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::{
     AllReduce, Collective, CollectiveError, CollectiveFault, Direction, Exchange, ExchangeMessage, Extremum,
-    FloodValue, Partial, Reduction, Share, TrackingAverage, Trees,
+    FloodValue, Partial, Pull, PullMessage, PullRoutes, Reduction, Share, TrackingAverage, Trees,
 };
 use crate::schedule::{NodeId, Schedule};
 
@@ -29,6 +29,8 @@ pub enum OperationMessage {
     Exchange(ExchangeMessage),
     /// Of an [`AllReduce`].
     Partial(Partial),
+    /// Of a [`Pull`].
+    Pull(PullMessage),
 }
 
 /// A message of a sequence: which operation it belongs to, and what it says.
@@ -90,6 +92,7 @@ enum Now {
     Extremum(Extremum),
     AllReduce(AllReduce),
     Exchange(Exchange),
+    Pull(Pull),
     /// The one that is kept.
     Tracking,
 }
@@ -176,6 +179,16 @@ impl CollectiveSequence {
         self.begin(Now::Exchange(exchange))
     }
 
+    /// Gives a vector to those who want it, and gets those that this node wants; see [`Pull::new`].
+    ///
+    /// # Errors
+    /// As [`begin_extremum`](Self::begin_extremum).
+    pub fn begin_pull(&mut self, routes: &Arc<PullRoutes>, values: &[f64]) -> Result<(), CollectiveError> {
+        self.check_complete()?;
+        let pull = Pull::new(Arc::clone(routes), self.me, values)?;
+        self.begin(Now::Pull(pull))
+    }
+
     /// The result of this operation, if it is a complete extremum.
     pub fn extremum(&self) -> Option<&[(f64, NodeId)]> {
         if let Now::Extremum(extremum) = &self.now { extremum.result() } else { None }
@@ -195,6 +208,11 @@ impl CollectiveSequence {
     /// The result of this operation, if it is a complete exchange.
     pub fn exchanged(&self) -> Option<&BTreeMap<NodeId, Arc<[f64]>>> {
         if let Now::Exchange(exchange) = &self.now { exchange.result() } else { None }
+    }
+
+    /// The result of this operation, if it is a complete pull.
+    pub fn pulled(&self) -> Option<&BTreeMap<NodeId, Arc<[f64]>>> {
+        if let Now::Pull(pull) = &self.now { pull.result() } else { None }
     }
 
     /// The present operation; 0 before the first.
@@ -240,6 +258,7 @@ impl CollectiveSequence {
                 all_reduce.poll().map(|(to, partial)| (to, OperationMessage::Partial(partial)))
             }
             Now::Exchange(exchange) => exchange.poll().map(|(to, message)| (to, OperationMessage::Exchange(message))),
+            Now::Pull(pull) => pull.poll().map(|(to, message)| (to, OperationMessage::Pull(message))),
             Now::Tracking => self.tracking.as_mut()?.poll().map(|(to, share)| (to, OperationMessage::Share(share))),
         }
     }
@@ -250,6 +269,7 @@ impl CollectiveSequence {
             (Now::Extremum(extremum), OperationMessage::Extremum(best)) => extremum.handle(from, best),
             (Now::AllReduce(all_reduce), OperationMessage::Partial(partial)) => all_reduce.handle(from, partial),
             (Now::Exchange(exchange), OperationMessage::Exchange(message)) => exchange.handle(from, message),
+            (Now::Pull(pull), OperationMessage::Pull(message)) => pull.handle(from, message),
             (Now::Tracking, OperationMessage::Share(share)) => match &mut self.tracking {
                 Some(tracking) => tracking.handle(from, share),
                 None => Err(CollectiveFault::OtherCollective),
@@ -298,6 +318,7 @@ impl Collective for CollectiveSequence {
             Now::Extremum(extremum) => extremum.is_complete(),
             Now::AllReduce(all_reduce) => all_reduce.is_complete(),
             Now::Exchange(exchange) => exchange.is_complete(),
+            Now::Pull(pull) => pull.is_complete(),
             Now::Tracking => self.tracking.as_ref().is_some_and(Collective::is_complete),
         }
     }

@@ -6,5 +6,6 @@ mod floods;
 mod messages;
 mod network;
 mod plans;
+mod pulls;
 mod reductions;
 mod sequence;

@@ -6,8 +6,9 @@
 //!   rows      id, version (varints)      payload: length (varint) and bytes   again and again to the end
 //!   exchange                             values: f64 LE each
 //!   partial   is whole (0 or 1)          values: f64 LE each
-//!   sequence  operation, kind (varints)  a flood value (0), a share (1), an exchange message (2) or a partial (3), of any
-//!                                        number of values up to the dimension
+//!   pull      source (varint)            values: f64 LE each
+//!   sequence  operation, kind (varints)  a flood value (0), a share (1), an exchange message (2), a partial (3) or a pull (4), of
+//!                                        any number of values up to the dimension
 //!   frame     acknowledged, number or nothing (varints)                       the message, if it has a number
 //! ```
 //!
@@ -21,6 +22,7 @@ use super::all_reduce::Partial;
 use super::exchange::ExchangeMessage;
 use super::extremum::FloodValue;
 use super::mixing::Share;
+use super::pull::PullMessage;
 use super::reliable_channel::Frame;
 use super::sequence::{OperationMessage, SequenceMessage};
 use super::table::{MAX_ROW_BYTES, Row, Rows};
@@ -156,6 +158,20 @@ const EXTREMUM: u8 = 0;
 const SHARE: u8 = 1;
 const EXCHANGE: u8 = 2;
 const PARTIAL: u8 = 3;
+const PULL: u8 = 4;
+
+impl Encoding for PullMessage {
+    fn encode_into(&self, bytes: &mut Vec<u8>) {
+        put_head(&self.source, bytes);
+        put_values(&self.values, bytes);
+    }
+
+    fn decode(bytes: &[u8], limits: &SizeLimits) -> Result<Self, MessageError> {
+        let (source, rest) = split_head(bytes)?;
+        check_id(source, limits)?;
+        Ok(Self { source, values: decode_values(rest, limits)? })
+    }
+}
 
 impl Encoding for Partial {
     fn encode_into(&self, bytes: &mut Vec<u8>) {
@@ -176,6 +192,7 @@ impl Encoding for SequenceMessage {
             OperationMessage::Share(share) => (SHARE, share),
             OperationMessage::Exchange(message) => (EXCHANGE, message),
             OperationMessage::Partial(partial) => (PARTIAL, partial),
+            OperationMessage::Pull(message) => (PULL, message),
         };
         put_head(&(self.operation, kind), bytes);
         message.put(bytes);
@@ -197,6 +214,10 @@ impl Encoding for SequenceMessage {
             PARTIAL => {
                 let values = split_head::<bool>(body)?.1;
                 OperationMessage::Partial(Partial::decode(body, &fitting(values, 8, limits)?)?)
+            }
+            PULL => {
+                let values = split_head::<NodeId>(body)?.1;
+                OperationMessage::Pull(PullMessage::decode(body, &fitting(values, 8, limits)?)?)
             }
             _ => return Err(MessageError::Head),
         };

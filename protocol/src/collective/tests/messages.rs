@@ -34,11 +34,15 @@ fn sequence_messages() -> impl Strategy<Value = SequenceMessage> {
         .prop_map(|values| OperationMessage::Exchange(ExchangeMessage { values: values.into() }));
     let partial = (any::<bool>(), prop::collection::vec(-1e300..1e300, 0..4))
         .prop_map(|(is_whole, values)| OperationMessage::Partial(Partial { is_whole, values }));
+    let pull = (0_u32..9, prop::collection::vec(-1e300..1e300, 0..4)).prop_map(|(source, values)| {
+        OperationMessage::Pull(PullMessage { source: NodeId(source), values: values.into() })
+    });
     let payload = prop_oneof![
         shares().prop_map(OperationMessage::Share),
         flood_values().prop_map(OperationMessage::Extremum),
         exchange,
-        partial
+        partial,
+        pull
     ];
     (any::<u64>(), payload).prop_map(|(operation, payload)| SequenceMessage { operation, payload })
 }

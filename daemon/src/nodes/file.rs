@@ -1,0 +1,203 @@
+//! The problem file of node classification.
+
+use mingle_graphs::{CollaborationMode, CollaborationOptions, NodeMetric, NodeOptions, Overlap, Sharing};
+use serde::{Deserialize, Serialize};
+
+/// A problem file with `kind = "node-classification"`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NodesFile {
+    pub(crate) kind: String,
+    /// The graph: `two-characters`, which the program carries, or files beside this one. With `{node}` in it each peer has its own; else one graph is
+    /// dealt out by the seed.
+    pub(crate) data: String,
+    /// Whether the parts that are dealt out overlap: five clients have a half of one part each.
+    #[serde(default)]
+    pub(crate) overlapping: bool,
+    /// What becomes of the clients' models after a round.
+    #[serde(default)]
+    pub(crate) sharing: SharingName,
+    /// What models are judged by.
+    #[serde(default)]
+    pub(crate) metric: MetricName,
+    #[serde(default = "rounds")]
+    pub(crate) rounds: u64,
+    /// Epochs of local training in a round.
+    #[serde(default = "epochs")]
+    pub(crate) epochs: u32,
+    /// Of the partition, of who is trained on, of the model to begin with and of what is dropped.
+    #[serde(default = "seed")]
+    pub(crate) seed: u64,
+    #[serde(default = "device")]
+    pub(crate) device: String,
+    #[serde(default)]
+    pub(crate) model: ModelTable,
+    #[serde(default)]
+    pub(crate) collaboration: CollaborationTable,
+}
+
+const fn rounds() -> u64 {
+    100
+}
+
+const fn epochs() -> u32 {
+    1
+}
+
+const fn seed() -> u64 {
+    1
+}
+
+fn device() -> String {
+    "cpu".to_owned()
+}
+
+/// The table `[model]`.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ModelTable {
+    orders: usize,
+    directions: usize,
+    tau: f32,
+    hidden: usize,
+    layers: usize,
+    learning_rate: f64,
+    weight_decay: f64,
+    filter_rate: f64,
+    filter_decay: f64,
+    basis_dropout: f32,
+    dropout: f32,
+}
+
+/// The table `[collaboration]`.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct CollaborationTable {
+    alpha: f64,
+    beta: f64,
+    gamma: f64,
+    self_floor: f64,
+    most_weights: usize,
+}
+
+/// What becomes of the clients' models after a round, as the user writes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum SharingName {
+    Local,
+    Average,
+    Paper,
+    #[default]
+    Angle,
+    Robust,
+}
+
+/// What models are judged by, as the user writes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum MetricName {
+    #[default]
+    Accuracy,
+    Auc,
+}
+
+impl Default for ModelTable {
+    fn default() -> Self {
+        let of = NodeOptions::default();
+        Self {
+            orders: of.orders,
+            directions: of.directions,
+            tau: of.tau,
+            hidden: of.hidden,
+            layers: of.layers,
+            learning_rate: of.learning_rate,
+            weight_decay: of.weight_decay,
+            filter_rate: of.filter_rate,
+            filter_decay: of.filter_decay,
+            basis_dropout: of.basis_dropout,
+            dropout: of.dropout,
+        }
+    }
+}
+
+impl Default for CollaborationTable {
+    fn default() -> Self {
+        let CollaborationOptions { alpha, beta, gamma, self_floor, most_weights, .. } = CollaborationOptions::default();
+        Self { alpha, beta, gamma, self_floor, most_weights }
+    }
+}
+
+impl NodesFile {
+    /// What all peers have to have the same: everything but the device and the names of files.
+    pub(super) fn shared(&self) -> Self {
+        let is_own = self.data.contains(super::NODE);
+        let data = if is_own {
+            super::NODE
+        } else if self.data == super::EMBEDDED {
+            super::EMBEDDED
+        } else {
+            "one graph"
+        };
+        Self { device: String::new(), data: data.to_owned(), ..self.clone() }
+    }
+
+    pub(super) fn overlap(&self) -> Overlap {
+        if self.overlapping { Overlap::Overlapping } else { Overlap::Disjoint }
+    }
+
+    pub(crate) fn sharing(&self) -> Sharing {
+        match self.sharing {
+            SharingName::Local => Sharing::Local,
+            SharingName::Average => Sharing::Average,
+            SharingName::Paper => Sharing::Collaboration(CollaborationMode::Paper),
+            SharingName::Angle => Sharing::Collaboration(CollaborationMode::Angle),
+            SharingName::Robust => Sharing::Collaboration(CollaborationMode::Robust),
+        }
+    }
+
+    pub(crate) fn metric(&self) -> NodeMetric {
+        match self.metric {
+            MetricName::Accuracy => NodeMetric::Accuracy,
+            MetricName::Auc => NodeMetric::Auc,
+        }
+    }
+
+    pub(crate) fn options(&self) -> NodeOptions {
+        let CollaborationTable { alpha, beta, gamma, self_floor, most_weights } = self.collaboration;
+        let model = self.model;
+        NodeOptions {
+            orders: model.orders,
+            directions: model.directions,
+            tau: model.tau,
+            hidden: model.hidden,
+            layers: model.layers,
+            learning_rate: model.learning_rate,
+            weight_decay: model.weight_decay,
+            filter_rate: model.filter_rate,
+            filter_decay: model.filter_decay,
+            basis_dropout: model.basis_dropout,
+            dropout: model.dropout,
+            seed: self.seed,
+            data_seed: self.seed,
+            collaboration: CollaborationOptions {
+                mode: CollaborationMode::default(),
+                alpha,
+                beta,
+                gamma,
+                self_floor,
+                most_weights,
+            },
+        }
+    }
+
+    pub(super) fn describe(&self) -> String {
+        let how = match self.sharing {
+            SharingName::Local => "each alone",
+            SharingName::Average => "federated averaging",
+            SharingName::Paper => "personal weights by the printed FedGSP",
+            SharingName::Angle => "personal weights by angles (a reconstruction of FedGSP)",
+            SharingName::Robust => "personal weights by robust distances (a reconstruction of FedGSP)",
+        };
+        format!("classes of the nodes of {}, {how}, {} rounds of {} epochs", self.data, self.rounds, self.epochs)
+    }
+}

@@ -1,0 +1,183 @@
+//! All clients in one process, with what a server would do: what rounds without a server are compared with.
+
+use std::collections::BTreeMap;
+
+use mingle_models::Device;
+
+use crate::aggregation::aggregate;
+use crate::client::NodeClient;
+use crate::collaboration::{CollaborationGraph, CollaborationMode, CollaborationOptions};
+use crate::error::ClientError;
+use crate::node_data::NodeData;
+use crate::options::NodeOptions;
+use crate::scores::{NodeScores, Score};
+use crate::signature::Signatures;
+use crate::split::NodeSplit;
+
+/// What becomes of the clients' parameters after each round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// Nothing: each learns alone.
+    Local,
+    /// Their mean, weighed by training nodes (FedAvg).
+    Average,
+    /// Personal weights by signatures.
+    Collaboration(CollaborationMode),
+}
+
+/// Clients in one place.
+pub struct Federation {
+    clients: Vec<NodeClient>,
+    graph: CollaborationGraph,
+    parameters: BTreeMap<usize, Vec<f32>>,
+    best: Vec<NodeScores>,
+    epochs: u32,
+}
+
+impl Federation {
+    /// Clients with these data, each split by `split_seed` and its number, that train `epochs` a round.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with a client, and with which.
+    pub fn new(
+        options: &NodeOptions,
+        data: &[NodeData],
+        sharing: Sharing,
+        (split_seed, epochs): (u64, u32),
+        device: &Device,
+    ) -> Result<Self, (usize, ClientError)> {
+        let mut clients = Vec::with_capacity(data.len());
+        for (at, data) in data.iter().enumerate() {
+            let split = NodeSplit::random(data.labels(), client_seed(split_seed, at));
+            let options = NodeOptions { data_seed: client_seed(options.data_seed, at), ..*options };
+            clients.push(NodeClient::new(options, data, &split, device.clone()).map_err(|error| (at, error))?);
+        }
+        let signatures: Vec<Signatures> = clients.iter().map(|client| client.signatures().clone()).collect();
+        let counts: Vec<f64> = clients.iter().map(|client| client.training_nodes() as f64).collect();
+        let graph = weights(sharing, &options.collaboration, &signatures, &counts).map_err(|error| (0, error))?;
+        let begin = |at: usize| (at, clients[at].shape().initial_parameters(options.seed));
+        let parameters = (0..clients.len()).map(begin).collect();
+        Ok(Self { best: vec![NodeScores::default(); clients.len()], clients, graph, parameters, epochs })
+    }
+
+    /// Begins anew with another way of sharing: the same data, bases, split and parameters to begin with.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with a client, and with which.
+    pub fn begin_anew(&mut self, options: &NodeOptions, sharing: Sharing) -> Result<(), (usize, ClientError)> {
+        let signatures: Vec<Signatures> = self.clients.iter().map(|client| client.signatures().clone()).collect();
+        let counts: Vec<f64> = self.clients.iter().map(|client| client.training_nodes() as f64).collect();
+        self.graph = weights(sharing, &options.collaboration, &signatures, &counts).map_err(|error| (0, error))?;
+        for (at, client) in self.clients.iter_mut().enumerate() {
+            client.restore(&0_u64.to_le_bytes()).map_err(|error| (at, error))?;
+            self.parameters.insert(at, client.shape().initial_parameters(options.seed));
+        }
+        self.best = vec![NodeScores::default(); self.clients.len()];
+        Ok(())
+    }
+
+    /// The weights.
+    pub fn graph(&self) -> &CollaborationGraph {
+        &self.graph
+    }
+
+    /// The parameters that each client goes on with.
+    pub fn parameters(&self) -> &BTreeMap<usize, Vec<f32>> {
+        &self.parameters
+    }
+
+    /// The clients.
+    pub fn clients(&self) -> &[NodeClient] {
+        &self.clients
+    }
+
+    /// A round: all train and are judged, then parameters are put together.
+    ///
+    /// # Errors
+    ///
+    /// What a client runs into, and which.
+    pub fn round(&mut self, metric: NodeMetric) -> Result<(), (usize, ClientError)> {
+        let mut trained = BTreeMap::new();
+        for (at, client) in self.clients.iter_mut().enumerate() {
+            let parameters = client.train(&self.parameters[&at], self.epochs).map_err(|error| (at, error))?;
+            let scores = client.evaluate(&parameters).map_err(|error| (at, error))?;
+            if metric.is_better(&scores, &self.best[at]) {
+                self.best[at] = scores;
+            }
+            trained.insert(at, parameters);
+        }
+        for (at, client) in self.clients.iter().enumerate() {
+            let next = aggregate(client.shape(), self.graph.of_client(at), &trained);
+            self.parameters.insert(at, next.map_err(|error| (at, error.into()))?);
+        }
+        Ok(())
+    }
+
+    /// The mean over clients of what their best models, chosen by each on its own validation nodes, have on their test nodes.
+    pub fn test(&self, metric: NodeMetric) -> Option<f64> {
+        let of: Vec<f64> = self.best.iter().filter_map(|scores| metric.of(&scores.test)).collect();
+        (!of.is_empty()).then(|| of.iter().sum::<f64>() / of.len() as f64)
+    }
+
+    /// The best scores of each client.
+    pub fn best(&self) -> &[NodeScores] {
+        &self.best
+    }
+}
+
+/// The seed of a client, of one for all.
+pub fn client_seed(seed: u64, client: usize) -> u64 {
+    seed.wrapping_mul(1_000_003).wrapping_add(client as u64)
+}
+
+/// The weights of clients with these signatures and numbers of training nodes.
+///
+/// # Errors
+///
+/// Options out of bounds, or signatures of different shapes.
+pub fn weights(
+    sharing: Sharing,
+    options: &CollaborationOptions,
+    signatures: &[Signatures],
+    counts: &[f64],
+) -> Result<CollaborationGraph, ClientError> {
+    let orders = signatures.first().map_or(0, |signatures| signatures.shape().orders);
+    match sharing {
+        Sharing::Local => Ok(CollaborationGraph::local(counts.len(), orders)),
+        Sharing::Average => Ok(CollaborationGraph::average(counts, orders)),
+        Sharing::Collaboration(mode) => {
+            Ok(CollaborationGraph::of(signatures, &CollaborationOptions { mode, ..*options })?)
+        }
+    }
+}
+
+/// What models are judged by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NodeMetric {
+    /// The share of nodes whose class is told.
+    #[default]
+    Accuracy,
+    /// The area under the curve, of two classes that are far from equally frequent.
+    Auc,
+}
+
+impl NodeMetric {
+    /// That of a score.
+    pub fn of(self, score: &Score) -> Option<f64> {
+        match self {
+            Self::Accuracy => score.accuracy,
+            Self::Auc => score.auc,
+        }
+    }
+
+    /// Whether scores are better than the best so far by the validation nodes; the first where there are none.
+    pub fn is_better(self, scores: &NodeScores, best: &NodeScores) -> bool {
+        match (self.of(&scores.validation), self.of(&best.validation)) {
+            (Some(now), Some(before)) => now > before,
+            (Some(_), None) => true,
+            (None, _) => *best == NodeScores::default(),
+        }
+    }
+}
