@@ -1,14 +1,18 @@
 //! `mingle graph`, and problems of kind node-classification.
 #![allow(clippy::unwrap_used)]
 
+mod support;
+
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
+use support::planned_swarm::PlannedSwarm;
+use support::text;
 
 fn run(arguments: &[&str], folder: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_mingle")).args(arguments).current_dir(folder).output().unwrap()
+    support::mingle().args(arguments).current_dir(folder).output().unwrap()
 }
 
 fn succeeds(arguments: &[&str], folder: &Path) -> String {
@@ -96,21 +100,39 @@ fn clients_without_a_server_have_the_parameters_and_weights_of_those_in_one_plac
     for (at, best) in federation.best().iter().enumerate() {
         let own = learned.iter().find(|one| one["node"] == at).unwrap();
         let last = own["history"].as_array().unwrap().last().unwrap();
-        assert_eq!(last["own"][2].as_f64(), best.test.accuracy, "client {at}");
+        assert_eq!(last["own"][2].as_f64(), best.0.test.accuracy, "client {at}");
     }
-    let folders: Vec<_> = fs::read_dir(folder.path().join("out"))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.is_dir())
-        .collect();
-    assert_eq!(folders.len(), 4);
-    for client in folders {
+    for (at, (_, expected)) in federation.best().iter().enumerate() {
+        let client = folder.path().join(format!("out/node-{at}"));
         let told: Value = serde_json::from_str(&fs::read_to_string(client.join("nodes.json")).unwrap()).unwrap();
         assert_eq!(told["weights_hash"], hash.as_str());
-        let bytes = fs::metadata(client.join("parameters.f32")).unwrap().len();
-        assert_eq!(bytes, 4 * options.shape(32, 4).parameters() as u64);
+        let bytes = fs::read(client.join("parameters.f32")).unwrap();
+        let found: Vec<f32> = bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+        assert_eq!((found.len(), &found), (options.shape(32, 4).parameters(), expected), "client {at}");
     }
     assert!(fs::read_to_string(folder.path().join("out/collaboration.svg")).unwrap().contains("Who learns from whom"));
+}
+
+#[test]
+fn real_peers_one_of_them_killed_end_with_the_bits_of_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let problem = folder.path().join("nodes.toml");
+    fs::write(&problem, PROBLEM.replace("rounds = 4", "rounds = 12")).unwrap();
+    let swarm = PlannedSwarm::for_a_problem("complete:n=3", "nguyen-he", 3);
+    let plan = swarm.plan();
+    succeeds(&["solve", "--problem", "nodes.toml", "--plan", text(&plan), "-o", "out"], folder.path());
+    let mut peers: Vec<_> = (0..3).map(|node| swarm.solve(node, &problem)).collect();
+    while peers[1].wait_for("measured")["round"].as_u64().unwrap() < 4 {}
+    peers[1].kill();
+    peers[1] = swarm.solve(1, &problem);
+    for (node, peer) in peers.iter_mut().enumerate() {
+        assert_eq!(peer.wait_for("learned")["rounds"], 12, "node {node}");
+        assert_eq!(peer.exit_code(), Some(0), "node {node}");
+        for file in ["parameters.f32", "nodes.json", "collaboration.svg"] {
+            let own = fs::read(swarm.home(node).join(file)).unwrap();
+            assert_eq!(own, fs::read(folder.path().join(format!("out/node-{node}/{file}"))).unwrap(), "{node}: {file}");
+        }
+    }
 }
 
 #[test]

@@ -148,7 +148,7 @@ fn heterophily_bases(
     let mut sum = v.clone();
     let mut broken = vec![0; orders + 1];
     keep(0, &v);
-    for order in 1..=orders {
+    for (order, broken) in broken.iter_mut().enumerate().skip(1) {
         let mut next = propagate(graph, &v, width);
         for earlier in [&v, &before] {
             let projections = dot(&next, earlier, width);
@@ -159,7 +159,7 @@ fn heterophily_bases(
             }
         }
         let norms = normalise(&mut next, width);
-        broken[order] = (0..width).filter(|&column| is_there[column] && norms[column] == 0.0).count();
+        *broken = (0..width).filter(|&column| is_there[column] && norms[column] == 0.0).count();
         before = std::mem::replace(&mut v, next);
         let mut u = combine(&sum, &v, order, c);
         normalise(&mut u, width);

@@ -30,7 +30,8 @@ pub struct Federation {
     clients: Vec<NodeClient>,
     graph: CollaborationGraph,
     parameters: BTreeMap<usize, Vec<f32>>,
-    best: Vec<NodeScores>,
+    /// The best that each client has had, and its parameters.
+    best: Vec<(NodeScores, Vec<f32>)>,
     epochs: u32,
 }
 
@@ -53,12 +54,23 @@ impl Federation {
             let options = NodeOptions { data_seed: client_seed(options.data_seed, at), ..*options };
             clients.push(NodeClient::new(options, data, &split, device.clone()).map_err(|error| (at, error))?);
         }
+        Self::of(clients, options, sharing, epochs)
+    }
+
+    /// Clients at their beginning.
+    fn of(
+        clients: Vec<NodeClient>,
+        options: &NodeOptions,
+        sharing: Sharing,
+        epochs: u32,
+    ) -> Result<Self, (usize, ClientError)> {
         let signatures: Vec<Signatures> = clients.iter().map(|client| client.signatures().clone()).collect();
         let counts: Vec<f64> = clients.iter().map(|client| client.training_nodes() as f64).collect();
         let graph = weights(sharing, &options.collaboration, &signatures, &counts).map_err(|error| (0, error))?;
-        let begin = |at: usize| (at, clients[at].shape().initial_parameters(options.seed));
-        let parameters = (0..clients.len()).map(begin).collect();
-        Ok(Self { best: vec![NodeScores::default(); clients.len()], clients, graph, parameters, epochs })
+        let initial = clients.iter().map(|client| client.shape().initial_parameters(options.seed));
+        let parameters: BTreeMap<usize, Vec<f32>> = initial.enumerate().collect();
+        let best = parameters.values().map(|parameters| (NodeScores::default(), parameters.clone())).collect();
+        Ok(Self { best, clients, graph, parameters, epochs })
     }
 
     /// Begins anew with another way of sharing: the same data, bases, split and parameters to begin with.
@@ -67,14 +79,10 @@ impl Federation {
     ///
     /// What is wrong with a client, and with which.
     pub fn begin_anew(&mut self, options: &NodeOptions, sharing: Sharing) -> Result<(), (usize, ClientError)> {
-        let signatures: Vec<Signatures> = self.clients.iter().map(|client| client.signatures().clone()).collect();
-        let counts: Vec<f64> = self.clients.iter().map(|client| client.training_nodes() as f64).collect();
-        self.graph = weights(sharing, &options.collaboration, &signatures, &counts).map_err(|error| (0, error))?;
         for (at, client) in self.clients.iter_mut().enumerate() {
             client.restore(&0_u64.to_le_bytes()).map_err(|error| (at, error))?;
-            self.parameters.insert(at, client.shape().initial_parameters(options.seed));
         }
-        self.best = vec![NodeScores::default(); self.clients.len()];
+        *self = Self::of(std::mem::take(&mut self.clients), options, sharing, self.epochs)?;
         Ok(())
     }
 
@@ -103,8 +111,8 @@ impl Federation {
         for (at, client) in self.clients.iter_mut().enumerate() {
             let parameters = client.train(&self.parameters[&at], self.epochs).map_err(|error| (at, error))?;
             let scores = client.evaluate(&parameters).map_err(|error| (at, error))?;
-            if metric.is_better(&scores, &self.best[at]) {
-                self.best[at] = scores;
+            if metric.is_better(&scores, &self.best[at].0) {
+                self.best[at] = (scores, parameters.clone());
             }
             trained.insert(at, parameters);
         }
@@ -117,12 +125,12 @@ impl Federation {
 
     /// The mean over clients of what their best models, chosen by each on its own validation nodes, have on their test nodes.
     pub fn test(&self, metric: NodeMetric) -> Option<f64> {
-        let of: Vec<f64> = self.best.iter().filter_map(|scores| metric.of(&scores.test)).collect();
+        let of: Vec<f64> = self.best.iter().filter_map(|(scores, _)| metric.of(&scores.test)).collect();
         (!of.is_empty()).then(|| of.iter().sum::<f64>() / of.len() as f64)
     }
 
-    /// The best scores of each client.
-    pub fn best(&self) -> &[NodeScores] {
+    /// The best scores of each client by its own validation nodes, and the parameters that had them.
+    pub fn best(&self) -> &[(NodeScores, Vec<f32>)] {
         &self.best
     }
 }

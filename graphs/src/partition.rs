@@ -1,8 +1,8 @@
 //! Dealing one graph out to clients: balanced parts with few edges between them, by recursive spectral bisection (Pothen, Simon and Liou
 //! 1990) and the refinement of Fiduccia and Mattheyses (1982).
 //!
-//! METIS, which the published experiments use, does the same by levels of coarser graphs. It is C; of the partitioners in Rust none is
-//! kept up. On Cora in ten parts METIS keeps 88.9 % of the edges; tests hold this one near that.
+//! METIS, which the published experiments use, does the same by levels of coarser graphs. It is a library in C, which
+//! this avoids. On Cora in ten parts METIS keeps 88.9 % of the edges; tests hold this one near that.
 
 mod bisection;
 mod refinement;

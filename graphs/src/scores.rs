@@ -27,7 +27,7 @@ impl Score {
             let mut best = 0;
             (1..row.len()).for_each(|class| {
                 if row[class] > row[best] {
-                    best = class
+                    best = class;
                 }
             });
             best

@@ -5,7 +5,7 @@ mod data_task;
 
 use std::io::Write;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -80,6 +80,7 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
             match (recommendation::read(&path, Some(home.root().join(SPECTRA)))?, nodes::read(&path)?) {
                 (Some(recommendation), _) => Purpose::Learn(Arc::new(recommendation)),
                 (None, Some(nodes)) => Purpose::Learn(Arc::new(nodes)),
+                (None, None) if arguments.fresh => return Err(nothing_kept(&path)),
                 (None, None) => Purpose::Solve(path),
             }
         }
@@ -121,6 +122,13 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
             _ => Ok(()),
         }
     })
+}
+
+/// Convex problems are solved from the beginning.
+fn nothing_kept(problem: &Path) -> Error {
+    let message = format!("--fresh gives up what a home has kept, and of {} nothing is kept", problem.display());
+    Error::new(ErrorKind::BadInput, message)
+        .hint("leave --fresh away: a convex problem is solved from the beginning each time")
 }
 
 /// Where the program that trains for this peer attaches.

@@ -27,13 +27,10 @@ pub(super) fn weights(
         libm::cos(mean_angle(&vectors[i], &vectors[j], (directions, dimension)))
     };
     let mut t = vec![vec![options.alpha - options.beta; clients]; clients];
-    for i in 0..clients {
-        for j in i + 1..clients {
-            let exact = options.alpha * alike(&q, i, j) - options.beta * alike(&p, i, j);
-            let rounded = (exact / GRAIN).round() * GRAIN;
-            t[i][j] = rounded;
-            t[j][i] = rounded;
-        }
+    for (i, j) in (0..clients).flat_map(|i| (i + 1..clients).map(move |j| (i, j))) {
+        let exact = options.alpha * alike(&q, i, j) - options.beta * alike(&p, i, j);
+        let rounded = (exact / GRAIN).round() * GRAIN;
+        (t[i][j], t[j][i]) = (rounded, rounded);
     }
     weights_of(&t, options.gamma)
 }
