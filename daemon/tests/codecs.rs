@@ -153,10 +153,11 @@ fn what_cannot_go_together_is_refused() {
     let demo = ["demo", "--problem", "sparse-regression", "--codec", "f16", "-o", text(folder.path())];
     assert_fails(&run(&demo), 2, &["--problem", "cannot be used with", "--codec"]);
     // Options that would do nothing.
-    for option in [&["--rounds", "5"][..], &["--momentum", "0.9"], &["--fresh"], &["--durability", "off"]] {
+    for option in [&["--rounds", "5"][..], &["--momentum", "0.9"], &["--durability", "off"]] {
         let output = run(&[&["run", "--problem", problem], option].concat());
         assert_fails(&output, 2, &["--problem", "cannot be used with", option[0]]);
     }
+    assert_fails(&run(&["run", "--problem", problem, "--fresh"]), 4, &["--fresh", "heart.toml", "nothing is kept"]);
     let wait = ["simulate", "--topology", "ring:n=4", "--ledger", "off", "--wait", "sync"];
     assert_fails(&run(&wait), 4, &["--wait", "--ledger off", "hint"]);
     let objective = ["plan", "make", "--topology", "ring:n=4", "--method", "tuned", "--objective", "agreement"];

@@ -3,6 +3,7 @@
 mod error;
 mod file;
 mod robust;
+mod words;
 
 pub use error::{ProblemError, TableFileError};
 pub use file::FileError;
@@ -168,63 +169,11 @@ impl Problem {
         Self { limits, hash: task.hash(), names, file: PathBuf::new(), task: Task::Rounds(task) }
     }
 
-    /// In a line.
-    pub fn describe(&self) -> String {
-        match &self.task {
-            Task::Regression(task) => {
-                let Regression { lambda, ridge, nonnegative, groups } = &task.regression;
-                let mut words = format!("sparse regression of {}, lambda {lambda}", task.source.selection.target);
-                if *ridge > 0.0 {
-                    words += &format!(", ridge {ridge}");
-                }
-                if *nonnegative {
-                    words += ", nonnegative";
-                }
-                if !groups.is_empty() {
-                    words += &format!(", {} groups", groups.len());
-                }
-                words
-            }
-            Task::Allocation(task) => {
-                let cliques = task.budgets.all();
-                format!(
-                    "{} nodes share {} budgets",
-                    self.names.len(),
-                    cliques.iter().filter(|c| c.budget.is_some()).count()
-                )
-            }
-            Task::Robust(task) => task.describe(),
-            Task::Rounds(task) => task.describe(),
-        }
-    }
-
-    /// In a few words.
-    pub fn title(&self) -> String {
-        match &self.task {
-            Task::Regression(task) => format!("Regression of {}", task.source.selection.target),
-            Task::Robust(task) => format!("Robust model of {}", task.target()),
-            Task::Rounds(task) => task.title(),
-            Task::Allocation(task) => format!("{} cliques with budgets", task.budgets.all().len()),
-        }
-    }
-
     /// The nodes of shared budgets that the file has no `[[node]]` for, by name: they want what is wanted by default.
     pub fn defaulted(&self) -> Vec<&str> {
         let Task::Allocation(task) = &self.task else { return Vec::new() };
         let names = self.names.iter().enumerate();
         names.filter(|(node, _)| !task.preferences.contains_key(node)).map(|(_, name)| name.as_str()).collect()
-    }
-
-    /// How its nodes come to the solution, in words.
-    pub fn way(&self, communication: &CommunicationPlan) -> String {
-        match &self.task {
-            Task::Regression(_) => communication.agreement.describe(),
-            Task::Allocation(_) => "splitting over cliques, one message to each member an iteration".to_owned(),
-            Task::Rounds(_) => "rounds with exact means over trees of the plan".to_owned(),
-            Task::Robust(_) => {
-                format!("AD-LPMM with {}, and one row of each site an iteration", communication.agreement.describe())
-            }
-        }
     }
 
     /// How its nodes use a plan that runs as this schedule.

@@ -54,6 +54,7 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
         (None, None) => Some(DataTask::begin(arguments, home.clone())?),
         _ => None,
     };
+    check_fresh(arguments)?;
     let identity = identity_of(&home)?;
     let _lock = home.lock()?;
     let last = HomeTask::of(&home)?;
@@ -80,7 +81,6 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
             match (recommendation::read(&path, Some(home.root().join(SPECTRA)))?, nodes::read(&path)?) {
                 (Some(recommendation), _) => Purpose::Learn(Arc::new(recommendation)),
                 (None, Some(nodes)) => Purpose::Learn(Arc::new(nodes)),
-                (None, None) if arguments.fresh => return Err(nothing_kept(&path)),
                 (None, None) => Purpose::Solve(path),
             }
         }
@@ -124,11 +124,15 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
     })
 }
 
-/// Convex problems are solved from the beginning.
-fn nothing_kept(problem: &Path) -> Error {
-    let message = format!("--fresh gives up what a home has kept, and of {} nothing is kept", problem.display());
-    Error::new(ErrorKind::BadInput, message)
-        .hint("leave --fresh away: a convex problem is solved from the beginning each time")
+/// Refuses `--fresh` with a convex problem, which is solved from the beginning each time.
+fn check_fresh(arguments: &RunArgs) -> Result {
+    let Some(path) = arguments.problem.as_deref().filter(|_| arguments.fresh) else { return Ok(()) };
+    if recommendation::read(path, None)?.is_some() || nodes::read(path)?.is_some() {
+        return Ok(());
+    }
+    let message = format!("--fresh gives up what a home has kept, and of {} nothing is kept", path.display());
+    Err(Error::new(ErrorKind::BadInput, message)
+        .hint("leave --fresh away: a convex problem is solved from the beginning each time"))
 }
 
 /// Where the program that trains for this peer attaches.

@@ -1,0 +1,60 @@
+//! Problems in words.
+
+use mingle_solver::Regression;
+
+use super::{Problem, Task};
+use crate::communication_plan::CommunicationPlan;
+
+impl Problem {
+    /// In a line.
+    pub fn describe(&self) -> String {
+        match &self.task {
+            Task::Regression(task) => {
+                let Regression { lambda, ridge, nonnegative, groups } = &task.regression;
+                let mut words = format!("sparse regression of {}, lambda {lambda}", task.source.selection.target);
+                if *ridge > 0.0 {
+                    words += &format!(", ridge {ridge}");
+                }
+                if *nonnegative {
+                    words += ", nonnegative";
+                }
+                if !groups.is_empty() {
+                    words += &format!(", {} groups", groups.len());
+                }
+                words
+            }
+            Task::Allocation(task) => {
+                let cliques = task.budgets.all();
+                format!(
+                    "{} nodes share {} budgets",
+                    self.names.len(),
+                    cliques.iter().filter(|c| c.budget.is_some()).count()
+                )
+            }
+            Task::Robust(task) => task.describe(),
+            Task::Rounds(task) => task.describe(),
+        }
+    }
+
+    /// In a few words.
+    pub fn title(&self) -> String {
+        match &self.task {
+            Task::Regression(task) => format!("Regression of {}", task.source.selection.target),
+            Task::Robust(task) => format!("Robust model of {}", task.target()),
+            Task::Rounds(task) => task.title(),
+            Task::Allocation(task) => format!("{} cliques with budgets", task.budgets.all().len()),
+        }
+    }
+
+    /// How its nodes come to the solution, in words.
+    pub fn way(&self, communication: &CommunicationPlan) -> String {
+        match &self.task {
+            Task::Regression(_) => communication.agreement.describe(),
+            Task::Allocation(_) => "splitting over cliques, one message to each member an iteration".to_owned(),
+            Task::Rounds(_) => "rounds with exact means over trees of the plan".to_owned(),
+            Task::Robust(_) => {
+                format!("AD-LPMM with {}, and one row of each site an iteration", communication.agreement.describe())
+            }
+        }
+    }
+}
