@@ -9,12 +9,11 @@ use mingle_models::{
 use mingle_peer::error::Context;
 pub(crate) use mingle_peer::task::MAX_CARD_BYTES;
 use mingle_peer::task::TaskCard;
-use mingle_peer::training::{PersonalLayers, PrivacySettings};
+use mingle_peer::training::{Layout, PersonalLayers, PrivacySettings};
 use mingle_peer::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::{OptimizerArgs, TrainingArgs};
-use crate::training::layout_of;
 
 /// The task of a swarm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -244,6 +243,12 @@ impl TaskCard for Card {
             (None, _) => Some("another program's model is trained here, and a built-in one there".to_owned()),
         }
     }
+}
+
+/// What stands where in the flat parameters of a task. Each tensor is a row: its shape there is burn's affair, and that in the model file
+/// PyTorch's.
+pub(crate) fn layout_of(task: &Task) -> Layout {
+    Layout::new(task.flat_tensors().into_iter().map(|(name, length)| (name, vec![length])))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use mingle_peer::training::{
 };
 
 use crate::meaning;
-use crate::task_card::Card;
+use crate::task_card::{Card, layout_of};
 
 /// A built-in model on a peer's part of the data.
 pub(crate) struct BuiltInTraining {
@@ -35,12 +35,6 @@ impl BuiltInTraining {
         let layout = layout_of(&task);
         Self { card, task, layout, learner, facts }
     }
-}
-
-/// What stands where in the flat parameters of a task. Each tensor is a row: its shape there is burn's affair, and that in the model file
-/// PyTorch's.
-pub(crate) fn layout_of(task: &Task) -> Layout {
-    Layout::new(task.flat_tensors().into_iter().map(|(name, length)| (name, vec![length])))
 }
 
 impl LocalTraining for BuiltInTraining {

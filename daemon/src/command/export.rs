@@ -14,9 +14,8 @@ use mingle_peer::{Error, ErrorKind, Home, Result, plan, units};
 use mingle_protocol::Record;
 
 use crate::cli::ExportArgs;
-use crate::task_card::Card;
+use crate::task_card::{Card, layout_of};
 use crate::task_file::TaskFile;
-use crate::training::layout_of;
 use crate::{meaning, model_files, out};
 
 /// What was exported.
