@@ -11,7 +11,7 @@ use burn::tensor::{Device, TensorData};
 /// A copy of `module` whose parameters are `flat`, on `device`; each requires gradients there if
 /// the device computes them. Parameter identities are kept: optimizer state belongs to them.
 ///
-/// The caller has checked that `flat` has [`parameter_count`] values.
+/// The caller has checked that `flat` has `parameter_count` values.
 pub fn unflatten<M: Module>(module: M, flat: &[f32], device: &Device) -> M {
     module.map(&mut Filler { rest: flat, device })
 }
