@@ -12,6 +12,7 @@ mod bootstraps;
 mod counts;
 mod direct;
 mod discovery;
+mod handshakes;
 mod last_resort;
 mod listening;
 mod open_stream;
@@ -53,6 +54,10 @@ const QUIC_KEEP_ALIVE: Duration = Duration::from_millis(1500);
 const UNUSED_CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
 /// Events that wait for the daemon; more are dropped.
 const EVENT_QUEUE: usize = 256;
+/// Closing the connections takes no longer, whoever is at their other ends.
+const LONGEST_FAREWELL: Duration = Duration::from_millis(300);
+/// So long the packets have that say so, after which nobody sends them any more.
+const LAST_PACKETS: Duration = Duration::from_millis(20);
 /// Orders that wait for the network task.
 const COMMAND_QUEUE: usize = 16;
 
@@ -100,6 +105,7 @@ enum Command {
     Neighbours(oneshot::Sender<Vec<(PeerId, Vec<Multiaddr>)>>),
     Addresses(PeerId, oneshot::Sender<Vec<Multiaddr>>),
     Attempts(PeerId, oneshot::Sender<Vec<DialAttempt>>),
+    Close(oneshot::Sender<()>),
 }
 
 /// How a peer can be found.
@@ -182,6 +188,15 @@ impl Network {
     pub async fn seek(&self, peers: BTreeSet<PeerId>) {
         let _ = self.commands.send(Command::Seek(peers)).await;
     }
+
+    /// Closes all connections, so that the others know at once: over QUIC nobody else would tell them. Nothing works afterwards.
+    pub async fn close(&self) {
+        let (closed, when_closed) = oneshot::channel();
+        if self.commands.send(Command::Close(closed)).await.is_ok() {
+            // The task has ended where it does not answer.
+            let _ = when_closed.await;
+        }
+    }
 }
 
 impl Drop for Network {
@@ -223,7 +238,13 @@ async fn run(
     loop {
         tokio::select! {
             command = commands.recv() => match command {
-                Some(command) => carry_out(command, &mut discovery, &mut swarm),
+                Some(command) => {
+                    if let Some(closed) = carry_out(command, &mut discovery, &mut swarm) {
+                        close_all(&mut swarm).await;
+                        let _ = closed.send(());
+                        return;
+                    }
+                }
                 None => return,
             },
             () = discovery.wait() => discovery.retry(&mut swarm),
@@ -241,8 +262,25 @@ async fn run(
     }
 }
 
-/// Does what the daemon asks. Whoever wants an answer may have gone.
-fn carry_out(command: Command, discovery: &mut Discovery, swarm: &mut Swarm<Behaviour>) {
+/// Closes every connection, as far as that is possible in a moment.
+async fn close_all(swarm: &mut Swarm<Behaviour>) {
+    let connected: Vec<PeerId> = swarm.connected_peers().copied().collect();
+    for peer in connected {
+        // It may have gone.
+        let _ = swarm.disconnect_peer_id(peer);
+    }
+    let closing = async {
+        while swarm.network_info().num_peers() > 0 {
+            swarm.select_next_some().await;
+        }
+    };
+    // Whoever has not gone by then finds out by itself.
+    let _ = tokio::time::timeout(LONGEST_FAREWELL, closing).await;
+    let _ = tokio::time::timeout(LAST_PACKETS, async { while swarm.next().await.is_some() {} }).await;
+}
+
+/// Does what the daemon asks. Whoever wants an answer may have gone. Returns who waits for the end, once that is asked for.
+fn carry_out(command: Command, discovery: &mut Discovery, swarm: &mut Swarm<Behaviour>) -> Option<oneshot::Sender<()>> {
     match command {
         Command::Bootstrap(addresses) => discovery.bootstrap(swarm, addresses),
         Command::Seek(peers) => discovery.seek(swarm, peers),
@@ -256,7 +294,9 @@ fn carry_out(command: Command, discovery: &mut Discovery, swarm: &mut Swarm<Beha
         Command::Neighbours(answer) => drop(answer.send(discovery.neighbours())),
         Command::Addresses(peer, answer) => drop(answer.send(discovery.addresses(&peer))),
         Command::Attempts(peer, answer) => drop(answer.send(discovery.attempts(&peer))),
+        Command::Close(closed) => return Some(closed),
     }
+    None
 }
 
 /// Counts an event in libp2p's own metrics.

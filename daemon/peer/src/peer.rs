@@ -191,6 +191,7 @@ impl Peer {
         if let Some(farewell) = farewell {
             farewell(&outcome).await;
         }
+        network.close().await;
         // Whoever watches reads to the end.
         drop(self);
         interface.close().await;

@@ -1,4 +1,4 @@
-//! Which connections are taken. Members always find room: strangers share places of their own, few of which go to one
+//! Which connections are begun and which are taken. Members always find room: strangers share places of their own, few of which go to one
 //! network address.
 
 use std::collections::{BTreeMap, HashMap};
@@ -15,6 +15,7 @@ use libp2p::swarm::{
 };
 use libp2p::{Multiaddr, PeerId};
 
+use super::handshakes::Handshakes;
 use crate::known_peers::KnownPeers;
 
 /// When both sides dial at once, each over QUIC and TCP, four connections to a peer arise for a moment; a relayed one and
@@ -28,6 +29,7 @@ const MOST_STRANGERS_PER_ADDRESS: usize = 128;
 /// The connections that there are.
 pub(super) struct Admission {
     known: KnownPeers,
+    handshakes: Handshakes,
     connections: HashMap<ConnectionId, Connection>,
     per_peer: BTreeMap<PeerId, usize>,
 }
@@ -67,7 +69,8 @@ impl std::error::Error for Full {}
 
 impl Admission {
     pub(super) fn new(known: KnownPeers) -> Self {
-        Self { known, connections: HashMap::new(), per_peer: BTreeMap::new() }
+        let handshakes = Handshakes::new(known.clone());
+        Self { known, handshakes, connections: HashMap::new(), per_peer: BTreeMap::new() }
     }
 
     fn check(&self, peer: &PeerId, incoming: Option<&Multiaddr>) -> Result<(), Full> {
@@ -120,13 +123,23 @@ impl NetworkBehaviour for Admission {
     type ConnectionHandler = dummy::ConnectionHandler;
     type ToSwarm = std::convert::Infallible;
 
+    fn handle_pending_inbound_connection(
+        &mut self,
+        id: ConnectionId,
+        _: &Multiaddr,
+        remote: &Multiaddr,
+    ) -> Result<(), ConnectionDenied> {
+        self.handshakes.begin(id, network_address(remote)).map_err(ConnectionDenied::new)
+    }
+
     fn handle_established_inbound_connection(
         &mut self,
-        _: ConnectionId,
+        id: ConnectionId,
         peer: PeerId,
         _: &Multiaddr,
         remote: &Multiaddr,
     ) -> Result<THandler<Self>, ConnectionDenied> {
+        self.handshakes.end(id);
         self.check(&peer, Some(remote)).map_err(ConnectionDenied::new)?;
         Ok(dummy::ConnectionHandler)
     }
@@ -146,13 +159,16 @@ impl NetworkBehaviour for Admission {
     fn on_swarm_event(&mut self, event: FromSwarm<'_>) {
         match event {
             FromSwarm::ConnectionEstablished(opened) => {
-                let (is_incoming, from) = match opened.endpoint {
-                    ConnectedPoint::Listener { send_back_addr, .. } => (true, network_address(send_back_addr)),
-                    ConnectedPoint::Dialer { .. } => (false, None),
-                };
+                let remote = network_address(opened.endpoint.get_remote_address());
+                if let Some(address) = remote {
+                    self.handshakes.note_connected(opened.peer_id, address);
+                }
+                let is_incoming = matches!(opened.endpoint, ConnectedPoint::Listener { .. });
+                let from = remote.filter(|_| is_incoming);
                 self.note_opened(opened.connection_id, Connection { peer: opened.peer_id, from, is_incoming });
             }
             FromSwarm::ConnectionClosed(closed) => self.note_closed(closed.connection_id),
+            FromSwarm::ListenFailure(failed) => self.handshakes.end(failed.connection_id),
             _ => {}
         }
     }

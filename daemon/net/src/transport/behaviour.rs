@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use libp2p::connection_limits::{self, ConnectionLimits};
 use libp2p::identity::Keypair;
 use libp2p::kad::{self, store::MemoryStore};
 use libp2p::swarm::NetworkBehaviour;
@@ -19,7 +18,6 @@ pub(super) const IDENTIFY_PROTOCOL: &str = "/mingle/1";
 /// A table of addresses of our own: this swarm never mixes with public ones.
 const KADEMLIA_PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/kad/1");
 
-const MAX_PENDING_CONNECTIONS: u32 = 128;
 /// A peer that does not answer a ping in time is gone, whatever the transport believes.
 const PING_INTERVAL: Duration = Duration::from_secs(3);
 const PING_TIMEOUT: Duration = Duration::from_secs(6);
@@ -28,7 +26,6 @@ const PING_TIMEOUT: Duration = Duration::from_secs(6);
 /// punching reach those that cannot be dialled, mDNS finds those on the same network where that is asked for.
 #[derive(NetworkBehaviour)]
 pub(super) struct Behaviour {
-    pub(super) limits: connection_limits::Behaviour,
     pub(super) admission: Admission,
     pub(super) identify: identify::Behaviour,
     pub(super) kademlia: LastResort,
@@ -50,8 +47,6 @@ impl Behaviour {
         with_mdns: bool,
     ) -> std::io::Result<Self> {
         let local = keypair.public().to_peer_id();
-        // Who comes is not known while a connection is being made.
-        let limits = ConnectionLimits::default().with_max_pending_incoming(Some(MAX_PENDING_CONNECTIONS));
         let identify = identify::Config::new(IDENTIFY_PROTOCOL.to_owned(), keypair.public())
             .with_agent_version(concat!("mingle/", env!("CARGO_PKG_VERSION")).to_owned())
             // An address through a relay comes later.
@@ -61,7 +56,6 @@ impl Behaviour {
         kademlia.set_mode(Some(kad::Mode::Server));
         let mdns = with_mdns.then(|| mdns::tokio::Behaviour::new(mdns::Config::default(), local)).transpose()?;
         Ok(Self {
-            limits: connection_limits::Behaviour::new(limits),
             admission: Admission::new(known.clone()),
             identify: identify::Behaviour::new(identify),
             kademlia: LastResort::new(kademlia, known.clone()),
