@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use libp2p::identity::Keypair;
+use libp2p::multiaddr::Protocol;
 use libp2p::{Multiaddr, PeerId};
 use libp2p_metrics::Registry;
 use mingle_net::transport::{Network, NetworkEvent, NetworkOptions};
@@ -97,13 +98,15 @@ impl Herald {
         while answers.len() < enough {
             tokio::select! {
                 event = self.events.recv() => match event {
-                    Some(NetworkEvent::Bootstrapped { peer, .. }) => {
+                    Some(NetworkEvent::Bootstrapped { peer, address }) => {
+                        search.tried.insert(unnamed(&address));
                         if search.reached.insert(peer) {
                             questions.spawn(self.question(peer, Duration::ZERO));
                         }
                     }
                     Some(NetworkEvent::DialFailed { attempts, .. }) => {
                         search.failures.extend(attempts.iter().map(ToString::to_string));
+                        search.tried.extend(attempts.iter().filter_map(|attempt| attempt.address.as_ref()).map(unnamed));
                     }
                     Some(NetworkEvent::RoundTrip { .. }) => {}
                     None => break,
@@ -114,10 +117,16 @@ impl Herald {
                         until = until.min(Instant::now() + SECOND_ANSWER);
                     }
                     Ok((peer, Ok(None))) => drop(questions.spawn(self.question(peer, PAUSE))),
-                    Ok((_, Err(refusal))) => search.refusal = Some(refusal),
+                    Ok((peer, Err(refusal))) => {
+                        search.refused.insert(peer);
+                        search.refusal = Some(refusal);
+                    }
                     Err(_) => {}
                 },
                 () = tokio::time::sleep_until(until) => break,
+            }
+            if answers.is_empty() && search.is_in_vain(&self.addresses) {
+                break;
             }
         }
         if answers.is_empty() { Err(search.failure(&self.addresses, self.patience)) } else { Ok(answers) }
@@ -223,13 +232,25 @@ impl Herald {
 struct Search {
     /// Peers that were reached.
     reached: BTreeSet<PeerId>,
-    /// What the last one said that would not answer.
+    /// Those of them that would not answer, and what the last one said.
+    refused: BTreeSet<PeerId>,
     refusal: Option<Error>,
+    /// Addresses where somebody answered or nobody could be reached, without the name of who should be there.
+    tried: BTreeSet<Multiaddr>,
     /// Addresses that cannot be reached, and why.
     failures: BTreeSet<String>,
 }
 
 impl Search {
+    /// Whether waiting brings nobody else: all who were reached refuse, and no address is left where somebody else may be.
+    fn is_in_vain(&self, addresses: &[Multiaddr]) -> bool {
+        let is_tried = |address: &Multiaddr| {
+            let named = |peer: &PeerId| address.iter().last() == Some(Protocol::P2p(*peer));
+            self.tried.contains(&unnamed(address)) || self.reached.iter().any(named)
+        };
+        !self.refused.is_empty() && self.refused == self.reached && addresses.iter().all(is_tried)
+    }
+
     /// What to say when the time is up.
     fn failure(self, addresses: &[Multiaddr], patience: Duration) -> Error {
         if let Some(refusal) = self.refusal {
@@ -247,6 +268,15 @@ impl Search {
         )
         .hint("start this peer with `mingle run`, name a member that is up with --via ADDR, or wait longer with --timeout 60s")
     }
+}
+
+/// An address without the name of the peer that should be there.
+fn unnamed(address: &Multiaddr) -> Multiaddr {
+    let mut address = address.clone();
+    if matches!(address.iter().last(), Some(Protocol::P2p(_))) {
+        address.pop();
+    }
+    address
 }
 
 #[cfg(test)]
@@ -270,5 +300,23 @@ mod tests {
         let failed =
             sentence(Search { failures: ["/ip4/192.0.2.1/tcp/1: refused".to_owned()].into(), ..Search::default() });
         assert!(failed.contains("tcp/1: refused"), "{failed}");
+    }
+
+    #[test]
+    fn nobody_waits_once_all_who_can_be_reached_have_refused() {
+        let (first, second) = (PeerId::random(), PeerId::random());
+        let [quic, tcp, silent]: [Multiaddr; 3] =
+            ["/ip4/192.0.2.1/udp/4717/quic-v1", "/ip4/192.0.2.1/tcp/4717", "/ip4/192.0.2.9/tcp/1"]
+                .map(|a| a.parse().unwrap());
+        let named = |address: &Multiaddr| address.clone().with(Protocol::P2p(first));
+        let mut search = Search { reached: [first].into(), tried: [quic.clone()].into(), ..Search::default() };
+        assert!(!search.is_in_vain(std::slice::from_ref(&quic)), "it has not said anything yet");
+        search.refused.insert(first);
+        assert!(search.is_in_vain(&[named(&quic), named(&tcp)]), "both are its addresses");
+        assert!(!search.is_in_vain(&[quic.clone(), silent.clone()]), "somebody else may answer");
+        search.tried.insert(silent.clone());
+        assert!(search.is_in_vain(&[quic.clone(), silent.clone()]), "nobody is there");
+        search.reached.insert(second);
+        assert!(!search.is_in_vain(&[quic, silent]), "it may answer");
     }
 }
