@@ -34,6 +34,14 @@ pub enum RecommendError {
         /// The file.
         path: PathBuf,
     },
+    /// Planted interactions that cannot be drawn.
+    #[error("{text}: {reason}")]
+    Planted {
+        /// What they were called.
+        text: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// More of something than fits.
     #[error("{what}: {count} are too many, at most {most}")]
     TooMany {
@@ -56,7 +64,7 @@ pub enum RecommendError {
     },
     /// The graph is too small for the filter.
     #[error(
-        "{nodes} users and items are too few for a filter of {filters} frequencies: give --frequencies {} or less, or this client more interactions",
+        "{nodes} users and items are too few for a filter of {filters} frequencies: give frequencies = {} or less, or this client more interactions",
         nodes.saturating_sub(1)
     )]
     FewNodes {

@@ -3,10 +3,25 @@
 mod read;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use mingle_spectra::{Graph, SpectrumError};
 
 pub use read::{Form, UnknownForm, read_interactions};
+
+use crate::error::RecommendError;
+use crate::generator::Planted;
+
+/// The interactions that a text names: `planted`, or `planted:` and what is planted (see [`Planted`]), else a file in this folder.
+///
+/// # Errors
+/// As [`read_interactions`], and [`RecommendError::Planted`].
+pub fn interactions_of(text: &str, folder: &Path, form: Form) -> Result<Interactions, RecommendError> {
+    match Planted::named(text)? {
+        Some(planted) => Ok(planted.draw()),
+        None => read_interactions(&folder.join(text), form),
+    }
+}
 
 /// A bipartite graph of users and items. Everyone in it has an interaction; each counts once, however often it is in the data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +96,7 @@ impl Interactions {
     }
 
     /// The interactions of these users with these items alone, without those who are left with none.
-    pub fn part(&self, user_part: &[usize], item_part: &[usize], part: usize) -> Self {
+    pub fn part(&self, user_part: &[u32], item_part: &[u32], part: u32) -> Self {
         let pairs = self.of_user.iter().enumerate().filter(|(user, _)| user_part[*user] == part);
         let pairs = pairs.flat_map(|(user, items)| {
             let own = items.iter().filter(|item| item_part[**item as usize] == part);

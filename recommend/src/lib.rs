@@ -53,10 +53,10 @@ pub use error::RecommendError;
 pub use federation::{Personalization, aggregates, federate, similarities};
 pub use filter::{LowPass, SpectrumCache};
 pub use generator::Planted;
-pub use interactions::{Form, Interactions, UnknownForm, bipartite_graph, read_interactions};
+pub use interactions::{Form, Interactions, UnknownForm, bipartite_graph, interactions_of, read_interactions};
 pub use loss::{Loss, MarginRule, angle, shifted_cosine};
 pub use metrics::{K, METRICS, Quality, ndcg, recall, top};
-pub use partition::{MOST_PARTS, Parts, co_cluster};
+pub use partition::{DealOptions, MOST_PARTS, Parts, SLACK, co_cluster};
 pub use popularity::{BUCKETS, Example, Popularity, bucket};
 pub use recommender::{Recommendation, Recommender};
 pub use similarity::{

@@ -3,20 +3,40 @@
 //! Dhillon, "Co-clustering documents and words using bipartite spectral graph partitioning", KDD 2001: users and items lie in the
 //! space of the eigenvectors 2 .. k of the normalised adjacency, divided by the roots of their degrees, and k-means groups them
 //! together. Interactions between parts are dropped. Every peer computes the same parts from the same file and seed.
+//!
+//! k-means goes by density alone, and of many graphs it takes most nodes into one part. Balanced, it has capacities: users of one part
+//! have no more than [`SLACK`] beyond an equal share of all interactions, and items neither. Each of its steps then assigns by regret: those first
+//! to whom the second nearest centre is farthest beyond the nearest (as the greedy beginnings of capacitated clustering do, e.g.
+//! Mulvey and Beck 1984); it is a heuristic, and its cost need not fall in every step, so the cheapest labels that were seen are kept.
 
-use mingle_spectra::{LanczosOptions, smallest_of_laplacian};
+mod balanced;
+
+use mingle_spectra::{Graph, LanczosOptions, smallest_of_laplacian};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
+use serde::{Deserialize, Serialize};
 
 use crate::error::RecommendError;
 use crate::generator::share;
 use crate::interactions::{Interactions, bipartite_graph};
+use balanced::Capacities;
+
+pub use balanced::SLACK;
 
 /// Clients that one graph is dealt to, at most.
 pub const MOST_PARTS: usize = 256;
 /// Lloyd's iterations at most, and beginnings of which the best is taken.
 const ITERATIONS: usize = 100;
 const BEGINNINGS: usize = 8;
+
+/// How interactions are dealt out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DealOptions {
+    /// Whether parts have to have about as many interactions each.
+    pub balanced: bool,
+    /// Of the eigenvectors' beginning and of k-means.
+    pub seed: u64,
+}
 
 /// The parts of a graph, one for each client.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,30 +49,48 @@ pub struct Parts {
 
 /// Deals interactions to clients by co-clustering.
 ///
+/// # Complexity
+/// That of `clients` eigenpairs, and for each of at most 800 steps of k-means `n * clients^2`, balanced with a factor `log n`.
+///
 /// # Errors
 /// [`RecommendError::Option`] for no or too many parts, [`RecommendError::EmptyPart`], [`RecommendError::Spectrum`].
-pub fn co_cluster(interactions: &Interactions, clients: usize, seed: u64) -> Result<Parts, RecommendError> {
+pub fn co_cluster(interactions: &Interactions, clients: usize, options: DealOptions) -> Result<Parts, RecommendError> {
+    let labels = co_cluster_labels(interactions, clients, options)?;
+    parts_of(interactions, clients, &labels)
+}
+
+/// The part of every user, then that of every item.
+pub(crate) fn co_cluster_labels(
+    interactions: &Interactions,
+    clients: usize,
+    options: DealOptions,
+) -> Result<Vec<u32>, RecommendError> {
     if clients == 0 || clients > MOST_PARTS {
         let (option, value, bounds) = ("clients", clients as f64, "1 to 256");
         return Err(RecommendError::Option { option, value, bounds });
     }
+    let (users, items) = (interactions.users().len(), interactions.items().len());
+    if clients == 1 {
+        return Ok(vec![0; users + items]);
+    }
+    let of_user: Vec<Vec<u32>> = (0..users).map(|user| interactions.of_user(user).to_vec()).collect();
+    let graph = bipartite_graph(users, items, &of_user)?;
+    let points = points(&graph, clients, options.seed)?;
+    let capacities = options.balanced.then(|| Capacities::of(&graph, users, clients));
+    Ok(k_means(&points, clients, options.seed, capacities.as_ref()))
+}
+
+/// The interactions within each part.
+///
+/// # Errors
+/// [`RecommendError::EmptyPart`].
+pub(crate) fn parts_of(interactions: &Interactions, clients: usize, labels: &[u32]) -> Result<Parts, RecommendError> {
     if clients == 1 {
         return Ok(Parts { parts: vec![interactions.clone()], dropped: 0 });
     }
-    let (users, items) = (interactions.users().len(), interactions.items().len());
-    let of_user: Vec<Vec<u32>> = (0..users).map(|user| interactions.of_user(user).to_vec()).collect();
-    let graph = bipartite_graph(users, items, &of_user)?;
-    let wanted = clients.min(graph.node_count());
-    let pairs = smallest_of_laplacian(&graph, wanted, &LanczosOptions { seed, tolerance: 1e-6, ..Default::default() })?;
-    let place = |node: usize| -> Vec<f64> {
-        let point: Vec<f64> = (0..wanted).map(|at| pairs.vector(at)[node] / graph.degree(node).sqrt()).collect();
-        let length = point.iter().map(|value| value * value).sum::<f64>().sqrt();
-        point.into_iter().map(|value| value / length.max(f64::MIN_POSITIVE)).collect()
-    };
-    let points: Vec<Vec<f64>> = (0..graph.node_count()).map(place).collect();
-    let labels = k_means(&points, clients, seed);
-    let (user_part, item_part) = labels.split_at(users);
-    let parts: Vec<Interactions> = (0..clients).map(|part| interactions.part(user_part, item_part, part)).collect();
+    let (user_part, item_part) = labels.split_at(interactions.users().len());
+    let parts: Vec<Interactions> =
+        (0..clients as u32).map(|part| interactions.part(user_part, item_part, part)).collect();
     if let Some(part) = parts.iter().position(|part| part.count() == 0) {
         return Err(RecommendError::EmptyPart { part, parts: clients });
     }
@@ -60,24 +98,45 @@ pub fn co_cluster(interactions: &Interactions, clients: usize, seed: u64) -> Res
     Ok(Parts { parts, dropped: interactions.count() - kept })
 }
 
+/// Where each node lies: a direction in the space of the lowest eigenvectors.
+fn points(graph: &Graph, clients: usize, seed: u64) -> Result<Vec<Vec<f64>>, RecommendError> {
+    let wanted = clients.min(graph.node_count());
+    let pairs = smallest_of_laplacian(graph, wanted, &LanczosOptions { seed, tolerance: 1e-6, ..Default::default() })?;
+    let place = |node: usize| -> Vec<f64> {
+        let point: Vec<f64> = (0..wanted).map(|at| pairs.vector(at)[node] / graph.degree(node).sqrt()).collect();
+        let length = point.iter().map(|value| value * value).sum::<f64>().sqrt();
+        point.into_iter().map(|value| value / length.max(f64::MIN_POSITIVE)).collect()
+    };
+    Ok((0..graph.node_count()).map(place).collect())
+}
+
 /// Lloyd's algorithm from several beginnings of k-means++ (Arthur and Vassilvitskii 2007).
-fn k_means(points: &[Vec<f64>], clusters: usize, seed: u64) -> Vec<usize> {
+fn k_means(points: &[Vec<f64>], clusters: usize, seed: u64, capacities: Option<&Capacities>) -> Vec<u32> {
+    let assign = |centres: &[Vec<f64>]| match capacities {
+        Some(capacities) => capacities.assign(points, centres),
+        None => points.iter().map(|point| nearest(point, centres).0 as u32).collect(),
+    };
     let run = |beginning: usize| {
         let mut dice = ChaCha8Rng::seed_from_u64(seed);
         dice.set_stream(beginning as u64);
         let mut centres = spread(points, clusters, &mut dice);
-        let mut labels = vec![0; points.len()];
+        let mut best: Option<(f64, Vec<u32>)> = None;
+        let mut labels = Vec::new();
         for _ in 0..ITERATIONS {
-            let next: Vec<usize> = points.iter().map(|point| nearest(point, &centres).0).collect();
+            let next = assign(&centres);
             let has_moved = next != labels;
             labels = next;
+            let cost: f64 =
+                points.iter().zip(&labels).map(|(point, label)| distance(point, &centres[*label as usize])).sum();
+            if best.as_ref().is_none_or(|best| cost < best.0) {
+                best = Some((cost, labels.clone()));
+            }
             if !has_moved {
                 break;
             }
             move_centres(points, &labels, &mut centres);
         }
-        let cost: f64 = points.iter().map(|point| nearest(point, &centres).1).sum();
-        (cost, labels)
+        best.unwrap_or_default()
     };
     let best = (0..BEGINNINGS).map(run).reduce(|best, next| if next.0 < best.0 { next } else { best });
     best.map_or_else(Vec::new, |best| best.1)
@@ -100,19 +159,23 @@ fn spread(points: &[Vec<f64>], clusters: usize, dice: &mut ChaCha8Rng) -> Vec<Ve
     centres
 }
 
+/// The squared distance.
+fn distance(point: &[f64], centre: &[f64]) -> f64 {
+    centre.iter().zip(point).map(|(a, b)| (a - b).powi(2)).sum()
+}
+
 /// The nearest centre, the first of equals, and its squared distance.
 fn nearest(point: &[f64], centres: &[Vec<f64>]) -> (usize, f64) {
-    let distance = |centre: &Vec<f64>| centre.iter().zip(point).map(|(a, b)| (a - b).powi(2)).sum::<f64>();
-    let distances = centres.iter().map(distance).enumerate();
+    let distances = centres.iter().map(|centre| distance(point, centre)).enumerate();
     distances.reduce(|best, next| if next.1 < best.1 { next } else { best }).unwrap_or((0, 0.0))
 }
 
 /// A cluster that nobody is in keeps its centre.
-fn move_centres(points: &[Vec<f64>], labels: &[usize], centres: &mut [Vec<f64>]) {
+fn move_centres(points: &[Vec<f64>], labels: &[u32], centres: &mut [Vec<f64>]) {
     let dimension = centres.first().map_or(0, Vec::len);
     let mut sums = vec![(0_usize, vec![0.0; dimension]); centres.len()];
     for (point, label) in points.iter().zip(labels) {
-        let (count, sum) = &mut sums[*label];
+        let (count, sum) = &mut sums[*label as usize];
         *count += 1;
         sum.iter_mut().zip(point).for_each(|(sum, value)| *sum += value);
     }

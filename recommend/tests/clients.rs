@@ -144,7 +144,7 @@ fn what_cannot_be_learned_from_is_refused_with_what_to_do() {
     let told = new(few, options());
     assert!(
         told.contains("3 users and items are too few for a filter of 12 frequencies")
-            && told.contains("--frequencies 2"),
+            && told.contains("frequencies = 2"),
         "{told}"
     );
     assert!(new(blocks(), ClientOptions { omega: 1.5, ..options() }).contains("omega = 1.5: 0 to 1"));

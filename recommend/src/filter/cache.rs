@@ -1,20 +1,25 @@
-//! Spectra on disk: what takes minutes for a large graph is computed once.
+//! Spectra and parts on disk: what takes minutes for a large graph is computed once.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use mingle_spectra::Graph;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::LowPass;
 use crate::error::RecommendError;
+use crate::interactions::Interactions;
+use crate::partition::{DealOptions, Parts, co_cluster_labels, parts_of};
 
 /// No file is read beyond this.
 const MOST_BYTES: u64 = 64 << 30;
 /// Changes when what is computed changes.
 const VERSION: &[u8] = b"mingle.low-pass/1";
+const PARTS_VERSION: &[u8] = b"mingle.parts/1";
 
-/// A folder of spectra, each in a file under the hash of its graph.
+/// A folder of spectra and parts, each in a file under the hash of what it is computed from.
 #[derive(Clone, Debug)]
 pub struct SpectrumCache {
     folder: PathBuf,
@@ -33,7 +38,7 @@ impl SpectrumCache {
     pub fn low_pass(&self, graph: &Graph, frequencies: usize) -> Result<LowPass, RecommendError> {
         let key = key(graph, frequencies);
         let path = self.folder.join(format!("{}.spectrum", hex::encode(&key[..16])));
-        if let Some(kept) = read(&path).filter(|kept| {
+        if let Some(kept) = read::<LowPass>(&path).filter(|kept| {
             kept.nodes == graph.node_count()
                 && kept.frequencies() == frequencies
                 && kept.vectors.len() == kept.nodes * frequencies
@@ -45,9 +50,34 @@ impl SpectrumCache {
         Ok(computed)
     }
 
-    fn write(&self, path: &Path, spectrum: &LowPass) -> io::Result<()> {
+    /// The parts that interactions are dealt to: those on disk, else computed and written there.
+    ///
+    /// # Errors
+    /// As [`co_cluster`](crate::co_cluster), and a file that cannot be written.
+    pub fn co_cluster(
+        &self,
+        interactions: &Interactions,
+        clients: usize,
+        options: DealOptions,
+    ) -> Result<Parts, RecommendError> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(PARTS_VERSION).update(&interactions.hash()).update(&(clients as u64).to_le_bytes());
+        hasher.update(&[u8::from(options.balanced)]).update(&options.seed.to_le_bytes());
+        let path = self.folder.join(format!("{}.parts", hex::encode(&hasher.finalize().as_bytes()[..16])));
+        let nodes = interactions.users().len() + interactions.items().len();
+        let kept = read::<Vec<u32>>(&path)
+            .filter(|labels| labels.len() == nodes && labels.iter().all(|label| (*label as usize) < clients));
+        if let Some(labels) = kept {
+            return parts_of(interactions, clients, &labels);
+        }
+        let labels = co_cluster_labels(interactions, clients, options)?;
+        self.write(&path, &labels).map_err(|source| RecommendError::Io { path, source })?;
+        parts_of(interactions, clients, &labels)
+    }
+
+    fn write(&self, path: &Path, computed: &impl Serialize) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
-        let body = postcard::to_stdvec(spectrum).map_err(io::Error::other)?;
+        let body = postcard::to_stdvec(computed).map_err(io::Error::other)?;
         let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
         file.write_all(blake3::hash(&body).as_bytes())?;
         file.write_all(&body)?;
@@ -57,7 +87,7 @@ impl SpectrumCache {
     }
 }
 
-fn read(path: &Path) -> Option<LowPass> {
+fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
     let file = File::open(path).ok()?;
     if file.metadata().ok()?.len() > MOST_BYTES {
         return None;
