@@ -1,6 +1,12 @@
 """A small convolutional network on handwritten digits: digits.py of python/examples, in a swarm of hivemind.
 
 usage: python digits_hivemind.py SITE SITES
+
+With local updates, so that a site takes steps of its own between averages, as Mingle's does. The sites average their parameters in the
+background at the end of each epoch of hivemind, which is TARGET_BATCH_SIZE samples of all sites together. Forming a group takes
+matchmaking_time; its documentation advises 3 to 5 s for small local runs and that shorter times suit a quick network, and on loopback 1 s
+is enough. request_timeout is below it, as hivemind warns that it should be. An epoch that is shorter than a group takes to
+form makes every site wait for the one under way: TARGET_BATCH_SIZE should be several seconds' worth of samples.
 """
 
 import os
@@ -24,6 +30,7 @@ print("listening", *dht.get_visible_maddrs(), flush=True)
 optimizer = hivemind.Optimizer(
     dht=dht, run_id="digits-cnn", optimizer=optimizer, use_local_updates=True, batch_size_per_step=32,
     target_batch_size=int(os.environ["TARGET_BATCH_SIZE"]), matchmaking_time=1.0, averaging_timeout=10.0,
+    averager_opts={"request_timeout": 0.5},
 )
 
 

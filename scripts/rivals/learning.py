@@ -97,12 +97,12 @@ class Script(Peer):
     """A script under watched.py."""
 
     def wait_for_line(self, word, limit_s):
-        """The rest of the first line that begins so."""
+        """The rest of the first whole line that begins so: unbuffered, a script writes a line in pieces."""
         end = time.monotonic() + limit_s
         while time.monotonic() < end:
             with contextlib.suppress(FileNotFoundError):
-                for line in self.output.read_text().splitlines():
-                    if line.startswith(word):
+                for line in self.output.read_text().splitlines(keepends=True):
+                    if line.startswith(word) and line.endswith("\n"):
                         return line.removeprefix(word).strip()
             time.sleep(0.05)
         raise Stuck(f"no line {word} within {limit_s} s")
@@ -185,7 +185,7 @@ def main():
     parser.add_argument("--python", required=True, help="a Python with torch, for Mingle's scripts")
     parser.add_argument("--hivemind", required=True, help="a Python with hivemind and torch")
     parser.add_argument("--local-steps", type=int, nargs="*", default=[5, 50], help="steps between two exchanges of Mingle")
-    parser.add_argument("--target-batch-size", type=int, nargs="*", default=[480, 4800, 48000], help="of hivemind")
+    parser.add_argument("--target-batch-size", type=int, nargs="*", default=[14400, 48000, 144000], help="of hivemind")
     parser.add_argument("--target-loss", type=float, default=TARGET_LOSS)
     parser.add_argument("--limit-s", type=float, default=60.0)
     parser.add_argument("--turns", type=int, default=3)
