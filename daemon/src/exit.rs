@@ -16,9 +16,9 @@ pub(crate) fn code(error: &Error) -> ExitCode {
 }
 
 /// Says what clap has against the command line, or shows the help that was asked for, as clap does; an option that has
-/// another name now is named, and so is what does the work of a command that is gone.
+/// another name now is named, and so is what does the work of a command that is gone, or of a task that is a problem.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
-    match former::of_option(error).or_else(|| former::of_command(error)) {
+    match former::of_option(error).or_else(|| former::of_command(error)).or_else(|| former::of_task(error)) {
         Some(advice) => out::remark(format_args!("error: {advice}")),
         // Where it cannot be printed there is nobody to tell.
         None => drop(error.print()),

@@ -80,6 +80,9 @@ pub(crate) fn swarm_error(error: SwarmError) -> Error {
     match error {
         SwarmError::Problem(error) => error.explain(),
         SwarmError::Solve(error) => error.explain(),
+        SwarmError::Plan(error) => error.explain(),
+        SwarmError::Schedule(_) => Error::of(ErrorKind::BadInput, error),
+        SwarmError::Learning { .. } => Error::of(ErrorKind::Training, error),
         SwarmError::Message { .. } | SwarmError::Unfinished => Error::of(ErrorKind::Unexpected, error),
     }
 }

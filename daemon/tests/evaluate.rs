@@ -176,3 +176,88 @@ fn what_cannot_be_used_in_a_suite_is_named() {
     fs::write(evaluation.path("out/runs.jsonl"), "{}\n").unwrap();
     assert_fails(&evaluation.run(), 4, &["runs.jsonl", "line 1"]);
 }
+
+const PROBLEM: &str = "kind = \"recommendation\"\ndata = \"planted:communities=3,users=30,items=25\"\nrounds = 3\nepochs = 1\n\
+                       frozen_rounds = 1\nfrequencies = 10\nbatch_size = 128\nlearning_rate = 0.003\n";
+const METHODS: &str = r#"
+title = "Little <methods>"
+problem = "problem.toml"
+clients = 3
+seeds = [0, 1]
+metrics = ["ndcg@20", "recall@20"]
+[[method]]
+name = "alone"
+set = { method = "alone" }
+[[method]]
+name = "together"
+set = { method = "fedavg", loss = "bpr" }
+"#;
+
+#[test]
+fn methods_are_compared_seed_by_seed_and_what_is_there_is_not_learned_again() {
+    let evaluation = Evaluation::of(METHODS);
+    fs::write(evaluation.path("problem.toml"), PROBLEM).unwrap();
+    let printed = evaluation.succeed();
+    assert!(printed.contains("4 runs, 4 to do"), "{printed}");
+    let records: Vec<Value> = evaluation.lines().iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let report: Value = serde_json::from_str(&fs::read_to_string(evaluation.path("out/report.json")).unwrap()).unwrap();
+    assert_eq!((&report["baseline"], &report["seeds"]), (&"alone".into(), &serde_json::json!([0, 1])));
+    let [alone, together] = ["alone", "together"].map(|method| {
+        [0, 1].map(|seed| {
+            let record = records.iter().find(|record| record["method"] == method && record["seed"] == seed).unwrap();
+            let at = record["metrics"].as_array().unwrap().iter().position(|metric| metric == "ndcg@20").unwrap();
+            let clients = record["clients"].as_array().unwrap();
+            let sum: f64 = clients.iter().map(|client| client[at].as_f64().unwrap()).sum();
+            let mean = record["mean"][at].as_f64().unwrap();
+            assert!((mean - sum / 3.0).abs() < 1e-12 && clients.len() == 3, "{record}");
+            mean
+        })
+    });
+    assert_ne!(alone, together);
+    let row = &report["metrics"][0]["methods"][1];
+    let expected = (together[0] - alone[0] + together[1] - alone[1]) / 2.0;
+    assert!((row["difference"]["moments"]["mean"].as_f64().unwrap() - expected).abs() < 1e-12, "{row}");
+    assert_eq!(row["difference"]["pairs"], 2);
+    let markdown = fs::read_to_string(evaluation.path("out/report.md")).unwrap();
+    assert!(markdown.contains(&format!("| together | {:.4} |", (together[0] + together[1]) / 2.0)), "{markdown}");
+    let html = fs::read_to_string(evaluation.path("out/report.html")).unwrap();
+    assert!(html.contains("Little &lt;methods&gt;") && html.matches("<svg").count() == 2);
+
+    // A record that is cut off is learned again, to the same bits, and the others stay.
+    let file = evaluation.path("out/runs.jsonl");
+    let whole = fs::read_to_string(&file).unwrap();
+    fs::write(&file, &whole[..whole.len() - 9]).unwrap();
+    assert!(evaluation.succeed().contains("4 runs, 1 to do"));
+    assert_eq!(fs::read_to_string(&file).unwrap(), whole);
+    let json = run(&["evaluate", text(&evaluation.path("suite.toml")), "-o", text(&evaluation.path("out")), "--json"]);
+    let last: Value = serde_json::from_str(stdout(&json).lines().last().unwrap()).unwrap();
+    assert_eq!(last, report);
+}
+
+#[test]
+fn a_suite_that_names_no_method_takes_those_of_its_kind_and_one_that_cannot_be_says_why() {
+    let suite = "problem = \"problem.toml\"\nclients = 3\nseeds = [4]\n";
+    let evaluation = Evaluation::of(suite);
+    let list = || stdout(&run(&["evaluate", "--list", text(&evaluation.path("suite.toml"))]));
+    fs::write(evaluation.path("problem.toml"), PROBLEM).unwrap();
+    for method in ["each alone", "FedAvg", "FedAvg, BPR", "LPSFed, BPR", "LPSFed"] {
+        assert!(list().lines().any(|line| line == format!("{method}, seed 4")), "{}", list());
+    }
+    let nodes = "kind = \"node-classification\"\ndata = \"two-characters\"\nrounds = 2\n[model]\norders = 2\nhidden = 4\nlayers = 2\n";
+    fs::write(evaluation.path("problem.toml"), nodes).unwrap();
+    let printed = evaluation.succeed();
+    for method in ["local", "average", "paper", "angle", "robust"] {
+        assert!(printed.lines().any(|line| line.starts_with(method)), "{printed}");
+    }
+    let fails = |suite: &str, problem: &str, words: &[&str]| {
+        evaluation.change(suite);
+        fs::write(evaluation.path("problem.toml"), problem).unwrap();
+        assert_fails(&evaluation.run(), 4, words);
+    };
+    fails(&format!("{suite}baseline = \"none\""), nodes, &["suite.toml", "there is no method none", "local, average"]);
+    fails(suite, "kind = \"sparse-regression\"", &["at least one [[method]]"]);
+    let other = format!("{suite}[[method]]\nname = \"one\"\nset = {{ colour = 3 }}\n");
+    fails(&other, PROBLEM, &["with method one does not hold", "colour"]);
+    fails(&other.replace("colour = 3", "floor = 0.5"), "kind = \"sparse-regression\"", &["is learned in no rounds"]);
+    fails(suite, "kind = ", &["problem.toml"]);
+}

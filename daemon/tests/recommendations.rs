@@ -151,7 +151,7 @@ fn one_file_is_dealt_out_and_what_is_wrong_with_data_is_told_with_its_line() {
 fn the_demo_shows_each_alone_fedavg_and_lpsfed() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("demo");
-    let output = run(&["demo", "--recommend", "--peers", "3", "--output", text(&root)]);
+    let output = run(&["demo", "--problem", "recommendation", "--peers", "3", "--output", text(&root)]);
     assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
     let report = read_json(&root.join("report.json"));
     for method in ["each alone", "FedAvg", "LPSFed"] {
@@ -160,6 +160,9 @@ fn the_demo_shows_each_alone_fedavg_and_lpsfed() {
         // Twenty of some eighty articles: who guesses has less than 0.12.
         assert!(ndcg > 0.15, "{method}: {ndcg}");
     }
+    assert!(stdout(&output).contains("3 peers") && stdout(&output).contains("all with the bits of one process"));
+    assert_eq!(report["different"], serde_json::json!([]));
+    assert!(fs::read_to_string(root.join("curves.svg")).unwrap().contains("LPSFed"));
     let command = stdout(&output).lines().last().unwrap().trim().to_owned();
     let words: Vec<&str> = command.split(' ').skip(1).collect();
     assert!(run(&words).status.success(), "{command}");

@@ -54,16 +54,6 @@ impl Federation {
             let options = NodeOptions { data_seed: client_seed(options.data_seed, at), ..*options };
             clients.push(NodeClient::new(options, data, &split, device.clone()).map_err(|error| (at, error))?);
         }
-        Self::of(clients, options, sharing, epochs)
-    }
-
-    /// Clients at their beginning.
-    fn of(
-        clients: Vec<NodeClient>,
-        options: &NodeOptions,
-        sharing: Sharing,
-        epochs: u32,
-    ) -> Result<Self, (usize, ClientError)> {
         let signatures: Vec<Signatures> = clients.iter().map(|client| client.signatures().clone()).collect();
         let counts: Vec<f64> = clients.iter().map(|client| client.training_nodes() as f64).collect();
         let graph = weights(sharing, &options.collaboration, &signatures, &counts).map_err(|error| (0, error))?;
@@ -71,19 +61,6 @@ impl Federation {
         let parameters: BTreeMap<usize, Vec<f32>> = initial.enumerate().collect();
         let best = parameters.values().map(|parameters| (NodeScores::default(), parameters.clone())).collect();
         Ok(Self { best, clients, graph, parameters, epochs })
-    }
-
-    /// Begins anew with another way of sharing: the same data, bases, split and parameters to begin with.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with a client, and with which.
-    pub fn begin_anew(&mut self, options: &NodeOptions, sharing: Sharing) -> Result<(), (usize, ClientError)> {
-        for (at, client) in self.clients.iter_mut().enumerate() {
-            client.restore(&0_u64.to_le_bytes()).map_err(|error| (at, error))?;
-        }
-        *self = Self::of(std::mem::take(&mut self.clients), options, sharing, self.epochs)?;
-        Ok(())
     }
 
     /// The weights.

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use mingle_graphs::{
-    CollaborationMode, CollaborationOptions, Federation, NodeClient, NodeData, NodeMetric, NodeOptions, NodeSplit,
-    Overlap, Sharing, deal_out, two_characters,
+    CollaborationMode, CollaborationOptions, Federation, Graph, NodeClient, NodeData, NodeMetric, NodeOptions,
+    NodeSplit, Overlap, Sharing, deal_out, two_characters,
 };
 use mingle_models::{Device, DeviceName};
 
@@ -89,6 +89,17 @@ fn clients_with_one_class_or_features_of_zero_learn_and_those_without_labels_say
     assert!(client.notes().iter().any(|note| note.contains("the same class")));
     let parameters = client.train(&client.shape().initial_parameters(1), 20).unwrap();
     assert_eq!(client.evaluate(&parameters).unwrap().test.accuracy, Some(1.0));
+    let (nodes, features) = (one_class.node_count(), one_class.feature_count());
+    let labels: Vec<Option<u16>> = (0..nodes).map(|node| Some((node % 2) as u16)).collect();
+    let links = Graph::from_edges(nodes, one_class.graph().edges().map(|(a, b)| (a as u32, b as u32))).unwrap();
+    let zero = NodeData::new(links, vec![0.0; nodes * features], features, labels, None).unwrap();
+    let mut client = NodeClient::new(options(), &zero, &NodeSplit::random(zero.labels(), 1), cpu()).unwrap();
+    let notes = client.notes().join("\n");
+    assert!(notes.contains(&format!("{features} columns of features are zero")), "{notes}");
+    assert!(notes.contains("directions of signatures are not there"), "{notes}");
+    let parameters = client.train(&client.shape().initial_parameters(1), 5).unwrap();
+    assert!(parameters.iter().all(|value| value.is_finite()));
+    assert!(client.evaluate(&parameters).unwrap().test.accuracy.unwrap() < 0.8, "there is nothing to tell from");
     let nothing = NodeClient::new(options(), &one_class, &NodeSplit::default(), cpu());
     assert!(nothing.err().unwrap().to_string().contains("no node with a label"));
 }

@@ -16,7 +16,8 @@ mod suite;
 mod summary;
 mod tables;
 
+pub(crate) use page::{STYLE, escaped};
 pub use page::{page, summary};
-pub use records::{Record, Records, RecordsError};
+pub use records::{Keyed, Record, Records, RecordsError};
 pub use runs::{Run, all_runs};
 pub use suite::{DesignEntry, SplitEntry, Suite, SuiteError, TopologyEntry, Training};

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mingle_protocol::sim::Agenda;
-use mingle_protocol::{Envelope, NodeId, Time};
+use mingle_protocol::{Envelope, NodeId, ScheduleError, Time};
 use mingle_solving::{
-    CommunicationPlan, Fault, Finding, Learned, Problem, ProblemError, RoundRecord, Solution, SolveError, SolverPeer,
+    CommunicationPlan, CommunicationPlanError, Fault, Finding, Learned, LearningError, Problem, ProblemError,
+    RoundRecord, Solution, SolveError, SolverPeer,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -23,9 +24,23 @@ pub enum SwarmError {
     /// What a node brings cannot be used.
     #[error(transparent)]
     Problem(#[from] ProblemError),
+    /// A plan that cannot be run.
+    #[error("the plan cannot be run")]
+    Schedule(#[from] ScheduleError),
+    /// A plan along which nothing can be solved or learned.
+    #[error(transparent)]
+    Plan(#[from] CommunicationPlanError),
     /// What a node ran into.
     #[error(transparent)]
     Solve(#[from] SolveError),
+    /// A node cannot learn.
+    #[error("node {node} cannot go on learning")]
+    Learning {
+        /// Which one.
+        node: usize,
+        /// Why.
+        source: LearningError,
+    },
     /// A node does not understand another.
     #[error("from node {from}")]
     Message {
@@ -220,14 +235,21 @@ impl Swarm {
             let entries = peer.journal().read();
             residuals.iter_mut().zip(&entries.residuals).for_each(|(worst, residual)| *worst = worst.max(*residual));
         }
-        let (mut solutions, mut learned, mut is_unfinished) = (Vec::new(), Vec::new(), false);
-        for peer in self.peers {
-            match peer.into_outcome().transpose()? {
-                Some(Finding::Solution(solution)) => solutions.push(*solution),
-                Some(Finding::Learned(one)) => learned.push(*one),
+        let (mut solutions, mut learned, mut is_unfinished, mut elsewhere) = (Vec::new(), Vec::new(), false, None);
+        for (node, peer) in self.peers.into_iter().enumerate() {
+            match peer.into_outcome() {
+                Some(Ok(Finding::Solution(solution))) => solutions.push(*solution),
+                Some(Ok(Finding::Learned(one))) => learned.push(*one),
+                Some(Err(SolveError::Learning(source))) => return Err(SwarmError::Learning { node, source }),
+                // The node that failed says why.
+                Some(Err(failure @ SolveError::LearningElsewhere { .. })) => elsewhere = Some(failure),
+                Some(Err(failure)) => return Err(failure.into()),
                 // Those who wait for one that failed have come to no end.
                 None => is_unfinished = true,
             }
+        }
+        if let Some(failure) = elsewhere {
+            return Err(failure.into());
         }
         if is_unfinished {
             return Err(SwarmError::Unfinished);

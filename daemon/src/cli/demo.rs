@@ -9,14 +9,15 @@ use mingle_protocol::{Codec, Robust};
 
 use super::{ADAMW_LEARNING_RATE, DurabilityName, OptimizerArgs, PrivacyArgs, ProblemKind, Switch, WeightArg};
 
-/// Options that mean nothing to a demo that solves a problem.
+/// Rounds to train a model for.
+const ROUNDS: u64 = 600;
+/// Options that mean nothing to a demo of a problem.
 const OF_TRAINING: &[&str] = &[
     "data",
     "task",
     "model",
     "split",
     "weight",
-    "rounds",
     "local_steps",
     "batch_size",
     "optimizer",
@@ -46,15 +47,12 @@ const OF_TRAINING: &[&str] = &[
 /// Arguments of `demo`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DemoArgs {
-    /// Peer processes to start [default with --recommend: 4]
-    #[arg(long, default_value_t = 8, default_value_if("recommend", ArgPredicate::IsPresent, "4"))]
+    /// Peer processes to start [default with --problem recommendation: 4]
+    #[arg(long, default_value_t = 8, default_value_if("problem", "recommendation", "4"))]
     pub(crate) peers: usize,
-    /// Solve a convex problem instead of training a model, on numbers that the program carries
+    /// Solve a problem together instead of training one model, on data that the program carries or draws
     #[arg(long, value_enum, value_name = "KIND", conflicts_with_all = OF_TRAINING)]
     pub(crate) problem: Option<ProblemKind>,
-    /// Learn recommenders together instead, from interactions with a planted structure that the program draws (docs/recommendations.md)
-    #[arg(long, conflicts_with_all = OF_TRAINING, conflicts_with = "problem")]
-    pub(crate) recommend: bool,
     /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR, csv:FILE, text or text:FILE
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,
@@ -71,11 +69,17 @@ pub(crate) struct DemoArgs {
     /// where a site of N samples counts as with equal [samples: N is the mean]
     #[arg(long, default_value_t = WeightArg::Equal, value_name = "WEIGHT")]
     pub(crate) weight: WeightArg,
-    /// Rounds to train
-    #[arg(long, default_value_t = 600)]
-    pub(crate) rounds: u64,
-    /// The design of the plan, as in `mingle plan make` [default with --problem: clique-phi]
-    #[arg(long, default_value = "nguyen-he", default_value_if("problem", ArgPredicate::IsPresent, "clique-phi"))]
+    /// Rounds to train [default: 600; with --problem recommendation 10, with node-classification 60]
+    #[arg(long)]
+    pub(crate) rounds: Option<u64>,
+    /// The design of the plan, as in `mingle plan make` [default of a convex problem: clique-phi]
+    #[arg(
+        long,
+        default_value = "nguyen-he",
+        default_value_if("problem", "recommendation", "nguyen-he"),
+        default_value_if("problem", "node-classification", "nguyen-he"),
+        default_value_if("problem", ArgPredicate::IsPresent, "clique-phi")
+    )]
     pub(crate) method: String,
     /// Gradient steps per round
     #[arg(long, default_value_t = 4, value_name = "H")]
@@ -127,4 +131,11 @@ pub(crate) struct DemoArgs {
     /// Where to write plan, models, events and plot; replaced if it exists
     #[arg(short, long, default_value = "mingle-demo", value_name = "DIR")]
     pub(crate) output: PathBuf,
+}
+
+impl DemoArgs {
+    /// Rounds to train a model for.
+    pub(crate) fn rounds(&self) -> u64 {
+        self.rounds.unwrap_or(ROUNDS)
+    }
 }

@@ -1,7 +1,5 @@
 //! The words of `mingle graph`.
 
-use std::path::PathBuf;
-
 use clap::{Args, Subcommand};
 
 /// What to do with a graph of nodes that have features and classes.
@@ -9,8 +7,6 @@ use clap::{Args, Subcommand};
 pub(crate) enum GraphCommand {
     /// Nodes, edges, classes, homophily, and what is wrong with it; with --clients of each part too
     Show(GraphShowArgs),
-    /// Compare learning alone, federated averaging and personal weights over seeds, with paired tests
-    Compare(GraphCompareArgs),
 }
 
 /// Arguments of `graph show`.
@@ -25,18 +21,4 @@ pub(crate) struct GraphShowArgs {
     /// Seed of the partition
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-}
-
-/// Arguments of `graph compare`.
-#[derive(Args, Debug)]
-pub(crate) struct GraphCompareArgs {
-    /// A problem of kind node-classification, whose data are one graph
-    #[arg(long, value_name = "FILE")]
-    pub(crate) problem: PathBuf,
-    /// Clients that the graph is dealt out to
-    #[arg(long, default_value_t = 10, value_name = "N")]
-    pub(crate) clients: usize,
-    /// Runs of each, with seeds from that of the problem on
-    #[arg(long, default_value_t = 5, value_name = "N")]
-    pub(crate) seeds: u64,
 }

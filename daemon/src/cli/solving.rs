@@ -48,7 +48,7 @@ pub(crate) struct RecommendArgs {
     pub(crate) top: usize,
 }
 
-/// A problem that `demo` solves.
+/// A problem of `demo`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProblemKind {
     /// Hospitals find out together which findings tell of a heart disease; each keeps its patients.
@@ -57,4 +57,8 @@ pub(crate) enum ProblemKind {
     ResourceAllocation,
     /// Hospitals find a model together that still tells who is ill when measuring devices drift.
     RobustClassification,
+    /// Shops learn a recommender each, from interactions with a planted structure that stay where they are.
+    Recommendation,
+    /// Clients with parts of a planted graph learn to tell the classes of their nodes, each with a filter of its own.
+    NodeClassification,
 }

@@ -1,13 +1,13 @@
-//! `mingle evaluate`: designs compared by experiment.
+//! `mingle evaluate`: designs compared by experiment, or methods of learning in rounds.
 
-use std::io::IsTerminal;
+mod methods;
+mod parallel;
+
 use std::num::NonZero;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use mingle_lab::evaluation::{Record, Records, Run, Suite, Training, all_runs, page, summary};
+use mingle_lab::methods::MethodSuite;
 use mingle_lab::simulation::Progress;
 use mingle_peer::Result;
 use mingle_peer::output_file;
@@ -17,6 +17,13 @@ use crate::{lab, out, topology};
 
 /// Runs what is missing of a suite, and writes its report.
 pub(super) fn execute(arguments: &EvaluateArgs, json: bool) -> Result {
+    match MethodSuite::read(&arguments.suite).map_err(lab::suite_error)? {
+        Some(suite) => methods::execute(arguments, &suite, json),
+        None => designs(arguments, json),
+    }
+}
+
+fn designs(arguments: &EvaluateArgs, json: bool) -> Result {
     let suite = Suite::read(&arguments.suite).map_err(lab::suite_error)?;
     let runs = all_runs(&suite, topology::read)?;
     if arguments.list {
@@ -25,15 +32,21 @@ pub(super) fn execute(arguments: &EvaluateArgs, json: bool) -> Result {
     }
     let folder = &arguments.output;
     output_file::make_folder(folder)?;
-    let mut records = Records::open(&folder.join("runs.jsonl")).map_err(lab::records_error)?;
+    let mut records: Records = Records::open(&folder.join("runs.jsonl")).map_err(lab::records_error)?;
     let missing: Vec<&Run> = runs.iter().filter(|run| records.get(&run.key()).is_none()).collect();
     if !json {
         out::line(format!("{}: {} runs, {} to do", suite.title, runs.len(), missing.len()));
     }
     let plans = folder.join("plans");
     output_file::make_folder(&plans)?;
-    run_all(&missing, threads(arguments), |run, record| {
-        let path = record.plan_file(&plans);
+    let names: Vec<String> = missing.iter().map(|run| run.name()).collect();
+    let simulate = |at: usize, tell: &mut dyn FnMut(String)| -> Result<(Record, String)> {
+        let record = execute_run(missing[at], |progress| tell(standing(progress)))?;
+        let ended = record.curve.last().map(standing).unwrap_or_default();
+        Ok((record, ended))
+    };
+    parallel::run_all(&names, threads(arguments), simulate, |at, record: Record| {
+        let (run, path) = (missing[at], record.plan_file(&plans));
         if !path.exists() {
             let plan = run.plan().map_err(lab::simulation_error)?;
             output_file::write(&path, plan.to_json().as_bytes())?;
@@ -53,75 +66,13 @@ pub(super) fn execute(arguments: &EvaluateArgs, json: bool) -> Result {
     Ok(())
 }
 
-fn command(suite: &Path) -> String {
-    format!("mingle evaluate {}", suite.display())
-}
-
 fn threads(arguments: &EvaluateArgs) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
     arguments.threads.map_or_else(cores, NonZero::get)
 }
 
-/// Every thread takes the next run that nobody has; results are kept as they come. After a failure nothing new is begun.
-fn run_all(runs: &[&Run], threads: usize, mut keep: impl FnMut(&Run, Record) -> Result) -> Result {
-    let display = Display::new(runs.len());
-    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let (sender, results) = mpsc::channel();
-    std::thread::scope(|scope| {
-        for _ in 0..threads.min(runs.len()) {
-            let (sender, display) = (sender.clone(), &display);
-            let (next, failed) = (&next, &failed);
-            scope.spawn(move || {
-                while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    // Whoever listens has failed itself.
-                    if failed.load(Ordering::Relaxed) || sender.send((*run, display.execute(run))).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-        drop(sender);
-        let mut outcome = Ok(());
-        for (run, result) in results {
-            let kept = result.and_then(|record| keep(run, record));
-            if kept.is_err() {
-                failed.store(true, Ordering::Relaxed);
-            }
-            outcome = outcome.and(kept);
-        }
-        display.all.finish_and_clear();
-        outcome
-    })
-}
-
-/// On a terminal, a line for all runs and one for each that is under way; elsewhere, a line for each that has ended.
-struct Display {
-    lines: MultiProgress,
-    all: ProgressBar,
-    is_terminal: bool,
-}
-
-impl Display {
-    fn new(runs: usize) -> Self {
-        let lines = MultiProgress::new();
-        let all = lines.add(ProgressBar::new(runs as u64));
-        all.set_style(style("{bar:30} {pos}/{len} runs, {eta} to go"));
-        Self { lines, all, is_terminal: std::io::stderr().is_terminal() }
-    }
-
-    fn execute(&self, run: &Run) -> Result<Record> {
-        let line = self.lines.add(ProgressBar::new_spinner());
-        line.set_style(style("{spinner} {msg}"));
-        line.set_message(format!("{}: begins", run.name()));
-        let result = execute_run(run, |progress| line.set_message(format!("{}: {}", run.name(), standing(progress))));
-        line.finish_and_clear();
-        self.all.inc(1);
-        if let (Ok(record), false) = (&result, self.is_terminal) {
-            let ended = record.curve.last().map(standing).unwrap_or_default();
-            eprintln!("{} of {}: {}: {ended}", self.all.position(), self.all.length().unwrap_or_default(), run.name());
-        }
-        result
-    }
+fn command(suite: &Path) -> String {
+    format!("mingle evaluate {}", suite.display())
 }
 
 /// Simulates a run, on one thread.
@@ -158,8 +109,4 @@ fn training_of(run: &Run) -> TrainingArgs {
 fn standing(progress: &Progress) -> String {
     let Progress { round, slots, measured, .. } = progress;
     format!("round {round}, {slots} slots, {} {:.3}", measured.score(), measured.mean_score().unwrap_or(f64::NAN))
-}
-
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
 }

@@ -1,27 +1,19 @@
-//! `mingle graph`: what a graph is like, and whether sharing models helps on it.
+//! `mingle graph`: what a graph is like.
 
 use std::path::Path;
 
-use mingle_graphs::{CollaborationMode, Federation, NodeData, NodeOptions, Overlap, Sharing, deal_out, homophily};
+use mingle_graphs::{NodeData, Overlap, deal_out, homophily};
 use mingle_peer::error::Context;
-use mingle_peer::{Error, ErrorKind, Result};
+use mingle_peer::{ErrorKind, Result};
+use mingle_problems::read_graph;
 use serde::Serialize;
 
-use crate::cli::{GraphCompareArgs, GraphShowArgs};
-use crate::{nodes, out, task};
-
-/// What is compared.
-const WAYS: [(&str, Sharing); 5] = [
-    ("local", Sharing::Local),
-    ("average", Sharing::Average),
-    ("paper", Sharing::Collaboration(CollaborationMode::Paper)),
-    ("angle", Sharing::Collaboration(CollaborationMode::Angle)),
-    ("robust", Sharing::Collaboration(CollaborationMode::Robust)),
-];
+use crate::cli::GraphShowArgs;
+use crate::out;
 
 /// Reads and describes a graph.
 pub(super) fn show(arguments: &GraphShowArgs, json: bool) -> Result {
-    let data = read(&arguments.data, Path::new(""))?;
+    let data = read(&arguments.data)?;
     let parts = match arguments.clients {
         Some(clients) => dealt(&data, clients, arguments.seed)?,
         None => Vec::new(),
@@ -51,9 +43,9 @@ pub(super) fn show(arguments: &GraphShowArgs, json: bool) -> Result {
     Ok(())
 }
 
-fn read(text: &str, folder: &Path) -> Result<NodeData> {
+fn read(text: &str) -> Result<NodeData> {
     let text = text.strip_prefix("graph:").unwrap_or(text);
-    nodes::graph(text, folder).context(ErrorKind::BadInput, format!("the graph {text} cannot be used"))
+    read_graph(text, Path::new("")).context(ErrorKind::BadInput, format!("the graph {text} cannot be used"))
 }
 
 fn dealt(data: &NodeData, clients: usize, seed: u64) -> Result<Vec<NodeData>> {
@@ -96,65 +88,4 @@ fn measures(summary: &Summary) -> String {
     let [edge, node, adjusted] =
         [summary.edge_homophily, summary.node_homophily, summary.adjusted_homophily].map(number);
     format!("edge {edge}, node {node}, adjusted {adjusted}")
-}
-
-/// Learns in every way with every seed, in one process, and compares.
-pub(super) fn compare(arguments: &GraphCompareArgs, json: bool) -> Result {
-    let file = nodes::read_file(&arguments.problem)?;
-    if arguments.seeds == 0 {
-        return Err(Error::new(ErrorKind::BadInput, "--seeds 0: one run at least"));
-    }
-    let folder = arguments.problem.parent().unwrap_or(Path::new(""));
-    let data = read(&file.data, folder)?;
-    let device = task::open_device(&file.device)?;
-    let mut results = vec![Vec::new(); WAYS.len()];
-    for seed in file.seed..file.seed + arguments.seeds {
-        let clients = dealt(&data, arguments.clients, seed)?;
-        let options = NodeOptions { seed, data_seed: seed, ..file.options() };
-        let failed = |(client, error): (usize, mingle_graphs::ClientError)| {
-            Error::new(ErrorKind::Training, format!("client {client}: {error}"))
-        };
-        let mut federation =
-            Federation::new(&options, &clients, Sharing::Local, (seed, file.epochs), &device).map_err(failed)?;
-        for ((name, sharing), results) in WAYS.iter().zip(&mut results) {
-            federation.begin_anew(&options, *sharing).map_err(failed)?;
-            for _ in 0..file.rounds {
-                federation.round(file.metric()).map_err(failed)?;
-            }
-            let value = federation.test(file.metric()).unwrap_or(f64::NAN);
-            if json {
-                out::line(
-                    serde_json::json!({ "schema": "mingle.graph-run/1", "sharing": name, "seed": seed, "test": value }),
-                );
-            } else {
-                out::line(format!("seed {seed}  {name:<8} {value:.4}"));
-            }
-            results.push(value);
-        }
-    }
-    if !json {
-        print_comparison(&results);
-    }
-    Ok(())
-}
-
-fn print_comparison(results: &[Vec<f64>]) {
-    out::line(format!("\n{:<10}{:>8}{:>10}{:>16}{:>8}", "sharing", "mean", "deviation", "beyond local", "t"));
-    for ((name, _), values) in WAYS.iter().zip(results) {
-        let (mean, deviation) = moments(values);
-        let differences: Vec<f64> = values.iter().zip(&results[0]).map(|(value, local)| value - local).collect();
-        let (beyond, spread) = moments(&differences);
-        let t = beyond / (spread / (differences.len() as f64).sqrt());
-        let t = if t.is_finite() { format!("{t:.2}") } else { "-".to_owned() };
-        out::line(format!("{name:<10}{mean:>8.4}{deviation:>10.4}{beyond:>+16.4}{t:>8}"));
-    }
-    let freedom = results[0].len() - 1;
-    out::line(format!("t is that of the paired differences, with {freedom} degrees of freedom"));
-}
-
-/// Mean and standard deviation of a sample.
-fn moments(values: &[f64]) -> (f64, f64) {
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
-    (mean, (squares / (values.len() as f64 - 1.0)).sqrt())
 }

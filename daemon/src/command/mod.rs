@@ -41,7 +41,7 @@ mod replay;
 mod run;
 mod simulate;
 mod solve;
-mod solve_nodes;
+mod solve_rounds;
 mod status;
 mod stop;
 mod timeline;
@@ -84,7 +84,6 @@ pub(crate) fn execute(cli: Cli) -> Result<ExitCode> {
         Command::Solve(arguments) => solve::execute(&arguments, json)?,
         Command::Recommend(arguments) => recommend::execute(&arguments, json)?,
         Command::Graph(GraphCommand::Show(arguments)) => graph::show(&arguments, json)?,
-        Command::Graph(GraphCommand::Compare(arguments)) => graph::compare(&arguments, json)?,
         Command::Evaluate(arguments) => evaluate::execute(&arguments, json)?,
         Command::Replay(arguments) => replay::execute(&arguments, json)?,
         Command::Plan(command) => return plan(command, json),

@@ -4,11 +4,11 @@ use std::fs;
 
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Home, Result};
-use mingle_recommend::Recommender;
+use mingle_problems::RECOMMENDER;
+use mingle_recommend::{RecommendError, Recommender};
 
 use crate::cli::RecommendArgs;
 use crate::out;
-use crate::recommendation::{RECOMMENDER, explain};
 
 /// No recommender is larger.
 const MOST_BYTES: u64 = 16 << 30;
@@ -45,4 +45,10 @@ pub(super) fn execute(arguments: &RecommendArgs, json: bool) -> Result {
         out::line(format!("{:>4}  {:<32} {:>8.4}", rank + 1, one.item, one.score));
     }
     Ok(())
+}
+
+/// The error of a recommender that is asked for something.
+pub(super) fn explain(error: RecommendError) -> Error {
+    let kind = if matches!(error, RecommendError::Bytes { .. }) { ErrorKind::Integrity } else { ErrorKind::BadInput };
+    Error::of(kind, error)
 }

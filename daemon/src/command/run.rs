@@ -6,7 +6,6 @@ mod data_task;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Instant;
 
 use mingle_models::start_threads;
@@ -24,11 +23,11 @@ use tokio::sync::watch;
 use crate::arguments::{self, parse_policy};
 use crate::cli::{Planning, RunArgs, Switch};
 use crate::config::Remembered;
-use crate::recommendation::{self, SPECTRA};
+use crate::rounds::{self, SPECTRA};
 use crate::signals::{STDIN_ENDED, StopRequests};
 use crate::task_card::Card;
 use crate::task_file::TaskFile;
-use crate::{event_loop, nodes, out};
+use crate::{event_loop, out};
 use compare_alone::Comparison;
 use data_task::{DataTask, HomeTask};
 
@@ -78,11 +77,7 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
         }
         (None, None) => {
             let path = arguments.problem.clone().unwrap_or_default();
-            match (recommendation::read(&path, Some(home.root().join(SPECTRA)))?, nodes::read(&path)?) {
-                (Some(recommendation), _) => Purpose::Learn(Arc::new(recommendation)),
-                (None, Some(nodes)) => Purpose::Learn(Arc::new(nodes)),
-                (None, None) => Purpose::Solve(path),
-            }
+            rounds::read(&path, Some(home.root().join(SPECTRA)))?.map_or(Purpose::Solve(path), Purpose::Learn)
         }
     };
     let remember = remember(home.clone(), Remembered::new(arguments.given.options.clone()), trainer.is_none());
@@ -127,7 +122,7 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
 /// Refuses `--fresh` with a convex problem, which is solved from the beginning each time.
 fn check_fresh(arguments: &RunArgs) -> Result {
     let Some(path) = arguments.problem.as_deref().filter(|_| arguments.fresh) else { return Ok(()) };
-    if recommendation::read(path, None)?.is_some() || nodes::read(path)?.is_some() {
+    if rounds::read(path, None)?.is_some() {
         return Ok(());
     }
     let message = format!("--fresh gives up what a home has kept, and of {} nothing is kept", path.display());

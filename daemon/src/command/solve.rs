@@ -5,21 +5,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use mingle_lab::comparison::{self, Comparison};
-use mingle_lab::solving::{Conditions, Solved, learn_here, solve_here};
+use mingle_lab::solving::{Conditions, Solved, solve_here};
 use mingle_peer::solving::Explain;
 use mingle_peer::{Error, ErrorKind, Result, output_file, plan, units};
-use mingle_planner::Plan;
-use mingle_recommend::METRICS;
-use mingle_solving::{Problem, RoundRecord, Solution};
+use mingle_solving::{Problem, Solution};
 
-use super::solve_nodes;
+use super::solve_rounds;
 use crate::cli::SolveArgs;
-use crate::recommendation::{self, Recommendation, print_learned, write_learned};
 use crate::solving_report::{comparison as comparison_report, print_solutions, write_files};
-use crate::{lab, nodes, out};
-
-/// Metrics that are told after each round: those of the whole ranking.
-const TOLD: usize = 3;
+use crate::{lab, out, rounds};
 
 /// Solves the problem.
 pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Result {
@@ -32,11 +26,8 @@ pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Result {
     }
     let began = Instant::now();
     let plan = plan::read(&arguments.plan)?;
-    if let Some(recommendation) = recommendation::read(&arguments.problem, None)? {
-        return learn(arguments, recommendation, &plan, conditions, json);
-    }
-    if let Some(task) = nodes::read(&arguments.problem)? {
-        return solve_nodes::learn(arguments, task, &plan, conditions, json);
+    if let Some(task) = rounds::read(&arguments.problem, None)? {
+        return solve_rounds::learn(arguments, task, &plan, conditions, json);
     }
     let problem = Problem::read(&arguments.problem, &plan).map_err(Explain::explain)?;
     let communication =
@@ -71,59 +62,6 @@ pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Result {
         conclude(&solved, began.elapsed().as_secs_f64());
     }
     solved.solutions.iter().find_map(Solution::not_solved).map_or(Ok(()), |failure| Err(failure.explain()))
-}
-
-/// Learns in rounds instead, with all clients in this process.
-fn learn(
-    arguments: &SolveArgs,
-    recommendation: Recommendation,
-    plan: &Plan,
-    conditions: Conditions,
-    json: bool,
-) -> Result {
-    let began = Instant::now();
-    let names: Arc<Vec<String>> = Arc::new(plan.nodes().map(|(name, _)| name.to_owned()).collect());
-    let problem = Problem::of_rounds(Arc::new(recommendation), Arc::clone(&names));
-    let communication =
-        Arc::new(problem.communication(plan, Arc::new(plan::schedule(plan)?)).map_err(Explain::explain)?);
-    if !json {
-        out::line(format!("plan     {}, {} nodes, blake3:{}", plan.method(), plan.node_count(), plan.hash().short()));
-        out::line(format!("problem  {}, blake3:{}", problem.describe(), hex::encode(&problem.hash[..6])));
-        out::line("");
-    }
-    let learned = learn_here(&problem, &communication, conditions, |record| tell_round(record, json))
-        .map_err(lab::swarm_error)?;
-    if let Some(folder) = &arguments.output {
-        write_learned(folder, &names, &learned.learned)?;
-    }
-    if json {
-        out::line(serde_json::json!({
-            "schema": "mingle.learned-together/1",
-            "learned": learned.learned,
-            "messages": learned.messages,
-            "lost": learned.lost,
-            "bytes": learned.bytes,
-            "virtual_s": learned.virtual_s,
-            "seconds": began.elapsed().as_secs_f64(),
-        }));
-    } else {
-        out::line("");
-        print_learned(&names, &learned.learned);
-        conclude(&learned, began.elapsed().as_secs_f64());
-    }
-    Ok(())
-}
-
-fn tell_round(record: &RoundRecord, json: bool) {
-    if json {
-        out::line(
-            serde_json::json!({ "schema": "mingle.learn-progress/1", "round": record.round, "mean": record.mean }),
-        );
-        return;
-    }
-    let cell = |(name, value): (&&str, &Option<f64>)| Some(format!("  {name} {:.4}", (*value)?));
-    let cells: Vec<String> = METRICS.iter().zip(&record.mean).take(TOLD).filter_map(cell).collect();
-    out::line(format!("round {:>4}{}", record.round, cells.concat()));
 }
 
 fn compare(arguments: &SolveArgs, problem: &Problem, solved: &Solved) -> Result<Option<Comparison>> {
@@ -168,7 +106,7 @@ fn summary(solved: &Solved, comparison: Option<&Comparison>) -> serde_json::Valu
     summary
 }
 
-fn conclude(solved: &Solved, seconds: f64) {
+pub(super) fn conclude(solved: &Solved, seconds: f64) {
     let lost = match solved.lost {
         0 => String::new(),
         lost => format!(", {:.1} % of them lost", 100.0 * lost as f64 / solved.messages as f64),

@@ -1,5 +1,5 @@
-//! Names that settings had before, and commands that are gone: whoever uses one is told the new name and what it takes, or where
-//! its work is done now.
+//! Names that settings had before, commands that are gone, and tasks that are none: whoever uses one is told the new name and what it
+//! takes, or where its work is done.
 
 use std::ffi::OsString;
 
@@ -72,6 +72,27 @@ pub(crate) fn of_command(error: &clap::Error) -> Option<String> {
         ),
         _ => None,
     }
+}
+
+/// What to say of a `--task` that no model is trained for, if it is a kind of problem.
+pub(crate) fn of_task(error: &clap::Error) -> Option<String> {
+    let (Some(ContextValue::String(option)), Some(ContextValue::String(task))) =
+        (error.get(ContextKind::InvalidArg), error.get(ContextKind::InvalidValue))
+    else {
+        return None;
+    };
+    if !option.starts_with("--task ") {
+        return None;
+    }
+    let kind = match task.as_str() {
+        "nodes" | "node" | "graph" | "node-classification" => "node-classification",
+        "recommend" | "recommender" | "recommendation" => "recommendation",
+        _ => return None,
+    };
+    Some(format!(
+        "--task {task}: this is a problem, which a file with kind = \"{kind}\" describes: `mingle run --problem FILE` is one peer of those \
+         who learn it, `mingle solve --problem FILE --plan FILE` is all of them in one process, and `mingle demo --problem {kind}` shows it"
+    ))
 }
 
 /// What to say of a variable of the environment that is set under a former name; it would do nothing.

@@ -16,9 +16,11 @@ pub(crate) mod namespaces;
 pub(crate) mod planned_swarm;
 pub(crate) mod small_disk;
 
-/// The binary under test, with nothing of the user's environment that would change what it does.
+/// The binary under test, or the build of it that `MINGLE_UNDER_TEST` names, with nothing of the user's environment that would
+/// change what it does.
 pub(crate) fn mingle() -> Command {
-    undisturbed(Command::new(env!("CARGO_BIN_EXE_mingle")))
+    let named = std::env::var_os("MINGLE_UNDER_TEST");
+    undisturbed(Command::new(named.unwrap_or_else(|| env!("CARGO_BIN_EXE_mingle").into())))
 }
 
 fn undisturbed(mut command: Command) -> Command {

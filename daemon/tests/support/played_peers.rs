@@ -123,7 +123,7 @@ pub(crate) async fn listen(keypair: Keypair) -> (libp2p_stream::Control, Multiad
     (control, address)
 }
 
-fn played(keypair: Keypair) -> libp2p::Swarm<Behaviour> {
+pub(crate) fn played(keypair: Keypair) -> libp2p::Swarm<Behaviour> {
     SwarmBuilder::with_existing_identity(keypair)
         .with_tokio()
         .with_tcp(tcp::Config::default(), noise::Config::new, yamux::Config::default)

@@ -47,6 +47,12 @@ pub(crate) fn bytes(vector: &[f32]) -> Vec<u8> {
     vector.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
+/// Share of the way to its target that a trainer goes in a round. It falls, so that a peer that still trains when the other has
+/// ended its rounds goes little further towards its own data.
+fn step_size(round: u64) -> f32 {
+    (0..round).fold(0.15, |rate, _| (rate * 0.98_f32).max(0.001))
+}
+
 /// A trainer of a vector of two numbers, which it moves towards a target.
 pub(crate) struct Trainer {
     pub(crate) socket: PathBuf,
@@ -132,7 +138,8 @@ impl Trainer {
     /// Answers an order to train with a step towards the target.
     pub(crate) fn answer(&self, order: &Answer) -> Answer {
         assert_eq!(order.kind(), "train", "{order:?}");
-        let change: Vec<f32> = order.vector().iter().zip(self.target).map(|(x, target)| 0.05 * (target - x)).collect();
+        let rate = step_size(order.number("mingle-round"));
+        let change: Vec<f32> = order.vector().iter().zip(self.target).map(|(x, target)| rate * (target - x)).collect();
         let path = format!(
             "/v1/trainer/exchange?order={}&steps={}&wait=5",
             order.number("mingle-order"),

@@ -12,7 +12,8 @@ use super::suite::Suite;
 use super::summary::{Comparison, comparisons};
 use super::{figures, tables};
 
-const STYLE: &str = "\
+/// How reports look.
+pub(crate) const STYLE: &str = "\
 body{font:16px/1.5 system-ui,sans-serif;max-width:960px;margin:2rem auto;padding:0 1rem;color:#1f2937}\
 table{border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums}\
 th,td{padding:.25rem .75rem;text-align:right;border-bottom:1px solid #e5e7eb}\
@@ -101,6 +102,6 @@ fn plans(records: &[&Record], plans: &Path) -> String {
 }
 
 /// Text as HTML shows it.
-pub(super) fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -6,6 +6,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use mingle_planner::Plan;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -72,13 +73,25 @@ impl Record {
     }
 }
 
+/// A result that is known by what decided about it.
+pub trait Keyed {
+    /// A hash of all that did.
+    fn key(&self) -> &str;
+}
+
+impl Keyed for Record {
+    fn key(&self) -> &str {
+        &self.key
+    }
+}
+
 /// The file of all results.
-pub struct Records {
-    known: BTreeMap<String, Record>,
+pub struct Records<R = Record> {
+    known: BTreeMap<String, R>,
     file: File,
 }
 
-impl Records {
+impl<R: Keyed + Serialize + DeserializeOwned> Records<R> {
     /// Opens the file, or begins one. A last line that was cut off by a crash is dropped.
     ///
     /// # Errors
@@ -96,12 +109,12 @@ impl Records {
             if !line.ends_with('\n') {
                 break;
             }
-            let record: Record = serde_json::from_str(&line).map_err(|source| RecordsError::Line {
+            let record: R = serde_json::from_str(&line).map_err(|source| RecordsError::Line {
                 path: path.to_owned(),
                 number,
                 source,
             })?;
-            known.insert(record.key.clone(), record);
+            known.insert(record.key().to_owned(), record);
             whole_bytes += line.len() as u64;
         }
         file.set_len(whole_bytes).map_err(unusable)?;
@@ -109,7 +122,7 @@ impl Records {
     }
 
     /// The result of a run, if there is one.
-    pub fn get(&self, key: &str) -> Option<&Record> {
+    pub fn get(&self, key: &str) -> Option<&R> {
         self.known.get(key)
     }
 
@@ -117,10 +130,10 @@ impl Records {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn add(&mut self, record: Record) -> Result<(), RecordsError> {
+    pub fn add(&mut self, record: R) -> Result<(), RecordsError> {
         let line = format!("{}\n", serde_json::json!(record));
         self.file.write_all(line.as_bytes()).map_err(RecordsError::NotWritten)?;
-        self.known.insert(record.key.clone(), record);
+        self.known.insert(record.key().to_owned(), record);
         Ok(())
     }
 }

@@ -57,9 +57,6 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Result {
             format!("--peers {}: a demo has between 2 and {MAX_PEERS} peers", arguments.peers),
         ));
     }
-    if arguments.recommend {
-        return problem::recommendation::execute(arguments, json);
-    }
     if let Some(kind) = arguments.problem {
         if arguments.codec != Codec::F32 {
             let message = "--codec is for models: what peers that solve a problem say is exact";
@@ -75,7 +72,7 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Result {
         .hint("leave --durability off away"));
     }
     limits::check("local-steps", arguments.local_steps.into(), 1..=limits::MOST_LOCAL_STEPS)?;
-    let kills = Kills::parse(&arguments.kill, arguments.peers, arguments.rounds)?;
+    let kills = Kills::parse(&arguments.kill, arguments.peers, arguments.rounds())?;
     // Reads the data before anything is started: what is wrong with them is said once, not by every peer.
     let mut parts = Parts::load(&arguments.data, arguments.task, arguments.seed)?;
     parts.deal(&arguments.split, arguments.peers, arguments.seed)?;

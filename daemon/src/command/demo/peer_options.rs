@@ -21,7 +21,7 @@ pub(super) fn training_arguments(demo: &DemoArgs) -> TrainingArgs {
         model: demo.model.clone(),
         split: Some(demo.split.clone()),
         weight: demo.weight,
-        rounds: demo.rounds,
+        rounds: demo.rounds(),
         batch_size: demo.batch_size,
         augment: Augmentation::NONE.to_string(),
         optimizer: demo.optimizer,
@@ -54,7 +54,7 @@ pub(super) fn peer_arguments(demo: &DemoArgs, home: &Home, way_in: &[String]) ->
     option("model", &demo.model);
     option("split", &demo.split);
     option("weight", &demo.weight);
-    option("rounds", &demo.rounds);
+    option("rounds", &demo.rounds());
     option("batch-size", &demo.batch_size);
     option("learning-rate", &demo.learning_rate);
     for (name, value) in demo.optimizer.options() {

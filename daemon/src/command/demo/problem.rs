@@ -1,10 +1,13 @@
-//! `mingle demo --problem`: peers on this machine that solve a convex problem together, beside the same problem in one place.
+//! `mingle demo --problem`: peers on this machine that solve a convex problem together, beside the same problem in one place, or
+//! that learn in rounds, beside the same and other methods in one process.
 
 mod given;
-pub(super) mod recommendation;
+mod nodes;
+mod recommendation;
 mod report;
+mod rounds;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mingle_peer::events::Event;
 use mingle_peer::{Error, ErrorKind, Home, Result, plan};
@@ -18,11 +21,22 @@ use crate::event_loop;
 use crate::lab;
 use crate::out;
 use crate::signals::StopRequests;
-use given::Given;
+use given::{ConvexKind, Given};
 use report::Report;
 
 /// Runs the demo.
 pub(super) fn execute(arguments: &DemoArgs, kind: ProblemKind, json: bool) -> Result {
+    let kind = match kind {
+        ProblemKind::SparseRegression => ConvexKind::SparseRegression,
+        ProblemKind::ResourceAllocation => ConvexKind::ResourceAllocation,
+        ProblemKind::RobustClassification => ConvexKind::RobustClassification,
+        ProblemKind::Recommendation => return recommendation::execute(arguments, json),
+        ProblemKind::NodeClassification => return nodes::execute(arguments, json),
+    };
+    if let Some(rounds) = arguments.rounds {
+        let message = format!("--rounds {rounds}: peers that solve a convex problem iterate to a tolerance");
+        return Err(Error::new(ErrorKind::BadInput, message).hint("leave --rounds away"));
+    }
     let given = Given::new(arguments, kind)?;
     let output = Output::create(&arguments.output)?;
     let runtime = event_loop::start()?;
@@ -30,41 +44,68 @@ pub(super) fn execute(arguments: &DemoArgs, kind: ProblemKind, json: bool) -> Re
 }
 
 async fn run(mut given: Given, output: &Output, json: bool) -> Result {
-    let mut stop = StopRequests::listen(false)?;
     let homes = bind_to_new_homes(&mut given.plan, output)?;
     plan::write(&given.plan, &output.plan())?;
     given.write(output)?;
     if !json {
         out::line(given.introduction());
     }
-    let (processes, events) = PeerProcesses::new()?;
-    let mut swarm = Swarm { output, json, started: Instant::now(), processes, events, peak_bytes: Vec::new() };
-    let solved = tokio::select! {
-        solved = swarm.solve(&homes) => solved,
-        reason = stop.next() => Err(Error::new(ErrorKind::Forced, format!("{reason}; all peers are stopped"))),
-    };
-    if let Err(failure) = solved {
-        swarm.stop_all().await;
-        return Err(failure);
-    }
-    let report = Report::new(&given, &homes, swarm.started.elapsed(), &swarm.peak_bytes)?;
+    let told = Told { json, metrics: &[], each: 1 };
+    let ended = Swarm::run(output, told, &homes).await?;
+    let report = Report::new(&given, &homes, &ended)?;
     report.write(output)?;
     report.print(&given, output, json);
     report.check()
 }
 
+/// What is told while peers learn.
+#[derive(Clone, Copy)]
+struct Told {
+    json: bool,
+    /// Metrics of a round, by name.
+    metrics: &'static [&'static str],
+    /// Every so many rounds.
+    each: u64,
+}
+
+/// What peers took that are done.
+struct Ended {
+    /// From the start of the first process to the end of the last.
+    took: Duration,
+    /// The largest resident memory of any peer, where the system tells.
+    peak_bytes: Option<u64>,
+}
+
 /// The peers of the demo.
 struct Swarm<'a> {
     output: &'a Output,
-    json: bool,
+    told: Told,
     started: Instant,
     processes: PeerProcesses,
     events: mpsc::Receiver<(usize, PeerEvent)>,
-    /// The largest resident memory of each peer that is done.
-    peak_bytes: Vec<u64>,
+    /// The largest resident memory of any peer that is done.
+    peak_bytes: Option<u64>,
 }
 
-impl Swarm<'_> {
+impl<'a> Swarm<'a> {
+    /// Runs all peers to their end, or until the user stops them.
+    async fn run(output: &'a Output, told: Told, homes: &[Home]) -> Result<Ended> {
+        let mut stop = StopRequests::listen(false)?;
+        let (processes, events) = PeerProcesses::new()?;
+        let mut swarm = Self { output, told, started: Instant::now(), processes, events, peak_bytes: None };
+        let ended = tokio::select! {
+            ended = swarm.solve(homes) => ended,
+            reason = stop.next() => Err(Error::new(ErrorKind::Forced, format!("{reason}; all peers are stopped"))),
+        };
+        match ended {
+            Ok(()) => Ok(Ended { took: swarm.started.elapsed(), peak_bytes: swarm.peak_bytes }),
+            Err(failure) => {
+                swarm.stop_all().await;
+                Err(failure)
+            }
+        }
+    }
+
     /// Starts every peer and follows them until the last one ends.
     async fn solve(&mut self, homes: &[Home]) -> Result {
         let plan_file = self.output.plan().display().to_string();
@@ -126,16 +167,18 @@ impl Swarm<'_> {
 
     /// What one peer finds out about all is told once.
     fn on_said(&mut self, node: usize, event: &Event) {
+        let is_told = node == 0 && !self.told.json;
         match event {
             Event::Solved { peak_resident_bytes, .. } | Event::Learned { peak_resident_bytes, .. } => {
-                self.peak_bytes.extend(peak_resident_bytes);
+                self.peak_bytes = self.peak_bytes.max(*peak_resident_bytes);
             }
-            Event::Measured { round, metrics, .. } if node == 0 && !self.json => {
-                let [recall, ndcg] = ["recall@20", "ndcg@20"].map(|name| metrics.get(name).unwrap_or(f64::NAN));
+            Event::Measured { round, metrics, .. } if is_told && round % self.told.each == 0 => {
+                let cell = |name: &&str| Some(format!("   {} {:.4}", name.replace('_', " "), metrics.get(name)?));
+                let cells: Vec<String> = self.told.metrics.iter().filter_map(cell).collect();
                 let seconds = self.started.elapsed().as_secs_f64();
-                out::line(format!("round {round:>4}   recall@20 {recall:.4}   ndcg@20 {ndcg:.4}   {seconds:.1} s"));
+                out::line(format!("round {round:>4}{}   {seconds:.1} s", cells.concat()));
             }
-            Event::Iterated { iteration, residual } if node == 0 && !self.json => {
+            Event::Iterated { iteration, residual } if is_told => {
                 let seconds = self.started.elapsed().as_secs_f64();
                 out::line(format!("iteration {iteration:>5}   residual {residual:.1e}   {seconds:.2} s"));
             }

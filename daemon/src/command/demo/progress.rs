@@ -28,7 +28,7 @@ impl Progress {
     pub(crate) fn start(arguments: &DemoArgs, plan: &Plan, json: bool) -> Self {
         // Without a terminal on stderr the bar draws nothing.
         let target = if json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let bar = ProgressBar::with_draw_target(Some(arguments.rounds), target);
+        let bar = ProgressBar::with_draw_target(Some(arguments.rounds()), target);
         let style = ProgressStyle::with_template("{spinner} {bar:30} {pos}/{len} rounds  {elapsed}  {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         let progress = Self { bar, json, peers: arguments.peers, objective: arguments.task };

@@ -12,7 +12,7 @@ use mingle_solver::{Selection, Table};
 
 use super::super::connecting_radius;
 use super::super::output::Output;
-use crate::cli::{DemoArgs, ProblemKind};
+use crate::cli::DemoArgs;
 
 /// Leaves out what tells little of a heart disease.
 pub(super) const LAMBDA: f64 = 0.05;
@@ -27,9 +27,17 @@ const GROUP: usize = 4;
 /// Beds that a group has for each of its wards.
 const BEDS_PER_WARD: usize = 6;
 
+/// The convex problems.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ConvexKind {
+    SparseRegression,
+    ResourceAllocation,
+    RobustClassification,
+}
+
 /// The plan and the problem.
 pub(super) struct Given {
-    pub(super) kind: ProblemKind,
+    pub(super) kind: ConvexKind,
     pub(super) plan: Plan,
     /// Each peer's patients, where it has any.
     pub(super) tables: Vec<Table>,
@@ -44,11 +52,11 @@ pub(super) fn file(output: &Output) -> PathBuf {
 }
 
 impl Given {
-    pub(super) fn new(arguments: &DemoArgs, kind: ProblemKind) -> Result<Self> {
+    pub(super) fn new(arguments: &DemoArgs, kind: ConvexKind) -> Result<Self> {
         match kind {
-            ProblemKind::SparseRegression => Self::hospitals(arguments),
-            ProblemKind::ResourceAllocation => Self::wards(arguments),
-            ProblemKind::RobustClassification => Self::drifting_devices(arguments),
+            ConvexKind::SparseRegression => Self::hospitals(arguments),
+            ConvexKind::ResourceAllocation => Self::wards(arguments),
+            ConvexKind::RobustClassification => Self::drifting_devices(arguments),
         }
     }
 
@@ -65,7 +73,7 @@ impl Given {
              lambda = {LAMBDA}\n"
         );
         Ok(Self {
-            kind: ProblemKind::SparseRegression,
+            kind: ConvexKind::SparseRegression,
             plan: design(arguments, &topology)?,
             tables,
             test: None,
@@ -98,7 +106,7 @@ impl Given {
              theta = 0.1\n\
              tolerance = 1e-4\n"
         );
-        let kind = ProblemKind::RobustClassification;
+        let kind = ConvexKind::RobustClassification;
         Ok(Self { kind, plan: design(arguments, &topology)?, tables, test: Some(test), problem })
     }
 
@@ -135,7 +143,7 @@ impl Given {
             problem += &format!("\n[[node]]\nnode = \"{name}\"\nwish = {wish}\nupper = 10\n");
         }
         let plan = design(arguments, &topology)?;
-        Ok(Self { kind: ProblemKind::ResourceAllocation, plan, tables: Vec::new(), test: None, problem })
+        Ok(Self { kind: ConvexKind::ResourceAllocation, plan, tables: Vec::new(), test: None, problem })
     }
 
     /// Writes the problem file, and each peer's part beside it.
@@ -159,7 +167,7 @@ impl Given {
     pub(super) fn introduction(&self) -> String {
         let (peers, method) = (self.plan.node_count(), self.plan.method());
         match self.kind {
-            ProblemKind::SparseRegression => {
+            ConvexKind::SparseRegression => {
                 let rows = self.tables.iter().map(Table::row_count).sum::<usize>();
                 format!(
                     "{peers} hospitals have {rows} patients between them. No row leaves its hospital; sums of columns go to the next\n\
@@ -167,7 +175,7 @@ impl Given {
                      Which findings tell of a heart disease? Least squares with few coefficients (lambda {LAMBDA}), plan {method}\n"
                 )
             }
-            ProblemKind::RobustClassification => {
+            ConvexKind::RobustClassification => {
                 let rows = self.tables.iter().map(Table::row_count).sum::<usize>();
                 let others = self.test.as_ref().map_or(0, Table::row_count);
                 format!(
@@ -176,7 +184,7 @@ impl Given {
                      A model for the worst measuring devices within {RADIUS} (columns run from -1 to 1), plan {method}\n"
                 )
             }
-            ProblemKind::ResourceAllocation => format!(
+            ConvexKind::ResourceAllocation => format!(
                 "{peers} wards share out beds: each group of {GROUP} has {BEDS_PER_WARD} a ward. What a ward wants stays in its file;\n\
                  its group sees its number and gradient in every iteration. Plan {method}\n"
             ),

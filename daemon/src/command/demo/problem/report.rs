@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use mingle_lab::comparison::{self, Comparison};
 use mingle_lab::solving::{Conditions, solve_here};
@@ -15,8 +14,8 @@ use mingle_solving::{Answer, Problem, Solution};
 use serde::Serialize;
 
 use super::super::output::Output;
-use super::given::{self, Given};
-use crate::cli::ProblemKind;
+use super::Ended;
+use super::given::{self, ConvexKind, Given};
 use crate::solving_report::print_solutions;
 use crate::{lab, out};
 
@@ -56,14 +55,14 @@ struct OnePlace {
 }
 
 impl Report {
-    pub(super) fn new(given: &Given, homes: &[Home], took: Duration, peak_bytes: &[u64]) -> Result<Self> {
+    pub(super) fn new(given: &Given, homes: &[Home], ended: &Ended) -> Result<Self> {
         let solutions = homes.iter().map(read).collect::<Result<Vec<Solution>>>()?;
         let folder = homes[0].root().parent().and_then(|peers| peers.parent()).unwrap_or(homes[0].root());
         let file = folder.join("problem.toml");
         let (one_place, alone, comparison) = match given.kind {
-            ProblemKind::SparseRegression => (OnePlace::regression(&given.tables)?, alone(&given.tables), None),
-            ProblemKind::ResourceAllocation => (OnePlace::one_process(given, &file)?, Vec::new(), None),
-            ProblemKind::RobustClassification => {
+            ConvexKind::SparseRegression => (OnePlace::regression(&given.tables)?, alone(&given.tables), None),
+            ConvexKind::ResourceAllocation => (OnePlace::one_process(given, &file)?, Vec::new(), None),
+            ConvexKind::RobustClassification => {
                 let comparison = compare(given, &file, &folder.join(given::TEST), &solutions)?;
                 (OnePlace::one_process(given, &file)?, Vec::new(), comparison)
             }
@@ -80,8 +79,8 @@ impl Report {
         Ok(Self {
             schema: "mingle.demo.problem/1",
             peers: homes.len(),
-            seconds: took.as_secs_f64(),
-            peak_resident_bytes: peak_bytes.iter().copied().max(),
+            seconds: ended.took.as_secs_f64(),
+            peak_resident_bytes: ended.peak_bytes,
             one_place,
             difference,
             alone,

@@ -3,37 +3,45 @@
 use mingle_graphs::{CollaborationMode, CollaborationOptions, NodeMetric, NodeOptions, Overlap, Sharing};
 use serde::{Deserialize, Serialize};
 
+use super::EMBEDDED;
+use crate::file::NODE;
+
 /// A problem file with `kind = "node-classification"`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NodesFile {
-    pub(crate) kind: String,
+pub struct NodesFile {
+    /// `node-classification`.
+    pub kind: String,
     /// The graph: `two-characters`, which the program carries, or files beside this one. With `{node}` in it each peer has its own; else one graph is
     /// dealt out by the seed.
-    pub(crate) data: String,
+    pub data: String,
     /// Whether the parts that are dealt out overlap: five clients have a half of one part each.
     #[serde(default)]
-    pub(crate) overlapping: bool,
+    pub overlapping: bool,
     /// What becomes of the clients' models after a round.
     #[serde(default)]
-    pub(crate) sharing: SharingName,
+    pub sharing: SharingName,
     /// What models are judged by.
     #[serde(default)]
-    pub(crate) metric: MetricName,
+    pub metric: MetricName,
+    /// Rounds of training and sharing.
     #[serde(default = "rounds")]
-    pub(crate) rounds: u64,
+    pub rounds: u64,
     /// Epochs of local training in a round.
     #[serde(default = "epochs")]
-    pub(crate) epochs: u32,
+    pub epochs: u32,
     /// Of the partition, of who is trained on, of the model to begin with and of what is dropped.
     #[serde(default = "seed")]
-    pub(crate) seed: u64,
+    pub seed: u64,
+    /// What this peer computes on: `cpu`, or `wgpu`.
     #[serde(default = "device")]
-    pub(crate) device: String,
+    pub device: String,
+    /// The network, and how it is trained.
     #[serde(default)]
-    pub(crate) model: ModelTable,
+    pub model: ModelTable,
+    /// How weights are found.
     #[serde(default)]
-    pub(crate) collaboration: CollaborationTable,
+    pub collaboration: CollaborationTable,
 }
 
 const fn rounds() -> u64 {
@@ -55,7 +63,7 @@ fn device() -> String {
 /// The table `[model]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct ModelTable {
+pub struct ModelTable {
     orders: usize,
     directions: usize,
     tau: f32,
@@ -72,7 +80,7 @@ pub(crate) struct ModelTable {
 /// The table `[collaboration]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct CollaborationTable {
+pub struct CollaborationTable {
     alpha: f64,
     beta: f64,
     gamma: f64,
@@ -83,21 +91,28 @@ pub(crate) struct CollaborationTable {
 /// What becomes of the clients' models after a round, as the user writes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum SharingName {
+pub enum SharingName {
+    /// Nothing: each learns alone.
     Local,
+    /// One mean of all: FedAvg.
     Average,
+    /// Personal sums, with weights as FedGSP is printed.
     Paper,
+    /// Personal sums, with weights by the angles of signatures.
     #[default]
     Angle,
+    /// Personal sums, with weights by robust distances of signatures.
     Robust,
 }
 
 /// What models are judged by, as the user writes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum MetricName {
+pub enum MetricName {
+    /// The share of nodes whose class is found.
     #[default]
     Accuracy,
+    /// The area under the curve of true against false positives; of two classes.
     Auc,
 }
 
@@ -130,11 +145,11 @@ impl Default for CollaborationTable {
 impl NodesFile {
     /// What all peers have to have the same: everything but the device and the names of files.
     pub(super) fn shared(&self) -> Self {
-        let is_own = self.data.contains(super::NODE);
+        let is_own = self.data.contains(NODE);
         let data = if is_own {
-            super::NODE
-        } else if self.data == super::EMBEDDED {
-            super::EMBEDDED
+            NODE
+        } else if self.data == EMBEDDED {
+            EMBEDDED
         } else {
             "one graph"
         };
@@ -145,7 +160,8 @@ impl NodesFile {
         if self.overlapping { Overlap::Overlapping } else { Overlap::Disjoint }
     }
 
-    pub(crate) fn sharing(&self) -> Sharing {
+    /// What becomes of the clients' models after a round.
+    pub fn sharing(&self) -> Sharing {
         match self.sharing {
             SharingName::Local => Sharing::Local,
             SharingName::Average => Sharing::Average,
@@ -155,14 +171,16 @@ impl NodesFile {
         }
     }
 
-    pub(crate) fn metric(&self) -> NodeMetric {
+    /// What models are judged by.
+    pub fn metric(&self) -> NodeMetric {
         match self.metric {
             MetricName::Accuracy => NodeMetric::Accuracy,
             MetricName::Auc => NodeMetric::Auc,
         }
     }
 
-    pub(crate) fn options(&self) -> NodeOptions {
+    /// How clients learn.
+    pub fn options(&self) -> NodeOptions {
         let CollaborationTable { alpha, beta, gamma, self_floor, most_weights } = self.collaboration;
         let model = self.model;
         NodeOptions {

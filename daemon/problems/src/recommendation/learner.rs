@@ -10,8 +10,9 @@ use mingle_recommend::{
 };
 use mingle_solving::{Aggregation, LearningError, RoundLearning, StatisticsTable};
 
+use super::RECOMMENDER;
 use super::file::RecommendationFile;
-use super::{RECOMMENDER, told};
+use crate::dealt::told;
 
 /// No client says that it has more users, items or interactions: a reference as large would not fit.
 const LARGEST: f64 = (1_u64 << 28) as f64;

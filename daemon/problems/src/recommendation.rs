@@ -2,104 +2,79 @@
 
 mod file;
 mod learner;
-mod report;
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
 
 use mingle_models::Device;
-use mingle_peer::error::Context;
-use mingle_peer::{Error, ErrorKind, Result};
-use mingle_recommend::{Interactions, METRICS, RecommendError, SpectrumCache, co_cluster, read_interactions};
+use mingle_recommend::{
+    DealOptions, Interactions, METRICS, RecommendError, SpectrumCache, co_cluster, interactions_of, read_interactions,
+};
 use mingle_solving::{LearningError, RoundLearning, RoundRules, RoundTask};
 
-pub(crate) use file::RecommendationFile;
+use crate::ProblemFileError;
+use crate::dealt::{Dealt, own_data, told};
+use crate::file::{RoundFile, open_device, shared_hash};
+pub use file::{Method, RecommendationFile};
 use learner::Learner;
-pub(crate) use report::{print_learned, write_learned};
 
-/// What a file of recommendations calls itself.
-const KIND: &str = "recommendation";
-/// Stands for the name of the node in the name of its interactions.
-const NODE: &str = "{node}";
-/// No such file is longer.
-const MOST_BYTES: u64 = 1 << 20;
-/// What recommends, in the home of a peer that has learned.
-pub(crate) const RECOMMENDER: &str = "recommender.bin";
-/// Spectra that a peer has computed, in its home.
-pub(crate) const SPECTRA: &str = "spectra";
+/// What recommends: the file that a client leaves when it has learned.
+pub const RECOMMENDER: &str = "recommender.bin";
 
-/// What all peers learn, and where this one's interactions are.
+impl RoundFile for RecommendationFile {
+    const KIND: &str = "recommendation";
+    const USUAL_METHODS: &[(&str, &str)] = &[
+        ("each alone", "method = \"alone\""),
+        ("FedAvg", "method = \"fedavg\""),
+        ("FedAvg, BPR", "method = \"fedavg\"\nloss = \"bpr\""),
+        ("LPSFed, BPR", "method = \"lpsfed\"\nloss = \"bpr\""),
+        ("LPSFed", "method = \"lpsfed\""),
+    ];
+}
+
+/// Recommenders: what all peers learn, and where this one's interactions are.
 #[derive(Debug)]
-pub(crate) struct Recommendation {
+pub struct Recommendation {
     file: RecommendationFile,
     rules: RoundRules,
     hash: [u8; 32],
     folder: PathBuf,
     cache: Option<SpectrumCache>,
     device: Device,
-    /// The parts of interactions that are dealt out, once they are computed.
-    dealt: Mutex<Option<Arc<Vec<Interactions>>>>,
-}
-
-/// The recommendation that a problem file speaks of, if it does. Spectra are kept in `spectra`, unless the file says where.
-///
-/// # Errors
-/// The file cannot be read, or says what cannot be.
-pub(crate) fn read(path: &Path, spectra: Option<PathBuf>) -> Result<Option<Recommendation>> {
-    let doing = || format!("cannot read the problem {}", path.display());
-    let bytes = fs::metadata(path).context(ErrorKind::BadInput, doing())?.len();
-    if bytes > MOST_BYTES {
-        return Ok(None);
-    }
-    let text = fs::read_to_string(path).context(ErrorKind::BadInput, doing())?;
-    let is_recommendation = toml::from_str::<toml::Table>(&text)
-        .is_ok_and(|table| table.get("kind").and_then(toml::Value::as_str) == Some(KIND));
-    if !is_recommendation {
-        return Ok(None);
-    }
-    let file: RecommendationFile =
-        toml::from_str(&text).context(ErrorKind::BadInput, format!("the problem {} does not hold", path.display()))?;
-    let path = std::path::absolute(path).context(ErrorKind::BadInput, doing())?;
-    let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-    Recommendation::new(file, folder, spectra).map(Some)
+    dealt: Dealt<Interactions>,
 }
 
 impl Recommendation {
-    /// What a file in this folder says.
+    /// What a file in this folder says. Spectra are kept in `spectra`, unless the file says where.
     ///
     /// # Errors
     /// It says what cannot be.
-    pub(crate) fn new(file: RecommendationFile, folder: PathBuf, spectra: Option<PathBuf>) -> Result<Self> {
-        let doing = "the recommendation does not hold";
+    pub fn new(file: RecommendationFile, folder: PathBuf, spectra: Option<PathBuf>) -> Result<Self, ProblemFileError> {
         file.check()?;
         let names = METRICS.iter().map(|name| (*name).to_owned()).collect();
-        let rules = RoundRules::new(file.rounds, names)
-            .and_then(|rules| rules.judged_by(METRICS[0], file.patience))
-            .context(ErrorKind::BadInput, doing)?;
-        let shared = serde_json::to_vec(&file.shared()).context(ErrorKind::Unexpected, doing)?;
+        let rules = RoundRules::new(file.rounds, names)?.judged_by(METRICS[0], file.patience)?;
         let cache = file.cache.as_ref().map(|cache| folder.join(cache)).or(spectra).map(SpectrumCache::at);
-        let device = crate::task::open_device(&file.device)?;
-        let hash = *blake3::hash(&shared).as_bytes();
-        Ok(Self { file, rules, hash, folder, cache, device, dealt: Mutex::new(None) })
+        let device = open_device(&file.device)?;
+        let hash = shared_hash(&file.shared())?;
+        Ok(Self { file, rules, hash, folder, cache, device, dealt: Dealt::default() })
     }
 
     /// The interactions of one client.
-    fn interactions(&self, node: usize, names: &[String]) -> std::result::Result<Interactions, RecommendError> {
-        if self.file.data.contains(NODE) {
-            return read_interactions(&self.folder.join(self.file.data.replace(NODE, &names[node])), self.file.form);
+    fn interactions(&self, node: usize, names: &[String]) -> Result<Interactions, LearningError> {
+        match own_data(&self.file.data, &names[node])? {
+            Some(own) => read_interactions(&self.folder.join(own), self.file.form).map_err(|error| told(&error)),
+            None => self.dealt.part(node, || self.deal(names.len()).map_err(|error| told(&error))),
         }
-        let mut dealt = self.dealt.lock().unwrap_or_else(PoisonError::into_inner);
-        let parts = match &*dealt {
-            Some(parts) => Arc::clone(parts),
-            None => {
-                let all = read_interactions(&self.folder.join(&self.file.data), self.file.form)?;
-                let parts = Arc::new(co_cluster(&all, names.len(), self.file.seed)?.parts);
-                *dealt = Some(Arc::clone(&parts));
-                parts
-            }
+    }
+
+    /// One file, or planted interactions, dealt out to so many clients.
+    fn deal(&self, clients: usize) -> Result<Vec<Interactions>, RecommendError> {
+        let all = interactions_of(&self.file.data, &self.folder, self.file.form)?;
+        let options = DealOptions { balanced: self.file.balanced, seed: self.file.seed };
+        let clusters = match &self.cache {
+            Some(cache) => cache.co_cluster(&all, clients, options)?,
+            None => co_cluster(&all, clients, options)?,
         };
-        Ok(parts[node].clone())
+        Ok(clusters.parts)
     }
 }
 
@@ -120,37 +95,19 @@ impl RoundTask for Recommendation {
         &self.rules
     }
 
-    fn open(&self, node: usize, names: &[String]) -> std::result::Result<Box<dyn RoundLearning>, LearningError> {
-        let name = &names[node];
-        if self.file.data.contains(NODE) && Path::new(name).components().count() != 1 {
-            return Err(LearningError(format!("node {name} cannot be in the name of a file: give it another name")));
-        }
-        let interactions = self.interactions(node, names).map_err(|error| told(&error))?;
+    fn open(&self, node: usize, names: &[String]) -> Result<Box<dyn RoundLearning>, LearningError> {
+        let interactions = self.interactions(node, names)?;
         let learner = Learner::new(&self.file, interactions, node, &self.device, self.cache.as_ref());
         Ok(Box::new(learner.map_err(|error| told(&error))?))
     }
 }
 
-/// An error and what it is from, in one sentence.
-fn told(error: &RecommendError) -> LearningError {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text += &format!(": {cause}");
-        source = cause.source();
-    }
-    LearningError(text)
-}
-
-/// The error of a recommender that is asked for something.
-pub(crate) fn explain(error: RecommendError) -> Error {
-    let kind = if matches!(error, RecommendError::Bytes { .. }) { ErrorKind::Integrity } else { ErrorKind::BadInput };
-    Error::of(kind, error)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::fs;
+    use std::sync::Arc;
+
     use mingle_lab::solving::{Conditions, learn_here};
     use mingle_planner::{DesignOptions, Method, Topology};
     use mingle_recommend::{Client, Personalization, Planted, Recommender, federate, similarities};
@@ -195,7 +152,7 @@ mod tests {
             expected.push(clients.iter().map(|client| client.evaluate().unwrap().values()).collect::<Vec<_>>());
         }
         let problem = Problem::of_rounds(Arc::new(task), Arc::clone(&names));
-        let schedule = Arc::new(mingle_peer::plan::schedule(&plan).unwrap());
+        let schedule = Arc::new(mingle_solving::schedule(&plan).unwrap());
         let communication = Arc::new(problem.communication(&plan, schedule).unwrap());
         let found = learn_here(&problem, &communication, Conditions { loss: 0.2, seed: 1 }, |_| {}).unwrap();
         for (node, learned) in found.learned.iter().enumerate() {

@@ -13,9 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use super::NodesFile;
 use super::picture::collaboration_svg;
+use crate::dealt::told;
 
 /// What is measured after each round: on the nodes that choose the best model, on those that judge it, and on the latter by the best one so far.
-pub(crate) const METRICS: [&str; 3] = ["validation", "test", "test_at_best"];
+pub(super) const METRICS: [&str; 3] = ["validation", "test", "test_at_best"];
 
 pub(super) struct NodeLearner {
     file: NodesFile,
@@ -233,8 +234,4 @@ impl RoundLearning for NodeLearner {
             ("parameters.f32".to_owned(), bytes),
         ])
     }
-}
-
-fn told(error: &dyn std::error::Error) -> LearningError {
-    LearningError(error.to_string())
 }

@@ -1,13 +1,15 @@
 //! The file that says what recommenders learn from, and how.
 
-use mingle_peer::{Error, ErrorKind, Result};
 use mingle_recommend::{ClientOptions, Filtering, Form, Kernel, LossKind, Personalization};
 use serde::{Deserialize, Serialize};
+
+use crate::ProblemFileError;
+use crate::file::RoundFile;
 
 /// How far clients go along with the mean of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Method {
+pub enum Method {
     /// As far as their graphs are similar to the reference.
     #[default]
     Lpsfed,
@@ -22,47 +24,69 @@ pub(crate) enum Method {
 /// A recommendation file; what stands in no line has its default.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct RecommendationFile {
-    kind: String,
-    /// The interactions: with `{node}` in it, each node's own file; else one file that is dealt out by co-clustering.
-    pub(crate) data: String,
-    pub(crate) form: Form,
-    pub(crate) method: Method,
-    pub(crate) rounds: u64,
+pub struct RecommendationFile {
+    /// `recommendation`.
+    pub kind: String,
+    /// The interactions: with `{node}` in it, each node's own file; else one file, or `planted:`..., that is dealt out by co-clustering.
+    pub data: String,
+    /// How interactions are written down.
+    pub form: Form,
+    /// Of one file: whether the parts that it is dealt to have to have about as many interactions each.
+    pub balanced: bool,
+    /// How far clients go along with the mean of all.
+    pub method: Method,
+    /// Rounds of training and averaging.
+    pub rounds: u64,
     /// Local epochs of a round.
-    pub(crate) epochs: u32,
+    pub epochs: u32,
     /// Rounds at the beginning in which nothing is aggregated.
-    pub(crate) frozen_rounds: u64,
-    pub(crate) patience: Option<u64>,
+    pub frozen_rounds: u64,
+    /// Rounds in a row without a better model after which all stop.
+    pub patience: Option<u64>,
     /// With `uniform`: the share of the mean that every client takes.
-    pub(crate) share: f64,
+    pub share: f64,
     /// With `lpsfed`: the least share that a client takes.
-    pub(crate) floor: f64,
-    pub(crate) loss: LossKind,
-    pub(crate) filter: Filtering,
-    pub(crate) kernel: Kernel,
-    pub(crate) frequencies: usize,
-    pub(crate) learning_rate: f64,
-    pub(crate) batch_size: usize,
-    pub(crate) negatives: usize,
-    pub(crate) temperature: f64,
-    pub(crate) omega: f64,
-    pub(crate) gamma: f64,
-    pub(crate) centred: bool,
-    pub(crate) evaluation_users: usize,
-    pub(crate) seed: u64,
-    pub(crate) device: String,
+    pub floor: f64,
+    /// What training makes small.
+    pub loss: LossKind,
+    /// What embeddings go through.
+    pub filter: Filtering,
+    /// What graphs are compared by.
+    pub kernel: Kernel,
+    /// Eigenvectors of the low-pass filter, phi in the paper.
+    pub frequencies: usize,
+    /// Of RMSProp.
+    pub learning_rate: f64,
+    /// Positives in a step.
+    pub batch_size: usize,
+    /// Items that a user has nothing to do with, for each positive.
+    pub negatives: usize,
+    /// Of the contrastive loss, tau in the paper.
+    pub temperature: f64,
+    /// Share of the margin of all in the margin of a positive.
+    pub omega: f64,
+    /// Largest share of the angle of popularity in the margin.
+    pub gamma: f64,
+    /// Whether the contrastive loss sees scores less their mean over a positive and its negatives.
+    pub centred: bool,
+    /// Users that a round is judged on, at most.
+    pub evaluation_users: usize,
+    /// Of the split, of the models to begin with, and of what is drawn.
+    pub seed: u64,
+    /// What this peer computes on: `cpu`, or `wgpu`.
+    pub device: String,
     /// Where spectra are kept.
-    pub(crate) cache: Option<String>,
+    pub cache: Option<String>,
 }
 
 impl Default for RecommendationFile {
     fn default() -> Self {
         let client = ClientOptions::default();
         Self {
-            kind: super::KIND.to_owned(),
+            kind: Self::KIND.to_owned(),
             data: String::new(),
             form: Form::Auto,
+            balanced: false,
             method: Method::default(),
             rounds: 40,
             epochs: 5,
@@ -95,8 +119,8 @@ impl RecommendationFile {
         Self { data: String::new(), form: Form::Auto, device: String::new(), cache: None, ..self.clone() }
     }
 
-    pub(super) fn check(&self) -> Result {
-        let wrong = |message: &str| Err(Error::new(ErrorKind::BadInput, message.to_owned()));
+    pub(super) fn check(&self) -> Result<(), ProblemFileError> {
+        let wrong = |message: &str| Err(ProblemFileError::Value(message.to_owned()));
         if self.data.is_empty() {
             return wrong(
                 "a recommendation needs data: data = \"FILE\", or \"shops/{node}.csv\" with a file for each node",

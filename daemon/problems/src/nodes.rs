@@ -1,0 +1,107 @@
+//! Personal node classification as what a swarm learns in rounds: the file that says so, and one peer's part in it.
+
+mod file;
+mod learner;
+mod picture;
+
+use std::path::{Path, PathBuf};
+
+use mingle_graphs::{NodeData, ReadError, deal_out, two_characters};
+use mingle_models::Device;
+use mingle_solving::{LearningError, RoundLearning, RoundRules, RoundTask};
+
+use crate::ProblemFileError;
+use crate::dealt::{Dealt, own_data, told};
+use crate::file::{RoundFile, open_device, shared_hash};
+pub use file::{NodesFile, SharingName};
+use learner::{METRICS, NodeLearner};
+
+/// The embedded graph.
+const EMBEDDED: &str = "two-characters";
+/// The seed of the embedded graph: it is the same everywhere.
+const EMBEDDED_SEED: u64 = 1;
+
+impl RoundFile for NodesFile {
+    const KIND: &str = "node-classification";
+    const USUAL_METHODS: &[(&str, &str)] = &[
+        ("local", "sharing = \"local\""),
+        ("average", "sharing = \"average\""),
+        ("paper", "sharing = \"paper\""),
+        ("angle", "sharing = \"angle\""),
+        ("robust", "sharing = \"robust\""),
+    ];
+}
+
+/// Node classification: what all peers learn, and where this one's graph is.
+#[derive(Debug)]
+pub struct NodesTask {
+    file: NodesFile,
+    rules: RoundRules,
+    hash: [u8; 32],
+    folder: PathBuf,
+    device: Device,
+    dealt: Dealt<NodeData>,
+}
+
+/// The graph that a text names: the embedded one, or files below a folder.
+///
+/// # Errors
+/// They cannot be read.
+pub fn read_graph(text: &str, folder: &Path) -> Result<NodeData, ReadError> {
+    match text {
+        EMBEDDED => Ok(two_characters(EMBEDDED_SEED)),
+        text => mingle_graphs::read_graph(&folder.join(text)),
+    }
+}
+
+impl NodesTask {
+    /// What a file in this folder says.
+    ///
+    /// # Errors
+    /// It says what cannot be.
+    pub fn new(file: NodesFile, folder: PathBuf) -> Result<Self, ProblemFileError> {
+        file.options().check()?;
+        let metrics = METRICS.iter().map(|name| (*name).to_owned()).collect();
+        let rules = RoundRules::new(file.rounds, metrics)?;
+        let hash = shared_hash(&file.shared())?;
+        let device = open_device(&file.device)?;
+        Ok(Self { hash, file, rules, folder, device, dealt: Dealt::default() })
+    }
+
+    /// The subgraph of one client.
+    fn data(&self, node: usize, names: &[String]) -> Result<NodeData, LearningError> {
+        let read = |text: &str| read_graph(text, &self.folder).map_err(|error| told(&error));
+        match own_data(&self.file.data, &names[node])? {
+            Some(own) => read(&own),
+            None => self.dealt.part(node, || {
+                let all = read(&self.file.data)?;
+                let parts = deal_out(all.graph(), names.len(), self.file.overlap(), self.file.seed);
+                let parts = parts.map_err(|error| told(&error))?;
+                Ok(parts.iter().map(|nodes| all.induced(nodes)).collect())
+            }),
+        }
+    }
+}
+
+impl RoundTask for NodesTask {
+    fn hash(&self) -> [u8; 32] {
+        self.hash
+    }
+
+    fn describe(&self) -> String {
+        self.file.describe()
+    }
+
+    fn title(&self) -> String {
+        "Node classification".to_owned()
+    }
+
+    fn rules(&self) -> &RoundRules {
+        &self.rules
+    }
+
+    fn open(&self, node: usize, names: &[String]) -> Result<Box<dyn RoundLearning>, LearningError> {
+        let data = self.data(node, names)?;
+        Ok(Box::new(NodeLearner::new(self.file.clone(), data, node, names.to_vec(), self.device.clone())))
+    }
+}

@@ -1,0 +1,189 @@
+//! A picture of the weights: who takes how much of whom.
+
+use std::f64::consts::TAU;
+
+use mingle_plot::document::{Anchor, At, Document, Length, Point, escaped, shortened};
+
+/// Weights below are not drawn as arrows.
+const LEAST: f64 = 0.01;
+/// Of the whole matrix.
+const SIDE: f64 = 360.0;
+const MARGIN: f64 = 100.0;
+const GAP: f64 = 90.0;
+/// Of names, in characters.
+const LONGEST_NAME: usize = 10;
+/// Names stand at least so far from each other.
+const LINE: f64 = 13.0;
+/// The widest arrow, and the largest tip.
+const WIDEST: f64 = 5.0;
+const LARGEST_TIP: f64 = 14.0;
+/// With more arrows than this all are thinner.
+const FEW_ARROWS: f64 = 30.0;
+/// Of the circle of a client.
+const LARGEST_CIRCLE: f64 = 13.0;
+
+/// The matrix on the left, row by row what each client takes of whom; on the right the same as arrows from those who give to those
+/// who take, thicker and darker where the weight is larger.
+pub(super) fn collaboration_svg(names: &[String], weights: &[Vec<f64>]) -> String {
+    let mut document = Document::default();
+    let (width, height) = (2.0 * SIDE + 2.0 * MARGIN + GAP, SIDE + 1.7 * MARGIN);
+    document.put(format_args!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\">",
+        Length(width),
+        Length(height)
+    ));
+    document.put(format_args!(
+        "<style>text{{font:12px sans-serif;fill:#222}}.title{{font-size:15px;font-weight:bold}}.cell{{font-size:10px}}.light{{fill:#fff;font-size:10px}}</style>"
+    ));
+    document.put(format_args!("<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>"));
+    matrix(&mut document, names, weights);
+    arrows(&mut document, names, weights, [MARGIN + SIDE + GAP + SIDE / 2.0, MARGIN + SIDE / 2.0]);
+    document.put(format_args!("</svg>"));
+    document.finish()
+}
+
+/// Every so many names are written, where each has this room.
+fn stride(room: f64) -> usize {
+    (LINE / room).ceil().max(1.0) as usize
+}
+
+fn matrix(document: &mut Document, names: &[String], weights: &[Vec<f64>]) {
+    document.text("title", [MARGIN, 28.0], Anchor::Start, "What the client of a row takes of each column");
+    let cell = SIDE / names.len().max(1) as f64;
+    let middle = |at: usize| MARGIN + (at as f64 + 0.5) * cell;
+    for (at, name) in names.iter().enumerate().step_by(stride(cell)) {
+        let name = shortened(name, LONGEST_NAME);
+        document.text("", [MARGIN - 6.0, middle(at) + 4.0], Anchor::End, &name);
+        let [x, y] = [middle(at) + 3.0, MARGIN - 6.0].map(Length);
+        document.put(format_args!("<text transform=\"translate({x} {y}) rotate(-40)\">{}</text>", escaped(&name)));
+    }
+    for (row, weights) in weights.iter().enumerate() {
+        for (column, &weight) in weights.iter().enumerate() {
+            let [x, y] = [MARGIN + column as f64 * cell, MARGIN + row as f64 * cell];
+            document.put(format_args!(
+                "<rect x=\"{}\" y=\"{}\" width=\"{size}\" height=\"{size}\" fill=\"#2b6cb0\" fill-opacity=\"{weight:.3}\" stroke=\"#ccc\"/>",
+                Length(x),
+                Length(y),
+                size = Length(cell)
+            ));
+            if weight >= LEAST && cell >= 26.0 {
+                let class = if weight > 0.7 { "light" } else { "cell" };
+                document.text(class, [middle(column), middle(row) + 4.0], Anchor::Middle, &format!("{weight:.2}"));
+            }
+        }
+    }
+}
+
+/// An arrow from who gives to who takes.
+struct Arrow {
+    giver: usize,
+    taker: usize,
+    /// Its weight, as a share of the largest of all arrows.
+    share: f64,
+}
+
+/// The arrows, the thinnest first, so that none hides a thicker one.
+fn sorted_arrows(weights: &[Vec<f64>]) -> Vec<Arrow> {
+    let mut arrows = Vec::new();
+    for (taker, row) in weights.iter().enumerate() {
+        let others = row.iter().enumerate().filter(|&(giver, &weight)| giver != taker && weight >= LEAST);
+        arrows.extend(others.map(|(giver, &share)| Arrow { giver, taker, share }));
+    }
+    let largest = arrows.iter().map(|arrow| arrow.share).fold(LEAST, f64::max);
+    arrows.iter_mut().for_each(|arrow| arrow.share /= largest);
+    arrows.sort_by(|one, other| one.share.total_cmp(&other.share));
+    arrows
+}
+
+fn arrows(document: &mut Document, names: &[String], weights: &[Vec<f64>], [x, y]: Point) {
+    document.text("title", [x, 28.0], Anchor::Middle, "Who learns from whom");
+    let place = |at: usize, radius: f64| {
+        let angle = TAU * at as f64 / names.len().max(1) as f64 - TAU / 4.0;
+        [x + radius * angle.cos(), y + radius * angle.sin()]
+    };
+    let radius = SIDE / 2.0 - 10.0;
+    let room = TAU * radius / names.len().max(1) as f64;
+    let circle = LARGEST_CIRCLE.min(0.4 * room);
+    let arrows = sorted_arrows(weights);
+    let scale = (FEW_ARROWS / arrows.len() as f64).sqrt().min(1.0);
+    for Arrow { giver, taker, share } in arrows {
+        arrow(document, [place(giver, radius), place(taker, radius)], circle, share, scale);
+    }
+    for at in 0..names.len() {
+        let [cx, cy] = place(at, radius).map(Length);
+        let circle = Length(circle);
+        document.put(format_args!("<circle cx=\"{cx}\" cy=\"{cy}\" r=\"{circle}\" fill=\"#fff\" stroke=\"#222\"/>"));
+    }
+    for (at, name) in names.iter().enumerate().step_by(stride(room)) {
+        let [cx, cy] = place(at, radius);
+        if circle >= 0.6 * LARGEST_CIRCLE {
+            document.text("cell", [cx, cy + 4.0], Anchor::Middle, &at.to_string());
+        }
+        let [lx, ly] = place(at, radius + circle + 9.0);
+        let anchor = match (lx - x) / radius {
+            side if side > 0.2 => Anchor::Start,
+            side if side < -0.2 => Anchor::End,
+            _ => Anchor::Middle,
+        };
+        // Above the highest and below the lowest, beside the others.
+        document.text("", [lx, ly + 4.0 + 5.0 * (ly - y) / radius], anchor, &shortened(name, LONGEST_NAME));
+    }
+}
+
+/// An arrow between two circles, bent, so that the two directions do not lie on each other.
+fn arrow(document: &mut Document, [from, to]: [Point; 2], circle: f64, share: f64, scale: f64) {
+    let length = (to[0] - from[0]).hypot(to[1] - from[1]);
+    let along = [(to[0] - from[0]) / length, (to[1] - from[1]) / length];
+    let bend = [(from[0] + to[0]) / 2.0 - 0.12 * length * along[1], (from[1] + to[1]) / 2.0 + 0.12 * length * along[0]];
+    let toward = |point: Point, by: f64| {
+        let distance = (bend[0] - point[0]).hypot(bend[1] - point[1]);
+        [point[0] + by * (bend[0] - point[0]) / distance, point[1] + by * (bend[1] - point[1]) / distance]
+    };
+    let tip = scale * LARGEST_TIP * (0.4 + 0.6 * share);
+    let (start, end, back) = (toward(from, circle), toward(to, circle + 1.0), toward(to, circle + 1.0 + tip));
+    let across = [0.35 * (end[1] - back[1]), 0.35 * (back[0] - end[0])];
+    let (opacity, width) = (0.15 + 0.75 * share, (scale * WIDEST * share).max(0.4));
+    document.put(format_args!(
+        "<path d=\"M{} Q{} {}\" fill=\"none\" stroke=\"#2b6cb0\" stroke-opacity=\"{opacity:.2}\" stroke-width=\"{}\"/>",
+        At(start),
+        At(bend),
+        At(back),
+        Length(width)
+    ));
+    document.put(format_args!(
+        "<path d=\"M{} L{} L{}z\" fill=\"#2b6cb0\" fill-opacity=\"{opacity:.2}\"/>",
+        At(end),
+        At([back[0] + across[0], back[1] + across[1]]),
+        At([back[0] - across[0], back[1] - across[1]])
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn picture(clients: usize, weight: impl Fn(usize, usize) -> f64) -> String {
+        let names: Vec<String> = (0..clients).map(|at| format!("a<{at}")).collect();
+        let weights: Vec<Vec<f64>> =
+            (0..clients).map(|row| (0..clients).map(|column| weight(row, column)).collect()).collect();
+        collaboration_svg(&names, &weights)
+    }
+
+    #[test]
+    fn each_weight_has_a_cell_and_each_but_the_own_and_the_smallest_an_arrow() {
+        let svg = picture(3, |row, column| if row == column { 0.8 } else { 0.2 * f64::from(u8::from(row == 0)) });
+        assert_eq!(svg.matches("<rect x=").count(), 9);
+        assert_eq!(svg.matches("fill=\"none\" stroke=").count(), 2, "{svg}");
+        assert_eq!(svg.matches("<circle").count(), 3);
+        assert!(svg.contains("a&lt;2") && !svg.contains("a<2"));
+    }
+
+    #[test]
+    fn many_clients_and_none_are_drawn_without_places_that_are_not_numbers() {
+        for svg in [picture(0, |_, _| 0.0), picture(1, |_, _| 1.0), picture(80, |_, _| 1.0 / 80.0)] {
+            assert!(svg.ends_with("</svg>\n") && !svg.contains("NaN") && !svg.contains("inf"), "{}", svg.len());
+        }
+        let names = picture(80, |_, _| 1.0 / 80.0).matches(">a&lt;").count();
+        assert!(names < 2 * 80, "names do not lie on each other: {names}");
+    }
+}
