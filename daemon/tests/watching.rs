@@ -342,6 +342,7 @@ fn waiting_swarm(folder: &std::path::Path) -> [RunningPeer; 2] {
     assert!(run(&["init", "--home", text(&operator), "--swarm", "ward7"]).status.success());
     let mut first = RunningPeer::start(&[&["--home", text(&operator)], &ENDLESS[..]].concat());
     first.address();
+    first.wait_for("waiting_for_plan");
     let alone = object(&run(&["status", "--json", "--home", text(&operator)]));
     assert_eq!((&alone["state"], &alone["waiting"]), (&"waiting_for_plan".into(), &0.into()), "{alone}");
     let ticket = stdout(&run(&["invite", "--home", text(&operator)]));
