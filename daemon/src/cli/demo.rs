@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::ArgPredicate;
+use mingle_builtin::options::WeightChoice;
 use mingle_models::ObjectiveKind;
 use mingle_protocol::{Codec, Robust};
 
-use super::{ADAMW_LEARNING_RATE, DurabilityName, OptimizerArgs, PrivacyArgs, ProblemKind, Switch, WeightArg};
+use super::{ADAMW_LEARNING_RATE, DurabilityName, OptimizerArgs, PrivacyArgs, ProblemKind, Switch};
 
 /// Rounds to train a model for.
 const ROUNDS: u64 = 600;
@@ -67,8 +68,8 @@ pub(crate) struct DemoArgs {
     pub(crate) split: String,
     /// How much the changes of a site count beside those of others: equal, samples (in proportion to its training samples), or samples:N,
     /// where a site of N samples counts as with equal [samples: N is the mean]
-    #[arg(long, default_value_t = WeightArg::Equal, value_name = "WEIGHT")]
-    pub(crate) weight: WeightArg,
+    #[arg(long, default_value_t = WeightChoice::Equal, value_name = "WEIGHT")]
+    pub(crate) weight: WeightChoice,
     /// Rounds to train [default: 600; with --problem recommendation 10, with node-classification 60]
     #[arg(long)]
     pub(crate) rounds: Option<u64>,

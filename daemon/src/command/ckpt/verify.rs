@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use mingle_builtin::task_file::TaskFile;
 use mingle_models::Task;
 use mingle_peer::records::{self, Sound};
 use mingle_peer::results::Summary;
@@ -10,7 +11,6 @@ use mingle_peer::{Error, ErrorKind, Home, Result};
 
 use super::inspect;
 use crate::cli::CkptVerifyArgs;
-use crate::task_file::TaskFile;
 use crate::{model_files, out};
 
 /// Something that was looked at, and what came of it: what was found to hold, or what does not.

@@ -1,5 +1,7 @@
 //! What the swarm is compared with: every peer alone on its own data, and all data in one place.
 
+use mingle_builtin::alone::train_alone;
+use mingle_builtin::task::{self, Parts};
 use mingle_models::{Device, Evaluator, Samples, Task, TrainerOptions};
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Result};
@@ -7,9 +9,7 @@ use serde::Serialize;
 use tokio::sync::oneshot;
 
 use super::peer_options::training_arguments;
-use crate::alone::train_alone;
 use crate::cli::DemoArgs;
-use crate::task::{self, Parts};
 
 /// Test accuracies without a swarm; r2 of a regression.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -18,6 +18,8 @@ mod tally;
 
 use std::time::{Duration, Instant};
 
+use mingle_builtin::options::{PrivacyOptions, parse_policy};
+use mingle_builtin::task::{self, Parts};
 use mingle_peer::error::Context;
 use mingle_peer::events::Event;
 use mingle_peer::training::Metrics;
@@ -27,12 +29,10 @@ use mingle_protocol::Codec;
 use tokio::sync::mpsc;
 
 use super::timeline;
-use crate::arguments::parse_policy;
 use crate::cli::{DemoArgs, Switch};
 use crate::event_loop;
 use crate::limits;
 use crate::signals::StopRequests;
-use crate::task::{self, Parts};
 use baselines::Baselines;
 use joining::Joining;
 use kill::Kills;
@@ -80,10 +80,10 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Result {
     task::open_device(&arguments.device)?;
     let arguments = &DemoArgs { weight: parts.weight(arguments.weight, arguments.peers)?, ..arguments.clone() };
     let training = training_arguments(arguments);
-    task::check_arguments(&training)?;
+    task::check_options(&training)?;
     training.optimizer.settings(training.learning_rate)?;
     training.optimizer.rates(training.learning_rate, training.rounds)?;
-    arguments.privacy.settings()?;
+    PrivacyOptions::from(arguments.privacy).settings()?;
     parse_policy(&arguments.wait)?;
     let plan = make_plan(arguments)?;
     let output = Output::create(&arguments.output)?;

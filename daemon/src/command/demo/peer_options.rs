@@ -1,9 +1,10 @@
 //! What each peer of a demo is told on its command line.
 
+use mingle_builtin::options::{GradientOptions, PrivacyOptions, TrainingOptions};
 use mingle_models::Augmentation;
 use mingle_peer::Home;
 
-use crate::cli::{DemoArgs, DurabilityName, Switch, TrainingArgs};
+use crate::cli::{DemoArgs, DurabilityName, Switch};
 
 /// On loopback a living neighbour answers at once: longer waits would be for the killed.
 const SHUTDOWN_TIMEOUT: &str = "2s";
@@ -14,8 +15,8 @@ const DEADLINE: &str = "20s";
 const START_TIMEOUT: &str = "10m";
 
 /// What the peers will train with.
-pub(super) fn training_arguments(demo: &DemoArgs) -> TrainingArgs {
-    TrainingArgs {
+pub(super) fn training_arguments(demo: &DemoArgs) -> TrainingOptions {
+    TrainingOptions {
         data: demo.data.clone(),
         task: demo.task,
         model: demo.model.clone(),
@@ -24,12 +25,12 @@ pub(super) fn training_arguments(demo: &DemoArgs) -> TrainingArgs {
         rounds: demo.rounds(),
         batch_size: demo.batch_size,
         augment: Augmentation::NONE.to_string(),
-        optimizer: demo.optimizer,
+        optimizer: demo.optimizer.into(),
         learning_rate: demo.learning_rate,
         seed: demo.seed,
         device: demo.device.clone(),
         evaluate_every: demo.evaluate_every,
-        privacy: demo.privacy,
+        privacy: demo.privacy.into(),
         personal: Vec::new(),
     }
 }
@@ -57,13 +58,13 @@ pub(super) fn peer_arguments(demo: &DemoArgs, home: &Home, way_in: &[String]) ->
     option("rounds", &demo.rounds());
     option("batch-size", &demo.batch_size);
     option("learning-rate", &demo.learning_rate);
-    for (name, value) in demo.optimizer.options() {
+    for (name, value) in GradientOptions::from(demo.optimizer).options() {
         option(&name, &value);
     }
     option("seed", &demo.seed);
     option("device", &demo.device);
     option("evaluate-every", &demo.evaluate_every);
-    for (key, value) in demo.privacy.entries() {
+    for (key, value) in PrivacyOptions::from(demo.privacy).entries() {
         value.iter().for_each(|value| option(&key.replace('_', "-"), value));
     }
     option("wait", &demo.wait);

@@ -18,7 +18,6 @@ use super::swarm::{PeerEvent, PeerProcesses};
 use super::{STOP_TIMEOUT, bind_to_new_homes};
 use crate::cli::{DemoArgs, ProblemKind};
 use crate::event_loop;
-use crate::lab;
 use crate::out;
 use crate::signals::StopRequests;
 use given::{ConvexKind, Given};

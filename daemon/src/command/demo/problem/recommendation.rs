@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use mingle_builtin::errors::recommend_error;
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Home, Result};
 use mingle_problems::RECOMMENDER;
@@ -11,7 +12,6 @@ use super::super::output::Output;
 use super::rounds::{self, Report, RoundDemo, Way};
 use super::{given, out};
 use crate::cli::DemoArgs;
-use crate::command::recommend::explain;
 
 /// Users and items of a shop's own community.
 const USERS: usize = 90;
@@ -39,7 +39,7 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Result {
     };
     let all = planted.draw();
     let options = DealOptions { seed: arguments.seed, ..DealOptions::default() };
-    let dealt = co_cluster(&all, arguments.peers, options).map_err(explain)?;
+    let dealt = co_cluster(&all, arguments.peers, options).map_err(recommend_error)?;
     let output = Output::create(&arguments.output)?;
     let folder = output.root().join("shops");
     fs::create_dir_all(&folder).context(ErrorKind::BadInput, format!("cannot create {}", folder.display()))?;
@@ -99,7 +99,7 @@ fn print(report: &Report, home: &Home, output: &Output) -> Result {
     report.print_end();
     let recommender =
         fs::read(home.root().join(RECOMMENDER)).context(ErrorKind::Unexpected, "the first shop's recommender")?;
-    let recommender = Recommender::from_bytes(&recommender).map_err(explain)?;
+    let recommender = Recommender::from_bytes(&recommender).map_err(recommend_error)?;
     let folder = output.root().display();
     out::line(format!(
         "wrote {folder}/report.json, {folder}/curves.svg; what a customer of the first shop might want next:"

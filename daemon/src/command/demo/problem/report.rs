@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use mingle_builtin::errors;
 use mingle_lab::comparison::{self, Comparison};
 use mingle_lab::solving::{Conditions, solve_here};
 use mingle_peer::error::Context;
@@ -16,8 +17,8 @@ use serde::Serialize;
 use super::super::output::Output;
 use super::Ended;
 use super::given::{self, ConvexKind, Given};
+use crate::out;
 use crate::solving_report::print_solutions;
-use crate::{lab, out};
 
 /// In one place, the optimality conditions hold to this, or as well as rounding lets them after so many steps.
 const ALONE: (f64, usize) = (1e-14, 100_000);
@@ -158,7 +159,7 @@ fn compare(given: &Given, file: &Path, test: &Path, solutions: &[Solution]) -> R
     let Some(solution) = solutions.first() else { return Ok(None) };
     let problem = Problem::read(file, &given.plan).map_err(Explain::explain)?;
     let test = test.display().to_string();
-    comparison::compare(&problem, solution, &test, 0).map(Some).map_err(lab::comparison_error)
+    comparison::compare(&problem, solution, &test, 0).map(Some).map_err(errors::comparison_error)
 }
 
 /// Columns run from -1 to 1: a deviation of 0.1 is one of 5 % of all that was ever measured.
@@ -200,7 +201,7 @@ impl OnePlace {
             problem.communication(&given.plan, Arc::new(plan::schedule(&given.plan)?)).map_err(Explain::explain)?,
         );
         let solved =
-            solve_here(&problem, &ways, Conditions { loss: 0.0, seed: 0 }, |_, _| {}).map_err(lab::swarm_error)?;
+            solve_here(&problem, &ways, Conditions { loss: 0.0, seed: 0 }, |_, _| {}).map_err(errors::swarm_error)?;
         let objective = solved.solutions.first().map_or(f64::NAN, |solution| solution.objective);
         Ok(Self {
             method: "all nodes in one process",

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 
+use mingle_builtin::errors;
 use mingle_lab::solving::{Conditions, learn_here};
 use mingle_peer::error::Context;
 use mingle_peer::solving::Explain;
@@ -15,7 +16,7 @@ use serde::Serialize;
 
 use super::super::bind_to_new_homes;
 use super::super::output::Output;
-use super::{Ended, Swarm, Told, event_loop, given, lab, out};
+use super::{Ended, Swarm, Told, event_loop, given, out};
 use crate::rounds;
 
 /// Rounds of the peers that are told of at most.
@@ -126,7 +127,7 @@ impl RoundDemo {
         let schedule = Arc::new(plan::schedule(plan)?);
         let communication = Arc::new(problem.communication(plan, schedule).map_err(Explain::explain)?);
         let found = learn_here(&problem, &communication, Conditions { loss: 0.0, seed: 0 }, |_| {});
-        Ok(found.map_err(lab::swarm_error)?.learned)
+        Ok(found.map_err(errors::swarm_error)?.learned)
     }
 
     /// The mean over peers after each round, a line for each way.

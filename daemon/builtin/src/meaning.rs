@@ -23,7 +23,7 @@ const DATA: [&str; 4] = ["classes", "columns", "scaling", "shape"];
 const TARGET: &str = "target";
 
 /// The entries for the models of a task.
-pub(crate) fn of(card: &Card) -> BTreeMap<String, String> {
+pub fn of(card: &Card) -> BTreeMap<String, String> {
     // What is in memory has an encoding.
     let data = serde_json::to_value(&card.data).unwrap_or_default();
     let entry = |key: &str| (key.to_owned(), data.get(key).map(Value::to_string).unwrap_or_default());
@@ -36,7 +36,7 @@ pub(crate) fn of(card: &Card) -> BTreeMap<String, String> {
 }
 
 /// The card of the data that the model in a file is for; none where the file does not say, or says something that is none.
-pub(crate) fn read(file: &ModelFile) -> Option<DataCard> {
+pub fn read(file: &ModelFile) -> Option<DataCard> {
     let mut data = json!({});
     for key in DATA {
         data[key] = serde_json::from_str(file.metadata.get(key)?).ok()?;

@@ -1,4 +1,4 @@
-//! The task of `mingle run` with `--data`: what its columns and classes mean is settled with the swarm.
+//! A built-in model on data of this peer, as a task: what columns and classes mean is settled with the swarm.
 //!
 //! Who says what the task is, the first of these that there is:
 //!
@@ -10,6 +10,7 @@
 //! ```
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use mingle_models::{DataCard, Device, RawData, SiteWeight};
@@ -19,19 +20,36 @@ use mingle_peer::task::TaskCard;
 use mingle_peer::training::{Adoption, Facts, LocalTraining, PersonalLayers, PrivateTraining, TrainingTask};
 use mingle_peer::{Error, ErrorKind, Home, Result, plan};
 
-use super::compare_alone::TrainedAs;
-use crate::cli::{PrivacyArgs, RunArgs, TrainingArgs, WeightArg};
-use crate::command::data;
+use crate::card_file::read_card;
+use crate::compare_alone::TrainedAs;
+use crate::options::{TrainingOptions, WeightChoice};
 use crate::task::{self, LocalTask, Parts};
-use crate::task_card::Card;
+use crate::task_card::{Card, overwrite};
 use crate::task_file::TaskFile;
 use crate::training::{BuiltInTraining, Learner};
 
+/// What somebody says of it.
+#[derive(Clone, Debug, Default)]
+pub struct DataTaskOptions {
+    /// What is trained, and how.
+    pub training: TrainingOptions,
+    /// The keys of those options that somebody chose, such as `learning_rate`: they are not taken over from others.
+    pub chosen: BTreeSet<String>,
+    /// A file with columns, classes and scaling.
+    pub card: Option<PathBuf>,
+    /// The plan, where this peer brings it.
+    pub plan: Option<PathBuf>,
+    /// Whether there are peers to ask that are no swarm's.
+    pub has_bootstraps: bool,
+    /// Whether the work of the last run in the home is given up.
+    pub fresh: bool,
+}
+
 /// What a peer would train, and what it trains once that is settled.
-pub(super) struct DataTask {
+pub struct DataTask {
     home: Home,
     /// Its training options are those of the task, once that is settled.
-    arguments: RunArgs,
+    options: DataTaskOptions,
     device: Device,
     /// Until they are held to a card.
     raw: Option<RawData>,
@@ -40,31 +58,35 @@ pub(super) struct DataTask {
 }
 
 /// What stands in a home of earlier runs.
-pub(super) struct HomeTask {
+pub struct HomeTask {
     card: Option<Card>,
     /// It left a model, or the weight of a run that is not over.
     holds_work: bool,
 }
 
 impl HomeTask {
-    pub(super) fn of(home: &Home) -> Result<Self> {
+    /// Looks at what stands there.
+    ///
+    /// # Errors
+    /// A file of the home cannot be read.
+    pub fn of(home: &Home) -> Result<Self> {
         Ok(Self { card: TaskFile::last(home)?, holds_work: home.holds_work() })
     }
 }
 
 impl DataTask {
     /// Reads the data; what they mean is open.
-    pub(super) fn begin(arguments: &RunArgs, home: Home) -> Result<Self> {
-        let training = &arguments.training;
+    pub fn begin(options: DataTaskOptions, home: Home) -> Result<Self> {
+        let training = &options.training;
         let raw = task::read(&training.data)?;
         task::check_model(&training.model, raw.shape(), training.task)?;
         let device = task::open_device(&training.device)?;
         let trained_as = TrainedAs::default();
-        Ok(Self { home, arguments: arguments.clone(), device, raw: Some(raw), settled: None, trained_as })
+        Ok(Self { home, options, device, raw: Some(raw), settled: None, trained_as })
     }
 
     /// Where it stands, once training begins, as which node that is.
-    pub(super) fn trained_as(&self) -> TrainedAs {
+    pub fn trained_as(&self) -> TrainedAs {
         self.trained_as.clone()
     }
 
@@ -72,10 +94,10 @@ impl DataTask {
     ///
     /// # Errors
     /// What the command line wants is not what the home holds the model of.
-    pub(super) fn settle_by_itself(&mut self, last: HomeTask, is_invited: bool) -> Result<Vec<Event>> {
-        let can_ask = is_invited || !self.arguments.bootstrap.is_empty();
-        let is_bound = last.holds_work && !self.arguments.fresh;
-        if let Some(card) = last.card.filter(|_| is_bound || !(can_ask || self.arguments.fresh)) {
+    pub fn settle_by_itself(&mut self, last: HomeTask, is_invited: bool) -> Result<Vec<Event>> {
+        let can_ask = is_invited || self.options.has_bootstraps;
+        let is_bound = last.holds_work && !self.options.fresh;
+        if let Some(card) = last.card.filter(|_| is_bound || !(can_ask || self.options.fresh)) {
             let wanted = self.wanted_of(&card)?;
             match wanted.difference(&card) {
                 None => return self.settle(adopted(&card, &wanted)),
@@ -84,7 +106,7 @@ impl DataTask {
             }
         }
         // Asked for later.
-        if can_ask && self.arguments.card.is_none() {
+        if can_ask && self.options.card.is_none() {
             return Ok(Vec::new());
         }
         let card = self.own_card()?;
@@ -92,7 +114,7 @@ impl DataTask {
             // The members have the last word: this is only what the peer would bring.
             return Ok(Vec::new());
         }
-        let own = (self.arguments.card.is_none() && self.needs_others())
+        let own = (self.options.card.is_none() && self.needs_others())
             .then(|| Event::OwnCard { columns: card.data.columns().len(), classes: card.data.classes().len() });
         let told = self.settle(card)?;
         Ok(own.into_iter().chain(told).collect())
@@ -100,11 +122,11 @@ impl DataTask {
 
     /// The card that these data make by themselves.
     fn own_card(&self) -> Result<Card> {
-        let own = &self.arguments.training;
-        let training = &TrainingArgs { weight: own.weight.or_unit(|| self.own_unit())?, ..own.clone() };
+        let own = &self.options.training;
+        let training = &TrainingOptions { weight: own.weight.or_unit(|| self.own_unit())?, ..own.clone() };
         let doing = format!("--data {}", training.data);
-        let data = match (&self.arguments.card, &self.raw) {
-            (Some(path), _) => data::read_card(path)?,
+        let data = match (&self.options.card, &self.raw) {
+            (Some(path), _) => read_card(path)?,
             (None, Some(raw)) => raw.card_for(training.task, training.seed).context(ErrorKind::BadInput, doing)?,
             (None, None) => {
                 return Err(Error::new(ErrorKind::Unexpected, "the data were given away before they were used"));
@@ -116,25 +138,25 @@ impl DataTask {
     /// How much sites count where this peer settles it: one with the mean number of samples counts as one, where the sites are known by
     /// their card or the data are dealt out by a plan; else one with as many as this peer has.
     fn own_unit(&self) -> Result<SiteWeight> {
-        let card = self.arguments.card.as_deref().map(data::read_card).transpose()?;
+        let card = self.options.card.as_deref().map(read_card).transpose()?;
         if let Some(all) = card.and_then(|card| card.sites()) {
             return Ok(SiteWeight::by_mean_of(all.samples, all.sites));
         }
         let samples = self.raw.as_ref().map_or(0, RawData::training_samples) as u64;
-        match (&self.arguments.training.split, &self.arguments.plan) {
+        match (&self.options.training.split, &self.options.plan) {
             (None, _) => Ok(SiteWeight::by_mean_of(samples, 1)),
             (Some(_), Some(path)) => Ok(SiteWeight::by_mean_of(samples, plan::read(path)?.node_count() as u64)),
-            (Some(_), None) => WeightArg::Samples.settled(),
+            (Some(_), None) => WeightChoice::Samples.settled(),
         }
     }
 
     /// The task of the last run, with what this command line says otherwise.
     fn wanted_of(&self, card: &Card) -> Result<Card> {
-        let mut training = self.arguments.training.clone();
-        adopt(&mut training, &self.arguments.given.keys, card);
+        let mut training = self.options.training.clone();
+        adopt(&mut training, &self.options.chosen, card);
         training.weight = training.weight.or_unit(|| self.own_unit())?;
-        let data = match &self.arguments.card {
-            Some(path) => data::read_card(path)?,
+        let data = match &self.options.card {
+            Some(path) => read_card(path)?,
             None => card.data.clone(),
         };
         Card::new(&training, data)
@@ -156,20 +178,20 @@ impl DataTask {
             )
             .hint("start this peer with the trainer of that model: --trainer attach, or --trainer 'COMMAND'; docs/python.md")
         })?;
-        let keys = &self.arguments.given.keys;
-        if let Some(conflict) = conflict(&self.arguments.training, keys, &card, adoption.is_of_a_swarm) {
+        let keys = &self.options.chosen;
+        if let Some(conflict) = conflict(&self.options.training, keys, &card, adoption.is_of_a_swarm) {
             return Err(Error::new(ErrorKind::Refused, format!("{conflict} (so says {from})"))
                 .hint("leave that setting away: the swarm says what it is"));
         }
-        if let Some(path) = &self.arguments.card
-            && let Some(difference) = data::read_card(path)?.difference(&card.data)
+        if let Some(path) = &self.options.card
+            && let Some(difference) = read_card(path)?.difference(&card.data)
         {
             let message = format!("--card {} is not the card of the swarm: {difference}", path.display());
             return Err(Error::new(ErrorKind::Refused, message).hint("leave --card away: the swarm says what it is"));
         }
         let last = HomeTask::of(&self.home)?;
         if let Some(difference) =
-            last.card.filter(|_| last.holds_work && !self.arguments.fresh).and_then(|last| card.difference(&last))
+            last.card.filter(|_| last.holds_work && !self.options.fresh).and_then(|last| card.difference(&last))
         {
             return Err(self.needs_fresh(&difference));
         }
@@ -180,7 +202,7 @@ impl DataTask {
     /// This is what the peer trains. Returns what to tell people of it.
     fn settle(&mut self, card: Card) -> Result<Vec<Event>> {
         let Some(raw) = self.raw.take() else { return Ok(Vec::new()) };
-        let training = &mut self.arguments.training;
+        let training = &mut self.options.training;
         overwrite(training, &card);
         let told = raw.remarks().into_iter().chain(constant_columns(&card.data));
         let told: Vec<Event> = told.map(|message| Event::Warning { message }).collect();
@@ -203,7 +225,7 @@ impl DataTask {
             .ok_or_else(|| Error::new(ErrorKind::Unexpected, "training begins without an agreement on the task"))?;
         // It is built once.
         let _ = self.trained_as.set((node, nodes));
-        let training = self.arguments.training;
+        let training = self.options.training;
         if let Some(split) = &training.split {
             parts.deal(split, nodes, training.seed)?;
         }
@@ -232,7 +254,7 @@ impl TrainingTask for DataTask {
     }
 
     fn rounds(&self) -> u64 {
-        self.arguments.training.rounds
+        self.options.training.rounds
     }
 
     fn adopt(&mut self, card: &[u8], adoption: Adoption) -> Result<Vec<Event>> {
@@ -284,7 +306,7 @@ fn adopted(card: &Card, wanted: &Card) -> Card {
 }
 
 /// Takes from the card what nobody chose on this side.
-fn adopt(training: &mut TrainingArgs, given: &BTreeSet<String>, card: &Card) {
+fn adopt(training: &mut TrainingOptions, given: &BTreeSet<String>, card: &Card) {
     let mine = training.clone();
     overwrite(training, card);
     let keep = |key: &str| given.contains(key);
@@ -317,21 +339,8 @@ fn adopt(training: &mut TrainingArgs, given: &BTreeSet<String>, card: &Card) {
     theirs.dp_delta = if keep("dp_delta") { own.dp_delta } else { theirs.dp_delta };
 }
 
-/// Takes what the card says in place of the arguments.
-pub(super) fn overwrite(training: &mut TrainingArgs, card: &Card) {
-    let Card { model, rounds, seed, recipe, privacy, weight, personal, .. } = card;
-    training.personal = personal.clone();
-    training.privacy = PrivacyArgs::of(*privacy);
-    training.weight = WeightArg::from(*weight);
-    training.model = model.to_string();
-    training.task = card.data.objective().kind();
-    training.augment = recipe.augment.to_string();
-    (training.rounds, training.seed, training.batch_size) = (*rounds, *seed, recipe.batch_size);
-    (training.learning_rate, training.optimizer) = (recipe.learning_rate, recipe.optimizer());
-}
-
 /// The first chosen setting that is not as the card has it; those of the recipe only count where `is_strict`.
-fn conflict(training: &TrainingArgs, given: &BTreeSet<String>, card: &Card, is_strict: bool) -> Option<String> {
+fn conflict(training: &TrainingOptions, given: &BTreeSet<String>, card: &Card, is_strict: bool) -> Option<String> {
     let mut theirs = training.clone();
     overwrite(&mut theirs, card);
     let same_model = training.model.parse().is_ok_and(|model: mingle_models::ModelKind| model == card.model);
@@ -369,7 +378,7 @@ fn conflict(training: &TrainingArgs, given: &BTreeSet<String>, card: &Card, is_s
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::cli::{OptimizerArgs, training_defaults};
+    use crate::options::{GradientOptions, PrivacyOptions};
     use crate::task_card::Recipe;
     use mingle_models::OptimizerKind;
     use mingle_peer::training::PrivacySettings;
@@ -377,13 +386,13 @@ mod tests {
     fn card() -> Card {
         let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();
         let data = DataCard::of_table(names(["a", "b"]), names(["x", "y"]), &[0.0; 2], &[1.0; 2]).unwrap();
-        Card { rounds: 8, model: "softmax".parse().unwrap(), ..Card::new(&training_defaults(), data).unwrap() }
+        Card { rounds: 8, model: "softmax".parse().unwrap(), ..Card::new(&TrainingOptions::default(), data).unwrap() }
     }
 
     #[test]
     fn what_nobody_chose_is_taken_over_and_what_somebody_chose_is_refused_by_name() {
         let card = card();
-        let mut training = TrainingArgs { rounds: 9, batch_size: 64, ..training_defaults() };
+        let mut training = TrainingOptions { rounds: 9, batch_size: 64, ..TrainingOptions::default() };
         let given = |keys: &[&str]| -> BTreeSet<String> { keys.iter().map(|key| (*key).to_owned()).collect() };
         assert_eq!(conflict(&training, &given(&["data"]), &card, true), None);
         let says = conflict(&training, &given(&["rounds"]), &card, false).unwrap();
@@ -391,14 +400,14 @@ mod tests {
         assert_eq!(conflict(&training, &given(&["batch_size"]), &card, false), None, "a recipe is a peer's own");
         let says = conflict(&training, &given(&["batch_size"]), &card, true).unwrap();
         assert_eq!(says, "--batch-size 64 contradicts the task of the swarm, which has 32");
-        let clipped = OptimizerArgs { clip_gradients: Some(1.0), warmup: 3, ..training.optimizer };
-        training.optimizer = OptimizerArgs { optimizer: OptimizerKind::AdamW, ..clipped };
+        let clipped = GradientOptions { clip_gradients: Some(1.0), warmup: 3, ..training.optimizer };
+        training.optimizer = GradientOptions { optimizer: OptimizerKind::AdamW, ..clipped };
         assert_eq!(conflict(&training, &given(&["optimizer", "warmup"]), &card, false), None);
         let says = conflict(&training, &given(&["optimizer", "warmup"]), &card, true).unwrap();
         assert_eq!(says, "--optimizer adamw contradicts the task of the swarm, which has sgd");
         let says = conflict(&training, &given(&["clip_gradients"]), &card, true).unwrap();
         assert_eq!(says, "--clip-gradients 1 contradicts the task of the swarm, which has none");
-        training.weight = WeightArg::Samples;
+        training.weight = WeightChoice::Samples;
         let says = conflict(&training, &given(&["weight"]), &card, false).unwrap();
         assert_eq!(says, "--weight samples contradicts the task of the swarm, which has equal");
         let weighted = Card { weight: SiteWeight::by_samples(70).unwrap(), ..card.clone() };
@@ -410,7 +419,7 @@ mod tests {
         let says = conflict(&training, &given(&["weight"]), &weighted, false).unwrap();
         assert_eq!(says, "--weight samples:71 contradicts the task of the swarm, which has samples:70");
         training.privacy =
-            PrivacyArgs { dp_clip: Some(1.0), dp_noise: Some(4.0), dp_epsilon_max: Some(8.0), dp_delta: None };
+            PrivacyOptions { dp_clip: Some(1.0), dp_noise: Some(4.0), dp_epsilon_max: Some(8.0), dp_delta: None };
         let says = conflict(&training, &given(&["dp_clip", "dp_noise"]), &card, false).unwrap();
         assert_eq!(says, "--dp-clip 1 contradicts the task of the swarm, which has none");
         let private = Card { privacy: PrivacySettings::new(1.0, 5.0, 8.0, 1e-6).ok(), ..card.clone() };
@@ -420,21 +429,21 @@ mod tests {
         adopt(&mut joiner, &given(&["dp_clip"]), &private);
         assert_eq!(joiner.privacy.settings().unwrap(), private.privacy);
         adopt(&mut training, &given(&["rounds"]), &card);
-        assert_eq!(training.privacy, PrivacyArgs::default());
+        assert_eq!(training.privacy, PrivacyOptions::default());
         assert_eq!((training.rounds, training.batch_size, training.model.as_str()), (9, 32, "softmax"));
     }
 
     #[test]
     fn the_recipe_of_one_optimizer_is_not_that_of_another() {
         let theirs = Card { recipe: Recipe { momentum: 0.9, warmup: 4, ..card().recipe }, ..card() };
-        let adamw = OptimizerArgs { optimizer: OptimizerKind::AdamW, ..OptimizerArgs::default() };
-        let mine = TrainingArgs { optimizer: adamw, learning_rate: 0.001, ..training_defaults() };
+        let adamw = GradientOptions { optimizer: OptimizerKind::AdamW, ..GradientOptions::default() };
+        let mine = TrainingOptions { optimizer: adamw, learning_rate: 0.001, ..TrainingOptions::default() };
         let of = |keys: &[&str]| {
             let mut training = mine.clone();
             adopt(&mut training, &keys.iter().map(|key| (*key).to_owned()).collect(), &theirs);
             (training.optimizer, training.learning_rate)
         };
-        assert_eq!(of(&["optimizer"]), (OptimizerArgs { warmup: 4, ..adamw }, 0.001));
+        assert_eq!(of(&["optimizer"]), (GradientOptions { warmup: 4, ..adamw }, 0.001));
         assert_eq!(of(&[]), (theirs.recipe.optimizer(), 0.1));
     }
 }

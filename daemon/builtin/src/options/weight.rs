@@ -1,4 +1,4 @@
-//! How much the change of a site counts: `--weight equal|samples|samples:N`.
+//! How much the change of a site counts: equal, samples or samples:N.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -9,7 +9,7 @@ use mingle_peer::{Error, ErrorKind, Result};
 
 /// How much the change of a site counts, as somebody says it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum WeightArg {
+pub enum WeightChoice {
     /// As much as that of every other site.
     #[default]
     Equal,
@@ -19,9 +19,9 @@ pub(crate) enum WeightArg {
     SamplesPer(NonZeroU64),
 }
 
-impl WeightArg {
+impl WeightChoice {
     /// Whether `theirs` is what this asks for.
-    pub(crate) fn admits(self, theirs: SiteWeight) -> bool {
+    pub fn admits(self, theirs: SiteWeight) -> bool {
         match (self, theirs) {
             (Self::Samples, SiteWeight::Samples { .. }) => true,
             _ => Self::from(theirs) == self,
@@ -29,7 +29,7 @@ impl WeightArg {
     }
 
     /// With the number that is settled, where nobody has said one.
-    pub(crate) fn or_unit(self, settled: impl FnOnce() -> Result<SiteWeight>) -> Result<Self> {
+    pub fn or_unit(self, settled: impl FnOnce() -> Result<SiteWeight>) -> Result<Self> {
         match self {
             Self::Samples => settled().map(Self::from),
             _ => Ok(self),
@@ -40,7 +40,7 @@ impl WeightArg {
     ///
     /// # Errors
     /// Nobody has said how many samples count as one site.
-    pub(crate) fn settled(self) -> Result<SiteWeight> {
+    pub fn settled(self) -> Result<SiteWeight> {
         match self {
             Self::Equal => Ok(SiteWeight::Equal),
             Self::SamplesPer(unit) => Ok(SiteWeight::Samples { unit }),
@@ -53,7 +53,7 @@ impl WeightArg {
     }
 }
 
-impl From<SiteWeight> for WeightArg {
+impl From<SiteWeight> for WeightChoice {
     fn from(weight: SiteWeight) -> Self {
         match weight {
             SiteWeight::Equal => Self::Equal,
@@ -62,7 +62,7 @@ impl From<SiteWeight> for WeightArg {
     }
 }
 
-impl FromStr for WeightArg {
+impl FromStr for WeightChoice {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -79,7 +79,7 @@ impl FromStr for WeightArg {
     }
 }
 
-impl fmt::Display for WeightArg {
+impl fmt::Display for WeightChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Equal => f.write_str("equal"),
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn samples_without_a_number_takes_the_number_that_is_settled_and_refuses_to_go_without_one() {
-        let read = |text: &str| text.parse::<WeightArg>();
+        let read = |text: &str| text.parse::<WeightChoice>();
         for text in ["equal", "samples", "samples:250"] {
             assert_eq!(read(text).unwrap().to_string(), text);
         }

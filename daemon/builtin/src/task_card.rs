@@ -7,68 +7,67 @@ use mingle_models::{
     Augmentation, CardDifference, DataCard, Decay, ModelKind, OptimizerKind, OptimizerOptions, SiteWeight, Task,
 };
 use mingle_peer::error::Context;
-pub(crate) use mingle_peer::task::MAX_CARD_BYTES;
-use mingle_peer::task::TaskCard;
+use mingle_peer::task::{MAX_CARD_BYTES, TaskCard};
 use mingle_peer::training::{Layout, PersonalLayers, PrivacySettings};
 use mingle_peer::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::cli::{OptimizerArgs, TrainingArgs};
+use crate::options::{GradientOptions, PrivacyOptions, TrainingOptions, WeightChoice};
 
 /// The task of a swarm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Card {
+pub struct Card {
     /// What is trained.
-    pub(crate) model: ModelKind,
+    pub model: ModelKind,
     /// For how many rounds.
-    pub(crate) rounds: u64,
+    pub rounds: u64,
     /// Of the initial model, and of what is held out to judge by.
-    pub(crate) seed: u64,
+    pub seed: u64,
     /// What features and labels mean.
-    pub(crate) data: DataCard,
+    pub data: DataCard,
     /// How a peer trains by itself.
-    pub(crate) recipe: Recipe,
+    pub recipe: Recipe,
     /// How changes are made private, if they are.
     #[serde(default)]
-    pub(crate) privacy: Option<PrivacySettings>,
+    pub privacy: Option<PrivacySettings>,
     /// How much the changes of a peer count beside those of others.
     #[serde(default)]
-    pub(crate) weight: SiteWeight,
+    pub weight: SiteWeight,
     /// Names of tensors that stay with each peer.
     #[serde(default)]
-    pub(crate) personal: Vec<String>,
+    pub personal: Vec<String>,
 }
 
 /// How a peer trains by itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Recipe {
+pub struct Recipe {
     /// Samples in a gradient step.
-    pub(crate) batch_size: usize,
+    pub batch_size: usize,
     /// What takes the gradient steps.
     #[serde(default)]
-    pub(crate) optimizer: OptimizerKind,
+    pub optimizer: OptimizerKind,
     /// Step size.
-    pub(crate) learning_rate: f64,
+    pub learning_rate: f64,
     /// Momentum of SGD.
-    pub(crate) momentum: f64,
+    pub momentum: f64,
     /// Decay rate of the second moment of AdamW.
     #[serde(default = "usual_beta2")]
-    pub(crate) beta2: f64,
+    pub beta2: f64,
     /// Weight decay.
-    pub(crate) weight_decay: f64,
+    pub weight_decay: f64,
     /// How the step size falls from round to round.
     #[serde(default)]
-    pub(crate) schedule: Decay,
+    pub schedule: Decay,
     /// Rounds in which it rises.
     #[serde(default)]
-    pub(crate) warmup: u64,
+    pub warmup: u64,
     /// The norm that gradients are scaled to.
     #[serde(default)]
-    pub(crate) clip_gradients: Option<f64>,
+    pub clip_gradients: Option<f64>,
     /// How training images are changed.
-    pub(crate) augment: Augmentation,
+    pub augment: Augmentation,
 }
 
 fn usual_beta2() -> f64 {
@@ -77,26 +76,25 @@ fn usual_beta2() -> f64 {
 
 impl Recipe {
     /// What of it is about the optimizer, in the words of the command line.
-    pub(crate) fn optimizer(&self) -> OptimizerArgs {
+    pub fn optimizer(&self) -> GradientOptions {
         let &Self { optimizer, momentum, beta2, weight_decay, schedule, warmup, clip_gradients, .. } = self;
-        OptimizerArgs { optimizer, momentum, beta2, weight_decay, schedule, warmup, clip_gradients }
+        GradientOptions { optimizer, momentum, beta2, weight_decay, schedule, warmup, clip_gradients }
     }
 }
 
 impl Card {
-    /// The card of a run with these arguments on data that mean this.
+    /// The card of a run with these options on data that mean this.
     ///
     /// # Errors
     /// A model that means nothing or does not fit the data; too many columns to tell others of.
-    pub(crate) fn new(arguments: &TrainingArgs, data: DataCard) -> Result<Self> {
+    pub fn new(options: &TrainingOptions, data: DataCard) -> Result<Self> {
         let model: ModelKind =
-            arguments.model.parse().context(ErrorKind::BadInput, format!("--model {}", arguments.model))?;
-        let augment =
-            arguments.augment.parse().context(ErrorKind::BadInput, format!("--augment {}", arguments.augment))?;
-        let TrainingArgs { rounds, seed, batch_size, learning_rate, optimizer: how, .. } = *arguments;
+            options.model.parse().context(ErrorKind::BadInput, format!("--model {}", options.model))?;
+        let augment = options.augment.parse().context(ErrorKind::BadInput, format!("--augment {}", options.augment))?;
+        let TrainingOptions { rounds, seed, batch_size, learning_rate, optimizer: how, .. } = *options;
         how.settings(learning_rate)?;
         how.rates(learning_rate, rounds)?;
-        let OptimizerArgs { optimizer, momentum, beta2, weight_decay, schedule, warmup, clip_gradients } = how;
+        let GradientOptions { optimizer, momentum, beta2, weight_decay, schedule, warmup, clip_gradients } = how;
         let recipe = Recipe {
             batch_size,
             optimizer,
@@ -109,14 +107,14 @@ impl Card {
             clip_gradients,
             augment,
         };
-        let privacy = arguments.privacy.settings()?;
-        let (wanted, found) = (arguments.task, data.objective().kind());
+        let privacy = options.privacy.settings()?;
+        let (wanted, found) = (options.task, data.objective().kind());
         if wanted != found {
             let message = format!("--task {wanted} contradicts the card of the data, which is for {found}");
             return Err(Error::new(ErrorKind::BadInput, message));
         }
-        let weight = arguments.weight.settled()?;
-        let personal = arguments.personal.clone();
+        let weight = options.weight.settled()?;
+        let personal = options.personal.clone();
         let card = Self { model, rounds, seed, data, recipe, privacy, weight, personal };
         let task = card.task()?;
         if !card.personal.is_empty() {
@@ -134,18 +132,18 @@ impl Card {
     }
 
     /// The card in these bytes, if they hold one.
-    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
         postcard::from_bytes(bytes).ok()
     }
 
     /// The model for samples of this kind.
-    pub(crate) fn task(&self) -> Result<Task> {
+    pub fn task(&self) -> Result<Task> {
         Task::new(self.model, self.data.shape(), self.data.objective())
             .context(ErrorKind::BadInput, format!("--model {} does not fit the data", self.model))
     }
 
     /// One line for people.
-    pub(crate) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         let shape = self.data.shape();
         let outputs = match self.data.target() {
             None => format!("in {} classes", self.data.classes().len()),
@@ -168,7 +166,7 @@ impl Card {
     }
 
     /// By which peers and records compare tasks: everything but the recipe.
-    pub(crate) fn hash(&self) -> [u8; 32] {
+    pub fn hash(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("mingle 2026 task card");
         // What is in memory has an encoding.
         let data = (self.data.shape(), self.data.classes(), self.data.columns(), self.data.scaling());
@@ -196,7 +194,7 @@ impl Card {
     }
 
     /// The first thing in which the task `there` is another one, with the words "here" and "there".
-    pub(crate) fn difference(&self, there: &Self) -> Option<String> {
+    pub fn difference(&self, there: &Self) -> Option<String> {
         let differ = |what: &str, here: &dyn std::fmt::Display, there: &dyn std::fmt::Display| {
             Some(format!("{what} is {here} here and {there} there"))
         };
@@ -245,9 +243,22 @@ impl TaskCard for Card {
     }
 }
 
+/// Takes what the card says in place of the options.
+pub fn overwrite(training: &mut TrainingOptions, card: &Card) {
+    let Card { model, rounds, seed, recipe, privacy, weight, personal, .. } = card;
+    training.personal = personal.clone();
+    training.privacy = PrivacyOptions::of(*privacy);
+    training.weight = WeightChoice::from(*weight);
+    training.model = model.to_string();
+    training.task = card.data.objective().kind();
+    training.augment = recipe.augment.to_string();
+    (training.rounds, training.seed, training.batch_size) = (*rounds, *seed, recipe.batch_size);
+    (training.learning_rate, training.optimizer) = (recipe.learning_rate, recipe.optimizer());
+}
+
 /// What stands where in the flat parameters of a task. Each tensor is a row: its shape there is burn's affair, and that in the model file
 /// PyTorch's.
-pub(crate) fn layout_of(task: &Task) -> Layout {
+pub fn layout_of(task: &Task) -> Layout {
     Layout::new(task.flat_tensors().into_iter().map(|(name, length)| (name, vec![length])))
 }
 
@@ -255,13 +266,12 @@ pub(crate) fn layout_of(task: &Task) -> Layout {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::cli::training_defaults;
 
     fn card(columns: &[&str]) -> Card {
         let columns: Vec<String> = columns.iter().map(|name| (*name).to_owned()).collect();
         let zeros = vec![0.0; columns.len()];
         let data = DataCard::of_table(columns, vec!["x".into(), "y".into()], &zeros, &zeros).unwrap();
-        Card::new(&training_defaults(), data).unwrap()
+        Card::new(&TrainingOptions::default(), data).unwrap()
     }
 
     #[test]
@@ -319,6 +329,6 @@ mod tests {
         let old = old.iter().fold(text, |text, words| text.replace(words, ""));
         assert!(!old.contains("warmup"), "{old}");
         let read: Card = serde_json::from_str(&old).unwrap();
-        assert_eq!(read.recipe.optimizer(), OptimizerArgs::default());
+        assert_eq!(read.recipe.optimizer(), GradientOptions::default());
     }
 }

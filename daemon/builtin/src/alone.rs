@@ -4,7 +4,7 @@ use mingle_models::{Samples, SiteWeight, Trainer, TrainerOptions};
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Result};
 
-use crate::cli::TrainingArgs;
+use crate::options::TrainingOptions;
 
 /// Rounds whose steps are taken in one go, where the learning rate is the same in all.
 const ROUNDS_PER_TURN: u64 = 16;
@@ -13,8 +13,8 @@ const ROUNDS_PER_TURN: u64 = 16;
 ///
 /// # Errors
 /// Options or samples that nothing can train with; the device failed.
-pub(crate) fn train_alone(
-    training: &TrainingArgs,
+pub fn train_alone(
+    training: &TrainingOptions,
     options: TrainerOptions,
     samples: Samples,
     local_steps: u32,

@@ -9,10 +9,11 @@ use std::path::Path;
 
 use mingle_peer::error::Context;
 use mingle_peer::home::write_file;
+use mingle_peer::task::MAX_CARD_BYTES;
 use mingle_peer::{Error, ErrorKind, Home, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::task_card::{Card, MAX_CARD_BYTES};
+use crate::task_card::Card;
 
 const SCHEMA: &str = "mingle.task/2";
 /// No such file is larger: numbers take more room as text.
@@ -21,14 +22,14 @@ const MAX_BYTES: u64 = 4 * MAX_CARD_BYTES as u64;
 /// The task of a run, as a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct TaskFile {
+pub struct TaskFile {
     schema: String,
     card: Card,
 }
 
 impl TaskFile {
     /// Writes the task of a run into its home.
-    pub(crate) fn write(card: &Card, home: &Home) -> Result {
+    pub fn write(card: &Card, home: &Home) -> Result {
         let file = Self { schema: SCHEMA.to_owned(), card: card.clone() };
         let text = serde_json::to_string(&file).context(ErrorKind::Unexpected, "cannot encode the task")?;
         write_file(&home.task(), format!("{text}\n").as_bytes())
@@ -38,7 +39,7 @@ impl TaskFile {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub(crate) fn last(home: &Home) -> Result<Option<Card>> {
+    pub fn last(home: &Home) -> Result<Option<Card>> {
         let path = home.task();
         let doing = format!("cannot read {}", path.display());
         let file = match std::fs::File::open(&path) {
@@ -54,7 +55,7 @@ impl TaskFile {
     ///
     /// # Errors
     /// There is no file, it cannot be read, or it is that of another run.
-    pub(crate) fn find(home: &Home, hash: &[u8; 32]) -> Result<Card> {
+    pub fn find(home: &Home, hash: &[u8; 32]) -> Result<Card> {
         let path = home.task();
         let doing = format!("cannot read what the records are of, {}", path.display());
         let file = std::fs::File::open(&path)
@@ -82,7 +83,7 @@ impl TaskFile {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::cli::training_defaults;
+    use crate::options::TrainingOptions;
     use mingle_models::DataCard;
 
     #[test]
@@ -91,7 +92,7 @@ mod tests {
         let home = Home::create(Some(folder.path())).unwrap();
         let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();
         let data = DataCard::of_table(names(["a", "b"]), names(["x", "y"]), &[0.1, 0.2], &[1.0 / 3.0, 0.0]).unwrap();
-        let card = Card::new(&training_defaults(), data).unwrap();
+        let card = Card::new(&TrainingOptions::default(), data).unwrap();
         let hash = card.hash();
         assert!(TaskFile::find(&home, &hash).unwrap_err().is(ErrorKind::BadInput));
         assert_eq!(TaskFile::last(&home).unwrap(), None);
