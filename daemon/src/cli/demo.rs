@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::ArgPredicate;
-use mingle_builtin::options::WeightChoice;
+use mingle_builtin::options::{TrainingOptions, WeightChoice};
+use mingle_demo::{DemoOptions, ProblemOptions};
 use mingle_models::ObjectiveKind;
 use mingle_protocol::{Codec, Robust};
 
@@ -135,8 +136,49 @@ pub(crate) struct DemoArgs {
 }
 
 impl DemoArgs {
-    /// Rounds to train a model for.
-    pub(crate) fn rounds(&self) -> u64 {
-        self.rounds.unwrap_or(ROUNDS)
+    /// A swarm that trains a model.
+    pub(crate) fn options(&self) -> DemoOptions {
+        let training = TrainingOptions {
+            data: self.data.clone(),
+            task: self.task,
+            model: self.model.clone(),
+            split: Some(self.split.clone()),
+            weight: self.weight,
+            rounds: self.rounds.unwrap_or(ROUNDS),
+            batch_size: self.batch_size,
+            optimizer: self.optimizer.into(),
+            learning_rate: self.learning_rate,
+            seed: self.seed,
+            device: self.device.clone(),
+            evaluate_every: self.evaluate_every,
+            privacy: self.privacy.into(),
+            ..TrainingOptions::default()
+        };
+        DemoOptions {
+            peers: self.peers,
+            training,
+            method: self.method.clone(),
+            local_steps: self.local_steps,
+            kills: self.kill.clone(),
+            restart: self.restart,
+            durability: self.durability.map(|durability| durability == DurabilityName::On),
+            timeline: self.timeline == Switch::On,
+            wait: self.wait.clone(),
+            codec: self.codec,
+            robust: self.robust,
+            comparison: !self.no_comparison,
+            output: self.output.clone(),
+        }
+    }
+
+    /// A swarm that solves a problem.
+    pub(crate) fn problem_options(&self) -> ProblemOptions {
+        ProblemOptions {
+            peers: self.peers,
+            rounds: self.rounds,
+            method: self.method.clone(),
+            seed: self.seed,
+            output: self.output.clone(),
+        }
     }
 }

@@ -14,20 +14,21 @@ pub(crate) struct Report {
 
 /// The whole swarm after a round.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Row {
-    pub(crate) round: u64,
+pub struct Row {
+    /// The round.
+    pub round: u64,
     /// Mean test accuracy over the living peers.
-    pub(crate) mean_accuracy: f64,
+    pub mean_accuracy: f64,
     /// The accuracy of the worst living peer.
-    pub(crate) worst_accuracy: f64,
+    pub worst_accuracy: f64,
     /// Mean over the peers of their distance to the models they heard.
-    pub(crate) disagreement: Option<f64>,
+    pub disagreement: Option<f64>,
     /// Sum of the living peers' push-sum weights, in units of 2^-40.
-    pub(crate) weight_units: u64,
+    pub weight_units: u64,
     /// How many peers reported.
-    pub(crate) peers: usize,
+    pub peers: usize,
     /// Seconds since the demo started its peers.
-    pub(crate) seconds: f64,
+    pub seconds: f64,
 }
 
 /// All reports so far.

@@ -6,7 +6,7 @@ use mingle_peer::{ErrorKind, Result};
 use serde::Serialize;
 
 /// The name of the metric.
-pub(crate) fn name(objective: ObjectiveKind) -> &'static str {
+pub fn name(objective: ObjectiveKind) -> &'static str {
     match objective {
         ObjectiveKind::Classification => "accuracy",
         ObjectiveKind::Regression => "r2",
@@ -14,13 +14,19 @@ pub(crate) fn name(objective: ObjectiveKind) -> &'static str {
 }
 
 /// JSON whose keys have the metric's name: `mean_accuracy` or `mean_r2`.
-pub(crate) fn to_json(value: &impl Serialize, objective: ObjectiveKind) -> Result<String> {
+///
+/// # Errors
+/// It cannot be encoded.
+pub fn to_json(value: &impl Serialize, objective: ObjectiveKind) -> Result<String> {
     let text = serde_json::to_string(value).context(ErrorKind::Unexpected, "cannot encode what was measured")?;
     Ok(renamed(&text, objective))
 }
 
 /// The same on several lines.
-pub(crate) fn to_pretty_json(value: &impl Serialize, objective: ObjectiveKind) -> Result<String> {
+///
+/// # Errors
+/// It cannot be encoded.
+pub fn to_pretty_json(value: &impl Serialize, objective: ObjectiveKind) -> Result<String> {
     let text = serde_json::to_string_pretty(value).context(ErrorKind::Unexpected, "cannot encode what was measured")?;
     Ok(renamed(&text, objective))
 }

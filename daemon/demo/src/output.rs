@@ -10,14 +10,14 @@ use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result, output_file};
 use serde::Serialize;
 
-use super::metric;
-use super::tally::Row;
+use crate::metric;
+use crate::tally::Row;
 
 /// Tells a demo's folder from any other.
 const MARKER: &str = ".mingle-demo";
 
 /// The folder that the demo writes.
-pub(crate) struct Output {
+pub struct Output {
     root: PathBuf,
     events: RefCell<File>,
 }
@@ -44,17 +44,22 @@ impl Output {
     }
 
     /// The folder itself.
-    pub(crate) fn root(&self) -> &Path {
+    pub fn root(&self) -> &Path {
         &self.root
     }
 
     /// The plan that all peers ran.
-    pub(crate) fn plan(&self) -> PathBuf {
+    pub fn plan(&self) -> PathBuf {
         self.root.join("plan.json")
     }
 
+    /// The problem file, where there is one.
+    pub fn problem(&self) -> PathBuf {
+        self.root.join("problem.toml")
+    }
+
     /// The home of one peer.
-    pub(crate) fn home(&self, node: usize) -> PathBuf {
+    pub fn home(&self, node: usize) -> PathBuf {
         self.root.join("peers").join(node.to_string())
     }
 

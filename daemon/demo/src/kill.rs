@@ -1,4 +1,4 @@
-//! `--kill PEER@ROUND`: which peer's process dies when.
+//! Which peer's process dies when.
 
 use std::collections::BTreeMap;
 

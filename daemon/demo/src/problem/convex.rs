@@ -1,4 +1,4 @@
-//! What the peers found, beside the same problem in one place, and beside what each would find alone.
+//! Peers that solve a convex problem: what they found, beside the same problem in one place, and beside what each would find alone.
 
 use std::fs;
 use std::path::Path;
@@ -9,54 +9,119 @@ use mingle_lab::comparison::{self, Comparison};
 use mingle_lab::solving::{Conditions, solve_here};
 use mingle_peer::error::Context;
 use mingle_peer::solving::Explain;
-use mingle_peer::{Error, ErrorKind, Home, Result, plan, units};
+use mingle_peer::stop::StopRequests;
+use mingle_peer::{Error, ErrorKind, Home, Result, plan};
+use mingle_planner::Plan;
 use mingle_solver::{Regression, Scaling, Table};
 use mingle_solving::{Answer, Problem, Solution};
 use serde::Serialize;
 
-use super::super::output::Output;
-use super::Ended;
 use super::given::{self, ConvexKind, Given};
-use crate::out;
-use crate::solving_report::print_solutions;
+use super::{Ended, ProblemEvent, Swarm, Told};
+use crate::options::{PeerProgram, ProblemOptions, check_peers};
+use crate::output::Output;
+use crate::plan::bind_to_new_homes;
 
 /// In one place, the optimality conditions hold to this, or as well as rounding lets them after so many steps.
 const ALONE: (f64, usize) = (1e-14, 100_000);
 /// The swarm and one place may differ by so much: what the tolerance of the problem leaves.
 const MOST_DIFFERENCE: f64 = 1e-7;
 
+/// A convex problem for peers on this machine.
+pub struct ConvexDemo {
+    given: Given,
+    output: Output,
+    homes: Vec<Home>,
+}
+
+impl ConvexDemo {
+    /// Makes the plan, the problem, and a folder with a home and a part of the data for each peer.
+    ///
+    /// # Errors
+    /// Options that no demo can use, a folder that holds something else.
+    pub fn prepare(options: &ProblemOptions, kind: ConvexKind) -> Result<Self> {
+        check_peers(options.peers)?;
+        if let Some(rounds) = options.rounds {
+            let message = format!("--rounds {rounds}: peers that solve a convex problem iterate to a tolerance");
+            return Err(Error::new(ErrorKind::BadInput, message).hint("leave --rounds away"));
+        }
+        let mut given = Given::new(options, kind)?;
+        let output = Output::create(&options.output)?;
+        let homes = bind_to_new_homes(&mut given.plan, &output)?;
+        plan::write(&given.plan, &output.plan())?;
+        given.write(&output)?;
+        Ok(Self { given, output, homes })
+    }
+
+    /// What is about to happen, in a few lines.
+    pub fn introduction(&self) -> String {
+        self.given.introduction()
+    }
+
+    /// The plan, which names a key for each node.
+    pub fn plan(&self) -> &Plan {
+        &self.given.plan
+    }
+
+    /// The folder of the demo.
+    pub fn output(&self) -> &Output {
+        &self.output
+    }
+
+    /// Runs the peers to their end, compares, and writes what came of it into the folder of the demo.
+    ///
+    /// # Errors
+    /// What any of the peers runs into; a request to stop.
+    pub async fn run(
+        &self,
+        program: PeerProgram,
+        tell: &dyn Fn(&ProblemEvent<'_>),
+        stop: &mut StopRequests,
+    ) -> Result<ConvexReport> {
+        let told = Told { tell, metrics: &[], each: 1 };
+        let ended = Swarm::run(&self.output, told, &self.homes, program, stop).await?;
+        let report = ConvexReport::new(&self.given, &self.homes, &ended)?;
+        report.write(&self.output)?;
+        Ok(report)
+    }
+}
+
 /// What came of it.
 #[derive(Serialize)]
-pub(super) struct Report {
+pub struct ConvexReport {
     schema: &'static str,
-    peers: usize,
+    /// Peer processes.
+    pub peers: usize,
     /// From the start of the first process to the end of the last.
-    seconds: f64,
+    pub seconds: f64,
     /// The largest resident memory of any peer, where the system tells.
-    peak_resident_bytes: Option<u64>,
-    one_place: OnePlace,
+    pub peak_resident_bytes: Option<u64>,
+    /// The same problem in one place.
+    pub one_place: OnePlace,
     /// Largest difference of any number of any peer from that in one place.
-    difference: f64,
+    pub difference: f64,
     /// What each hospital would find alone: least and largest scaled coefficient of each column.
-    alone: Vec<(f64, f64)>,
+    pub alone: Vec<(f64, f64)>,
     /// A robust model beside its competitors.
     #[serde(skip_serializing_if = "Option::is_none")]
-    comparison: Option<Comparison>,
-    solutions: Vec<Solution>,
+    pub comparison: Option<Comparison>,
+    /// What each peer found.
+    pub solutions: Vec<Solution>,
 }
 
 /// The same problem in one place.
 #[derive(Serialize)]
-struct OnePlace {
+pub struct OnePlace {
     /// How it was solved.
-    method: &'static str,
-    objective: f64,
+    pub method: &'static str,
+    /// The objective there.
+    pub objective: f64,
     /// Each column's scaled coefficient, or each node's number.
-    numbers: Vec<f64>,
+    pub numbers: Vec<f64>,
 }
 
-impl Report {
-    pub(super) fn new(given: &Given, homes: &[Home], ended: &Ended) -> Result<Self> {
+impl ConvexReport {
+    fn new(given: &Given, homes: &[Home], ended: &Ended) -> Result<Self> {
         let solutions = homes.iter().map(read).collect::<Result<Vec<Solution>>>()?;
         let folder = homes[0].root().parent().and_then(|peers| peers.parent()).unwrap_or(homes[0].root());
         let file = folder.join("problem.toml");
@@ -90,7 +155,7 @@ impl Report {
         })
     }
 
-    pub(super) fn write(&self, output: &Output) -> Result {
+    fn write(&self, output: &Output) -> Result {
         let text = serde_json::to_string_pretty(self).context(ErrorKind::Unexpected, "cannot encode the report")?;
         output.write("report.json", format!("{text}\n").as_bytes())?;
         let picture = output.home(0).join("residuals.svg");
@@ -98,55 +163,11 @@ impl Report {
         output.write("residuals.svg", &fs::read(&picture).context(ErrorKind::BadInput, doing)?)
     }
 
-    pub(super) fn print(&self, given: &Given, output: &Output, json: bool) {
-        if json {
-            out::line(serde_json::json!(self));
-            return;
-        }
-        out::line("");
-        match self.solutions.first().map(|solution| &solution.answer) {
-            Some(Answer::SparseRegression { coefficients, .. }) => {
-                out::line(format!("{:<24} {:>12} {:>12}   each alone", "scaled coefficient", "swarm", "one place"));
-                let both = coefficients.iter().zip(&self.one_place.numbers).zip(&self.alone);
-                for ((found, one_place), (least, most)) in both {
-                    let column = &found.column;
-                    let swarm = found.scaled;
-                    out::line(format!("{column:<24} {swarm:>12.9} {one_place:>12.9}   {least:>6.3} to {most:>6.3}"));
-                }
-            }
-            _ => {
-                if let Ok(problem) = Problem::read(&given::file(output), &given.plan) {
-                    print_solutions(&problem, &self.solutions);
-                }
-            }
-        }
-        self.comparison.iter().for_each(print_drift);
-        self.print_end(output);
-    }
-
-    fn print_end(&self, output: &Output) {
-        let Some(first) = self.solutions.first() else { return };
-        let OnePlace { method, objective, .. } = &self.one_place;
-        out::line("");
-        out::line(format!(
-            "{} peers, {} iterations, {:.1} s; KKT residual {:.1e}, constraints to {:.1e}",
-            self.peers, first.iterations, self.seconds, first.certificate.kkt, first.certificate.violation
-        ));
-        out::line(format!("objective {:.12}, in one place {objective:.12} ({method})", first.objective));
-        out::line(format!("largest difference of any number of any peer from one place: {:.1e}", self.difference));
-        if let Some(bytes) = self.peak_resident_bytes {
-            out::line(format!("memory of a peer: up to {:.0} MB", units::megabytes(bytes)));
-        }
-        let folder = output.root().display();
-        out::line(format!(
-            "wrote {folder}/report.json, {folder}/residuals.svg; again, in one process:\n  \
-             mingle solve --problem {folder}/problem.toml --plan {folder}/plan.json"
-        ));
-    }
-
+    /// Whether the swarm found what one place finds.
+    ///
     /// # Errors
-    /// The swarm found something else than one place.
-    pub(super) fn check(&self) -> Result {
+    /// It found something else.
+    pub fn check(&self) -> Result {
         if self.difference <= MOST_DIFFERENCE && self.solutions.iter().all(|solution| solution.converged) {
             return Ok(());
         }
@@ -160,27 +181,6 @@ fn compare(given: &Given, file: &Path, test: &Path, solutions: &[Solution]) -> R
     let problem = Problem::read(file, &given.plan).map_err(Explain::explain)?;
     let test = test.display().to_string();
     comparison::compare(&problem, solution, &test, 0).map(Some).map_err(errors::comparison_error)
-}
-
-/// Columns run from -1 to 1: a deviation of 0.1 is one of 5 % of all that was ever measured.
-const PERCENT_OF_RANGE: f64 = 50.0;
-
-/// How many patients are told right as measuring devices drift: for people who measure.
-fn print_drift(comparison: &Comparison) {
-    let named = |name: &str| comparison.models.iter().find(|model| model.name == name);
-    let (Some(usual), Some(robust)) = (named("usual"), named("robust")) else { return };
-    out::line("");
-    out::line("Of 100 new patients, so many are told right when every device is off at random by so much of its range");
-    let head = ["usual model", "robust model", "usual, worst site", "robust, worst site"];
-    out::line(format!("{:<12} {:>12} {:>13} {:>18} {:>19}", "off by", head[0], head[1], head[2], head[3]));
-    for (at, noise) in comparison.noises.iter().enumerate().filter(|(_, noise)| noise.mean == 0.0) {
-        let of_100 = |scores: &[f64]| format!("{:.0}", 100.0 * scores[at]);
-        let off = format!("{:.1} %", PERCENT_OF_RANGE * noise.deviation);
-        let (means, worst) = ([&usual.mean, &robust.mean], [&usual.worst_site, &robust.worst_site]);
-        let [a, b] = means.map(|scores| of_100(scores));
-        let [c, d] = worst.map(|scores| of_100(scores));
-        out::line(format!("{off:<12} {a:>12} {b:>13} {c:>18} {d:>19}"));
-    }
 }
 
 impl OnePlace {

@@ -22,25 +22,25 @@ pub(crate) struct Joining {
 
 /// How the swarm came together, once all of it has.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct Joined {
+pub struct Joined {
     /// Seconds from the start of the first process until the last peer had its neighbours.
-    seconds: f64,
+    pub seconds: f64,
     /// Pairs of a peer and a neighbour by the plan that it began without.
-    missing_neighbours: usize,
+    pub missing_neighbours: usize,
     /// Pairs of peers that are neighbours.
-    pairs: usize,
+    pub pairs: usize,
     /// The most neighbours that the plan gives a peer.
-    most_neighbours: usize,
+    pub most_neighbours: usize,
     /// The most dials of one peer.
-    most_dials: u64,
+    pub most_dials: u64,
     /// Dials of all peers.
-    dials: u64,
+    pub dials: u64,
     /// Those that failed.
-    failed_dials: u64,
+    pub failed_dials: u64,
     /// Connections that were refused or broke off before they were up, as seen by who was dialled.
-    failed_accepts: u64,
+    pub failed_accepts: u64,
     /// Questions of all peers to the Kademlia table.
-    table_queries: u64,
+    pub table_queries: u64,
 }
 
 impl Joining {

@@ -1,4 +1,4 @@
-//! The demo's peers: real processes of this same program, each with its own home and port, and none left behind.
+//! The demo's peers: real processes of one program, each with its own home and port, and none left behind.
 //!
 //! A peer ends when the demo does, however it ends: a dropped handle kills its process, and a peer whose standard
 //! input closes, because the demo was killed outright, stops by itself.
@@ -8,6 +8,7 @@ use std::fs::OpenOptions;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 
 use mingle_peer::error::Context;
 use mingle_peer::events::{Event, EventLine};
@@ -16,7 +17,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::mpsc;
 
-use crate::config;
+use crate::options::PeerProgram;
 
 /// Events that wait for the demo.
 const EVENT_QUEUE: usize = 1024;
@@ -24,6 +25,10 @@ const EVENT_QUEUE: usize = 1024;
 /// Processes that start at the same time, for each core: reading data and looking for the plan is work, and all at once
 /// would take turns until none of them answers in time.
 const STARTING_PER_CORE: usize = 1;
+
+/// After a demo is interrupted, peers that have not stopped by then are killed: nobody waits for what they would still
+/// evaluate and write, and what they keep for a later start is on disk at any moment.
+pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What a peer process did.
 #[derive(Debug)]
@@ -38,7 +43,7 @@ pub(crate) enum PeerEvent {
 
 /// The running peer processes, by node.
 pub(crate) struct PeerProcesses {
-    program: PathBuf,
+    program: PeerProgram,
     peers: Vec<PeerProcess>,
     /// Those that wait for their turn, in the order of the nodes: arguments and log.
     waiting: VecDeque<(Vec<String>, PathBuf)>,
@@ -57,8 +62,7 @@ struct PeerProcess {
 
 impl PeerProcesses {
     /// No peer yet; events of those that are started come out of the receiver, with their node.
-    pub(crate) fn new() -> Result<(Self, mpsc::Receiver<(usize, PeerEvent)>)> {
-        let program = std::env::current_exe().context(ErrorKind::Unexpected, "cannot find this program's own file")?;
+    pub(crate) fn new(program: PeerProgram) -> (Self, mpsc::Receiver<(usize, PeerEvent)>) {
         let (events, receiver) = mpsc::channel(EVENT_QUEUE);
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let processes = Self {
@@ -69,7 +73,7 @@ impl PeerProcesses {
             most_starting: STARTING_PER_CORE * cores,
             events,
         };
-        Ok((processes, receiver))
+        (processes, receiver)
     }
 
     /// Starts the next node's process with these arguments, as soon as few enough others are starting; what it logs goes to
@@ -108,9 +112,9 @@ impl PeerProcesses {
         let doing = format!("cannot start peer {node}");
         let log = OpenOptions::new().create(true).append(true).open(log);
         let log = log.context(ErrorKind::BadInput, format!("{doing}: its log"))?;
-        let mut command = Command::new(&self.program);
+        let mut command = Command::new(&self.program.file);
         // The demo says all there is to say; settings meant for this user's own peer are not for these.
-        for variable in config::variables() {
+        for variable in &self.program.hidden_variables {
             command.env_remove(variable);
         }
         let mut child = command

@@ -1,18 +1,17 @@
-//! What the peers of the demo are given: a plan, a problem file, and to each its own part.
+//! A convex problem for peers on this machine: a plan, a problem file, and to each its own part.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
 
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result};
-use mingle_planner::{DesignOptions, Method, Plan, Topology};
+use mingle_planner::{DesignOptions, Plan, Topology};
 use mingle_solver::example::{HEART, HEART_TARGET};
 use mingle_solver::{Selection, Table};
 
-use super::super::connecting_radius;
-use super::super::output::Output;
-use crate::cli::DemoArgs;
+use crate::options::ProblemOptions;
+use crate::output::Output;
+use crate::plan;
 
 /// Leaves out what tells little of a heart disease.
 pub(super) const LAMBDA: f64 = 0.05;
@@ -29,9 +28,12 @@ const BEDS_PER_WARD: usize = 6;
 
 /// The convex problems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ConvexKind {
+pub enum ConvexKind {
+    /// Which findings tell of a heart disease?
     SparseRegression,
+    /// How many beds does each ward get?
     ResourceAllocation,
+    /// Who has a heart disease, though measuring devices drift?
     RobustClassification,
 }
 
@@ -46,25 +48,20 @@ pub(super) struct Given {
     problem: String,
 }
 
-/// The problem file in the demo's folder.
-pub(super) fn file(output: &Output) -> PathBuf {
-    output.root().join("problem.toml")
-}
-
 impl Given {
-    pub(super) fn new(arguments: &DemoArgs, kind: ConvexKind) -> Result<Self> {
+    pub(super) fn new(options: &ProblemOptions, kind: ConvexKind) -> Result<Self> {
         match kind {
-            ConvexKind::SparseRegression => Self::hospitals(arguments),
-            ConvexKind::ResourceAllocation => Self::wards(arguments),
-            ConvexKind::RobustClassification => Self::drifting_devices(arguments),
+            ConvexKind::SparseRegression => Self::hospitals(options),
+            ConvexKind::ResourceAllocation => Self::wards(options),
+            ConvexKind::RobustClassification => Self::drifting_devices(options),
         }
     }
 
     /// Hospitals with some of the patients each.
-    fn hospitals(arguments: &DemoArgs) -> Result<Self> {
+    fn hospitals(options: &ProblemOptions) -> Result<Self> {
         let all = patients()?;
-        let tables = (0..arguments.peers).map(|peer| all.dealt(peer, arguments.peers)).collect();
-        let topology = places(arguments)?;
+        let tables = (0..options.peers).map(|peer| all.dealt(peer, options.peers)).collect();
+        let topology = places(options)?;
         let problem = format!(
             "# Which findings tell of a heart disease? Each hospital keeps its patients.\n\
              kind = \"sparse-regression\"\n\
@@ -72,17 +69,11 @@ impl Given {
              target = \"{HEART_TARGET}\"\n\
              lambda = {LAMBDA}\n"
         );
-        Ok(Self {
-            kind: ConvexKind::SparseRegression,
-            plan: design(arguments, &topology)?,
-            tables,
-            test: None,
-            problem,
-        })
+        Ok(Self { kind: ConvexKind::SparseRegression, plan: design(options, &topology)?, tables, test: None, problem })
     }
 
     /// The same hospitals with three fifths of the patients; the others are there to try the model on.
-    fn drifting_devices(arguments: &DemoArgs) -> Result<Self> {
+    fn drifting_devices(options: &ProblemOptions) -> Result<Self> {
         let all = patients()?;
         let fifths = |first: usize, others: &[usize]| {
             let mut part = all.dealt(first, FIFTHS);
@@ -93,8 +84,8 @@ impl Given {
             Ok::<_, Error>(part)
         };
         let (training, test) = (fifths(0, &[2, 4])?, fifths(1, &[3])?);
-        let tables = (0..arguments.peers).map(|peer| training.dealt(peer, arguments.peers)).collect();
-        let topology = places(arguments)?;
+        let tables = (0..options.peers).map(|peer| training.dealt(peer, options.peers)).collect();
+        let topology = places(options)?;
         let problem = format!(
             "# Who has a heart disease? A model that still tells when measuring devices drift.\n\
              kind = \"robust-classification\"\n\
@@ -107,12 +98,12 @@ impl Given {
              tolerance = 1e-4\n"
         );
         let kind = ConvexKind::RobustClassification;
-        Ok(Self { kind, plan: design(arguments, &topology)?, tables, test: Some(test), problem })
+        Ok(Self { kind, plan: design(options, &topology)?, tables, test: Some(test), problem })
     }
 
     /// Wards in a row of overlapping groups.
-    fn wards(arguments: &DemoArgs) -> Result<Self> {
-        let names: Vec<String> = (0..arguments.peers).map(|ward| format!("ward-{ward}")).collect();
+    fn wards(options: &ProblemOptions) -> Result<Self> {
+        let names: Vec<String> = (0..options.peers).map(|ward| format!("ward-{ward}")).collect();
         let mut groups = Vec::new();
         let mut first = 0;
         while first + 1 < names.len() {
@@ -142,7 +133,7 @@ impl Given {
             let wish = 3 + ward * 5 % 9;
             problem += &format!("\n[[node]]\nnode = \"{name}\"\nwish = {wish}\nupper = 10\n");
         }
-        let plan = design(arguments, &topology)?;
+        let plan = design(options, &topology)?;
         Ok(Self { kind: ConvexKind::ResourceAllocation, plan, tables: Vec::new(), test: None, problem })
     }
 
@@ -199,14 +190,11 @@ fn patients() -> Result<Table> {
 }
 
 /// Where the hospitals are.
-pub(super) fn places(arguments: &DemoArgs) -> Result<Topology> {
-    let spec = format!("rg:n={},r={:.2},seed={}", arguments.peers, connecting_radius(arguments.peers), arguments.seed);
-    Topology::generate(&spec).context(ErrorKind::Unexpected, format!("cannot generate {spec}"))
+pub(super) fn places(options: &ProblemOptions) -> Result<Topology> {
+    plan::topology(options.peers, options.seed)
 }
 
-pub(super) fn design(arguments: &DemoArgs, topology: &Topology) -> Result<Plan> {
-    let method: Method =
-        arguments.method.parse().context(ErrorKind::BadInput, format!("--method {}", arguments.method))?;
-    let options = DesignOptions { seed: arguments.seed, ..DesignOptions::default() };
-    mingle_planner::design(topology, method, &options).context(ErrorKind::BadInput, "cannot design a plan")
+/// The design that was asked for on it.
+pub(super) fn design(options: &ProblemOptions, topology: &Topology) -> Result<Plan> {
+    plan::design(&options.method, topology, &DesignOptions { seed: options.seed, ..DesignOptions::default() })
 }

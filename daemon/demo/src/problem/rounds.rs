@@ -8,26 +8,28 @@ use mingle_builtin::errors;
 use mingle_lab::solving::{Conditions, learn_here};
 use mingle_peer::error::Context;
 use mingle_peer::solving::Explain;
-use mingle_peer::{Error, ErrorKind, Home, Result, plan, units};
+use mingle_peer::stop::StopRequests;
+use mingle_peer::{Error, ErrorKind, Home, Result, plan};
 use mingle_planner::Plan;
 use mingle_plot::{Horizontal, Panel, Scale, Series, Weight, line_chart};
 use mingle_solving::{Learned, Problem, RoundRecord, RoundTask};
 use serde::Serialize;
 
-use super::super::bind_to_new_homes;
-use super::super::output::Output;
-use super::{Ended, Swarm, Told, event_loop, given, out};
-use crate::rounds;
+use super::{Ended, ProblemEvent, Swarm, Told};
+use crate::options::PeerProgram;
+use crate::output::Output;
+use crate::plan::bind_to_new_homes;
 
 /// Rounds of the peers that are told of at most.
 const MOST_TOLD: u64 = 12;
 
 /// One way to learn.
-#[derive(Clone, Copy)]
-pub(super) struct Way {
-    pub(super) name: &'static str,
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    /// Its name, as a method of the report.
+    pub name: &'static str,
     /// The lines of the problem file that choose it.
-    pub(super) lines: &'static str,
+    pub lines: &'static str,
 }
 
 /// What is learned.
@@ -45,18 +47,20 @@ pub(super) struct RoundDemo {
 
 /// What came of it.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub struct RoundsReport {
     schema: &'static str,
-    peers: usize,
+    /// Peer processes.
+    pub peers: usize,
     /// From the start of the first process to the end of the last.
-    seconds: f64,
+    pub seconds: f64,
     /// The largest resident memory of any peer, where the system tells.
-    peak_resident_bytes: Option<u64>,
+    pub peak_resident_bytes: Option<u64>,
     /// By way: the mean of each metric over all peers.
-    pub(super) methods: BTreeMap<String, BTreeMap<String, f64>>,
+    pub methods: BTreeMap<String, BTreeMap<String, f64>>,
     /// Peers that ended with other bits than in one process.
-    different: Vec<String>,
-    learned: Vec<Learned>,
+    pub different: Vec<String>,
+    /// What each peer learned.
+    pub learned: Vec<Learned>,
     /// By way, as it went in one process.
     #[serde(skip)]
     pub(super) in_one_process: Vec<Vec<Learned>>,
@@ -69,7 +73,8 @@ impl RoundDemo {
 
     /// What the problem file says with a way, in the demo's folder.
     fn task(&self, way: &Way, output: &Output) -> Result<Arc<dyn RoundTask>> {
-        let task = mingle_problems::task(&self.problem(way), &given::file(output), None).map_err(rounds::explain)?;
+        let task = mingle_problems::task(&self.problem(way), &output.problem(), None)
+            .map_err(|error| Error::of(ErrorKind::BadInput, error))?;
         task.ok_or_else(|| Error::new(ErrorKind::Unexpected, "the problem of the demo is learned in no rounds"))
     }
 
@@ -77,7 +82,14 @@ impl RoundDemo {
     ///
     /// # Errors
     /// What any of the peers runs into.
-    pub(super) fn learn(&self, mut plan: Plan, output: &Output, json: bool) -> Result<(Vec<Home>, Report)> {
+    pub(super) async fn learn(
+        &self,
+        mut plan: Plan,
+        output: &Output,
+        program: PeerProgram,
+        tell: &dyn Fn(&ProblemEvent<'_>),
+        stop: &mut StopRequests,
+    ) -> Result<(Vec<Home>, RoundsReport)> {
         let Some(own) = self.ways.last() else {
             return Err(Error::new(ErrorKind::Unexpected, "a demo without a way to learn"));
         };
@@ -86,14 +98,14 @@ impl RoundDemo {
         output.write("problem.toml", self.problem(own).as_bytes())?;
         let homes = bind_to_new_homes(&mut plan, output)?;
         plan::write(&plan, &output.plan())?;
-        let told = Told { json, metrics: self.metrics, each: self.rounds.div_ceil(MOST_TOLD) };
-        let ended = event_loop::start()?.block_on(Swarm::run(output, told, &homes))?;
+        let told = Told { tell, metrics: self.metrics, each: self.rounds.div_ceil(MOST_TOLD) };
+        let ended = Swarm::run(output, told, &homes, program, stop).await?;
         let report = self.report(&plan, &homes, output, &ended)?;
         output.write("curves.svg", self.curves(&title, &report.in_one_process).as_bytes())?;
         Ok((homes, report))
     }
 
-    fn report(&self, plan: &Plan, homes: &[Home], output: &Output, ended: &Ended) -> Result<Report> {
+    fn report(&self, plan: &Plan, homes: &[Home], output: &Output, ended: &Ended) -> Result<RoundsReport> {
         let learned = homes.iter().map(read).collect::<Result<Vec<Learned>>>()?;
         let in_one_process = self.ways.iter().map(|way| self.in_one_process(plan, way, output));
         let in_one_process = in_one_process.collect::<Result<Vec<Vec<Learned>>>>()?;
@@ -108,7 +120,7 @@ impl RoundDemo {
         let means = |(way, learned): (&Way, &Vec<Learned>)| {
             (way.name.to_owned(), learned.first().map(means).unwrap_or_default())
         };
-        Ok(Report {
+        Ok(RoundsReport {
             schema: self.schema,
             peers: homes.len(),
             seconds: ended.took.as_secs_f64(),
@@ -153,28 +165,17 @@ impl RoundDemo {
     }
 }
 
-impl Report {
+impl RoundsReport {
     /// The mean of a metric with a way.
-    pub(super) fn mean(&self, way: &str, metric: &str) -> Option<f64> {
+    pub fn mean(&self, way: &str, metric: &str) -> Option<f64> {
         self.methods.get(way)?.get(metric).copied()
     }
 
-    /// How long it took, and whether it was the same in one process.
-    pub(super) fn print_end(&self) {
-        let memory =
-            self.peak_resident_bytes.map(|bytes| format!(", up to {:.0} MB of memory each", units::megabytes(bytes)));
-        let bits = if self.different.is_empty() {
-            "all with the bits of one process"
-        } else {
-            "NOT with the bits of one process"
-        };
-        let (peers, seconds) = (self.peers, self.seconds);
-        out::line(format!("\n{peers} peers, {seconds:.1} s{}; {bits}", memory.unwrap_or_default()));
-    }
-
+    /// Whether peers learned what one process learns.
+    ///
     /// # Errors
-    /// Peers ended with something else than in one process.
-    pub(super) fn check(&self) -> Result {
+    /// Some ended with something else.
+    pub fn check(&self) -> Result {
         if self.different.is_empty() {
             return Ok(());
         }
