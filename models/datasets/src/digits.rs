@@ -8,7 +8,7 @@ use std::io::Read;
 
 use flate2::read::GzDecoder;
 
-use super::{DataError, SampleShape, Samples};
+use crate::{DataError, SampleShape, Samples};
 
 /// Gzip of 1,797 labels followed by 1,797 x 64 pixels, one byte each.
 const PACKED: &[u8] = include_bytes!("../../data/digits.bin.gz");
@@ -19,10 +19,10 @@ const PIXELS: usize = 64;
 const INK_MAX: u8 = 16;
 
 /// `pixel / 16 - 0.3`.
-pub(super) const SCALING: (f32, f32) = (1.0 / INK_MAX as f32, -0.3);
+pub(crate) const SCALING: (f32, f32) = (1.0 / INK_MAX as f32, -0.3);
 
 /// All digits, in the order of the source.
-pub(super) fn load() -> Result<Samples, DataError> {
+pub(crate) fn load() -> Result<Samples, DataError> {
     let mut labels = vec![0; COUNT];
     let mut pixels = vec![0; COUNT * PIXELS];
     let mut decoder = GzDecoder::new(PACKED);

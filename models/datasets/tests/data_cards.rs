@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use mingle_models::{DataCard, DataSet, DataSource, Scaling};
+use mingle_datasets::{DataCard, DataSet, DataSource, Scaling};
 use tempfile::TempDir;
 
 const SEED: u64 = 3;

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
 
-use super::vocabulary::UnknownCharacter;
-use super::{CardDifference, DataCard, DataError, DataSet, SampleShape, Samples, Tokens, Vocabulary};
+use crate::vocabulary::UnknownCharacter;
+use crate::{CardDifference, DataCard, DataError, DataSet, SampleShape, Samples, Tokens, Vocabulary};
 
 const EMBEDDED: &[u8] = include_bytes!("../../data/coriolanus.txt.gz");
 /// What the embedded text is called in sentences.
@@ -34,14 +34,14 @@ pub struct TextSource {
 
 impl TextSource {
     /// Whether everybody who names this source has the same vocabulary.
-    pub(super) fn means_the_same_everywhere(&self) -> bool {
+    pub(crate) fn means_the_same_everywhere(&self) -> bool {
         self.path.is_none() || self.tokens == Some(Tokens::Bytes)
     }
 }
 
 /// A text in memory.
 #[derive(Debug)]
-pub(super) struct Text {
+pub(crate) struct Text {
     path: PathBuf,
     tokens: Option<Tokens>,
     bytes: Vec<u8>,
@@ -49,7 +49,7 @@ pub(super) struct Text {
 
 impl Text {
     /// Reads a text; a file whose name ends in `.gz` is decompressed.
-    pub(super) fn read(source: &TextSource) -> Result<Self, DataError> {
+    pub(crate) fn read(source: &TextSource) -> Result<Self, DataError> {
         let path = source.path.clone().unwrap_or_else(|| EMBEDDED_NAME.into());
         let bytes = match &source.path {
             None => read_bounded(GzDecoder::new(EMBEDDED), &path)?,
@@ -66,12 +66,12 @@ impl Text {
     }
 
     /// The shape of its samples, as long as nobody else says what its tokens are.
-    pub(super) fn shape(&self) -> SampleShape {
+    pub(crate) fn shape(&self) -> SampleShape {
         SampleShape::Text { tokens: self.tokens.unwrap_or(Tokens::Characters) }
     }
 
     /// The tokens that are left to train on, as long as nobody else says what its tokens are.
-    pub(super) fn training_tokens(&self) -> usize {
+    pub(crate) fn training_tokens(&self) -> usize {
         let tokens = match self.tokens {
             Some(Tokens::Bytes) => self.bytes.len(),
             // Of bytes that are no characters, as many as there would be in a text that has them.
@@ -81,7 +81,7 @@ impl Text {
     }
 
     /// The card that it has by itself.
-    pub(super) fn card(&self) -> Result<DataCard, DataError> {
+    pub(crate) fn card(&self) -> Result<DataCard, DataError> {
         let vocabulary = match self.tokens {
             Some(Tokens::Bytes) => Vocabulary::of_bytes(),
             _ => {
@@ -94,7 +94,7 @@ impl Text {
     }
 
     /// Its tokens by the numbers of `card`, the last tenth apart.
-    pub(super) fn data_set(self, card: &DataCard) -> Result<DataSet, DataError> {
+    pub(crate) fn data_set(self, card: &DataCard) -> Result<DataSet, DataError> {
         let foreign = |difference| DataError::Foreign { data: self.path.display().to_string(), difference };
         let wanted = SampleShape::Text { tokens: self.tokens.unwrap_or(Tokens::Characters) };
         let Some(vocabulary) = Vocabulary::of_card(card) else {

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::csv_table::Table;
-use super::{DataCard, DataError};
+use crate::csv_table::Table;
+use crate::{DataCard, DataError};
 
 /// For each column of the card, the column of the table that has its name.
 ///
 /// # Errors
 ///
 /// [`DataError::ForeignColumns`] with the first difference.
-pub(super) fn match_to(table: &Table, card: &DataCard) -> Result<Vec<usize>, DataError> {
+pub(crate) fn match_to(table: &Table, card: &DataCard) -> Result<Vec<usize>, DataError> {
     let here = table.columns();
     let places: BTreeMap<&str, usize> = here.iter().enumerate().map(|(place, name)| (name.as_str(), place)).collect();
     let wanted: BTreeMap<&str, usize> =

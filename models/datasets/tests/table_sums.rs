@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use mingle_models::{DataCard, DataSource, ObjectiveKind, RawData, TableSums};
+use mingle_datasets::{DataCard, DataSource, ObjectiveKind, RawData, TableSums};
 use mingle_mutations::for_each_input;
 use tempfile::TempDir;
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{CardDifference, CardError, SampleShape, UnknownCharacter};
+use crate::{CardDifference, CardError, SampleShape, UnknownCharacter};
 
 /// Why data cannot be used; every variant names the place.
 #[derive(Debug, thiserror::Error)]
@@ -275,7 +275,7 @@ pub enum DataError {
     #[error(
         "{} has more than {} different characters; text:FILE,tokens=bytes trains on bytes",
         path.display(),
-        super::Vocabulary::CHARACTERS_MAX
+        crate::Vocabulary::CHARACTERS_MAX
     )]
     Vocabulary {
         /// The file.

@@ -5,8 +5,8 @@
 
 use std::path::Path;
 
-use super::gzipped::GzippedFile;
-use super::{DataError, SampleShape, Samples};
+use crate::gzipped::GzippedFile;
+use crate::{DataError, SampleShape, Samples};
 
 const TRAIN: [&str; 5] =
     ["data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"];
@@ -20,14 +20,14 @@ const ROW: usize = 1 + PIXELS;
 const MAX_IMAGES: usize = 100_000;
 
 /// From bytes to `[-1, 1]`. Constants, so that peers with different files agree.
-pub(super) const SCALING: (f32, f32) = (2.0 / 255.0, -1.0);
+pub(crate) const SCALING: (f32, f32) = (2.0 / 255.0, -1.0);
 
 /// What the classes are called, in order.
-pub(super) const CLASSES: [&str; 10] =
+pub(crate) const CLASSES: [&str; 10] =
     ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"];
 
 /// Training samples and test samples of `directory`.
-pub(super) fn load(directory: &Path) -> Result<(Samples, Samples), DataError> {
+pub(crate) fn load(directory: &Path) -> Result<(Samples, Samples), DataError> {
     Ok((read(directory, &TRAIN)?, read(directory, &[TEST])?))
 }
 

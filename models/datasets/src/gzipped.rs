@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
 
-use super::DataError;
+use crate::DataError;
 
 /// One open file.
-pub(super) struct GzippedFile {
+pub(crate) struct GzippedFile {
     /// Which one of the two it is.
-    pub(super) path: PathBuf,
+    pub(crate) path: PathBuf,
     bytes: Box<dyn Read>,
 }
 
 impl GzippedFile {
     /// Opens `name` or else `name.gz`.
-    pub(super) fn open(directory: &Path, name: &'static str) -> Result<Self, DataError> {
+    pub(crate) fn open(directory: &Path, name: &'static str) -> Result<Self, DataError> {
         for (path, gzipped) in [(directory.join(name), false), (directory.join(format!("{name}.gz")), true)] {
             match File::open(&path) {
                 Ok(file) => {
@@ -33,7 +33,7 @@ impl GzippedFile {
     }
 
     /// The next bytes, fewer only at the end. Memory grows as they arrive.
-    pub(super) fn read_up_to(&mut self, limit: usize) -> Result<Vec<u8>, DataError> {
+    pub(crate) fn read_up_to(&mut self, limit: usize) -> Result<Vec<u8>, DataError> {
         let mut bytes = Vec::new();
         match self.bytes.by_ref().take(limit as u64).read_to_end(&mut bytes) {
             // A cut gzip stream is an error of its own kind, but what matters is what is missing.

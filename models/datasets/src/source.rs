@@ -10,10 +10,10 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use super::csv_table::{CsvSource, LabelColumn, Table};
-use super::text::{Text, TextSource};
-use super::{CardDifference, DataCard, DataError, SampleShape, Samples, TableSums, Tokens, cifar10, digits, idx};
+use crate::csv_table::{CsvSource, LabelColumn, Table};
 use crate::objective::ObjectiveKind;
+use crate::text::{Text, TextSource};
+use crate::{CardDifference, DataCard, DataError, SampleShape, Samples, TableSums, Tokens, cifar10, digits, idx};
 
 /// The samples held out of the 1,797 digits, about a fifth.
 const DIGITS_TEST: usize = 360;
@@ -33,11 +33,11 @@ const SAMPLES_MIN: usize = 5;
 /// | `text:FILE`, `text:FILE,tokens=characters`, `text:FILE,tokens=bytes` | a text, gzipped if its name ends in `.gz` |
 ///
 /// ```
-/// use mingle_models::DataSource;
+/// use mingle_datasets::DataSource;
 ///
 /// let data = "digits".parse::<DataSource>()?.load(1)?;
 /// assert_eq!((data.train.len(), data.test.len()), (1437, 360));
-/// # Ok::<(), mingle_models::DataError>(())
+/// # Ok::<(), mingle_datasets::DataError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]

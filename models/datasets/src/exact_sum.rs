@@ -25,7 +25,7 @@ const BITS_MAX: u64 = 2 * (1024 + 1074) + 64;
 /// `mantissa * 2^exponent`, exactly; the mantissa is odd, or both are 0. As text a hexadecimal number, such as `-0x1f3p-12`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub(super) struct Dyadic {
+pub(crate) struct Dyadic {
     mantissa: BigInt,
     exponent: i64,
 }
@@ -60,14 +60,14 @@ impl Dyadic {
 /// Of many numbers how many they are, their sum and that of their squares.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Moments {
+pub(crate) struct Moments {
     sum: Dyadic,
     squares: Dyadic,
 }
 
 impl Moments {
     /// Those of finite numbers, in time O(numbers) and memory O(different exponents).
-    pub(super) fn of(values: impl IntoIterator<Item = f64>) -> Self {
+    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut bins: BTreeMap<i64, Bin> = BTreeMap::new();
         for value in values {
             let (mantissa, exponent) = parts(value);
@@ -85,23 +85,23 @@ impl Moments {
     }
 
     /// Those of these numbers and others.
-    pub(super) fn plus(&self, other: &Self) -> Self {
+    pub(crate) fn plus(&self, other: &Self) -> Self {
         Self { sum: self.sum.plus(&other.sum), squares: self.squares.plus(&other.squares) }
     }
 
     /// Whether `count` numbers can have them: their variance is not negative.
-    pub(super) fn can_be_of(&self, count: u64) -> bool {
+    pub(crate) fn can_be_of(&self, count: u64) -> bool {
         self.squares.mantissa.sign() != Sign::Minus && self.variance_numerator(count).mantissa.sign() != Sign::Minus
     }
 
     /// The mean of `count` numbers, at least 1, to the nearest `f64`.
-    pub(super) fn mean(&self, count: u64) -> f64 {
+    pub(crate) fn mean(&self, count: u64) -> f64 {
         quotient(&self.sum.mantissa, self.sum.exponent, count)
     }
 
     /// The standard deviation of `count` numbers, at least 1, with `count` below the fraction line, to within one unit in the last place; 0
     /// where all are equal.
-    pub(super) fn deviation(&self, count: u64) -> f64 {
+    pub(crate) fn deviation(&self, count: u64) -> f64 {
         let Dyadic { mantissa, exponent } = self.variance_numerator(count);
         if mantissa.sign() != Sign::Plus {
             return 0.0;

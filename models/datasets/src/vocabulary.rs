@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::DataCard;
-use super::samples::SampleShape;
+use crate::DataCard;
+use crate::samples::SampleShape;
 
 /// What a token of a text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ impl fmt::Display for Tokens {
 /// The tokens of a text, each with its number.
 ///
 /// ```
-/// use mingle_models::Vocabulary;
+/// use mingle_datasets::Vocabulary;
 ///
 /// let vocabulary = Vocabulary::of_text("banana\n").unwrap();
 /// assert_eq!(vocabulary.len(), 4);
@@ -98,7 +98,7 @@ impl Vocabulary {
     }
 
     /// The tokens with these names.
-    pub(super) fn of_names(tokens: Tokens, names: &[String]) -> Option<Self> {
+    pub(crate) fn of_names(tokens: Tokens, names: &[String]) -> Option<Self> {
         match tokens {
             Tokens::Bytes => Some(Self::of_bytes()).filter(|vocabulary| vocabulary.names() == names),
             Tokens::Characters => Self::of_characters(names.iter().map(|name| named(name)).collect::<Option<_>>()?),
@@ -173,7 +173,7 @@ impl Vocabulary {
 }
 
 /// How a character is written on a card.
-pub(super) fn name_of(character: char) -> String {
+pub(crate) fn name_of(character: char) -> String {
     if character.is_control() { format!("U+{:04X}", u32::from(character)) } else { character.to_string() }
 }
 

@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::card::NAME_MAX;
-use super::decimal::Decimal;
-use super::{CardDifference, CardError};
+use crate::card::NAME_MAX;
+use crate::decimal::Decimal;
+use crate::{CardDifference, CardError};
 
 /// A quantity, and what a model says of it: `(raw - mean) / deviation`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ impl Target {
     }
 
     /// The first thing in which two of them differ.
-    pub(super) fn difference(&self, there: &Self) -> Option<CardDifference> {
+    pub(crate) fn difference(&self, there: &Self) -> Option<CardDifference> {
         let differ = |what: &str, here: &dyn fmt::Display, there: &dyn fmt::Display| CardDifference::Scaling {
             what: what.to_owned(),
             here: here.to_string(),

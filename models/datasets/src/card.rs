@@ -14,22 +14,22 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::decimal::Decimal;
-use super::{CardDifference, CardError, SampleShape, Target, Vocabulary};
+use crate::decimal::Decimal;
 use crate::objective::Objective;
+use crate::{CardDifference, CardError, SampleShape, Target, Vocabulary};
 
 /// Bytes of the name of a column or a class.
-pub(super) const NAME_MAX: usize = 256;
+pub(crate) const NAME_MAX: usize = 256;
 
 /// Columns, classes and scaling of a data set.
 ///
 /// ```
-/// use mingle_models::DataSource;
+/// use mingle_datasets::DataSource;
 ///
 /// let card = "digits".parse::<DataSource>()?.read()?.card(0)?;
 /// assert_eq!(card.classes()[3], "3");
 /// assert_eq!(card.scale(0, 8.0), 0.5 - 0.3);
-/// # Ok::<(), mingle_models::DataError>(())
+/// # Ok::<(), mingle_datasets::DataError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Unchecked")]
@@ -90,7 +90,7 @@ struct Unchecked {
 
 impl DataCard {
     /// The card of images, whose pixels are all scaled alike.
-    pub(super) fn of_images(shape: SampleShape, classes: Vec<String>, (scale, offset): (f32, f32)) -> Self {
+    pub(crate) fn of_images(shape: SampleShape, classes: Vec<String>, (scale, offset): (f32, f32)) -> Self {
         Self {
             shape,
             classes,
@@ -163,11 +163,11 @@ impl DataCard {
         self.sites
     }
 
-    pub(super) fn with_sites(self, sites: Sites) -> Self {
+    pub(crate) fn with_sites(self, sites: Sites) -> Self {
         Self { sites: Some(sites), ..self }
     }
 
-    pub(super) fn without_sites(self) -> Self {
+    pub(crate) fn without_sites(self) -> Self {
         Self { sites: None, ..self }
     }
 
@@ -235,7 +235,7 @@ impl DataCard {
 
     /// The same, but for classes at the end of the list that only the other side has: files of images number their classes,
     /// and may lack the last ones.
-    pub(super) fn difference_but_for_missing_classes(&self, there: &Self) -> Option<CardDifference> {
+    pub(crate) fn difference_but_for_missing_classes(&self, there: &Self) -> Option<CardDifference> {
         self.difference(there).and_then(|difference| match difference {
             CardDifference::Count { kind: "class", at_here: false, .. } => {
                 self.difference_in_shape(there).or_else(|| self.difference_in_scaling(there))

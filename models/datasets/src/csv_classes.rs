@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::csv_table::number;
-use super::{DataCard, DataError};
+use crate::csv_table::number;
+use crate::{DataCard, DataError};
 
 /// With more classes than this, a class needs more than [`SAMPLES_PER_CLASS`] samples on average.
 const CLASSES_UNQUESTIONED: usize = 10;
 const SAMPLES_PER_CLASS: usize = 2;
 /// Labels are 16 bits wide.
-pub(super) const CLASSES_MAX: usize = 1 << 16;
+pub(crate) const CLASSES_MAX: usize = 1 << 16;
 
 /// The name of the class that a cell stands for: the cell, but `3` for `3.0`, which is how programs write whole numbers
 /// in columns with gaps.
-pub(super) fn name_of(cell: &str) -> String {
+pub(crate) fn name_of(cell: &str) -> String {
     match number(cell) {
         Some(value) if cell.contains('.') && value.fract() == 0.0 && value.abs() < 1e15 => format!("{}", value as i64),
         _ => cell.to_owned(),
@@ -22,7 +22,7 @@ pub(super) fn name_of(cell: &str) -> String {
 }
 
 /// Names of classes in their order: by value if all are numbers and by the alphabet otherwise.
-pub(super) fn sorted(mut names: Vec<String>) -> Vec<String> {
+pub(crate) fn sorted(mut names: Vec<String>) -> Vec<String> {
     names.sort_unstable();
     if names.iter().all(|name| number(name).is_some()) {
         names.sort_by(|a, b| number(a).unwrap_or(0.0).total_cmp(&number(b).unwrap_or(0.0)));
@@ -36,7 +36,7 @@ pub(super) fn sorted(mut names: Vec<String>) -> Vec<String> {
 ///
 /// [`DataError::Continuous`] when they look like quantities or names of samples, not of classes; [`DataError::TooLarge`] for
 /// more than can be numbered.
-pub(super) fn of_site(path: &Path, labels: &[String], samples: usize) -> Result<Vec<String>, DataError> {
+pub(crate) fn of_site(path: &Path, labels: &[String], samples: usize) -> Result<Vec<String>, DataError> {
     let continuous = |reason: String| Err(DataError::Continuous { path: path.into(), classes: labels.len(), reason });
     let names = sorted(labels.to_vec());
     if names.iter().all(|name| number(name).is_some())
@@ -58,7 +58,7 @@ pub(super) fn of_site(path: &Path, labels: &[String], samples: usize) -> Result<
 /// # Errors
 ///
 /// Those of [`of_site`], and [`DataError::TooFew`] for fewer than two.
-pub(super) fn in_order(path: &Path, labels: &[String], samples: usize) -> Result<Vec<String>, DataError> {
+pub(crate) fn in_order(path: &Path, labels: &[String], samples: usize) -> Result<Vec<String>, DataError> {
     let names = of_site(path, labels, samples)?;
     if names.len() < 2 {
         return Err(DataError::TooFew { path: path.into(), samples, classes: names.len() });
@@ -71,7 +71,7 @@ pub(super) fn in_order(path: &Path, labels: &[String], samples: usize) -> Result
 /// # Errors
 ///
 /// [`DataError::ForeignClass`] for the first that it has not.
-pub(super) fn match_to(path: &Path, labels: &[String], card: &DataCard) -> Result<Vec<u16>, DataError> {
+pub(crate) fn match_to(path: &Path, labels: &[String], card: &DataCard) -> Result<Vec<u16>, DataError> {
     let numbers: BTreeMap<&str, usize> =
         card.classes().iter().enumerate().map(|(number, name)| (name.as_str(), number)).collect();
     let number_of = |label: &String| {

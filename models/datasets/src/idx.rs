@@ -5,8 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::gzipped::GzippedFile;
-use super::{DataError, SampleShape, Samples};
+use crate::gzipped::GzippedFile;
+use crate::{DataError, SampleShape, Samples};
 
 /// `0x00 0x00`, then the type (8: unsigned bytes), then the number of dimensions.
 const LABEL_MAGIC: u32 = 0x0000_0801;
@@ -16,10 +16,10 @@ const IMAGE_MAGIC: u32 = 0x0000_0803;
 const VALUES_MAX: usize = 1 << 30;
 
 /// From bytes to `[-1, 1]`. Constants, so that peers with different files agree.
-pub(super) const SCALING: (f32, f32) = (2.0 / 255.0, -1.0);
+pub(crate) const SCALING: (f32, f32) = (2.0 / 255.0, -1.0);
 
 /// Training samples and test samples of `directory`.
-pub(super) fn load(directory: &Path) -> Result<(Samples, Samples), DataError> {
+pub(crate) fn load(directory: &Path) -> Result<(Samples, Samples), DataError> {
     let train = Raw::read(directory, "train-images-idx3-ubyte", "train-labels-idx1-ubyte")?;
     let test = Raw::read(directory, "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")?;
     if train.shape != test.shape {

@@ -11,25 +11,25 @@ use std::path::Path;
 
 use csv::StringRecord;
 
-use super::DataError;
-use super::csv_table::{CsvSource, LabelColumn, line, number};
+use crate::DataError;
+use crate::csv_table::{CsvSource, LabelColumn, line, number};
 
 /// The columns of a table.
 #[derive(Debug)]
-pub(super) struct Layout {
+pub(crate) struct Layout {
     /// Which column is the label, from 0.
-    pub(super) label: usize,
+    pub(crate) label: usize,
     /// Columns, the label among them.
-    pub(super) width: usize,
+    pub(crate) width: usize,
     /// The names of the others, in the order of the file.
-    pub(super) names: Vec<String>,
+    pub(crate) names: Vec<String>,
     /// What the first line calls the label; none where it is a sample.
-    pub(super) header: Option<String>,
+    pub(crate) header: Option<String>,
 }
 
 impl Layout {
     /// What the first line says.
-    pub(super) fn of(source: &CsvSource, first: &StringRecord) -> Result<Self, DataError> {
+    pub(crate) fn of(source: &CsvSource, first: &StringRecord) -> Result<Self, DataError> {
         let label = find_label(source, first)?;
         let reject = |reason: String| row(&source.path, first, reason);
         if first.len() < 2 {
@@ -63,12 +63,12 @@ impl Layout {
     }
 
     /// What the label column is called; `y` where the table says nothing.
-    pub(super) fn label_name(&self) -> &str {
+    pub(crate) fn label_name(&self) -> &str {
         self.header.as_deref().filter(|name| !name.is_empty()).unwrap_or("y")
     }
 
     /// What a person calls the label column: its place, and its name in the header.
-    pub(super) fn describe_label(&self) -> String {
+    pub(crate) fn describe_label(&self) -> String {
         match &self.header {
             Some(name) => format!("{} ({name})", self.label + 1),
             None => (self.label + 1).to_string(),
@@ -76,7 +76,7 @@ impl Layout {
     }
 
     /// What a person calls a column of the file: its place, and its name in the header.
-    pub(super) fn describe(&self, column: usize) -> String {
+    pub(crate) fn describe(&self, column: usize) -> String {
         let feature = if column > self.label { column - 1 } else { column };
         match (&self.header, self.names.get(feature)) {
             (Some(_), Some(name)) => format!("{} ({name})", column + 1),
@@ -109,7 +109,7 @@ fn check_names(names: &[String]) -> Result<(), String> {
         if name.is_empty() {
             return Err("the header has a column without a name".to_owned());
         }
-        if name.len() > super::card::NAME_MAX || name.chars().any(char::is_control) {
+        if name.len() > crate::card::NAME_MAX || name.chars().any(char::is_control) {
             return Err("the header has a name of more than 256 bytes, or with characters that do not print".to_owned());
         }
         if !seen.insert(name) {
@@ -120,6 +120,6 @@ fn check_names(names: &[String]) -> Result<(), String> {
 }
 
 /// A line that cannot be used.
-pub(super) fn row(path: &Path, record: &StringRecord, reason: String) -> DataError {
+pub(crate) fn row(path: &Path, record: &StringRecord, reason: String) -> DataError {
     DataError::Row { path: path.into(), line: line(record), reason }
 }

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use csv::{ReaderBuilder, StringRecord};
 
-use super::csv_header::row;
-use super::csv_table::{line, number, read_error, read_record};
-use super::{DataCard, DataError};
+use crate::csv_header::row;
+use crate::csv_table::{line, number, read_error, read_record};
+use crate::{DataCard, DataError};
 
 /// Reads a table row after row; only what is returned is held in memory.
 ///
 /// ```
-/// use mingle_models::{CsvFeatures, DataCard};
+/// use mingle_datasets::{CsvFeatures, DataCard};
 ///
 /// let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();
 /// let card = DataCard::of_table(names(["width", "height"]), names(["no", "yes"]), &[1.0, 0.0], &[2.0, 1.0])?;

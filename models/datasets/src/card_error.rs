@@ -1,7 +1,7 @@
 //! In what two cards differ, and why something is none.
 
-use super::{SampleShape, Tokens};
 use crate::objective::Objective;
+use crate::{SampleShape, Tokens};
 
 /// In what two cards differ, with the words "here" and "there".
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::csv_classes;
-use super::exact_sum::Moments;
-use super::{CardError, DataCard, Sites, Target};
+use crate::csv_classes;
+use crate::exact_sum::Moments;
+use crate::{CardError, DataCard, Sites, Target};
 
 /// Training rows of all sites together at most.
 const SAMPLES_MAX: u64 = 1 << 40;
@@ -17,7 +17,7 @@ const SAMPLES_MAX: u64 = 1 << 40;
 /// The columns of a table, what its label is, and exact sums over its training rows.
 ///
 /// ```
-/// use mingle_models::{DataSource, ObjectiveKind};
+/// use mingle_datasets::{DataSource, ObjectiveKind};
 ///
 /// let folder = tempfile::tempdir()?;
 /// let site = |name: &str, rows: &str| -> Result<_, Box<dyn std::error::Error>> {
@@ -65,12 +65,12 @@ struct Unchecked {
 
 impl TableSums {
     /// Those of one table whose label stands for classes; `raw` is `[rows, columns]`, and `train` says which rows count.
-    pub(super) fn of_classes(columns: &[String], raw: &[f64], train: &[usize], classes: Vec<String>) -> Self {
+    pub(crate) fn of_classes(columns: &[String], raw: &[f64], train: &[usize], classes: Vec<String>) -> Self {
         Self::of_site(columns, raw, train, LabelSums::Classes(classes))
     }
 
     /// Those of one table whose label is a quantity, `[rows]`.
-    pub(super) fn of_quantity(
+    pub(crate) fn of_quantity(
         columns: &[String],
         raw: &[f64],
         train: &[usize],

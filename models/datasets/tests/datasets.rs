@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use mingle_models::{DataSet, DataSource, SampleShape};
+use mingle_datasets::{DataSet, DataSource, SampleShape};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use tempfile::TempDir;
@@ -209,7 +209,7 @@ mod published {
     use super::*;
 
     fn path(name: &str) -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data").join(name)
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name)
     }
 
     #[test]

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 
 use csv::{ReaderBuilder, StringRecord};
 
-use super::csv_header::{Layout, row};
-use super::{DataCard, DataError, Samples, TableSums, csv_classes, csv_columns};
+use crate::csv_header::{Layout, row};
 use crate::objective::ObjectiveKind;
+use crate::{DataCard, DataError, Samples, TableSums, csv_classes, csv_columns};
 
 /// The largest table accepted, in numbers: 2 GiB of them.
 const CELLS_MAX: usize = 1 << 28;
@@ -52,7 +52,7 @@ impl fmt::Display for LabelColumn {
 
 /// A table in memory as it stands in its file.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(crate) struct Table {
     path: PathBuf,
     layout: Layout,
     /// Row after row, without the label.
@@ -67,7 +67,7 @@ pub(super) struct Table {
 
 impl Table {
     /// Reads the whole file.
-    pub(super) fn read(source: &CsvSource) -> Result<Self, DataError> {
+    pub(crate) fn read(source: &CsvSource) -> Result<Self, DataError> {
         let path = &source.path;
         let file = File::open(path).map_err(|error| read_error(path, error))?;
         let mut reader = ReaderBuilder::new().has_headers(false).trim(csv::Trim::All).from_reader(file);
@@ -98,38 +98,38 @@ impl Table {
     }
 
     /// Rows.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.labels.len()
     }
 
     /// Different labels.
-    pub(super) fn label_count(&self) -> usize {
+    pub(crate) fn label_count(&self) -> usize {
         self.label_names.len()
     }
 
     /// Where it is from.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Whether the names of its columns are its own, and not made up.
-    pub(super) fn has_header(&self) -> bool {
+    pub(crate) fn has_header(&self) -> bool {
         self.layout.header.is_some()
     }
 
     /// The names of its columns.
-    pub(super) fn columns(&self) -> &[String] {
+    pub(crate) fn columns(&self) -> &[String] {
         &self.layout.names
     }
 
     /// The card that this table has by itself, scaled by the samples at `train`.
-    pub(super) fn card(&self, train: &[usize]) -> Result<DataCard, DataError> {
+    pub(crate) fn card(&self, train: &[usize]) -> Result<DataCard, DataError> {
         let classes = csv_classes::in_order(&self.path, &self.label_names, self.len())?;
         self.card_of(&TableSums::of_classes(self.columns(), &self.raw, train, classes))
     }
 
     /// The card that this table has by itself where its label is a quantity to be predicted.
-    pub(super) fn regression_card(&self, train: &[usize]) -> Result<DataCard, DataError> {
+    pub(crate) fn regression_card(&self, train: &[usize]) -> Result<DataCard, DataError> {
         let quantities = self.quantities()?;
         let mut ours = train.iter().map(|&row| quantities[row]);
         let first = ours.next();
@@ -146,7 +146,7 @@ impl Table {
     }
 
     /// What this table adds to the card of several sites: classes may be missing in it.
-    pub(super) fn sums(&self, objective: ObjectiveKind, train: &[usize]) -> Result<TableSums, DataError> {
+    pub(crate) fn sums(&self, objective: ObjectiveKind, train: &[usize]) -> Result<TableSums, DataError> {
         match objective {
             ObjectiveKind::Classification => {
                 let classes = csv_classes::of_site(&self.path, &self.label_names, self.len())?;
@@ -171,7 +171,7 @@ impl Table {
     }
 
     /// Its samples as the card has them.
-    pub(super) fn samples(self, card: &DataCard) -> Result<Samples, DataError> {
+    pub(crate) fn samples(self, card: &DataCard) -> Result<Samples, DataError> {
         let order = csv_columns::match_to(&self, card)?;
         let features = self.features(card, &order);
         if let Some(target) = card.target() {
@@ -253,16 +253,16 @@ impl Rows {
 }
 
 /// A finite number, if the cell holds one.
-pub(super) fn number(cell: &str) -> Option<f64> {
+pub(crate) fn number(cell: &str) -> Option<f64> {
     cell.parse::<f64>().ok().filter(|number| number.is_finite())
 }
 
 /// The line of a record, from 1.
-pub(super) fn line(record: &StringRecord) -> u64 {
+pub(crate) fn line(record: &StringRecord) -> u64 {
     record.position().map_or(0, csv::Position::line)
 }
 
-pub(super) fn read_record(
+pub(crate) fn read_record(
     reader: &mut csv::Reader<File>,
     record: &mut StringRecord,
     path: &Path,
@@ -282,6 +282,6 @@ pub(super) fn read_record(
     })
 }
 
-pub(super) fn read_error(path: &Path, error: std::io::Error) -> DataError {
+pub(crate) fn read_error(path: &Path, error: std::io::Error) -> DataError {
     DataError::Read { path: path.into(), error }
 }

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{DataError, Tokens};
 use crate::objective::Objective;
+use crate::{DataError, Tokens};
 
 /// The shape of one sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -176,7 +176,7 @@ impl Samples {
     }
 
     /// The same samples among more classes.
-    pub(super) fn with_classes(mut self, classes: usize) -> Self {
+    pub(crate) fn with_classes(mut self, classes: usize) -> Self {
         self.classes = self.classes.max(classes);
         self
     }
@@ -221,7 +221,7 @@ impl Samples {
     }
 
     /// The standardised target of each sample, and what it was divided by; none of a classification.
-    pub(crate) fn targets(&self) -> Option<(&[f32], f64)> {
+    pub fn targets(&self) -> Option<(&[f32], f64)> {
         self.targets.as_ref().map(|targets| (targets.values.as_slice(), targets.deviation))
     }
 
@@ -288,7 +288,11 @@ impl Samples {
     }
 
     /// Windows of so many tokens of a text, row after row, and the token that follows each.
-    pub(crate) fn windows(&self, starts: impl Iterator<Item = usize>, length: usize) -> (Vec<f32>, Vec<u16>) {
+    ///
+    /// # Panics
+    ///
+    /// When a window or the token that follows it ends behind [`Samples::len`].
+    pub fn windows(&self, starts: impl Iterator<Item = usize>, length: usize) -> (Vec<f32>, Vec<u16>) {
         let (mut seen, mut following) = (Vec::new(), Vec::new());
         for start in starts {
             seen.extend(self.labels[start..start + length].iter().copied().map(f32::from));
