@@ -12,7 +12,7 @@ use mingle_net::token_bucket::TokenBucket;
 use super::bus::{EventBus, EventFeed};
 use super::service_manager::ServiceManager;
 use super::{Event, EventLine};
-use crate::error::{Context, Error, ErrorKind, Result};
+use mingle_home::error::{Context, Error, ErrorKind, Result};
 
 /// So many events that neighbours bring about are kept and said, and then so many a second: some megabytes a day. Programs that
 /// follow along hear of all.

@@ -3,7 +3,7 @@
 use mingle_privacy::PrivacySpending;
 
 use super::Event;
-use crate::membership::PlanNumber;
+use mingle_membership::PlanNumber;
 
 /// Who waits longer for neighbours is told what else may be the matter.
 const LONG_WAIT_S: u64 = 60;
@@ -56,7 +56,7 @@ impl Event {
             }
             Self::Borrowed { peers } => borrowed(peers),
             Self::Leaving { weight_units } => {
-                format!("leaving    with weight {:.4} to hand over", crate::units::weight(*weight_units))
+                format!("leaving    with weight {:.4} to hand over", mingle_home::units::weight(*weight_units))
             }
             Self::Left => "left       all weight is handed over, and the others know".to_owned(),
             Self::Task { description, parameters, train_samples, test_samples, device } => format!(
@@ -77,7 +77,7 @@ impl Event {
             ),
             Self::Evaluated { round, metrics, weight_units, disagreement, .. } => {
                 let disagreement = disagreement.map_or_else(|| "-".to_owned(), |value| format!("{value:.1e}"));
-                let weight = crate::units::weight(*weight_units);
+                let weight = mingle_home::units::weight(*weight_units);
                 format!("round {round:>4} {}  disagreement {disagreement}  w {weight:.4}", metrics.in_columns())
             }
             Self::Best { best } => format!("best       {best}: best.safetensors"),
@@ -88,7 +88,7 @@ impl Event {
             ),
             Self::Recovered { round, weight_units, record } => format!(
                 "recovered  round {round} with weight {:.4}, from record {record}",
-                crate::units::weight(*weight_units)
+                mingle_home::units::weight(*weight_units)
             ),
             Self::SetBack { incarnation, discarded_units } => set_back(*incarnation, *discarded_units),
             Self::Finished { round, left } => finished(*round, *left),
@@ -97,7 +97,7 @@ impl Event {
             Self::Done { round, metrics, seconds, sent_bytes, .. } => format!(
                 "done       round {round}{}, {seconds:.1} s, {:.1} MB sent",
                 metrics.in_passing(),
-                crate::units::megabytes(*sent_bytes)
+                mingle_home::units::megabytes(*sent_bytes)
             ),
             Self::Problem { .. }
             | Self::Met { .. }
@@ -120,13 +120,13 @@ impl Event {
                 "{} after {iterations} iterations, objective {objective:.12}, KKT residual {kkt:.1e}, constraints to \
                  {violation:.1e}, {seconds:.1} s, {:.1} MB sent",
                 if *converged { "solved    " } else { "NOT SOLVED" },
-                crate::units::megabytes(*sent_bytes)
+                mingle_home::units::megabytes(*sent_bytes)
             ),
             Self::Measured { round, metrics, .. } => format!("round {round:>4} {}", metrics.in_columns()),
             Self::Learned { rounds, best_round, own, seconds, sent_bytes, .. } => format!(
                 "learned    in {rounds} rounds, the model after {best_round} is kept; its own {}; {seconds:.1} s, {:.1} MB sent",
                 own.in_columns(),
-                crate::units::megabytes(*sent_bytes)
+                mingle_home::units::megabytes(*sent_bytes)
             ),
             _ => String::new(),
         }
@@ -192,7 +192,7 @@ fn set_back(incarnation: u64, discarded_units: u64) -> String {
         "SET BACK   neighbours have seen a later state of this peer than its records hold: they are an old copy, or \
          some are missing.\n           Weight {} is given up, since it may be elsewhere by now; start {incarnation} \
          goes on with w = 0 and takes the swarm's model",
-        crate::units::exact_weight(u128::from(discarded_units))
+        mingle_home::units::exact_weight(u128::from(discarded_units))
     )
 }
 

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 
 pub use mingle_training::model_file::MODEL_CHECKSUM;
 
-use crate::error::{Context, ErrorKind, Result};
-use crate::home::{self, Home};
 use crate::status::RobustReceiving;
+use mingle_home::error::{Context, ErrorKind, Result};
+use mingle_home::home::{self, Home};
 
 /// The version of the summary file.
 const SCHEMA: &str = "mingle.summary/2";

@@ -5,8 +5,6 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::{PlanFacts, Status};
-use crate::place::Place;
-use crate::units;
 
 /// A look at the newest snapshot, and a way to wait for the next.
 pub type StatusView = watch::Receiver<Arc<Status>>;
@@ -19,20 +17,12 @@ pub struct StatusBoard {
 }
 
 impl StatusBoard {
-    /// Shows the plan that the peer follows, and its place there.
-    pub fn show_place(&self, place: &Place) {
-        let plan = &place.plan.plan;
-        // |lambda_2| is that of a period, which may have several rounds.
-        let share = units::ratio(plan.round_length(), plan.steps().len());
+    /// Shows the plan that the peer follows, the node that it is there, and by which factor the plan brings models closer in a round.
+    pub fn show_plan(&self, plan: PlanFacts, node: usize, contraction: Option<f64>) {
         self.update(|status| {
-            status.node = Some(place.node.index());
-            status.plan = Some(PlanFacts {
-                hash: place.hash.clone(),
-                method: plan.method().to_owned(),
-                nodes: plan.node_count(),
-                origin: place.origin.clone(),
-            });
-            status.contraction.forecast = plan.forecast().lambda_2.map(|lambda| lambda.powf(share));
+            status.node = Some(node);
+            status.plan = Some(plan);
+            status.contraction.forecast = contraction;
         });
     }
 

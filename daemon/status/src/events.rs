@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use bus::{EventFeed, EventReader, Read};
 pub use log::{EventLog, EventSink};
-pub(crate) use service_manager::Watchdog;
+pub use service_manager::Watchdog;
 
 /// The version of the event objects.
 pub const SCHEMA: &str = "mingle.event/1";

@@ -86,14 +86,14 @@ fn state_after(event: &Event) -> Option<String> {
 
 /// Shows a service manager that the event loop turns, as often as it asked for.
 #[derive(Debug)]
-pub(crate) struct Watchdog {
+pub struct Watchdog {
     manager: ServiceManager,
     interval: Option<Interval>,
 }
 
 impl Watchdog {
     /// The one that the environment asks for, if it does. Needs a runtime.
-    pub(crate) fn of_environment() -> Self {
+    pub fn of_environment() -> Self {
         let variable = |name| std::env::var(name).ok();
         let period = period(variable("WATCHDOG_USEC").as_deref(), variable("WATCHDOG_PID").as_deref());
         let interval = period.map(|period| {
@@ -105,7 +105,7 @@ impl Watchdog {
     }
 
     /// Waits until it is time, and tells. Never returns if nobody asked.
-    pub(crate) async fn turn(&mut self) {
+    pub async fn turn(&mut self) {
         match &mut self.interval {
             Some(interval) => {
                 interval.tick().await;

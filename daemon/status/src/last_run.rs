@@ -5,8 +5,8 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use crate::events::{Event, EventLine};
-use crate::home::Home;
 use crate::results::Summary;
+use mingle_home::home::Home;
 
 /// The last event is not longer.
 const END_BYTES: u64 = 64 << 10;
