@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-pub(crate) use mingle_builtin::limits::{MOST_LOCAL_STEPS, MOST_ROUNDS, check};
+pub(crate) use mingle_builtin::limits::{MOST_LOCAL_STEPS, check};
 use mingle_peer::{Error, ErrorKind, Result};
 
 /// The shortest wait where there is to be one.

@@ -2,10 +2,10 @@
 
 use std::ops::RangeInclusive;
 
+/// Rounds of a run.
+pub use mingle_peer::plan_apply::MOST_ROUNDS;
 use mingle_peer::{Error, ErrorKind, Result};
 
-/// Rounds of a run: a round a millisecond for thirty years.
-pub const MOST_ROUNDS: u64 = 1_000_000_000_000;
 /// Samples in a gradient step.
 pub const LARGEST_BATCH: u64 = 1 << 20;
 /// Gradient steps in a round.

@@ -15,6 +15,7 @@ mod objections;
 pub mod peer;
 mod place;
 pub mod plan;
+pub mod plan_apply;
 pub mod priority;
 pub mod solving;
 pub mod stop;

@@ -8,13 +8,15 @@ use libp2p::multiaddr::Protocol;
 use libp2p::{Multiaddr, PeerId};
 use libp2p_metrics::Registry;
 use mingle_net::transport::{Network, NetworkEvent, NetworkOptions};
-use mingle_peer::membership::{self, CheckedPlan, Permission, PlanNews, Progress, Signer, Verdict};
-use mingle_peer::{Error, ErrorKind, Home, Result, plan};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::cli::PlanApplyArgs;
+use super::ApplyOptions;
+use crate::error::{Error, ErrorKind, Result};
+use crate::home::Home;
+use crate::membership::{self, CheckedPlan, Permission, PlanNews, Progress, Signer, Verdict};
+use crate::plan;
 
 /// So long a second member may take to say where it stands.
 const SECOND_ANSWER: Duration = Duration::from_secs(2);
@@ -44,9 +46,9 @@ impl Herald {
     ///
     /// # Errors
     /// There are none, or there is no network.
-    pub(super) async fn start(home: &Home, arguments: &PlanApplyArgs, signer: Signer) -> Result<Self> {
-        let mut addresses = arguments.via.clone();
-        addresses.extend(home.addresses()?.into_iter().filter(|address| !arguments.via.contains(address)));
+    pub(super) async fn start(home: &Home, options: &ApplyOptions, signer: Signer) -> Result<Self> {
+        let mut addresses = options.via.clone();
+        addresses.extend(home.addresses()?.into_iter().filter(|address| !options.via.contains(address)));
         if addresses.is_empty() {
             return Err(Error::new(ErrorKind::BadInput, "no address of a member is known")
                 .hint("start this peer with `mingle run`, or name a member with --via ADDR"));
@@ -57,7 +59,7 @@ impl Herald {
         let permission = signer.permit_to_ask(&local)?;
         let (network, events) = Network::start(&own, &NetworkOptions::default(), &mut uncounted).await?;
         network.bootstrap(addresses.clone()).await;
-        let (names_members, patience) = (!arguments.via.is_empty(), arguments.timeout);
+        let (names_members, patience) = (!options.via.is_empty(), options.timeout);
         Ok(Self { network, events, signer, local, addresses, names_members, patience, permission })
     }
 
