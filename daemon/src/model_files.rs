@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-pub(crate) use mingle_builtin::model_files::{hash, is_as_written, read};
+pub(crate) use mingle_builtin::model_files::{hash, read};
 use mingle_peer::{Error, ErrorKind, Home, Result};
 
 use crate::cli::ModelArgs;
