@@ -3,18 +3,19 @@
 
 use std::time::Duration;
 
+use mingle_builtin::options::parse_policy;
+use mingle_builtin::task;
 use mingle_peer::{Error, ErrorKind, Result};
-use mingle_protocol::WaitPolicy;
 
 use crate::cli::{OF_BUILT_IN_MODELS, RunArgs};
-use crate::{limits, task};
+use crate::limits;
 
 /// Refuses what no run can use.
 ///
 /// # Errors
 /// The option, and what it may be.
 pub(crate) fn check(arguments: &RunArgs) -> Result {
-    task::check_arguments(&arguments.training)?;
+    task::check_options(&arguments.training.clone().into())?;
     if arguments.max_norm.is_some_and(|norm| norm.is_nan() || norm <= 0.0) {
         return Err(Error::new(ErrorKind::BadInput, "--max-norm must be a positive number"));
     }
@@ -54,24 +55,4 @@ fn check_times(arguments: &RunArgs) -> Result {
     limits::check_time("shutdown-timeout", arguments.shutdown_timeout, Duration::ZERO..=LONGEST_WAIT)?;
     let time_box = arguments.time_box;
     time_box.map_or(Ok(()), |time_box| limits::check_time("time-box", time_box, SHORTEST_TIME..=LONGEST_WAIT))
-}
-
-/// `sync`, `bounded:STALENESS` or `async`.
-pub(crate) fn parse_policy(text: &str) -> Result<WaitPolicy> {
-    let parsed = match text.split_once(':') {
-        None if text == "sync" => Some(WaitPolicy::Sync),
-        None if text == "async" => Some(WaitPolicy::Async),
-        Some(("bounded", staleness)) => staleness
-            .parse()
-            .ok()
-            .filter(|staleness| *staleness <= limits::LARGEST_STALENESS)
-            .map(|staleness| WaitPolicy::Bounded { staleness }),
-        _ => None,
-    };
-    parsed.ok_or_else(|| {
-        Error::new(
-            ErrorKind::BadInput,
-            format!("--wait {text}: choose sync, bounded:STALENESS (such as bounded:4) or async"),
-        )
-    })
 }

@@ -18,7 +18,6 @@ mod simulation;
 mod solving;
 mod topology;
 mod watching;
-mod weight;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -43,14 +42,11 @@ pub(crate) use plan::{
     PlanFileArgs, PlanMakeArgs,
 };
 pub(crate) use privacy::PrivacyArgs;
-#[cfg(test)]
-pub(crate) use run::tests::training_defaults;
-pub(crate) use run::{DurabilityName, Given, JoinArgs, OF_BUILT_IN_MODELS, Planning, RunArgs, TrainingArgs};
+pub(crate) use run::{DurabilityName, Given, JoinArgs, OF_BUILT_IN_MODELS, Planning, RunArgs};
 pub(crate) use simulation::{EvaluateArgs, SimulateArgs};
 pub(crate) use solving::{ProblemKind, RecommendArgs, SolveArgs};
 pub(crate) use topology::{TopologyCommand, TopologyConvertArgs, TopologyGenerateArgs, TopologyShowArgs};
 pub(crate) use watching::{Condition, PingArgs, ProbeArgs, StopArgs, TimelineArgs, WaitArgs};
-pub(crate) use weight::WeightArg;
 
 /// What the exit codes mean, for `--help` and the manual pages.
 pub(crate) const EXIT_CODES: &str = "\

@@ -1,29 +1,22 @@
 //! `mingle`: serverless, peer-to-peer training along a planned directed graph.
 //!
 //! The binary reads the command line and the configuration, prints, and ends with an exit code. What a running peer is
-//! stands in the library `mingle-peer`; the built-in models become its local training in `training.rs`.
+//! stands in the library `mingle-peer`; the built-in models as its local training in `mingle-builtin`.
 
-mod alone;
 mod arguments;
 mod cli;
 mod command;
 mod config;
 mod event_loop;
 mod exit;
-mod lab;
 mod limits;
-mod meaning;
 mod model_files;
 mod out;
 mod provisional;
 mod rounds;
 mod signals;
 mod solving_report;
-mod task;
-mod task_card;
-mod task_file;
 mod topology;
-mod training;
 
 use std::process::ExitCode;
 

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use mingle_peer::error::Context;
-use mingle_peer::{ErrorKind, Result};
+use mingle_peer::{ErrorKind, Result, stop};
 use tokio::sync::oneshot;
 
 /// The request that is none of a person.
@@ -66,6 +66,14 @@ impl StopRequests {
             }
         }
     }
+}
+
+/// What a library hears of the requests to stop: all but the end of standard input.
+pub(crate) fn forward() -> Result<stop::StopRequests> {
+    let mut signals = StopRequests::listen(false)?;
+    let (handle, requests) = stop::channel();
+    tokio::spawn(async move { while handle.stop(signals.next().await) {} });
+    Ok(requests)
 }
 
 /// Reads standard input to its end on a thread of its own. The thread is never joined: it holds nothing, and ends with

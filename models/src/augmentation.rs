@@ -10,8 +10,8 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::dataset::SampleShape;
 use crate::task::TaskError;
+use mingle_datasets::SampleShape;
 
 /// How training images are changed, as written by the user: `none`, or one or both of `flip` and
 /// `crop:N`, with a comma between them.

@@ -6,12 +6,12 @@ use burn::Tensor;
 use burn::tensor::TensorData;
 use serde::Serialize;
 
-use crate::dataset::{SampleShape, Samples, Tokens};
 use crate::device::Device;
 use crate::flatten::unflatten;
 use crate::model::{GptSize, Network};
 use crate::task::Task;
 use crate::trainer::{TrainError, check_samples};
+use mingle_datasets::{SampleShape, Samples, Tokens};
 
 /// Rows evaluated at once, which bounds the memory for activations.
 const ROWS: usize = 128;

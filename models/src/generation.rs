@@ -9,11 +9,11 @@ use burn::tensor::TensorData;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::dataset::Vocabulary;
 use crate::device::Device;
 use crate::flatten::unflatten;
 use crate::model::Network;
 use crate::task::{Task, TaskError};
+use mingle_datasets::Vocabulary;
 
 /// How tokens are drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]

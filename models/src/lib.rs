@@ -44,7 +44,6 @@
 mod augmentation;
 mod batches;
 mod checkpoint;
-mod dataset;
 mod device;
 mod evaluation;
 mod flatten;
@@ -55,7 +54,6 @@ mod kernels;
 mod memory;
 mod model;
 mod model_file;
-mod objective;
 mod optimizer;
 mod partition;
 mod prediction;
@@ -68,18 +66,17 @@ mod trainer;
 
 pub use augmentation::Augmentation;
 pub use checkpoint::{Checkpoint, CheckpointError};
-pub use dataset::{
-    CardDifference, CardError, CsvFeatures, CsvSource, DataCard, DataError, DataSet, DataSource, Decimal, LabelColumn,
-    NotExact, RawData, SampleShape, Samples, Scaling, Sites, SumsError, TableSums, Target, TextSource, Tokens,
-    UnknownCharacter, Vocabulary,
-};
 pub use device::{Adapter, Device, DeviceError, DeviceName};
 pub use evaluation::{Evaluation, Evaluator, Quality};
 pub use flatten::{flatten, number_parameters, unflatten};
 pub use generation::{GenerationError, GenerationOptions, TextGenerator, Utf8Stream};
+pub use mingle_datasets::{
+    CardDifference, CardError, CsvFeatures, CsvSource, DataCard, DataError, DataSet, DataSource, Decimal, LabelColumn,
+    NotExact, Objective, ObjectiveKind, RawData, SampleShape, Samples, Scaling, Sites, SumsError, TableSums, Target,
+    TextSource, Tokens, UnknownCharacter, UnknownObjective, Vocabulary,
+};
 pub use model::{GptSize, ModelKind};
 pub use model_file::{ModelFile, TensorDifference, TensorOutline};
-pub use objective::{Objective, ObjectiveKind, UnknownObjective};
 pub use optimizer::{OptimizerKind, OptimizerOptions, UnknownOptimizer};
 pub use partition::{PartitionError, Split};
 pub use prediction::{Prediction, Predictor};

@@ -202,7 +202,7 @@ mod tests {
 
     use super::*;
     use crate::checkpoint::Checkpoint;
-    use crate::dataset::SampleShape;
+    use mingle_datasets::SampleShape;
 
     const IMAGE: SampleShape = SampleShape::Image { channels: 1, height: 8, width: 8 };
 

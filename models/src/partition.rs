@@ -13,7 +13,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Gamma};
 use serde::{Deserialize, Serialize};
 
-use crate::dataset::Samples;
+use mingle_datasets::Samples;
 
 /// How samples are shared out, as written by the user.
 ///

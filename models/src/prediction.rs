@@ -3,12 +3,12 @@
 use burn::Tensor;
 use burn::tensor::TensorData;
 
-use crate::dataset::DataCard;
 use crate::device::Device;
 use crate::flatten::unflatten;
 use crate::model::Network;
 use crate::task::Task;
 use crate::trainer::TrainError;
+use mingle_datasets::DataCard;
 
 /// A model with its parameters, ready to predict.
 ///
@@ -103,7 +103,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::dataset::Target;
+    use mingle_datasets::Target;
 
     #[test]
     fn outputs_mean_classes_with_probabilities_or_a_quantity_in_its_units() {

@@ -1,7 +1,7 @@
 //! Predictions as lines of comma separated values.
 
-use crate::dataset::DataCard;
 use crate::prediction::Prediction;
+use mingle_datasets::DataCard;
 
 /// How predictions are written down: the class and its probability, or the quantity in its units.
 ///

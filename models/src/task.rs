@@ -9,11 +9,11 @@ use serde::Serialize;
 
 use crate::augmentation::Augmentation;
 use crate::checkpoint::Checkpoint;
-use crate::dataset::SampleShape;
 use crate::model::{Architecture, GptSize, ModelKind, Network};
 use crate::model_file::ModelFile;
-use crate::objective::Objective;
 use crate::{flatten, initialization};
+use mingle_datasets::Objective;
+use mingle_datasets::SampleShape;
 
 /// A model for samples of one shape, for a number of classes or a quantity.
 ///

@@ -7,16 +7,16 @@ use burn::tensor::{Int, TensorData};
 
 use crate::augmentation::Augmentation;
 use crate::batches::Batches;
-use crate::dataset::{SampleShape, Samples};
 use crate::device::Device;
 use crate::flatten::{flatten, number_parameters, unflatten};
 use crate::gradient_clipping;
 use crate::memory;
 use crate::model::Network;
-use crate::objective::Objective;
 use crate::optimizer::OptimizerOptions;
 use crate::site_weight::SiteWeight;
 use crate::task::{Task, TaskError};
+use mingle_datasets::Objective;
+use mingle_datasets::{SampleShape, Samples};
 
 /// How a peer trains.
 #[derive(Clone, Debug)]

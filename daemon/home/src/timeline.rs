@@ -6,6 +6,7 @@
 
 mod file;
 mod measure;
+mod picture;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -20,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::home::Home;
 pub use file::{PeerTimeline, read};
 pub use measure::{Shares, Window};
+pub use picture::{FIRST_ROUND, Picture, draw, rounds_in_the_middle, window};
 
 /// About 20 MB; rounds after that are not in the file.
 const MOST_SPANS: u32 = 200_000;

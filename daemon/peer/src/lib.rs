@@ -9,18 +9,15 @@ mod connections;
 mod driver;
 pub mod encodings;
 mod event_loop;
-pub mod events;
-pub mod last_run;
 mod member;
 mod member_keys;
 mod objections;
 pub mod peer;
 mod place;
 pub mod plan;
+pub mod plan_apply;
 pub mod priority;
-pub mod results;
 pub mod solving;
-pub mod status;
 pub mod stop;
 pub mod training;
 
@@ -30,5 +27,6 @@ pub use mingle_home::{
     Error, ErrorKind, Home, Identity, Result, audit, error, home, identity, output_file, records, timeline, units,
 };
 pub use mingle_membership::{self as membership, task};
+pub use mingle_status::{events, last_run, results, status};
 pub use peer::{Outcome, Peer, PeerBuilder, PeerOptions, RunningPeer};
 pub use training::LocalTraining;

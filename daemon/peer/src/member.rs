@@ -147,7 +147,7 @@ impl Member<'_> {
             node: place.node.index(),
             first_round: place.plan.first_round(),
         });
-        self.board.show_place(&place);
+        place.show_on(self.board);
         self.show_waiting();
         self.interface.show_plan(&place.plan.plan);
         let (out, inward) = place.neighbours();

@@ -251,7 +251,7 @@ impl Peer {
                 return Err(Error::new(ErrorKind::Forced, format!("{reason} before there was a plan")));
             }
         };
-        self.board.show_place(&place);
+        place.show_on(&self.board);
         interface.show_plan(&place.plan.plan);
         let (out, inward) = place.neighbours();
         network.seek(out.into_values().chain(inward.into_values()).collect()).await;

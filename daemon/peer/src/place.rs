@@ -9,21 +9,23 @@ use mingle_protocol::{NodeId, Schedule};
 use crate::error::{Error, ErrorKind, Result};
 use crate::membership::CheckedPlan;
 use crate::plan;
+use crate::status::{PlanFacts, StatusBoard};
+use crate::units;
 
 /// This peer's place in the plan.
-pub struct Place {
+pub(crate) struct Place {
     /// The plan.
-    pub plan: CheckedPlan,
+    pub(crate) plan: CheckedPlan,
     /// Its hash, in hexadecimal.
-    pub hash: String,
+    pub(crate) hash: String,
     /// Where the plan came from, in words.
-    pub origin: String,
+    pub(crate) origin: String,
     /// The node that this peer is.
-    pub node: NodeId,
+    pub(crate) node: NodeId,
     /// All members.
-    pub peers: BTreeMap<NodeId, PeerId>,
+    pub(crate) peers: BTreeMap<NodeId, PeerId>,
     /// What the protocol runs.
-    pub schedule: Arc<Schedule>,
+    pub(crate) schedule: Arc<Schedule>,
 }
 
 impl Place {
@@ -31,7 +33,7 @@ impl Place {
     ///
     /// # Errors
     /// The plan does not name this peer, or cannot be run.
-    pub fn of(plan: CheckedPlan, origin: String, peer: PeerId) -> Result<Self> {
+    pub(crate) fn of(plan: CheckedPlan, origin: String, peer: PeerId) -> Result<Self> {
         let hash = plan.plan.hash().to_string();
         let node = plan::node_of(&plan.plan, &peer).ok_or_else(|| {
             Error::new(ErrorKind::Refused, format!("this peer, {peer}, is not in the plan blake3:{hash}"))
@@ -42,8 +44,22 @@ impl Place {
         Ok(Self { plan, hash, origin, node, peers, schedule })
     }
 
+    /// Shows it on the board of this peer.
+    pub(crate) fn show_on(&self, board: &StatusBoard) {
+        let plan = &self.plan.plan;
+        let facts = PlanFacts {
+            hash: self.hash.clone(),
+            method: plan.method().to_owned(),
+            nodes: plan.node_count(),
+            origin: self.origin.clone(),
+        };
+        // |lambda_2| is that of a period, which may have several rounds.
+        let share = units::ratio(plan.round_length(), plan.steps().len());
+        board.show_plan(facts, self.node.index(), plan.forecast().lambda_2.map(|lambda| lambda.powf(share)));
+    }
+
     /// The other members: those that this peer has a link with, then the rest.
-    pub fn others(&self) -> Vec<PeerId> {
+    pub(crate) fn others(&self) -> Vec<PeerId> {
         let (out, inward) = self.neighbours();
         let is_near = |node| out.contains_key(node) || inward.contains_key(node);
         let others = self.peers.iter().filter(|(node, _)| **node != self.node);
@@ -52,7 +68,7 @@ impl Place {
     }
 
     /// The peers that this one sends to, and those that it hears from, over the whole period.
-    pub fn neighbours(&self) -> (BTreeMap<NodeId, PeerId>, BTreeMap<NodeId, PeerId>) {
+    pub(crate) fn neighbours(&self) -> (BTreeMap<NodeId, PeerId>, BTreeMap<NodeId, PeerId>) {
         let of = |nodes: &[NodeId]| nodes.iter().map(|node| (*node, self.peers[node])).collect();
         (of(self.schedule.all_out_neighbours(self.node)), of(self.schedule.all_in_neighbours(self.node)))
     }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use libp2p::PeerId;
 use mingle_planner::Plan;
 use mingle_protocol::{NodeId, Schedule};
 
+use crate::audit::{self, PlanNodes, Report};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::home;
 use crate::identity::public_key;
@@ -34,6 +35,18 @@ pub fn read_text(path: &Path, what: &str) -> Result<String> {
         return Err(Error::new(ErrorKind::BadInput, format!("{doing}: {length} bytes are too many")));
     }
     fs::read_to_string(path).context(ErrorKind::BadInput, doing)
+}
+
+/// Adds up what is in the records below these folders. Without a plan, the one in the homes says how many nodes there are.
+///
+/// # Errors
+/// There are no records, they cannot be read, or they are of several plans.
+pub fn audit_records(folders: &[PathBuf], plan: Option<&Plan>) -> Result<Report> {
+    let nodes = |plan: &Plan| PlanNodes {
+        plan_hash: *plan.hash().as_bytes(),
+        names: plan.nodes().map(|(name, _)| name.to_owned()).collect(),
+    };
+    audit::examine(folders, plan.map(nodes), |path| read(path).ok().map(|plan| nodes(&plan)))
 }
 
 /// The node that `peer` runs.

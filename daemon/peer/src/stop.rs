@@ -31,7 +31,7 @@ impl StopHandle {
 
 impl StopRequests {
     /// Waits for the next request, and says why; for ever, where nobody can ask any more.
-    pub(crate) async fn next(&mut self) -> String {
+    pub async fn next(&mut self) -> String {
         match self.requests.recv().await {
             Some(reason) => {
                 self.heard += 1;

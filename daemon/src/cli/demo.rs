@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::ArgPredicate;
+use mingle_builtin::options::{TrainingOptions, WeightChoice};
+use mingle_demo::{DemoOptions, ProblemOptions};
 use mingle_models::ObjectiveKind;
 use mingle_protocol::{Codec, Robust};
 
-use super::{ADAMW_LEARNING_RATE, DurabilityName, OptimizerArgs, PrivacyArgs, ProblemKind, Switch, WeightArg};
+use super::{ADAMW_LEARNING_RATE, DurabilityName, OptimizerArgs, PrivacyArgs, ProblemKind, Switch};
 
 /// Rounds to train a model for.
 const ROUNDS: u64 = 600;
@@ -67,8 +69,8 @@ pub(crate) struct DemoArgs {
     pub(crate) split: String,
     /// How much the changes of a site count beside those of others: equal, samples (in proportion to its training samples), or samples:N,
     /// where a site of N samples counts as with equal [samples: N is the mean]
-    #[arg(long, default_value_t = WeightArg::Equal, value_name = "WEIGHT")]
-    pub(crate) weight: WeightArg,
+    #[arg(long, default_value_t = WeightChoice::Equal, value_name = "WEIGHT")]
+    pub(crate) weight: WeightChoice,
     /// Rounds to train [default: 600; with --problem recommendation 10, with node-classification 60]
     #[arg(long)]
     pub(crate) rounds: Option<u64>,
@@ -134,8 +136,49 @@ pub(crate) struct DemoArgs {
 }
 
 impl DemoArgs {
-    /// Rounds to train a model for.
-    pub(crate) fn rounds(&self) -> u64 {
-        self.rounds.unwrap_or(ROUNDS)
+    /// A swarm that trains a model.
+    pub(crate) fn options(&self) -> DemoOptions {
+        let training = TrainingOptions {
+            data: self.data.clone(),
+            task: self.task,
+            model: self.model.clone(),
+            split: Some(self.split.clone()),
+            weight: self.weight,
+            rounds: self.rounds.unwrap_or(ROUNDS),
+            batch_size: self.batch_size,
+            optimizer: self.optimizer.into(),
+            learning_rate: self.learning_rate,
+            seed: self.seed,
+            device: self.device.clone(),
+            evaluate_every: self.evaluate_every,
+            privacy: self.privacy.into(),
+            ..TrainingOptions::default()
+        };
+        DemoOptions {
+            peers: self.peers,
+            training,
+            method: self.method.clone(),
+            local_steps: self.local_steps,
+            kills: self.kill.clone(),
+            restart: self.restart,
+            durability: self.durability.map(|durability| durability == DurabilityName::On),
+            timeline: self.timeline == Switch::On,
+            wait: self.wait.clone(),
+            codec: self.codec,
+            robust: self.robust,
+            comparison: !self.no_comparison,
+            output: self.output.clone(),
+        }
+    }
+
+    /// A swarm that solves a problem.
+    pub(crate) fn problem_options(&self) -> ProblemOptions {
+        ProblemOptions {
+            peers: self.peers,
+            rounds: self.rounds,
+            method: self.method.clone(),
+            seed: self.seed,
+            output: self.output.clone(),
+        }
     }
 }

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use libp2p::Multiaddr;
+use mingle_builtin::options::{TrainingOptions, WeightChoice};
 use mingle_models::ObjectiveKind;
 use mingle_peer::training::Criterion;
 use mingle_protocol::{Codec, Durability, Robust};
 
 use super::config::CONFIG_ENV;
 use super::duration::duration;
-use super::{HomeArgs, OptimizerArgs, PrivacyArgs, Switch, WeightArg};
+use super::{HomeArgs, OptimizerArgs, PrivacyArgs, Switch};
 
 /// Arguments of `join`.
 #[derive(Args, Clone, Debug)]
@@ -228,8 +229,8 @@ pub(crate) struct TrainingArgs {
     pub(crate) split: Option<String>,
     /// How much the changes of a site count beside those of others: equal, samples (in proportion to its training samples), or samples:N,
     /// where a site of N samples counts as with equal; all peers must agree
-    #[arg(long, default_value_t = WeightArg::Equal, value_name = "WEIGHT")]
-    pub(crate) weight: WeightArg,
+    #[arg(long, default_value_t = WeightChoice::Equal, value_name = "WEIGHT")]
+    pub(crate) weight: WeightChoice,
     /// Rounds to train; all peers must agree. The default takes some minutes with a small model, and `mingle stop` ends it
     /// at any time
     #[arg(long, default_value_t = 20_000)]
@@ -260,6 +261,28 @@ pub(crate) struct TrainingArgs {
     /// Tensors that stay with each peer and are never mixed, by their names in the model file, such as 'fc2.*,norm*'; all peers must agree
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) personal: Vec<String>,
+}
+
+impl From<TrainingArgs> for TrainingOptions {
+    fn from(arguments: TrainingArgs) -> Self {
+        Self {
+            data: arguments.data,
+            task: arguments.task,
+            model: arguments.model,
+            split: arguments.split,
+            weight: arguments.weight,
+            rounds: arguments.rounds,
+            batch_size: arguments.batch_size,
+            augment: arguments.augment,
+            optimizer: arguments.optimizer.into(),
+            learning_rate: arguments.learning_rate,
+            seed: arguments.seed,
+            device: arguments.device,
+            evaluate_every: arguments.evaluate_every,
+            privacy: arguments.privacy.into(),
+            personal: arguments.personal,
+        }
+    }
 }
 
 /// Settings that somebody chose: by a flag, the environment, the configuration file or in the last run of that home.
@@ -317,13 +340,14 @@ impl From<DurabilityName> for Durability {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use clap::FromArgMatches;
 
-    /// What `run` trains without flags.
-    pub(crate) fn training_defaults() -> TrainingArgs {
+    #[test]
+    fn run_without_flags_trains_what_the_library_trains_without_options() {
         let matches = TrainingArgs::augment_args(clap::Command::new("run")).get_matches_from(["run"]);
-        TrainingArgs::from_arg_matches(&matches).expect("all of them have defaults")
+        let arguments = TrainingArgs::from_arg_matches(&matches).expect("all of them have defaults");
+        assert_eq!(TrainingOptions::from(arguments), TrainingOptions::default());
     }
 }

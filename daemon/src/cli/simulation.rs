@@ -4,13 +4,14 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::Args;
+use mingle_builtin::options::{PrivacyOptions, TrainingOptions, WeightChoice};
 use mingle_lab::simulation::{Lie, Target};
 use mingle_models::ObjectiveKind;
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Result};
 use mingle_protocol::{Codec, Robust};
 
-use super::{ADAMW_LEARNING_RATE, OptimizerArgs, PrivacyArgs, Switch, TrainingArgs, WeightArg};
+use super::{ADAMW_LEARNING_RATE, OptimizerArgs, Switch};
 
 /// Arguments of `simulate`.
 #[derive(Args, Clone, Debug)]
@@ -31,8 +32,8 @@ pub(crate) struct SimulateArgs {
     pub(crate) split: String,
     /// How much the changes of a site count beside those of others: equal, samples (in proportion to its training samples), or samples:N,
     /// where a site of N samples counts as with equal [samples: N is the mean]
-    #[arg(long, default_value_t = WeightArg::Equal, value_name = "WEIGHT")]
-    pub(crate) weight: WeightArg,
+    #[arg(long, default_value_t = WeightChoice::Equal, value_name = "WEIGHT")]
+    pub(crate) weight: WeightChoice,
     /// Samples in a gradient step
     #[arg(long, default_value_t = 32)]
     pub(crate) batch_size: usize,
@@ -158,8 +159,8 @@ impl SimulateArgs {
     }
 
     /// What is trained for `rounds` rounds, in the words of `run`.
-    pub(crate) fn training(&self, rounds: u64) -> TrainingArgs {
-        TrainingArgs {
+    pub(crate) fn training(&self, rounds: u64) -> TrainingOptions {
+        TrainingOptions {
             data: self.data.clone(),
             task: self.task,
             model: self.model.clone(),
@@ -168,12 +169,12 @@ impl SimulateArgs {
             rounds,
             batch_size: self.batch_size,
             augment: self.augment.clone(),
-            optimizer: self.optimizer,
+            optimizer: self.optimizer.into(),
             learning_rate: self.learning_rate,
             seed: self.seed,
             device: self.device.clone(),
             evaluate_every: self.evaluate_every,
-            privacy: PrivacyArgs::default(),
+            privacy: PrivacyOptions::default(),
             personal: Vec::new(),
         }
     }

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use mingle_builtin::task_file::TaskFile;
 use mingle_doctor::{Archive, Entry, Redaction};
 use mingle_peer::error::Context;
 use mingle_peer::output_file::OutputFile;
@@ -15,7 +16,6 @@ use mingle_peer::{ErrorKind, Home, Result};
 use crate::cli::BugreportArgs;
 use crate::command::{ckpt, doctor};
 use crate::out;
-use crate::task_file::TaskFile;
 
 /// Of a longer file only the end goes in: what happened last matters most.
 const MAX_BYTES: u64 = 4 << 20;

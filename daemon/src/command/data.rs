@@ -1,25 +1,17 @@
 //! `mingle data`: what the columns, classes and scaling of data are, of one site or of several.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use mingle_builtin::card_file::{CARD_SCHEMA, SUMS_SCHEMA, document, read_sums};
+use mingle_builtin::task;
 use mingle_models::{DataCard, Scaling, TableSums};
 use mingle_peer::error::Context;
 use mingle_peer::output_file::OutputFile;
 use mingle_peer::{Error, ErrorKind, Result};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::cli::{DataCardArgs, DataCommand, DataSumsArgs};
-use crate::task_card::MAX_CARD_BYTES;
-use crate::{out, task};
-
-const CARD_SCHEMA: &str = "mingle.data-card/1";
-const SUMS_SCHEMA: &str = "mingle.table-sums/1";
-/// Numbers take more room as text.
-const MAX_BYTES: u64 = 8 * MAX_CARD_BYTES as u64;
+use crate::out;
 
 /// Does what is wanted with data.
 pub(super) fn execute(command: &DataCommand, json: bool) -> Result {
@@ -75,8 +67,7 @@ fn card_of_one(arguments: &DataCardArgs) -> Result<DataCard> {
 fn card_of_sites(files: &[PathBuf]) -> Result<DataCard> {
     let mut all: Option<TableSums> = None;
     for path in files {
-        let sums: TableSums =
-            read(path, SUMS_SCHEMA, "--sums", "`mingle data sums --data csv:FILE -o FILE` writes them")?;
+        let sums = read_sums(path)?;
         let doing = || format!("--sums {} does not go with those before it", path.display());
         all = Some(match all {
             None => sums,
@@ -108,12 +99,6 @@ fn write_sums(arguments: &DataSumsArgs, json: bool) -> Result {
     Ok(())
 }
 
-fn document(value: &impl Serialize, schema: &str) -> Result<Value> {
-    let mut document = serde_json::to_value(value).context(ErrorKind::Unexpected, "cannot encode it")?;
-    document["schema"] = Value::from(schema);
-    Ok(document)
-}
-
 /// Writes a document to its file, and returns that; without one, prints it.
 fn write<'a>(
     output: Option<OutputFile>,
@@ -132,27 +117,4 @@ fn write<'a>(
             Ok(None)
         }
     }
-}
-
-/// Reads a card that [`write_card`] wrote.
-///
-/// # Errors
-/// It cannot be read, or is no card.
-pub(crate) fn read_card(path: &Path) -> Result<DataCard> {
-    read(path, CARD_SCHEMA, "--card", "`mingle data card --data DATA -o FILE` writes one")
-}
-
-/// Reads a document of this schema.
-fn read<T: DeserializeOwned>(path: &Path, schema: &str, option: &str, hint: &str) -> Result<T> {
-    let doing = format!("{option} {}", path.display());
-    let mut text = String::new();
-    let file = File::open(path).context(ErrorKind::BadInput, &doing)?;
-    file.take(MAX_BYTES).read_to_string(&mut text).context(ErrorKind::BadInput, &doing)?;
-    let mut document: Value = serde_json::from_str(&text).context(ErrorKind::BadInput, &doing)?;
-    let found = document.as_object_mut().and_then(|fields| fields.remove("schema"));
-    if found != Some(Value::from(schema)) {
-        let what = if schema == CARD_SCHEMA { "is no card of data" } else { "has no sums of a table" };
-        return Err(Error::new(ErrorKind::BadInput, format!("{doing} {what}")).hint(hint));
-    }
-    serde_json::from_value(document).context(ErrorKind::BadInput, doing)
 }

@@ -58,7 +58,7 @@ fn examine(arguments: &ConfigPathArgs, data: Option<&str>, model: Option<&str>) 
     run.training.model = model.map_or(run.training.model, str::to_owned);
     checks.push(identity::examine(&home));
     checks.push(training::device(&run.training.device));
-    let (task, data) = training::data(&run.training);
+    let (task, data) = training::data(&run.training.into());
     checks.push(data);
     let parameters = task.as_ref().map_or(0, Task::parameter_count);
     checks.extend(network::examine(&home, &run.listen)?);

@@ -1,12 +1,13 @@
 //! `mingle eval`: how good a saved model is on a data set.
 
+use mingle_builtin::meaning;
+use mingle_builtin::task::{self, Parts};
 use mingle_models::{Checkpoint, Evaluation, Evaluator, ModelFile, ObjectiveKind, Task};
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result};
 
 use crate::cli::{EvalArgs, Samples};
-use crate::task::{self, Parts};
-use crate::{meaning, model_files, out};
+use crate::{model_files, out};
 
 /// Loads both, judges the one on the other, and prints what is measured.
 pub(super) fn execute(arguments: &EvalArgs, json: bool) -> Result {

@@ -6,25 +6,28 @@ mod parallel;
 use std::num::NonZero;
 use std::path::Path;
 
+use mingle_builtin::errors;
+use mingle_builtin::learners::learners;
+use mingle_builtin::options::{GradientOptions, PrivacyOptions, TrainingOptions, WeightChoice};
 use mingle_lab::evaluation::{Record, Records, Run, Suite, Training, all_runs, page, summary};
 use mingle_lab::methods::MethodSuite;
 use mingle_lab::simulation::Progress;
 use mingle_peer::Result;
 use mingle_peer::output_file;
 
-use crate::cli::{EvaluateArgs, OptimizerArgs, PrivacyArgs, TrainingArgs, WeightArg};
-use crate::{lab, out, topology};
+use crate::cli::EvaluateArgs;
+use crate::{out, topology};
 
 /// Runs what is missing of a suite, and writes its report.
 pub(super) fn execute(arguments: &EvaluateArgs, json: bool) -> Result {
-    match MethodSuite::read(&arguments.suite).map_err(lab::suite_error)? {
+    match MethodSuite::read(&arguments.suite).map_err(errors::suite_error)? {
         Some(suite) => methods::execute(arguments, &suite, json),
         None => designs(arguments, json),
     }
 }
 
 fn designs(arguments: &EvaluateArgs, json: bool) -> Result {
-    let suite = Suite::read(&arguments.suite).map_err(lab::suite_error)?;
+    let suite = Suite::read(&arguments.suite).map_err(errors::suite_error)?;
     let runs = all_runs(&suite, topology::read)?;
     if arguments.list {
         runs.iter().for_each(|run| out::line(run.name()));
@@ -32,7 +35,7 @@ fn designs(arguments: &EvaluateArgs, json: bool) -> Result {
     }
     let folder = &arguments.output;
     output_file::make_folder(folder)?;
-    let mut records: Records = Records::open(&folder.join("runs.jsonl")).map_err(lab::records_error)?;
+    let mut records: Records = Records::open(&folder.join("runs.jsonl")).map_err(errors::records_error)?;
     let missing: Vec<&Run> = runs.iter().filter(|run| records.get(&run.key()).is_none()).collect();
     if !json {
         out::line(format!("{}: {} runs, {} to do", suite.title, runs.len(), missing.len()));
@@ -48,10 +51,10 @@ fn designs(arguments: &EvaluateArgs, json: bool) -> Result {
     parallel::run_all(&names, threads(arguments), simulate, |at, record: Record| {
         let (run, path) = (missing[at], record.plan_file(&plans));
         if !path.exists() {
-            let plan = run.plan().map_err(lab::simulation_error)?;
+            let plan = run.plan().map_err(errors::simulation_error)?;
             output_file::write(&path, plan.to_json().as_bytes())?;
         }
-        records.add(record).map_err(lab::records_error)
+        records.add(record).map_err(errors::records_error)
     })?;
     let done: Vec<&Record> = runs.iter().filter_map(|run| records.get(&run.key())).collect();
     let report = folder.join("report.html");
@@ -77,31 +80,31 @@ fn command(suite: &Path) -> String {
 
 /// Simulates a run, on one thread.
 fn execute_run(run: &Run, tell: impl FnMut(&Progress)) -> Result<Record> {
-    let nodes = run.plan().map_err(lab::simulation_error)?.node_count();
+    let nodes = run.plan().map_err(errors::simulation_error)?.node_count();
     let test_samples = run.training.test_samples.map(NonZero::get);
-    let learners = lab::learners(&training_of(run), nodes, test_samples, 1)?;
-    run.execute(learners, tell).map_err(lab::simulation_error)
+    let learners = learners(&training_of(run), nodes, test_samples, 1)?;
+    run.execute(learners, tell).map_err(errors::simulation_error)
 }
 
 /// What a run trains, in the words of `run`.
-fn training_of(run: &Run) -> TrainingArgs {
+fn training_of(run: &Run) -> TrainingOptions {
     let Training { data, task, model, batch_size, augment, learning_rate, momentum, weight_decay, device, .. } =
         run.training.clone();
-    TrainingArgs {
+    TrainingOptions {
         data,
         task,
         model,
         split: Some(run.split.split.clone()),
-        weight: WeightArg::Equal,
+        weight: WeightChoice::Equal,
         rounds: 1,
         batch_size,
         augment: augment.to_string(),
-        optimizer: OptimizerArgs { momentum, weight_decay, ..OptimizerArgs::default() },
+        optimizer: GradientOptions { momentum, weight_decay, ..GradientOptions::default() },
         learning_rate,
         seed: run.seed,
         device,
         evaluate_every: run.evaluate_every,
-        privacy: PrivacyArgs::default(),
+        privacy: PrivacyOptions::default(),
         personal: Vec::new(),
     }
 }

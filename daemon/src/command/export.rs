@@ -5,6 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use mingle_builtin::meaning;
+use mingle_builtin::task_card::{Card, layout_of};
+use mingle_builtin::task_file::TaskFile;
 use mingle_models::{Checkpoint, Task};
 use mingle_peer::error::Context;
 use mingle_peer::output_file::OutputFile;
@@ -14,9 +17,7 @@ use mingle_peer::{Error, ErrorKind, Home, Result, plan, units};
 use mingle_protocol::Record;
 
 use crate::cli::ExportArgs;
-use crate::task_card::{Card, layout_of};
-use crate::task_file::TaskFile;
-use crate::{meaning, model_files, out};
+use crate::{model_files, out};
 
 /// What was exported.
 struct Exported {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use mingle_builtin::meaning;
 use mingle_models::{
     Checkpoint, DeviceName, GenerationError, GenerationOptions, ModelFile, SampleShape, Task, TextGenerator,
     Utf8Stream, Vocabulary,
@@ -10,7 +11,7 @@ use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result};
 
 use crate::cli::GenerateArgs;
-use crate::{meaning, model_files, out};
+use crate::{model_files, out};
 
 /// Prints the prompt, and what the model says follows, as it comes.
 pub(super) fn execute(arguments: &GenerateArgs, json: bool) -> Result {

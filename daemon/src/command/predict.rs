@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::path::Path;
 
+use mingle_builtin::meaning;
+use mingle_builtin::task::{self, Parts};
 use mingle_models::{
     Checkpoint, CsvFeatures, DataCard, DataSource, ModelFile, Prediction, PredictionTable, Predictor, SampleShape,
     Samples, Task,
@@ -13,8 +15,7 @@ use mingle_peer::{Error, ErrorKind, Result};
 use serde_json::json;
 
 use crate::cli::PredictArgs;
-use crate::task::{self, Parts};
-use crate::{meaning, model_files, out};
+use crate::{model_files, out};
 
 /// Rows predicted at once.
 const ROWS: usize = 512;

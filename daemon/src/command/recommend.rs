@@ -2,10 +2,11 @@
 
 use std::fs;
 
+use mingle_builtin::errors::recommend_error;
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Home, Result};
 use mingle_problems::RECOMMENDER;
-use mingle_recommend::{RecommendError, Recommender};
+use mingle_recommend::Recommender;
 
 use crate::cli::RecommendArgs;
 use crate::out;
@@ -31,9 +32,9 @@ pub(super) fn execute(arguments: &RecommendArgs, json: bool) -> Result {
             });
         }
     };
-    let recommender = Recommender::from_bytes(&bytes).map_err(explain)?;
-    let found = recommender.recommend(&arguments.user, arguments.top).map_err(explain)?;
-    let known = recommender.known(&arguments.user).map_err(explain)?;
+    let recommender = Recommender::from_bytes(&bytes).map_err(recommend_error)?;
+    let found = recommender.recommend(&arguments.user, arguments.top).map_err(recommend_error)?;
+    let known = recommender.known(&arguments.user).map_err(recommend_error)?;
     if json {
         out::line(serde_json::json!({
             "schema": "mingle.recommendation/1", "user": arguments.user, "known": known.len(), "items": found,
@@ -45,10 +46,4 @@ pub(super) fn execute(arguments: &RecommendArgs, json: bool) -> Result {
         out::line(format!("{:>4}  {:<32} {:>8.4}", rank + 1, one.item, one.score));
     }
     Ok(())
-}
-
-/// The error of a recommender that is asked for something.
-pub(super) fn explain(error: RecommendError) -> Error {
-    let kind = if matches!(error, RecommendError::Bytes { .. }) { ErrorKind::Integrity } else { ErrorKind::BadInput };
-    Error::of(kind, error)
 }

@@ -1,13 +1,16 @@
 //! `mingle run`: one peer in the foreground, from its key to its trained model.
 
 mod compare_alone;
-mod data_task;
 
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use mingle_builtin::data_task::{DataTask, DataTaskOptions, HomeTask};
+use mingle_builtin::options::{PrivacyOptions, parse_policy};
+use mingle_builtin::task_card::Card;
+use mingle_builtin::task_file::TaskFile;
 use mingle_models::start_threads;
 use mingle_peer::error::Context;
 use mingle_peer::events::EventSink;
@@ -20,16 +23,13 @@ use mingle_trainer::{HostOptions, Launcher, TrainerHost, TrainerTask};
 use mingle_watch::tensorboard::EventFile;
 use tokio::sync::watch;
 
-use crate::arguments::{self, parse_policy};
+use crate::arguments;
 use crate::cli::{Planning, RunArgs, Switch};
 use crate::config::Remembered;
 use crate::rounds::{self, SPECTRA};
 use crate::signals::{STDIN_ENDED, StopRequests};
-use crate::task_card::Card;
-use crate::task_file::TaskFile;
 use crate::{event_loop, out};
 use compare_alone::Comparison;
-use data_task::{DataTask, HomeTask};
 
 /// The word for a trainer that is not started, but comes by itself.
 const ATTACH: &str = "attach";
@@ -43,14 +43,14 @@ pub(super) fn execute(arguments: &RunArgs, json: bool) -> Result {
 pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: bool) -> Result {
     let started = Instant::now();
     arguments::check(arguments)?;
-    arguments.training.privacy.settings()?;
+    let privacy = PrivacyOptions::from(arguments.training.privacy).settings()?;
     let priority = arguments.priority.into();
     let threads = arguments.threads.and_then(|count| NonZeroUsize::new(count.into()));
     start_threads(threads, move || priority::lower(priority))
         .context(ErrorKind::Unexpected, "this peer cannot train")?;
     let home = Home::at(arguments.home.home.as_deref())?;
     let task = match (&arguments.problem, &arguments.trainer) {
-        (None, None) => Some(DataTask::begin(arguments, home.clone())?),
+        (None, None) => Some(DataTask::begin(task_options(arguments), home.clone())?),
         _ => None,
     };
     check_fresh(arguments)?;
@@ -73,7 +73,7 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
         }
         (None, Some(_)) => {
             let host = trainer.insert(trainer_host(arguments, &home, &identity)?);
-            Purpose::Train(Box::new(TrainerTask::new(host, arguments.training.privacy.settings()?)?))
+            Purpose::Train(Box::new(TrainerTask::new(host, privacy)?))
         }
         (None, None) => {
             let path = arguments.problem.clone().unwrap_or_default();
@@ -117,6 +117,18 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
             _ => Ok(()),
         }
     })
+}
+
+/// What a built-in model is to be trained for, and what is open.
+fn task_options(arguments: &RunArgs) -> DataTaskOptions {
+    DataTaskOptions {
+        training: arguments.training.clone().into(),
+        chosen: arguments.given.keys.clone(),
+        card: arguments.card.clone(),
+        plan: arguments.plan.clone(),
+        has_bootstraps: !arguments.bootstrap.is_empty(),
+        fresh: arguments.fresh,
+    }
 }
 
 /// Refuses `--fresh` with a convex problem, which is solved from the beginning each time.

@@ -3,6 +3,9 @@
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
+use mingle_builtin::errors;
+use mingle_builtin::learners::learners;
+use mingle_builtin::options::parse_policy;
 use mingle_lab::simulation::{
     self, Attack, Conditions, Goal, Learners, Progress, Received, Stop, Target, recent_score,
 };
@@ -14,9 +17,8 @@ use mingle_protocol::{Codec, Robust};
 use serde::Serialize;
 
 use super::plan_make::parse_extra_edges;
-use crate::arguments::parse_policy;
 use crate::cli::{SimulateArgs, Switch};
-use crate::{lab, limits, out, topology};
+use crate::{limits, out, topology};
 
 /// Rounds, where nothing says when to stop.
 const USUAL_ROUNDS: u64 = 200;
@@ -59,9 +61,9 @@ pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Result {
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let threads = arguments.threads.map_or_else(cores, std::num::NonZero::get);
     let test_samples = arguments.test_samples.map(std::num::NonZero::get);
-    let mut learners = lab::learners(&arguments.training(rounds), plan.node_count(), test_samples, threads)?;
+    let mut learners = learners(&arguments.training(rounds), plan.node_count(), test_samples, threads)?;
     let initial = learners.initial();
-    let mut swarm = simulation::found(&plan, &initial, conditions).map_err(lab::simulation_error)?;
+    let mut swarm = simulation::found(&plan, &initial, conditions).map_err(errors::simulation_error)?;
     let tokens = tokens(&learners);
     let goal = goal(arguments, rounds, learners.task())?;
     if !json {
@@ -69,7 +71,7 @@ pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Result {
     }
     let (curve, stop) = goal
         .pursue(&mut *swarm, &mut learners, |progress| tell(progress, tokens, json))
-        .map_err(lab::simulation_error)?;
+        .map_err(errors::simulation_error)?;
     let (tally, learnt) = (swarm.tally(), learners.time_spent());
     let Some(end) = curve.last() else { return Ok(()) };
     let report = Report {

@@ -4,6 +4,7 @@ use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
 use std::time::Instant;
 
+use mingle_builtin::errors;
 use mingle_lab::comparison::{self, Comparison};
 use mingle_lab::solving::{Conditions, Solved, solve_here};
 use mingle_peer::solving::Explain;
@@ -13,7 +14,7 @@ use mingle_solving::{Problem, Solution};
 use super::solve_rounds;
 use crate::cli::SolveArgs;
 use crate::solving_report::{comparison as comparison_report, print_solutions, write_files};
-use crate::{lab, out, rounds};
+use crate::{out, rounds};
 
 /// Solves the problem.
 pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Result {
@@ -43,7 +44,7 @@ pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Result {
         out::line("");
     }
     let solved = solve_here(&problem, &communication, conditions, |iteration, worst| tell(iteration, worst, json))
-        .map_err(lab::swarm_error)?;
+        .map_err(errors::swarm_error)?;
     if stderr().is_terminal() && !json {
         eprintln!();
     }
@@ -66,7 +67,7 @@ pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Result {
 
 fn compare(arguments: &SolveArgs, problem: &Problem, solved: &Solved) -> Result<Option<Comparison>> {
     let (Some(test), Some(solution)) = (&arguments.compare, solved.solutions.first()) else { return Ok(None) };
-    comparison::compare(problem, solution, test, arguments.seed).map(Some).map_err(lab::comparison_error)
+    comparison::compare(problem, solution, test, arguments.seed).map(Some).map_err(errors::comparison_error)
 }
 
 /// Names that are listed, at most.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use mingle_builtin::errors;
 use mingle_lab::solving::{Conditions, learn_here};
 use mingle_peer::solving::Explain;
 use mingle_peer::{Result, plan};
@@ -12,7 +13,7 @@ use mingle_solving::{Problem, RoundRecord, RoundTask};
 
 use super::solve::conclude;
 use crate::cli::SolveArgs;
-use crate::{lab, out, rounds};
+use crate::{out, rounds};
 
 /// Rounds that are told of, at most: the first, and then evenly.
 const TOLD: u64 = 40;
@@ -46,7 +47,7 @@ pub(super) fn learn(
             out::line(round_line(rules.metrics(), record));
         }
     };
-    let solved = learn_here(&problem, &communication, conditions, tell).map_err(lab::swarm_error)?;
+    let solved = learn_here(&problem, &communication, conditions, tell).map_err(errors::swarm_error)?;
     if let Some(folder) = &arguments.output {
         rounds::write(folder, &names, &solved.learned)?;
     }

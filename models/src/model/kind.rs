@@ -8,8 +8,8 @@ use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
 use super::{Cnn, Gpt, GptSize, Mlp, Network, ResnetLite, Softmax, cnn, resnet_lite};
-use crate::dataset::SampleShape;
 use crate::task::TaskError;
+use mingle_datasets::SampleShape;
 
 /// Which model to train, as written by the user.
 ///

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use mingle_builtin::verification::is_record;
 use mingle_models::{ModelFile, TensorOutline};
 use mingle_peer::{Result, records, units};
 use mingle_protocol::record::Outline;
@@ -29,11 +30,6 @@ fn show(json: bool, document: impl Fn() -> Value, text: impl Fn() -> Vec<String>
         text().iter().for_each(out::line);
     }
     Ok(())
-}
-
-/// Whether a file is a record by its name: one that is damaged may not show it inside.
-pub(super) fn is_record(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "record")
 }
 
 fn describe_record(outline: &Outline) -> Vec<String> {

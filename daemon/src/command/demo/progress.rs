@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use mingle_demo::{DemoEvent, DemoOptions, Row, Unaided, Watcher, metric};
 use mingle_models::{DataSource, ObjectiveKind};
 use mingle_peer::units;
 use mingle_planner::Plan;
 
-use super::metric;
-use super::tally::Row;
-use crate::cli::DemoArgs;
 use crate::out;
 
 /// Width of the accuracy bar behind each line.
@@ -25,20 +23,21 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// Says what is about to run.
-    pub(crate) fn start(arguments: &DemoArgs, plan: &Plan, json: bool) -> Self {
+    pub(crate) fn start(options: &DemoOptions, plan: &Plan, json: bool) -> Self {
+        let training = &options.training;
         // Without a terminal on stderr the bar draws nothing.
         let target = if json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let bar = ProgressBar::with_draw_target(Some(arguments.rounds()), target);
+        let bar = ProgressBar::with_draw_target(Some(training.rounds), target);
         let style = ProgressStyle::with_template("{spinner} {bar:30} {pos}/{len} rounds  {elapsed}  {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        let progress = Self { bar, json, peers: arguments.peers, objective: arguments.task };
-        let split = match arguments.data.parse() {
+        let progress = Self { bar, json, peers: options.peers, objective: training.task };
+        let split = match training.data.parse() {
             Ok(DataSource::Text(_)) => "in contiguous parts".to_owned(),
-            _ => format!("split {}", arguments.split),
+            _ => format!("split {}", training.split.as_deref().unwrap_or("none")),
         };
         progress.note(&format!(
             "swarm    {} peer processes on this machine, data {} {split}, model {}, seed {}",
-            arguments.peers, arguments.data, arguments.model, arguments.seed
+            options.peers, training.data, training.model, training.seed
         ));
         progress.note(&describe(plan));
         progress.bar.set_message("starting");
@@ -46,20 +45,20 @@ impl Progress {
     }
 
     /// Every peer has its neighbours.
-    pub(crate) fn all_joined(&self, elapsed: Duration) {
+    fn all_joined(&self, elapsed: Duration) {
         let seconds = elapsed.as_secs_f64();
         self.note(&format!("joined   all {} peers, {seconds:.2} s after the first was started", self.peers));
     }
 
     /// Some peer has done this many rounds.
-    pub(crate) fn round(&self, round: u64) {
+    fn round(&self, round: u64) {
         if round > self.bar.position() {
             self.bar.set_position(round);
         }
     }
 
     /// The whole swarm has reported a round.
-    pub(crate) fn row(&self, row: &Row) {
+    fn row(&self, row: &Row) {
         if self.json {
             if let Ok(text) = metric::to_json(row, self.objective) {
                 out::line(text);
@@ -71,12 +70,13 @@ impl Progress {
     }
 
     /// Shows what is trained for comparison.
-    pub(crate) fn for_comparison(&self) -> impl Fn(&str) + Send + 'static {
-        let bar = self.bar.clone();
-        move |what| {
-            bar.set_message(format!("for comparison: {what}"));
-            bar.tick();
-        }
+    fn compares(&self, with: Unaided) {
+        let what = match with {
+            Unaided::Peer { node, peers } => format!("peer {node} of {peers} alone"),
+            Unaided::AllData => "all data in one place".to_owned(),
+        };
+        self.bar.set_message(format!("for comparison: {what}"));
+        self.bar.tick();
     }
 
     /// A line that stays.
@@ -90,6 +90,27 @@ impl Progress {
     /// Takes the moving line away.
     pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+impl Watcher for Progress {
+    fn see(&self, event: &DemoEvent<'_>) {
+        match *event {
+            DemoEvent::Joined { after } => self.all_joined(after),
+            DemoEvent::Round(round) => self.round(round),
+            DemoEvent::Row(row) => self.row(row),
+            DemoEvent::Killed { node, round } => {
+                self.note(&format!("round {round:>4}   peer {node} killed (SIGKILL)"));
+            }
+            DemoEvent::StartedAgain { node, round, weight_units } => {
+                let weight = units::weight(weight_units);
+                self.note(&format!(
+                    "round {round:>4}   peer {node} started again, with weight {weight:.6} from its disk"
+                ));
+            }
+            DemoEvent::Trains(with) => self.compares(with),
+            DemoEvent::Stops => self.clear(),
+        }
     }
 }
 

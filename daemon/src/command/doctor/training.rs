@@ -1,11 +1,11 @@
 //! What this program trains with: its settings, its device, its data and its model.
 
+use mingle_builtin::options::TrainingOptions;
+use mingle_builtin::task::{self, Parts};
 use mingle_doctor::Check;
 use mingle_models::Task;
 
-use crate::cli::TrainingArgs;
 use crate::config::ConfigFile;
-use crate::task::{self, Parts};
 
 /// A configuration file that can be used, or none.
 pub(super) fn config(file: Option<&ConfigFile>) -> Check {
@@ -35,7 +35,7 @@ pub(super) fn device(name: &str) -> Check {
 }
 
 /// The data can be read and the model fits them.
-pub(super) fn data(training: &TrainingArgs) -> (Option<Task>, Check) {
+pub(super) fn data(training: &TrainingOptions) -> (Option<Task>, Check) {
     let loaded = Parts::load(&training.data, training.task, training.seed)
         .and_then(|parts| Ok((parts.task(&training.model)?, parts)));
     match loaded {

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use mingle_builtin::errors;
 use mingle_lab::evaluation::Records;
 use mingle_lab::methods::{
     MethodEntry, MethodRecord, MethodRun, MethodSuite, all_method_runs, compare_methods, html, markdown, text,
@@ -14,22 +15,23 @@ use mingle_solving::{RoundRecord, RoundTask};
 
 use super::{command, parallel, threads};
 use crate::cli::EvaluateArgs;
+use crate::out;
 use crate::rounds::SPECTRA;
-use crate::{lab, out};
 
 /// Metrics that are told while a run is under way.
 const TOLD: usize = 3;
 
 /// Runs what is missing of a suite, and writes its report.
 pub(super) fn execute(arguments: &EvaluateArgs, suite: &MethodSuite, json: bool) -> Result {
-    let runs = all_method_runs(suite, usual_methods, plan_of(suite)?, &arguments.suite).map_err(lab::suite_error)?;
+    let runs = all_method_runs(suite, usual_methods, plan_of(suite)?, &arguments.suite).map_err(errors::suite_error)?;
     if arguments.list {
         runs.iter().for_each(|run| out::line(run.name()));
         return Ok(());
     }
     let folder = &arguments.output;
     output_file::make_folder(folder)?;
-    let mut records: Records<MethodRecord> = Records::open(&folder.join("runs.jsonl")).map_err(lab::records_error)?;
+    let mut records: Records<MethodRecord> =
+        Records::open(&folder.join("runs.jsonl")).map_err(errors::records_error)?;
     let missing: Vec<&MethodRun> = runs.iter().filter(|run| records.get(&run.key()).is_none()).collect();
     if !json {
         out::line(format!("{}: {} runs, {} to do", suite.title, runs.len(), missing.len()));
@@ -39,11 +41,13 @@ pub(super) fn execute(arguments: &EvaluateArgs, suite: &MethodSuite, json: bool)
         let task = open(missing[at], suite, folder)?;
         let metrics = task.rules().metrics().to_vec();
         let told = |record: &RoundRecord| tell(standing(record.round, &metrics, &record.mean));
-        let record = missing[at].execute(task, told).map_err(lab::swarm_error)?;
+        let record = missing[at].execute(task, told).map_err(errors::swarm_error)?;
         let ended = standing(record.best_round, &record.metrics, &record.mean);
         Ok((record, ended))
     };
-    parallel::run_all(&names, threads(arguments), learn, |_, record| records.add(record).map_err(lab::records_error))?;
+    parallel::run_all(&names, threads(arguments), learn, |_, record| {
+        records.add(record).map_err(errors::records_error)
+    })?;
     let done: Vec<&MethodRecord> = runs.iter().filter_map(|run| records.get(&run.key())).collect();
     let comparison = compare_methods(suite, &done);
     let encoded =

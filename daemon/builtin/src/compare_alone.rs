@@ -1,0 +1,66 @@
+//! What a peer's data would have come to without the others, beside what the swarm came to.
+
+use std::sync::{Arc, OnceLock};
+
+use mingle_models::{Checkpoint, Evaluator};
+use mingle_peer::error::Context;
+use mingle_peer::results::Alone;
+use mingle_peer::training::Metrics;
+use mingle_peer::{Error, ErrorKind, Home, Result, plan};
+
+use crate::alone::train_alone;
+use crate::options::TrainingOptions;
+use crate::task::{self, LocalTask, Parts};
+use crate::task_card::overwrite;
+use crate::task_file::TaskFile;
+
+/// The node that a peer trained as, and of how many; known once training has begun.
+pub type TrainedAs = Arc<OnceLock<(usize, usize)>>;
+
+/// Both models on the same samples.
+#[derive(Clone, Debug)]
+pub struct Compared {
+    /// The model of the swarm.
+    pub swarm: Metrics,
+    /// That of the peer alone.
+    pub alone: Alone,
+}
+
+/// Once the run in `home` is over: trains the same model once more for `rounds` rounds, on the samples of this peer alone, and judges
+/// both models on its held-out samples.
+///
+/// # Errors
+/// What the run trained is not known any more, the data cannot be read, or training fails.
+pub fn compare_alone(
+    home: &Home,
+    mut training: TrainingOptions,
+    trained_as: &TrainedAs,
+    rounds: u64,
+) -> Result<Compared> {
+    let missing = |what: &str| Error::new(ErrorKind::Unexpected, format!("there is no {what} to compare by"));
+    let card = TaskFile::last(home)?.ok_or_else(|| missing("task in the home"))?;
+    let &(node, nodes) = trained_as.get().ok_or_else(|| missing("training"))?;
+    overwrite(&mut training, &card);
+    training.rounds = rounds;
+    let data = format!("--data {}", training.data);
+    let raw = task::read(&training.data)?;
+    let mut parts = Parts::held_to(raw, &card.data, card.seed).context(ErrorKind::BadInput, data)?;
+    if let Some(split) = &training.split {
+        parts.deal(split, nodes, training.seed)?;
+    }
+    let local_steps = plan::read(&home.plan())?.local_steps();
+    let LocalTask { task, device, train, test } =
+        LocalTask::new(&training, &parts, node, task::open_device(&training.device)?)?;
+    drop(parts);
+    let options = task::trainer_options(&training, task, &device, node)?;
+    let alone = train_alone(&training, options, train, local_steps)?;
+    let evaluator = Evaluator::new(task, &device);
+    let judge = |parameters: &[f32]| -> Result<Metrics> {
+        let judged = evaluator.evaluate(parameters, &test).context(ErrorKind::Training, "cannot compare")?;
+        Ok(judged.metrics().into_iter().collect())
+    };
+    // Of the file: it has the personal layers too.
+    let swarm = Checkpoint::load(&home.model(), &task).context(ErrorKind::BadInput, "cannot compare")?;
+    let (swarm, metrics) = (judge(&swarm.parameters)?, judge(&alone)?);
+    Ok(Compared { swarm, alone: Alone { rounds, local_steps, held_out_samples: test.len(), metrics } })
+}

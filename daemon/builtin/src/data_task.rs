@@ -1,0 +1,449 @@
+//! A built-in model on data of this peer, as a task: what columns and classes mean is settled with the swarm.
+//!
+//! Who says what the task is, the first of these that there is:
+//!
+//! ```text
+//!   the last run in this home, if it left a model or records      unless --fresh
+//!   --card FILE                                                   columns, classes and scaling
+//!   a member of the swarm, or the peer that gave the plan         everything
+//!   this peer: the operator of a swarm, or one that nobody told where others are
+//! ```
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use mingle_models::{DataCard, Device, RawData, SiteWeight};
+use mingle_peer::error::Context;
+use mingle_peer::events::Event;
+use mingle_peer::task::TaskCard;
+use mingle_peer::training::{Adoption, Facts, LocalTraining, PersonalLayers, PrivateTraining, TrainingTask};
+use mingle_peer::{Error, ErrorKind, Home, Result, plan};
+
+use crate::card_file::read_card;
+use crate::compare_alone::TrainedAs;
+use crate::options::{TrainingOptions, WeightChoice};
+use crate::task::{self, LocalTask, Parts};
+use crate::task_card::{Card, overwrite};
+use crate::task_file::TaskFile;
+use crate::training::{BuiltInTraining, Learner};
+
+/// What somebody says of it.
+#[derive(Clone, Debug, Default)]
+pub struct DataTaskOptions {
+    /// What is trained, and how.
+    pub training: TrainingOptions,
+    /// The keys of those options that somebody chose, such as `learning_rate`: they are not taken over from others.
+    pub chosen: BTreeSet<String>,
+    /// A file with columns, classes and scaling.
+    pub card: Option<PathBuf>,
+    /// The plan, where this peer brings it.
+    pub plan: Option<PathBuf>,
+    /// Whether there are peers to ask that are no swarm's.
+    pub has_bootstraps: bool,
+    /// Whether the work of the last run in the home is given up.
+    pub fresh: bool,
+}
+
+/// What a peer would train, and what it trains once that is settled.
+pub struct DataTask {
+    home: Home,
+    /// Its training options are those of the task, once that is settled.
+    options: DataTaskOptions,
+    device: Device,
+    /// Until they are held to a card.
+    raw: Option<RawData>,
+    settled: Option<(Arc<Card>, Parts)>,
+    trained_as: TrainedAs,
+}
+
+/// What stands in a home of earlier runs.
+pub struct HomeTask {
+    card: Option<Card>,
+    /// It left a model, or the weight of a run that is not over.
+    holds_work: bool,
+}
+
+impl HomeTask {
+    /// Looks at what stands there.
+    ///
+    /// # Errors
+    /// A file of the home cannot be read.
+    pub fn of(home: &Home) -> Result<Self> {
+        Ok(Self { card: TaskFile::last(home)?, holds_work: home.holds_work() })
+    }
+}
+
+impl DataTask {
+    /// Reads the data; what they mean is open.
+    pub fn begin(options: DataTaskOptions, home: Home) -> Result<Self> {
+        let training = &options.training;
+        let raw = task::read(&training.data)?;
+        task::check_model(&training.model, raw.shape(), training.task)?;
+        let device = task::open_device(&training.device)?;
+        let trained_as = TrainedAs::default();
+        Ok(Self { home, options, device, raw: Some(raw), settled: None, trained_as })
+    }
+
+    /// Where it stands, once training begins, as which node that is.
+    pub fn trained_as(&self) -> TrainedAs {
+        self.trained_as.clone()
+    }
+
+    /// Settles what can be settled without asking anybody. Returns what to tell people of it.
+    ///
+    /// # Errors
+    /// What the command line wants is not what the home holds the model of.
+    pub fn settle_by_itself(&mut self, last: HomeTask, is_invited: bool) -> Result<Vec<Event>> {
+        let can_ask = is_invited || self.options.has_bootstraps;
+        let is_bound = last.holds_work && !self.options.fresh;
+        if let Some(card) = last.card.filter(|_| is_bound || !(can_ask || self.options.fresh)) {
+            let wanted = self.wanted_of(&card)?;
+            match wanted.difference(&card) {
+                None => return self.settle(adopted(&card, &wanted)),
+                Some(difference) if is_bound => return Err(self.needs_fresh(&difference)),
+                Some(_) => {}
+            }
+        }
+        // Asked for later.
+        if can_ask && self.options.card.is_none() {
+            return Ok(Vec::new());
+        }
+        let card = self.own_card()?;
+        if is_invited {
+            // The members have the last word: this is only what the peer would bring.
+            return Ok(Vec::new());
+        }
+        let own = (self.options.card.is_none() && self.needs_others())
+            .then(|| Event::OwnCard { columns: card.data.columns().len(), classes: card.data.classes().len() });
+        let told = self.settle(card)?;
+        Ok(own.into_iter().chain(told).collect())
+    }
+
+    /// The card that these data make by themselves.
+    fn own_card(&self) -> Result<Card> {
+        let own = &self.options.training;
+        let training = &TrainingOptions { weight: own.weight.or_unit(|| self.own_unit())?, ..own.clone() };
+        let doing = format!("--data {}", training.data);
+        let data = match (&self.options.card, &self.raw) {
+            (Some(path), _) => read_card(path)?,
+            (None, Some(raw)) => raw.card_for(training.task, training.seed).context(ErrorKind::BadInput, doing)?,
+            (None, None) => {
+                return Err(Error::new(ErrorKind::Unexpected, "the data were given away before they were used"));
+            }
+        };
+        Card::new(training, data)
+    }
+
+    /// How much sites count where this peer settles it: one with the mean number of samples counts as one, where the sites are known by
+    /// their card or the data are dealt out by a plan; else one with as many as this peer has.
+    fn own_unit(&self) -> Result<SiteWeight> {
+        let card = self.options.card.as_deref().map(read_card).transpose()?;
+        if let Some(all) = card.and_then(|card| card.sites()) {
+            return Ok(SiteWeight::by_mean_of(all.samples, all.sites));
+        }
+        let samples = self.raw.as_ref().map_or(0, RawData::training_samples) as u64;
+        match (&self.options.training.split, &self.options.plan) {
+            (None, _) => Ok(SiteWeight::by_mean_of(samples, 1)),
+            (Some(_), Some(path)) => Ok(SiteWeight::by_mean_of(samples, plan::read(path)?.node_count() as u64)),
+            (Some(_), None) => WeightChoice::Samples.settled(),
+        }
+    }
+
+    /// The task of the last run, with what this command line says otherwise.
+    fn wanted_of(&self, card: &Card) -> Result<Card> {
+        let mut training = self.options.training.clone();
+        adopt(&mut training, &self.options.chosen, card);
+        training.weight = training.weight.or_unit(|| self.own_unit())?;
+        let data = match &self.options.card {
+            Some(path) => read_card(path)?,
+            None => card.data.clone(),
+        };
+        Card::new(&training, data)
+    }
+
+    fn needs_fresh(&self, difference: &str) -> Error {
+        let home = self.home.root().display();
+        Error::new(ErrorKind::Refused, format!("{home} holds the work of another run: {difference}, in that run"))
+            .hint("leave those flags away to go on with it; give it another home with --home DIR; or give that work up with --fresh")
+    }
+
+    /// Takes over the card of a member.
+    fn take_over(&mut self, bytes: &[u8], adoption: Adoption) -> Result<Vec<Event>> {
+        let from = adoption.from;
+        let card = Card::decode(bytes).ok_or_else(|| {
+            Error::new(
+                ErrorKind::Refused,
+                format!("the swarm trains something else than a built-in model (so says {from})"),
+            )
+            .hint("start this peer with the trainer of that model: --trainer attach, or --trainer 'COMMAND'; docs/python.md")
+        })?;
+        let keys = &self.options.chosen;
+        if let Some(conflict) = conflict(&self.options.training, keys, &card, adoption.is_of_a_swarm) {
+            return Err(Error::new(ErrorKind::Refused, format!("{conflict} (so says {from})"))
+                .hint("leave that setting away: the swarm says what it is"));
+        }
+        if let Some(path) = &self.options.card
+            && let Some(difference) = read_card(path)?.difference(&card.data)
+        {
+            let message = format!("--card {} is not the card of the swarm: {difference}", path.display());
+            return Err(Error::new(ErrorKind::Refused, message).hint("leave --card away: the swarm says what it is"));
+        }
+        let last = HomeTask::of(&self.home)?;
+        if let Some(difference) =
+            last.card.filter(|_| last.holds_work && !self.options.fresh).and_then(|last| card.difference(&last))
+        {
+            return Err(self.needs_fresh(&difference));
+        }
+        let wanted = self.wanted_of(&card)?;
+        self.settle(adopted(&card, &wanted))
+    }
+
+    /// This is what the peer trains. Returns what to tell people of it.
+    fn settle(&mut self, card: Card) -> Result<Vec<Event>> {
+        let Some(raw) = self.raw.take() else { return Ok(Vec::new()) };
+        let training = &mut self.options.training;
+        overwrite(training, &card);
+        let told = raw.remarks().into_iter().chain(constant_columns(&card.data));
+        let told: Vec<Event> = told.map(|message| Event::Warning { message }).collect();
+        let parts = Parts::held_to(raw, &card.data, card.seed).map_err(|error| {
+            Error::new(ErrorKind::Refused, error).hint(format!(
+                "--data {} must have the columns and classes of the swarm; `mingle data card` says which it has",
+                training.data
+            ))
+        })?;
+        let samples = parts.training_samples() as u64;
+        let capped = training.split.is_none() && card.weight.caps(samples);
+        let capped = capped.then(|| Event::Warning { message: capped_weight(card.weight, samples) });
+        self.settled = Some((Arc::new(card), parts));
+        Ok(told.into_iter().chain(capped).collect())
+    }
+
+    fn conclude(self, node: usize, nodes: usize) -> Result<BuiltInTraining> {
+        let (card, mut parts) = self
+            .settled
+            .ok_or_else(|| Error::new(ErrorKind::Unexpected, "training begins without an agreement on the task"))?;
+        // It is built once.
+        let _ = self.trained_as.set((node, nodes));
+        let training = self.options.training;
+        if let Some(split) = &training.split {
+            parts.deal(split, nodes, training.seed)?;
+        }
+        let local = LocalTask::new(&training, &parts, node, self.device)?;
+        drop(parts);
+        let facts = Facts {
+            device: local.device.adapter().to_string(),
+            train_samples: local.train.len(),
+            test_samples: local.test.len(),
+        };
+        let task = local.task;
+        let rates = training.optimizer.rates(training.learning_rate, training.rounds)?;
+        let (trainer, evaluator, test) = local.build(&training, node)?;
+        let learner = Learner { trainer, rates, evaluator, test };
+        Ok(BuiltInTraining::new(Arc::unwrap_or_clone(card), task, learner, facts))
+    }
+}
+
+impl TrainingTask for DataTask {
+    fn card(&self) -> Option<Arc<dyn TaskCard>> {
+        self.settled.as_ref().map(|(card, _)| -> Arc<dyn TaskCard> { card.clone() })
+    }
+
+    fn needs_others(&self) -> bool {
+        !self.raw.as_ref().is_some_and(RawData::means_the_same_everywhere)
+    }
+
+    fn rounds(&self) -> u64 {
+        self.options.training.rounds
+    }
+
+    fn adopt(&mut self, card: &[u8], adoption: Adoption) -> Result<Vec<Event>> {
+        self.take_over(card, adoption)
+    }
+
+    fn propose(&mut self) -> Result<Vec<Event>> {
+        self.own_card().and_then(|card| self.settle(card))
+    }
+
+    fn build(self: Box<Self>, node: usize, nodes: usize) -> Result<Box<dyn LocalTraining>> {
+        let (privacy, personal) = match &self.settled {
+            Some((card, _)) => (card.privacy, card.personal.clone()),
+            None => (None, Vec::new()),
+        };
+        let home = self.home.clone();
+        let mut training: Box<dyn LocalTraining> = Box::new(self.conclude(node, nodes)?);
+        if !personal.is_empty() {
+            let doing = format!("--personal {}", personal.join(","));
+            training = Box::new(PersonalLayers::new(training, &personal).context(ErrorKind::BadInput, doing)?);
+        }
+        match privacy {
+            Some(settings) => Ok(Box::new(PrivateTraining::new(training, settings, &home)?)),
+            None => Ok(training),
+        }
+    }
+}
+
+fn constant_columns(card: &DataCard) -> Option<String> {
+    let constant = card.constant_columns();
+    let first = constant.first()?;
+    let others = if constant.len() == 1 { String::new() } else { format!(" and {} others", constant.len() - 1) };
+    Some(format!(
+        "column `{first}`{others} never varied where the scaling was taken, and is left out: its feature is 0"
+    ))
+}
+
+fn capped_weight(weight: SiteWeight, samples: u64) -> String {
+    format!(
+        "with --weight {weight}, this peer counts {} times as much as one of that size, and its {samples} samples would be more: let all \
+         peers name a larger number",
+        SiteWeight::FACTOR_MAX
+    )
+}
+
+/// The card with the recipe of this command line.
+fn adopted(card: &Card, wanted: &Card) -> Card {
+    Card { recipe: wanted.recipe.clone(), ..card.clone() }
+}
+
+/// Takes from the card what nobody chose on this side.
+fn adopt(training: &mut TrainingOptions, given: &BTreeSet<String>, card: &Card) {
+    let mine = training.clone();
+    overwrite(training, card);
+    let keep = |key: &str| given.contains(key);
+    if keep("model") {
+        training.model = mine.model;
+    }
+    if keep("task") {
+        training.task = mine.task;
+    }
+    if keep("augment") {
+        training.augment = mine.augment;
+    }
+    training.rounds = if keep("rounds") { mine.rounds } else { training.rounds };
+    training.seed = if keep("seed") { mine.seed } else { training.seed };
+    training.batch_size = if keep("batch_size") { mine.batch_size } else { training.batch_size };
+    // The rate of one optimizer is none for another.
+    let keeps_rate = keep("learning_rate") || mine.optimizer.is_other(&training.optimizer, keep);
+    training.learning_rate = if keeps_rate { mine.learning_rate } else { training.learning_rate };
+    training.optimizer = mine.optimizer.or(&training.optimizer, keep);
+    if keep("weight") && !mine.weight.admits(card.weight) {
+        training.weight = mine.weight;
+    }
+    if keep("personal") {
+        training.personal = mine.personal;
+    }
+    let (own, theirs) = (&mine.privacy, &mut training.privacy);
+    theirs.dp_clip = if keep("dp_clip") { own.dp_clip } else { theirs.dp_clip };
+    theirs.dp_noise = if keep("dp_noise") { own.dp_noise } else { theirs.dp_noise };
+    theirs.dp_epsilon_max = if keep("dp_epsilon_max") { own.dp_epsilon_max } else { theirs.dp_epsilon_max };
+    theirs.dp_delta = if keep("dp_delta") { own.dp_delta } else { theirs.dp_delta };
+}
+
+/// The first chosen setting that is not as the card has it; those of the recipe only count where `is_strict`.
+fn conflict(training: &TrainingOptions, given: &BTreeSet<String>, card: &Card, is_strict: bool) -> Option<String> {
+    let mut theirs = training.clone();
+    overwrite(&mut theirs, card);
+    let same_model = training.model.parse().is_ok_and(|model: mingle_models::ModelKind| model == card.model);
+    let same_augment = training.augment.parse().is_ok_and(|it: mingle_models::Augmentation| it == card.recipe.augment);
+    let model = if same_model { theirs.model.clone() } else { training.model.clone() };
+    let augment = if same_augment { theirs.augment.clone() } else { training.augment.clone() };
+    let weight = if training.weight.admits(card.weight) { theirs.weight } else { training.weight };
+    let agreed = [
+        ("task", training.task.to_string(), theirs.task.to_string()),
+        ("model", model, theirs.model.clone()),
+        ("rounds", training.rounds.to_string(), theirs.rounds.to_string()),
+        ("seed", training.seed.to_string(), theirs.seed.to_string()),
+        ("weight", weight.to_string(), theirs.weight.to_string()),
+        ("personal", training.personal.join(","), theirs.personal.join(",")),
+    ];
+    let recipe = [
+        ("batch_size", training.batch_size.to_string(), theirs.batch_size.to_string()),
+        ("learning_rate", training.learning_rate.to_string(), theirs.learning_rate.to_string()),
+        ("augment", augment, theirs.augment.clone()),
+    ];
+    let written = |value: Option<f64>| value.map_or_else(|| "none".to_owned(), |value| value.to_string());
+    let pairs = training.privacy.entries().into_iter().zip(theirs.privacy.entries());
+    let privacy = pairs.map(|((key, mine), (_, theirs))| (key, written(mine), written(theirs)));
+    let pairs = training.optimizer.entries().into_iter().zip(theirs.optimizer.entries());
+    let recipe = recipe.into_iter().chain(pairs.map(|((key, mine), (_, theirs))| (key, mine, theirs)));
+    let all = agreed.into_iter().chain(privacy).chain(recipe.filter(|_| is_strict));
+    let mut differing = all.filter(|(key, mine, theirs)| given.contains(*key) && mine != theirs);
+    differing.next().map(|(key, mine, theirs)| {
+        let option = key.replace('_', "-");
+        format!("--{option} {mine} contradicts the task of the swarm, which has {theirs}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::options::{GradientOptions, PrivacyOptions};
+    use crate::task_card::Recipe;
+    use mingle_models::OptimizerKind;
+    use mingle_peer::training::PrivacySettings;
+
+    fn card() -> Card {
+        let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();
+        let data = DataCard::of_table(names(["a", "b"]), names(["x", "y"]), &[0.0; 2], &[1.0; 2]).unwrap();
+        Card { rounds: 8, model: "softmax".parse().unwrap(), ..Card::new(&TrainingOptions::default(), data).unwrap() }
+    }
+
+    #[test]
+    fn what_nobody_chose_is_taken_over_and_what_somebody_chose_is_refused_by_name() {
+        let card = card();
+        let mut training = TrainingOptions { rounds: 9, batch_size: 64, ..TrainingOptions::default() };
+        let given = |keys: &[&str]| -> BTreeSet<String> { keys.iter().map(|key| (*key).to_owned()).collect() };
+        assert_eq!(conflict(&training, &given(&["data"]), &card, true), None);
+        let says = conflict(&training, &given(&["rounds"]), &card, false).unwrap();
+        assert_eq!(says, "--rounds 9 contradicts the task of the swarm, which has 8");
+        assert_eq!(conflict(&training, &given(&["batch_size"]), &card, false), None, "a recipe is a peer's own");
+        let says = conflict(&training, &given(&["batch_size"]), &card, true).unwrap();
+        assert_eq!(says, "--batch-size 64 contradicts the task of the swarm, which has 32");
+        let clipped = GradientOptions { clip_gradients: Some(1.0), warmup: 3, ..training.optimizer };
+        training.optimizer = GradientOptions { optimizer: OptimizerKind::AdamW, ..clipped };
+        assert_eq!(conflict(&training, &given(&["optimizer", "warmup"]), &card, false), None);
+        let says = conflict(&training, &given(&["optimizer", "warmup"]), &card, true).unwrap();
+        assert_eq!(says, "--optimizer adamw contradicts the task of the swarm, which has sgd");
+        let says = conflict(&training, &given(&["clip_gradients"]), &card, true).unwrap();
+        assert_eq!(says, "--clip-gradients 1 contradicts the task of the swarm, which has none");
+        training.weight = WeightChoice::Samples;
+        let says = conflict(&training, &given(&["weight"]), &card, false).unwrap();
+        assert_eq!(says, "--weight samples contradicts the task of the swarm, which has equal");
+        let weighted = Card { weight: SiteWeight::by_samples(70).unwrap(), ..card.clone() };
+        assert_eq!(conflict(&training, &given(&["weight"]), &weighted, true), None);
+        let mut joiner = training.clone();
+        adopt(&mut joiner, &given(&["weight"]), &weighted);
+        assert_eq!(joiner.weight.to_string(), "samples:70");
+        training.weight = "samples:71".parse().unwrap();
+        let says = conflict(&training, &given(&["weight"]), &weighted, false).unwrap();
+        assert_eq!(says, "--weight samples:71 contradicts the task of the swarm, which has samples:70");
+        training.privacy =
+            PrivacyOptions { dp_clip: Some(1.0), dp_noise: Some(4.0), dp_epsilon_max: Some(8.0), dp_delta: None };
+        let says = conflict(&training, &given(&["dp_clip", "dp_noise"]), &card, false).unwrap();
+        assert_eq!(says, "--dp-clip 1 contradicts the task of the swarm, which has none");
+        let private = Card { privacy: PrivacySettings::new(1.0, 5.0, 8.0, 1e-6).ok(), ..card.clone() };
+        let says = conflict(&training, &given(&["dp_clip", "dp_noise"]), &private, false).unwrap();
+        assert_eq!(says, "--dp-noise 4 contradicts the task of the swarm, which has 5");
+        let mut joiner = training.clone();
+        adopt(&mut joiner, &given(&["dp_clip"]), &private);
+        assert_eq!(joiner.privacy.settings().unwrap(), private.privacy);
+        adopt(&mut training, &given(&["rounds"]), &card);
+        assert_eq!(training.privacy, PrivacyOptions::default());
+        assert_eq!((training.rounds, training.batch_size, training.model.as_str()), (9, 32, "softmax"));
+    }
+
+    #[test]
+    fn the_recipe_of_one_optimizer_is_not_that_of_another() {
+        let theirs = Card { recipe: Recipe { momentum: 0.9, warmup: 4, ..card().recipe }, ..card() };
+        let adamw = GradientOptions { optimizer: OptimizerKind::AdamW, ..GradientOptions::default() };
+        let mine = TrainingOptions { optimizer: adamw, learning_rate: 0.001, ..TrainingOptions::default() };
+        let of = |keys: &[&str]| {
+            let mut training = mine.clone();
+            adopt(&mut training, &keys.iter().map(|key| (*key).to_owned()).collect(), &theirs);
+            (training.optimizer, training.learning_rate)
+        };
+        assert_eq!(of(&["optimizer"]), (GradientOptions { warmup: 4, ..adamw }, 0.001));
+        assert_eq!(of(&[]), (theirs.recipe.optimizer(), 0.1));
+    }
+}

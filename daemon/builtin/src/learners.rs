@@ -1,0 +1,48 @@
+//! The built-in models as what the lab trains.
+
+use mingle_lab::simulation::{Learners, Subject};
+use mingle_models::{Samples, Split, Trainer};
+use mingle_peer::error::Context;
+use mingle_peer::{ErrorKind, Result};
+
+use crate::options::TrainingOptions;
+use crate::task::{self, Parts};
+
+/// Deals the data to `nodes` nodes of a simulated swarm; models are judged on the first `test_samples` of the held-out data.
+///
+/// # Errors
+/// Names that mean nothing, data that cannot be read or are too few, a device that is not there.
+pub fn learners(
+    training: &TrainingOptions,
+    nodes: usize,
+    test_samples: Option<usize>,
+    threads: usize,
+) -> Result<Learners> {
+    task::check_options(training)?;
+    let device = task::open_device(&training.device)?;
+    let mut parts = Parts::load(&training.data, training.task, training.seed)?;
+    let split = training.split.clone().unwrap_or_else(|| Split::Iid.to_string());
+    parts.deal(&split, nodes, training.seed)?;
+    let training = &TrainingOptions { weight: parts.weight(training.weight, nodes)?, ..training.clone() };
+    let task = parts.task(&training.model)?;
+    let subject = Subject {
+        task,
+        device: device.clone(),
+        test: first(&parts.test, test_samples),
+        train_samples: parts.all().len(),
+        seed: training.seed,
+        rates: training.optimizer.rates(training.learning_rate, training.rounds)?,
+    };
+    Learners::new(subject, nodes, threads, |node, shard| {
+        let options = task::trainer_options(training, task, &device, node)?;
+        Trainer::new(options, parts.part(shard)).context(ErrorKind::BadInput, "cannot train")
+    })
+}
+
+/// As many of the samples as are wanted.
+fn first(samples: &Samples, wanted: Option<usize>) -> Samples {
+    match wanted.filter(|wanted| *wanted < samples.len()) {
+        Some(wanted) => samples.select(&(0..wanted).collect::<Vec<_>>()),
+        None => samples.clone(),
+    }
+}

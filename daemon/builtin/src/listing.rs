@@ -1,0 +1,74 @@
+//! The model and the records of a home, one by one.
+
+use std::fs;
+use std::path::PathBuf;
+
+use mingle_peer::records::{self, Condition, RecordFile};
+use mingle_peer::{Home, Result, plan};
+use mingle_protocol::Schedule;
+
+use crate::model_files;
+
+/// A file with a model or a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Below the home.
+    pub file: PathBuf,
+    /// The number of the record.
+    pub record: Option<u64>,
+    /// Rounds done.
+    pub round: Option<u64>,
+    /// The push-sum weight, in units.
+    pub weight_units: Option<u64>,
+    /// The length of the file.
+    pub bytes: Option<u64>,
+    /// Whether it can be relied on, in a word or two.
+    pub state: Condition,
+}
+
+/// The model of a home and its records, slot by slot.
+///
+/// # Errors
+/// The folder of the records cannot be read.
+pub fn files_in(home: &Home) -> Result<Vec<Listed>> {
+    let mut files: Vec<Listed> = model_in(home).into_iter().collect();
+    if home.records().is_dir() {
+        let schedule = schedule_in(home);
+        files.extend(records::list(&home.records())?.into_iter().map(|file| listed(home, file, schedule.as_ref())));
+    }
+    Ok(files)
+}
+
+fn model_in(home: &Home) -> Option<Listed> {
+    let path = home.model();
+    let bytes = fs::metadata(&path).ok()?.len();
+    let (round, state) = match model_files::read(&path) {
+        Ok(file) => (file.metadata.get("rounds").and_then(|round| round.parse().ok()), Condition::Whole),
+        Err(failure) => (None, Condition::Damaged(format!("{failure:#}"))),
+    };
+    let file = PathBuf::from(path.file_name()?);
+    Some(Listed { file, record: None, round, weight_units: None, bytes: Some(bytes), state })
+}
+
+/// The plan of a home, by its hash, as a schedule.
+fn schedule_in(home: &Home) -> Option<([u8; 32], Schedule)> {
+    let plan = plan::read(&home.plan()).ok()?;
+    Some((*plan.hash().as_bytes(), plan::schedule(&plan).ok()?))
+}
+
+fn listed(home: &Home, record: RecordFile, schedule: Option<&([u8; 32], Schedule)>) -> Listed {
+    let RecordFile { path, bytes, condition, outline } = record;
+    let books = outline.map(|outline| outline.books);
+    let round = books.as_ref().and_then(|books| {
+        let (hash, schedule) = schedule?;
+        (*hash == books.generation.plan_hash).then(|| books.step / schedule.round_length())
+    });
+    Listed {
+        file: path.strip_prefix(home.root()).unwrap_or(&path).to_path_buf(),
+        record: books.as_ref().map(|books| books.number),
+        round,
+        weight_units: books.map(|books| books.mass.units()),
+        bytes,
+        state: condition,
+    }
+}

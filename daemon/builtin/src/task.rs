@@ -1,0 +1,175 @@
+//! What a peer trains: data, model and device by the names that users give them.
+
+use mingle_models::{
+    Augmentation, DataCard, DataError, DataSource, Device, DeviceName, Evaluator, ModelKind, Objective, ObjectiveKind,
+    RawData, SampleShape, Samples, SiteWeight, Split, Task, Trainer, TrainerOptions,
+};
+use mingle_peer::error::Context;
+use mingle_peer::{Error, ErrorKind, Result};
+
+use crate::limits;
+use crate::options::{TrainingOptions, WeightChoice};
+
+/// Everything that local training needs.
+pub struct LocalTask {
+    /// The model and the shape of its samples.
+    pub task: Task,
+    /// Where it is computed.
+    pub device: Device,
+    /// The samples that this peer trains on.
+    pub train: Samples,
+    /// The samples that no peer trains on.
+    pub test: Samples,
+}
+
+impl LocalTask {
+    /// Checks that the model fits the data and takes the part of `node`.
+    pub fn new(options: &TrainingOptions, parts: &Parts, node: usize, device: Device) -> Result<Self> {
+        let task = parts.task(&options.model)?;
+        Ok(Self { task, device, train: parts.part(node), test: parts.test.clone() })
+    }
+
+    /// The trainer of `node`, the evaluator for its models, and the samples to evaluate on.
+    pub fn build(self, options: &TrainingOptions, node: usize) -> Result<(Trainer, Evaluator, Samples)> {
+        let options = trainer_options(options, self.task, &self.device, node)?;
+        let trainer = Trainer::new(options, self.train).context(ErrorKind::BadInput, "cannot train")?;
+        Ok((trainer, Evaluator::new(self.task, &self.device), self.test))
+    }
+}
+
+/// All data of a run, and which samples each node trains on.
+pub struct Parts {
+    train: Samples,
+    /// The held-out samples.
+    pub test: Samples,
+    /// Sample indices by node; none: every node trains on all of them.
+    parts: Option<Vec<Vec<usize>>>,
+}
+
+impl Parts {
+    /// Reads `data`, with the columns, classes and scaling that they have by themselves; every node has all of them.
+    pub fn load(data: &str, objective: ObjectiveKind, seed: u64) -> Result<Self> {
+        let raw = read(data)?;
+        let card = raw.card_for(objective, seed).context(ErrorKind::BadInput, format!("--data {data}"))?;
+        Self::held_to(raw, &card, seed).context(ErrorKind::BadInput, format!("--data {data}"))
+    }
+
+    /// What was read, in the columns, classes and scaling of `card`; every node has all of it.
+    pub fn held_to(raw: RawData, card: &DataCard, seed: u64) -> Result<Self, DataError> {
+        let set = raw.data_set(card, seed)?;
+        Ok(Self { train: set.train, test: set.test, parts: None })
+    }
+
+    /// Deals the training samples to `nodes` nodes.
+    pub fn deal(&mut self, split: &str, nodes: usize, seed: u64) -> Result {
+        let doing = format!("--split {split}");
+        let split: Split = split.parse().context(ErrorKind::BadInput, &doing)?;
+        let parts = split.share_out(&self.train, nodes, seed).context(ErrorKind::BadInput, doing)?;
+        self.parts = Some(parts);
+        Ok(())
+    }
+
+    /// The model `name` for these data.
+    pub fn task(&self, name: &str) -> Result<Task> {
+        let model: ModelKind = name.parse().context(ErrorKind::BadInput, format!("--model {name}"))?;
+        Task::new(model, self.train.shape(), self.train.objective())
+            .context(ErrorKind::BadInput, format!("--model {name} does not fit the data"))
+    }
+
+    /// The samples of one node.
+    pub fn part(&self, node: usize) -> Samples {
+        match &self.parts {
+            None => self.train.clone(),
+            Some(parts) => self.train.select(&parts[node]),
+        }
+    }
+
+    /// The weight of each of `nodes` nodes where `wanted` is asked for: without a number of its own, a node with the mean number of samples
+    /// counts as one.
+    pub fn weight(&self, wanted: WeightChoice, nodes: usize) -> Result<WeightChoice> {
+        wanted.or_unit(|| Ok(SiteWeight::by_mean_of(self.train.len() as u64, nodes as u64)))
+    }
+
+    /// How many samples all nodes train on together.
+    pub fn training_samples(&self) -> usize {
+        self.train.len()
+    }
+
+    /// The samples of all nodes in one place.
+    pub fn all(&self) -> Samples {
+        self.train.clone()
+    }
+}
+
+/// Reads `data`.
+pub fn read(data: &str) -> Result<RawData> {
+    let source: DataSource = data.parse().context(ErrorKind::BadInput, format!("--data {data}"))?;
+    source.read().context(ErrorKind::BadInput, format!("--data {data}"))
+}
+
+/// Refuses a model that takes no samples of this shape, however many classes there are.
+pub fn check_model(name: &str, shape: SampleShape, objective: ObjectiveKind) -> Result {
+    let objective = match objective {
+        ObjectiveKind::Classification => Objective::Classification { classes: 2 },
+        ObjectiveKind::Regression => Objective::Regression,
+    };
+    let model: ModelKind = name.parse().context(ErrorKind::BadInput, format!("--model {name}"))?;
+    Task::new(model, shape, objective)
+        .context(ErrorKind::BadInput, format!("--model {name} does not fit the data"))
+        .map(drop)
+}
+
+/// How `node` trains.
+pub fn trainer_options(options: &TrainingOptions, task: Task, device: &Device, node: usize) -> Result<TrainerOptions> {
+    let TrainingOptions { optimizer, learning_rate, batch_size, .. } = *options;
+    Ok(TrainerOptions {
+        task,
+        device: device.clone(),
+        optimizer: optimizer.settings(learning_rate)?,
+        batch_size,
+        augmentation: augmentation(&options.augment)?,
+        data_seed: data_seed(options.seed, node),
+        weight: options.weight.settled()?,
+    })
+}
+
+fn augmentation(text: &str) -> Result<Augmentation> {
+    text.parse().context(ErrorKind::BadInput, format!("--augment {text}"))
+}
+
+/// Opens the device called `name`.
+pub fn open_device(name: &str) -> Result<Device> {
+    let parsed: DeviceName = name.parse().context(ErrorKind::BadInput, format!("--device {name}"))?;
+    parsed.open().context(ErrorKind::BadInput, format!("--device {name}"))
+}
+
+/// Each node draws its minibatches from a stream of its own.
+pub fn data_seed(seed: u64, node: usize) -> u64 {
+    seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(node as u64 + 1)
+}
+
+/// Refuses names that mean nothing and numbers that no training can use, before anything is started.
+pub fn check_options(options: &TrainingOptions) -> Result {
+    check_names(options)?;
+    let wrong = |what: &str| Err(Error::new(ErrorKind::BadInput, what));
+    limits::check("rounds", options.rounds, 1..=limits::MOST_ROUNDS)?;
+    limits::check("batch-size", options.batch_size as u64, 1..=limits::LARGEST_BATCH)?;
+    limits::check("evaluate-every", options.evaluate_every, 1..=limits::MOST_ROUNDS)?;
+    if !options.learning_rate.is_finite() || options.learning_rate <= 0.0 {
+        return wrong("--learning-rate must be a positive number");
+    }
+    options.optimizer.check()?;
+    options.privacy.check()
+}
+
+fn check_names(options: &TrainingOptions) -> Result {
+    let TrainingOptions { data, model, split, device, .. } = options;
+    data.parse::<DataSource>().context(ErrorKind::BadInput, format!("--data {data}"))?;
+    model.parse::<ModelKind>().context(ErrorKind::BadInput, format!("--model {model}"))?;
+    augmentation(&options.augment)?;
+    device.parse::<DeviceName>().context(ErrorKind::BadInput, format!("--device {device}"))?;
+    if let Some(split) = split {
+        split.parse::<Split>().context(ErrorKind::BadInput, format!("--split {split}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! Whether files and homes can be relied on: models and records.
+
+use std::path::{Path, PathBuf};
+
+use mingle_models::Task;
+use mingle_peer::records::{self, Sound};
+use mingle_peer::results::Summary;
+use mingle_peer::{Error, ErrorKind, Home, Result};
+
+use crate::model_files;
+use crate::task_file::TaskFile;
+
+/// Something that was looked at, and what came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// What was looked at.
+    pub path: PathBuf,
+    /// What was found to hold, else what does not.
+    pub result: Result<String, String>,
+}
+
+/// Checks a model file, a record, or what is in a home.
+///
+/// # Errors
+/// It cannot be read, or there is nothing in the home. That it does not hold is a verdict.
+pub fn verify(path: &Path) -> Result<Vec<Verdict>> {
+    if path.is_dir() {
+        return verify_home(&Home::at(Some(path))?);
+    }
+    let result = if is_record(path) { verify_record(path) } else { verify_model(path, None, None) };
+    Ok(vec![Verdict { path: path.to_path_buf(), result: judged(result)? }])
+}
+
+/// Whether a file is a record by its name: one that is damaged may not show it inside.
+pub fn is_record(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "record")
+}
+
+fn verify_home(home: &Home) -> Result<Vec<Verdict>> {
+    let _still = home.hold_still()?;
+    let mut verdicts = Vec::new();
+    if home.model().exists() {
+        let summary = home.summary().exists().then(|| Summary::read(&home.summary())).transpose();
+        let task = TaskFile::last(home)?.map(|card| card.task()).transpose()?;
+        let written = summary.map(|summary| summary.and_then(|it| it.model_blake3));
+        let result = written.and_then(|written| verify_model(&home.model(), written, task.as_ref()));
+        verdicts.push(Verdict { path: home.model(), result: judged(result)? });
+    }
+    if home.records().is_dir() {
+        verdicts.push(Verdict { path: home.records(), result: judged(verify_records(home))? });
+    }
+    if verdicts.is_empty() {
+        let message = format!("there is neither a model nor a record in {}", home.root().display());
+        return Err(Error::new(ErrorKind::BadInput, message));
+    }
+    Ok(verdicts)
+}
+
+/// A model file is a whole safetensors file of finite numbers, has the tensors of its task, and is the one that was written
+/// by what it says itself and by the summary beside it.
+fn verify_model(path: &Path, written: Option<String>, task: Option<&Task>) -> Result<String> {
+    let file = model_files::read(path)?;
+    let hash = model_files::hash(path)?;
+    let damaged = |message: String| Err(Error::new(ErrorKind::Integrity, message));
+    if let Some(difference) = task.and_then(|task| file.difference(task)) {
+        return damaged(format!("it is no model of the task in this home: {difference}"));
+    }
+    if let Some(written) = written.as_ref().filter(|written| **written != hash) {
+        return damaged(format!(
+            "it is blake3:{hash}, and the summary beside it says that blake3:{written} was written"
+        ));
+    }
+    let is_as_written = model_files::is_as_written(&file, path)?;
+    if is_as_written == Some(false) {
+        return damaged("its numbers are not those that were written: the checksum in it is another".to_owned());
+    }
+    let how = match (is_as_written, written) {
+        (None, None) => "of which nobody says what they were when they were written",
+        _ => "as they were written",
+    };
+    Ok(format!("model, {} finite parameters {how}: blake3:{}", file.parameter_count(), &hash[..8]))
+}
+
+fn verify_record(path: &Path) -> Result<String> {
+    let outline = records::read_outline(path)?;
+    Ok(format!("record {}, {} parameters, checksum right", outline.books.number, outline.dimension))
+}
+
+fn verify_records(home: &Home) -> Result<String> {
+    Ok(match records::verify(&home.records())? {
+        None => "records, none was ever written".to_owned(),
+        Some(Sound { newest, owed_payloads }) => {
+            format!("records, the newest is {newest}, with all {owed_payloads} payloads that it owes")
+        }
+    })
+}
+
+/// What does not hold is a verdict; what cannot be read at all is a failure of the command.
+fn judged(result: Result<String>) -> Result<Result<String, String>> {
+    match result {
+        Ok(found) => Ok(Ok(found)),
+        Err(failure) if failure.is(ErrorKind::Integrity) => Ok(Err(format!("{failure:#}"))),
+        Err(failure) => Err(failure),
+    }
+}

@@ -1,0 +1,198 @@
+//! Peers on this machine that solve a convex problem together, beside the same problem in one place, or that learn in rounds, beside
+//! the same and other methods in one process.
+
+mod convex;
+mod given;
+mod nodes;
+mod recommendation;
+mod rounds;
+
+use std::time::{Duration, Instant};
+
+use mingle_peer::events::Event;
+use mingle_peer::stop::StopRequests;
+use mingle_peer::{Error, ErrorKind, Home, Result};
+use tokio::sync::mpsc;
+
+use crate::options::PeerProgram;
+use crate::output::Output;
+use crate::processes::{PeerEvent, PeerProcesses, STOP_TIMEOUT};
+pub use convex::{ConvexDemo, ConvexReport, OnePlace};
+pub use given::ConvexKind;
+pub use nodes::{Client, JUDGED, NodesDemo, NodesReport, WEIGHTS};
+pub use recommendation::RecommendationDemo;
+pub use rounds::{RoundsReport, Way};
+
+/// What happens while peers solve a problem: what one of them finds out about all.
+#[derive(Debug)]
+pub enum ProblemEvent<'a> {
+    /// So many iterations are done.
+    Iterated {
+        /// How many.
+        iteration: u64,
+        /// How far from the solution that is.
+        residual: f64,
+        /// Since the first peer was started.
+        after: Duration,
+    },
+    /// A round is done.
+    Measured {
+        /// Which.
+        round: u64,
+        /// The metrics that are told of, by name.
+        metrics: &'a [(&'static str, f64)],
+        /// Since the first peer was started.
+        after: Duration,
+    },
+}
+
+/// Who is told of it.
+type Tell<'a> = &'a dyn Fn(&ProblemEvent<'_>);
+
+/// What is told while peers learn, and to whom.
+#[derive(Clone, Copy)]
+struct Told<'a> {
+    tell: Tell<'a>,
+    /// Metrics of a round, by name.
+    metrics: &'static [&'static str],
+    /// Every so many rounds.
+    each: u64,
+}
+
+/// What peers took that are done.
+struct Ended {
+    /// From the start of the first process to the end of the last.
+    took: Duration,
+    /// The largest resident memory of any peer, where the system tells.
+    peak_bytes: Option<u64>,
+}
+
+/// The peers of the demo.
+struct Swarm<'a> {
+    output: &'a Output,
+    told: Told<'a>,
+    started: Instant,
+    processes: PeerProcesses,
+    events: mpsc::Receiver<(usize, PeerEvent)>,
+    /// The largest resident memory of any peer that is done.
+    peak_bytes: Option<u64>,
+}
+
+impl<'a> Swarm<'a> {
+    /// Runs all peers to their end, or until the user stops them.
+    async fn run(
+        output: &'a Output,
+        told: Told<'a>,
+        homes: &[Home],
+        program: PeerProgram,
+        stop: &mut StopRequests,
+    ) -> Result<Ended> {
+        let (processes, events) = PeerProcesses::new(program);
+        let mut swarm = Self { output, told, started: Instant::now(), processes, events, peak_bytes: None };
+        let ended = tokio::select! {
+            ended = swarm.solve(homes) => ended,
+            reason = stop.next() => Err(Error::new(ErrorKind::Forced, format!("{reason}; all peers are stopped"))),
+        };
+        match ended {
+            Ok(()) => Ok(Ended { took: swarm.started.elapsed(), peak_bytes: swarm.peak_bytes }),
+            Err(failure) => {
+                swarm.stop_all().await;
+                Err(failure)
+            }
+        }
+    }
+
+    /// Starts every peer and follows them until the last one ends.
+    async fn solve(&mut self, homes: &[Home]) -> Result {
+        let plan_file = self.output.plan().display().to_string();
+        self.start(&homes[0], ["--plan".to_owned(), plan_file])?;
+        let bootstrap = self.first_address().await?;
+        for home in &homes[1..] {
+            self.start(home, ["--bootstrap".to_owned(), bootstrap.clone()])?;
+        }
+        let mut ended = 0;
+        while ended < homes.len() {
+            let Some((node, event)) = self.events.recv().await else { break };
+            match event {
+                PeerEvent::Said(event) => {
+                    if matches!(event, Event::Plan { .. }) {
+                        self.processes.note_started(node)?;
+                    }
+                    self.on_said(node, &event);
+                }
+                PeerEvent::Failed(_, message) => return Err(self.lost(node, &message)),
+                PeerEvent::Ended => {
+                    self.processes.note_started(node)?;
+                    ended += 1;
+                }
+            }
+        }
+        for (node, status) in self.processes.wait().await?.into_iter().enumerate() {
+            if !status.success() {
+                return Err(self.lost(node, &format!("ended with {status}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, home: &Home, way_in: [String; 2]) -> Result {
+        let mut arguments: Vec<String> = ["run", "--json", "--stop-with-stdin", "--home"].map(str::to_owned).to_vec();
+        arguments.push(home.root().display().to_string());
+        for address in ["/ip4/127.0.0.1/udp/0/quic-v1", "/ip4/127.0.0.1/tcp/0"] {
+            arguments.extend(["--listen".to_owned(), address.to_owned()]);
+        }
+        arguments.extend(["--problem".to_owned(), self.output.problem().display().to_string()]);
+        arguments.extend(way_in);
+        self.processes.start(arguments, home.root().join("log.txt"))
+    }
+
+    /// Where the first peer listens.
+    async fn first_address(&mut self) -> Result<String> {
+        while let Some((node, event)) = self.events.recv().await {
+            match event {
+                PeerEvent::Said(Event::Listening { addresses, .. }) if !addresses.is_empty() => {
+                    return Ok(addresses[0].clone());
+                }
+                PeerEvent::Said(_) => {}
+                PeerEvent::Failed(_, message) => return Err(self.lost(node, &message)),
+                PeerEvent::Ended => break,
+            }
+        }
+        Err(self.lost(0, "never listened"))
+    }
+
+    /// What one peer finds out about all is told once.
+    fn on_said(&mut self, node: usize, event: &Event) {
+        match event {
+            Event::Solved { peak_resident_bytes, .. } | Event::Learned { peak_resident_bytes, .. } => {
+                self.peak_bytes = self.peak_bytes.max(*peak_resident_bytes);
+            }
+            Event::Measured { round, metrics, .. } if node == 0 && round % self.told.each == 0 => {
+                let of = |name: &&'static str| Some((*name, metrics.get(name)?));
+                let metrics: Vec<(&'static str, f64)> = self.told.metrics.iter().filter_map(of).collect();
+                (self.told.tell)(&ProblemEvent::Measured {
+                    round: *round,
+                    metrics: &metrics,
+                    after: self.started.elapsed(),
+                });
+            }
+            Event::Iterated { iteration, residual } if node == 0 => {
+                let (iteration, residual, after) = (*iteration, *residual, self.started.elapsed());
+                (self.told.tell)(&ProblemEvent::Iterated { iteration, residual, after });
+            }
+            _ => {}
+        }
+    }
+
+    fn lost(&self, node: usize, what: &str) -> Error {
+        Error::new(ErrorKind::Unexpected, format!("peer {node}: {what}"))
+            .hint(format!("its log is {}", self.output.home(node).join("log.txt").display()))
+    }
+
+    async fn stop_all(&mut self) {
+        self.processes.ask_to_stop();
+        self.events.close();
+        let _ = tokio::time::timeout(STOP_TIMEOUT, self.processes.wait()).await;
+        self.processes.kill_all().await;
+    }
+}

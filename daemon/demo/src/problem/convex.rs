@@ -1,0 +1,250 @@
+//! Peers that solve a convex problem: what they found, beside the same problem in one place, and beside what each would find alone.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use mingle_builtin::errors;
+use mingle_lab::comparison::{self, Comparison};
+use mingle_lab::solving::{Conditions, solve_here};
+use mingle_peer::error::Context;
+use mingle_peer::solving::Explain;
+use mingle_peer::stop::StopRequests;
+use mingle_peer::{Error, ErrorKind, Home, Result, plan};
+use mingle_planner::Plan;
+use mingle_solver::{Regression, Scaling, Table};
+use mingle_solving::{Answer, Problem, Solution};
+use serde::Serialize;
+
+use super::given::{self, ConvexKind, Given};
+use super::{Ended, ProblemEvent, Swarm, Told};
+use crate::options::{PeerProgram, ProblemOptions, check_peers};
+use crate::output::Output;
+use crate::plan::bind_to_new_homes;
+
+/// In one place, the optimality conditions hold to this, or as well as rounding lets them after so many steps.
+const ALONE: (f64, usize) = (1e-14, 100_000);
+/// The swarm and one place may differ by so much: what the tolerance of the problem leaves.
+const MOST_DIFFERENCE: f64 = 1e-7;
+
+/// A convex problem for peers on this machine.
+pub struct ConvexDemo {
+    given: Given,
+    output: Output,
+    homes: Vec<Home>,
+}
+
+impl ConvexDemo {
+    /// Makes the plan, the problem, and a folder with a home and a part of the data for each peer.
+    ///
+    /// # Errors
+    /// Options that no demo can use, a folder that holds something else.
+    pub fn prepare(options: &ProblemOptions, kind: ConvexKind) -> Result<Self> {
+        check_peers(options.peers)?;
+        if let Some(rounds) = options.rounds {
+            let message = format!("--rounds {rounds}: peers that solve a convex problem iterate to a tolerance");
+            return Err(Error::new(ErrorKind::BadInput, message).hint("leave --rounds away"));
+        }
+        let mut given = Given::new(options, kind)?;
+        let output = Output::create(&options.output)?;
+        let homes = bind_to_new_homes(&mut given.plan, &output)?;
+        plan::write(&given.plan, &output.plan())?;
+        given.write(&output)?;
+        Ok(Self { given, output, homes })
+    }
+
+    /// What is about to happen, in a few lines.
+    pub fn introduction(&self) -> String {
+        self.given.introduction()
+    }
+
+    /// The plan, which names a key for each node.
+    pub fn plan(&self) -> &Plan {
+        &self.given.plan
+    }
+
+    /// The folder of the demo.
+    pub fn output(&self) -> &Output {
+        &self.output
+    }
+
+    /// Runs the peers to their end, compares, and writes what came of it into the folder of the demo.
+    ///
+    /// # Errors
+    /// What any of the peers runs into; a request to stop.
+    pub async fn run(
+        &self,
+        program: PeerProgram,
+        tell: &dyn Fn(&ProblemEvent<'_>),
+        stop: &mut StopRequests,
+    ) -> Result<ConvexReport> {
+        let told = Told { tell, metrics: &[], each: 1 };
+        let ended = Swarm::run(&self.output, told, &self.homes, program, stop).await?;
+        let report = ConvexReport::new(&self.given, &self.homes, &ended)?;
+        report.write(&self.output)?;
+        Ok(report)
+    }
+}
+
+/// What came of it.
+#[derive(Serialize)]
+pub struct ConvexReport {
+    schema: &'static str,
+    /// Peer processes.
+    pub peers: usize,
+    /// From the start of the first process to the end of the last.
+    pub seconds: f64,
+    /// The largest resident memory of any peer, where the system tells.
+    pub peak_resident_bytes: Option<u64>,
+    /// The same problem in one place.
+    pub one_place: OnePlace,
+    /// Largest difference of any number of any peer from that in one place.
+    pub difference: f64,
+    /// What each hospital would find alone: least and largest scaled coefficient of each column.
+    pub alone: Vec<(f64, f64)>,
+    /// A robust model beside its competitors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<Comparison>,
+    /// What each peer found.
+    pub solutions: Vec<Solution>,
+}
+
+/// The same problem in one place.
+#[derive(Serialize)]
+pub struct OnePlace {
+    /// How it was solved.
+    pub method: &'static str,
+    /// The objective there.
+    pub objective: f64,
+    /// Each column's scaled coefficient, or each node's number.
+    pub numbers: Vec<f64>,
+}
+
+impl ConvexReport {
+    fn new(given: &Given, homes: &[Home], ended: &Ended) -> Result<Self> {
+        let solutions = homes.iter().map(read).collect::<Result<Vec<Solution>>>()?;
+        let folder = homes[0].root().parent().and_then(|peers| peers.parent()).unwrap_or(homes[0].root());
+        let file = folder.join("problem.toml");
+        let (one_place, alone, comparison) = match given.kind {
+            ConvexKind::SparseRegression => (OnePlace::regression(&given.tables)?, alone(&given.tables), None),
+            ConvexKind::ResourceAllocation => (OnePlace::one_process(given, &file)?, Vec::new(), None),
+            ConvexKind::RobustClassification => {
+                let comparison = compare(given, &file, &folder.join(given::TEST), &solutions)?;
+                (OnePlace::one_process(given, &file)?, Vec::new(), comparison)
+            }
+        };
+        let mut difference: f64 = 0.0;
+        for solution in &solutions {
+            let found = numbers(solution);
+            let wanted = match solution.answer {
+                Answer::SparseRegression { .. } | Answer::Robust { .. } => &one_place.numbers[..],
+                Answer::ResourceAllocation { .. } => &one_place.numbers[solution.node..=solution.node],
+            };
+            difference = found.iter().zip(wanted).map(|(a, b)| (a - b).abs()).fold(difference, f64::max);
+        }
+        Ok(Self {
+            schema: "mingle.demo.problem/1",
+            peers: homes.len(),
+            seconds: ended.took.as_secs_f64(),
+            peak_resident_bytes: ended.peak_bytes,
+            one_place,
+            difference,
+            alone,
+            comparison,
+            solutions,
+        })
+    }
+
+    fn write(&self, output: &Output) -> Result {
+        let text = serde_json::to_string_pretty(self).context(ErrorKind::Unexpected, "cannot encode the report")?;
+        output.write("report.json", format!("{text}\n").as_bytes())?;
+        let picture = output.home(0).join("residuals.svg");
+        let doing = format!("cannot read {}", picture.display());
+        output.write("residuals.svg", &fs::read(&picture).context(ErrorKind::BadInput, doing)?)
+    }
+
+    /// Whether the swarm found what one place finds.
+    ///
+    /// # Errors
+    /// It found something else.
+    pub fn check(&self) -> Result {
+        if self.difference <= MOST_DIFFERENCE && self.solutions.iter().all(|solution| solution.converged) {
+            return Ok(());
+        }
+        let message = format!("the swarm's solution differs by {:.1e} from that in one place", self.difference);
+        Err(Error::new(ErrorKind::Integrity, message))
+    }
+}
+
+fn compare(given: &Given, file: &Path, test: &Path, solutions: &[Solution]) -> Result<Option<Comparison>> {
+    let Some(solution) = solutions.first() else { return Ok(None) };
+    let problem = Problem::read(file, &given.plan).map_err(Explain::explain)?;
+    let test = test.display().to_string();
+    comparison::compare(&problem, solution, &test, 0).map(Some).map_err(errors::comparison_error)
+}
+
+impl OnePlace {
+    /// All rows in one table, by a method that shares nothing with the swarm's.
+    fn regression(tables: &[Table]) -> Result<Self> {
+        let mut all = tables[0].clone();
+        for table in &tables[1..] {
+            all.append(table).map_err(|_| Error::new(ErrorKind::Unexpected, "the tables of the demo differ"))?;
+        }
+        let found = regression().solve(&all, &scaling(&all), ALONE.0, ALONE.1);
+        Ok(Self { method: "proximal gradient descent", objective: found.objective, numbers: found.x })
+    }
+
+    /// All nodes in this process.
+    fn one_process(given: &Given, problem: &Path) -> Result<Self> {
+        let problem = Problem::read(problem, &given.plan).map_err(Explain::explain)?;
+        let ways = Arc::new(
+            problem.communication(&given.plan, Arc::new(plan::schedule(&given.plan)?)).map_err(Explain::explain)?,
+        );
+        let solved =
+            solve_here(&problem, &ways, Conditions { loss: 0.0, seed: 0 }, |_, _| {}).map_err(errors::swarm_error)?;
+        let objective = solved.solutions.first().map_or(f64::NAN, |solution| solution.objective);
+        Ok(Self {
+            method: "all nodes in one process",
+            objective,
+            numbers: solved.solutions.iter().flat_map(numbers).collect(),
+        })
+    }
+}
+
+fn regression() -> Regression {
+    Regression { lambda: given::LAMBDA, ..Regression::default() }
+}
+
+fn scaling(table: &Table) -> Scaling {
+    let centered = Scaling::centering(&table.sums());
+    centered.clone().with_deviations(&table.squares(&centered), table.row_count() as f64)
+}
+
+/// What each would find alone: the least and the largest coefficient of each column, in the scale of its own patients.
+fn alone(tables: &[Table]) -> Vec<(f64, f64)> {
+    let columns = tables.first().map_or(0, |table| table.columns().len());
+    let mut ranges = vec![(f64::INFINITY, f64::NEG_INFINITY); columns];
+    for table in tables {
+        let found = regression().solve(table, &scaling(table), ALONE.0, ALONE.1).x;
+        for ((least, most), x) in ranges.iter_mut().zip(found) {
+            (*least, *most) = (least.min(x), most.max(x));
+        }
+    }
+    ranges
+}
+
+fn numbers(solution: &Solution) -> Vec<f64> {
+    match &solution.answer {
+        Answer::SparseRegression { coefficients, .. } | Answer::Robust { coefficients, .. } => {
+            coefficients.iter().map(|column| column.scaled).collect()
+        }
+        Answer::ResourceAllocation { number, .. } => vec![*number],
+    }
+}
+
+fn read(home: &Home) -> Result<Solution> {
+    let path = home.root().join("solution.json");
+    let doing = format!("cannot read {}", path.display());
+    let text = fs::read_to_string(&path).context(ErrorKind::Integrity, &doing)?;
+    serde_json::from_str(&text).context(ErrorKind::Integrity, doing)
+}

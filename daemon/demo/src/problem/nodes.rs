@@ -1,0 +1,150 @@
+//! Clients on this machine that learn to tell the classes of nodes of a planted graph, beside each alone and beside FedAvg.
+
+use std::fs;
+use std::path::Path;
+
+use mingle_graphs::{NodeData, Overlap, deal_out, homophily};
+use mingle_peer::error::Context;
+use mingle_peer::stop::StopRequests;
+use mingle_peer::{ErrorKind, Result};
+use mingle_planner::Plan;
+use mingle_problems::read_graph;
+use mingle_solving::Learned;
+use serde::Serialize;
+
+use super::rounds::{self, RoundDemo, RoundsReport, Way};
+use super::{ProblemEvent, given};
+use crate::options::{PeerProgram, ProblemOptions, check_peers};
+use crate::output::Output;
+
+/// The graph, which the program carries.
+const GRAPH: &str = "two-characters";
+/// Rounds, unless the user says how many.
+const ROUNDS: u64 = 60;
+/// What is told at the end: of the model that a client's validation nodes choose, on its test nodes.
+pub const JUDGED: &str = "test_at_best";
+/// The network of all ways.
+const MODEL: &str = "\n[model]\norders = 4\nhidden = 32\nlayers = 2\n";
+/// The columns of the table.
+const WAYS: &[Way] = &[
+    Way { name: "alone", lines: "sharing = \"local\"\n" },
+    Way { name: "FedAvg", lines: "sharing = \"average\"\n" },
+    Way { name: "angle", lines: "sharing = \"angle\"\n" },
+];
+/// The picture of who takes how much of whom, which all peers have.
+pub const WEIGHTS: &str = "collaboration.svg";
+
+/// What a client has, and how well each way does there.
+#[derive(Debug, Serialize)]
+pub struct Client {
+    /// Its name in the plan.
+    pub client: String,
+    /// How many nodes it has.
+    pub nodes: usize,
+    /// The share of its links that join nodes of one class.
+    pub homophily: Option<f64>,
+    /// By way, in the order of the table.
+    pub accuracy: Vec<Option<f64>>,
+}
+
+/// What came of all of it.
+#[derive(Debug, Serialize)]
+pub struct NodesReport {
+    /// What all such demos report.
+    #[serde(flatten)]
+    pub report: RoundsReport,
+    /// By client.
+    pub clients: Vec<Client>,
+}
+
+/// Clients on this machine that learn of which class a node is.
+pub struct NodesDemo {
+    demo: RoundDemo,
+    plan: Plan,
+    parts: Vec<NodeData>,
+    output: Output,
+}
+
+impl NodesDemo {
+    /// Makes the plan, deals out the graph, and makes the folder.
+    ///
+    /// # Errors
+    /// Options that no demo can use, a folder that holds something else.
+    pub fn prepare(options: &ProblemOptions) -> Result<Self> {
+        check_peers(options.peers)?;
+        let plan = given::design(options, &given::places(options)?)?;
+        let parts = parts(options)?;
+        let output = Output::create(&options.output)?;
+        let demo = RoundDemo {
+            schema: "mingle.demo.nodes/1",
+            question: "Of which class is a node? Each client keeps its part of the graph.",
+            lines: format!("kind = \"node-classification\"\ndata = \"{GRAPH}\"\nseed = {}\n{MODEL}", options.seed),
+            rounds: options.rounds.unwrap_or(ROUNDS),
+            ways: WAYS,
+            metrics: &["validation", JUDGED],
+        };
+        Ok(Self { demo, plan, parts, output })
+    }
+
+    /// What is about to happen, in a few lines.
+    pub fn introduction(&self) -> String {
+        let nodes: usize = self.parts.iter().map(NodeData::node_count).sum();
+        format!(
+            "{} clients have {nodes} nodes of a planted graph between them: in half of it linked nodes are alike, in the other half opposites.\n\
+             No node, feature or link leaves its client: what is shared are directions of filtered features, once, and models.\n",
+            self.parts.len()
+        )
+    }
+
+    /// The ways to learn that are compared, in the order of [`Client::accuracy`]; the last one is that of the peers.
+    pub fn ways(&self) -> &'static [Way] {
+        WAYS
+    }
+
+    /// The folder of the demo.
+    pub fn output(&self) -> &Output {
+        &self.output
+    }
+
+    /// Runs the peers to their end, compares, and writes what came of it into the folder of the demo.
+    ///
+    /// # Errors
+    /// What any of the peers runs into; a request to stop.
+    pub async fn run(
+        &self,
+        program: PeerProgram,
+        tell: &dyn Fn(&ProblemEvent<'_>),
+        stop: &mut StopRequests,
+    ) -> Result<NodesReport> {
+        let (homes, report) = self.demo.learn(self.plan.clone(), &self.output, program, tell, stop).await?;
+        let picture = homes[0].root().join(WEIGHTS);
+        let doing = format!("cannot read {}", picture.display());
+        self.output.write(WEIGHTS, &fs::read(&picture).context(ErrorKind::Unexpected, doing)?)?;
+        let clients = clients(&self.plan, &self.parts, &report.in_one_process);
+        let report = NodesReport { report, clients };
+        rounds::write(&report, &self.output)?;
+        Ok(report)
+    }
+}
+
+/// The parts of the graph as the peers will find them.
+fn parts(options: &ProblemOptions) -> Result<Vec<NodeData>> {
+    let all = read_graph(GRAPH, Path::new("")).context(ErrorKind::Unexpected, "the embedded graph")?;
+    let parts = deal_out(all.graph(), options.peers, Overlap::Disjoint, options.seed);
+    let parts = parts.context(ErrorKind::BadInput, format!("--peers {}", options.peers))?;
+    Ok(parts.iter().map(|nodes| all.induced(nodes)).collect())
+}
+
+fn clients(plan: &Plan, parts: &[NodeData], by_way: &[Vec<Learned>]) -> Vec<Client> {
+    let accuracy = |at: usize, learned: &Vec<Learned>| {
+        let own = learned.get(at)?;
+        own.metric(&own.best()?.own, JUDGED)
+    };
+    let client = |(at, ((name, _), part)): (usize, ((&str, _), &NodeData))| Client {
+        client: name.to_owned(),
+        nodes: part.node_count(),
+        homophily: homophily(part.graph(), part.labels()).map(|measured| measured.edge),
+        accuracy: by_way.iter().map(|learned| accuracy(at, learned)).collect(),
+    };
+    plan.nodes().zip(parts).enumerate().map(client).collect()
+}

@@ -1,0 +1,134 @@
+//! Shops on this machine that learn recommenders together, beside each alone and beside FedAvg.
+
+use std::fs;
+
+use mingle_builtin::errors::recommend_error;
+use mingle_peer::error::Context;
+use mingle_peer::stop::StopRequests;
+use mingle_peer::{ErrorKind, Result};
+use mingle_planner::Plan;
+use mingle_problems::RECOMMENDER;
+use mingle_recommend::{DealOptions, Interactions, Planted, Recommender, co_cluster};
+
+use super::rounds::{self, RoundDemo, RoundsReport, Way};
+use super::{ProblemEvent, given};
+use crate::options::{PeerProgram, ProblemOptions, check_peers};
+use crate::output::Output;
+
+/// Users and items of a shop's own community.
+const USERS: usize = 90;
+const ITEMS: usize = 80;
+/// Rounds, unless the user says how many.
+const ROUNDS: u64 = 10;
+/// What the peers are given, besides the method.
+const OPTIONS: &str = "epochs = 3\nfrozen_rounds = 2\nfrequencies = 32\nbatch_size = 512\nlearning_rate = 0.002\n";
+/// The rows of the table.
+const WAYS: &[Way] = &[
+    Way { name: "each alone", lines: "method = \"alone\"\n" },
+    Way { name: "FedAvg", lines: "method = \"fedavg\"\n" },
+    Way { name: "LPSFed", lines: "method = \"lpsfed\"\n" },
+];
+
+/// Shops on this machine that learn recommenders together.
+pub struct RecommendationDemo {
+    demo: RoundDemo,
+    plan: Plan,
+    output: Output,
+    introduction: String,
+}
+
+impl RecommendationDemo {
+    /// Makes the plan, draws the data, and makes a folder with a part of them for each peer.
+    ///
+    /// # Errors
+    /// Options that no demo can use, a folder that holds something else.
+    pub fn prepare(options: &ProblemOptions) -> Result<Self> {
+        check_peers(options.peers)?;
+        let plan = given::design(options, &given::places(options)?)?;
+        let planted = Planted {
+            communities: options.peers,
+            users: USERS,
+            items: ITEMS,
+            seed: options.seed,
+            ..Planted::default()
+        };
+        let all = planted.draw();
+        let deal = DealOptions { seed: options.seed, ..DealOptions::default() };
+        let dealt = co_cluster(&all, options.peers, deal).map_err(recommend_error)?;
+        let output = Output::create(&options.output)?;
+        let folder = output.root().join("shops");
+        fs::create_dir_all(&folder).context(ErrorKind::BadInput, format!("cannot create {}", folder.display()))?;
+        for ((name, _), part) in plan.nodes().zip(&dealt.parts) {
+            output.write(&format!("shops/{name}.csv"), table(part).as_bytes())?;
+        }
+        let introduction = format!(
+            "{} shops have {} interactions of {} customers with {} articles, in communities that are planted; {} lie between shops and\n\
+             are dropped. None leaves its shop: what is shared are two small networks, a margin and how alike the shops' graphs are.\n",
+            options.peers,
+            all.count() - dealt.dropped,
+            all.users().len(),
+            all.items().len(),
+            dealt.dropped
+        );
+        let demo = RoundDemo {
+            schema: "mingle.demo.recommend/1",
+            question: "What might a customer want next? Each shop keeps who bought what.",
+            lines: format!(
+                "kind = \"recommendation\"\ndata = \"shops/{{node}}.csv\"\nseed = {}\n{OPTIONS}",
+                options.seed
+            ),
+            rounds: options.rounds.unwrap_or(ROUNDS),
+            ways: WAYS,
+            metrics: &["recall@20", "ndcg@20"],
+        };
+        Ok(Self { demo, plan, output, introduction })
+    }
+
+    /// What is about to happen, in a few lines.
+    pub fn introduction(&self) -> &str {
+        &self.introduction
+    }
+
+    /// The ways to learn that are compared; the last one is that of the peers.
+    pub fn ways(&self) -> &'static [Way] {
+        WAYS
+    }
+
+    /// The folder of the demo.
+    pub fn output(&self) -> &Output {
+        &self.output
+    }
+
+    /// Runs the peers to their end, compares, and writes what came of it into the folder of the demo.
+    ///
+    /// # Errors
+    /// What any of the peers runs into; a request to stop.
+    pub async fn run(
+        &self,
+        program: PeerProgram,
+        tell: &dyn Fn(&ProblemEvent<'_>),
+        stop: &mut StopRequests,
+    ) -> Result<RoundsReport> {
+        let (_, report) = self.demo.learn(self.plan.clone(), &self.output, program, tell, stop).await?;
+        rounds::write(&report, &self.output)?;
+        Ok(report)
+    }
+
+    /// The recommender that the first shop has learned.
+    ///
+    /// # Errors
+    /// There is none yet, or it is damaged.
+    pub fn recommender(&self) -> Result<Recommender> {
+        let path = self.output.home(0).join(RECOMMENDER);
+        let bytes = fs::read(path).context(ErrorKind::Unexpected, "the first shop's recommender")?;
+        Recommender::from_bytes(&bytes).map_err(recommend_error)
+    }
+}
+
+fn table(part: &Interactions) -> String {
+    let mut text = "user,item\n".to_owned();
+    for (user, name) in part.users().iter().enumerate() {
+        part.of_user(user).iter().for_each(|item| text += &format!("{name},{}\n", part.items()[*item as usize]));
+    }
+    text
+}

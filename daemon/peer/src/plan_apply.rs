@@ -1,0 +1,221 @@
+//! Giving a swarm its plan, or another one: signed with the key of whoever may, told to every member that can be reached.
+
+mod herald;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+use libp2p::{Multiaddr, PeerId};
+use mingle_planner::Plan;
+use mingle_protocol::STALEST_ROUNDS;
+
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::home::Home;
+use crate::membership::{
+    self, CheckedPlan, Membership, PlanNumber, PlanOffer, Progress, Revocations, Role, Signer, Verdict, Waiting,
+};
+use crate::plan;
+use herald::Herald;
+
+/// Rounds of a run: a round a millisecond for thirty years.
+pub const MOST_ROUNDS: u64 = 1_000_000_000_000;
+
+const TWO_PLANNERS: &str = "two planned at the same time, from copies of one home, or somebody has stolen the key";
+
+/// Where members are looked for, and for how long.
+#[derive(Clone, Debug)]
+pub struct ApplyOptions {
+    /// Addresses of members, besides those on which the peer of the home listens.
+    pub via: Vec<Multiaddr>,
+    /// So long members may take to answer.
+    pub timeout: Duration,
+}
+
+/// Something that whoever plans should know, and that stops nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanWarning {
+    /// Members follow another plan of the same number.
+    Fork(PlanNumber),
+    /// A plan was signed with the key of this home, and not in it.
+    SignedElsewhere(PlanNumber),
+    /// Members say that they have done very different numbers of rounds.
+    RoundsApart {
+        /// The least, with which the plan begins.
+        least: u64,
+        /// The most.
+        most: u64,
+    },
+}
+
+impl fmt::Display for PlanWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fork(number) => {
+                write!(f, "members follow another plan {number} that was signed for this swarm: {TWO_PLANNERS}")
+            }
+            Self::SignedElsewhere(number) => {
+                write!(f, "plan {number} was signed with the key of this home, and not in it: {TWO_PLANNERS}")
+            }
+            Self::RoundsApart { least, most } => write!(
+                f,
+                "one member has done {least} rounds, and another says {most}: the plan begins at round {least}"
+            ),
+        }
+    }
+}
+
+/// A plan that was signed, and what each member says of it.
+pub struct AppliedPlan {
+    /// The plan.
+    pub plan: CheckedPlan,
+    /// The answers; none of who was not reached.
+    pub verdicts: BTreeMap<PeerId, Option<Verdict>>,
+    signer: Signer,
+}
+
+impl AppliedPlan {
+    /// How many members follow it.
+    pub fn accepted(&self) -> usize {
+        let is_accepted = |verdict: &&Verdict| matches!(verdict, Verdict::Taken | Verdict::Known);
+        self.verdicts.values().flatten().filter(is_accepted).count()
+    }
+
+    /// Keeps it in the home of whoever signed.
+    ///
+    /// # Errors
+    /// No member follows it; the home cannot be written.
+    pub fn keep(&self, home: &Home) -> Result {
+        if self.accepted() == 0 {
+            return Err(Error::new(ErrorKind::Refused, "no member follows this plan"));
+        }
+        Membership::remember(home, self.signer.swarm())?;
+        self.plan.keep(home)?;
+        self.plan.offer.revoked().keep(home)?;
+        plan::write(&self.plan.plan, &home.plan())
+    }
+}
+
+/// Signs the plan and tells every member that can be reached. Nodes that nobody runs yet are bound to members and to who waits.
+///
+/// # Errors
+/// No member answers, or another key signs for the swarm by now; there are too few peers for the plan.
+pub async fn apply(
+    home: &Home,
+    signer: Signer,
+    mut plan: Plan,
+    options: &ApplyOptions,
+    warn: &dyn Fn(PlanWarning),
+) -> Result<AppliedPlan> {
+    let kept = CheckedPlan::kept(home, signer.swarm())?;
+    let mut herald = Herald::start(home, options, signer).await?;
+    let answers = herald.ask_members(kept.as_ref()).await?;
+    // Only what was signed says which plan is the newest, and who can know how far its swarm is.
+    let kept_counter = kept.as_ref().map(|plan| plan.generation().counter);
+    let mut newest_signed = herald.newest_plan(kept, answers.keys()).await?;
+    copied(&herald.signer, kept_counter, newest_signed.as_ref()).into_iter().for_each(warn);
+    let revoked = list_with(home, &herald.signer, newest_signed.as_ref())?;
+    let told: Vec<Waiting> = answers.values().flat_map(|progress| progress.waiting.iter().cloned()).collect();
+    let waiting = membership::entitled(home, herald.signer.swarm(), &revoked, &told)?;
+    bind_the_rest(&mut plan, &herald.signer, newest_signed.as_ref(), &waiting, &revoked)?;
+    answers.values().for_each(|progress| herald.look_for(progress));
+    let (plan, verdicts) = loop {
+        let last = newest_signed.as_ref().map_or(0, |plan| plan.generation().counter);
+        let first_round = first_round(newest_signed.as_ref(), &answers, warn);
+        let revoked = list_with(home, &herald.signer, newest_signed.as_ref())?;
+        let previous = newest_signed.as_ref().map(|plan| &plan.offer);
+        let offer = PlanOffer::sign(&herald.signer, previous, first_round, &plan, revoked)?;
+        let checked = offer.check(Some(herald.signer.swarm()))?;
+        let verdicts = herald.tell(&checked, newest_signed.as_ref(), answers.keys()).await?;
+        match herald.newest_in(&verdicts)? {
+            Some(newer) if newer.generation().counter > last => {
+                if let Some(number) = newer.offer.fork(&checked.offer) {
+                    warn(PlanWarning::Fork(PlanNumber(number)));
+                }
+                newest_signed = Some(newer);
+            }
+            _ => break (checked, verdicts),
+        }
+    };
+    Ok(AppliedPlan { plan, verdicts, signer: herald.signer })
+}
+
+/// Whether there is a copy of this home: it has planned before, and is told of a plan that its key has signed since.
+fn copied(signer: &Signer, kept: Option<u64>, newest: Option<&CheckedPlan>) -> Option<PlanWarning> {
+    let newest = newest.filter(|plan| kept.is_some_and(|kept| plan.generation().counter > kept))?;
+    let is_ours = newest.offer.signed_by(signer.swarm()) == Some(signer.peer_id());
+    is_ours.then(|| PlanWarning::SignedElsewhere(PlanNumber(newest.generation().counter)))
+}
+
+/// Whom the next plan turns away.
+fn list_with(home: &Home, signer: &Signer, newest_signed: Option<&CheckedPlan>) -> Result<Revocations> {
+    membership::turned_away(home, signer, newest_signed.map(|plan| &plan.offer))
+}
+
+/// The round that the next plan begins with: what members of the newest signed plan say, and of those that differ the one who
+/// claims the least. Too few makes the swarm train some rounds again, too many would leave out what it has not trained.
+fn first_round(
+    newest_signed: Option<&CheckedPlan>,
+    answers: &BTreeMap<PeerId, Progress>,
+    warn: &dyn Fn(PlanWarning),
+) -> u64 {
+    let Some(newest) = newest_signed else { return 0 };
+    let members = answers.iter().filter(|(peer, _)| plan::node_of(&newest.plan, peer).is_some());
+    let rounds: Vec<u64> = members.map(|(_, progress)| progress.round).collect();
+    let (least, most) = (rounds.iter().min().copied(), rounds.iter().max().copied());
+    if let (Some(least), Some(most)) = (least, most)
+        && most.saturating_sub(least) > STALEST_ROUNDS
+    {
+        warn(PlanWarning::RoundsApart { least, most });
+    }
+    // Nobody is behind the beginning of the plan that it follows.
+    least.unwrap_or_default().max(newest.first_round()).min(MOST_ROUNDS)
+}
+
+/// Binds the nodes that nobody runs yet: to the peer that they are named after, as in a plan for measured links; then to
+/// the signer, to members, and to those who wait, in the order they came. The key of an operator that has a delegate is offline: it
+/// runs no peer, unless it is a member.
+fn bind_the_rest(
+    plan: &mut Plan,
+    signer: &Signer,
+    newest: Option<&CheckedPlan>,
+    waiting: &[PeerId],
+    revoked: &Revocations,
+) -> Result {
+    let bound: BTreeSet<String> = plan.nodes().filter_map(|(_, peer)| peer.map(str::to_owned)).collect();
+    let named = |plan: &CheckedPlan| -> Vec<String> {
+        plan.plan.nodes().filter_map(|(_, peer)| peer.map(str::to_owned)).collect()
+    };
+    let members = newest.map(named).unwrap_or_default();
+    let own = signer.peer_id().to_string();
+    let is_offline = signer.role() == Role::Operator && signer.swarm().authority().delegation_number() > 0;
+    let own = Some(own).filter(|own| !is_offline || members.contains(own));
+    let mut free: Vec<String> = Vec::new();
+    for peer in own.into_iter().chain(members).chain(waiting.iter().map(PeerId::to_string)) {
+        let is_expelled = peer.parse().is_ok_and(|peer| revoked.has_peer(&peer));
+        if !bound.contains(&peer) && !free.contains(&peer) && !is_expelled {
+            free.push(peer);
+        }
+    }
+    let bind = |plan: &mut Plan, node: usize, peer: &str| {
+        plan.bind(node, peer).context(ErrorKind::BadInput, "cannot bind the plan")
+    };
+    let unbound = |plan: &Plan| -> Vec<(usize, String)> {
+        let nodes = plan.nodes().enumerate().filter(|(_, (_, peer))| peer.is_none());
+        nodes.map(|(index, (name, _))| (index, name.to_owned())).collect()
+    };
+    for (node, name) in unbound(plan) {
+        if let Some(place) = free.iter().position(|peer| *peer == name) {
+            bind(plan, node, &free.remove(place))?;
+        }
+    }
+    let unbound = unbound(plan);
+    if unbound.len() > free.len() {
+        return Err(Error::new(
+            ErrorKind::BadInput,
+            format!("{} nodes of the plan are not bound, and {} peers are there for them", unbound.len(), free.len()),
+        )
+        .hint("invite more peers with `mingle invite`, or make a plan for fewer"));
+    }
+    unbound.into_iter().zip(&free).try_for_each(|((node, _), peer)| bind(plan, node, peer))
+}

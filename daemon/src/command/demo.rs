@@ -1,0 +1,48 @@
+//! `mingle demo`: a whole swarm on this machine, by `mingle_demo`.
+
+mod problem;
+mod progress;
+mod report;
+
+use std::sync::Arc;
+
+use mingle_demo::{PeerProgram, TrainingDemo};
+use mingle_peer::error::Context;
+use mingle_peer::{Error, ErrorKind, Result, encodings, plan};
+use mingle_protocol::Codec;
+
+use crate::cli::DemoArgs;
+use crate::{config, event_loop, signals};
+use progress::Progress;
+
+/// Runs the demo.
+pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Result {
+    mingle_demo::check_peers(arguments.peers)?;
+    if let Some(kind) = arguments.problem {
+        if arguments.codec != Codec::F32 {
+            let message = "--codec is for models: what peers that solve a problem say is exact";
+            return Err(Error::new(ErrorKind::BadInput, message).hint("leave --codec or --problem away"));
+        }
+        return problem::execute(&arguments.problem_options(), kind, json);
+    }
+    let options = arguments.options();
+    let demo = TrainingDemo::prepare(options.clone())?;
+    let program = this_program()?;
+    let progress = Arc::new(Progress::start(&options, demo.plan(), json));
+    if options.codec != Codec::F32 {
+        let encodings = plan::schedule(demo.plan())?.encodings(options.codec);
+        let described = encodings::describe(&encodings, options.codec, demo.parameter_count()?);
+        progress.note(&format!("codec    {described}"));
+    }
+    let report =
+        event_loop::start()?.block_on(async { demo.run(program, progress.clone(), &mut signals::forward()?).await })?;
+    progress.clear();
+    report::print(&report, json);
+    report.check()
+}
+
+/// What each peer is a process of. The demo says all there is to say to them; settings meant for this user's own peer are not for these.
+fn this_program() -> Result<PeerProgram> {
+    let file = std::env::current_exe().context(ErrorKind::Unexpected, "cannot find this program's own file")?;
+    Ok(PeerProgram { file, hidden_variables: config::variables().map(str::to_owned).collect() })
+}

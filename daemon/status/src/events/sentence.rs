@@ -1,0 +1,218 @@
+//! Events in words.
+
+use mingle_privacy::PrivacySpending;
+
+use super::Event;
+use mingle_membership::PlanNumber;
+
+/// Who waits longer for neighbours is told what else may be the matter.
+const LONG_WAIT_S: u64 = 60;
+
+impl Event {
+    /// The sentence for a person.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Listening { addresses, .. } => format!("listening  {}", addresses.join("\n           ")),
+            Self::DialFailed { peer, attempts } => {
+                let whom = peer.as_deref().unwrap_or("the bootstrap address");
+                format!("warning    cannot reach {whom}\n           {}", attempts.join("\n           "))
+            }
+            Self::Interface { socket, page } => {
+                let places =
+                    [socket.as_deref().map(|path| format!("mingle status, watch, stop ({path})")), page.clone()];
+                let places: Vec<String> = places.into_iter().flatten().collect();
+                format!("interface  {}", if places.is_empty() { "none".to_owned() } else { places.join("  ") })
+            }
+            Self::Plan { hash, method, nodes, node, origin } => {
+                format!("plan       blake3:{hash}  {method}, {nodes} peers, this is node {node}  ({origin})")
+            }
+            Self::WaitingForPlan { swarm } => {
+                format!("waiting    for a plan of the swarm {swarm} that names this peer")
+            }
+            Self::Admitted { peer } => format!("let in     by {peer}: waiting for a plan that names this peer"),
+            Self::TaskOf { peer } => {
+                format!("task       as {peer} has it: model, rounds, columns, classes and scaling")
+            }
+            Self::OwnCard { columns: 0, classes } => {
+                format!("card       {classes} classes, those of this peer's data; the others take them over")
+            }
+            Self::OwnCard { columns, classes: 0 } => format!(
+                "card       {columns} columns and a quantity, and the mean and deviation of each over this peer's data; the \
+                 others take all that over"
+            ),
+            Self::OwnCard { columns, classes } => format!(
+                "card       {columns} columns and {classes} classes, and the mean and deviation of each column over this \
+                 peer's data; the others take all that over"
+            ),
+            Self::JoinRequested { peer } => {
+                format!("waiting    {peer} has an invitation and waits for a plan that names it")
+            }
+            Self::NewPlan { counter, hash, nodes, node, first_round } => format!(
+                "new plan   {}, blake3:{hash}: {nodes} peers, this is node {node}, from round {first_round} on",
+                PlanNumber(*counter)
+            ),
+            Self::PlannedOut { counter } => {
+                format!("planned out plan {} does not name this peer any more: its part is over", PlanNumber(*counter))
+            }
+            Self::Borrowed { peers } => borrowed(peers),
+            Self::Leaving { weight_units } => {
+                format!("leaving    with weight {:.4} to hand over", mingle_home::units::weight(*weight_units))
+            }
+            Self::Left => "left       all weight is handed over, and the others know".to_owned(),
+            Self::Task { description, parameters, train_samples, test_samples, device } => format!(
+                "task       {description}: {parameters} parameters, {train_samples} samples here, {test_samples} held out, on {device}"
+            ),
+            Self::Privacy { spending } | Self::PrivacySpent { spending } => of_privacy(spending),
+            Self::WaitingForTrainer { .. }
+            | Self::TrainerAttached { .. }
+            | Self::TrainerGone { .. }
+            | Self::TrainerStarted { .. }
+            | Self::TrainerSaid { .. } => self.of_trainer(),
+            Self::Waiting { missing, waited_s } => waiting(missing, *waited_s),
+            Self::Joined { neighbours, .. } => format!("joined     {neighbours} neighbours are up, training starts"),
+            Self::Round { round, .. } => format!("round      {round}"),
+            Self::Skipped { rounds, from, to, total } => format!(
+                "SKIPPED    {rounds} rounds, from {from} to {to}, where its neighbours are: this peer was too far behind \
+                 ({total} rounds in all)"
+            ),
+            Self::Evaluated { round, metrics, weight_units, disagreement, .. } => {
+                let disagreement = disagreement.map_or_else(|| "-".to_owned(), |value| format!("{value:.1e}"));
+                let weight = mingle_home::units::weight(*weight_units);
+                format!("round {round:>4} {}  disagreement {disagreement}  w {weight:.4}", metrics.in_columns())
+            }
+            Self::Best { best } => format!("best       {best}: best.safetensors"),
+            Self::Suspended { node, reason } => format!("suspended  node {node}: {reason}"),
+            Self::Resumed { node } => format!("resumed    node {node} is back"),
+            Self::Rejoining { incarnation } => format!(
+                "rejoining  this peer took part before and lost that state: start {incarnation} begins with w = 0 and takes the swarm's model"
+            ),
+            Self::Recovered { round, weight_units, record } => format!(
+                "recovered  round {round} with weight {:.4}, from record {record}",
+                mingle_home::units::weight(*weight_units)
+            ),
+            Self::SetBack { incarnation, discarded_units } => set_back(*incarnation, *discarded_units),
+            Self::Finished { round, left } => finished(*round, *left),
+            Self::Warning { message } => format!("warning    {message}"),
+            Self::Stopping { round, reason } => format!("stopping   after round {round}: {reason}"),
+            Self::Done { round, metrics, seconds, sent_bytes, .. } => format!(
+                "done       round {round}{}, {seconds:.1} s, {:.1} MB sent",
+                metrics.in_passing(),
+                mingle_home::units::megabytes(*sent_bytes)
+            ),
+            Self::Problem { .. }
+            | Self::Met { .. }
+            | Self::Iterated { .. }
+            | Self::Solved { .. }
+            | Self::Measured { .. }
+            | Self::Learned { .. } => self.of_solving(),
+            Self::Failed { message, .. } => format!("failed     {message}"),
+            Self::Lost { count } => format!("lost       {count} events: this reader was too slow"),
+        }
+    }
+
+    /// What happens where peers work over collectives.
+    fn of_solving(&self) -> String {
+        match self {
+            Self::Problem { description, way } => format!("problem    {description}\n           {way}"),
+            Self::Met { neighbours } => format!("joined     {neighbours} neighbours are up, solving starts"),
+            Self::Iterated { iteration, residual } => format!("iteration  {iteration:>5}  residual {residual:.1e}"),
+            Self::Solved { iterations, converged, objective, kkt, violation, seconds, sent_bytes, .. } => format!(
+                "{} after {iterations} iterations, objective {objective:.12}, KKT residual {kkt:.1e}, constraints to \
+                 {violation:.1e}, {seconds:.1} s, {:.1} MB sent",
+                if *converged { "solved    " } else { "NOT SOLVED" },
+                mingle_home::units::megabytes(*sent_bytes)
+            ),
+            Self::Measured { round, metrics, .. } => format!("round {round:>4} {}", metrics.in_columns()),
+            Self::Learned { rounds, best_round, own, seconds, sent_bytes, .. } => format!(
+                "learned    in {rounds} rounds, the model after {best_round} is kept; its own {}; {seconds:.1} s, {:.1} MB sent",
+                own.in_columns(),
+                mingle_home::units::megabytes(*sent_bytes)
+            ),
+            _ => String::new(),
+        }
+    }
+
+    /// What happens to the program that trains for this peer.
+    fn of_trainer(&self) -> String {
+        match self {
+            Self::WaitingForTrainer { socket } => format!("waiting    for a trainer, at {socket}"),
+            Self::TrainerAttached { trainer } => format!("trainer    {trainer} is attached"),
+            Self::TrainerGone { reason } => format!("NO TRAINER {reason}; this peer mixes on without local steps"),
+            Self::TrainerStarted { command, process } => {
+                format!("trainer    `{command}` is started, process {process}")
+            }
+            Self::TrainerSaid { line } => format!("trainer:   {line}"),
+            _ => String::new(),
+        }
+    }
+}
+
+fn finished(round: u64, has_left: bool) -> String {
+    if has_left {
+        return format!(
+            "finished   this peer left after round {round} and is no member any more; a new plan can bring it back"
+        );
+    }
+    format!("finished   this run ended before, after {round} rounds; to train anew, start all peers with --fresh")
+}
+
+/// Who is waited for, and after a while what else may be the matter: a peer whose neighbours have ended their runs would wait for ever.
+fn waiting(missing: &[usize], waited_s: u64) -> String {
+    let nodes = list(missing);
+    if waited_s < LONG_WAIT_S {
+        return format!("waiting    for nodes {nodes}");
+    }
+    format!(
+        "waiting    for nodes {nodes}, since {waited_s} s: `mingle ping` says whether an address answers; if their runs have ended, \
+         `mingle stop` ends this one too"
+    )
+}
+
+fn list(nodes: &[usize]) -> String {
+    let words: Vec<String> = nodes.iter().map(usize::to_string).collect();
+    words.join(", ")
+}
+
+/// How much privacy is spent, and what follows where that is all.
+fn of_privacy(spending: &PrivacySpending) -> String {
+    let PrivacySpending { settings, changes, epsilon, changes_left, is_spent } = spending;
+    let (clip, noise, most, delta) = (settings.clip(), settings.noise(), settings.epsilon_max(), settings.delta());
+    let spent = format!("epsilon {epsilon:.3} of {most} at delta {delta:e} for {changes} changes");
+    if *is_spent {
+        return format!(
+            "PRIVACY    is spent: {spent}.\n           This peer takes no local steps any more, and goes on mixing what the \
+             others train"
+        );
+    }
+    format!("privacy    {spent}, {changes_left} more to come; each with clip {clip}, noise {noise}")
+}
+
+fn set_back(incarnation: u64, discarded_units: u64) -> String {
+    format!(
+        "SET BACK   neighbours have seen a later state of this peer than its records hold: they are an old copy, or \
+         some are missing.\n           Weight {} is given up, since it may be elsewhere by now; start {incarnation} \
+         goes on with w = 0 and takes the swarm's model",
+        mingle_home::units::exact_weight(u128::from(discarded_units))
+    )
+}
+
+/// Whose models this peer begins with.
+fn borrowed(peers: &[String]) -> String {
+    match peers {
+        [peer] => format!("model      the one of {peer}, to begin with"),
+        peers => format!("model      the median of those of {}, to begin with", peers.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_long_for_neighbours_hears_what_else_may_be_the_matter() {
+        let said = |waited_s| Event::Waiting { missing: vec![0, 2], waited_s }.sentence();
+        assert_eq!(said(LONG_WAIT_S - 1), "waiting    for nodes 0, 2");
+        assert!(said(75).starts_with("waiting    for nodes 0, 2, since 75 s: "), "{}", said(75));
+        assert!(said(75).contains("mingle stop"), "{}", said(75));
+    }
+}

@@ -1,0 +1,101 @@
+//! How the last run in a home ended, by what it left there: for those who look for a peer that runs no more.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+
+use crate::events::{Event, EventLine};
+use crate::results::Summary;
+use mingle_home::home::Home;
+
+/// The last event is not longer.
+const END_BYTES: u64 = 64 << 10;
+
+/// How a run ended, and what can be done now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastRun {
+    /// What became of it, as a sentence that begins with `its last run`.
+    pub end: String,
+    /// What to do next.
+    pub hint: String,
+}
+
+impl LastRun {
+    /// The last run in a home where no peer runs; `None` if there was none, or nothing can be read of it.
+    pub fn of(home: &Home) -> Option<Self> {
+        let event = last_event(&home.events())?;
+        let model = home.model().display().to_string();
+        let goes_on = "start it again with the same command, such as mingle run: it goes on where it was".to_owned();
+        let judge = format!("mingle eval {model} judges its model; mingle run --fresh trains anew");
+        let (end, hint) = match event {
+            Event::Done { round, metrics, .. } => {
+                let measured = metrics.in_passing();
+                let wanted = Summary::read(&home.summary()).ok().map(|summary| summary.rounds_wanted);
+                match wanted {
+                    Some(wanted) if round < wanted => {
+                        (format!("was stopped after round {round} of {wanted}{measured}"), goes_on)
+                    }
+                    _ => (format!("is over after round {round}{measured}"), judge),
+                }
+            }
+            Event::Finished { round, left: false } => (format!("is over after round {round}"), judge),
+            Event::Finished { round, left: true } => {
+                (format!("is over: it left the swarm after round {round}"), "a new plan can bring it back".to_owned())
+            }
+            Event::Solved { iterations, objective, .. } => (
+                format!("is over after {iterations} iterations, objective {objective:.12}"),
+                format!("its solution is {}", home.root().join("solution.json").display()),
+            ),
+            Event::Learned { rounds, own, .. } => (
+                format!("is over after {rounds} rounds{}", own.in_passing()),
+                format!("how it went is in {}", home.root().join("learned.json").display()),
+            ),
+            Event::Failed { message, .. } => (
+                format!("failed: {message}"),
+                "mingle doctor says what is wrong with this machine, if anything".to_owned(),
+            ),
+            _ => ("was cut off".to_owned(), goes_on),
+        };
+        Some(Self { end: format!("its last run {end}"), hint })
+    }
+}
+
+/// The last line of an event file that is whole.
+fn last_event(path: &Path) -> Option<Event> {
+    let mut file = File::open(path).ok()?;
+    let length = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(END_BYTES))).ok()?;
+    let mut bytes = Vec::new();
+    file.take(END_BYTES).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let event = |line: &str| serde_json::from_str::<EventLine>(line).ok().map(|line| line.event);
+    text.lines().rev().find_map(event)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::fs;
+
+    use super::*;
+
+    fn ended(lines: &[Event]) -> Option<LastRun> {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::create(Some(folder.path())).unwrap();
+        let line = |event: &Event| serde_json::to_string(&EventLine::now(1, event.clone())).unwrap() + "\n";
+        let text: String = lines.iter().map(line).collect();
+        fs::write(home.events(), text + "{\"half a li").unwrap();
+        LastRun::of(&home)
+    }
+
+    #[test]
+    fn a_run_tells_how_it_ended() {
+        let joined = Event::Joined { neighbours: 2, network: mingle_net::transport::NetworkCounts::default() };
+        let failed = Event::Failed { code: 6, kind: "refused".to_owned(), message: "no".to_owned() };
+        assert!(ended(std::slice::from_ref(&joined)).unwrap().end.ends_with("was cut off"));
+        assert_eq!(ended(&[joined.clone(), failed]).unwrap().end, "its last run failed: no");
+        let finished = Event::Finished { round: 8, left: false };
+        assert_eq!(ended(&[joined, finished]).unwrap().end, "its last run is over after round 8");
+        assert_eq!(ended(&[]), None);
+    }
+}

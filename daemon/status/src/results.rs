@@ -1,0 +1,111 @@
+//! What a peer leaves behind: the de-biased model, and a summary with its side of the ledger.
+
+use std::fs;
+use std::path::Path;
+
+use mingle_net::traffic::Encoding;
+use mingle_privacy::PrivacySpending;
+use mingle_protocol::LedgerSummary;
+use mingle_training::{Best, Metrics};
+use serde::{Deserialize, Serialize};
+
+pub use mingle_training::model_file::MODEL_CHECKSUM;
+
+use crate::status::RobustReceiving;
+use mingle_home::error::{Context, ErrorKind, Result};
+use mingle_home::home::{self, Home};
+
+/// The version of the summary file.
+const SCHEMA: &str = "mingle.summary/2";
+
+/// How a run went for one peer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Summary {
+    /// The version of the format.
+    pub schema: String,
+    /// This peer.
+    pub peer: String,
+    /// Its node in the plan.
+    pub node: u32,
+    /// The plan's hash.
+    pub plan: String,
+    /// What was trained.
+    pub task: String,
+    /// Rounds done, of those that were wanted.
+    pub rounds: u64,
+    /// Rounds wanted.
+    pub rounds_wanted: u64,
+    /// What was measured of the final de-biased model on held-out samples.
+    pub metrics: Metrics,
+    /// Which model is in `best.safetensors`, where the best one was to be kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best: Option<Best>,
+    /// How much privacy is spent, where changes are private.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<PrivacySpending>,
+    /// What was clipped of other peers' models, where they were not taken as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub robust: Option<RobustReceiving>,
+    /// Seconds from the start of the process.
+    pub seconds: f64,
+    /// Bytes written to all links.
+    pub sent_bytes: u64,
+    /// Bytes read from all links.
+    #[serde(default)]
+    pub received_bytes: u64,
+    /// How parameters were encoded on them.
+    #[serde(default)]
+    pub encoding: Encoding,
+    /// The largest resident memory of the process, where the system tells.
+    pub peak_resident_bytes: Option<u64>,
+    /// BLAKE3 of the model file.
+    #[serde(default)]
+    pub model_blake3: Option<String>,
+    /// This peer's side of the mass ledger.
+    pub ledger: LedgerSummary,
+    /// What its own data come to without the others, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<Alone>,
+}
+
+/// A model that a peer trained on its own data alone, to compare the swarm's with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Alone {
+    /// Rounds of training.
+    pub rounds: u64,
+    /// Gradient steps in each.
+    pub local_steps: u32,
+    /// Held-out samples that it was judged by.
+    pub held_out_samples: usize,
+    /// What was measured of it on these.
+    pub metrics: Metrics,
+}
+
+impl Summary {
+    /// The schema of a new summary.
+    pub fn schema() -> String {
+        SCHEMA.to_owned()
+    }
+
+    /// Writes the summary into the home.
+    pub fn write(&self, home: &Home) -> Result {
+        let path = home.summary();
+        let text = serde_json::to_string_pretty(self).context(ErrorKind::Unexpected, "cannot encode the summary")?;
+        home::write_file(&path, format!("{text}\n").as_bytes())
+    }
+
+    /// Reads a summary.
+    pub fn read(path: &Path) -> Result<Self> {
+        let doing = format!("cannot read the summary {}", path.display());
+        let text = fs::read_to_string(path).context(ErrorKind::Integrity, &doing)?;
+        serde_json::from_str(&text).context(ErrorKind::Integrity, doing)
+    }
+}
+
+/// The largest resident memory of this process so far, where the system tells.
+pub fn peak_resident_bytes() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}

@@ -1,0 +1,42 @@
+//! Which columns of a table a card means.
+
+use std::collections::BTreeMap;
+
+use crate::csv_table::Table;
+use crate::{DataCard, DataError};
+
+/// For each column of the card, the column of the table that has its name.
+///
+/// # Errors
+///
+/// [`DataError::ForeignColumns`] with the first difference.
+pub(crate) fn match_to(table: &Table, card: &DataCard) -> Result<Vec<usize>, DataError> {
+    let here = table.columns();
+    let places: BTreeMap<&str, usize> = here.iter().enumerate().map(|(place, name)| (name.as_str(), place)).collect();
+    let wanted: BTreeMap<&str, usize> =
+        card.columns().iter().enumerate().map(|(place, name)| (name.as_str(), place)).collect();
+    let missing = card.columns().iter().find(|name| !places.contains_key(name.as_str()));
+    let unknown = here.iter().find(|name| !wanted.contains_key(name.as_str()));
+    let difference = match (missing, unknown) {
+        (None, None) => return Ok(card.columns().iter().map(|name| places[name.as_str()]).collect()),
+        (Some(missing), None) => {
+            format!("column {} of the task is `{missing}`, which it has not", 1 + wanted[missing.as_str()])
+        }
+        (None, Some(unknown)) => format!("it has a column `{unknown}`, which the task has not"),
+        (Some(missing), Some(_)) => {
+            let place = wanted[missing.as_str()];
+            match here.get(place).filter(|name| !wanted.contains_key(name.as_str())) {
+                Some(name) => format!("column {} is `{name}` here and `{missing}` there", place + 1),
+                None => {
+                    let unknown = unknown.map(String::as_str).unwrap_or_default();
+                    format!(
+                        "it has a column `{unknown}`, which the task has not, and no `{missing}`, which is column {} there",
+                        place + 1
+                    )
+                }
+            }
+        }
+    };
+    let path = table.path().to_path_buf();
+    Err(DataError::ForeignColumns { path, difference, has_header: table.has_header() })
+}

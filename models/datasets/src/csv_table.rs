@@ -1,0 +1,287 @@
+//! Tables of comma separated values: one sample per line, numbers and one label.
+//!
+//! What is read here are raw values and the words of the labels. What they mean to a model, a [`DataCard`] says: the
+//! table's own, or that of other peers, to whose columns and classes this table is then held by name.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use csv::{ReaderBuilder, StringRecord};
+
+use crate::csv_header::{Layout, row};
+use crate::objective::ObjectiveKind;
+use crate::{DataCard, DataError, Samples, TableSums, csv_classes, csv_columns};
+
+/// The largest table accepted, in numbers: 2 GiB of them.
+const CELLS_MAX: usize = 1 << 28;
+
+/// A table and its label column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CsvSource {
+    /// The file.
+    pub path: PathBuf,
+    /// Which column is the label.
+    pub label: LabelColumn,
+}
+
+/// Which column of a table is the label.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LabelColumn {
+    /// The last one.
+    #[default]
+    Last,
+    /// The one with this name in the header.
+    Named(String),
+    /// The one at this place, counted from 1.
+    Numbered(NonZeroUsize),
+}
+
+impl fmt::Display for LabelColumn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Last => f.write_str("at the end"),
+            Self::Named(name) => write!(f, "named {name:?}"),
+            Self::Numbered(number) => write!(f, "number {number}"),
+        }
+    }
+}
+
+/// A table in memory as it stands in its file.
+#[derive(Debug)]
+pub(crate) struct Table {
+    path: PathBuf,
+    layout: Layout,
+    /// Row after row, without the label.
+    raw: Vec<f64>,
+    /// By row, an index into `label_names`.
+    labels: Vec<u32>,
+    /// The different labels, in the order in which they came.
+    label_names: Vec<String>,
+    /// The line of the first label that is no number, and what it is.
+    first_word: Option<(u64, String)>,
+}
+
+impl Table {
+    /// Reads the whole file.
+    pub(crate) fn read(source: &CsvSource) -> Result<Self, DataError> {
+        let path = &source.path;
+        let file = File::open(path).map_err(|error| read_error(path, error))?;
+        let mut reader = ReaderBuilder::new().has_headers(false).trim(csv::Trim::All).from_reader(file);
+        let mut record = StringRecord::new();
+        if !read_record(&mut reader, &mut record, path)? {
+            return Err(DataError::TooFew { path: path.clone(), samples: 0, classes: 0 });
+        }
+        let layout = Layout::of(source, &record)?;
+        let has_header = layout.header.is_some();
+        let mut rows = Rows {
+            table: Self {
+                path: path.clone(),
+                layout,
+                raw: Vec::new(),
+                labels: Vec::new(),
+                label_names: Vec::new(),
+                first_word: None,
+            },
+            numbers: BTreeMap::new(),
+        };
+        if !has_header {
+            rows.push(&record)?;
+        }
+        while read_record(&mut reader, &mut record, path)? {
+            rows.push(&record)?;
+        }
+        rows.finish()
+    }
+
+    /// Rows.
+    pub(crate) fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Different labels.
+    pub(crate) fn label_count(&self) -> usize {
+        self.label_names.len()
+    }
+
+    /// Where it is from.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the names of its columns are its own, and not made up.
+    pub(crate) fn has_header(&self) -> bool {
+        self.layout.header.is_some()
+    }
+
+    /// The names of its columns.
+    pub(crate) fn columns(&self) -> &[String] {
+        &self.layout.names
+    }
+
+    /// The card that this table has by itself, scaled by the samples at `train`.
+    pub(crate) fn card(&self, train: &[usize]) -> Result<DataCard, DataError> {
+        let classes = csv_classes::in_order(&self.path, &self.label_names, self.len())?;
+        self.card_of(&TableSums::of_classes(self.columns(), &self.raw, train, classes))
+    }
+
+    /// The card that this table has by itself where its label is a quantity to be predicted.
+    pub(crate) fn regression_card(&self, train: &[usize]) -> Result<DataCard, DataError> {
+        let quantities = self.quantities()?;
+        let mut ours = train.iter().map(|&row| quantities[row]);
+        let first = ours.next();
+        if ours.all(|value| Some(value) == first) {
+            let column = self.layout.describe_label();
+            return Err(DataError::ConstantTarget { path: self.path.clone(), column });
+        }
+        self.card_of(&self.quantity_sums(train, &quantities))
+    }
+
+    fn card_of(&self, sums: &TableSums) -> Result<DataCard, DataError> {
+        let card = sums.card().map_err(|reason| DataError::Card { path: self.path.clone(), reason })?;
+        Ok(card.without_sites())
+    }
+
+    /// What this table adds to the card of several sites: classes may be missing in it.
+    pub(crate) fn sums(&self, objective: ObjectiveKind, train: &[usize]) -> Result<TableSums, DataError> {
+        match objective {
+            ObjectiveKind::Classification => {
+                let classes = csv_classes::of_site(&self.path, &self.label_names, self.len())?;
+                Ok(TableSums::of_classes(self.columns(), &self.raw, train, classes))
+            }
+            ObjectiveKind::Regression => Ok(self.quantity_sums(train, &self.quantities()?)),
+        }
+    }
+
+    fn quantity_sums(&self, train: &[usize], quantities: &[f64]) -> TableSums {
+        TableSums::of_quantity(self.columns(), &self.raw, train, (self.layout.label_name(), quantities))
+    }
+
+    /// Its labels as numbers, row by row.
+    fn quantities(&self) -> Result<Vec<f64>, DataError> {
+        if let Some((line, cell)) = &self.first_word {
+            let (path, column) = (self.path.clone(), self.layout.describe_label());
+            return Err(DataError::Target { path, line: *line, column, cell: cell.clone() });
+        }
+        let values: Vec<f64> = self.label_names.iter().map(|name| number(name).unwrap_or_default()).collect();
+        Ok(self.labels.iter().map(|&label| values[label as usize]).collect())
+    }
+
+    /// Its samples as the card has them.
+    pub(crate) fn samples(self, card: &DataCard) -> Result<Samples, DataError> {
+        let order = csv_columns::match_to(&self, card)?;
+        let features = self.features(card, &order);
+        if let Some(target) = card.target() {
+            let targets = self.quantities()?.into_iter().map(|raw| target.standardised(raw)).collect();
+            return Samples::of_regression(card.shape(), features, targets, target.deviation());
+        }
+        let classes = csv_classes::match_to(&self.path, &self.label_names, card)?;
+        let labels = self.labels.iter().map(|&label| classes[label as usize]).collect();
+        Samples::new(card.shape(), card.classes().len(), features, labels)
+    }
+
+    /// Row after row, as the card scales them; `order` says where each of its columns is here.
+    fn features(&self, card: &DataCard, order: &[usize]) -> Vec<f32> {
+        let width = self.columns().len();
+        let scaled = |row: &[f64], column: usize| card.scale(column, row[order[column]]);
+        let features = self.raw.chunks_exact(width).flat_map(|row| (0..width).map(move |column| scaled(row, column)));
+        features.collect()
+    }
+}
+
+/// The lines read so far.
+struct Rows {
+    table: Table,
+    /// The different labels, by name.
+    numbers: BTreeMap<String, u32>,
+}
+
+impl Rows {
+    fn push(&mut self, record: &StringRecord) -> Result<(), DataError> {
+        let Table { path, layout, raw, .. } = &mut self.table;
+        if record.len() != layout.width {
+            let reason = format!("{} cells where the first line has {}", record.len(), layout.width);
+            return Err(row(path, record, reason));
+        }
+        if raw.len() + layout.width > CELLS_MAX {
+            let announced = (raw.len() + layout.width) as u64;
+            return Err(DataError::TooLarge { path: path.clone(), announced, max: CELLS_MAX });
+        }
+        for (column, cell) in record.iter().enumerate().filter(|(column, _)| *column != layout.label) {
+            raw.push(number(cell).ok_or_else(|| DataError::Cell {
+                path: path.clone(),
+                line: line(record),
+                column: layout.describe(column),
+                cell: cell.to_owned(),
+            })?);
+        }
+        let label = csv_classes::name_of(record.get(layout.label).unwrap_or_default());
+        if label.is_empty() {
+            return Err(row(path, record, "the label is empty".to_owned()));
+        }
+        if self.table.first_word.is_none() && number(&label).is_none() {
+            self.table.first_word = Some((line(record), label.clone()));
+        }
+        let label = self.number(label);
+        self.table.labels.push(label);
+        Ok(())
+    }
+
+    fn number(&mut self, label: String) -> u32 {
+        let names = &mut self.table.label_names;
+        *self.numbers.entry(label).or_insert_with_key(|label| {
+            names.push(label.clone());
+            // A table has fewer rows than that, and no more labels than rows.
+            names.len() as u32 - 1
+        })
+    }
+
+    fn finish(self) -> Result<Table, DataError> {
+        let Table { path, layout, .. } = &self.table;
+        if let Some(label) = layout.header.as_ref().filter(|label| self.numbers.contains_key(label.as_str())) {
+            let reason = format!(
+                "it has no numbers, as a header, but its label {label:?} is also that of a sample: give the table a first line \
+                 with the name of every column"
+            );
+            return Err(DataError::Row { path: path.clone(), line: 1, reason });
+        }
+        Ok(self.table)
+    }
+}
+
+/// A finite number, if the cell holds one.
+pub(crate) fn number(cell: &str) -> Option<f64> {
+    cell.parse::<f64>().ok().filter(|number| number.is_finite())
+}
+
+/// The line of a record, from 1.
+pub(crate) fn line(record: &StringRecord) -> u64 {
+    record.position().map_or(0, csv::Position::line)
+}
+
+pub(crate) fn read_record(
+    reader: &mut csv::Reader<File>,
+    record: &mut StringRecord,
+    path: &Path,
+) -> Result<bool, DataError> {
+    reader.read_record(record).map_err(|error| {
+        let line = error.position().map_or(0, csv::Position::line);
+        match error.into_kind() {
+            csv::ErrorKind::Io(error) => read_error(path, error),
+            csv::ErrorKind::UnequalLengths { expected_len, len, .. } => DataError::Row {
+                path: path.into(),
+                line,
+                reason: format!("{len} cells where the first line has {expected_len}"),
+            },
+            csv::ErrorKind::Utf8 { .. } => DataError::Row { path: path.into(), line, reason: "not UTF-8 text".into() },
+            other => read_error(path, std::io::Error::new(ErrorKind::InvalidData, format!("{other:?}"))),
+        }
+    })
+}
+
+pub(crate) fn read_error(path: &Path, error: std::io::Error) -> DataError {
+    DataError::Read { path: path.into(), error }
+}

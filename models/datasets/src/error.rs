@@ -1,0 +1,333 @@
+//! What can be wrong with data.
+
+use std::path::PathBuf;
+
+use crate::{CardDifference, CardError, SampleShape, UnknownCharacter};
+
+/// Why data cannot be used; every variant names the place.
+#[derive(Debug, thiserror::Error)]
+pub enum DataError {
+    /// The text names no data source.
+    #[error(
+        "unknown data source {0:?}: write digits, idx:DIR, cifar10:DIR, csv:FILE[,label=NAME|INDEX] or text[:FILE][,tokens=bytes]"
+    )]
+    UnknownSource(String),
+    /// A file cannot be opened or read.
+    #[error("cannot read {}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// There are no columns to add up.
+    #[error("{data} is no table: its card is the same at all sites, or of one of them; only those of csv:FILE add up")]
+    NoTable {
+        /// The data.
+        data: String,
+    },
+    /// Neither a file nor its compressed form exists.
+    #[error("{} has no {name} and no {name}.gz", directory.display())]
+    Missing {
+        /// Where the file should be.
+        directory: PathBuf,
+        /// Its name.
+        name: &'static str,
+    },
+    /// A file is not in the format its name promises.
+    #[error("{} is not an IDX file of {wanted}: it starts with {found:#010x}, not {expected:#010x}", path.display())]
+    Magic {
+        /// The file.
+        path: PathBuf,
+        /// What the file should hold.
+        wanted: &'static str,
+        /// The number it should start with.
+        expected: u32,
+        /// The number it starts with.
+        found: u32,
+    },
+    /// A file ends before the data it announces.
+    #[error("{} is truncated: {missing} of {announced} bytes are missing", path.display())]
+    Truncated {
+        /// The file.
+        path: PathBuf,
+        /// The bytes its header announces.
+        announced: usize,
+        /// The bytes that are not there.
+        missing: usize,
+    },
+    /// A file goes on after the data it announces.
+    #[error("{} has bytes after the {announced} its header announces", path.display())]
+    Trailing {
+        /// The file.
+        path: PathBuf,
+        /// The bytes its header announces.
+        announced: usize,
+    },
+    /// A file announces more than is accepted.
+    #[error("{} announces {announced} values, more than the {max} accepted", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The values it announces.
+        announced: u64,
+        /// The values accepted.
+        max: usize,
+    },
+    /// A file has more images than are accepted.
+    #[error("{} has more images than the {max} accepted", path.display())]
+    TooManyImages {
+        /// The file.
+        path: PathBuf,
+        /// The images accepted.
+        max: usize,
+    },
+    /// An image belongs to a class that does not exist.
+    #[error("{}: image {image} has the label {label}, but there are {classes} classes", path.display())]
+    NoSuchClass {
+        /// The file.
+        path: PathBuf,
+        /// Which image, from 0.
+        image: usize,
+        /// Its label.
+        label: u8,
+        /// How many classes there are.
+        classes: usize,
+    },
+    /// Two files that belong together do not.
+    #[error("{} holds {images} images, but {} holds {labels} labels", image_file.display(), label_file.display())]
+    Counts {
+        /// The file of images.
+        image_file: PathBuf,
+        /// How many images it holds.
+        images: usize,
+        /// The file of labels.
+        label_file: PathBuf,
+        /// How many labels it holds.
+        labels: usize,
+    },
+    /// The training images and the test images have different sizes.
+    #[error("{} has images of {test}, but the training images are {train}", path.display())]
+    TestShape {
+        /// The file of test images.
+        path: PathBuf,
+        /// The shape of a training image.
+        train: SampleShape,
+        /// The shape of a test image.
+        test: SampleShape,
+    },
+    /// A table is malformed.
+    #[error("{}, line {line}: {reason}", path.display())]
+    Row {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: u64,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A cell of a table is no number.
+    #[error("{}, line {line}, column {column}: {cell:?} is not a finite number", path.display())]
+    Cell {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: u64,
+        /// The column, counted from 1, with its name if it has one.
+        column: String,
+        /// What the cell holds.
+        cell: String,
+    },
+    /// A table has no such column.
+    #[error("{} has no label column {wanted}: its {columns} columns are {names}", path.display())]
+    LabelColumn {
+        /// The file.
+        path: PathBuf,
+        /// The column asked for.
+        wanted: String,
+        /// How many columns there are.
+        columns: usize,
+        /// Their names, or that they have none.
+        names: String,
+    },
+    /// The label column does not hold classes.
+    #[error(
+        "{}: the label column looks like a measurement, not like classes: {reason}. Labels are words or whole numbers, each \
+         for many samples. Is it the right column (label=NAME)? To predict a quantity, use --task regression",
+        path.display()
+    )]
+    Continuous {
+        /// The file.
+        path: PathBuf,
+        /// How many different labels there are.
+        classes: usize,
+        /// What gives it away.
+        reason: String,
+    },
+    /// A label is no number, where a quantity is to be predicted.
+    #[error(
+        "{}, line {line}, column {column}: the label {cell:?} is not a finite number, which a regression needs. Is it the right \
+         column (label=NAME)? To tell classes apart, use --task classification",
+        path.display()
+    )]
+    Target {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: u64,
+        /// The column, counted from 1, with its name if it has one.
+        column: String,
+        /// What the cell holds.
+        cell: String,
+    },
+    /// The quantity that is to be predicted never varies.
+    #[error("{}, column {column}: the label never varies, so there is nothing to predict", path.display())]
+    ConstantTarget {
+        /// The file.
+        path: PathBuf,
+        /// The column, counted from 1, with its name if it has one.
+        column: String,
+    },
+    /// A quantity is to be predicted of data that have classes.
+    #[error("{data} has classes: --task regression is for csv:FILE")]
+    NoTarget {
+        /// The data source.
+        data: String,
+    },
+    /// The samples have a class that the task has not.
+    #[error("{} has the class `{class}`, which the task has not: its classes are {known}", path.display())]
+    ForeignClass {
+        /// The file.
+        path: PathBuf,
+        /// The class.
+        class: String,
+        /// Some of the task's.
+        known: String,
+    },
+    /// The columns are not those of the task.
+    #[error(
+        "{} does not have the columns of the task: {difference}{}",
+        path.display(),
+        if *has_header { "" } else { " (it has no first line with names, so its columns are called x1, x2 and so on)" }
+    )]
+    ForeignColumns {
+        /// The file.
+        path: PathBuf,
+        /// The first difference.
+        difference: String,
+        /// Whether its columns have names of their own.
+        has_header: bool,
+    },
+    /// The samples are of another kind than the task's.
+    #[error("{data} does not fit the task: {difference}")]
+    Foreign {
+        /// The data source.
+        data: String,
+        /// The first difference.
+        difference: CardDifference,
+    },
+    /// The file has no meaning by itself that can be told to others.
+    #[error("{} cannot be used: {reason}", path.display())]
+    Card {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: CardError,
+    },
+    /// There is too little to train on and to test on.
+    #[error("{} holds {samples} samples in {classes} classes: at least 5 samples and 2 classes are needed", path.display())]
+    TooFew {
+        /// The file.
+        path: PathBuf,
+        /// How many samples it holds.
+        samples: usize,
+        /// In how many classes.
+        classes: usize,
+    },
+    /// A text is not in Unicode.
+    #[error(
+        "{}, line {line}: the byte at {byte} is not UTF-8, and characters are wanted; text:FILE,tokens=bytes takes any bytes",
+        path.display()
+    )]
+    NotUtf8 {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// Where in the file, counted from 0.
+        byte: usize,
+    },
+    /// A text has a character that the task has not.
+    #[error(
+        "{}, {error} of the task, which has {known} characters: replace it there, or let all peers train on bytes \
+         (text:FILE,tokens=bytes)",
+        path.display()
+    )]
+    UnknownCharacter {
+        /// The file.
+        path: PathBuf,
+        /// The characters of the task.
+        known: usize,
+        /// Which character, and where.
+        error: UnknownCharacter,
+    },
+    /// A text has too many different characters.
+    #[error(
+        "{} has more than {} different characters; text:FILE,tokens=bytes trains on bytes",
+        path.display(),
+        crate::Vocabulary::CHARACTERS_MAX
+    )]
+    Vocabulary {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A text is too short to train on and to judge by.
+    #[error("{} has {tokens} tokens: a text needs at least {least}", path.display())]
+    ShortText {
+        /// The file.
+        path: PathBuf,
+        /// How many it has.
+        tokens: usize,
+        /// How many are needed.
+        least: usize,
+    },
+    /// A text is too long to be kept in memory.
+    #[error("{} is longer than the {max} bytes accepted", path.display())]
+    LongText {
+        /// The file.
+        path: PathBuf,
+        /// The bytes accepted.
+        max: usize,
+    },
+    /// Features and labels do not go together.
+    #[error("{labels} labels of samples of shape {shape} do not go with {features} numbers")]
+    Lengths {
+        /// The shape of one sample.
+        shape: SampleShape,
+        /// How many labels there are.
+        labels: usize,
+        /// How many numbers there are.
+        features: usize,
+    },
+    /// A label is not below the number of classes.
+    #[error("sample {sample} has label {label}, but there are {classes} classes")]
+    Label {
+        /// The sample, counted from 0.
+        sample: usize,
+        /// Its label.
+        label: u16,
+        /// The number of classes.
+        classes: usize,
+    },
+    /// A feature is infinite or no number.
+    #[error("sample {sample} has a feature {feature} that is not finite")]
+    NotFinite {
+        /// The sample, counted from 0.
+        sample: usize,
+        /// The feature, counted from 0.
+        feature: usize,
+    },
+    /// The data that comes with the program is damaged.
+    #[error("the embedded digits are damaged: {0}")]
+    Embedded(String),
+}

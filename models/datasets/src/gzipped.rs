@@ -1,0 +1,46 @@
+//! Files that may be gzipped, decompressed as they are read.
+
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::read::GzDecoder;
+
+use crate::DataError;
+
+/// One open file.
+pub(crate) struct GzippedFile {
+    /// Which one of the two it is.
+    pub(crate) path: PathBuf,
+    bytes: Box<dyn Read>,
+}
+
+impl GzippedFile {
+    /// Opens `name` or else `name.gz`.
+    pub(crate) fn open(directory: &Path, name: &'static str) -> Result<Self, DataError> {
+        for (path, gzipped) in [(directory.join(name), false), (directory.join(format!("{name}.gz")), true)] {
+            match File::open(&path) {
+                Ok(file) => {
+                    let file = BufReader::new(file);
+                    let bytes: Box<dyn Read> = if gzipped { Box::new(GzDecoder::new(file)) } else { Box::new(file) };
+                    return Ok(Self { path, bytes });
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(DataError::Read { path, error }),
+            }
+        }
+        Err(DataError::Missing { directory: directory.to_owned(), name })
+    }
+
+    /// The next bytes, fewer only at the end. Memory grows as they arrive.
+    pub(crate) fn read_up_to(&mut self, limit: usize) -> Result<Vec<u8>, DataError> {
+        let mut bytes = Vec::new();
+        match self.bytes.by_ref().take(limit as u64).read_to_end(&mut bytes) {
+            // A cut gzip stream is an error of its own kind, but what matters is what is missing.
+            Err(error) if error.kind() != ErrorKind::UnexpectedEof => {
+                Err(DataError::Read { path: self.path.clone(), error })
+            }
+            _ => Ok(bytes),
+        }
+    }
+}

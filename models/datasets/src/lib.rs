@@ -1,0 +1,49 @@
+//! Samples for Mingle, and where they come from. One file format per file.
+//!
+//! A name such as `digits` or `csv:FILE` is a [`DataSource`]. What it holds is [`RawData`] until somebody says what columns and classes
+//! mean: a [`DataCard`], which all sites of a swarm share. Then they are [`Samples`], some to train on and some held out.
+//!
+//! ```
+//! use mingle_datasets::DataSource;
+//!
+//! let data = "digits".parse::<DataSource>()?.load(1)?;
+//! assert_eq!(data.train.classes(), 10);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod card;
+mod card_error;
+mod cifar10;
+mod csv_classes;
+mod csv_columns;
+mod csv_features;
+mod csv_header;
+mod csv_table;
+mod decimal;
+mod digits;
+mod error;
+mod exact_sum;
+mod gzipped;
+mod idx;
+mod objective;
+mod samples;
+mod source;
+mod table_sums;
+mod target;
+mod text;
+mod vocabulary;
+
+pub use card::{DataCard, Scaling, Sites};
+pub use card_error::{CardDifference, CardError};
+pub use csv_features::CsvFeatures;
+pub use csv_table::{CsvSource, LabelColumn};
+pub use decimal::Decimal;
+pub use error::DataError;
+pub use exact_sum::NotExact;
+pub use objective::{Objective, ObjectiveKind, UnknownObjective};
+pub use samples::{SampleShape, Samples};
+pub use source::{DataSet, DataSource, RawData};
+pub use table_sums::{SumsError, TableSums};
+pub use target::Target;
+pub use text::TextSource;
+pub use vocabulary::{Tokens, UnknownCharacter, Vocabulary};

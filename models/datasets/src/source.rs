@@ -1,0 +1,395 @@
+//! Where samples come from, by name, and the part nobody trains on.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::csv_table::{CsvSource, LabelColumn, Table};
+use crate::objective::ObjectiveKind;
+use crate::text::{Text, TextSource};
+use crate::{CardDifference, DataCard, DataError, SampleShape, Samples, TableSums, Tokens, cifar10, digits, idx};
+
+/// The samples held out of the 1,797 digits, about a fifth.
+const DIGITS_TEST: usize = 360;
+
+/// A table needs one test sample among five.
+const SAMPLES_MIN: usize = 5;
+
+/// A data source, as written by the user.
+///
+/// | text | samples |
+/// | --- | --- |
+/// | `digits` | the embedded 8x8 handwritten digits |
+/// | `idx:DIR` | a directory in the format and with the file names of MNIST, gzipped or not |
+/// | `cifar10:DIR` | a directory with the binary version of CIFAR-10, gzipped or not |
+/// | `csv:FILE`, `csv:FILE,label=NAME`, `csv:FILE,label=5` | a table; the label is its last column, or the named one, or the one at this place counted from 1 |
+/// | `text` | the embedded text; its tokens are characters |
+/// | `text:FILE`, `text:FILE,tokens=characters`, `text:FILE,tokens=bytes` | a text, gzipped if its name ends in `.gz` |
+///
+/// ```
+/// use mingle_datasets::DataSource;
+///
+/// let data = "digits".parse::<DataSource>()?.load(1)?;
+/// assert_eq!((data.train.len(), data.test.len()), (1437, 360));
+/// # Ok::<(), mingle_datasets::DataError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum DataSource {
+    /// The embedded digits.
+    Digits,
+    /// A directory of IDX files.
+    Idx(PathBuf),
+    /// A directory with CIFAR-10.
+    Cifar10(PathBuf),
+    /// A table of comma separated values.
+    Csv(CsvSource),
+    /// A text.
+    Text(TextSource),
+}
+
+/// Samples to train on and samples to judge by, of one shape and the same classes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DataSet {
+    /// What peers share out and train on.
+    pub train: Samples,
+    /// What no peer trains on.
+    pub test: Samples,
+    /// What features and labels mean. Peers with different files compare these.
+    pub card: DataCard,
+}
+
+/// What a source holds, before it is known what it means to the others.
+#[derive(Debug)]
+pub struct RawData {
+    source: DataSource,
+    raw: Raw,
+}
+
+// There is one at a time: the size of the small variant does not matter.
+#[allow(clippy::large_enum_variant)]
+#[derive(Debug)]
+enum Raw {
+    /// A set whose pixels mean the same to everybody, and whose classes are numbers: the training part and, where the
+    /// publisher chose one, the test part.
+    Images {
+        train: Samples,
+        test: Option<Samples>,
+        card: DataCard,
+    },
+    Table(Table),
+    Text(Text),
+}
+
+impl DataSource {
+    /// Reads everything into memory, to be used by itself: columns, classes and scaling are this source's own.
+    ///
+    /// The test part is the one published with IDX data (`t10k-*`) and CIFAR-10; of the digits 360 and of a
+    /// table a fifth are set aside, chosen by `seed`.
+    ///
+    /// # Errors
+    ///
+    /// A [`DataError`] naming the file and the place in it.
+    pub fn load(&self, seed: u64) -> Result<DataSet, DataError> {
+        self.load_for(ObjectiveKind::Classification, seed)
+    }
+
+    /// The same, to learn classes or a quantity.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`load`](Self::load).
+    pub fn load_for(&self, objective: ObjectiveKind, seed: u64) -> Result<DataSet, DataError> {
+        let raw = self.read()?;
+        let card = raw.card_for(objective, seed)?;
+        raw.data_set(&card, seed)
+    }
+
+    /// Reads everything into memory.
+    ///
+    /// # Errors
+    ///
+    /// A [`DataError`] naming the file and the place in it.
+    pub fn read(&self) -> Result<RawData, DataError> {
+        let raw = match self {
+            Self::Digits => {
+                let train = digits::load()?;
+                Raw::Images { card: image_card(&train, numbered(train.classes()), digits::SCALING), train, test: None }
+            }
+            Self::Idx(directory) => {
+                let (train, test) = idx::load(directory)?;
+                let card = image_card(&train, numbered(train.classes()), idx::SCALING);
+                Raw::Images { train, test: Some(test), card }
+            }
+            Self::Cifar10(directory) => {
+                let (train, test) = cifar10::load(directory)?;
+                let card = image_card(&train, cifar10::CLASSES.map(str::to_owned).to_vec(), cifar10::SCALING);
+                Raw::Images { train, test: Some(test), card }
+            }
+            Self::Csv(source) => Raw::Table(Table::read(source)?),
+            Self::Text(source) => Raw::Text(Text::read(source)?),
+        };
+        Ok(RawData { source: self.clone(), raw })
+    }
+
+    /// Whether everybody who names this source has the same columns, classes and scaling, whatever is in the files.
+    pub fn means_the_same_everywhere(&self) -> bool {
+        match self {
+            Self::Digits | Self::Cifar10(_) => true,
+            Self::Text(source) => source.means_the_same_everywhere(),
+            Self::Idx(_) | Self::Csv(_) => false,
+        }
+    }
+}
+
+impl RawData {
+    /// Whether everybody who names this source has the same card.
+    pub fn means_the_same_everywhere(&self) -> bool {
+        self.source.means_the_same_everywhere()
+    }
+
+    /// The shape of one sample.
+    pub fn shape(&self) -> SampleShape {
+        match &self.raw {
+            Raw::Images { card, .. } => card.shape(),
+            Raw::Table(table) => SampleShape::Flat { features: table.columns().len() },
+            Raw::Text(text) => text.shape(),
+        }
+    }
+
+    /// The samples that are left to train on when those to judge by are set aside; of a text tokens.
+    pub fn training_samples(&self) -> usize {
+        match &self.raw {
+            Raw::Images { train, test: Some(_), .. } => train.len(),
+            Raw::Images { train, test: None, .. } => train.len() - DIGITS_TEST,
+            Raw::Table(table) => table.len() - table.len() / SAMPLES_MIN,
+            Raw::Text(text) => text.training_tokens(),
+        }
+    }
+
+    /// What a person should know of how it was read.
+    pub fn remarks(&self) -> Vec<String> {
+        match &self.raw {
+            Raw::Table(table) if !table.has_header() => vec![format!(
+                "{} has no first line with names: its columns are called x1 to x{}",
+                table.path().display(),
+                table.columns().len()
+            )],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The card that these data have by themselves. A table is scaled by the mean and the deviation of the samples that
+    /// are left to train on when a fifth is set aside by `seed`.
+    ///
+    /// # Errors
+    ///
+    /// [`DataError::TooFew`] and [`DataError::Continuous`] when there are no classes to learn; [`DataError::Card`] for names that cannot be
+    /// used.
+    pub fn card(&self, seed: u64) -> Result<DataCard, DataError> {
+        match &self.raw {
+            Raw::Images { card, .. } => Ok(card.clone()),
+            Raw::Table(table) => {
+                check_size(table)?;
+                let (train, _) = hold_out(table.len(), table.len() / SAMPLES_MIN, seed);
+                table.card(&train)
+            }
+            Raw::Text(text) => text.card(),
+        }
+    }
+
+    /// The card that these data have by themselves, to learn classes or a quantity.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`card`](Self::card), and for a quantity [`DataError::Target`] and [`DataError::ConstantTarget`] where the label is
+    /// none, [`DataError::NoTarget`] for images.
+    pub fn card_for(&self, objective: ObjectiveKind, seed: u64) -> Result<DataCard, DataError> {
+        match (objective, &self.raw) {
+            (ObjectiveKind::Classification, _) => self.card(seed),
+            (ObjectiveKind::Regression, Raw::Images { .. } | Raw::Text(_)) => {
+                Err(DataError::NoTarget { data: self.source.to_string() })
+            }
+            (ObjectiveKind::Regression, Raw::Table(table)) => {
+                check_size(table)?;
+                let (train, _) = hold_out(table.len(), table.len() / SAMPLES_MIN, seed);
+                table.regression_card(&train)
+            }
+        }
+    }
+
+    /// What a table adds to the card of several sites: exact sums over the samples that are left to train on when a fifth is set aside by
+    /// `seed`.
+    ///
+    /// # Errors
+    ///
+    /// [`DataError::NoTable`] of other data; [`DataError::TooFew`] for fewer than five rows; [`DataError::Continuous`] and
+    /// [`DataError::Target`] where the label is no class, or no quantity.
+    pub fn sums(&self, objective: ObjectiveKind, seed: u64) -> Result<TableSums, DataError> {
+        let Raw::Table(table) = &self.raw else { return Err(DataError::NoTable { data: self.source.to_string() }) };
+        check_size(table)?;
+        let (train, _) = hold_out(table.len(), table.len() / SAMPLES_MIN, seed);
+        table.sums(objective, &train)
+    }
+
+    /// The samples, in the columns, the classes and the scaling of `card`. Columns of a table are found by their names;
+    /// classes may be missing in it.
+    ///
+    /// # Errors
+    ///
+    /// The data have a column or a class that the card has not, or not all of its columns, or are of another kind.
+    pub fn data_set(self, card: &DataCard, seed: u64) -> Result<DataSet, DataError> {
+        match self.raw {
+            Raw::Images { train, test, card: own } => {
+                let foreign = |difference| DataError::Foreign { data: self.source.to_string(), difference };
+                if let Some(difference) = own.difference_but_for_missing_classes(card) {
+                    return Err(foreign(difference));
+                }
+                let classes = card.classes().len();
+                let train = train.with_classes(classes);
+                let (train, test) = match test {
+                    Some(test) => (train, test.with_classes(classes)),
+                    None => {
+                        let (kept, held_out) = hold_out(train.len(), DIGITS_TEST, seed);
+                        (train.select(&kept), train.select(&held_out))
+                    }
+                };
+                Ok(DataSet { train, test, card: card.clone() })
+            }
+            Raw::Table(table) => {
+                check_size(&table)?;
+                let here = SampleShape::Flat { features: table.columns().len() };
+                if let there @ (SampleShape::Image { .. } | SampleShape::Text { .. }) = card.shape() {
+                    let difference = CardDifference::Shape { here, there };
+                    return Err(DataError::Foreign { data: self.source.to_string(), difference });
+                }
+                let (train, test) = hold_out(table.len(), table.len() / SAMPLES_MIN, seed);
+                let all = table.samples(card)?;
+                Ok(DataSet { train: all.select(&train), test: all.select(&test), card: card.clone() })
+            }
+            Raw::Text(text) => text.data_set(card),
+        }
+    }
+}
+
+fn image_card(samples: &Samples, classes: Vec<String>, scaling: (f32, f32)) -> DataCard {
+    DataCard::of_images(samples.shape(), classes, scaling)
+}
+
+fn check_size(table: &Table) -> Result<(), DataError> {
+    if table.len() >= SAMPLES_MIN {
+        return Ok(());
+    }
+    Err(DataError::TooFew { path: table.path().into(), samples: table.len(), classes: table.label_count() })
+}
+
+fn numbered(classes: usize) -> Vec<String> {
+    (0..classes).map(|class| class.to_string()).collect()
+}
+
+/// Shuffles `0..samples` and sets the last `held_out` aside.
+fn hold_out(samples: usize, held_out: usize, seed: u64) -> (Vec<usize>, Vec<usize>) {
+    let mut train: Vec<usize> = (0..samples).collect();
+    train.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+    let test = train.split_off(samples - held_out);
+    (train, test)
+}
+
+impl FromStr for DataSource {
+    type Err = DataError;
+
+    fn from_str(text: &str) -> Result<Self, DataError> {
+        let unknown = || DataError::UnknownSource(text.to_owned());
+        if text == "digits" {
+            return Ok(Self::Digits);
+        }
+        if let Some(rest) = text.strip_prefix("text") {
+            return text_source(rest).map(Self::Text).ok_or_else(unknown);
+        }
+        match text.split_once(':') {
+            Some(("idx", directory)) if !directory.is_empty() => Ok(Self::Idx(directory.into())),
+            Some(("cifar10", directory)) if !directory.is_empty() => Ok(Self::Cifar10(directory.into())),
+            Some(("csv", rest)) => {
+                let (file, label) = match rest.rsplit_once(",label=") {
+                    Some((file, label)) => (file, label_column(label).ok_or_else(unknown)?),
+                    None => (rest, LabelColumn::Last),
+                };
+                if file.is_empty() {
+                    return Err(unknown());
+                }
+                Ok(Self::Csv(CsvSource { path: file.into(), label }))
+            }
+            _ => Err(unknown()),
+        }
+    }
+}
+
+/// What stands behind `text`: nothing or a file, then nothing or what its tokens are.
+fn text_source(rest: &str) -> Option<TextSource> {
+    let (file, tokens) = match rest.rsplit_once(",tokens=") {
+        None => (rest, None),
+        Some((file, word)) => {
+            let known = [Tokens::Characters, Tokens::Bytes];
+            (file, Some(known.into_iter().find(|tokens| tokens.to_string() == word)?))
+        }
+    };
+    let path = match file.strip_prefix(':') {
+        None if file.is_empty() => None,
+        Some(path) if !path.is_empty() => Some(path.into()),
+        _ => return None,
+    };
+    Some(TextSource { path, tokens })
+}
+
+fn label_column(text: &str) -> Option<LabelColumn> {
+    if text.is_empty() {
+        return None;
+    }
+    match text.parse::<usize>() {
+        Ok(number) => NonZeroUsize::new(number).map(LabelColumn::Numbered),
+        Err(_) => Some(LabelColumn::Named(text.to_owned())),
+    }
+}
+
+impl TryFrom<String> for DataSource {
+    type Error = DataError;
+
+    fn try_from(text: String) -> Result<Self, DataError> {
+        text.parse()
+    }
+}
+
+impl From<DataSource> for String {
+    fn from(source: DataSource) -> Self {
+        source.to_string()
+    }
+}
+
+impl fmt::Display for DataSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Digits => f.write_str("digits"),
+            Self::Cifar10(directory) => write!(f, "cifar10:{}", directory.display()),
+            Self::Idx(directory) => write!(f, "idx:{}", directory.display()),
+            Self::Text(TextSource { path, tokens }) => {
+                let file = path.as_ref().map(|path| format!(":{}", path.display())).unwrap_or_default();
+                let tokens = tokens.map(|tokens| format!(",tokens={tokens}")).unwrap_or_default();
+                write!(f, "text{file}{tokens}")
+            }
+            Self::Csv(CsvSource { path, label }) => {
+                write!(f, "csv:{}", path.display())?;
+                match label {
+                    LabelColumn::Last => Ok(()),
+                    LabelColumn::Named(name) => write!(f, ",label={name}"),
+                    LabelColumn::Numbered(number) => write!(f, ",label={number}"),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Texts: a file, or the one that the program carries.
+//!
+//! The last tenth is what models are judged by, as in nanoGPT. The embedded text is part of Shakespeare's *Coriolanus*; see
+//! `data/README.md`.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::read::GzDecoder;
+
+use crate::vocabulary::UnknownCharacter;
+use crate::{CardDifference, DataCard, DataError, DataSet, SampleShape, Samples, Tokens, Vocabulary};
+
+const EMBEDDED: &[u8] = include_bytes!("../../data/coriolanus.txt.gz");
+/// What the embedded text is called in sentences.
+const EMBEDDED_NAME: &str = "the embedded text";
+
+/// Bytes of a text at most, after decompression.
+const BYTES_MAX: usize = 1 << 26;
+/// One token in so many is held out.
+const HELD_OUT: usize = 10;
+/// Below, there would not be two tokens to judge by.
+const TOKENS_MIN: usize = 2 * HELD_OUT;
+
+/// Which text, and what its tokens are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextSource {
+    /// The file; none for the text that the program carries.
+    pub path: Option<PathBuf>,
+    /// What its tokens are, where the user says it; else those of the swarm, and characters where there is none.
+    pub tokens: Option<Tokens>,
+}
+
+impl TextSource {
+    /// Whether everybody who names this source has the same vocabulary.
+    pub(crate) fn means_the_same_everywhere(&self) -> bool {
+        self.path.is_none() || self.tokens == Some(Tokens::Bytes)
+    }
+}
+
+/// A text in memory.
+#[derive(Debug)]
+pub(crate) struct Text {
+    path: PathBuf,
+    tokens: Option<Tokens>,
+    bytes: Vec<u8>,
+}
+
+impl Text {
+    /// Reads a text; a file whose name ends in `.gz` is decompressed.
+    pub(crate) fn read(source: &TextSource) -> Result<Self, DataError> {
+        let path = source.path.clone().unwrap_or_else(|| EMBEDDED_NAME.into());
+        let bytes = match &source.path {
+            None => read_bounded(GzDecoder::new(EMBEDDED), &path)?,
+            Some(file) => {
+                let opened = File::open(file).map_err(|error| DataError::Read { path: path.clone(), error })?;
+                if file.extension().is_some_and(|extension| extension == "gz") {
+                    read_bounded(GzDecoder::new(BufReader::new(opened)), &path)?
+                } else {
+                    read_bounded(opened, &path)?
+                }
+            }
+        };
+        Ok(Self { path, tokens: source.tokens, bytes })
+    }
+
+    /// The shape of its samples, as long as nobody else says what its tokens are.
+    pub(crate) fn shape(&self) -> SampleShape {
+        SampleShape::Text { tokens: self.tokens.unwrap_or(Tokens::Characters) }
+    }
+
+    /// The tokens that are left to train on, as long as nobody else says what its tokens are.
+    pub(crate) fn training_tokens(&self) -> usize {
+        let tokens = match self.tokens {
+            Some(Tokens::Bytes) => self.bytes.len(),
+            // Of bytes that are no characters, as many as there would be in a text that has them.
+            _ => self.characters().map_or(self.bytes.len(), |text| text.chars().count()),
+        };
+        tokens - tokens.div_ceil(HELD_OUT)
+    }
+
+    /// The card that it has by itself.
+    pub(crate) fn card(&self) -> Result<DataCard, DataError> {
+        let vocabulary = match self.tokens {
+            Some(Tokens::Bytes) => Vocabulary::of_bytes(),
+            _ => {
+                let text = self.characters()?;
+                self.check_length(text.chars().count())?;
+                Vocabulary::of_text(text).ok_or_else(|| DataError::Vocabulary { path: self.path.clone() })?
+            }
+        };
+        DataCard::of_text(&vocabulary).map_err(|reason| DataError::Card { path: self.path.clone(), reason })
+    }
+
+    /// Its tokens by the numbers of `card`, the last tenth apart.
+    pub(crate) fn data_set(self, card: &DataCard) -> Result<DataSet, DataError> {
+        let foreign = |difference| DataError::Foreign { data: self.path.display().to_string(), difference };
+        let wanted = SampleShape::Text { tokens: self.tokens.unwrap_or(Tokens::Characters) };
+        let Some(vocabulary) = Vocabulary::of_card(card) else {
+            return Err(foreign(CardDifference::Shape { here: wanted, there: card.shape() }));
+        };
+        if self.tokens.is_some() && wanted != card.shape() {
+            return Err(foreign(CardDifference::Shape { here: wanted, there: card.shape() }));
+        }
+        let tokens = match vocabulary.tokens() {
+            Tokens::Bytes => self.bytes.iter().copied().map(u16::from).collect(),
+            Tokens::Characters => {
+                let unknown = |error: UnknownCharacter| DataError::UnknownCharacter {
+                    path: self.path.clone(),
+                    known: vocabulary.len(),
+                    error,
+                };
+                vocabulary.encode(self.characters()?).map_err(unknown)?
+            }
+        };
+        self.check_length(tokens.len())?;
+        let mut train = tokens;
+        // nanoGPT keeps the first int(0.9 n) to train on.
+        let test = train.split_off(train.len() - train.len().div_ceil(HELD_OUT));
+        let samples = |tokens| Samples::of_text(vocabulary.tokens(), vocabulary.len(), tokens);
+        Ok(DataSet { train: samples(train)?, test: samples(test)?, card: card.clone() })
+    }
+
+    fn characters(&self) -> Result<&str, DataError> {
+        std::str::from_utf8(&self.bytes).map_err(|error| {
+            let before = &self.bytes[..error.valid_up_to()];
+            let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+            DataError::NotUtf8 { path: self.path.clone(), line, byte: error.valid_up_to() }
+        })
+    }
+
+    fn check_length(&self, tokens: usize) -> Result<(), DataError> {
+        if tokens >= TOKENS_MIN {
+            return Ok(());
+        }
+        Err(DataError::ShortText { path: self.path.clone(), tokens, least: TOKENS_MIN })
+    }
+}
+
+/// Memory grows as bytes arrive, to the most that is accepted.
+fn read_bounded(reader: impl Read, path: &Path) -> Result<Vec<u8>, DataError> {
+    let mut bytes = Vec::new();
+    let read = reader.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes);
+    read.map_err(|error| DataError::Read { path: path.to_owned(), error })?;
+    if bytes.len() > BYTES_MAX {
+        return Err(DataError::LongText { path: path.to_owned(), max: BYTES_MAX });
+    }
+    Ok(bytes)
+}
