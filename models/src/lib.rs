@@ -89,3 +89,9 @@ pub use site_weight::SiteWeight;
 pub use task::{Task, TaskError};
 pub use threads::{ThreadsError, start_threads};
 pub use trainer::{TrainError, TrainOutcome, Trainer, TrainerOptions};
+
+/// Operations on burn's tensors, with gradients, for networks outside of this crate: written for the processor, and burn's own on
+/// other devices.
+pub mod operations {
+    pub use crate::kernels::{RmsProp, product, rms_prop, tanh};
+}
