@@ -4,6 +4,7 @@ mod options;
 mod state;
 
 use mingle_models::Device;
+use mingle_models::operations::Pairs;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -204,8 +205,8 @@ impl Client {
         let first = self.interactions.users().len() as u32;
         let nodes: Vec<u32> = items.iter().map(|item| first + item).collect();
         let nodes = BatchNodes::of(&users, &nodes);
-        let pooled = self.network.pooled_of(&nodes.nodes);
-        let scores = self.network.scores(&pooled, &nodes.users, &nodes.items);
+        let Some(pairs) = Pairs::new(&nodes.users, &nodes.items) else { return Ok(()) };
+        let scores = self.network.scores(self.network.pooled_of(&nodes.nodes), &pairs);
         let values = read_scores(&scores)?;
         let cosines = self.popularity.cosines();
         let rule = MarginRule { gamma: self.options.gamma, omega: self.options.omega };

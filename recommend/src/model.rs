@@ -11,7 +11,7 @@
 
 use burn::Tensor;
 use burn::tensor::{Device, Int, TensorData};
-use mingle_models::operations::{RmsProp, product, rms_prop, tanh};
+use mingle_models::operations::{Pairs, RmsProp, pair_scores, product, rms_prop, tanh};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -185,20 +185,11 @@ impl Network {
         tanh(product(hidden, self.block(last + 1)) + self.block(last + 2))
     }
 
-    /// Scores of users with items: each of the `b` users with as many of the items, which come one user after the other; `[items]`.
-    /// Both are rows of `pooled`.
-    pub(crate) fn scores(&self, pooled: &Tensor<2>, users: &[u32], items: &[u32]) -> Tensor<1> {
-        let Shape { width, hidden, .. } = self.shape;
-        let (rows, each) = (users.len(), items.len() / users.len().max(1));
+    /// Scores of pairs of rows of `pooled`, users with items; `[pairs]`.
+    pub(crate) fn scores(&self, pooled: Tensor<2>, pairs: &Pairs) -> Tensor<1> {
         let first = PRIVATE + self.shape.layers + 4;
-        let user = pooled.clone().select(0, self.numbers(users));
-        let item = pooled.clone().select(0, self.numbers(items));
-        let both = item.clone().reshape([rows, each, width]) * user.clone().reshape([rows, 1, width]);
-        let both = product(both.reshape([rows * each, width]), self.block(first + 2));
-        let both = (product(item, self.block(first + 1)) + both).reshape([rows, each, hidden]);
-        let of_user = (product(user, self.block(first)) + self.block(first + 3)).reshape([rows, 1, hidden]);
-        let inner = tanh((both + of_user).reshape([rows * each, hidden]));
-        (inner.matmul(self.block(first + 4)) + self.block(first + 5)).reshape([rows * each])
+        let scores = pair_scores(pairs, pooled, std::array::from_fn(|at| self.block(first + at)));
+        (scores + self.block(first + 5)).flatten(0, 1)
     }
 
     fn numbers(&self, of: &[u32]) -> Tensor<1, Int> {

@@ -35,7 +35,9 @@ pub fn rms_prop(rule: RmsProp, values: Tensor<2>, squares: Tensor<2>, gradient: 
         let change = gradient * learning_rate / (squares.clone().sqrt() + epsilon);
         return (values - change, squares);
     }
-    let part = |tensor: Tensor<2>| contiguous(tensor.try_into_primitive::<Flex>().expect("a tensor on flex, as its device says"));
+    let part = |tensor: Tensor<2>| {
+        contiguous(tensor.try_into_primitive::<Flex>().expect("a tensor on flex, as its device says"))
+    };
     let [mut x, mut s, g] = [values, squares, gradient].map(part);
     step(rule, &mut x, &mut s, floats(&g));
     (Tensor::from_primitive::<Flex>(x), Tensor::from_primitive::<Flex>(s))
@@ -44,7 +46,8 @@ pub fn rms_prop(rule: RmsProp, values: Tensor<2>, squares: Tensor<2>, gradient: 
 fn step(rule: RmsProp, values: &mut FlexTensor, squares: &mut FlexTensor, gradient: &[f32]) {
     let [rate, kept, new, epsilon] =
         [rule.learning_rate, rule.kept, 1.0 - rule.kept, rule.epsilon].map(|number| number as f32);
-    let chunks = values.storage_mut::<f32>().par_chunks_mut(CHUNK).zip(squares.storage_mut::<f32>().par_chunks_mut(CHUNK));
+    let chunks =
+        values.storage_mut::<f32>().par_chunks_mut(CHUNK).zip(squares.storage_mut::<f32>().par_chunks_mut(CHUNK));
     chunks.zip(gradient.par_chunks(CHUNK)).for_each(|((values, squares), gradient)| {
         Arch::new().dispatch(|| {
             for ((value, square), slope) in values.iter_mut().zip(squares).zip(gradient) {
@@ -93,7 +96,8 @@ mod tests {
     #[test]
     fn what_has_no_slope_stays() {
         let rule = RmsProp { learning_rate: 0.1, kept: 0.9, epsilon: 1e-8 };
-        let (x, s) = rms_prop(rule, draw(0.3), Tensor::zeros(SIDES, &Device::flex()), Tensor::zeros(SIDES, &Device::flex()));
+        let (x, s) =
+            rms_prop(rule, draw(0.3), Tensor::zeros(SIDES, &Device::flex()), Tensor::zeros(SIDES, &Device::flex()));
         assert_eq!(numbers(x), numbers(draw(0.3)));
         assert!(numbers(s).iter().all(|square| *square == 0.0));
     }

@@ -25,15 +25,8 @@ impl Operation<1> for Tanh {
     type Seen = FlexTensor;
 
     fn forward(&self, [input]: [FlexTensor; 1]) -> (FlexTensor, FlexTensor) {
-        let numbers = floats(&input);
-        let mut values = vec![0.0; numbers.len()];
-        values.par_chunks_mut(CHUNK).zip(numbers.par_chunks(CHUNK)).for_each(|(values, numbers)| {
-            Arch::new().dispatch(|| {
-                for (value, x) in values.iter_mut().zip(numbers) {
-                    *value = value_at(*x);
-                }
-            });
-        });
+        let mut values = floats(&input).to_vec();
+        values.par_chunks_mut(CHUNK).for_each(tanh_in_place);
         let output = tensor(values, input.layout().shape().clone());
         (output.clone(), output)
     }
@@ -49,6 +42,15 @@ impl Operation<1> for Tanh {
         });
         [Some(tensor(of_input, output.layout().shape().clone()))]
     }
+}
+
+/// Makes of each number its hyperbolic tangent.
+pub(super) fn tanh_in_place(values: &mut [f32]) {
+    Arch::new().dispatch(|| {
+        for value in values {
+            *value = value_at(*value);
+        }
+    });
 }
 
 /// Near 0 a polynomial (Cephes' `tanhf`, Moshier), which keeps small numbers exact; else `1 - 2 / (e^{2 |x|} + 1)` with the sign of x.
