@@ -206,7 +206,7 @@ impl Client {
         let nodes: Vec<u32> = items.iter().map(|item| first + item).collect();
         let nodes = BatchNodes::of(&users, &nodes);
         let Some(pairs) = Pairs::new(&nodes.users, &nodes.items) else { return Ok(()) };
-        let scores = self.network.scores(self.network.pooled_of(&nodes.nodes), &pairs);
+        let scores = self.network.scores(&self.network.pooled_of(&nodes.nodes), &pairs);
         let values = read_scores(&scores)?;
         let cosines = self.popularity.cosines();
         let rule = MarginRule { gamma: self.options.gamma, omega: self.options.omega };

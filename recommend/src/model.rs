@@ -186,7 +186,7 @@ impl Network {
     }
 
     /// Scores of pairs of rows of `pooled`, users with items; `[pairs]`.
-    pub(crate) fn scores(&self, pooled: Tensor<2>, pairs: &Pairs) -> Tensor<1> {
+    pub(crate) fn scores(&self, pooled: &Tensor<2>, pairs: &Pairs) -> Tensor<1> {
         let first = PRIVATE + self.shape.layers + 4;
         let scores = pair_scores(pairs, pooled, std::array::from_fn(|at| self.block(first + at)));
         (scores + self.block(first + 5)).flatten(0, 1)

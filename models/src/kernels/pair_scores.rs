@@ -38,10 +38,10 @@ impl Pairs {
 ///
 /// # Panics
 /// There is no such row, or the shapes do not fit.
-pub fn pair_scores(pairs: &Pairs, rows: Tensor<2>, weights: [Tensor<2>; 5]) -> Tensor<2> {
+pub fn pair_scores(pairs: &Pairs, rows: &Tensor<2>, weights: [Tensor<2>; 5]) -> Tensor<2> {
     let [a, b, c, bias, output] = weights.clone();
     let own = apply_all(pairs.clone(), [rows.clone(), a, b, c, bias, output]);
-    own.unwrap_or_else(|| with_burn(pairs, &rows, weights))
+    own.unwrap_or_else(|| with_burn(pairs, rows, weights))
 }
 
 /// The same of burn's operations.
@@ -278,7 +278,7 @@ mod tests {
                     .collect();
                 let weights = std::array::from_fn(|at| tensors[at + 1].clone());
                 let rows = tensors[0].clone();
-                let scores = if own { pair_scores(&pairs, rows, weights) } else { with_burn(&pairs, &rows, weights) };
+                let scores = if own { pair_scores(&pairs, &rows, weights) } else { with_burn(&pairs, &rows, weights) };
                 let slopes: Vec<f32> = (0..first * each).map(|at| (at % 7) as f32 - 3.0).collect();
                 let slopes = Tensor::<2>::from_data(TensorData::new(slopes, [first * each, 1]), &device);
                 let gradients = (scores.clone() * slopes).sum().backward();
