@@ -93,5 +93,5 @@ pub use trainer::{TrainError, TrainOutcome, Trainer, TrainerOptions};
 /// Operations on burn's tensors, with gradients, for networks outside of this crate: written for the processor, and burn's own on
 /// other devices.
 pub mod operations {
-    pub use crate::kernels::{Pairs, RmsProp, pair_scores, product, rms_prop, tanh};
+    pub use crate::kernels::{Pairs, RmsProp, pair_scores, rms_prop, tall_product, tanh, transposed_product};
 }

@@ -11,7 +11,7 @@
 
 use burn::Tensor;
 use burn::tensor::{Device, Int, TensorData};
-use mingle_models::operations::{Pairs, RmsProp, pair_scores, product, rms_prop, tanh};
+use mingle_models::operations::{Pairs, RmsProp, pair_scores, rms_prop, tall_product, tanh, transposed_product};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -83,8 +83,8 @@ pub(crate) struct Network {
     device: Device,
     blocks: Vec<Tensor<2>>,
     squares: Vec<Tensor<2>>,
-    /// `P` and `P^T`; none for the network without a filter.
-    filter: Option<(Tensor<2>, Tensor<2>)>,
+    /// `P`, `[nodes, frequencies]`; none for the network without a filter.
+    filter: Option<Tensor<2>>,
 }
 
 impl Network {
@@ -97,7 +97,7 @@ impl Network {
         squares: &[f32],
     ) -> Self {
         let training = device.training();
-        let filter = filter.map(|filter| filter.tensors(&training));
+        let filter = filter.map(|filter| filter.tensor(&training));
         let mut network = Self { shape, device: device.inference(), blocks: Vec::new(), squares: Vec::new(), filter };
         network.fill(values, squares);
         network
@@ -162,27 +162,27 @@ impl Network {
         };
         let (embeddings, weights) = (self.block(0), |layer: usize| self.block(PRIVATE + layer));
         let hidden = match &self.filter {
-            Some((vectors, transposed)) => {
-                let mut hidden = product(rows(embeddings.clone()), weights(0));
-                let mut low = product(transposed.clone(), embeddings);
+            Some(vectors) => {
+                let mut hidden = tall_product(rows(embeddings.clone()), weights(0));
+                let mut low = transposed_product(vectors.clone(), embeddings);
                 let mut passed: Option<Tensor<2>> = None;
                 for layer in 0..layers {
                     let kernel = self.block(1).slice([layer..layer + 1, 0..frequencies]).reshape([frequencies, 1]);
                     low = low * kernel;
-                    let weighted = product(low.clone(), weights(layer + 1));
+                    let weighted = low.clone().matmul(weights(layer + 1));
                     passed = Some(passed.map_or(weighted.clone(), |passed| passed + weighted));
                 }
                 if let Some(passed) = passed {
-                    hidden = hidden + product(rows(vectors.clone()), passed);
+                    hidden = hidden + tall_product(rows(vectors.clone()), passed);
                 }
                 hidden
             }
             // All layers are the embeddings.
-            None => product(rows(embeddings), (1..=layers).fold(weights(0), |sum, layer| sum + weights(layer))),
+            None => tall_product(rows(embeddings), (1..=layers).fold(weights(0), |sum, layer| sum + weights(layer))),
         };
         let last = PRIVATE + layers + 1;
         let hidden = tanh(hidden + self.block(last));
-        tanh(product(hidden, self.block(last + 1)) + self.block(last + 2))
+        tanh(tall_product(hidden, self.block(last + 1)) + self.block(last + 2))
     }
 
     /// Scores of pairs of rows of `pooled`, users with items; `[pairs]`.
@@ -253,9 +253,9 @@ impl Network {
         // `(U * V) W = V (diag(U) W)`: one product for all users of the chunk.
         let scaled = user.clone().reshape([chunk, width, 1]) * inner(2).reshape([1, width, hidden]);
         let scaled = scaled.swap_dims(0, 1).reshape([width, chunk * hidden]);
-        let both = product(item.clone(), scaled).reshape([items, chunk, hidden]);
-        let of_item = product(item, inner(1)).reshape([items, 1, hidden]);
-        let of_user = (product(user, inner(0)) + inner(3)).reshape([1, chunk, hidden]);
+        let both = tall_product(item.clone(), scaled).reshape([items, chunk, hidden]);
+        let of_item = tall_product(item, inner(1)).reshape([items, 1, hidden]);
+        let of_user = (tall_product(user, inner(0)) + inner(3)).reshape([1, chunk, hidden]);
         let scores = tanh((both + of_item + of_user).reshape([items * chunk, hidden])).matmul(inner(4));
         let scores = read_all([scores.reshape([items, chunk]).transpose()].into_iter())?;
         Ok(scores.chunks_exact(items).map(<[f32]>::to_vec).collect())

@@ -19,7 +19,7 @@ pub(crate) fn linear(layer: &nn::Linear, input: Tensor<2>) -> Tensor<2> {
 }
 
 /// `left x right`: `[rows, inner]` and `[inner, columns]` to `[rows, columns]`.
-pub fn product(left: Tensor<2>, right: Tensor<2>) -> Tensor<2> {
+pub(crate) fn product(left: Tensor<2>, right: Tensor<2>) -> Tensor<2> {
     apply_with(Product, left.clone(), right.clone()).unwrap_or_else(|| left.matmul(right))
 }
 
