@@ -58,8 +58,10 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    table("users and items grow", arguments, [(communities, 40) for communities in arguments.communities])
-    table("interactions of a user grow", arguments, [(2, per_user) for per_user in arguments.per_user])
+    if arguments.communities:
+        table("users and items grow", arguments, [(communities, 40) for communities in arguments.communities])
+    if arguments.per_user:
+        table("interactions of a user grow", arguments, [(2, per_user) for per_user in arguments.per_user])
 
 
 if __name__ == "__main__":
