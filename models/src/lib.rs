@@ -86,3 +86,9 @@ pub use site_weight::SiteWeight;
 pub use task::{Task, TaskError};
 pub use threads::{ThreadsError, start_threads};
 pub use trainer::{TrainError, TrainOutcome, Trainer, TrainerOptions};
+
+/// Operations on burn's tensors, with gradients, for networks outside of this crate: written for the processor, and burn's own on
+/// other devices.
+pub mod operations {
+    pub use crate::kernels::{Pairs, RmsProp, pair_scores, rms_prop, tall_product, tanh, transposed_product};
+}

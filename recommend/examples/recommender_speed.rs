@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! recommender_speed DATA [clients=1] [frequencies=128] [epochs=2] [learning_rate=0.0005] [loss=contrastive|bpr] [batch_size=4096]
-//!                        [negatives=4] [seed=0] [evaluate_every=0] [balanced=false] [cache=FOLDER] [split=FOLDER]
+//!                        [negatives=4] [seed=0] [evaluate_every=0] [evaluation_users=all] [balanced=false] [cache=FOLDER]
+//!                        [split=FOLDER]
 //! ```
 //!
 //! `DATA` is a file of interactions in any form, or planted ones such as `planted:communities=4,users=1510`. With `split` each client's
@@ -123,7 +124,7 @@ fn client_options(given: &Options) -> Result<ClientOptions, Box<dyn Error>> {
         batch_size: get(given, "batch_size", usual.batch_size)?,
         negatives: get(given, "negatives", usual.negatives)?,
         seed: get(given, "seed", usual.seed)?,
-        evaluation_users: usize::MAX,
+        evaluation_users: get(given, "evaluation_users", usize::MAX)?,
         ..usual
     })
 }

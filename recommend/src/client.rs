@@ -4,9 +4,11 @@ mod options;
 mod state;
 
 use mingle_models::Device;
+use mingle_models::operations::Pairs;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
+use crate::batch_nodes::BatchNodes;
 use crate::error::RecommendError;
 use crate::filter::{LowPass, SpectrumCache};
 use crate::generator::below;
@@ -202,8 +204,9 @@ impl Client {
         }
         let first = self.interactions.users().len() as u32;
         let nodes: Vec<u32> = items.iter().map(|item| first + item).collect();
-        let pooled = self.network.pooled();
-        let scores = self.network.scores(&pooled, &users, &nodes);
+        let nodes = BatchNodes::of(&users, &nodes);
+        let Some(pairs) = Pairs::new(&nodes.users, &nodes.items) else { return Ok(()) };
+        let scores = self.network.scores(&self.network.pooled_of(&nodes.nodes), &pairs);
         let values = read_scores(&scores)?;
         let cosines = self.popularity.cosines();
         let rule = MarginRule { gamma: self.options.gamma, omega: self.options.omega };

@@ -47,15 +47,9 @@ impl LowPass {
         self.eigenvalues.len()
     }
 
-    /// The vectors on a device, `[nodes, frequencies]`, and transposed.
-    pub(crate) fn tensors(&self, device: &Device) -> (Tensor<2>, Tensor<2>) {
+    /// The vectors on a device, `[nodes, frequencies]`.
+    pub(crate) fn tensor(&self, device: &Device) -> Tensor<2> {
         let shape = [self.nodes, self.frequencies()];
-        let vectors = Tensor::<2>::from_data(TensorData::new(self.vectors.clone(), shape), device);
-        let mut transposed = vec![0.0; self.vectors.len()];
-        for (node, row) in self.vectors.chunks_exact(self.frequencies().max(1)).enumerate() {
-            row.iter().enumerate().for_each(|(at, value)| transposed[at * self.nodes + node] = *value);
-        }
-        let shape = [self.frequencies(), self.nodes];
-        (vectors, Tensor::from_data(TensorData::new(transposed, shape), device))
+        Tensor::from_data(TensorData::new(self.vectors.clone(), shape), device)
     }
 }

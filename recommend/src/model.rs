@@ -11,6 +11,7 @@
 
 use burn::Tensor;
 use burn::tensor::{Device, Int, TensorData};
+use mingle_models::operations::{Pairs, RmsProp, pair_scores, rms_prop, tall_product, tanh, transposed_product};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 
@@ -82,8 +83,8 @@ pub(crate) struct Network {
     device: Device,
     blocks: Vec<Tensor<2>>,
     squares: Vec<Tensor<2>>,
-    /// `P` and `P^T`; none for the network without a filter.
-    filter: Option<(Tensor<2>, Tensor<2>)>,
+    /// `P`, `[nodes, frequencies]`; none for the network without a filter.
+    filter: Option<Tensor<2>>,
 }
 
 impl Network {
@@ -96,7 +97,7 @@ impl Network {
         squares: &[f32],
     ) -> Self {
         let training = device.training();
-        let filter = filter.map(|filter| filter.tensors(&training));
+        let filter = filter.map(|filter| filter.tensor(&training));
         let mut network = Self { shape, device: device.inference(), blocks: Vec::new(), squares: Vec::new(), filter };
         network.fill(values, squares);
         network
@@ -145,12 +146,25 @@ impl Network {
 
     /// `Zc`, `[nodes, width]`.
     pub(crate) fn pooled(&self) -> Tensor<2> {
+        self.pooled_rows(None)
+    }
+
+    /// The rows of `Zc` of these nodes, `[nodes, width]`. What costs most is in the number of all nodes all the same: `P^T Z^(0)`.
+    pub(crate) fn pooled_of(&self, nodes: &[u32]) -> Tensor<2> {
+        self.pooled_rows(Some(self.numbers(nodes)))
+    }
+
+    fn pooled_rows(&self, nodes: Option<Tensor<1, Int>>) -> Tensor<2> {
         let Shape { layers, frequencies, .. } = self.shape;
+        let rows = |of: Tensor<2>| match &nodes {
+            Some(nodes) => of.select(0, nodes.clone()),
+            None => of,
+        };
         let (embeddings, weights) = (self.block(0), |layer: usize| self.block(PRIVATE + layer));
-        let mut hidden = embeddings.clone().matmul(weights(0));
-        match &self.filter {
-            Some((vectors, transposed)) => {
-                let mut low = transposed.clone().matmul(embeddings);
+        let hidden = match &self.filter {
+            Some(vectors) => {
+                let mut hidden = tall_product(rows(embeddings.clone()), weights(0));
+                let mut low = transposed_product(vectors.clone(), embeddings);
                 let mut passed: Option<Tensor<2>> = None;
                 for layer in 0..layers {
                     let kernel = self.block(1).slice([layer..layer + 1, 0..frequencies]).reshape([frequencies, 1]);
@@ -159,33 +173,23 @@ impl Network {
                     passed = Some(passed.map_or(weighted.clone(), |passed| passed + weighted));
                 }
                 if let Some(passed) = passed {
-                    hidden = hidden + vectors.clone().matmul(passed);
+                    hidden = hidden + tall_product(rows(vectors.clone()), passed);
                 }
+                hidden
             }
-            None => {
-                for layer in 0..layers {
-                    hidden = hidden + embeddings.clone().matmul(weights(layer + 1));
-                }
-            }
-        }
+            // All layers are the embeddings.
+            None => tall_product(rows(embeddings), (1..=layers).fold(weights(0), |sum, layer| sum + weights(layer))),
+        };
         let last = PRIVATE + layers + 1;
-        let hidden = (hidden + self.block(last)).tanh();
-        (hidden.matmul(self.block(last + 1)) + self.block(last + 2)).tanh()
+        let hidden = tanh(hidden + self.block(last));
+        tanh(tall_product(hidden, self.block(last + 1)) + self.block(last + 2))
     }
 
-    /// Scores of users with items: each of the `b` users with as many of the items, which come one user after the other; `[items]`.
-    pub(crate) fn scores(&self, pooled: &Tensor<2>, users: &[u32], items: &[u32]) -> Tensor<1> {
-        let Shape { width, hidden, .. } = self.shape;
-        let (rows, each) = (users.len(), items.len() / users.len().max(1));
+    /// Scores of pairs of rows of `pooled`, users with items; `[pairs]`.
+    pub(crate) fn scores(&self, pooled: &Tensor<2>, pairs: &Pairs) -> Tensor<1> {
         let first = PRIVATE + self.shape.layers + 4;
-        let user = pooled.clone().select(0, self.numbers(users));
-        let item = pooled.clone().select(0, self.numbers(items));
-        let product = item.clone().reshape([rows, each, width]) * user.clone().reshape([rows, 1, width]);
-        let product = product.reshape([rows * each, width]).matmul(self.block(first + 2));
-        let both = (item.matmul(self.block(first + 1)) + product).reshape([rows, each, hidden]);
-        let of_user = (user.matmul(self.block(first)) + self.block(first + 3)).reshape([rows, 1, hidden]);
-        let inner = (both + of_user).tanh().reshape([rows * each, hidden]);
-        (inner.matmul(self.block(first + 4)) + self.block(first + 5)).reshape([rows * each])
+        let scores = pair_scores(pairs, pooled, std::array::from_fn(|at| self.block(first + at)));
+        (scores + self.block(first + 5)).flatten(0, 1)
     }
 
     fn numbers(&self, of: &[u32]) -> Tensor<1, Int> {
@@ -197,13 +201,20 @@ impl Network {
     pub(crate) fn step(&mut self, scores: Tensor<1>, slopes: &[f32], learning_rate: f64) {
         let slopes = TensorData::new(slopes.to_vec(), [slopes.len()]);
         let slopes = Tensor::<1>::from_data(slopes, &self.device.clone().autodiff());
-        let gradients = (scores * slopes).sum().backward();
-        for (block, square) in self.blocks.iter_mut().zip(&mut self.squares) {
+        let mut gradients = (scores * slopes).sum().backward();
+        let rule = RmsProp { learning_rate, kept: KEPT, epsilon: EPSILON };
+        let (blocks, squares) = (std::mem::take(&mut self.blocks), std::mem::take(&mut self.squares));
+        for (block, square) in blocks.into_iter().zip(squares) {
             // A block that the loss does not depend on, as the kernels of a network without a filter.
-            let Some(gradient) = block.grad(&gradients) else { continue };
-            *square = square.clone() * KEPT + gradient.clone() * gradient.clone() * (1.0 - KEPT);
-            let change = gradient * learning_rate / (square.clone().sqrt() + EPSILON);
-            *block = leaf(block.clone().inner() - change);
+            let (block, square) = match block.grad_remove(&mut gradients) {
+                Some(gradient) => {
+                    let (values, square) = rms_prop(rule, block.inner(), square, gradient);
+                    (leaf(values), square)
+                }
+                None => (block, square),
+            };
+            self.blocks.push(block);
+            self.squares.push(square);
         }
     }
 
@@ -242,10 +253,10 @@ impl Network {
         // `(U * V) W = V (diag(U) W)`: one product for all users of the chunk.
         let scaled = user.clone().reshape([chunk, width, 1]) * inner(2).reshape([1, width, hidden]);
         let scaled = scaled.swap_dims(0, 1).reshape([width, chunk * hidden]);
-        let both = item.clone().matmul(scaled).reshape([items, chunk, hidden]);
-        let of_item = item.matmul(inner(1)).reshape([items, 1, hidden]);
-        let of_user = (user.matmul(inner(0)) + inner(3)).reshape([1, chunk, hidden]);
-        let scores = (both + of_item + of_user).tanh().reshape([items * chunk, hidden]).matmul(inner(4));
+        let both = tall_product(item.clone(), scaled).reshape([items, chunk, hidden]);
+        let of_item = tall_product(item, inner(1)).reshape([items, 1, hidden]);
+        let of_user = (tall_product(user, inner(0)) + inner(3)).reshape([1, chunk, hidden]);
+        let scores = tanh((both + of_item + of_user).reshape([items * chunk, hidden])).matmul(inner(4));
         let scores = read_all([scores.reshape([items, chunk]).transpose()].into_iter())?;
         Ok(scores.chunks_exact(items).map(<[f32]>::to_vec).collect())
     }

@@ -5,7 +5,7 @@ LightGCN (He and others, SIGIR 2020) is written here as the paper has it: embedd
 adjacency in torch.sparse, the mean over layers, BPR with one negative and Adam. Mingle's program recommender_speed deals out training,
 validation and test pairs, learns from them as one client, and writes them down for PyTorch. Both rank all items but those a user
 has trained on, and validation items too, and are judged by Recall@20 and NDCG@20 over all users with test items, after the epoch that is best on
-validation NDCG. Both have embeddings of 64 numbers. They take turns with epochs in processes of their own.
+validation NDCG. Both have embeddings of 64 numbers. They take turns, seed by seed, each in a process of its own.
 """
 
 import argparse
@@ -85,8 +85,8 @@ def epoch(model, optimizer, train, known, items, batch, decay, generator):
         optimizer.step()
 
 
-def quality(model, hidden, wanted):
-    """Recall and NDCG at 20 over the users who have anything in `wanted`; what is in `hidden` is not ranked."""
+def quality(model, hidden, wanted, most):
+    """Recall and NDCG at 20 over the users who have anything in `wanted`, or `most` evenly spread ones; what is in `hidden` is not ranked."""
     import numpy
     import torch
 
@@ -95,6 +95,8 @@ def quality(model, hidden, wanted):
         recalls, gains = [], []
         discounts = 1.0 / numpy.log2(numpy.arange(2, K + 2))
         users = [user for user, items in enumerate(wanted) if items]
+        if most and most < len(users):
+            users = [users[at * len(users) // most] for at in range(most)]
         for first in range(0, len(users), 1024):
             chunk = users[first:first + 1024]
             scores = found[chunk] @ found[model.users:].T
@@ -127,17 +129,20 @@ def lightgcn(arguments):
         epoch(model, optimizer, train, known, items, arguments.batch_size, arguments.decay, generator)
         seconds.append(time.perf_counter() - began)
         if at % arguments.evaluate_every == 0 or at == arguments.epochs:
-            judged = quality(model, [train_of], validation_of)[1]
+            judged = quality(model, [train_of], validation_of, arguments.evaluation_users)[1]
             if best is None or judged > best["validation"]:
-                recall, ndcg = quality(model, [train_of, validation_of], test_of)
+                recall, ndcg = quality(model, [train_of, validation_of], test_of, arguments.evaluation_users)
                 best = {"validation": judged, "recall": recall, "ndcg": ndcg, "epoch": at}
     print(json.dumps({"seconds": seconds, **best}))
 
 
-def mingle(program, data, split, seed, epochs, every, threads, options):
-    environment = dict(os.environ, RAYON_NUM_THREADS=str(threads))
-    words = [f"epochs={epochs}", f"evaluate_every={every}", f"seed={seed}", f"split={split}", *options]
-    output = subprocess.run([program, data, *words], env=environment, check=True, capture_output=True, text=True).stdout
+def mingle(split, seed, arguments):
+    environment = dict(os.environ, RAYON_NUM_THREADS=str(arguments.threads))
+    words = [f"epochs={arguments.mingle_epochs}", f"evaluate_every={arguments.mingle_evaluate_every}", f"seed={seed}",
+             f"split={split}", *arguments.option]
+    if arguments.evaluation_users:
+        words.append(f"evaluation_users={arguments.evaluation_users}")
+    output = subprocess.run([arguments.mingle, arguments.data, *words], env=environment, check=True, capture_output=True, text=True).stdout
     lines = [json.loads(line) for line in output.splitlines()]
     found = [line for line in lines if line["what"] == "evaluated"]
     best = max(found, key=lambda line: line["validation_ndcg@20"])
@@ -153,7 +158,8 @@ def pytorch(python, split, seed, arguments):
     command = [python, __file__, "--split", str(split), "--seed", str(seed), "--epochs", str(arguments.epochs),
                "--evaluate-every", str(arguments.evaluate_every), "--threads", str(arguments.threads),
                "--layers", str(arguments.layers), "--batch-size", str(arguments.batch_size),
-               "--learning-rate", str(arguments.learning_rate), "--decay", str(arguments.decay)]
+               "--learning-rate", str(arguments.learning_rate), "--decay", str(arguments.decay),
+               "--evaluation-users", str(arguments.evaluation_users)]
     environment = dict(os.environ, OMP_NUM_THREADS=str(arguments.threads), MKL_NUM_THREADS=str(arguments.threads))
     output = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
     return json.loads(output)
@@ -164,13 +170,12 @@ def compare(arguments):
     with tempfile.TemporaryDirectory() as folder:
         for seed in arguments.seeds:
             split = pathlib.Path(folder) / str(seed)
-            ours.append(mingle(arguments.mingle, arguments.data, split, seed, arguments.mingle_epochs,
-                               arguments.mingle_evaluate_every, arguments.threads, arguments.option))
+            ours.append(mingle(split, seed, arguments))
             theirs.append(pytorch(arguments.python, split / "0", seed, arguments))
             print(json.dumps({"seed": seed, "mingle": without_times(ours[-1]), "lightgcn": without_times(theirs[-1])}),
                   flush=True)
     head(f"one recommender, {arguments.threads} threads")
-    name = pathlib.Path(arguments.data).name
+    name = arguments.name or pathlib.Path(arguments.data).name
     pairs = list(zip(ours, theirs))
     epochs = [(statistics.median(one["seconds"]), statistics.median(other["seconds"])) for one, other in pairs]
     middle = [statistics.median(column) for column in zip(*epochs)]
@@ -202,6 +207,8 @@ def main():
     parser.add_argument("--mingle-evaluate-every", type=int, default=5, help="epochs between its evaluations (5)")
     parser.add_argument("--epochs", type=int, default=400, help="epochs of LightGCN (400)")
     parser.add_argument("--evaluate-every", type=int, default=20, help="epochs between its evaluations (20)")
+    parser.add_argument("--evaluation-users", type=int, default=0, help="users that quality is measured on; 0: all (0)")
+    parser.add_argument("--name", help="of the data, for the table; the name of the file")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--layers", type=int, default=2, help="of LightGCN (2, as Mingle has)")
     parser.add_argument("--batch-size", type=int, default=2048, help="of LightGCN (2048)")

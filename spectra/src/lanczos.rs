@@ -12,7 +12,7 @@ use faer::diag::Diag;
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::evd::{self, ComputeEigenvectors};
 use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, MatRef, Par};
+use faer::{Accum, Mat, MatMut, MatRef, Par};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -68,6 +68,8 @@ impl Eigenpairs {
 
 /// A vector of which orthogonalisation leaves a smaller part than this lies in the space already.
 const LEAST_PART: f64 = 1e-10;
+/// A vector that keeps no less than this share of its length has lost no digits that matter.
+const MOST_LOST: f64 = 0.5;
 /// The share of the tolerance that is wanted of pairs before they are checked.
 const FIRST_SHARE: f64 = 0.1;
 /// Two eigenvalues that differ by no more are the same.
@@ -167,9 +169,10 @@ impl<'a> Space<'a> {
         while self.filled < self.capacity() {
             let begin = self.filled;
             let block = self.block.min(self.capacity() - begin);
+            let candidates = self.candidates(block);
+            let mut candidates = candidates.into_iter();
             for _ in 0..block {
-                let candidate = self.next.pop_front();
-                if !self.append(candidate) {
+                if !self.append(candidates.next(), begin) {
                     // Rounding says that there is nothing left.
                     self.free = self.filled.max(self.wanted);
                     break;
@@ -190,19 +193,43 @@ impl<'a> Space<'a> {
         }
     }
 
-    /// Appends what of the vector, else of a random one, is not in the space yet.
-    fn append(&mut self, candidate: Option<Vec<f64>>) -> bool {
+    /// The next vectors, as many as there are and no more than a block, orthogonal to the space, each with its length before that.
+    fn candidates(&mut self, block: usize) -> Vec<(Vec<f64>, f64)> {
+        let mut vectors: Vec<Vec<f64>> = self.next.drain(..block.min(self.next.len())).collect();
+        let lengths: Vec<f64> = vectors.iter().map(|vector| norm(vector)).collect();
+        // Twice is enough (Kahan; Parlett 1980, section 6.9).
+        (0..2).for_each(|_| self.orthogonalize_all(&mut vectors));
+        vectors.into_iter().zip(lengths).collect()
+    }
+
+    /// Appends what of the candidate, else of a random vector, is not in the space yet. The candidate is orthogonal to the columns
+    /// before `begin` already.
+    fn append(&mut self, candidate: Option<(Vec<f64>, f64)>, begin: usize) -> bool {
         let randoms = (0..TRIES).map(|_| None);
         for candidate in candidate.map(Some).into_iter().chain(randoms) {
-            let mut vector = candidate.unwrap_or_else(|| self.random());
-            let before = norm(&vector);
-            // Twice is enough (Kahan; Parlett 1980, section 6.9).
-            (0..2).for_each(|_| self.orthogonalize(&mut vector));
+            let (mut vector, before, is_orthogonal) = match candidate {
+                Some((mut vector, before)) => {
+                    let first = norm(&vector);
+                    self.orthogonalize(&mut vector, begin);
+                    let is_long = norm(&vector) >= MOST_LOST * first;
+                    (vector, before, is_long)
+                }
+                None => {
+                    let vector = self.random();
+                    let before = norm(&vector);
+                    (vector, before, false)
+                }
+            };
+            if !is_orthogonal {
+                (0..2).for_each(|_| self.orthogonalize(&mut vector, 0));
+            }
             let length = norm(&vector);
             if length > LEAST_PART * before.max(LEAST_PART) {
                 vector.iter_mut().for_each(|value| *value /= length);
-                // What was divided by something small is orthogonal to less than before.
-                self.orthogonalize(&mut vector);
+                if !is_orthogonal {
+                    // What was divided by something small is orthogonal to less than before.
+                    self.orthogonalize(&mut vector, 0);
+                }
                 let length = norm(&vector);
                 let column = self.basis.col_mut(self.filled);
                 column.iter_mut().zip(&vector).for_each(|(place, value)| *place = value / length);
@@ -213,15 +240,36 @@ impl<'a> Space<'a> {
         false
     }
 
-    fn orthogonalize(&self, vector: &mut [f64]) {
-        self.operator.project(vector);
-        let basis = self.basis.get(.., ..self.filled);
-        let mut shares = Mat::<f64>::zeros(self.filled, 1);
-        let column = MatRef::from_column_major_slice(&*vector, vector.len(), 1);
-        matmul(&mut shares, Accum::Replace, basis.transpose(), column, 1.0, Par::Seq);
-        let mut taken = Mat::<f64>::zeros(vector.len(), 1);
-        matmul(&mut taken, Accum::Replace, basis, &shares, 1.0, Par::Seq);
-        vector.iter_mut().zip(taken.col(0).iter()).for_each(|(value, taken)| *value -= taken);
+    /// Takes from the vector what lies in the columns from `begin` on, and of what is left out if that is all of them.
+    fn orthogonalize(&self, vector: &mut [f64], begin: usize) {
+        if begin == 0 {
+            self.operator.project(vector);
+        }
+        let length = vector.len();
+        self.subtract_shares(vector, length, begin);
+    }
+
+    /// Takes from all vectors what lies in the space: one pass over the basis for all of them.
+    fn orthogonalize_all(&self, vectors: &mut [Vec<f64>]) {
+        let n = self.operator.dimension();
+        vectors.iter_mut().for_each(|vector| self.operator.project(vector));
+        let mut together = vectors.concat();
+        self.subtract_shares(&mut together, n, 0);
+        vectors.iter_mut().zip(together.chunks_exact(n)).for_each(|(vector, left)| vector.copy_from_slice(left));
+    }
+
+    /// `V - Q Q^T V` for the columns `Q` of the basis from `begin` on and the vectors of `n` numbers that follow each other.
+    fn subtract_shares(&self, vectors: &mut [f64], n: usize, begin: usize) {
+        if begin == self.filled {
+            return;
+        }
+        let count = vectors.len() / n.max(1);
+        let basis = self.basis.get(.., begin..self.filled);
+        let mut shares = Mat::<f64>::zeros(self.filled - begin, count);
+        let columns = MatRef::from_column_major_slice(&*vectors, n, count);
+        matmul(&mut shares, Accum::Replace, basis.transpose(), columns, 1.0, Par::Seq);
+        let columns = MatMut::from_column_major_slice_mut(vectors, n, count);
+        matmul(columns, Accum::Add, basis, &shares, -1.0, Par::Seq);
     }
 
     fn random(&mut self) -> Vec<f64> {
@@ -258,7 +306,7 @@ impl<'a> Space<'a> {
     fn shrink(&mut self, anew: bool) {
         // While the whole space is there.
         let mut next = if anew { VecDeque::new() } else { std::mem::take(&mut self.next) };
-        next.iter_mut().for_each(|vector| self.orthogonalize(vector));
+        self.orthogonalize_all(next.make_contiguous());
         self.next = next;
         let room = self.capacity().saturating_sub(2 * self.block);
         let more = if anew { 0 } else { (self.wanted / 4).max(8) };

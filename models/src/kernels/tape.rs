@@ -85,6 +85,19 @@ pub(super) fn apply_with<O: Operation<2>, const D: usize, const W: usize>(
     plain(&operation, [plain_part(input)?, plain_part(weight)?])
 }
 
+/// Computes something from several tensors. `None` for tensors that are not on burn's flex device.
+pub(super) fn apply_all<O: Operation<N>, const N: usize, const D: usize>(
+    operation: O,
+    inputs: [Tensor<D>; N],
+) -> Option<Tensor<D>> {
+    if inputs.first()?.device().is_autodiff() {
+        let parts = inputs.into_iter().map(tracked_part).collect::<Option<Vec<_>>>()?;
+        return tracked(operation, parts.try_into().ok()?);
+    }
+    let parts = inputs.into_iter().map(plain_part).collect::<Option<Vec<_>>>()?;
+    plain(&operation, parts.try_into().ok()?)
+}
+
 fn plain_part<const D: usize>(tensor: Tensor<D>) -> Option<FlexTensor> {
     Some(contiguous(tensor.try_into_primitive::<Flex>().ok()?))
 }

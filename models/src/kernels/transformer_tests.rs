@@ -8,7 +8,7 @@ use burn::tensor::{Device, TensorData};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{causal_attention, gelu, layer_norm, product};
+use super::{causal_attention, gelu, layer_norm, product, tanh};
 use crate::model::attention;
 
 fn draw(sides: [usize; 2], seed: u64) -> Tensor<2> {
@@ -56,6 +56,12 @@ fn gelu_is_that_of_burn() {
     let far = Tensor::<2>::from_data([[-1e30, -40.0, -0.0, 40.0, 1e30]], &Device::flex());
     let found = values(gelu(far));
     assert!(found[..3].iter().all(|value| value.abs() < 1e-6) && found[3..] == [40.0, 1e30], "{found:?}");
+}
+
+#[test]
+fn the_hyperbolic_tangent_is_that_of_burn() {
+    assert_same([67, 129], tanh, |input| input.tanh());
+    assert_same([3, 5], |input| tanh(input.transpose()).transpose(), |input| input.tanh());
 }
 
 #[test]
