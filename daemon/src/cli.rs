@@ -50,7 +50,7 @@ pub(crate) use simulation::{EvaluateArgs, SimulateArgs};
 pub(crate) use solving::{ProblemKind, RecommendArgs, SolveArgs};
 pub(crate) use topology::{TopologyCommand, TopologyConvertArgs, TopologyGenerateArgs, TopologyShowArgs};
 pub(crate) use watching::{Condition, PingArgs, ProbeArgs, StopArgs, TimelineArgs, WaitArgs};
-pub(crate) use weight::WeightArg;
+pub(crate) use weight::{WeightArg, settled_weight};
 
 /// What the exit codes mean, for `--help` and the manual pages.
 pub(crate) const EXIT_CODES: &str = "\

@@ -7,7 +7,7 @@ use mingle_models::{
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result};
 
-use crate::cli::{TrainingArgs, WeightArg};
+use crate::cli::{TrainingArgs, WeightArg, settled_weight};
 use crate::limits;
 
 /// Everything that local training needs.
@@ -134,7 +134,7 @@ pub(crate) fn trainer_options(
         batch_size,
         augmentation: augmentation(&arguments.augment)?,
         data_seed: data_seed(arguments.seed, node),
-        weight: arguments.weight.settled()?,
+        weight: settled_weight(arguments.weight)?,
     })
 }
 

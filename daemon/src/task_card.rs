@@ -13,7 +13,7 @@ use mingle_peer::training::{Layout, PersonalLayers, PrivacySettings};
 use mingle_peer::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::cli::{OptimizerArgs, TrainingArgs};
+use crate::cli::{OptimizerArgs, TrainingArgs, settled_weight};
 
 /// The task of a swarm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -115,7 +115,7 @@ impl Card {
             let message = format!("--task {wanted} contradicts the card of the data, which is for {found}");
             return Err(Error::new(ErrorKind::BadInput, message));
         }
-        let weight = arguments.weight.settled()?;
+        let weight = settled_weight(arguments.weight)?;
         let personal = arguments.personal.clone();
         let card = Self { model, rounds, seed, data, recipe, privacy, weight, personal };
         let task = card.task()?;

@@ -12,7 +12,7 @@ use mingle_lab::simulation::Progress;
 use mingle_peer::Result;
 use mingle_peer::output_file;
 
-use crate::cli::{EvaluateArgs, OptimizerArgs, PrivacyArgs, TrainingArgs, WeightArg};
+use crate::cli::{EvaluateArgs, OptimizerArgs, PrivacyArgs, TrainingArgs};
 use crate::{lab, out, topology};
 
 /// Runs what is missing of a suite, and writes its report.
@@ -92,7 +92,7 @@ fn training_of(run: &Run) -> TrainingArgs {
         task,
         model,
         split: Some(run.split.split.clone()),
-        weight: WeightArg::Equal,
+        weight: run.weight(),
         rounds: 1,
         batch_size,
         augment: augment.to_string(),

@@ -20,7 +20,7 @@ use mingle_peer::training::{Adoption, Facts, LocalTraining, PersonalLayers, Priv
 use mingle_peer::{Error, ErrorKind, Home, Result, plan};
 
 use super::compare_alone::TrainedAs;
-use crate::cli::{PrivacyArgs, RunArgs, TrainingArgs, WeightArg};
+use crate::cli::{PrivacyArgs, RunArgs, TrainingArgs, WeightArg, settled_weight};
 use crate::command::data;
 use crate::task::{self, LocalTask, Parts};
 use crate::task_card::Card;
@@ -124,7 +124,7 @@ impl DataTask {
         match (&self.arguments.training.split, &self.arguments.plan) {
             (None, _) => Ok(SiteWeight::by_mean_of(samples, 1)),
             (Some(_), Some(path)) => Ok(SiteWeight::by_mean_of(samples, plan::read(path)?.node_count() as u64)),
-            (Some(_), None) => WeightArg::Samples.settled(),
+            (Some(_), None) => settled_weight(WeightArg::Samples),
         }
     }
 
