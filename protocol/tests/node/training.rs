@@ -95,12 +95,13 @@ fn a_node_whose_trainer_hangs_goes_on_mixing_and_orders_nothing_until_it_answers
     assert!(pair.nodes[0].round() > 1, "{}", pair.nodes[0].round());
 }
 
-/// In the first step of a round the second node gives half of what it has to the first, in the second step it is the other way round.
+/// In the first step of a round both keep what they have, in the next the second node gives half to the first, then it is the other way round.
 fn there_and_back(id: NodeId) -> NodeConfig {
+    let alone = Step { keep: vec![1.0, 1.0], links: Vec::new() };
     let there = Step { keep: vec![1.0, 0.5], links: vec![(PEER, ME, 0.5)] };
     let back = Step { keep: vec![0.5, 1.0], links: vec![(ME, PEER, 0.5)] };
     let mut config = config(id, 2);
-    config.schedule = Arc::new(Schedule::new(2, &[there, back], 2).unwrap());
+    config.schedule = Arc::new(Schedule::new(2, &[alone, there, back], 2).unwrap());
     config.policy = WaitPolicy::Bounded { staleness: 8 };
     config
 }
