@@ -26,7 +26,7 @@ pub(crate) fn check(arguments: &RunArgs) -> Result {
 
 /// Where another program trains, it alone says what and how.
 fn check_trainer(arguments: &RunArgs) -> Result {
-    let Some(trainer) = &arguments.trainer else { return Ok(()) };
+    let Some(trainer) = &arguments.trainer else { return check_no_trainer(arguments) };
     if trainer.trim().is_empty() {
         return Err(Error::new(ErrorKind::BadInput, "--trainer has no command")
             .hint("--trainer attach waits for a trainer; --trainer 'python train.py' starts one"));
@@ -43,6 +43,18 @@ fn check_trainer(arguments: &RunArgs) -> Result {
             )))
         }
     }
+}
+
+/// Refuses what is about a trainer where there is none.
+fn check_no_trainer(arguments: &RunArgs) -> Result {
+    if arguments.trainer_tcp.is_none() {
+        return Ok(());
+    }
+    let message = "--trainer-tcp is about another program that trains, and there is none without --trainer";
+    Err(Error::new(ErrorKind::BadInput, message).hint(
+        "say --trainer attach or --trainer COMMAND too; or leave --trainer-tcp away: it may also come from the last run in this home, or from its \
+         config.toml",
+    ))
 }
 
 fn check_times(arguments: &RunArgs) -> Result {

@@ -137,6 +137,64 @@ fn a_regression_is_compared_by_what_is_to_grow_or_by_what_is_to_fall() {
     assert!(curve.last().unwrap()["mean_r2"].as_f64() > Some(0.88) && curve[0]["mean_accuracy"].is_null());
 }
 
+/// Sites of very different sizes, in two designs that differ in how much the sites count.
+const UNEQUAL: &str = r#"
+title = "Weights"
+seeds = [0]
+max-slots = 60
+[training]
+data = "digits"
+model = "softmax"
+batch-size = 2000
+learning-rate = 0.1
+weight = "samples"
+[[topology]]
+name = "three"
+source = "complete:n=3"
+[[split]]
+split = "dirichlet:0.1"
+target-accuracy = 0.99
+[[design]]
+name = "by samples"
+method = "exact-average"
+[[design]]
+name = "equal"
+method = "exact-average"
+weight = "equal"
+[[design]]
+name = "as said"
+method = "exact-average"
+weight = "samples:100"
+"#;
+
+#[test]
+fn a_suite_lets_sites_count_by_their_samples_as_simulate_does() {
+    let evaluation = Evaluation::of(UNEQUAL);
+    evaluation.succeed();
+    let found: Vec<Value> = evaluation.lines().iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut curves = Vec::new();
+    for (design, weight) in [("by samples", "samples"), ("equal", "equal"), ("as said", "samples:100")] {
+        let record = found.iter().find(|record| record["design"] == design).unwrap();
+        let options = ["--topology", "complete:n=3", "--method", "exact-average", "--split", "dirichlet:0.1"];
+        let more = ["--batch-size", "2000", "--max-slots", "60", "--target", "accuracy=0.99", "--weight", weight];
+        let output = run(&[&["simulate", "--json"], &options[..], &more].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        let simulated: Vec<Value> = stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let (_, simulated) = simulated.split_last().unwrap();
+        let losses = |curve: &[Value]| -> Vec<f64> {
+            curve.iter().map(|progress| progress["loss"].as_f64().unwrap_or_else(|| panic!("{progress}"))).collect()
+        };
+        let evaluated = losses(record["curve"].as_array().unwrap());
+        assert_eq!(evaluated, losses(simulated), "{design}");
+        curves.push(evaluated);
+    }
+    assert!(curves[0] != curves[1] && curves[1] != curves[2] && curves[0] != curves[2], "{curves:?}");
+    // What a site counts is part of what is known of a run.
+    evaluation.change(&UNEQUAL.replace("weight = \"samples\"", "weight = \"samples:50\""));
+    let printed = evaluation.succeed();
+    assert!(printed.contains("3 runs, 3 to do"), "{printed}");
+}
+
 #[test]
 fn the_suites_that_come_with_the_program_can_be_read() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/evaluation");
@@ -165,6 +223,8 @@ fn what_cannot_be_used_in_a_suite_is_named() {
     refused("\"second\"", "\"first\"", &["two designs are called first"]);
     refused("[\"first\"]", "[\"third\"]", &["there is no design third"]);
     refused("local-steps = 2", "loss = 1.5", &["design second", "loss"]);
+    refused("batch-size = 8", "batch-size = 8\nweight = \"rows\"", &["line 10", "`rows` is no weight"]);
+    refused("local-steps = 2", "weight = \"samples:0\"", &["`0` is no number of samples"]);
     refused("ring:n=4", "no-such-file.json", &["no-such-file.json"]);
     refused("\"iid\"", "\"even\"", &["split even"]);
     refused("target-accuracy = 0.6", "target-accuracy = 60", &["split iid: target-accuracy 60", "0.93"]);

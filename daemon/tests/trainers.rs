@@ -9,6 +9,8 @@ mod support;
 mod trainer;
 
 use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::process::Command;
 
 use pair::Pair;
@@ -126,6 +128,68 @@ fn what_a_trainer_does_wrong_is_said_to_it_and_its_peer_goes_on() {
     refused(&trainer, "GET", "/v1/trainer/order", &[], 404, "no trainer is attached");
     assert_eq!(status(&pair.home(0))["trainer"], json!({ "attached": null }));
     drop(peers);
+}
+
+#[test]
+fn a_metric_of_any_name_is_shown_everywhere_with_its_direction_where_the_name_says_it() {
+    let pair = Pair::new();
+    let mut peers = pair.start(&[&ENDLESS[..], &["--evaluate-every", "2"]].concat());
+    let mut trainers = [Trainer::new(&pair.home(0), [1.0, 2.0]), Trainer::new(&pair.home(1), [3.0, 4.0])];
+    trainers.iter_mut().for_each(|trainer| drop(trainer.attach()));
+    let reported = [("Mingle-Metrics", r#"{"val_perplexity": [12.5, 40], "kappa": [0.25, 40], "dice": [0.5, 40]}"#)];
+    for _ in 0..6 {
+        for trainer in &trainers {
+            let order = trainer.order();
+            let path = format!("/v1/trainer/exchange?order={}&steps=10&wait=0", order.number("mingle-order"));
+            let answer = trainer.call("POST", &path, &reported, &bytes(&[0.0, 0.0]));
+            assert!(answer.status == 200 || answer.status == 202, "{answer:?}");
+        }
+    }
+    let metrics = json!({ "val_perplexity": 12.5, "kappa": 0.25, "dice": 0.5 });
+    let evaluated = peers[0].wait_through_rounds_for("evaluated");
+    assert_eq!(evaluated["metrics"], metrics, "{evaluated}");
+    let status = status(&pair.home(0));
+    assert_eq!(status["evaluation"]["metrics"], metrics, "{status}");
+    assert_eq!(status["evaluation"]["directions"], json!({ "val_perplexity": "min", "dice": "max" }), "{status}");
+    let shown = stdout(&run(&["status", "--home", text(&pair.home(0))]));
+    assert!(["val_perplexity", "kappa", "dice"].iter().all(|name| shown.contains(name)), "{shown}");
+    let page = String::from_utf8(trainers[0].call("GET", "/metrics", &[], b"").body).unwrap();
+    for line in [
+        r#"mingle_evaluation{metric="val_perplexity"} 12.5"#,
+        r#"mingle_evaluation{metric="kappa"} 0.25"#,
+        r#"mingle_evaluation_direction{metric="val_perplexity"} -1"#,
+        r#"mingle_evaluation_direction{metric="dice"} 1"#,
+    ] {
+        assert!(page.contains(line), "{line} is not in {page}");
+    }
+    assert!(!page.contains(r#"mingle_evaluation_direction{metric="kappa"}"#), "its name says nothing of that");
+}
+
+#[test]
+fn a_body_that_never_ends_holds_up_nobody() {
+    let pair = Pair::new();
+    let _peers = pair.start(&ENDLESS);
+    let mut trainers = [Trainer::new(&pair.home(0), [1.0, 2.0]), Trainer::new(&pair.home(1), [3.0, 4.0])];
+    trainers.iter_mut().for_each(|trainer| drop(trainer.attach()));
+    let order = trainers[0].order();
+    let head = format!(
+        "POST /v1/trainer/exchange?order={}&steps=10 HTTP/1.1\r\nHost: localhost\r\nMingle-Session: {}\r\nContent-Length: 8\r\n\r\n",
+        order.number("mingle-order"),
+        trainers[0].session
+    );
+    let mut endless = UnixStream::connect(&trainers[0].socket).unwrap();
+    endless.write_all(head.as_bytes()).unwrap();
+    endless.write_all(&bytes(&[0.5])).unwrap();
+    // The order is open until all of a change is there, and another call may bring it.
+    let next = trainers[0].answer(&order);
+    assert!(next.status == 200 || next.status == 202, "{next:?}");
+    trainers[1].answer(&trainers[1].order());
+    assert!(trainers[0].order().number("mingle-order") > order.number("mingle-order"));
+    // The rest of it comes too late; the peer may have said so before it asked for it.
+    let _ = endless.write_all(&bytes(&[0.5]));
+    let mut answer = [0; 12];
+    endless.read_exact(&mut answer).unwrap();
+    assert_eq!(String::from_utf8_lossy(&answer), "HTTP/1.1 409");
 }
 
 /// Attaches to the first peer from another process.

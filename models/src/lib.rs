@@ -41,6 +41,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod asked_weight;
 mod augmentation;
 mod batches;
 mod checkpoint;
@@ -64,6 +65,7 @@ mod task;
 mod threads;
 mod trainer;
 
+pub use asked_weight::{AskedWeight, AskedWeightError};
 pub use augmentation::Augmentation;
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use device::{Adapter, Device, DeviceError, DeviceName};

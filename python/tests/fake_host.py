@@ -10,6 +10,7 @@ import json
 import math
 import os
 import signal
+import socket
 import socketserver
 import sys
 import threading
@@ -71,7 +72,7 @@ class FakeHost:
     """Runs in a thread. `rounds` are ordered, of `steps` local steps each, then the end.
 
     `drift` is added to each number of the vector in each round, as neighbours would; `evaluate_every` rounds an evaluation is ordered of
-    trainers that offer it.
+    trainers that offer it. With a `token` it is served over TCP too.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class FakeHost:
         evaluate_every: int = 0,
         model: list[float] | None = None,
         most_state_bytes: int | None = None,
+        token: str | None = None,
     ) -> None:
         self.home, self.steps, self.rounds, self.drift = home, steps, rounds, drift
         self.seconds, self.evaluate_every, self._most_state_bytes = seconds, evaluate_every, most_state_bytes
@@ -105,7 +107,10 @@ class FakeHost:
         self._kind = "train"
         self._evaluated = -1
         self._lock = threading.Condition()
+        self.token = token
         self._server: _Server | None = None
+        self._tcp: _TcpServer | None = None
+        self._port = 0
 
     # For tests
 
@@ -116,7 +121,17 @@ class FakeHost:
         self._server = _Server(str(self.socket), _Handler)
         self._server.host = self
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        if self.token is not None:
+            self._tcp = _TcpServer(("127.0.0.1", self._port), _Handler)
+            self._tcp.host = self
+            self._port = self._tcp.server_address[1]
+            threading.Thread(target=self._tcp.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         return self
+
+    @property
+    def url(self) -> str:
+        """Where it listens over TCP; the same again after a restart."""
+        return f"http://127.0.0.1:{self._port}"
 
     @property
     def socket(self) -> Path:
@@ -129,6 +144,10 @@ class FakeHost:
             server, self._server = self._server, None
             server.shutdown()
             server.server_close()
+        if self._tcp is not None:
+            tcp, self._tcp = self._tcp, None
+            tcp.shutdown()
+            tcp.server_close()
         self.forget()
         if not leave_socket:
             self.socket.unlink(missing_ok=True)
@@ -186,6 +205,8 @@ class FakeHost:
         if self.failed is not None:
             raise Refusal(410, self.failed)
         if call == "trainer":
+            if "Mingle-Session" in request.headers:
+                self._check_session(request)
             return 200, {}, _json({"attached": self.attached is not None, "waiting_for": self.waiting_for or "a trainer"})
         if call == "attach":
             return self._attach(request)
@@ -346,10 +367,11 @@ class FakeHost:
         return vector
 
 
-class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+class _Threads(socketserver.ThreadingMixIn, socketserver.TCPServer):
     daemon_threads = True
     block_on_close = False
     request_queue_size = 32
+    allow_reuse_address = True
     host: FakeHost
 
     def handle_error(self, request: object, client_address: object) -> None:
@@ -358,9 +380,18 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
+class _TcpServer(_Threads):
+    pass
+
+
+class _Server(_Threads):
+    address_family = socket.AF_UNIX
+    allow_reuse_address = False
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: _Server
+    server: _Threads
 
     def do_GET(self) -> None:
         self._serve()
@@ -378,6 +409,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._vanish(host, fault)
             return
         try:
+            if isinstance(self.server, _TcpServer) and self.headers.get("Authorization") != f"Bearer {host.token}":
+                raise Refusal(401, "this is not the token of this peer", "the token is in trainer-tcp.json")
             status, headers, body = host.answer(name, self.command, self)
         except Refusal as refusal:
             headers = {"Mingle-Reason": refusal.reason} if refusal.reason else {}

@@ -56,18 +56,26 @@ class LocalSwarm:
         assert ended.returncode == 0, ended.stderr
         return ended.stdout
 
-    def start_peer(self, node: int, trainer: str | None = "attach") -> subprocess.Popen[bytes]:
-        """Starts a peer, always with the same command; without a trainer it trains a built-in model."""
+    def start_peer(self, node: int, trainer: str | None = "attach", *more: str) -> subprocess.Popen[bytes]:
+        """Starts a peer, always with the same command and `more` options; without a trainer it trains a built-in model."""
         others = [address for index, address in enumerate(self._addresses) if index != node]
         command = [self.program, "run", "--json", "--home", str(self.home(node)), "--plan", str(self.plan)]
         command += ["--trainer", trainer] if trainer is not None else []
-        command += ["--rounds", str(self.rounds), "--listen", self._addresses[node], "--bootstrap", ",".join(others), *self.options]
+        command += ["--rounds", str(self.rounds), "--listen", self._addresses[node], "--bootstrap", ",".join(others), *self.options, *more]
         return self._start(command, f"peer{node}", {})
 
     def start_script(self, node: int, script: Path | str, *arguments: str) -> subprocess.Popen[bytes]:
         """Starts a script in Python that trains for a peer; what it prints is in `output`."""
         command = [sys.executable, str(EXAMPLES / script), *arguments]
         return self._start(command, f"script{node}", {"MINGLE_HOME": str(self.home(node))})
+
+    def start_script_over_tcp(self, node: int, script: Path | str, *arguments: str) -> subprocess.Popen[bytes]:
+        """The same for a script that does not know the home of its peer, which serves it over TCP."""
+        file = self.home(node) / "trainer-tcp.json"
+        wait_until(file.exists, f"peer {node} serves trainers over TCP\n{self.output(f'peer{node}')[-2000:]}", END_SECONDS)
+        access = json.loads(file.read_text())
+        command = [sys.executable, str(EXAMPLES / script), *arguments]
+        return self._start(command, f"script{node}", {"MINGLE_TRAINER_URL": access["url"], "MINGLE_TRAINER_TOKEN": access["token"]})
 
     def command_of_script(self, script: Path | str, *arguments: str) -> str:
         """The same, to be started by a peer."""
@@ -142,8 +150,13 @@ def _environment() -> dict[str, str]:
 
 
 def _free_addresses(count: int) -> list[str]:
+    return [f"/ip4/127.0.0.1/tcp/{port}" for port in free_ports(count)]
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of TCP on loopback that nobody listens on now."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    addresses = [f"/ip4/127.0.0.1/tcp/{listener.getsockname()[1]}" for listener in sockets]
+    ports: list[int] = [listener.getsockname()[1] for listener in sockets]
     for listener in sockets:
         listener.close()
-    return addresses
+    return ports

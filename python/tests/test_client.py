@@ -12,7 +12,8 @@ import pytest
 from fake_host import FakeHost
 
 from mingle.client import Client, Description, Order, Waiting
-from mingle.errors import Conflict, LayoutError, NothingThere, PeerFailed, PeerUnreachable, ProtocolError, Refused
+from mingle.errors import Conflict, LayoutError, MingleError, NothingThere, PeerFailed, PeerUnreachable, ProtocolError, Refused
+from mingle.home import Whereabouts
 from mingle.layout import Layout
 
 LAYOUT = Layout([("weight", (2, 2)), ("bias", ()), ("none", (0, 3))])
@@ -26,8 +27,12 @@ def numbers(buffer: memoryview) -> list[float]:
     return list(buffer.cast("f"))
 
 
+def client_of(home: Path) -> Client:
+    return Client(Whereabouts.of_home(home).endpoint)
+
+
 def attached(host: FakeHost) -> tuple[Client, str, memoryview]:
-    client = Client(host.home)
+    client = client_of(host.home)
     session = client.attach(Description("two layers", LAYOUT))
     assert session.needs_initial and session.dimension == 5 and session.rounds == 5
     client.put_initial(session.id, vector(1, 2, 3, 4, 5))
@@ -103,7 +108,7 @@ def test_state_is_kept(host: FakeHost) -> None:
 def test_another_layout_is_refused_with_the_first_difference(host: FakeHost) -> None:
     attached(host)
     with pytest.raises(Conflict, match=r"tensor `weight` has shape \[2, 3\] here and \[2, 2\] in the swarm"):
-        Client(host.home).attach(Description("two layers", Layout([("weight", (2, 3)), ("bias", ()), ("none", (0, 3))])))
+        client_of(host.home).attach(Description("two layers", Layout([("weight", (2, 3)), ("bias", ()), ("none", (0, 3))])))
 
 
 def test_calls_of_an_old_session_are_refused(host: FakeHost) -> None:
@@ -134,16 +139,34 @@ def test_an_answer_that_is_not_whole_is_none(host: FakeHost, fault: str) -> None
 
 def test_a_home_without_a_peer(tmp_path: Path) -> None:
     with pytest.raises(PeerUnreachable, match="mingle.sock"):
-        Client(tmp_path).status()
+        client_of(tmp_path).status()
     with socket.socket(socket.AF_UNIX) as left_behind:
         left_behind.bind(str(tmp_path / "mingle.sock"))
     with pytest.raises(PeerUnreachable, match="refused"):
-        Client(tmp_path).status()
+        client_of(tmp_path).status()
+
+
+def test_a_socket_of_another_user_is_said_to_be_one_at_once(host: FakeHost) -> None:
+    host.socket.chmod(0)
+    if os.getuid() != 0:
+        with pytest.raises(MingleError, match="open to its owner alone: run this as the user"):
+            client_of(host.home).status()
+        return
+    child = os.fork()  # root may open everything
+    if child == 0:
+        os.setuid(65_534)
+        try:
+            client_of(host.home).status()
+        except MingleError as error:
+            os._exit(0 if "open to its owner alone" in str(error) and not isinstance(error, PeerUnreachable) else 1)
+        os._exit(2)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
 
 
 def test_a_home_whose_path_is_too_long_for_a_socket(tmp_path: Path) -> None:
     with pytest.raises(ProtocolError, match="too long"):
-        Client(tmp_path / ("x" * 100)).status()
+        client_of(tmp_path / ("x" * 100)).status()
 
 
 def test_what_does_not_speak_the_protocol_is_no_peer(tmp_path: Path) -> None:
@@ -160,7 +183,7 @@ def test_what_does_not_speak_the_protocol_is_no_peer(tmp_path: Path) -> None:
         for text in [b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]"]:
             threading.Thread(target=answer, args=(text,)).start()
             with pytest.raises(ProtocolError):
-                Client(tmp_path).status()
+                client_of(tmp_path).status()
 
 
 def test_a_child_does_not_keep_a_call_of_its_parent_open(host: FakeHost) -> None:
@@ -172,9 +195,9 @@ def test_a_child_does_not_keep_a_call_of_its_parent_open(host: FakeHost) -> None
     assert before
     child = os.fork()
     if child == 0:
-        from mingle import unix_http
+        from mingle import endpoint
 
-        os._exit(len(unix_http._open_sockets))
+        os._exit(len(endpoint._open_sockets))
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
     host.wait(None)

@@ -11,8 +11,10 @@ from typing import Any
 import jsonschema
 import pytest
 from conftest import wait_until
-from mingle.unix_http import Answer, call
 from swarm import LocalSwarm
+
+from mingle.endpoint import UnixEndpoint
+from mingle.http_call import Answer, call
 
 DOCS = Path(__file__).parents[2] / "docs"
 SCHEMA = json.loads((DOCS / "trainer-protocol.schema.json").read_text())
@@ -26,7 +28,8 @@ def check(value: Any, what: str) -> None:
 
 def test_the_examples_of_the_page_are_valid() -> None:
     page = (DOCS / "trainer-protocol.md").read_text()
-    asked, answered = (json.loads(example) for example in re.findall(r"```json\n(.*?)```", page, re.DOTALL))
+    access, asked, answered = (json.loads(example) for example in re.findall(r"```json\n(.*?)```", page, re.DOTALL))
+    check(access, "access")
     check(asked, "attach")
     check(answered, "attached")
     check({"metrics": {"accuracy": [0.972, 360], "loss": [0.09, 360]}}, "evaluation")
@@ -44,16 +47,17 @@ def test_what_is_no_introduction_is_invalid(wrong: dict[str, Any]) -> None:
 @pytest.mark.swarm
 @pytest.mark.skipif(not os.environ.get("MINGLE_BIN"), reason="MINGLE_BIN is not set to the program mingle")
 def test_a_peer_answers_as_the_schema_says(tmp_path: Path) -> None:
-    with LocalSwarm(tmp_path, 2, rounds=10) as swarm:
+    with LocalSwarm(tmp_path, 2, rounds=10, options=("--trainer-tcp", "127.0.0.1:0")) as swarm:
         swarm.start_peer(0)
         socket = swarm.home(0) / "mingle.sock"
         wait_until(socket.exists, "the socket is there", 60.0)
 
         def ask(method: str, path: str, body: Any = None, **headers: str) -> tuple[Answer, Any]:
             content = None if body is None else json.dumps(body).encode()
-            answer = call(str(socket), method, f"/v1/trainer{path}", body=content, headers=headers)
+            answer = call(UnixEndpoint(str(socket)), method, f"/v1/trainer{path}", body=content, headers=headers)
             return answer, json.loads(answer.body) if answer.body else None
 
+        check(json.loads((swarm.home(0) / "trainer-tcp.json").read_text()), "access")
         check(ask("GET", "")[1], "status")
         refused, error = ask("POST", "/attach", INTRODUCTION | {"layout": []})
         assert refused.status == 400

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from kill_campaign import campaign
-from swarm import LocalSwarm, kill
+from swarm import LocalSwarm, free_ports, kill
 
 pytestmark = [
     pytest.mark.swarm,
@@ -92,6 +92,34 @@ def test_a_script_outlives_its_peer(tmp_path: Path) -> None:
         swarm.end(scripts, "script")
         swarm.end(peers, "peer")
         assert swarm.summary(1)["metrics"]["accuracy"] > 0.95
+        swarm.audit()
+
+
+def test_scripts_that_do_not_know_the_home_train_over_tcp(tmp_path: Path) -> None:
+    with LocalSwarm(tmp_path, rounds=300, options=("--trainer-tcp", "127.0.0.1:0")) as swarm:
+        commands = ["unset MINGLE_HOME; " + swarm.command_of_script("linear_numpy.py", str(node), "3") for node in range(3)]
+        peers = [swarm.start_peer(node, command) for node, command in enumerate(commands)]
+        swarm.end(peers, "peer")
+        for node in range(3):
+            error = re.search(r"largest error of a weight: (\d\.\d+)", (swarm.home(node) / "trainer.log").read_text())
+            assert error and float(error[1]) < 0.2, error
+        swarm.audit()
+
+
+def test_a_script_over_tcp_outlives_its_peer(tmp_path: Path) -> None:
+    with LocalSwarm(tmp_path, rounds=ENDLESS) as swarm:
+        tcp = ("--trainer-tcp", f"127.0.0.1:{free_ports(1)[0]}")
+        peers = [swarm.start_peer(0), swarm.start_peer(1, "attach", *tcp), swarm.start_peer(2)]
+        scripts = [swarm.start_script(node, "digits_mingle.py", str(node), "3") for node in (0, 2)]
+        scripts.insert(1, swarm.start_script_over_tcp(1, "digits_mingle.py", "1", "3"))
+        swarm.wait_for_round(1, 30)
+        kill(peers[1])
+        assert scripts[1].poll() is None
+        peers[1] = swarm.start_peer(1, "attach", *tcp)
+        swarm.wait_for_training(1, 90)
+        swarm.stop()
+        swarm.end(scripts, "script")
+        swarm.end(peers, "peer")
         swarm.audit()
 
 

@@ -16,6 +16,7 @@ from fake_host import FakeHost
 from mingle import trainer
 from mingle.client import Description
 from mingle.errors import Conflict, MingleError, PeerFailed, TimedOut
+from mingle.home import Whereabouts
 from mingle.layout import Layout
 from mingle.trainer import Trainer
 
@@ -27,7 +28,7 @@ class Loop:
 
     def __init__(self, host: FakeHost, timeout: float = 20.0) -> None:
         self.first = memoryview(array("f", [0.0] * SIZE).tobytes())
-        self.trainer = Trainer(host.home, Description("ones", Layout.flat(SIZE)), offer=lambda: self.first, timeout=timeout)
+        self.trainer = Trainer(Whereabouts.of_home(host.home), Description("ones", Layout.flat(SIZE)), offer=lambda: self.first, timeout=timeout)
         self.held, self.incoming = memoryview(bytearray(4 * SIZE)), memoryview(bytearray(4 * SIZE))
         self.change = memoryview(array("f", [1.0] * SIZE).tobytes())
 
@@ -121,7 +122,7 @@ def test_a_peer_that_failed_ends_the_training(host: FakeHost) -> None:
 
 def test_another_layout_ends_the_training_at_once(host: FakeHost) -> None:
     Loop(host).trainer.attach()
-    other = Trainer(host.home, Description("ones", Layout.flat(2)), offer=lambda: memoryview(b""), timeout=60)
+    other = Trainer(Whereabouts.of_home(host.home), Description("ones", Layout.flat(2)), offer=lambda: memoryview(b""), timeout=60)
     with pytest.raises(Conflict, match=r"tensor `x` has shape \[2\] here and \[3\] in the swarm"):
         other.attach()
 

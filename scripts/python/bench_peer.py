@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "python/src"), str(ROOT / "python/tests")]
 
 from mingle.client import Client, Description, Waiting  # noqa: E402
+from mingle.home import Whereabouts  # noqa: E402
 from mingle.layout import Layout  # noqa: E402
 from swarm import LocalSwarm  # noqa: E402
 
@@ -27,7 +28,7 @@ LONGEST_WAIT_S = 25.0
 
 def exchange(home: Path, dimension: int, rounds: int) -> tuple[list[float], list[float], list[float]]:
     """Seconds of each order, change and copy."""
-    client, buffer = Client(home), memoryview(bytearray(4 * dimension))
+    client, buffer = Client(Whereabouts.of_home(home).endpoint), memoryview(bytearray(4 * dimension))
     session = client.attach(Description(name="bench", layout=Layout.flat(dimension)))
     if session.needs_initial:
         client.put_initial(session.id, memoryview(bytes(4 * dimension)))

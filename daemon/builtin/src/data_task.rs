@@ -22,7 +22,7 @@ use mingle_peer::{Error, ErrorKind, Home, Result, plan};
 
 use crate::card_file::read_card;
 use crate::compare_alone::TrainedAs;
-use crate::options::{TrainingOptions, WeightChoice};
+use crate::options::{TrainingOptions, WeightChoice, settled_weight};
 use crate::task::{self, LocalTask, Parts};
 use crate::task_card::{Card, overwrite};
 use crate::task_file::TaskFile;
@@ -146,7 +146,7 @@ impl DataTask {
         match (&self.options.training.split, &self.options.plan) {
             (None, _) => Ok(SiteWeight::by_mean_of(samples, 1)),
             (Some(_), Some(path)) => Ok(SiteWeight::by_mean_of(samples, plan::read(path)?.node_count() as u64)),
-            (Some(_), None) => WeightChoice::Samples.settled(),
+            (Some(_), None) => settled_weight(WeightChoice::Samples),
         }
     }
 

@@ -10,7 +10,7 @@ use mingle_models::{Augmentation, ObjectiveKind};
 pub use gradients::GradientOptions;
 pub use privacy::PrivacyOptions;
 pub use wait::parse_policy;
-pub use weight::WeightChoice;
+pub use weight::{WeightChoice, settled_weight};
 
 /// What to train, and how. The default is what `mingle run` trains without options.
 #[derive(Clone, Debug, PartialEq)]

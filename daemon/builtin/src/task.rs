@@ -8,7 +8,7 @@ use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result};
 
 use crate::limits;
-use crate::options::{TrainingOptions, WeightChoice};
+use crate::options::{TrainingOptions, WeightChoice, settled_weight};
 
 /// Everything that local training needs.
 pub struct LocalTask {
@@ -129,7 +129,7 @@ pub fn trainer_options(options: &TrainingOptions, task: Task, device: &Device, n
         batch_size,
         augmentation: augmentation(&options.augment)?,
         data_seed: data_seed(options.seed, node),
-        weight: options.weight.settled()?,
+        weight: settled_weight(options.weight)?,
     })
 }
 

@@ -12,7 +12,7 @@ use mingle_peer::training::{Layout, PersonalLayers, PrivacySettings};
 use mingle_peer::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::options::{GradientOptions, PrivacyOptions, TrainingOptions, WeightChoice};
+use crate::options::{GradientOptions, PrivacyOptions, TrainingOptions, WeightChoice, settled_weight};
 
 /// The task of a swarm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -113,7 +113,7 @@ impl Card {
             let message = format!("--task {wanted} contradicts the card of the data, which is for {found}");
             return Err(Error::new(ErrorKind::BadInput, message));
         }
-        let weight = options.weight.settled()?;
+        let weight = settled_weight(options.weight)?;
         let personal = options.personal.clone();
         let card = Self { model, rounds, seed, data, recipe, privacy, weight, personal };
         let task = card.task()?;

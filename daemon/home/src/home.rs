@@ -153,6 +153,11 @@ impl Home {
         self.root.join("trainer.json")
     }
 
+    /// Where a trainer reaches this peer over TCP, and the token that it shows.
+    pub fn trainer_tcp(&self) -> PathBuf {
+        self.root.join("trainer-tcp.json")
+    }
+
     /// What the trainer wrote that this peer started.
     pub fn trainer_log(&self) -> PathBuf {
         self.root.join("trainer.log")

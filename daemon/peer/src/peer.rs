@@ -21,7 +21,7 @@ use mingle_protocol::Durability;
 use mingle_solving::RoundTask;
 use tokio::sync::mpsc;
 
-use crate::api::{self, ApiState, Interface, Request, Stopping};
+use crate::api::{self, ApiState, Interface, Openings, Request, Stopping};
 use crate::connections::Connections;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::event_loop::EventReceivers;
@@ -180,8 +180,12 @@ impl Peer {
         self.home.keep_addresses(&network.addresses)?;
         let (requests, asked) = std::mem::replace(&mut self.requests, api::requests());
         let api_state = ApiState { status: self.board.look(), events: self.log.feed(), registry, requests };
-        let (routes, farewell) = self.extension.take().map(|extension| (extension.routes, extension.farewell)).unzip();
-        let interface = Interface::open(&self.home, self.options.http, routes, api_state).await?;
+        let mut openings = Openings { http: self.options.http, ..Openings::default() };
+        let farewell = self.extension.take().map(|Extension { routes, tcp, farewell }| {
+            (openings.more, openings.tcp) = (Some(routes), tcp);
+            farewell
+        });
+        let interface = Interface::open(&self.home, openings, api_state).await?;
         self.introduce(&network, &interface);
         let outcome = self.take_part(&network, &interface, Incoming { events, stop, asked }).await;
         if let Err(failure) = &outcome {
@@ -211,8 +215,9 @@ impl Peer {
         self.log.tell(Event::Interface {
             socket: interface.socket().map(|path| path.display().to_string()),
             page: interface.page(),
+            trainer: interface.guarded(),
         });
-        if let Some(message) = interface.trouble() {
+        for message in interface.troubles() {
             self.log.tell(Event::Warning { message });
         }
     }

@@ -71,6 +71,9 @@ pub(crate) struct RunArgs {
     /// Let another program train, with a model, data and optimizer of its own: attach waits for one to come, a command is started with the peer
     #[arg(long, value_name = "attach|COMMAND", conflicts_with = "problem")]
     pub(crate) trainer: Option<String>,
+    /// Serve the trainer at this address too, if it shows the token in trainer-tcp.json in the home: for a container, Windows, another node
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) trainer_tcp: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) training: TrainingArgs,
     /// Whom to wait for in each round: sync, bounded:STALENESS or async

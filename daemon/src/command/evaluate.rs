@@ -8,7 +8,7 @@ use std::path::Path;
 
 use mingle_builtin::errors;
 use mingle_builtin::learners::learners;
-use mingle_builtin::options::{GradientOptions, PrivacyOptions, TrainingOptions, WeightChoice};
+use mingle_builtin::options::{GradientOptions, PrivacyOptions, TrainingOptions};
 use mingle_lab::evaluation::{Record, Records, Run, Suite, Training, all_runs, page, summary};
 use mingle_lab::methods::MethodSuite;
 use mingle_lab::simulation::Progress;
@@ -95,7 +95,7 @@ fn training_of(run: &Run) -> TrainingOptions {
         task,
         model,
         split: Some(run.split.split.clone()),
-        weight: WeightChoice::Equal,
+        weight: run.weight(),
         rounds: 1,
         batch_size,
         augment: augment.to_string(),

@@ -82,7 +82,7 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
     };
     let remember = remember(home.clone(), Remembered::new(arguments.given.options.clone()), trainer.is_none());
     let options = options(arguments)?;
-    let extension = trainer.as_ref().map(TrainerHost::extension);
+    let extension = trainer.as_ref().map(TrainerHost::extension).transpose()?;
     let sink = sink(json, board(arguments)?);
     let peer =
         Peer::new(PeerParts { home, identity, membership, purpose, options, sink, remember, extension, started })?;
@@ -149,6 +149,8 @@ fn trainer_host(arguments: &RunArgs, home: &Home, identity: &Identity) -> Result
         peer: identity.peer_id().to_string(),
         rounds: arguments.training.rounds,
         fresh: arguments.fresh,
+        // Who comes to leave waits for no trainer.
+        tcp: arguments.trainer_tcp.filter(|_| !arguments.leaves),
     })
 }
 

@@ -90,6 +90,9 @@ pub enum Event {
         socket: Option<String>,
         /// The page for a browser, where it was asked for.
         page: Option<String>,
+        /// Where a trainer that shows the token is served over TCP, where that was asked for.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        trainer: Option<String>,
     },
     /// The plan is known and checked.
     Plan {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -53,16 +54,41 @@ fn step_size(round: u64) -> f32 {
     (0..round).fold(0.15, |rate, _| (rate * 0.98_f32).max(0.001))
 }
 
+/// Where a peer serves trainers over TCP, as its home says.
+#[derive(Clone, Debug)]
+pub(crate) struct Access {
+    /// IP and port.
+    pub(crate) address: String,
+    /// What each call shows; empty: nothing.
+    pub(crate) token: String,
+}
+
+impl Access {
+    /// Of a peer that has said that it listens.
+    pub(crate) fn of(home: &Path) -> Self {
+        let said: Value = serde_json::from_slice(&std::fs::read(home.join("trainer-tcp.json")).unwrap()).unwrap();
+        let word = |key: &str| said[key].as_str().unwrap().to_owned();
+        Self { address: word("url").strip_prefix("http://").unwrap().to_owned(), token: word("token") }
+    }
+}
+
 /// A trainer of a vector of two numbers, which it moves towards a target.
 pub(crate) struct Trainer {
     pub(crate) socket: PathBuf,
+    /// In place of the socket.
+    pub(crate) tcp: Option<Access>,
     pub(crate) target: [f32; 2],
     pub(crate) session: String,
 }
 
 impl Trainer {
     pub(crate) fn new(home: &Path, target: [f32; 2]) -> Self {
-        Self { socket: home.join("mingle.sock"), target, session: String::new() }
+        Self { socket: home.join("mingle.sock"), tcp: None, target, session: String::new() }
+    }
+
+    /// One that comes over TCP.
+    pub(crate) fn over_tcp(home: &Path, target: [f32; 2]) -> Self {
+        Self { tcp: Some(Access::of(home)), ..Self::new(home, target) }
     }
 
     /// What it says when it attaches.
@@ -94,9 +120,22 @@ impl Trainer {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> std::io::Result<Answer> {
-        let mut stream = UnixStream::connect(&self.socket)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut stream: Box<dyn Stream> = match &self.tcp {
+            None => {
+                let stream = UnixStream::connect(&self.socket)?;
+                stream.set_read_timeout(Some(PATIENCE))?;
+                Box::new(stream)
+            }
+            Some(access) => {
+                let stream = TcpStream::connect(&access.address)?;
+                stream.set_read_timeout(Some(PATIENCE))?;
+                Box::new(stream)
+            }
+        };
         let mut head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
+        if let Some(access) = self.tcp.as_ref().filter(|access| !access.token.is_empty()) {
+            head += &format!("Authorization: Bearer {}\r\n", access.token);
+        }
         if !self.session.is_empty() {
             head += &format!("Mingle-Session: {}\r\n", self.session);
         }
@@ -166,6 +205,11 @@ impl Trainer {
         }
     }
 }
+
+/// A connection of either kind.
+trait Stream: Read + Write {}
+
+impl<T: Read + Write> Stream for T {}
 
 fn parse(answer: &[u8]) -> Option<Answer> {
     let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n")?;

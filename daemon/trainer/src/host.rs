@@ -1,5 +1,6 @@
 //! The place where a training thread that cannot wait for ever meets a trainer that may come and go.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,7 @@ use tokio::task::JoinHandle;
 
 use crate::memory::TrainedTask;
 use crate::state::{Answer, End, State, Work};
+use crate::tcp::Access;
 use crate::wire::{Attach, Attached, Need, PROTOCOL};
 
 /// The training thread looks so often whether its trainer is there and the peer has patience.
@@ -35,6 +37,8 @@ pub struct HostOptions {
     pub rounds: u64,
     /// The peer gives up what its home has kept of an earlier run.
     pub fresh: bool,
+    /// Where trainers that show a token are served over TCP; port 0 takes any that is free.
+    pub tcp: Option<SocketAddr>,
 }
 
 /// The peer's side of the trainer protocol. Clones are the same host.
@@ -49,6 +53,7 @@ struct Shared {
     changed: watch::Sender<()>,
     options: HostOptions,
     peer: OnceLock<(Announcer, StatusView)>,
+    access: OnceLock<Access>,
     launched: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -70,6 +75,7 @@ impl TrainerHost {
             changed: watch::Sender::new(()),
             options,
             peer: OnceLock::new(),
+            access: OnceLock::new(),
             launched: Mutex::new(None),
         })))
     }
@@ -87,6 +93,17 @@ impl TrainerHost {
             // A peer that is gone before will not be up.
             let _ = status.clone().wait_for(|status| !status.addresses.is_empty()).await;
         }
+    }
+
+    /// Trainers are served over TCP from now on.
+    pub(crate) fn serve_over_tcp(&self, access: Access) {
+        // A peer opens one address.
+        let _ = self.0.access.set(access);
+    }
+
+    /// Where trainers are served over TCP, if anywhere.
+    pub(crate) fn access(&self) -> Option<&Access> {
+        self.0.access.get()
     }
 
     /// Ends the program that was started with the peer when that ends.

@@ -27,6 +27,9 @@ const AFTER_A_FAILURE: Duration = Duration::from_secs(5);
 const LAST_OUTPUT: Duration = Duration::from_secs(2);
 /// Between being asked to end and being ended.
 const TERMINATION: Duration = Duration::from_secs(5);
+/// Where a trainer that cannot reach the socket reaches the peer, and what it shows there.
+const URL: &str = "MINGLE_TRAINER_URL";
+const TOKEN: &str = "MINGLE_TRAINER_TOKEN";
 /// Runs the command of a trainer, which leads a process group. A process beside it reads standard input, which the peer holds open: where
 /// that ends without a line, the peer was killed, and the group ends too.
 const WATCHED: &str = r#"
@@ -52,8 +55,8 @@ impl Launcher {
         Self { command: command.to_owned() }
     }
 
-    /// Starts it within the present tokio runtime, with `MINGLE_HOME` set to the home of the peer, and looks after it until the
-    /// run of the peer is over.
+    /// Starts it within the present tokio runtime, with `MINGLE_HOME` set to the home of the peer, and `MINGLE_TRAINER_URL` and
+    /// `MINGLE_TRAINER_TOKEN` where trainers are served over TCP, and looks after it until the run of the peer is over.
     pub fn start(self, host: &TrainerHost) {
         let supervisor = Supervisor { command: self.command, host: host.clone(), last_lines: Vec::new() };
         host.watch_over(tokio::spawn(supervisor.run()));
@@ -148,6 +151,7 @@ impl Supervisor {
         let root = std::path::absolute(home.root()).unwrap_or_else(|_| home.root().to_path_buf());
         let mut child = self.spawn(&root).context(ErrorKind::BadInput, doing)?;
         let process = child.id().unwrap_or_default();
+        self.host.change(|state| state.is_watched = true);
         self.host.tell(Event::TrainerStarted { command: self.command.clone(), process });
         let watch = child.stdin.take();
         let mut output = Output::read(child.stdout.take(), child.stderr.take(), home.trainer_log()).await;
@@ -165,6 +169,7 @@ impl Supervisor {
                 _ = changes.changed() => {}
             }
         };
+        self.host.change(|state| state.is_watched = false);
         // What its children still hold open is not waited for.
         let rest = async {
             while let Some(told) = output.next().await {
@@ -189,6 +194,12 @@ impl Supervisor {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
+        // Those that the peer itself was started with may be of another one.
+        let access = self.host.access().map(|access| (access.url.as_str(), access.token.as_str()));
+        match access {
+            Some((url, token)) => command.env(URL, url).env(TOKEN, token),
+            None => command.env_remove(URL).env_remove(TOKEN),
+        };
         #[cfg(unix)]
         command.process_group(0);
         command.spawn()

@@ -1,7 +1,7 @@
 //! Trainers in other programs: a peer whose local training is somebody else's process.
 //!
 //! The peer's side of the trainer protocol (`docs/trainer-protocol.md`). A [`TrainerHost`] stands between the training thread of
-//! the peer, which wants a change for each round, and a trainer, which asks over the peer's socket what to do next:
+//! the peer, which wants a change for each round, and a trainer, which asks over the peer's socket, or over TCP, what to do next:
 //!
 //! ```text
 //!   training thread                      TrainerHost                       trainer
@@ -22,6 +22,7 @@ mod routes;
 mod session;
 mod state;
 mod task;
+mod tcp;
 mod training;
 mod vectors;
 mod wire;

@@ -17,6 +17,7 @@ use serde_json::json;
 use crate::error::Refusal;
 use crate::host::TrainerHost;
 use crate::state::{Answer, End, Next, Order, State, Work};
+use crate::tcp;
 use crate::vectors::{VectorBody, read_bytes, read_vector};
 use crate::wire::{Attach, EvaluationBody, MAX_ATTACH_BYTES, MAX_METRICS_BYTES, check_metrics, metrics};
 
@@ -30,10 +31,18 @@ const USUAL_WAIT: f64 = 25.0;
 type Answered = Result<Response, Refusal>;
 
 impl TrainerHost {
-    /// What the peer's socket serves for trainers, and how they are told of the end.
-    pub fn extension(&self) -> PeerExtension {
+    /// What the peer serves for trainers on its socket, and over TCP where that is wanted, and how they are told of the end.
+    ///
+    /// # Errors
+    /// No token can be made for TCP, or that of an earlier run cannot be removed.
+    pub fn extension(&self) -> mingle_peer::Result<PeerExtension> {
+        let (host, home) = (self.clone(), &self.options().home);
+        let tcp = match self.options().tcp {
+            Some(address) => Some(tcp::opening(home, address, move |access| host.serve_over_tcp(access))?),
+            None => tcp::close(home).map(|()| None)?,
+        };
         let host = self.clone();
-        PeerExtension { routes: routes(self), farewell: Box::new(move |outcome| host.end(outcome)) }
+        Ok(PeerExtension { routes: routes(self), tcp, farewell: Box::new(move |outcome| host.end(outcome)) })
     }
 }
 
@@ -78,12 +87,16 @@ impl Asked {
     }
 }
 
-async fn show(Served(host): Served<TrainerHost>) -> Response {
+/// Who is attached. A trainer that shows its session says by that that it is still at work.
+async fn show(Served(host): Served<TrainerHost>, headers: HeaderMap) -> Answered {
+    if headers.contains_key(SESSION) {
+        check_session(&host, &headers)?;
+    }
     let waiting_for = host.waiting_for();
     let state = host.state();
     let trainer = state.session.as_ref().map(|session| session.description.clone());
     let task = state.task.as_ref().map(|task| json!({ "name": task.name, "dimension": task.layout.dimension() }));
-    Json(json!({ "protocol": 1, "trainer": trainer, "task": task, "waiting_for": waiting_for })).into_response()
+    Ok(Json(json!({ "protocol": 1, "trainer": trainer, "task": task, "waiting_for": waiting_for })).into_response())
 }
 
 async fn attach(Served(host): Served<TrainerHost>, caller: Extension<Caller>, body: Body) -> Answered {

@@ -39,6 +39,11 @@ impl Session {
         self.process.is_some() && self.process == caller.process
     }
 
+    /// Whether it is known which process it is.
+    pub(crate) fn has_process(&self) -> bool {
+        self.process.is_some()
+    }
+
     /// Why it does not count as there any more; none if it does.
     pub(crate) fn absence(&self, now: Instant) -> Option<String> {
         match self.process {

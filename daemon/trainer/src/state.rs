@@ -125,6 +125,8 @@ pub(crate) struct State {
     /// Why no trainer will come.
     pub(crate) failure: Option<Error>,
     pace: Pace,
+    /// The command of the trainer runs, and its end will be seen.
+    pub(crate) is_watched: bool,
     /// Who runs the peer waits for nothing any more.
     pub(crate) is_hurried: bool,
 }
@@ -342,9 +344,10 @@ impl State {
         (self.order, self.answer) = (None, None);
     }
 
-    /// Lets go of a trainer that is not there any more; returns why it is not.
+    /// Lets go of a trainer that is not there any more; returns why it is not. One that the peer has started, and whose own process
+    /// it does not see, such as in a container, may be silent for as long as its command runs.
     pub(crate) fn notice_absence(&mut self, now: Instant) -> Option<String> {
-        let session = self.session.as_ref()?;
+        let session = self.session.as_ref().filter(|session| session.has_process() || !self.is_watched)?;
         let reason = session.absence(now)?;
         let reason = format!("{}: {reason}", session.description);
         self.session = None;
@@ -432,6 +435,21 @@ mod tests {
         assert_eq!((state.take_answer(), state.take_answer()), (Some(change(0.5)), None));
         assert_eq!(state.kept_state(), [7]);
         assert!(state.check_order(2, true).unwrap_err().to_string().contains("was never given"));
+    }
+
+    #[test]
+    fn a_trainer_whose_command_runs_may_be_silent_but_another_may_take_its_place() {
+        let (now, late) = (Instant::now(), Instant::now() + Duration::from_secs(3600));
+        let mut state = attached(now);
+        state.is_watched = true;
+        assert_eq!(state.notice_absence(late), None, "it trains, in a container of its own");
+        let mut next = attached(now);
+        next.is_watched = true;
+        assert!(next.attach(&introduction(), "b".to_owned(), Caller::default(), now).is_err(), "one is at work");
+        next.attach(&introduction(), "b".to_owned(), Caller::default(), late).unwrap();
+        state.is_watched = false;
+        assert!(state.notice_absence(late).unwrap().contains("nothing was heard"));
+        assert!(state.session.is_none());
     }
 
     #[test]

@@ -87,7 +87,7 @@ pub(crate) async fn read_vector(body: Body, layout: &Layout) -> Result<Vec<f32>,
     let mut first_bad = None;
     // The first bytes of a number of which the others have not come.
     let mut begun: Vec<u8> = Vec::with_capacity(WIDTH);
-    for_each_piece(body, |piece| {
+    for_each_piece(body, READ_TIMEOUT, |piece| {
         let missing = if begun.is_empty() { 0 } else { WIDTH - begun.len() };
         let (head, rest) = piece.split_at(missing.min(piece.len()));
         begun.extend_from_slice(head);
@@ -145,7 +145,7 @@ pub(crate) async fn read_bytes(body: Body, most: usize) -> Result<Vec<u8>, Refus
         return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, ErrorKind::BadInput, message));
     }
     let mut bytes = Vec::with_capacity(length);
-    for_each_piece(body, |piece| bytes.extend_from_slice(piece)).await?;
+    for_each_piece(body, READ_TIMEOUT, |piece| bytes.extend_from_slice(piece)).await?;
     Ok(bytes)
 }
 
@@ -158,10 +158,11 @@ fn length(body: &Body) -> Result<usize, Refusal> {
     })
 }
 
-async fn for_each_piece(mut body: Body, mut take: impl FnMut(&[u8])) -> Result<(), Refusal> {
+/// Takes the pieces of a body, each of which comes within `timeout`.
+async fn for_each_piece(mut body: Body, timeout: Duration, mut take: impl FnMut(&[u8])) -> Result<(), Refusal> {
     loop {
-        let frame = tokio::time::timeout(READ_TIMEOUT, body.frame()).await.map_err(|_| {
-            let message = format!("nothing more of the body came for {} s", READ_TIMEOUT.as_secs());
+        let frame = tokio::time::timeout(timeout, body.frame()).await.map_err(|_| {
+            let message = format!("nothing more of the body came for {} s", timeout.as_secs());
             Refusal::new(StatusCode::REQUEST_TIMEOUT, ErrorKind::TimedOut, message)
         })?;
         match frame {
@@ -222,6 +223,19 @@ mod tests {
         let endless = Body::from_stream(stream::repeat(()).take(9).map(|()| Ok::<_, std::io::Error>("0")));
         assert_eq!(read_bytes(endless, 100).await.unwrap_err().status(), 411);
         assert_eq!(read_bytes(Body::from(vec![0; 9]), 8).await.unwrap_err().status(), 413);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_never_ends_is_given_up() {
+        let piece = stream::once(async { Ok::<_, std::io::Error>("begun") });
+        let mut taken = Vec::new();
+        let given_up =
+            for_each_piece(Body::from_stream(piece.chain(stream::pending())), Duration::from_millis(1), |piece| {
+                taken.extend_from_slice(piece);
+            });
+        let refusal = given_up.await.unwrap_err();
+        assert_eq!((refusal.status(), taken.as_slice()), (408, &b"begun"[..]), "{refusal}");
+        assert!(refusal.to_string().contains("nothing more of the body came"), "{refusal}");
     }
 
     #[tokio::test]

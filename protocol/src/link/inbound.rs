@@ -206,6 +206,11 @@ impl InLink {
             || self.final_seq.is_some_and(|last| cursor.received >= last)
     }
 
+    /// Whether a parcel of `step` or a later one has come.
+    pub(crate) fn has_brought(&self, step: u64) -> bool {
+        self.cursor.and_then(|cursor| cursor.last_step).is_some_and(|last| last >= step)
+    }
+
     /// Whether nothing is to be expected of the link: the sender has left, or closed it and all it sent is applied.
     pub(crate) fn is_complete(&self) -> bool {
         self.has_left || self.final_seq.is_some_and(|last| self.cursor.is_some_and(|cursor| cursor.applied >= last))

@@ -82,9 +82,13 @@ impl Node {
             return false;
         }
         match self.config.policy {
-            // In step with its neighbours, word that no parcel is coming is enough; otherwise only mass is.
+            // In step with its neighbours, word that no parcel is coming is enough; otherwise only mass is. A node that is behind had it
+            // before.
             WaitPolicy::Sync => !self.send_gate.heard_in_step && !self.has_due_parcel(),
-            WaitPolicy::Bounded { .. } | WaitPolicy::Async => !self.send_gate.absorbed_in_step,
+            WaitPolicy::Bounded { .. } | WaitPolicy::Async => {
+                let has_come = |peer: &Peer| peer.incoming.as_ref().is_some_and(|link| link.has_brought(self.step));
+                !self.send_gate.absorbed_in_step && !due().any(has_come)
+            }
         }
     }
 

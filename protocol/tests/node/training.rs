@@ -95,6 +95,37 @@ fn a_node_whose_trainer_hangs_goes_on_mixing_and_orders_nothing_until_it_answers
     assert!(pair.nodes[0].round() > 1, "{}", pair.nodes[0].round());
 }
 
+/// In the first step of a round both keep what they have, in the next the second node gives half to the first, then it is the other way round.
+fn there_and_back(id: NodeId) -> NodeConfig {
+    let alone = Step { keep: vec![1.0, 1.0], links: Vec::new() };
+    let there = Step { keep: vec![1.0, 0.5], links: vec![(PEER, ME, 0.5)] };
+    let back = Step { keep: vec![0.5, 1.0], links: vec![(ME, PEER, 0.5)] };
+    let mut config = config(id, 2);
+    config.schedule = Arc::new(Schedule::new(2, &[alone, there, back], 2).unwrap());
+    config.policy = WaitPolicy::Bounded { staleness: 8 };
+    config
+}
+
+fn untrained(round: u64) -> Input {
+    Input::Trained { round, delta: vec![0.0; 3], steps: 0, state: HostState::default() }
+}
+
+#[test]
+fn a_node_that_cannot_train_waits_for_a_parcel_that_is_to_come_and_not_for_one_that_came_before() {
+    let mut pair = Pair::new([ME, PEER].map(there_and_back));
+    pair.meet(AT);
+    // The neighbour is ahead: its parcel is there before the step that it belongs to.
+    pair.settle(AT, 1, trained(0, 0.0, b""));
+    assert_eq!((pair.nodes[0].round(), pair.nodes[1].round()), (0, 1));
+    pair.settle(AT, 0, untrained(0));
+    assert_eq!((pair.nodes[0].round(), pair.nodes[0].state()), (1, State::Training), "it need not wait for a deadline");
+    // The next parcel is still to come.
+    pair.settle(AT, 0, untrained(1));
+    assert_eq!((pair.nodes[0].round(), pair.nodes[0].state()), (1, State::AwaitingParcels), "it would only spin");
+    pair.settle(AT, 1, trained(1, 0.0, b""));
+    assert_eq!((pair.nodes[0].round(), pair.nodes[0].state()), (2, State::Training));
+}
+
 #[test]
 fn a_change_that_comes_late_is_that_of_the_next_round_and_its_factor_is_told() {
     let deadline = Duration::from_millis(100);

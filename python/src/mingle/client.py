@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 from urllib.parse import urlencode
 
-from mingle import unix_http
+from mingle import http_call
+from mingle.endpoint import Endpoint
 from mingle.errors import Conflict, NothingThere, PeerFailed, ProtocolError, Refused
 from mingle.layout import Layout
 from mingle.version import VERSION
@@ -20,6 +21,7 @@ PROTOCOL = 1
 CLIENT = f"mingle-train {VERSION}"
 MOST_METRICS_BYTES = 8192
 LONGEST_WAIT_SECONDS = 60.0
+SHORT_SECONDS = 5.0
 
 Kind = Literal["train", "evaluate", "end"]
 Metrics = Mapping[str, tuple[float, float]]
@@ -90,20 +92,24 @@ class Waiting:
 
 
 class Client:
-    """The calls to the peer whose home is `home`. Vectors are buffers of bytes: `f32`, little-endian, `[4 * dimension]`.
+    """The calls to a peer. Vectors are buffers of bytes: `f32`, little-endian, `[4 * dimension]`.
 
     All calls raise `PeerUnreachable` where no answer came, `ProtocolError` where it makes no sense, and `Refused` or its
     subclasses where the peer says no.
     """
 
-    def __init__(self, home: str | os.PathLike[str]) -> None:
+    def __init__(self, endpoint: Endpoint) -> None:
         if sys.byteorder != "little":
             raise ProtocolError("this machine is big-endian, which is not supported: the vectors of the protocol are little-endian")
-        self.socket_path = os.path.join(os.path.abspath(os.fspath(home)), "mingle.sock")
+        self.endpoint = endpoint
 
     def status(self) -> dict[str, Any]:
         """Who is attached, and what is waited for."""
         return self._json("GET", "/v1/trainer")
+
+    def still_here(self, session: str) -> None:
+        """Says that the trainer is at work: a peer that cannot see its process waits 60 s for a word of it. Ends within some 5 s."""
+        self._call("GET", "/v1/trainer", session, answer_s=SHORT_SECONDS)
 
     def attach(self, description: Description) -> Session:
         """Says what is trained. `Conflict` where another trainer is attached, or the layout is not the swarm's."""
@@ -191,12 +197,13 @@ class Client:
         body: bytes | memoryview | None = None,
         into: memoryview | None = None,
         wait_s: float = 0.0,
-    ) -> unix_http.Answer:
+        answer_s: float = http_call.ANSWER_SECONDS,
+    ) -> http_call.Answer:
         sent = dict(headers or {})
         if session is not None:
             sent["Mingle-Session"] = session
         where = f"{target}?{urlencode(query)}" if query else target
-        answer = unix_http.call(self.socket_path, method, where, headers=sent, body=body, into=into, wait_s=wait_s)
+        answer = http_call.call(self.endpoint, method, where, headers=sent, body=body, into=into, wait_s=wait_s, answer_s=answer_s)
         if answer.status >= 300:
             raise _refusal(answer)
         return answer
@@ -210,7 +217,7 @@ def metrics_json(metrics: Metrics) -> str:
     return text
 
 
-def _order(answer: unix_http.Answer) -> Order | Waiting:
+def _order(answer: http_call.Answer) -> Order | Waiting:
     if answer.status == 202:
         return Waiting(str(_object(answer.body).get("waiting_for", "the peer")))
     if not answer.into_buffer:
@@ -232,7 +239,7 @@ def _order(answer: unix_http.Answer) -> Order | Waiting:
         raise ProtocolError(f"the headers of an order make no sense: {error}") from error
 
 
-def _refusal(answer: unix_http.Answer) -> Refused:
+def _refusal(answer: http_call.Answer) -> Refused:
     try:
         error = _object(answer.body)["error"]
         message, hint = str(error["message"]), str(error.get("hint") or "")

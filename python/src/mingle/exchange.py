@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, TypeVar
 from mingle.arrays import Flatten, form_of
 from mingle.client import Description, Order
 from mingle.errors import MingleError, NotFinite, Refused, SwarmDone
-from mingle.home import Path, home_or_default
+from mingle.home import Path, find_peer
 from mingle.layout import Layout
 from mingle.reports import Reported, as_metrics
 from mingle.trainer import Trainer
@@ -27,13 +27,13 @@ class Exchange(Generic[Model]):
                 swarm.exchange(w)
             w = swarm.model                             # the final one
 
-    - `home`: the home of the peer; None for MINGLE_HOME, else the user's state folder.
+    - `home`: the home of the peer; None for `url` and `token`, MINGLE_TRAINER_URL, MINGLE_HOME, else the user's state folder.
     - `name`: what is trained, the same on all peers.
     - `model`: the model to begin with: a numpy array or another buffer of f32, a dict of numpy arrays, a pytree of JAX, or a `Layout`
       where this peer has no model to offer. What comes back is of the same form.
     - `flatten`: from a model of another form to `(vector, unflatten)`, as `jax.flatten_util.ravel_pytree` returns them.
     - `evaluate`: from a model to metrics: `{"accuracy": (0.97, 360)}`, means and the samples behind them.
-    - `initial`, `samples`, `timeout`: as for `mingle.join`.
+    - `url`, `token`, `initial`, `samples`, `timeout`: as for `mingle.join`.
 
     Waits for the first order. Raises `LayoutError`, `Conflict`, `TimedOut` and `NotFinite` as `mingle.join` does.
     """
@@ -44,6 +44,8 @@ class Exchange(Generic[Model]):
         name: str,
         model: Model | Layout,
         *,
+        url: str | None = None,
+        token: str | None = None,
         flatten: Flatten | None = None,
         initial: Literal["offer", "take"] = "offer",
         evaluate: Callable[[Model], Mapping[str, Reported]] | None = None,
@@ -59,7 +61,7 @@ class Exchange(Generic[Model]):
         self._evaluate = evaluate
         self._held, self._incoming, self._change = (memoryview(bytearray(len(first))) for _ in range(3))
         description = Description(name, self._form.layout, initial, samples, evaluate is not None)
-        self._trainer = Trainer(home_or_default(home), description, offer=lambda: first, timeout=timeout)
+        self._trainer = Trainer(find_peer(home, url, token), description, offer=lambda: first, timeout=timeout)
         try:
             self._take(self._trainer.first_order(self._incoming))
         except BaseException:
@@ -119,6 +121,11 @@ class Exchange(Generic[Model]):
             raise
         self._take(order)
         return self.model
+
+    def still_here(self) -> None:
+        """Says that the training goes on; to be called now and then where a round takes longer than 60 s and the peer cannot see this process:
+        over TCP, or from another container. More than once in 20 s does nothing."""
+        self._trainer.still_here()
 
     def close(self) -> None:
         """Detaches. Again: nothing."""

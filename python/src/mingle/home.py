@@ -1,24 +1,69 @@
-"""Where the peer is: the folder that `mingle run --home` was started with."""
+"""Where the peer is: the folder that `mingle run --home` was started with, or an address with a token."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
+from mingle.endpoint import Endpoint, TcpEndpoint, UnixEndpoint
 from mingle.errors import MingleError
 
 Path = str | os.PathLike[str]
+SOCKET = "mingle.sock"
 
 
-def home_or_default(home: Path | None) -> str:
-    """`home`; else the variable MINGLE_HOME, which a peer sets for the trainer that it starts; else the user's state folder, which is the
-    home of a peer that was started without `--home`.
+@dataclass(frozen=True)
+class Whereabouts:
+    """Of a peer."""
 
-    Raises `MingleError` where that does not exist.
+    endpoint: Endpoint
+    home: str | None
+    """Its home, where this process can see that."""
+
+    @classmethod
+    def of_home(cls, home: Path) -> Whereabouts:
+        """Through the socket in a home."""
+        home = os.fspath(home)
+        return cls(UnixEndpoint(os.path.join(os.path.abspath(home), SOCKET)), home)
+
+    @property
+    def key(self) -> str:
+        """The same for the same peer."""
+        return str(self.endpoint) if self.home is None else os.path.realpath(self.home)
+
+    @property
+    def start_command(self) -> str:
+        """What starts the peer there."""
+        if isinstance(self.endpoint, TcpEndpoint):
+            return f"mingle run --trainer attach --trainer-tcp {self.endpoint.address}"
+        return f"mingle run --home {self.home} --trainer attach"
+
+    def __str__(self) -> str:
+        return f"the peer at {self.endpoint}" if self.home is None else f"the peer in {self.home}"
+
+
+def find_peer(home: Path | None = None, url: str | None = None, token: str | None = None) -> Whereabouts:
+    """The peer at `url`, or that in `home`; where neither is said, that of the variable MINGLE_TRAINER_URL, else that in MINGLE_HOME, both of
+    which a peer sets for the trainer that it starts; else that in the user's state folder, which is the home of a peer that was started
+    without `--home`. The token of a URL is `token`, else MINGLE_TRAINER_TOKEN.
+
+    Raises `MingleError` where that does not say which peer, or where there is no token for a URL.
     """
+    if home is not None and (url is not None or token is not None):
+        raise MingleError("say either home=..., or url=... and token=...")
     if home is not None:
-        return os.fspath(home)
-    if found := os.environ.get("MINGLE_HOME"):
-        return found
+        return Whereabouts.of_home(home)
+    if (found := url or os.environ.get("MINGLE_TRAINER_URL")) is not None and found:
+        shown = token or os.environ.get("MINGLE_TRAINER_TOKEN")
+        if not shown:
+            raise MingleError(f"{found} wants a token: say token=..., or set MINGLE_TRAINER_TOKEN; it is in trainer-tcp.json in the home of the peer")
+        return Whereabouts(TcpEndpoint.parse(found, shown), None)
+    if token is not None:
+        raise MingleError("a token without an address: say url=..., or set MINGLE_TRAINER_URL")
+    return Whereabouts.of_home(os.environ.get("MINGLE_HOME") or _usual_home())
+
+
+def _usual_home() -> str:
     state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     usual = os.path.join(state, "mingle")
     if not os.path.isdir(usual):

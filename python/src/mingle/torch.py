@@ -18,7 +18,7 @@ from mingle.client import Description, Order
 from mingle.distributed import Ranks
 from mingle.errors import LayoutError, MingleError, NotFinite, PeerFailed, PeerUnreachable, Refused, SwarmDone, TimedOut
 from mingle.flight import Flight
-from mingle.home import Path, home_or_default
+from mingle.home import Path, Whereabouts, find_peer
 from mingle.optimizer_state import Keep, OptimizerState
 from mingle.reports import Reported, Reports, as_metrics
 from mingle.round_vectors import RoundVectors
@@ -38,6 +38,8 @@ def join(
     optimizer: torch.optim.Optimizer | None,
     *,
     home: Path | None = None,
+    url: str | None = None,
+    token: str | None = None,
     name: str | None = None,
     local: Sequence[str] = (),
     initial: Literal["offer", "take"] = "offer",
@@ -57,6 +59,8 @@ def join(
 
     - `optimizer`: None where `swarm.step()` is called by hand after each step.
     - `home`: the home of the peer; MINGLE_HOME unless given, else the user's state folder, as for `mingle run`.
+    - `url`, `token`: in place of a home, the address of a peer with `--trainer-tcp`, and the token in its home; MINGLE_TRAINER_URL and
+      MINGLE_TRAINER_TOKEN unless given.
     - `name`: what is trained, the same on all peers; the model's class unless given.
     - `local`: globs of names of parameters and buffers that stay out of the exchange, such as `["*.bn*", "head.*"]`.
     - `initial`: `offer` the model's weights to begin with, or `take` another peer's.
@@ -83,16 +87,16 @@ def join(
         evaluates=evaluate is not None,
         state_bytes=swarm._state.room_wanted(swarm.tensors.layout.dimension) if swarm._state is not None else 0,
     )
-    home = os.path.realpath(home_or_default(home))
-    if (former := _joined.pop(home, None)) is not None:
+    peer = find_peer(home, url, token)
+    if (former := _joined.pop(peer.key, None)) is not None:
         former._close(send_rest=False)  # a cell of a notebook that is run again: two of them would take the session from each other
-    swarm._begin(home, description)
-    _joined[home] = swarm
+    swarm._begin(peer, description)
+    _joined[peer.key] = swarm
     return swarm
 
 
 _joined: weakref.WeakValueDictionary[str, Swarm] = weakref.WeakValueDictionary()
-"""Who trains in this process, by the home of the peer."""
+"""Who trains in this process, by the peer."""
 
 
 @dataclass(frozen=True)
@@ -172,8 +176,11 @@ class Swarm:
         self._taken += 1
         if self._is_round_over():
             self._guarded(self._turn)
-        elif self._flight is not None and self._flight.is_over:
-            self._guarded(self._land)
+        elif self._flight is not None:
+            if self._flight.is_over:
+                self._guarded(self._land)
+        elif self._trainer is not None:
+            self._trainer.still_here()
 
     def sync(self) -> None:
         """Exchanges now, with the steps taken so far, and returns with the next weights loaded. On all ranks or none."""
@@ -221,11 +228,11 @@ class Swarm:
 
     # Begin and end
 
-    def _begin(self, home: str, description: Description) -> None:
+    def _begin(self, peer: Whereabouts, description: Description) -> None:
         def attach() -> tuple[Order, bytes | None]:
             self.tensors.check_finite(torch.frombuffer(self._vectors.model_bytes(), dtype=torch.float32), "the model")
             timeout = self._options.timeout
-            trainer = self._trainer = Trainer(home, description, offer=self._vectors.model_bytes, timeout=timeout)
+            trainer = self._trainer = Trainer(peer, description, offer=self._vectors.model_bytes, timeout=timeout)
             session = trainer.attach()
             if self._state is not None:
                 self._state.check_room(session.most_state_bytes)

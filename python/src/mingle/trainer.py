@@ -18,15 +18,16 @@ round are lost.
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from mingle.client import Client, Description, Metrics, Order, Session, Waiting
-from mingle.errors import Conflict, MingleError, NothingThere, PeerUnreachable, ProtocolError, TimedOut
+from mingle.endpoint import TcpEndpoint
+from mingle.errors import Conflict, MingleError, NothingThere, PeerUnreachable, ProtocolError, Refused, TimedOut
 from mingle.final_model import read_final_model, run_ended_s_ago
+from mingle.home import Whereabouts
 
 WAIT_SECONDS = 25.0
 """How long the peer may hold a call before it says that there is nothing yet."""
@@ -34,6 +35,8 @@ PAUSE_SECONDS = (0.05, 1.0)
 """The first and the longest pause between two attempts to reach a peer."""
 WARNING_SECONDS = 10.0
 """A peer that has not answered for so long is worth a warning."""
+SILENCE_SECONDS = 20.0
+"""A trainer that works for so long says that it does."""
 MOST_REFUSED_SENDS = 3
 DETACH_SECONDS = 5.0
 
@@ -62,21 +65,20 @@ class Trainer:
     may go on without an order: then it raises `TimedOut`. A session may be used by one thread at a time.
     """
 
-    def __init__(
-        self, home: str | os.PathLike[str], description: Description, *, offer: Callable[[], memoryview], timeout: float
-    ) -> None:
-        self.client = Client(home)
-        self.home = os.fspath(home)
+    def __init__(self, peer: Whereabouts, description: Description, *, offer: Callable[[], memoryview], timeout: float) -> None:
+        self.client = Client(peer.endpoint)
+        self.peer = peer
         self.description = description
         self.timeout = timeout
         self.session: Session | None = None
         self._offer = offer
         self._attached_at: float | None = None
+        self._heard_at = time.monotonic()
         self._is_closed = False
 
     def attach(self) -> Session:
         """Attaches, waiting for the peer where it is not there yet."""
-        deadline = _Deadline(self.timeout, self.home)
+        deadline = _Deadline(self.timeout, self.peer)
         while self.session is None:
             self._try_to_attach(deadline)
         return self.session
@@ -116,6 +118,16 @@ class Trainer:
             return self.client.evaluation(session, number, metrics, wait_s, into)
 
         return self._settle(self._opened(order, send, None), into)
+
+    def still_here(self) -> None:
+        """Says that the trainer is at work, where the peer has not heard of it for a while. Nothing comes of a call that fails."""
+        if self.session is None or time.monotonic() - self._heard_at < SILENCE_SECONDS:
+            return
+        self._heard_at = time.monotonic()
+        try:
+            self.client.still_here(self.session.id)
+        except (PeerUnreachable, Refused) as error:
+            log.info("the peer was not told that the training goes on: %s", error)
 
     def kept_state(self) -> bytes | None:
         """What was left with the peer by `state` last, also before a restart; None where nothing was. To be asked after the first order."""
@@ -158,7 +170,7 @@ class Trainer:
         return _Open(order, self.session.id if self.session else "", send, held)
 
     def _settle(self, answer: _Open | None, into: memoryview) -> Order:
-        deadline = _Deadline(self.timeout, self.home)
+        deadline = _Deadline(self.timeout, self.peer)
         sending = answer is not None and self.session is not None
         while True:
             if self._is_closed:
@@ -176,6 +188,7 @@ class Trainer:
                     sending, order = True, None
                     continue
             if order is not None:
+                self._heard_at = time.monotonic()
                 return order
             sending = False
 
@@ -209,9 +222,9 @@ class Trainer:
         return self._order(received, deadline)
 
     def _ended(self, into: memoryview) -> Order | None:
-        if self._attached_at is None:
+        if self._attached_at is None or self.peer.home is None:
             return None
-        return read_final_model(self.home, self.description.layout, self._attached_at, into)
+        return read_final_model(self.peer.home, self.description.layout, self._attached_at, into)
 
     def _order(self, received: Order | Waiting, deadline: _Deadline) -> Order | None:
         if isinstance(received, Waiting):
@@ -233,13 +246,15 @@ class Trainer:
 
     def _try_to_attach(self, deadline: _Deadline) -> None:
         try:
+            if isinstance(self.peer.endpoint, TcpEndpoint):
+                self.client.status()  # where the token is wrong, this says so before a long layout is sent in vain
             session = self.client.attach(self.description)
             if session.dimension != self.description.layout.dimension:
                 raise ProtocolError(f"the peer counts {session.dimension} numbers, this trainer {self.description.layout.dimension}")
             if session.needs_initial:
                 self.client.put_initial(session.id, self._offer())
         except PeerUnreachable as error:
-            deadline.pause(f"{error}: start the peer with `mingle run --home {self.home} --trainer attach`", is_peer_away=True)
+            deadline.pause(f"{error}: start the peer with `{self.peer.start_command}`", is_peer_away=True)
         except Conflict as error:
             if not _is_taken(error):
                 raise
@@ -263,13 +278,13 @@ def _is_taken(refused: Conflict) -> bool:
 class _Deadline:
     """Bounds a wait, and knows what it waits for."""
 
-    def __init__(self, timeout: float, home: str) -> None:
+    def __init__(self, timeout: float, peer: Whereabouts) -> None:
         self._timeout = timeout
-        self._home = home
+        self._home = peer.home
         self._began = time.monotonic()
         self._ends = self._began + timeout
         self._pause = PAUSE_SECONDS[0]
-        self._reason = f"the peer in {home}"
+        self._reason = str(peer)
         self._told = False
         self._warned = False
         self.is_peer_away = False
@@ -303,7 +318,7 @@ class _Deadline:
         self._reason, self._told = reason, True
         waited_s = time.monotonic() - self._began
         if self.is_peer_away and not self._warned and waited_s >= WARNING_SECONDS:
-            ended_s = run_ended_s_ago(self._home)
+            ended_s = run_ended_s_ago(self._home) if self._home is not None else None
             over = f" (a run in this home ended {ended_s:.0f} s ago)" if ended_s is not None else ""
             log.warning("no peer answers since %.0f s, of %g s that are waited: %s%s", waited_s, self._timeout, reason, over)
             self._warned = True

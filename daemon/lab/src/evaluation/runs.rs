@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use mingle_models::AskedWeight;
 use mingle_planner::{DesignError, DesignOptions, Method, Plan, Topology};
 use mingle_protocol::{Codec, Robust};
 use serde::Serialize;
@@ -106,6 +107,11 @@ impl Run {
         };
         let text = serde_json::json!(identity).to_string();
         blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
+    }
+
+    /// How much the changes of a site count.
+    pub fn weight(&self) -> AskedWeight {
+        self.design.weight.unwrap_or(self.training.weight)
     }
 
     /// Which one it is, for people.

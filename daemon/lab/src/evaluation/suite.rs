@@ -5,7 +5,7 @@ use std::io;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
-use mingle_models::{Augmentation, ObjectiveKind, Split};
+use mingle_models::{AskedWeight, Augmentation, ObjectiveKind, Split};
 use mingle_planner::{ExtraEdges, Method};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -65,6 +65,9 @@ pub struct Training {
     /// Weight decay of SGD.
     #[serde(default)]
     pub weight_decay: f64,
+    /// How much the changes of a site count: `equal`, `samples`, where a site with the mean number of samples counts as one, or `samples:N`.
+    #[serde(default, skip_serializing_if = "is_equal")]
+    pub weight: AskedWeight,
     /// Models are judged by so many samples of the test set [default: all].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_samples: Option<NonZero<usize>>,
@@ -111,6 +114,9 @@ pub struct DesignEntry {
     /// Gradient steps in a round.
     #[serde(default = "one")]
     pub local_steps: u32,
+    /// How much the changes of a site count in this design [default: as in the training].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<AskedWeight>,
     /// The share of messages that is lost.
     #[serde(default)]
     pub loss: f64,
@@ -128,6 +134,10 @@ fn every_fourth() -> u64 {
 
 fn is_no_augmentation(augmentation: &Augmentation) -> bool {
     *augmentation == Augmentation::NONE
+}
+
+fn is_equal(weight: &AskedWeight) -> bool {
+    *weight == AskedWeight::Equal
 }
 
 fn is_classification(task: &ObjectiveKind) -> bool {

@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use libp2p_metrics::Registry;
+use mingle_training::Direction;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
 use prometheus_client::metrics::MetricType;
@@ -92,6 +93,18 @@ impl Sheet<'_> {
             "mingle_evaluation",
             "What was last measured of the model on held-out samples",
             evaluation.map(|(metric, value)| ([("metric", metric)], value)),
+        )?;
+        let directions = status.evaluation.iter().flat_map(|last| &last.directions);
+        self.gauges(
+            "mingle_evaluation_direction",
+            "1 for a metric that is better when it is larger, -1 for one that is better when it is smaller",
+            directions.map(|(metric, direction)| {
+                let sign = match direction {
+                    Direction::Max => 1.0,
+                    Direction::Min => -1.0,
+                };
+                ([("metric", metric.as_str())], sign)
+            }),
         )
     }
 

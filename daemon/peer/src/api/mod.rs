@@ -1,5 +1,5 @@
 //! The local interface of a running peer: HTTP over a Unix socket in its home, for the commands that watch and steer it,
-//! and, where it is asked for, over TCP, read only, for a browser and for Prometheus.
+//! and, where it is asked for, over TCP: read only, for a browser and for Prometheus, and for a trainer that shows a token.
 //!
 //! ```text
 //!   GET /v1/status         the snapshot (mingle.status/1)      GET /v1/status/follow  each new one, as an SSE stream
@@ -24,6 +24,7 @@ mod routes;
 mod serve;
 mod socket;
 mod stream;
+mod token;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -46,7 +47,9 @@ pub use measuring::{Known, MeasuredLink};
 pub use request::{Request, Stopping, requests};
 pub use routes::peers_object;
 pub use serve::Caller;
+use serve::{BUFFER_BYTES, MODEL_BUFFER_BYTES};
 use socket::SocketFile;
+pub use token::AccessToken;
 
 /// Answers that are under way when the peer ends get so long.
 const CLOSING: Duration = Duration::from_secs(1);
@@ -63,6 +66,29 @@ pub struct ApiState {
     pub requests: mpsc::Sender<Request>,
 }
 
+/// Where the interface is open beside the socket, and what more it serves.
+#[derive(Default)]
+pub struct Openings {
+    /// The page.
+    pub http: Option<SocketAddr>,
+    /// Further calls, over the socket.
+    pub more: Option<Router>,
+    /// The further calls over TCP.
+    pub tcp: Option<TcpOpening>,
+}
+
+/// A TCP address for those who show a token.
+pub struct TcpOpening {
+    /// The option that asks for it, for error messages.
+    pub option: &'static str,
+    /// Where; port 0 takes any that is free.
+    pub address: SocketAddr,
+    /// What a request must show.
+    pub token: AccessToken,
+    /// Called with the address once it is open, before anything is served there.
+    pub opened: Box<dyn FnOnce(SocketAddr) -> Result + Send>,
+}
+
 /// The interface while it is open. Dropping it closes it at once, and removes the socket.
 pub struct Interface {
     shared: Arc<Shared>,
@@ -71,6 +97,7 @@ pub struct Interface {
     listeners: JoinSet<()>,
     socket: Option<SocketFile>,
     page: Option<SocketAddr>,
+    guarded: Option<SocketAddr>,
     /// Why there is no socket.
     trouble: Option<String>,
 }
@@ -86,17 +113,14 @@ struct Shared {
 }
 
 impl Interface {
-    /// Opens the socket in `home`, which serves `more` too, and the page where an address is given.
+    /// Opens the socket in `home`, and the addresses that are asked for.
     ///
     /// # Errors
-    /// Another process answers on the socket, or the address cannot be listened on. A home whose path is too long for a
-    /// socket is no error: see [`Interface::trouble`].
-    pub async fn open(
-        home: &Home,
-        http: Option<SocketAddr>,
-        more: Option<Router>,
-        api_state: ApiState,
-    ) -> Result<Self> {
+    /// Another process answers on the socket, or an address cannot be listened on. A home whose path is too long for a
+    /// socket is no error: see [`Interface::troubles`].
+    pub async fn open(home: &Home, openings: Openings, api_state: ApiState) -> Result<Self> {
+        let Openings { http, more, tcp } = openings;
+        let more = more.unwrap_or_default();
         let ApiState { status, events, mut registry, requests } = api_state;
         metrics::register(&mut registry, status.clone());
         let shared =
@@ -105,19 +129,26 @@ impl Interface {
         let mut listeners = JoinSet::new();
         let (socket, trouble) = match socket::open(&home.socket())? {
             socket::Opened::Listening(file, listener) => {
-                let router = routes::local(&shared).merge(more.unwrap_or_default());
-                listeners.spawn(serve::serve(listener, router, closes.clone()));
+                let router = routes::local(&shared).merge(more.clone());
+                listeners.spawn(serve::serve(listener, router, MODEL_BUFFER_BYTES, closes.clone()));
                 (Some(file), None)
             }
             socket::Opened::Impossible(why) => (None, Some(why)),
         };
-        let mut page = None;
+        let (mut page, mut guarded) = (None, None);
         if let Some(address) = http {
-            let (listener, address) = serve::listen_tcp(address).await?;
-            listeners.spawn(serve::serve(listener, routes::public(&shared), closes));
+            let (listener, address) = serve::listen_tcp("--http", address).await?;
+            listeners.spawn(serve::serve(listener, routes::public(&shared), BUFFER_BYTES, closes.clone()));
             page = Some(address);
         }
-        Ok(Self { shared, closing, listeners, socket, page, trouble })
+        if let Some(TcpOpening { option, address, token, opened }) = tcp {
+            let (listener, address) = serve::listen_tcp(option, address).await?;
+            opened(address)?;
+            let router = routes::guarded(&shared, more, token);
+            listeners.spawn(serve::serve(listener, router, MODEL_BUFFER_BYTES, closes));
+            guarded = Some(address);
+        }
+        Ok(Self { shared, closing, listeners, socket, page, guarded, trouble })
     }
 
     /// The socket, where there is one.
@@ -130,12 +161,24 @@ impl Interface {
         self.page.map(|address| format!("http://{address}/"))
     }
 
+    /// Where trainers are served over TCP, if anywhere.
+    pub fn guarded(&self) -> Option<String> {
+        self.guarded.map(|address| format!("http://{address}"))
+    }
+
     /// What a person should know about this interface.
-    pub fn trouble(&self) -> Option<String> {
-        let exposed = self.page.filter(|address| !address.ip().is_loopback()).map(|address| {
+    pub fn troubles(&self) -> Vec<String> {
+        let exposed = |address: &Option<SocketAddr>| address.filter(|address| !address.ip().is_loopback());
+        let page = exposed(&self.page).map(|address| {
             format!("whoever can reach {address} can watch this peer there; 127.0.0.1 keeps it to this machine")
         });
-        self.trouble.clone().or(exposed)
+        let guarded = exposed(&self.guarded).map(|address| {
+            format!(
+                "what goes to {address} is not encrypted: whoever can read along on the network gets the token and the models, and can \
+                 train in place of the trainer; 127.0.0.1 keeps it to this machine"
+            )
+        });
+        self.trouble.iter().cloned().chain(page).chain(guarded).collect()
     }
 
     /// The plan that the page draws from now on.

@@ -18,6 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::answer::{self, refuse};
 use super::request::{Request, Stopping};
+use super::token::{self, AccessToken};
 use super::{Shared, browser, measuring, metrics, page, stream};
 use crate::error::ErrorKind;
 use crate::status::{Neighbour, State as PeerState};
@@ -46,6 +47,12 @@ pub(super) fn public(shared: &Arc<Shared>) -> Router {
         .route("/icon.svg", get(page::icon))
         .route("/plan.svg", get(plan_picture));
     finish(router, shared).layer(middleware::from_fn(browser::guard))
+}
+
+/// What a trainer can ask over TCP if it shows the token: its own calls and the status, and nothing that steers the peer.
+pub(super) fn guarded(shared: &Arc<Shared>, calls: Router, token: AccessToken) -> Router {
+    let router = Router::new().route("/v1/status", get(status));
+    finish(router, shared).merge(calls).layer(middleware::from_fn_with_state(token, token::guard))
 }
 
 /// Places for the streams of one listener.

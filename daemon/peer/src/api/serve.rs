@@ -23,9 +23,9 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Header fields of a request.
 const MAX_HEADERS: usize = 64;
 /// Bytes that are read ahead, which is also the bound of a request's head.
-const BUFFER_BYTES: usize = 16 * 1024;
-/// The same on the socket, over which the owner of the home may send models.
-const OWNER_BUFFER_BYTES: usize = 256 * 1024;
+pub(super) const BUFFER_BYTES: usize = 16 * 1024;
+/// The same where models are sent.
+pub(super) const MODEL_BUFFER_BYTES: usize = 256 * 1024;
 /// When the system has no more file descriptors, the next try comes after this pause.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
@@ -33,9 +33,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 pub(super) trait Listener: Send + 'static {
     /// A connection.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
-
-    /// Bytes that are read ahead of each.
-    const BUFFER: usize;
 
     /// Waits for the next connection.
     fn next(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
@@ -53,7 +50,6 @@ pub struct Caller {
 
 impl Listener for UnixListener {
     type Stream = UnixStream;
-    const BUFFER: usize = OWNER_BUFFER_BYTES;
 
     async fn next(&self) -> io::Result<UnixStream> {
         self.accept().await.map(|(stream, _)| stream)
@@ -67,10 +63,12 @@ impl Listener for UnixListener {
 
 impl Listener for TcpListener {
     type Stream = TcpStream;
-    const BUFFER: usize = BUFFER_BYTES;
 
     async fn next(&self) -> io::Result<TcpStream> {
-        self.accept().await.map(|(stream, _)| stream)
+        let (stream, _) = self.accept().await?;
+        // Only a preference: the last piece of an answer does not wait for more.
+        let _ = stream.set_nodelay(true);
+        Ok(stream)
     }
 
     fn caller(_stream: &TcpStream) -> Caller {
@@ -78,21 +76,21 @@ impl Listener for TcpListener {
     }
 }
 
-/// Listens on a TCP address; returns the address too, with the port that the system chose.
-pub(super) async fn listen_tcp(address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
+/// Listens on the TCP address of this option; returns the address too, with the port that the system chose.
+pub(super) async fn listen_tcp(option: &str, address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
     let bound = async {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         Ok::<_, io::Error>((listener, address))
     };
     bound.await.map_err(|error| {
-        Error::new(ErrorKind::Unreachable, format!("cannot listen on --http {address}: {error}"))
+        Error::new(ErrorKind::Unreachable, format!("cannot listen on {option} {address}: {error}"))
             .hint("another process may use this port; port 0 takes any that is free")
     })
 }
 
-/// Serves `router` until the peer closes; returns when the last connection has ended.
-pub(super) async fn serve<L: Listener>(listener: L, router: Router, mut closing: watch::Receiver<bool>) {
+/// Serves `router` until the peer closes, with so many bytes read ahead of each connection; returns when the last one has ended.
+pub(super) async fn serve<L: Listener>(listener: L, router: Router, buffer: usize, mut closing: watch::Receiver<bool>) {
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();
     loop {
@@ -106,7 +104,7 @@ pub(super) async fn serve<L: Listener>(listener: L, router: Router, mut closing:
             accepted = accepted => match accepted {
                 Some((Ok(stream), permit)) => {
                     let router = router.clone().layer(Extension(L::caller(&stream)));
-                    let connection = carry(stream, router, L::BUFFER, closing.clone());
+                    let connection = carry(stream, router, buffer, closing.clone());
                     connections.spawn(async move {
                         connection.await;
                         drop(permit);

@@ -3,14 +3,17 @@
 use futures::future::BoxFuture;
 
 use super::Outcome;
+use crate::api::TcpOpening;
 use crate::error::Result;
 use crate::events::{Event, EventLog};
 use crate::status::{StatusBoard, TrainerStatus};
 
-/// What else the Unix socket of the local interface serves, for the owner of the home alone.
+/// What else the local interface serves.
 pub struct Extension {
-    /// Under paths that the interface does not have.
+    /// Under paths that the interface does not have: on the Unix socket, for the owner of the home alone.
     pub routes: axum::Router,
+    /// Where the same is served over TCP, for those who show a token.
+    pub tcp: Option<TcpOpening>,
     /// Called with how the peer ended, while the socket is still open, and waited for.
     pub farewell: Farewell,
 }

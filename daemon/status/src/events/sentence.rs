@@ -17,9 +17,12 @@ impl Event {
                 let whom = peer.as_deref().unwrap_or("the bootstrap address");
                 format!("warning    cannot reach {whom}\n           {}", attempts.join("\n           "))
             }
-            Self::Interface { socket, page } => {
-                let places =
-                    [socket.as_deref().map(|path| format!("mingle status, watch, stop ({path})")), page.clone()];
+            Self::Interface { socket, page, trainer } => {
+                let places = [
+                    socket.as_deref().map(|path| format!("mingle status, watch, stop ({path})")),
+                    page.clone(),
+                    trainer.as_deref().map(|url| format!("trainers ({url})")),
+                ];
                 let places: Vec<String> = places.into_iter().flatten().collect();
                 format!("interface  {}", if places.is_empty() { "none".to_owned() } else { places.join("  ") })
             }
