@@ -285,6 +285,22 @@ pub(crate) struct Scorer {
 }
 
 impl Scorer {
+    /// One for so many nodes.
+    #[cfg(test)]
+    pub(crate) fn example(nodes: usize) -> Self {
+        let numbers = |count: usize| (0..count).map(|at| at as f32 / 4.0 - 0.5).collect();
+        Self {
+            width: 2,
+            hidden: 1,
+            pooled: numbers(2 * nodes),
+            user: numbers(2),
+            item: numbers(2),
+            product: numbers(2),
+            bias: numbers(1),
+            output: numbers(1),
+        }
+    }
+
     /// Whether all of it has the right size and is finite, for so many nodes.
     pub(crate) fn is_sound(&self, nodes: usize) -> bool {
         let square = self.width.checked_mul(self.hidden);

@@ -107,3 +107,29 @@ impl Recommender {
 fn none(reason: &str) -> RecommendError {
     RecommendError::Bytes { what: WHAT, reason: reason.to_owned() }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn mutated_recommenders_are_refused_or_recommend() {
+        let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();
+        let sound =
+            Recommender::new(names(["ana", "ben"]), names(["x", "y"]), vec![vec![0], vec![]], Scorer::example(4));
+        let bytes = sound.to_bytes().unwrap();
+        assert_eq!(Recommender::from_bytes(&bytes).unwrap(), sound);
+        let body = bytes[MAGIC.len() + 32..].to_vec();
+        // Behind the right checksum: who writes a file can write that too.
+        mingle_mutations::for_each_input("recommender", &[body], |input| {
+            let file = [&MAGIC[..], blake3::hash(input).as_bytes(), input].concat();
+            let Ok(read) = Recommender::from_bytes(&file) else { return };
+            for user in read.users() {
+                let known = read.known(user).unwrap();
+                let found = read.recommend(user, 3).unwrap();
+                assert!(found.len() <= 3 && found.iter().all(|it| known.iter().all(|other| *other != it.item)));
+            }
+        });
+    }
+}
