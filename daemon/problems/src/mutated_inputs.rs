@@ -6,7 +6,7 @@ use std::path::Path;
 use mingle_mutations::for_each_input;
 
 const RECOMMENDATION: &str = "kind='recommendation'\ndata='{node}.csv'\nform='pairs'\nmethod='uniform'\nshare=0.3\nrounds=6\npatience=2\n\
-                              epochs=5\nloss='bpr'\nfilter='none'\nkernel='trace'\nfrequencies=64\nlearning_rate=1e-3\nseed=7\n";
+                              epochs=5\nloss='bpr'\nfilter='none'\nkernel='connected'\nfrequencies=64\nlearning_rate=1e-3\nseed=7\n";
 const NODES: &str = "kind='node-classification'\ndata='two-characters'\nsharing='robust'\nmetric='auc'\nrounds=60\n[model]\norders=4\n\
                      tau=0.5\nhidden=32\ndropout=0.1\n[collaboration]\nmost_weights=10\nalpha=0.5\n";
 

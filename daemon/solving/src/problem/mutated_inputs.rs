@@ -9,7 +9,7 @@ use mingle_planner::{DesignOptions, Method, Plan, Topology};
 use super::{Part, Problem, Task};
 
 const REGRESSION: &str = "kind='sparse-regression'\ndata='{node}.csv'\ntarget='y'\ncolumns=['a','b']\nlambda=0.05\nridge=1\n\
-                          groups=[['a'],['b']]\nnonnegative=true\ntolerance=1e-9\n";
+                          groups=[['a'],['b']]\nnonnegative=false\ntolerance=1e-9\n";
 const ALLOCATION: &str = "kind='resource-allocation'\nmetric='identity'\n[[clique]]\nname='x'\nmembers=['a',1]\nbudget=30\n[[clique]]\n\
                           name='y'\nmembers=['b','c']\nweight=2.5\ntarget=4\n[[node]]\nnode=0\nwish=14\nlower=8\nupper=15\nprice=0.5\nweight=3\n";
 const CLASSIFICATION: &str = "kind='robust-classification'\ndata='t.csv'\ndeal=true\ntarget='y'\nlabels=['0','1']\nsupport='unit-box'\n\
