@@ -287,17 +287,17 @@ pub(crate) struct Scorer {
 impl Scorer {
     /// One for so many nodes.
     #[cfg(test)]
-    pub(crate) fn example(nodes: usize) -> Self {
+    pub(crate) fn sized(nodes: usize, width: usize, hidden: usize) -> Self {
         let numbers = |count: usize| (0..count).map(|at| at as f32 / 4.0 - 0.5).collect();
         Self {
-            width: 2,
-            hidden: 1,
-            pooled: numbers(2 * nodes),
-            user: numbers(2),
-            item: numbers(2),
-            product: numbers(2),
-            bias: numbers(1),
-            output: numbers(1),
+            width,
+            hidden,
+            pooled: numbers(nodes * width),
+            user: numbers(width * hidden),
+            item: numbers(width * hidden),
+            product: numbers(width * hidden),
+            bias: numbers(hidden),
+            output: numbers(hidden),
         }
     }
 
@@ -308,7 +308,9 @@ impl Scorer {
         let weights = [&self.user, &self.item, &self.product].into_iter().all(|block| fits(block, square));
         let rest = fits(&self.bias, Some(self.hidden)) && fits(&self.output, Some(self.hidden));
         let all = [&self.pooled, &self.user, &self.item, &self.product, &self.bias, &self.output];
-        weights
+        self.width > 0
+            && self.hidden > 0
+            && weights
             && rest
             && fits(&self.pooled, nodes.checked_mul(self.width))
             && all.iter().all(|block| block.iter().all(|value| value.is_finite()))
