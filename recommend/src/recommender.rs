@@ -134,6 +134,16 @@ mod tests {
         });
     }
     #[test]
+    fn a_recommender_whose_numbers_have_products_beyond_f32_is_refused() {
+        let names = |name: &str| vec![name.to_owned()];
+        let mut recommender = Recommender::new(names("ana"), names("x"), vec![Vec::new()], Scorer::sized(2, 2, 1));
+        recommender.scorer.pooled[0] = 3e38;
+        assert!(Recommender::from_bytes(&recommender.to_bytes().unwrap()).is_err());
+        recommender.scorer.pooled[0] = 3e8;
+        assert!(Recommender::from_bytes(&recommender.to_bytes().unwrap()).is_ok());
+    }
+
+    #[test]
     fn a_recommender_whose_network_has_no_width_is_refused() {
         for (width, hidden) in [(0, 1), (2, 0)] {
             let bytes =
