@@ -115,7 +115,11 @@ mod tests {
         assert_eq!(TaskFile::parse(&sound, &hash, Path::new("task.json")).unwrap(), card);
         mingle_mutations::for_each_input("task_file", &[sound.into_bytes()], |input| {
             match TaskFile::parse(&String::from_utf8_lossy(input), &hash, Path::new("task.json")) {
-                Ok(found) => assert_eq!(found, card),
+                // How a peer trains by itself is no part of the hash.
+                Ok(found) => {
+                    assert_eq!((found.model, found.rounds, found.seed), (card.model, card.rounds, card.seed));
+                    assert!(found.data.difference(&card.data).is_none() && found.personal == card.personal);
+                }
                 Err(error) => assert!(!error.to_string().is_empty()),
             }
         });
