@@ -265,4 +265,20 @@ mod tests {
             }
         }
     }
+    #[test]
+    fn mutated_model_files_are_refused_or_outlined() {
+        let task = task("softmax", SampleShape::Flat { features: 3 }, 2);
+        let header = br#"{"a":{"dtype":"F16","shape":[2],"data_offsets":[0,4]}}"#;
+        let half = [&(header.len() as u64).to_le_bytes()[..], header, &[0; 4]].concat();
+        let seeds = [file(&task), half];
+        assert!(ModelFile::of(&seeds[0]).unwrap().difference(&task).is_none());
+        mingle_mutations::for_each_input("safetensors", &seeds, |input| {
+            let Ok(outline) = ModelFile::of(input) else { return };
+            // What is a model of the task has exactly its numbers.
+            if outline.difference(&task).is_none() {
+                assert_eq!(outline.parameter_count(), task.parameter_count());
+            }
+            let _ = (outline.model(), outline.first_not_finite().is_some());
+        });
+    }
 }

@@ -280,6 +280,9 @@ pub(crate) fn read_scores(scores: &Tensor<1>) -> Result<Vec<f32>, RecommendError
     read_all([scores.clone().inner().reshape([1, -1])].into_iter())
 }
 
+/// No number of a network that recommends is larger: the sums of products of three stay far from the end of f32.
+const LARGEST: f32 = 1e9;
+
 /// The last part of the network without a device: pooled rows and the weights of the score. The constant that is added to all
 /// scores is left out: it changes no order.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -296,17 +299,35 @@ pub(crate) struct Scorer {
 }
 
 impl Scorer {
-    /// Whether all of it has the right size and is finite, for so many nodes.
+    /// One for so many nodes.
+    #[cfg(test)]
+    pub(crate) fn sized(nodes: usize, width: usize, hidden: usize) -> Self {
+        let numbers = |count: usize| (0..count).map(|at| at as f32 / 4.0 - 0.5).collect();
+        Self {
+            width,
+            hidden,
+            pooled: numbers(nodes * width),
+            user: numbers(width * hidden),
+            item: numbers(width * hidden),
+            product: numbers(width * hidden),
+            bias: numbers(hidden),
+            output: numbers(hidden),
+        }
+    }
+
+    /// Whether all of it has the right size, for so many nodes, and no number is so large that a score could be none.
     pub(crate) fn is_sound(&self, nodes: usize) -> bool {
         let square = self.width.checked_mul(self.hidden);
         let fits = |block: &Vec<f32>, size: Option<usize>| Some(block.len()) == size;
         let weights = [&self.user, &self.item, &self.product].into_iter().all(|block| fits(block, square));
         let rest = fits(&self.bias, Some(self.hidden)) && fits(&self.output, Some(self.hidden));
         let all = [&self.pooled, &self.user, &self.item, &self.product, &self.bias, &self.output];
-        weights
+        self.width > 0
+            && self.hidden > 0
+            && weights
             && rest
             && fits(&self.pooled, nodes.checked_mul(self.width))
-            && all.iter().all(|block| block.iter().all(|value| value.is_finite()))
+            && all.iter().all(|block| block.iter().all(|value| value.abs() <= LARGEST))
     }
 
     /// The scores of a node with the nodes of a range.

@@ -107,3 +107,49 @@ impl Recommender {
 fn none(reason: &str) -> RecommendError {
     RecommendError::Bytes { what: WHAT, reason: reason.to_owned() }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn mutated_recommenders_are_refused_or_recommend() {
+        let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();
+        let sound =
+            Recommender::new(names(["ana", "ben"]), names(["x", "y"]), vec![vec![0], vec![]], Scorer::sized(4, 2, 1));
+        let bytes = sound.to_bytes().unwrap();
+        assert_eq!(Recommender::from_bytes(&bytes).unwrap(), sound);
+        let body = bytes[MAGIC.len() + 32..].to_vec();
+        // Behind the right checksum: who writes a file can write that too.
+        mingle_mutations::for_each_input("recommender", &[body], |input| {
+            let file = [&MAGIC[..], blake3::hash(input).as_bytes(), input].concat();
+            let Ok(read) = Recommender::from_bytes(&file) else { return };
+            for user in read.users() {
+                let found = read.recommend(user, 3).unwrap();
+                let is_score = |score: f64| (-1.0..=1.0).contains(&score);
+                assert!(found.len() <= 3 && found.iter().all(|item| is_score(item.score)), "{found:?}");
+                assert!(read.known(user).unwrap().len() <= input.len());
+            }
+        });
+    }
+    #[test]
+    fn a_recommender_whose_numbers_have_products_beyond_f32_is_refused() {
+        let names = |name: &str| vec![name.to_owned()];
+        let mut recommender = Recommender::new(names("ana"), names("x"), vec![Vec::new()], Scorer::sized(2, 2, 1));
+        recommender.scorer.pooled[0] = 3e38;
+        assert!(Recommender::from_bytes(&recommender.to_bytes().unwrap()).is_err());
+        recommender.scorer.pooled[0] = 3e8;
+        assert!(Recommender::from_bytes(&recommender.to_bytes().unwrap()).is_ok());
+    }
+
+    #[test]
+    fn a_recommender_whose_network_has_no_width_is_refused() {
+        for (width, hidden) in [(0, 1), (2, 0)] {
+            let bytes =
+                Recommender::new(vec!["ana".to_owned()], Vec::new(), vec![Vec::new()], Scorer::sized(1, width, hidden));
+            let refused = Recommender::from_bytes(&bytes.to_bytes().unwrap()).unwrap_err();
+            assert!(refused.to_string().contains("do not fit"), "{refused}");
+        }
+    }
+}

@@ -394,4 +394,34 @@ mod tests {
         assert!(refused(&"\0".repeat(100_000), "y", &[]).len() < 200);
         assert!(refused(&"x,".repeat(50_000), "y", &[]).len() < 400);
     }
+    #[test]
+    fn mutated_tables_are_refused_or_have_a_number_in_each_cell() {
+        let labels = ["no".to_owned(), "yes".to_owned()];
+        let selections = [selection("answer", &[]), selection("age", &["answer", "dose"]), selection("ill", &["age"])];
+        let seeds =
+            [CSV, "\"age\",ill\r\n-5e1,no\r\n.5,yes\r\n", "dose,answer\n1,2\n"].map(|text| text.as_bytes().to_vec());
+        assert!(Table::read(&seeds[0][..], &selections[1]).is_ok());
+        assert!(Table::read_labelled(&seeds[1][..], &selections[2], &labels).is_ok());
+        let mut turn = 0;
+        mingle_mutations::for_each_input("solver_table", &seeds, |input| {
+            turn += 1;
+            let selection = &selections[turn % 3];
+            let table = match turn % 3 {
+                2 => Table::read_labelled(input, selection, &labels),
+                _ => Table::read(input, selection),
+            };
+            match table {
+                Ok(table) => {
+                    assert_eq!(table.rows().count(), table.row_count());
+                    assert!(
+                        table
+                            .rows()
+                            .all(|(row, target)| target.is_finite() && row.iter().all(|it| it.abs() <= LARGEST))
+                    );
+                    assert!(table.sums().iter().all(|sum| sum.is_finite()));
+                }
+                Err(error) => assert!(!error.to_string().is_empty()),
+            }
+        });
+    }
 }

@@ -213,3 +213,27 @@ impl LinkMeasurements {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const SOUND: &str = "[[link]]\nfrom='a'\nto='b'\nrtt_ms=8\nmbit_s=2e1\nloss=0.1\n[[link]]\nfrom='b'\nto='a'\nrtt_ms=8.5\n\
+                         mbit_s=5\n[node.a]\nupload_mbit_s=3\n[node.b]\ndownload_mbit_s=4\n";
+
+    #[test]
+    fn mutated_files_of_links_are_refused_or_describe_a_network() {
+        let whole = LinkMeasurements::parse(SOUND).unwrap();
+        let topology = whole.topology().unwrap();
+        assert_eq!(whole.network(&topology, 9).unwrap().links.len(), 2);
+        mingle_mutations::for_each_input("links", &[SOUND.as_bytes().to_vec()], |input| {
+            let Ok(read) = LinkMeasurements::parse(&String::from_utf8_lossy(input)) else { return };
+            let _ = read.network(&topology, 1000);
+            if let Ok(own) = read.topology() {
+                assert!(own.node_count() > 1);
+                let _ = read.network(&own, 1000);
+            }
+        });
+    }
+}

@@ -106,4 +106,23 @@ mod tests {
             assert!(TaskFile::find(&home, &hash).unwrap_err().is(ErrorKind::Integrity), "{damage:.10}");
         }
     }
+    #[test]
+    fn mutated_task_files_are_refused_or_of_their_hash() {
+        let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();
+        let data = DataCard::of_table(names(["a", "b"]), names(["x", "y"]), &[0.1, 0.2], &[1.0 / 3.0, 0.0]).unwrap();
+        let card = Card::new(&training_defaults(), data).unwrap();
+        let hash = card.hash();
+        let sound = serde_json::to_string(&TaskFile { schema: SCHEMA.to_owned(), card: card.clone() }).unwrap();
+        assert_eq!(TaskFile::parse(&sound, &hash, Path::new("task.json")).unwrap(), card);
+        mingle_mutations::for_each_input("task_file", &[sound.into_bytes()], |input| {
+            match TaskFile::parse(&String::from_utf8_lossy(input), &hash, Path::new("task.json")) {
+                // How a peer trains by itself is no part of the hash.
+                Ok(found) => {
+                    assert_eq!((found.model, found.rounds, found.seed), (card.model, card.rounds, card.seed));
+                    assert!(found.data.difference(&card.data).is_none() && found.personal == card.personal);
+                }
+                Err(error) => assert!(!error.to_string().is_empty()),
+            }
+        });
+    }
 }

@@ -44,6 +44,11 @@ impl Identity {
 
     fn decode(path: &Path, bytes: &[u8]) -> Result<Self> {
         refuse_if_others_can_read(path)?;
+        Self::parse(path, bytes)
+    }
+
+    /// The key that the bytes of the file at `path` are.
+    fn parse(path: &Path, bytes: &[u8]) -> Result<Self> {
         let keypair = Keypair::from_protobuf_encoding(bytes)
             .context(ErrorKind::Integrity, format!("{} does not hold a key of this program", path.display()))
             .map_err(|failure| {
@@ -145,5 +150,19 @@ mod tests {
         fs::write(&path, b"garbage").unwrap();
         assert!(Identity::load_or_create(&path).is_err());
         assert_eq!(fs::read(&path).unwrap(), b"garbage");
+    }
+    #[test]
+    fn mutated_keys_are_refused_or_sign_in_their_name() {
+        let sound = Keypair::generate_ed25519().to_protobuf_encoding().unwrap();
+        let mut turn = 0_u32;
+        mingle_mutations::for_each_input("identity_key", &[sound], |input| {
+            let Ok(identity) = Identity::parse(Path::new("identity.key"), input) else { return };
+            turn += 1;
+            // To sign and to check takes longer than all else.
+            if turn.is_multiple_of(64) {
+                let signature = identity.keypair().sign(input).unwrap();
+                assert!(public_key(&identity.peer_id()).unwrap().verify(input, &signature));
+            }
+        });
     }
 }

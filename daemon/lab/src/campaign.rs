@@ -113,6 +113,8 @@ impl Queue {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use mingle_protocol::sim::Journal;
+
     use super::*;
 
     #[test]
@@ -127,5 +129,23 @@ mod tests {
         let alone = outcomes(1);
         assert_eq!(alone.iter().map(|outcome| outcome.seed).collect::<Vec<_>>(), (5..13).collect::<Vec<_>>());
         assert_eq!(alone, outcomes(3));
+    }
+
+    #[test]
+    fn mutated_journals_are_refused_or_could_have_been_recorded() {
+        let (journal, _) = Journal::record(Profile::Kill, 7, None);
+        let mut written = serde_json::to_value(&journal).unwrap();
+        let mut few = 0;
+        written["faults"].as_array_mut().unwrap().retain(|_| {
+            few += 1;
+            few <= 3
+        });
+        let sound = serde_json::to_vec(&written).unwrap();
+        assert_eq!(serde_json::from_slice::<Journal>(&sound).unwrap().faults().len(), 3);
+        mingle_mutations::for_each_input("journal", &[sound], |input| {
+            let Ok(journal) = serde_json::from_slice::<Journal>(input) else { return };
+            assert!(journal.repair() <= journal.stop());
+            assert!(journal.faults().iter().all(|(at, _)| *at <= journal.repair()));
+        });
     }
 }

@@ -12,7 +12,7 @@ use crate::authority::Authority;
 use crate::swarm::Swarm;
 use crate::word;
 
-const PREFIX: &str = "mingleoperator1";
+pub(crate) const PREFIX: &str = "mingleoperator1";
 
 /// A swarm, with who may sign for it.
 #[derive(Clone, Debug, PartialEq, Eq)]

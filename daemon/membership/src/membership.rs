@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use libp2p::Multiaddr;
 use mingle_home::error::{Context, Error, ErrorKind, Result};
@@ -58,9 +58,14 @@ impl Membership {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error).context(ErrorKind::BadInput, format!("cannot read {}", path.display())),
         };
+        Self::parse(&text, &path).map(Some)
+    }
+
+    /// What the text of the file at `path` says.
+    pub(crate) fn parse(text: &str, path: &Path) -> Result<Self> {
         let doing = format!("{} does not describe a swarm", path.display());
         let File { schema, swarm, authority, invite, bootstrap } =
-            serde_json::from_str(&text).context(ErrorKind::Integrity, &doing)?;
+            serde_json::from_str(text).context(ErrorKind::Integrity, &doing)?;
         if ![SCHEMA, FORMER_SCHEMA].contains(&schema.as_str()) {
             return Err(Error::new(ErrorKind::Integrity, format!("{doing} in the form {SCHEMA}")));
         }
@@ -69,7 +74,7 @@ impl Membership {
             let message = format!("{doing}: its operator has not signed who may sign for it");
             return Err(Error::new(ErrorKind::Integrity, message));
         }
-        Ok(Some(Self { swarm, invite, bootstrap }))
+        Ok(Self { swarm, invite, bootstrap })
     }
 
     /// Keeps a newer word on who may sign for the swarm in a home that belongs to it. Returns whether it is news there.

@@ -16,15 +16,17 @@ use mingle_planner::{DesignOptions, Method, Plan, Topology};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::appointment::{Appointment, PREFIX as APPOINTMENT};
 use crate::authority::Authority;
 use crate::invite::SecretInvite;
-use crate::offer::{PlanNews, PlanOffer};
+use crate::offer::{FILE_HEAD, FORMER_FILE_HEAD, PlanNews, PlanOffer};
+use crate::recovery_key::RecoveryKey;
 use crate::revocations::Revocations;
 use crate::swarm::{Signer, Swarm};
 use crate::task::Assignment;
 use crate::times::now_unix_s;
 use crate::words::{Answer, MAX_BYTES, Progress, Request, Verdict, Waiting};
-use crate::{CheckedPlan, Membership, Ticket};
+use crate::{CheckedPlan, Membership, Ticket, word};
 
 struct World {
     /// A delegate, so that everything has a word of the recovery key and one of the operator.
@@ -174,26 +176,77 @@ fn mutated_offers_are_never_plans_of_the_operator() {
 }
 
 #[test]
+fn mutated_appointments_are_refused_or_signed() {
+    let world = World::new();
+    let text = Appointment(world.swarm.clone()).to_string();
+    let told = word::read(text.strip_prefix(APPOINTMENT).unwrap()).unwrap();
+    for_each_input("appointment", &[text.into_bytes()], |input| {
+        drop(String::from_utf8_lossy(input).parse::<Appointment>());
+    });
+    // Behind the right checksum.
+    for_each_input("appointment_bytes", &[told], |input| {
+        if let Ok(Appointment(swarm)) = word::write(APPOINTMENT, input).parse() {
+            // Nobody but the keys of the swarm has a word in it.
+            let is_silent = *swarm.authority() == Authority::default();
+            assert!(is_silent || world.swarm.is(&swarm));
+        }
+    });
+}
+
+#[test]
+fn mutated_recovery_keys_are_refused_or_those_of_their_swarm() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ward7.recovery");
+    RecoveryKey::found("ward7", PeerId::from(Keypair::generate_ed25519().public()), &path).unwrap();
+    let sound = fs::read(&path).unwrap();
+    for_each_input("recovery_key", &[sound], |input| {
+        if let Ok(key) = RecoveryKey::parse(&String::from_utf8_lossy(input), "cannot read it") {
+            assert!(key.swarm().recovery().is_some());
+        }
+    });
+}
+
+#[test]
 fn mutated_files_of_a_home_are_refused_or_hold() {
     let world = World::new();
     let folder = tempfile::tempdir().unwrap();
     let home = Home::create(Some(folder.path())).unwrap();
-    let file = |name: &str| folder.path().join(name);
     world.ticket().membership(PeerId::random(), &home).unwrap().write(&home).unwrap();
-    world.offer().check(Some(&world.swarm)).unwrap().keep(&home).unwrap();
-    let seeds = [fs::read(file("swarm.json")).unwrap(), br#"{"ab": ["x"]}"#.to_vec(), br#"{"peers": []}"#.to_vec()];
-    let kept = fs::read(file("plan.signed")).unwrap();
-    let former = [b"mingle.plan-signed/3\n", &kept[b"mingle.plan-signed/3\n".len()..]].concat();
-    for_each_input("plan_signed", &[kept, former], |input| {
-        fs::write(file("plan.signed"), input).unwrap();
-        drop(CheckedPlan::kept(&home, &world.swarm));
-    });
+    let path = folder.path().join("swarm.json");
+    let sound: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let seeds = [
+        serde_json::to_vec(&sound).unwrap(),
+        br#"{"ab": ["x"]}"#.to_vec(),
+        br#"{"peers": ["a"], "invites": ["00ff"]}"#.to_vec(),
+        br#"[{"id": "00ff", "uses": 2, "expires_unix_s": 1900000000}]"#.to_vec(),
+    ];
+    assert!(Membership::parse(std::str::from_utf8(&seeds[0]).unwrap(), &path).is_ok());
     for_each_input("home_files", &seeds, |input| {
-        for name in ["swarm.json", "invites-used.json", "revoked.json", "invites.json"] {
-            fs::write(file(name), input).unwrap();
+        let text = String::from_utf8_lossy(input);
+        if let Ok(membership) = Membership::parse(&text, &path) {
+            let is_silent = *membership.swarm.authority() == Authority::default();
+            assert!(is_silent || world.swarm.is(&membership.swarm));
         }
-        drop(Membership::of(&home));
-        drop(crate::pending_peers::entitled(&home, &world.swarm, &Revocations::default(), &[]));
-        drop((Revocations::of(&home), crate::IssuedInvites::of(&home)));
+        if let Ok(revoked) = serde_json::from_str::<Revocations>(&text) {
+            assert!(!revoked.has_peer(&PeerId::random()) && revoked.hash() != [0; 32]);
+        }
+        drop(serde_json::from_str::<crate::pending_peers::Uses>(&text));
+        drop(serde_json::from_str::<crate::IssuedInvites>(&text));
+    });
+}
+
+#[test]
+fn mutated_plans_of_a_home_are_refused_or_hold() {
+    let world = World::new();
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::create(Some(folder.path())).unwrap();
+    world.offer().check(Some(&world.swarm)).unwrap().keep(&home).unwrap();
+    let kept = fs::read(folder.path().join("plan.signed")).unwrap();
+    let former = [FORMER_FILE_HEAD, kept.strip_prefix(FILE_HEAD).unwrap()].concat();
+    let hash = CheckedPlan::kept(&home, &world.swarm).unwrap().unwrap().plan.hash();
+    for_each_input("plan_signed", &[kept, former], |input| {
+        if let Ok(checked) = CheckedPlan::parse(input, &world.swarm, String::new()) {
+            assert_eq!(checked.plan.hash(), hash, "a plan that nobody signed");
+        }
     });
 }

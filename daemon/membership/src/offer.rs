@@ -26,9 +26,9 @@ const SIGN_ANEW: &str =
 const PLANS_OF_TERM: u64 = (1 << 32) - 1;
 
 /// How the file in a home begins that keeps a plan; another form has another number.
-const FILE_HEAD: &[u8] = b"mingle.plan-signed/4\n";
+pub(crate) const FILE_HEAD: &[u8] = b"mingle.plan-signed/4\n";
 /// The form before: without the word on who might sign, which was the founder alone.
-const FORMER_FILE_HEAD: &[u8] = b"mingle.plan-signed/3\n";
+pub(crate) const FORMER_FILE_HEAD: &[u8] = b"mingle.plan-signed/3\n";
 
 /// A plan on its way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -286,6 +286,11 @@ impl CheckedPlan {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error).context(ErrorKind::BadInput, doing),
         };
+        Self::parse(&bytes, swarm, doing).map(Some)
+    }
+
+    /// What the bytes of such a file say; `doing` is for what they do not.
+    pub(crate) fn parse(bytes: &[u8], swarm: &Swarm, doing: String) -> Result<Self> {
         let offer: PlanOffer = match (bytes.strip_prefix(FILE_HEAD), bytes.strip_prefix(FORMER_FILE_HEAD)) {
             (Some(bytes), _) => postcard::from_bytes(bytes).context(ErrorKind::Integrity, doing)?,
             (_, Some(bytes)) => {
@@ -300,7 +305,7 @@ impl CheckedPlan {
             }
         };
         // It held when it was kept, whoever may sign now.
-        offer.check_past(swarm).map(Some)
+        offer.check_past(swarm)
     }
 }
 

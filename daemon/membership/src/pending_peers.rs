@@ -33,7 +33,7 @@ pub(crate) struct PendingPeers {
 /// counts those that it lets in, and `plan apply` those that others did.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-struct Uses(BTreeMap<String, BTreeSet<String>>);
+pub(crate) struct Uses(BTreeMap<String, BTreeSet<String>>);
 
 impl PendingPeers {
     /// The waiting room of a home: empty, but what was used before stays used.

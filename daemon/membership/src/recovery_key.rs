@@ -63,14 +63,19 @@ impl RecoveryKey {
             return Err(Error::new(ErrorKind::Integrity, format!("{doing}: it is too long")));
         }
         let text = fs::read_to_string(path).context(ErrorKind::BadInput, &doing)?;
-        let file: File = serde_json::from_str(&text).context(ErrorKind::Integrity, &doing)?;
+        Self::parse(&text, &doing)
+    }
+
+    /// What the text of a file says; `doing` is for what it does not.
+    pub(crate) fn parse(text: &str, doing: &str) -> Result<Self> {
+        let file: File = serde_json::from_str(text).context(ErrorKind::Integrity, doing)?;
         if file.schema != SCHEMA {
             return Err(Error::new(ErrorKind::Integrity, format!("{doing} in the form {SCHEMA}")));
         }
         let swarm = file.swarm.checked()?;
         let mut secret = [0; 32];
-        hex::decode_to_slice(&file.secret, &mut secret).context(ErrorKind::Integrity, &doing)?;
-        let key = Keypair::ed25519_from_bytes(secret).context(ErrorKind::Integrity, &doing)?;
+        hex::decode_to_slice(&file.secret, &mut secret).context(ErrorKind::Integrity, doing)?;
+        let key = Keypair::ed25519_from_bytes(secret).context(ErrorKind::Integrity, doing)?;
         if swarm.recovery() != Some(key.public().to_peer_id()) {
             let message = format!("{doing}: it is not the recovery key of the swarm {}", swarm.name);
             return Err(Error::new(ErrorKind::Integrity, message));

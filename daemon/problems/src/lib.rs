@@ -26,6 +26,8 @@ mod dealt;
 mod error;
 mod file;
 mod learned;
+#[cfg(test)]
+mod mutated_inputs;
 mod nodes;
 mod recommendation;
 

@@ -2,6 +2,8 @@
 
 mod error;
 mod file;
+#[cfg(test)]
+mod mutated_inputs;
 mod robust;
 mod words;
 
@@ -155,10 +157,14 @@ impl Problem {
     /// # Errors
     /// The file cannot be read, names what is not there, or is not convex; each with its name.
     pub fn read(path: &Path, plan: &Plan) -> Result<Self, ProblemError> {
-        let text = read_text(path)?;
+        Self::parse(&read_text(path)?, path, plan)
+    }
+
+    /// The same of the text of the file.
+    fn parse(text: &str, path: &Path, plan: &Plan) -> Result<Self, ProblemError> {
         let names: Arc<Vec<String>> = Arc::new(plan.nodes().map(|(name, _)| name.to_owned()).collect());
-        let (task, limits, shared) = file::resolve(&text, plan, &names)
-            .map_err(|source| ProblemError::File { path: path.to_owned(), source })?;
+        let (task, limits, shared) =
+            file::resolve(text, plan, &names).map_err(|source| ProblemError::File { path: path.to_owned(), source })?;
         let hash = *blake3::hash(shared.to_string().as_bytes()).as_bytes();
         Ok(Self { task, limits, hash, names, file: path.to_owned() })
     }

@@ -27,18 +27,20 @@ impl Lines {
         for (path, is_gzipped) in [(path.to_owned(), false), (PathBuf::from(gzipped), true)] {
             match File::open(&path) {
                 Ok(file) if is_gzipped => {
-                    let bytes = Box::new(BufReader::new(MultiGzDecoder::new(BufReader::new(file))));
-                    return Ok(Some(Self { path, bytes, line: 0, text: String::new() }));
+                    let unpacked = MultiGzDecoder::new(BufReader::new(file));
+                    return Ok(Some(Self::of(path, BufReader::new(unpacked))));
                 }
-                Ok(file) => {
-                    let bytes = Box::new(BufReader::new(file));
-                    return Ok(Some(Self { path, bytes, line: 0, text: String::new() }));
-                }
+                Ok(file) => return Ok(Some(Self::of(path, BufReader::new(file)))),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(source) => return Err(ReadError::Read { path, source }),
             }
         }
         Ok(None)
+    }
+
+    /// The lines of what is read from the file at `path`.
+    pub(super) fn of(path: PathBuf, bytes: impl BufRead + 'static) -> Self {
+        Self { path, bytes: Box::new(bytes), line: 0, text: String::new() }
     }
 
     /// The next line without its end; nothing after the last.

@@ -4,7 +4,7 @@
 //! generator and C with them, so it is taken apart here. Archives are read with the `zip` crate.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 
 use zip::ZipArchive;
@@ -15,7 +15,12 @@ use crate::node_data::NodeData;
 
 pub(super) fn read(path: &Path) -> Result<NodeData, ReadError> {
     let open = File::open(path).map_err(|source| ReadError::Read { path: path.to_owned(), source })?;
-    let mut archive = ZipArchive::new(BufReader::new(open)).map_err(|error| ReadError::Array {
+    read_from(BufReader::new(open), path)
+}
+
+/// The same of what is in the file at `path`.
+fn read_from(file: impl Read + Seek, path: &Path) -> Result<NodeData, ReadError> {
+    let mut archive = ZipArchive::new(file).map_err(|error| ReadError::Array {
         path: path.to_owned(),
         array: "all",
         reason: error.to_string(),
@@ -155,6 +160,11 @@ impl Header {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use std::io::{Cursor, Write};
+
+    use zip::write::SimpleFileOptions;
+    use zip::{CompressionMethod, ZipWriter};
+
     use super::*;
 
     fn array(header: &str, values: &[u8]) -> Vec<u8> {
@@ -177,7 +187,35 @@ mod tests {
     }
 
     #[test]
-    fn changed_arrays_are_read_or_refused_and_break_nothing() {
+    fn mutated_archives_are_refused_or_read() {
+        let of = |kind: &str, shape: &str, values: &[u8]| {
+            array(&format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}\n"), values)
+        };
+        let arrays = [
+            ("node_features", of("<f4", "(2, 1)", &[0, 0, 128, 63, 0, 0, 0, 64])),
+            ("node_labels", of("<i4", "(2,)", &[1, 0, 0, 0, 255, 255, 255, 255])),
+            ("edges", of("<i4", "(1, 2)", &[0, 0, 0, 0, 1, 0, 0, 0])),
+        ];
+        let seeds = [CompressionMethod::Stored, CompressionMethod::Deflated].map(|method| {
+            let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+            let options = SimpleFileOptions::default().compression_method(method);
+            for (name, bytes) in &arrays {
+                archive.start_file(format!("{name}.npy"), options).unwrap();
+                archive.write_all(bytes).unwrap();
+            }
+            archive.finish().unwrap().into_inner()
+        });
+        let read = |bytes: &[u8]| read_from(Cursor::new(bytes), Path::new("graph.npz"));
+        assert!(seeds.iter().all(|seed| read(seed).unwrap().graph().edge_count() == 1));
+        mingle_mutations::for_each_input("npz", &seeds, |bytes| {
+            if let Ok(data) = read(bytes) {
+                assert!(data.graph().node_count() > 0 || data.graph().edge_count() == 0);
+            }
+        });
+    }
+
+    #[test]
+    fn mutated_arrays_are_refused_or_read() {
         let values: Vec<u8> = (1..=6).flat_map(|value| (value as f32).to_le_bytes()).collect();
         let seeds = ["(2, 3)", "(6,)", "(0, 3)"]
             .map(|shape| array(&format!("{{'descr': '<f4', 'fortran_order': True, 'shape': {shape}, }}\n"), &values));

@@ -29,6 +29,11 @@ pub(super) fn read(path: &Path) -> Result<NodeData, ReadError> {
         Some(lines) => sparse(lines)?,
         None => dense(first_of(&[named("features.csv")])?, first_of(&[named("labels.csv")])?)?,
     };
+    joined(edges, nodes, path)
+}
+
+/// The graph of some edges between nodes.
+fn joined(edges: Lines, nodes: Nodes, path: &Path) -> Result<NodeData, ReadError> {
     let file = edges.path.clone();
     let edges = read_edges(edges, nodes.labels.len())?;
     let graph =
@@ -167,4 +172,69 @@ fn dense(mut features: Lines, mut labels: Lines) -> Result<Nodes, ReadError> {
         return Err(labels.fault(format!("{} labels, and features of {nodes} nodes", known.len())));
     }
     Ok(Nodes { features: values, columns, labels: known })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::io::Cursor;
+
+    use mingle_mutations::for_each_input;
+
+    use super::*;
+
+    const EDGES: &str = "one,other\n0,1\n# a triangle\n1 2\n2\t0\n1,0\n2,2\n";
+    const FEATURES: &str = "a,b\n0.5,1\n-2,3e1\n0,0\n";
+    const LABELS: &str = "label\n0\n-1\n2\n";
+    const SPARSE: &str = "0 1:0.5 3:1\n-1\n2 2:-3e1\n";
+
+    fn lines(bytes: &[u8]) -> Lines {
+        Lines::of("lines".into(), Cursor::new(bytes.to_vec()))
+    }
+
+    fn graph(edges: &[u8], nodes: Result<Nodes, ReadError>) -> Result<NodeData, ReadError> {
+        joined(lines(edges), nodes?, Path::new("graph"))
+    }
+
+    #[test]
+    fn mutated_edges_are_refused_or_between_nodes() {
+        let nodes = || dense(lines(FEATURES.as_bytes()), lines(LABELS.as_bytes()));
+        let seeds = [EDGES.as_bytes().to_vec(), b"0,2\r\n1,2\r\n".to_vec()];
+        assert_eq!(seeds.each_ref().map(|seed| graph(seed, nodes()).unwrap().graph().edge_count()), [3, 2]);
+        for_each_input("graph_edges", &seeds, |input| {
+            let Ok(data) = graph(input, nodes()) else { return };
+            let graph = data.graph();
+            assert!(graph.node_count() == 3 && graph.edge_count() <= 3);
+        });
+    }
+
+    #[test]
+    fn mutated_features_and_labels_are_refused_or_there_for_each_node() {
+        let seeds = [FEATURES, LABELS, "1,2\r\n3,4\r\n5,6\r\n", "0\n\n1\n"].map(|seed| seed.as_bytes().to_vec());
+        let edges = EDGES.as_bytes();
+        assert!(graph(edges, dense(lines(&seeds[0]), lines(&seeds[3]))).is_ok());
+        assert!(graph(edges, dense(lines(&seeds[2]), lines(&seeds[1]))).is_ok());
+        for_each_input("graph_dense", &seeds, |input| {
+            for (features, labels) in [(input, LABELS.as_bytes()), (FEATURES.as_bytes(), input)] {
+                let nodes = dense(lines(features), lines(labels));
+                if let Ok(Nodes { features, columns, labels }) = &nodes {
+                    assert_eq!(features.len(), columns * labels.len());
+                }
+                let _ = graph(b"0,1\n", nodes);
+            }
+        });
+    }
+
+    #[test]
+    fn mutated_sparse_features_are_refused_or_there_for_each_node() {
+        let seeds = [SPARSE, "1 0:1\n2 4:2\n"].map(|seed| seed.as_bytes().to_vec());
+        assert!(graph(EDGES.as_bytes(), sparse(lines(&seeds[0]))).is_ok() && sparse(lines(&seeds[1])).is_ok());
+        for_each_input("graph_svm", &seeds, |input| {
+            let nodes = sparse(lines(input));
+            if let Ok(Nodes { features, columns, labels }) = &nodes {
+                assert_eq!(features.len(), columns * labels.len());
+            }
+            let _ = graph(b"0,1\n", nodes);
+        });
+    }
 }

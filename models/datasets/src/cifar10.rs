@@ -63,10 +63,11 @@ fn append(file: &mut GzippedFile, pixels: &mut Vec<u8>, labels: &mut Vec<u16>) -
 mod tests {
     #![allow(clippy::unwrap_used)]
     use std::fs;
-    use std::io::Write as _;
+    use std::io::{Cursor, Write as _};
 
     use flate2::Compression;
     use flate2::write::GzEncoder;
+    use mingle_mutations::for_each_input;
 
     use super::*;
 
@@ -114,5 +115,27 @@ mod tests {
         fails(&[image(3, 1), image(10, 1)].concat(), &["image 1", "10"]);
         fs::remove_file(&third).unwrap();
         assert!(load(folder.path()).unwrap_err().to_string().contains("no data_batch_3.bin"));
+    }
+    #[test]
+    fn mutated_cifar_files_are_refused_or_read() {
+        let mut gzipped = GzEncoder::new(Vec::new(), Compression::fast());
+        gzipped.write_all(&[image(9, 0), image(8, 51)].concat()).unwrap();
+        let gzipped = gzipped.finish().unwrap();
+        let read = |bytes: &[u8]| {
+            let is_gzipped = bytes.starts_with(&[0x1f, 0x8b]);
+            let (mut pixels, mut labels) = (Vec::new(), Vec::new());
+            let mut file = GzippedFile::of(TEST.into(), is_gzipped, Cursor::new(bytes.to_vec()));
+            append(&mut file, &mut pixels, &mut labels)?;
+            Samples::from_pixels(SHAPE, CLASSES.len(), pixels, SCALING, labels)
+        };
+        let seeds = [image(3, 7), [image(0, 7), image(9, 200)].concat(), gzipped];
+        assert_eq!(seeds.each_ref().map(|seed| read(seed).unwrap().len()), [1, 2, 2]);
+        for_each_input("cifar", &seeds, |input| {
+            if let Ok(samples) = read(input)
+                && !input.starts_with(&[0x1f, 0x8b])
+            {
+                assert_eq!(samples.len() * ROW, input.len());
+            }
+        });
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use csv::{ReaderBuilder, StringRecord};
@@ -28,7 +29,7 @@ use crate::{DataCard, DataError};
 /// ```
 pub struct CsvFeatures {
     path: PathBuf,
-    reader: csv::Reader<File>,
+    reader: csv::Reader<Box<dyn Read + Send>>,
     card: DataCard,
     /// Where in the file each column of the card is.
     places: Vec<usize>,
@@ -48,7 +49,12 @@ impl CsvFeatures {
     /// The file cannot be read, or has not all of the columns.
     pub fn open(path: &Path, card: DataCard) -> Result<Self, DataError> {
         let file = File::open(path).map_err(|error| read_error(path, error))?;
-        let mut reader = ReaderBuilder::new().has_headers(false).trim(csv::Trim::All).from_reader(file);
+        Self::of(path, Box::new(file), card)
+    }
+
+    /// The same of what is in the file at `path`.
+    fn of(path: &Path, text: Box<dyn Read + Send>, card: DataCard) -> Result<Self, DataError> {
+        let mut reader = ReaderBuilder::new().has_headers(false).trim(csv::Trim::All).from_reader(text);
         let mut first = StringRecord::new();
         if !read_record(&mut reader, &mut first, path)? {
             return Err(DataError::Row { path: path.into(), line: 1, reason: "there is nothing in it".to_owned() });
@@ -138,7 +144,9 @@ fn missing(card: &DataCard, cells: &BTreeMap<&str, usize>, path: &Path) -> DataE
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use std::io::Write;
+    use std::io::{Cursor, Write};
+
+    use mingle_mutations::for_each_input;
 
     use super::*;
 
@@ -177,5 +185,25 @@ mod tests {
         assert!(row("a,b\n1,2\n1,x\n").contains("line 3, column 2 (b): \"x\" is not a finite number"));
         assert!(row("a,b\n1,1e300\n").contains("line 2, column 2 (b): \"1e300\""));
         assert!(row("a,b\n1,2\n1\n").contains("line 3"));
+    }
+    #[test]
+    fn mutated_tables_without_labels_are_refused_or_read_in_the_order_of_the_card() {
+        let (named, nameless) = (card(&["a", "b"]), card(&["x1", "x2"]));
+        let read = |bytes: &[u8], card: &DataCard| {
+            let mut table = CsvFeatures::of(Path::new("t.csv"), Box::new(Cursor::new(bytes.to_vec())), card.clone())?;
+            let (first, rest) = (table.next_rows(1)?, table.next_rows(100)?);
+            Ok::<_, DataError>([first, rest].concat())
+        };
+        let seeds = [&b"kind,b,a\nx,2,1\n\"y\",4e3,-3\n"[..], b"1,2\n.5,4\n", b"\xef\xbb\xbfb,a\r\n7,8\r\n"]
+            .map(<[u8]>::to_vec);
+        assert_eq!(read(&seeds[0], &named).unwrap(), [1.0, 2.0, -3.0, 4000.0]);
+        assert_eq!((read(&seeds[1], &nameless).unwrap().len(), read(&seeds[2], &named).unwrap()), (4, vec![8.0, 7.0]));
+        for_each_input("csv_features", &seeds, |input| {
+            for card in [&named, &nameless] {
+                if let Ok(features) = read(input, card) {
+                    assert!(features.len() % 2 == 0 && features.iter().all(|value| value.is_finite()));
+                }
+            }
+        });
     }
 }

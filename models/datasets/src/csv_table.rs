@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -68,9 +68,14 @@ pub(crate) struct Table {
 impl Table {
     /// Reads the whole file.
     pub(crate) fn read(source: &CsvSource) -> Result<Self, DataError> {
+        let file = File::open(&source.path).map_err(|error| read_error(&source.path, error))?;
+        Self::of(source, file)
+    }
+
+    /// The same of what is in the file.
+    pub(crate) fn of(source: &CsvSource, text: impl Read) -> Result<Self, DataError> {
         let path = &source.path;
-        let file = File::open(path).map_err(|error| read_error(path, error))?;
-        let mut reader = ReaderBuilder::new().has_headers(false).trim(csv::Trim::All).from_reader(file);
+        let mut reader = ReaderBuilder::new().has_headers(false).trim(csv::Trim::All).from_reader(text);
         let mut record = StringRecord::new();
         if !read_record(&mut reader, &mut record, path)? {
             return Err(DataError::TooFew { path: path.clone(), samples: 0, classes: 0 });
@@ -263,7 +268,7 @@ pub(crate) fn line(record: &StringRecord) -> u64 {
 }
 
 pub(crate) fn read_record(
-    reader: &mut csv::Reader<File>,
+    reader: &mut csv::Reader<impl Read>,
     record: &mut StringRecord,
     path: &Path,
 ) -> Result<bool, DataError> {

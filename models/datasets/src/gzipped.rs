@@ -1,7 +1,7 @@
 //! Files that may be gzipped, decompressed as they are read.
 
 use std::fs::File;
-use std::io::{BufReader, ErrorKind, Read};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
@@ -20,16 +20,18 @@ impl GzippedFile {
     pub(crate) fn open(directory: &Path, name: &'static str) -> Result<Self, DataError> {
         for (path, gzipped) in [(directory.join(name), false), (directory.join(format!("{name}.gz")), true)] {
             match File::open(&path) {
-                Ok(file) => {
-                    let file = BufReader::new(file);
-                    let bytes: Box<dyn Read> = if gzipped { Box::new(GzDecoder::new(file)) } else { Box::new(file) };
-                    return Ok(Self { path, bytes });
-                }
+                Ok(file) => return Ok(Self::of(path, gzipped, BufReader::new(file))),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(DataError::Read { path, error }),
             }
         }
         Err(DataError::Missing { directory: directory.to_owned(), name })
+    }
+
+    /// What is read from `file`, which is at `path`.
+    pub(super) fn of(path: PathBuf, gzipped: bool, file: impl BufRead + 'static) -> Self {
+        let bytes: Box<dyn Read> = if gzipped { Box::new(GzDecoder::new(file)) } else { Box::new(file) };
+        Self { path, bytes }
     }
 
     /// The next bytes, fewer only at the end. Memory grows as they arrive.

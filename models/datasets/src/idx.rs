@@ -20,8 +20,14 @@ pub(crate) const SCALING: (f32, f32) = (2.0 / 255.0, -1.0);
 
 /// Training samples and test samples of `directory`.
 pub(crate) fn load(directory: &Path) -> Result<(Samples, Samples), DataError> {
-    let train = Raw::read(directory, "train-images-idx3-ubyte", "train-labels-idx1-ubyte")?;
-    let test = Raw::read(directory, "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")?;
+    let open = |name| GzippedFile::open(directory, name).map(IdxFile);
+    let train = Raw::read(open("train-images-idx3-ubyte")?, open("train-labels-idx1-ubyte")?)?;
+    let test = Raw::read(open("t10k-images-idx3-ubyte")?, open("t10k-labels-idx1-ubyte")?)?;
+    both(train, test)
+}
+
+/// The samples of two pairs of files, which have one shape and the same classes.
+fn both(train: Raw, test: Raw) -> Result<(Samples, Samples), DataError> {
     if train.shape != test.shape {
         return Err(DataError::TestShape { path: test.image_file, train: train.shape, test: test.shape });
     }
@@ -38,11 +44,9 @@ struct Raw {
 }
 
 impl Raw {
-    fn read(directory: &Path, images: &'static str, labels: &'static str) -> Result<Self, DataError> {
-        let mut image_file = IdxFile::open(directory, images)?;
+    fn read(mut image_file: IdxFile, mut label_file: IdxFile) -> Result<Self, DataError> {
         let [count, height, width] = image_file.header(IMAGE_MAGIC, "images")?;
         let pixels = image_file.values(&[count, height, width])?;
-        let mut label_file = IdxFile::open(directory, labels)?;
         let [label_count] = label_file.header(LABEL_MAGIC, "labels")?;
         let labels = label_file.values(&[label_count])?;
         if count != label_count {
@@ -67,10 +71,6 @@ impl Raw {
 struct IdxFile(GzippedFile);
 
 impl IdxFile {
-    fn open(directory: &Path, name: &'static str) -> Result<Self, DataError> {
-        GzippedFile::open(directory, name).map(Self)
-    }
-
     /// Checks the magic number and reads the sizes.
     fn header<const D: usize>(&mut self, magic: u32, wanted: &'static str) -> Result<[u32; D], DataError> {
         let found = self.number()?;
@@ -113,5 +113,54 @@ impl IdxFile {
 
     fn truncated(&self, found: usize, announced: usize) -> DataError {
         DataError::Truncated { path: self.0.path.clone(), announced, missing: announced - found }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::io::{Cursor, Write};
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use mingle_mutations::for_each_input;
+
+    use super::*;
+
+    /// So many images of 2 by 3, or their labels.
+    fn idx(count: u32, is_image: bool) -> Vec<u8> {
+        let sizes: Vec<u32> = if is_image { vec![IMAGE_MAGIC, count, 2, 3] } else { vec![LABEL_MAGIC, count] };
+        let values = count * if is_image { 6 } else { 1 };
+        let head = sizes.iter().flat_map(|size| size.to_be_bytes());
+        head.chain((0..values).map(|value| (value % 10) as u8)).collect()
+    }
+
+    fn raw(images: &[u8], labels: &[u8]) -> Result<Raw, DataError> {
+        let file = |bytes: &[u8]| {
+            let is_gzipped = bytes.starts_with(&[0x1f, 0x8b]);
+            IdxFile(GzippedFile::of("train".into(), is_gzipped, Cursor::new(bytes.to_vec())))
+        };
+        Raw::read(file(images), file(labels))
+    }
+
+    #[test]
+    fn mutated_idx_files_are_refused_or_read() {
+        let (images, labels) = (idx(4, true), idx(4, false));
+        let gzipped = |bytes: &[u8]| {
+            let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+            packed.write_all(bytes).unwrap();
+            packed.finish().unwrap()
+        };
+        let seeds = [images.clone(), labels.clone(), gzipped(&images), gzipped(&labels)];
+        assert_eq!(both(raw(&seeds[0], &seeds[3]).unwrap(), raw(&seeds[2], &seeds[1]).unwrap()).unwrap().0.len(), 4);
+        for_each_input("idx", &seeds, |input| {
+            for (images, labels) in [(input, &labels[..]), (&images[..], input)] {
+                let Ok(train) = raw(images, labels) else { continue };
+                let count = train.labels.len();
+                if let Ok((train, test)) = both(train, raw(&idx(4, true), &idx(4, false)).unwrap()) {
+                    assert_eq!((train.len(), test.len(), train.shape()), (count, 4, test.shape()));
+                }
+            }
+        });
     }
 }

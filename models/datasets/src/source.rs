@@ -393,3 +393,48 @@ impl fmt::Display for DataSource {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use mingle_mutations::for_each_input;
+
+    use super::*;
+
+    fn load(table: &[u8], label: LabelColumn, objective: ObjectiveKind) -> Result<DataSet, DataError> {
+        let source = CsvSource { path: "table.csv".into(), label };
+        let raw = Raw::Table(Table::of(&source, table)?);
+        let raw = RawData { source: DataSource::Csv(source), raw };
+        let card = raw.card_for(objective, 1)?;
+        raw.data_set(&card, 1)
+    }
+
+    #[test]
+    fn mutated_tables_are_refused_or_read() {
+        let columns =
+            [LabelColumn::Last, LabelColumn::Named("label".to_owned()), LabelColumn::Numbered(NonZeroUsize::MIN)];
+        let objectives = [ObjectiveKind::Classification, ObjectiveKind::Regression];
+        let seeds = [
+            "x, y ,label\n0.5,0,ham\n1.5,\"2\",spam\n-2,4,ham\n3e2,1,spam\n.5,3,ham\n",
+            "1,2;3\n4,5;6\n",
+            "\u{feff}label,b\r\n1,0\r\n2,1\r\n2,5\r\n1,7\r\n1,3.0\r\n",
+            "1,0\n2,1.0\n3,0\n4,1\n5,0\n",
+        ];
+        let seeds = seeds.map(|seed| seed.as_bytes().to_vec());
+        for (seed, label) in [(0, 0), (0, 1), (2, 1), (3, 0)] {
+            assert!(
+                load(&seeds[seed], columns[label].clone(), ObjectiveKind::Classification).is_ok(),
+                "{seed} {label}"
+            );
+        }
+        assert!(load(&seeds[2], LabelColumn::Last, ObjectiveKind::Regression).is_ok());
+        let mut turn = 0;
+        for_each_input("csv", &seeds, |input| {
+            turn += 1;
+            let (label, objective) = (columns[turn % 3].clone(), objectives[turn % 2]);
+            if let Ok(data) = load(input, label, objective) {
+                assert!(!data.train.is_empty() && data.train.shape() == data.card.shape());
+            }
+        });
+    }
+}

@@ -148,3 +148,52 @@ fn read_bounded(reader: impl Read, path: &Path) -> Result<Vec<u8>, DataError> {
     }
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use mingle_mutations::for_each_input;
+
+    use super::*;
+
+    /// A text from a file; its tokens by the card of others, where there is one.
+    fn load(file: &[u8], tokens: Option<Tokens>, card: Option<&DataCard>) -> Result<DataSet, DataError> {
+        let path = PathBuf::from("text");
+        let bytes = match file.starts_with(&[0x1f, 0x8b]) {
+            true => read_bounded(GzDecoder::new(file), &path)?,
+            false => read_bounded(file, &path)?,
+        };
+        let text = Text { path, tokens, bytes };
+        let left = text.training_tokens();
+        let card = card.cloned().map_or_else(|| text.card(), Ok)?;
+        let data = text.data_set(&card)?;
+        assert!(tokens.is_none() || data.train.len() == left);
+        Ok(data)
+    }
+
+    #[test]
+    fn mutated_texts_are_refused_or_read() {
+        let plain = "To be,\nor não\tto 東京, that is.".as_bytes().to_vec();
+        let mut gzipped = GzEncoder::new(Vec::new(), Compression::fast());
+        gzipped.write_all(&plain).unwrap();
+        let seeds = [plain, gzipped.finish().unwrap()];
+        let cards = [Tokens::Characters, Tokens::Bytes].map(|tokens| load(&seeds[0], Some(tokens), None).unwrap().card);
+        assert_eq!(load(&seeds[1], None, Some(&cards[0])).unwrap().train.len(), 26);
+        let mut turn = 0;
+        for_each_input("text", &seeds, |input| {
+            turn += 1;
+            let sets = match turn % 32 {
+                // The names of all bytes take longer than all else.
+                0 => [load(input, None, Some(&cards[1])), load(input, Some(Tokens::Bytes), None)],
+                _ => [load(input, Some(Tokens::Characters), None), load(input, None, Some(&cards[0]))],
+            };
+            for data in sets.into_iter().flatten() {
+                assert!(data.train.len() + data.test.len() >= TOKENS_MIN && !data.test.is_empty());
+            }
+        });
+    }
+}

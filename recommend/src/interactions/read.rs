@@ -72,10 +72,15 @@ impl fmt::Display for Form {
 /// # Errors
 /// The file cannot be read, is empty or too long, or a line cannot be understood; with the line.
 pub fn read_interactions(path: &Path, form: Form) -> Result<Interactions, RecommendError> {
+    let file = File::open(path).map_err(|source| RecommendError::Io { path: path.to_owned(), source })?;
+    read_from(BufReader::new(file), path, form)
+}
+
+/// The same of what is in the file at `path`.
+fn read_from(mut file: impl BufRead, path: &Path, form: Form) -> Result<Interactions, RecommendError> {
     let failed = |source| RecommendError::Io { path: path.to_owned(), source };
-    let mut file = BufReader::new(File::open(path).map_err(failed)?);
     let is_packed = file.fill_buf().map_err(failed)?.starts_with(&[0x1f, 0x8b]);
-    let plain: Box<dyn Read> = if is_packed { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
+    let plain: Box<dyn Read + '_> = if is_packed { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
     let lines = lines(plain).map_err(|(line, reason)| RecommendError::Line { path: path.to_owned(), line, reason })?;
     let at_line = |(line, reason): (u64, String)| RecommendError::Line { path: path.to_owned(), line, reason };
     let form = if form == Form::Auto { guess(&lines) } else { form };
@@ -197,4 +202,50 @@ fn csv(lines: &Lines) -> Pairs<'_> {
         numbers.iter().try_for_each(|at| check_number(fields[*at])).map_err(wrong)?;
     }
     Ok(pairs)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use mingle_mutations::for_each_input;
+
+    use super::*;
+
+    #[test]
+    fn mutated_interactions_are_refused_or_read() {
+        let read = |file: &[u8], form| read_from(file, Path::new("interactions"), form);
+        let texts = [
+            "item,\"user\",time, rating\nd,ana,3,4.5\nc,ben,1e3,-2\nd,ana,4,1\n",
+            "1::20::5::978300760\n1::3::4\n10::20\n",
+            "ana 1 2 x\n\nben 2\ncho\n",
+            "196\t242\t3\t881250949\n186\t302\t3\t891717742\n196 302 1 1\n",
+        ];
+        let mut gzipped = GzEncoder::new(Vec::new(), Compression::fast());
+        gzipped.write_all(texts[1].as_bytes()).unwrap();
+        let mut seeds: Vec<Vec<u8>> = texts.map(|text| text.as_bytes().to_vec()).into();
+        seeds.push(gzipped.finish().unwrap());
+        let forms = [Form::Csv, Form::Movielens, Form::Lists, Form::Pairs, Form::Movielens];
+        for (seed, form) in seeds.iter().zip(forms) {
+            let found = read(seed, form).unwrap();
+            assert!(found.count() > 1 && found == read(seed, Form::Auto).unwrap(), "{form}");
+        }
+        let mut turn = 0;
+        for_each_input("interactions", &seeds, |input| {
+            turn += 1;
+            let form = if turn % 2 == 0 { Form::Auto } else { forms[turn / 2 % 4] };
+            let Ok(found) = read(input, form) else { return };
+            let items = found.items().len() as u32;
+            let is_sound = |user| {
+                let of_user = found.of_user(user);
+                !of_user.is_empty()
+                    && of_user.is_sorted_by(|one, next| one < next)
+                    && of_user.iter().all(|it| *it < items)
+            };
+            assert!(found.count() > 0 && (0..found.users().len()).all(is_sound));
+        });
+    }
 }

@@ -33,7 +33,11 @@ pub fn read(path: &Path) -> Result<PeerTimeline> {
         Error::new(ErrorKind::BadInput, format!("cannot read {}: {error}", path.display()))
             .hint("a peer keeps a timeline when it is started with --timeline on")
     })?;
-    let mut reader = BufReader::new(file);
+    read_from(BufReader::new(file), path)
+}
+
+/// The same of what is in the file at `path`.
+fn read_from(mut reader: impl BufRead, path: &Path) -> Result<PeerTimeline> {
     let mut timeline = None;
     for number in 1..=MOST_SPANS + 1 {
         let mut line = String::new();
@@ -77,7 +81,7 @@ mod tests {
 
     use super::*;
     use crate::home::Home;
-    use crate::timeline::{SpanKind, Timeline};
+    use crate::timeline::{Shares, SpanKind, Timeline, Window};
 
     #[test]
     fn what_was_noted_is_read_and_half_a_line_is_left_out() {
@@ -117,5 +121,20 @@ mod tests {
         }
         std::fs::remove_file(&path).unwrap();
         assert!(read(&path).unwrap_err().to_string().contains("cannot read"));
+    }
+    #[test]
+    fn mutated_timelines_are_refused_or_add_up() {
+        let sound = "{\"schema\":\"mingle.timeline/1\",\"node\":3,\"began_unix_us\":1}\n{\"what\":\"train\",\"from_us\":3,\"to_us\":20}\n\
+                     {\"what\":\"send\",\"node\":5,\"from_us\":4,\"to_us\":9}\n{\"what\":\"round\",\"round\":1,\"from_us\":0,\"to_us\":30}\n";
+        let read = |bytes: &[u8]| read_from(bytes, Path::new("timeline.jsonl"));
+        assert_eq!(read(sound.as_bytes()).unwrap().spans.len(), 3);
+        mingle_mutations::for_each_input("timeline", &[sound.as_bytes().to_vec()], |input| {
+            let Ok(timeline) = read(input) else { return };
+            assert!(timeline.spans.iter().all(|span| span.from_us <= span.to_us && span.to_us <= LATEST_US));
+            let Some(window) = Window::of_rounds(&timeline, 0, u64::MAX) else { return };
+            let shares = Shares::of(&timeline, window);
+            let parts = [shares.training_us, shares.moving_us, shares.waiting_us];
+            assert!(parts.into_iter().all(|part| part <= shares.whole_us) && shares.hidden_us <= shares.moving_us);
+        });
     }
 }

@@ -172,8 +172,13 @@ impl Suite {
             return Err(SuiteError::TooLong { path: path.to_owned(), bytes });
         }
         let text = fs::read_to_string(path).map_err(unreadable)?;
+        Self::parse(&text, path)
+    }
+
+    /// The same of the text of the file.
+    fn parse(text: &str, path: &Path) -> Result<Self, SuiteError> {
         let mut suite: Self =
-            toml::from_str(&text).map_err(|source| SuiteError::Toml { path: path.to_owned(), source })?;
+            toml::from_str(text).map_err(|source| SuiteError::Toml { path: path.to_owned(), source })?;
         suite.check().map_err(|what| SuiteError::Entry { path: path.to_owned(), what })?;
         suite.resolve(path.parent().unwrap_or(Path::new(".")));
         Ok(suite)
@@ -290,4 +295,27 @@ pub enum SuiteError {
         /// The entry, and what is wrong with it.
         what: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const SOUND: &str = "title='t'\nseeds=[0,1]\nmax-slots=3_000\nbaselines=['a']\n[training]\ndata='csv:t.csv'\nmodel='softmax'\nbatch-size=8\n\
+                         learning-rate=0.5\n[[topology]]\nname='g'\nsource='grid:rows=3,cols=3'\n[[split]]\nsplit='dirichlet:0.3'\ntarget='r2=0.9'\n\
+                         [[split]]\nsplit='iid'\ntarget-accuracy=0.8\n[[design]]\nname='a'\nmethod='nguyen-he'\nextra-edges='3'\nloss=0.1\n\
+                         [[design]]\nname='b'\nmethod='d-psgd'\nlocal-steps=4\ntopologies=['g']\n";
+
+    #[test]
+    fn mutated_suites_are_refused_or_can_be_run() {
+        let parse = |text: &str| Suite::parse(text, Path::new("/suites/suite.toml"));
+        let sound = parse(SOUND);
+        assert!(sound.is_ok(), "{sound:?}");
+        mingle_mutations::for_each_input("suite", &[SOUND.as_bytes().to_vec()], |input| {
+            let Ok(suite) = parse(&String::from_utf8_lossy(input)) else { return };
+            assert!(suite.max_slots > 0 && suite.split.iter().all(|entry| entry.target().is_ok()));
+            assert!(suite.design.iter().all(|design| design.local_steps > 0 && design.extra_edges().is_ok()));
+        });
+    }
 }

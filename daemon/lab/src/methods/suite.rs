@@ -61,12 +61,16 @@ impl MethodSuite {
     /// # Errors
     /// What cannot be used, with its line or name.
     pub fn read(path: &Path) -> Result<Option<Self>, SuiteError> {
-        let text = read_bounded(path)?;
-        if !toml::from_str::<Table>(&text).is_ok_and(|table| table.contains_key(PROBLEM)) {
+        Self::parse(&read_bounded(path)?, path)
+    }
+
+    /// The same of the text of the file.
+    fn parse(text: &str, path: &Path) -> Result<Option<Self>, SuiteError> {
+        if !toml::from_str::<Table>(text).is_ok_and(|table| table.contains_key(PROBLEM)) {
             return Ok(None);
         }
         let mut suite: Self =
-            toml::from_str(&text).map_err(|source| SuiteError::Toml { path: path.to_owned(), source })?;
+            toml::from_str(text).map_err(|source| SuiteError::Toml { path: path.to_owned(), source })?;
         suite.check().map_err(|what| SuiteError::Entry { path: path.to_owned(), what })?;
         let folder = path.parent().unwrap_or(Path::new("."));
         suite.problem = folder.join(&suite.problem);
@@ -204,5 +208,26 @@ mod tests {
         let suite = read("problem = \"p.toml\"\nclients = 3\nseeds = [1]").unwrap().unwrap();
         assert_eq!(suite.title, "p");
         assert!(suite.read_problem().unwrap_err().to_string().contains("p.toml"));
+    }
+    #[test]
+    fn mutated_suites_of_methods_are_refused_or_can_be_run() {
+        let sound = "problem='p.toml'\nclients=4\nseeds=[0,1]\nmetrics=['m']\nbaseline='a'\n[[method]]\nname='a'\nset={x=1,y={z='b'}}\n\
+                     [[method]]\nname='b'\n";
+        let of_plan = "title='t'\nproblem='p.toml'\nplan='plan.json'\nseeds=[3]\n";
+        let parse = |text: &str| MethodSuite::parse(text, Path::new("/suites/suite.toml"));
+        assert!(parse(sound).unwrap().is_some() && parse(of_plan).unwrap().is_some());
+        let problem: Table = toml::from_str("x = 2\ny = 3\n[set]\n").unwrap();
+        mingle_mutations::for_each_input(
+            "method_suite",
+            &[sound, of_plan].map(|seed| seed.as_bytes().to_vec()),
+            |input| {
+                let Ok(Some(suite)) = parse(&String::from_utf8_lossy(input)) else { return };
+                assert!(suite.clients.is_none_or(|clients| clients > 1));
+                for (method, seed) in suite.method.iter().zip(&suite.seeds) {
+                    let table = with_method(&problem, method, *seed);
+                    assert!(method.set.keys().all(|key| table.contains_key(key)));
+                }
+            },
+        );
     }
 }

@@ -88,4 +88,18 @@ mod tests {
             assert_eq!(Kept::decode(&bytes[..at], about, 2), None, "cut at {at}");
         }
     }
+    #[test]
+    fn mutated_states_are_none_or_of_as_many_rounds() {
+        let about = About { task: [1; 32], data: [2; 32] };
+        let history = vec![RoundRecord { round: 1, mean: vec![Some(0.1), None], own: vec![None] }];
+        let sound = Kept { history, state: vec![7; 9] }.encode(about).unwrap();
+        // Behind the right checksum.
+        mingle_mutations::for_each_input("round_state", &[sound[HASH..].to_vec()], |input| {
+            let file = [blake3::hash(input).as_bytes(), input].concat();
+            for rounds in [0, 1, 2] {
+                let kept = Kept::decode(&file, about, rounds);
+                assert!(kept.is_none_or(|kept| kept.history.len() as u64 == rounds));
+            }
+        });
+    }
 }
