@@ -114,7 +114,7 @@ pub(crate) enum Command {
     Leave(Box<RunArgs>),
     /// Add up the weights that stopped peers have on disk: nothing lost, nothing doubled?
     Audit(AuditArgs),
-    /// Kill, cut off and set back simulated swarms, seed after seed, and add up their ledgers after every write
+    /// Test simulated swarms under faults, seed after seed: kills, partitions, lost disks, liars; the ledger is checked after every write
     FaultTest(FaultTestArgs),
     /// Train a simulated swarm by a plan, and count slots, bytes and accuracy
     Simulate(Box<SimulateArgs>),
@@ -122,7 +122,7 @@ pub(crate) enum Command {
     Solve(SolveArgs),
     /// Say what a recommender that this peer has learned with others has for a user
     Recommend(RecommendArgs),
-    /// Look at a graph of nodes with features and classes, and compare ways of learning on it
+    /// Look at a graph whose nodes have features and classes: its homophily, and what is wrong with it
     #[command(subcommand)]
     Graph(GraphCommand),
     /// Compare designs by simulation: a suite of topologies, splits and seeds, with tables and curves
