@@ -9,8 +9,7 @@ const EPOCHS: usize = 5;
 /// Of the mean loss of an epoch.
 const LOSS_TOLERANCE: f64 = 5e-3;
 /// Of how far training moved what is shared, by the L2 norm. RMSProp divides small slopes by their own size: where a slope is nearly 0, its
-/// rounding decides which way a number goes. Graphics devices round `tanh` more coarsely, too. Two trainings that have nothing to do with each
-/// other would be farther apart than either moved.
+/// rounding decides which way a number goes. Two trainings that have nothing to do with each other would be farther apart than either moved.
 const MOVED_TOLERANCE: [(DeviceName, f64); 2] = [(DeviceName::NdArray, 0.1), (DeviceName::Wgpu { index: None }, 0.3)];
 
 /// What is shared at first, the losses of all epochs, what is shared after them, and NDCG@20.
