@@ -10,9 +10,9 @@ use mingle_protocol::collective::{
 };
 use mingle_protocol::wire::encode;
 use mingle_protocol::{
-    Ack, Applied, Books, Chain, Codec, Envelope, Evidence, Fate, Generation, Hello, Identity, InBooks, LinkState, Mac, Mass, Message, NodeId,
-    OtherProcess, OutBooks, Owed, PROTOCOL_VERSION, Parcel, ParcelHeader, Payload, ProcessStatement, Record, Sent, Signature,
-    SignedIdentity, TaskCard,
+    Ack, Applied, Books, Chain, Codec, Envelope, Evidence, Fate, Generation, Hello, Identity, InBooks, LinkState, Mac,
+    Mass, Message, NodeId, OtherProcess, OutBooks, Owed, PROTOCOL_VERSION, Parcel, ParcelHeader, Payload,
+    ProcessStatement, Record, Sent, Signature, SignedIdentity, TaskCard,
 };
 
 use crate::message_reader::bytes_of;
@@ -228,7 +228,16 @@ fn link() -> LinkState {
 fn hello() -> Message {
     let task = TaskCard { hash: [8; 32], description: "digits, é".to_owned() };
     let (version, generation, identity, link) = (PROTOCOL_VERSION, generation(), signed_identity(), link());
-    Message::Hello(Box::new(Hello { version, generation, task, identity, seen: Some(identity), resumed: true, link, evidence: evidence() }))
+    Message::Hello(Box::new(Hello {
+        version,
+        generation,
+        task,
+        identity,
+        seen: Some(identity),
+        resumed: true,
+        link,
+        evidence: evidence(),
+    }))
 }
 
 fn ack() -> Message {

@@ -136,8 +136,8 @@ mod tests {
         }
 
         fn mac(&self, statement: &[u8]) -> Mac {
-            let (mac, _) = blake3::keyed_hash(&self.0, statement).as_bytes().split_at(16);
-            Mac(mac.try_into().unwrap_or_default())
+            let hash = blake3::keyed_hash(&self.0, statement);
+            hash.as_bytes().first_chunk::<16>().copied().map_or_else(Mac::default, Mac)
         }
     }
 

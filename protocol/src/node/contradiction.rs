@@ -100,13 +100,14 @@ impl Node {
             self.discard(self.config.identity.incarnation);
             return Ok(());
         }
+        if let Some(peer) = self.peers.get_mut(&with) {
+            // No parcel leaves for it or is taken of it before this is settled.
+            peer.mutual = false;
+        }
         if said == Said::Elsewhere {
             self.note_refusal(Fault::Contradiction);
             self.ask_for_greeting(with);
             return Ok(());
-        }
-        if let Some(peer) = self.peers.get_mut(&with) {
-            peer.mutual = false;
         }
         self.suspend(with, Suspension::Contradicts);
         Err(Fault::Contradiction)
