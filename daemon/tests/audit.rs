@@ -48,6 +48,7 @@ impl Swarm {
                 incoming: BTreeMap::new(),
                 outgoing: BTreeMap::new(),
                 left: Vec::new(),
+                evidence: BTreeMap::new(),
                 host: Default::default(),
             },
         };

@@ -10,8 +10,8 @@ use libp2p::identity::Keypair;
 use libp2p::{Multiaddr, Stream};
 use mingle_protocol::wire::{MessageReader, encode};
 use mingle_protocol::{
-    Ack, Fate, Hello, Identity, Keys, LeaveCertificate, LinkState, Message, NodeId, OtherProcess, PROTOCOL_VERSION,
-    ProcessStatement, Signature, SignedIdentity,
+    Ack, Applied, Chain, Evidence, Fate, Hello, Identity, Keys, LeaveCertificate, LinkState, Mac, Message, NodeId,
+    OtherProcess, PROTOCOL_VERSION, ProcessStatement, Sent, Signature, SignedIdentity,
 };
 use played_peers::{Connection, EDGE, PATIENCE, PROBE, SWARM, Swarm, framed, greeting, say};
 use rand::{Rng, SeedableRng};
@@ -136,6 +136,10 @@ impl Keys for OwnKey {
     fn is_signed(&self, _: NodeId, _: &[u8], _: &Signature) -> bool {
         unreachable!("it lies, and checks nothing")
     }
+
+    fn mac(&self, _: &[u8]) -> Mac {
+        Mac::default()
+    }
 }
 
 impl Liar {
@@ -191,6 +195,7 @@ impl Liar {
             seen: Some(seen),
             resumed: false,
             link: LinkState { next_seq: 1, passed, ..LinkState::default() },
+            evidence: Evidence::default(),
         }
     }
 
@@ -205,7 +210,8 @@ impl Liar {
     fn departure(&self, leaver: NodeId, incarnation: u64) -> Message {
         let generation = self.greeting.generation;
         let signature = Signature::default();
-        let certificate = LeaveCertificate { generation, leaver, incarnation, ends: Vec::new(), signature };
+        let certificate =
+            LeaveCertificate { generation, leaver, incarnation, ends: Vec::new(), evidence: Vec::new(), signature };
         Message::Left(certificate.signed(&self.keys))
     }
 
@@ -245,6 +251,45 @@ fn a_member_that_names_later_lives_of_its_neighbour_ends_nobody() {
     let events = std::fs::read_to_string(swarm.home(0).join("events.jsonl")).unwrap();
     let set_backs = events.lines().filter(|line| line.contains("\"event\":\"set_back\"")).count();
     assert_eq!(set_backs, 0, "it gave up what it held");
+}
+
+#[test]
+fn a_member_that_contradicts_a_neighbours_books_takes_no_weight_and_is_named() {
+    let swarm = Swarm::new();
+    let (mut peers, address) = swarm.start();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let mut liar = Liar::meet(&swarm, address).await;
+        // It has taken what was not sent, and the other side has taken what never came.
+        let (of_theirs, of_its_own) = (
+            LinkState { received: 1_000_000, applied: 1_000_000, next_seq: 1, ..LinkState::default() },
+            LinkState { acked: 8, next_seq: 9, ..LinkState::default() },
+        );
+        let code = Mac::from([7; 16]);
+        let forged = Evidence {
+            sent: Some(Sent { seq: 1_000_000, chain: Chain::default(), mac: code }),
+            applied: Some(Applied { seq: 8, mac: code }),
+        };
+        let mut lies = vec![liar.hello(0)];
+        for link in [of_its_own, of_theirs] {
+            let Message::Ack(ack) = liar.ack(0, 0) else { unreachable!() };
+            let hello = liar.greets(liar.greeting.identity, 0);
+            lies.push(Message::Ack(Ack { link, ..ack }));
+            lies.push(Message::Hello(Box::new(Hello { link, evidence: forged, ..hello })));
+        }
+        liar.say(lies).await;
+    });
+    loop {
+        let suspended = peers[0].wait_for("suspended");
+        if suspended["node"] == 2
+            && suspended["reason"].as_str().unwrap().starts_with("it contradicts this peer's books")
+        {
+            break;
+        }
+    }
+    swarm.check(peers);
+    let events = std::fs::read_to_string(swarm.home(0).join("events.jsonl")).unwrap();
+    assert!(!events.contains("\"event\":\"set_back\""), "it gave up what it held");
 }
 
 #[test]

@@ -10,9 +10,9 @@ use mingle_protocol::collective::{
 };
 use mingle_protocol::wire::encode;
 use mingle_protocol::{
-    Ack, Books, Chain, Codec, Envelope, Fate, Generation, Hello, Identity, InBooks, LinkState, Mass, Message, NodeId,
-    OtherProcess, OutBooks, Owed, PROTOCOL_VERSION, Parcel, ParcelHeader, Payload, ProcessStatement, Record, Signature,
-    SignedIdentity, TaskCard,
+    Ack, Applied, Books, Chain, Codec, Envelope, Evidence, Fate, Generation, Hello, Identity, InBooks, LinkState, Mac,
+    Mass, Message, NodeId, OtherProcess, OutBooks, Owed, PROTOCOL_VERSION, Parcel, ParcelHeader, Payload,
+    ProcessStatement, Record, Sent, Signature, SignedIdentity, TaskCard,
 };
 
 use crate::message_reader::bytes_of;
@@ -114,8 +114,14 @@ fn books(number: u64, outgoing: BTreeMap<NodeId, OutBooks>) -> Books {
         incoming: BTreeMap::new(),
         outgoing,
         left: Vec::new(),
+        evidence: BTreeMap::from([(NodeId(2), evidence())]),
         host: b"cursor".to_vec().into(),
     }
+}
+
+fn evidence() -> Evidence {
+    let sent = Sent { seq: 300, chain: Chain([5; 32]), mac: Mac::from([6; 16]) };
+    Evidence { sent: Some(sent), applied: Some(Applied { seq: 12, mac: Mac::from([7; 16]) }) }
 }
 
 fn in_books() -> InBooks {
@@ -207,6 +213,7 @@ fn link() -> LinkState {
         applied: 200,
         rejected: Default::default(),
         applied_chain: Chain([3; 32]),
+        applied_mac: Mac::from([2; 16]),
         base: 100,
         acked: 250,
         next_seq: 301,
@@ -221,7 +228,16 @@ fn link() -> LinkState {
 fn hello() -> Message {
     let task = TaskCard { hash: [8; 32], description: "digits, é".to_owned() };
     let (version, generation, identity, link) = (PROTOCOL_VERSION, generation(), signed_identity(), link());
-    Message::Hello(Box::new(Hello { version, generation, task, identity, seen: Some(identity), resumed: true, link }))
+    Message::Hello(Box::new(Hello {
+        version,
+        generation,
+        task,
+        identity,
+        seen: Some(identity),
+        resumed: true,
+        link,
+        evidence: evidence(),
+    }))
 }
 
 fn ack() -> Message {
@@ -252,6 +268,7 @@ fn parcel_in(codec: Codec, seq: u64) -> Message {
         chain: Chain([9; 32]),
         step: 40,
         mass: Mass::ONE,
+        mac: Mac::from([4; 16]),
     };
     let values: Vec<f32> = (0..DIMENSION).map(|at| f32::from(at) - 0.5).collect();
     let payload = Payload::encoded(codec, &values, seq).expect("the numbers are small");

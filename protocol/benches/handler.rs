@@ -17,8 +17,9 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use mingle_bench::{Row, Turns, print_head, time};
 use mingle_protocol::record::HostState;
 use mingle_protocol::{
-    Ack, Chain, Codec, Durability, Effect, Hello, Identity, Input, LinkState, Mass, Message, Node, NodeConfig, NodeId,
-    PROTOCOL_VERSION, Parcel, ParcelHeader, Payload, Schedule, SignedIdentity, State, Step, Time, WaitPolicy,
+    Ack, Chain, Codec, Durability, Effect, Evidence, Hello, Identity, Input, LinkState, Mac, Mass, Message, Node,
+    NodeConfig, NodeId, PROTOCOL_VERSION, Parcel, ParcelHeader, Payload, Schedule, SignedIdentity, State, Step, Time,
+    WaitPolicy,
 };
 
 const DIMENSION: usize = 1_663_370;
@@ -99,6 +100,7 @@ impl Bench {
             seen: Some(SignedIdentity::unsigned(config.identity)),
             resumed: false,
             link: LinkState { next_seq: 1, ..LinkState::default() },
+            evidence: Evidence::default(),
         }))
     }
 
@@ -116,6 +118,7 @@ impl Bench {
             chain: Chain([self.rounds as u8; 32]),
             step: self.rounds - 1,
             mass,
+            mac: Mac::default(),
         };
         *chain = header.chain;
         self.receive(from, Message::Parcel(Parcel { header, payload }))

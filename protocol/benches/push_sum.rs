@@ -6,7 +6,7 @@ use std::sync::Arc;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use mingle_protocol::bench::Pair;
 use mingle_protocol::wire::{MessageReader, encode};
-use mingle_protocol::{Chain, Codec, Generation, Mass, Message, Parcel, ParcelHeader, Payload, UNITS_PER_ONE};
+use mingle_protocol::{Chain, Codec, Generation, Mac, Mass, Message, Parcel, ParcelHeader, Payload, UNITS_PER_ONE};
 
 const DIMENSION: usize = 1_663_370;
 
@@ -63,6 +63,7 @@ fn wire(criterion: &mut Criterion) {
         chain: Chain([9; 32]),
         step: 0,
         mass: half(),
+        mac: Mac::default(),
     };
     let parcel = Message::Parcel(Parcel { header, payload: Payload::new(&vector()).expect("finite") });
     let bytes: Vec<u8> = encode(parcel.clone()).slices().flatten().copied().collect();

@@ -24,6 +24,7 @@ mod codec;
 pub mod collective;
 mod config;
 mod effect;
+mod evidence;
 mod injected_bug;
 mod input;
 mod ledger;
@@ -47,6 +48,7 @@ pub use audit::{AbsentPeer, AuditReport, EdgeDispute, audit};
 pub use codec::{Codec, UnknownCodec};
 pub use config::{Durability, NodeConfig, NodeError, Robust, UnknownRobust, WaitPolicy};
 pub use effect::{Clipped, Effect, Event, Fault, Mismatch, RecordRoom, RoundReport, SkippedDelta, Suspension};
+pub use evidence::{Applied, Evidence, Mac, Sent};
 #[cfg(feature = "sim")]
 pub use injected_bug::{InjectedBug, InjectionError};
 pub use input::{Input, NewGeneration};

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::evidence::{Evidence, Mac, Sent};
 use crate::link::Rejections;
 use crate::mass::Mass;
 use crate::payload::Payload;
@@ -13,7 +14,7 @@ use crate::schedule::NodeId;
 use crate::statement::{ProcessStatement, Signature, SignedIdentity};
 
 /// Version of the protocol; peers that differ refuse each other.
-pub const PROTOCOL_VERSION: u16 = 7;
+pub const PROTOCOL_VERSION: u16 = 8;
 /// Longest task description in bytes.
 pub const MAX_DESCRIPTION: usize = 256;
 
@@ -106,6 +107,8 @@ pub struct Hello {
     pub resumed: bool,
     /// Where the links between the two stand.
     pub link: LinkState,
+    /// What the receiver has said of its ends of these links: if it does not remember that, it was rolled back.
+    pub evidence: Evidence,
 }
 
 impl Hello {
@@ -119,6 +122,7 @@ impl Hello {
             seen: None,
             resumed: false,
             link: LinkState::default(),
+            evidence: Evidence::default(),
         }
     }
 }
@@ -147,6 +151,8 @@ pub struct LinkState {
     pub applied_chain: Chain,
     /// Which of the last of these I refused: their mass is yours again.
     pub rejected: Rejections,
+    /// My code under `applied`, where there are [records](crate::Durability::On): show it to me if I ever say less.
+    pub applied_mac: Mac,
     /// My parcels to you start after this number.
     pub base: u64,
     /// My parcels up to this number are applied by your own word: the echo of your cumulative acknowledgement.
@@ -178,6 +184,8 @@ pub struct LeaveCertificate {
     pub incarnation: u64,
     /// Its links from others, ascending by sender; nothing was applied of those that are not here.
     pub ends: Vec<LinkEnd>,
+    /// What the senders had said of their ends, ascending: a sender that was rolled back learns it from nobody else any more.
+    pub evidence: Vec<(NodeId, Sent)>,
     /// The leaver's, under all of the above.
     pub signature: Signature,
 }
@@ -227,6 +235,8 @@ pub struct ParcelHeader {
     pub step: u64,
     /// Its weight w_m; its numerator is w_m times the payload.
     pub mass: Mass,
+    /// The sender's code under having [sent](Sent) it, where there are records: for the receiver to keep, and show to it.
+    pub mac: Mac,
 }
 
 /// A share of mass under way.

@@ -9,10 +9,11 @@
 //!
 //! [`Node::handle`] dispatches an input to its handler, then lets the node advance as far as it can. The handlers live
 //! beside this file: `round` (what a step consists of), `training` (local training, ordered and waited for), `step_guard` (what of a local step is taken), `robust_receiving` (what of a neighbour's ratio is), `pace` (whom it
-//! waits for), `progress` (how far others are), `patience` (who is waited for again), `exchange` (messages), `parcels`, `liveness` (links and timers), `processes` (one process a key), `membership` (generations), `departure`, `drain`, `commit`
+//! waits for), `progress` (how far others are), `patience` (who is waited for again), `exchange` (messages), `parcels`, `liveness` (links and timers), `processes` (one process a key), `contradiction` (neighbours who remember otherwise), `membership` (generations), `departure`, `drain`, `commit`
 //! (records).
 
 mod commit;
+mod contradiction;
 mod departure;
 mod drain;
 mod exchange;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::effect::{Mismatch, Suspension};
+use crate::evidence::Evidence;
 use crate::link::{InLink, OutLink};
 use crate::message::{Identity, LinkState};
 use crate::node::{Belief, InDistances, Patience, Renewal, ToldProcesses};
@@ -55,8 +56,8 @@ pub(crate) struct Peer {
     pub(crate) told_processes: ToldProcesses,
     /// Parcels of it that were refused; a new life begins with one less than suspends it at most.
     pub(crate) refusals: u32,
-    /// It has said once that this node was rolled back, and was believed.
-    pub(crate) was_believed: bool,
+    /// What it has said of its ends of the links, in its present life to this node's.
+    pub(crate) evidence: Evidence,
     /// When the present count of greetings began, and how many there were.
     pub(crate) greetings: (Time, u32),
     pub(crate) ack_owed: bool,
@@ -92,7 +93,7 @@ impl Peer {
             told_left_at: None,
             told_processes: ToldProcesses::default(),
             refusals: 0,
-            was_believed: false,
+            evidence: Evidence::default(),
             greetings: (Time::default(), 0),
             ack_owed: false,
             refused: None,
@@ -122,6 +123,17 @@ impl Peer {
 
     pub(crate) fn incarnation(&self) -> u64 {
         self.identity.map_or(0, |identity| identity.incarnation)
+    }
+
+    /// Whether it has contradicted this node's books, and shown nothing of what this node said.
+    pub(crate) fn contradicts(&self) -> bool {
+        self.suspended == Some(Suspension::Contradicts)
+    }
+
+    /// It stops taking part: nothing more is sent to it.
+    pub(crate) fn on_leaving(&mut self) {
+        (self.leaving, self.ack_owed) = (true, true);
+        self.outgoing.iter_mut().for_each(OutLink::close);
     }
 
     /// Whether a parcel may be put on the link to it now.

@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::evidence::Evidence;
 use crate::ledger::{InLinkLedger, LedgerSummary, OutLinkLedger};
 use crate::link::Rejections;
 use crate::mass::Mass;
@@ -82,6 +83,8 @@ pub struct Books {
     pub outgoing: BTreeMap<NodeId, OutBooks>,
     /// Who has left the generation, ascending by leaver; the node itself among them if it has.
     pub left: Vec<LeaveCertificate>,
+    /// What neighbours have said of their ends of the links with the node, for them: if they forget it.
+    pub evidence: BTreeMap<NodeId, Evidence>,
     /// What the host wants to find again; the protocol does not look inside.
     pub host: HostState,
 }
@@ -163,7 +166,7 @@ impl Record {
     /// #     number: 1, generation: Generation { counter: 0, plan_hash: [0; 32] }, task: [0; 32], id: NodeId(0),
     /// #     incarnation: 1, brought: Mass::ONE, mass: Mass::from_units(1 << 39), step: 0,
     /// #     split_done: false, neighbours: Default::default(), incoming: Default::default(),
-    /// #     outgoing: Default::default(), left: Vec::new(), host: Default::default(),
+    /// #     outgoing: Default::default(), left: Vec::new(), evidence: Default::default(), host: Default::default(),
     /// # };
     /// let record = Record { books, numerator: [1.0, 2.0].into(), ratio: None, payload: None };
     /// assert_eq!(*record.believed_ratio(), [2.0, 4.0]);

@@ -8,6 +8,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::evidence::Mac;
 use crate::message::{Generation, Identity, LeaveCertificate};
 use crate::schedule::NodeId;
 
@@ -37,6 +38,10 @@ pub trait Keys: fmt::Debug + Send + Sync {
 
     /// Whether this is the signature of `node` under exactly these bytes.
     fn is_signed(&self, node: NodeId, statement: &[u8], signature: &Signature) -> bool;
+
+    /// A code that the node alone can make under exactly these bytes: with a secret that comes of its key, so that every later
+    /// process of the node makes the same.
+    fn mac(&self, statement: &[u8]) -> Mac;
 }
 
 /// No keys at all: signs nothing and believes everything. For swarms in which nobody lies, such as simulations.
@@ -50,6 +55,10 @@ impl Keys for NoKeys {
 
     fn is_signed(&self, _: NodeId, _: &[u8], _: &Signature) -> bool {
         true
+    }
+
+    fn mac(&self, _: &[u8]) -> Mac {
+        Mac::default()
     }
 }
 
@@ -159,13 +168,18 @@ impl LeaveCertificate {
     }
 
     fn statement(&self) -> Vec<u8> {
-        let Self { generation, leaver, incarnation, ends, signature: _ } = self;
-        encode(b"mingle 2026 leave certificate\0", &(generation, leaver, incarnation, ends))
+        let Self { generation, leaver, incarnation, ends, evidence, signature: _ } = self;
+        let mut statement = encode(b"mingle 2026 leave certificate\0", &(generation, leaver, incarnation, ends));
+        // Those in records of earlier releases had none.
+        if !evidence.is_empty() {
+            statement.extend(encode(b"evidence\0", evidence));
+        }
+        statement
     }
 }
 
 /// The bytes that are signed: what kind of statement it is, and what it says.
-fn encode(kind: &[u8], content: &impl Serialize) -> Vec<u8> {
+pub(crate) fn encode(kind: &[u8], content: &impl Serialize) -> Vec<u8> {
     // Numbers, hashes and lists of them: postcard can write all of them.
     let content = postcard::to_stdvec(content).unwrap_or_default();
     [kind, &content].concat()
@@ -174,6 +188,7 @@ fn encode(kind: &[u8], content: &impl Serialize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evidence::Sent;
 
     /// Keys that anybody can make: enough to see what is signed.
     #[derive(Debug)]
@@ -191,6 +206,10 @@ mod tests {
 
         fn is_signed(&self, node: NodeId, statement: &[u8], signature: &Signature) -> bool {
             hash(node, statement) == *signature
+        }
+
+        fn mac(&self, _: &[u8]) -> Mac {
+            Mac::default()
         }
     }
 
@@ -240,12 +259,24 @@ mod tests {
             leaver: NodeId(1),
             incarnation: 1,
             ends: Vec::new(),
+            evidence: Vec::new(),
             signature: Signature::default(),
         };
         assert!(!certificate.is_signed(&keys));
         let certificate = certificate.signed(&keys);
         assert!(certificate.is_signed(&keys));
         assert!(!LeaveCertificate { incarnation: 2, ..certificate.clone() }.is_signed(&keys));
+        let then = (GENERATION, NodeId(1), 1_u64, Vec::<crate::message::LinkEnd>::new());
+        assert_eq!(
+            certificate.statement(),
+            encode(b"mingle 2026 leave certificate\0", &then),
+            "as earlier releases signed it"
+        );
+        let evidence = vec![(NodeId(3), Sent::default())];
+        assert!(!LeaveCertificate { evidence: evidence.clone(), ..certificate.clone() }.is_signed(&keys));
+        let with_evidence = LeaveCertificate { evidence, ..certificate.clone() }.signed(&keys);
+        assert!(with_evidence.is_signed(&keys));
+        assert!(!LeaveCertificate { evidence: Vec::new(), ..with_evidence }.is_signed(&keys));
         assert!(!LeaveCertificate { leaver: NodeId(2), ..certificate }.is_signed(&keys));
     }
 }

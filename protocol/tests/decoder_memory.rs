@@ -82,6 +82,7 @@ fn parcel_header(payload_bytes: u64) -> Vec<u8> {
         chain: Chain([9; 32]),
         step: 1,
         mass: Mass::ONE,
+        mac: mingle_protocol::Mac::default(),
     };
     let empty = encode(Message::Parcel(Parcel { header, payload: Payload::new(&[]).unwrap() }));
     let (control, _) = empty.frames().next().unwrap();

@@ -65,6 +65,7 @@ fn link_state() -> LinkState {
         applied: 4,
         applied_chain: Chain([3; 32]),
         rejected: Rejections::default(),
+        applied_mac: Mac::from([11; 16]),
         base: 1,
         acked: 200,
         next_seq: 201,
@@ -88,6 +89,7 @@ fn parcel(codec: Codec) -> Message {
         chain: Chain([8; 32]),
         step: 400,
         mass: Mass::from_units(1 << 39),
+        mac: Mac::from([10; 16]),
     };
     Message::Parcel(Parcel { header, payload: Payload::encoded(codec, &[0.5, -1.0, 2.0], 5).unwrap() })
 }
@@ -96,8 +98,16 @@ fn parcel(codec: Codec) -> Message {
 fn samples() -> Vec<(String, Message)> {
     let end = LinkEnd { from: NodeId(300), sender_incarnation: 1, applied: 9, rejected: Rejections::default() };
     let signature = Signature::from([5; 64]);
-    let certificate =
-        LeaveCertificate { generation: GENERATION, leaver: NodeId(2), incarnation: 1, ends: vec![end], signature };
+    let sent = Sent { seq: 300, chain: Chain([12; 32]), mac: Mac::from([13; 16]) };
+    let evidence = vec![(NodeId(300), sent)];
+    let certificate = LeaveCertificate {
+        generation: GENERATION,
+        leaver: NodeId(2),
+        incarnation: 1,
+        ends: vec![end],
+        evidence,
+        signature,
+    };
     let process = ProcessStatement {
         generation: GENERATION,
         node: NodeId(2),
@@ -116,6 +126,7 @@ fn samples() -> Vec<(String, Message)> {
         seen: Some(signed(1)),
         resumed: true,
         link: link_state(),
+        evidence: Evidence { sent: Some(sent), applied: Some(Applied { seq: 200, mac: Mac::from([14; 16]) }) },
     };
     let (identity, seen) = (signed(2).identity, signed(1).identity);
     let ack = Ack { generation: GENERATION, identity, seen, link: LinkState { final_seq: None, ..link_state() } };

@@ -120,6 +120,7 @@ fn hello_from(id: NodeId) -> Hello {
         seen: Some(SignedIdentity::unsigned(identity_of(ME))),
         resumed: false,
         link: LinkState { next_seq: 1, ..LinkState::default() },
+        evidence: Evidence::default(),
     }
 }
 
@@ -135,6 +136,7 @@ fn parcel_from_peer(seq: u64, dimension: usize) -> Parcel {
         chain: Chain([9; 32]),
         step: 0,
         mass: Mass::from_units(UNITS_PER_ONE / 4),
+        mac: Mac::default(),
     };
     Parcel { header, payload: Payload::new(&vec![1.0; dimension]).unwrap() }
 }

@@ -44,6 +44,7 @@ fn books(links: u32, host: usize) -> Books {
         incoming: (1..=links).map(|id| (NodeId(id), InBooks::default())).collect(),
         outgoing: (1..=links).map(|id| (NodeId(id), link.clone())).collect(),
         left: Vec::new(),
+        evidence: Default::default(),
         host: vec![1; host].into(),
     }
 }

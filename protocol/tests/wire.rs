@@ -28,20 +28,36 @@ fn signatures() -> impl Strategy<Value = Signature> {
     prop::collection::vec(any::<u8>(), 64).prop_map(|bytes| Signature::from(<[u8; 64]>::try_from(bytes).unwrap()))
 }
 
+fn macs() -> impl Strategy<Value = Mac> {
+    any::<[u8; 16]>().prop_map(Mac::from)
+}
+
+fn shown() -> impl Strategy<Value = Evidence> {
+    let applied = (any::<u64>(), macs()).prop_map(|(seq, mac)| Applied { seq, mac });
+    (proptest::option::of(sent()), proptest::option::of(applied)).prop_map(|(sent, applied)| Evidence { sent, applied })
+}
+
+fn sent() -> impl Strategy<Value = Sent> {
+    (any::<u64>(), any::<[u8; 32]>(), macs()).prop_map(|(seq, chain, mac)| Sent { seq, chain: Chain(chain), mac })
+}
+
 fn link_states() -> impl Strategy<Value = LinkState> {
-    (any::<[u64; 8]>(), any::<Option<u64>>(), any::<bool>()).prop_map(|(n, final_seq, leaving)| LinkState {
-        received: n[0],
-        applied: n[1],
-        applied_chain: Chain([n[5] as u8; 32]),
-        rejected: Rejections::default(),
-        base: n[2],
-        acked: n[6],
-        next_seq: n[3],
-        passed: n[4],
-        final_seq,
-        leaving,
-        left: n[7],
-        processes: n[0] ^ n[7],
+    (any::<[u64; 8]>(), any::<Option<u64>>(), any::<bool>(), macs()).prop_map(|(n, final_seq, leaving, applied_mac)| {
+        LinkState {
+            received: n[0],
+            applied: n[1],
+            applied_chain: Chain([n[5] as u8; 32]),
+            rejected: Rejections::default(),
+            applied_mac,
+            base: n[2],
+            acked: n[6],
+            next_seq: n[3],
+            passed: n[4],
+            final_seq,
+            leaving,
+            left: n[7],
+            processes: n[0] ^ n[7],
+        }
     })
 }
 
@@ -49,8 +65,8 @@ fn hellos() -> impl Strategy<Value = Message> {
     let signed =
         || (identities(), signatures()).prop_map(|(identity, signature)| SignedIdentity { identity, signature });
     let parts = (any::<bool>(), generations(), any::<[u8; 32]>(), "[a-z é]{0,60}", signed());
-    (parts, proptest::option::of(signed()), link_states()).prop_map(
-        |((resumed, generation, hash, description, identity), seen, link)| {
+    (parts, proptest::option::of(signed()), link_states(), shown()).prop_map(
+        |((resumed, generation, hash, description, identity), seen, link, evidence)| {
             let task = TaskCard { hash, description };
             Message::Hello(Box::new(Hello {
                 version: PROTOCOL_VERSION,
@@ -60,6 +76,7 @@ fn hellos() -> impl Strategy<Value = Message> {
                 seen,
                 resumed,
                 link,
+                evidence,
             }))
         },
     )
@@ -80,6 +97,7 @@ fn parcels(dimension: usize) -> impl Strategy<Value = Message> {
             chain: Chain([n[0] as u8; 32]),
             step: n[4],
             mass: Mass::from_units(n[5]),
+            mac: Mac::from([n[5] as u8; 16]),
         };
         Message::Parcel(Parcel { header, payload: Payload::encoded(codec, &values, n[3]).unwrap() })
     })
@@ -95,9 +113,10 @@ fn certificates() -> impl Strategy<Value = Message> {
         };
         ends.into_iter().map(end).collect()
     });
-    let certificate = (generations(), any::<(u32, u64)>(), ends, signatures());
-    certificate.prop_map(|(generation, (leaver, incarnation), ends, signature)| {
-        Message::Left(LeaveCertificate { generation, leaver: NodeId(leaver), incarnation, ends, signature })
+    let evidence = prop::collection::vec((any::<u32>().prop_map(NodeId), sent()), 0..5);
+    let certificate = (generations(), any::<(u32, u64)>(), ends, evidence, signatures());
+    certificate.prop_map(|(generation, (leaver, incarnation), ends, evidence, signature)| {
+        Message::Left(LeaveCertificate { generation, leaver: NodeId(leaver), incarnation, ends, evidence, signature })
     })
 }
 
@@ -198,6 +217,7 @@ fn sample_parcel(dimension: usize) -> Message {
         seq: 3,
         step: 9,
         mass: Mass::ONE,
+        mac: Mac::default(),
     };
     let values: Vec<f32> = (0..dimension).map(|i| i as f32 * 0.5).collect();
     Message::Parcel(Parcel { header, payload: Payload::new(&values).unwrap() })
@@ -352,6 +372,7 @@ fn bytes_after_a_control_message_and_long_descriptions_are_refused() {
         resumed: false,
         seen: None,
         link: LinkState::default(),
+        evidence: Evidence::default(),
     };
     let bytes = bytes_of(&Message::Hello(Box::new(hello)));
     assert!(matches!(MessageReader::new(0).feed(&bytes), Err(WireError::Malformed { kind: 1, .. })));

@@ -6,11 +6,13 @@ use std::fmt;
 use libp2p::PeerId;
 use libp2p::identity::{Keypair, PublicKey};
 use mingle_home::identity::public_key;
-use mingle_protocol::{Keys, NodeId, Signature};
+use mingle_protocol::{Keys, Mac, NodeId, Signature};
 
 /// One member's key pair, and the public keys of all.
 pub(crate) struct MemberKeys {
     own: Keypair,
+    /// Comes of the key pair, for codes that this peer alone makes and checks.
+    secret: [u8; 32],
     members: BTreeMap<NodeId, PublicKey>,
 }
 
@@ -18,7 +20,9 @@ impl MemberKeys {
     /// The keys of these members, of whom this peer has the key pair `own`.
     pub(crate) fn new(own: &Keypair, members: &BTreeMap<NodeId, PeerId>) -> Self {
         let members = members.iter().filter_map(|(node, peer)| Some((*node, public_key(peer)?))).collect();
-        Self { own: own.clone(), members }
+        // Homes hold ed25519 keys alone, of which one can be made.
+        let secret = own.derive_secret(b"mingle 2026 codes under what a member says of its links").unwrap_or_default();
+        Self { own: own.clone(), secret, members }
     }
 }
 
@@ -31,6 +35,11 @@ impl Keys for MemberKeys {
 
     fn is_signed(&self, node: NodeId, statement: &[u8], signature: &Signature) -> bool {
         self.members.get(&node).is_some_and(|key| key.verify(statement, signature.as_ref()))
+    }
+
+    fn mac(&self, statement: &[u8]) -> Mac {
+        let code = blake3::keyed_hash(&self.secret, statement);
+        code.as_bytes().first_chunk::<16>().copied().map_or_else(Mac::default, Mac::from)
     }
 }
 
@@ -54,5 +63,16 @@ mod tests {
         assert!(!keys.is_signed(NodeId(0), b"words", &signature));
         assert!(!keys.is_signed(NodeId(1), b"other words", &signature));
         assert!(!keys.is_signed(NodeId(2), b"words", &signature), "no member");
+    }
+
+    #[test]
+    fn a_code_is_that_of_one_key_in_every_process_and_under_every_plan() {
+        let [ana, ben] = [Keypair::generate_ed25519(), Keypair::generate_ed25519()];
+        let members = [(NodeId(0), ana.public().to_peer_id()), (NodeId(1), ben.public().to_peer_id())].into();
+        let code = MemberKeys::new(&ana, &members).mac(b"words");
+        let next_process = Keypair::from_protobuf_encoding(&ana.to_protobuf_encoding().unwrap()).unwrap();
+        assert_eq!(MemberKeys::new(&next_process, &BTreeMap::new()).mac(b"words"), code);
+        assert_ne!(MemberKeys::new(&ana, &members).mac(b"other words"), code);
+        assert_ne!(MemberKeys::new(&ben, &members).mac(b"words"), code);
     }
 }

@@ -116,5 +116,6 @@ fn header(seq: u64) -> ParcelHeader {
         chain: Chain::default(),
         step: 0,
         mass: Mass::from_units(1),
+        mac: mingle_protocol::Mac::default(),
     }
 }

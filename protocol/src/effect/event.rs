@@ -141,8 +141,9 @@ pub enum Event {
         /// Its mass.
         mass: Mass,
     },
-    /// The node detected that it was rolled back: neighbours remember a later state of it than it does itself, so it was
-    /// started from an old copy of its records, or without them. It goes on as a new incarnation without mass.
+    /// The node detected that it was rolled back: a neighbour has shown something that only the node itself can have said, and that
+    /// it does not remember, so it was started from an old copy of its records, or without them. It goes on as a new
+    /// incarnation without mass.
     RollbackDetected {
         /// Its incarnation from now on.
         incarnation: u64,
@@ -263,6 +264,9 @@ pub enum Suspension {
     LinkDown,
     /// It sends parcels that cannot be believed; back when it begins a new life.
     Refused,
+    /// It contradicts this node's books of the parcels between the two, and shows nothing that this node said; back when one of
+    /// the two begins a new life.
+    Contradicts,
 }
 
 /// Why a local step was not taken.

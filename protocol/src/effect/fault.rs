@@ -35,8 +35,9 @@ pub enum Fault {
     ImpossibleLife,
     /// A process statement of no member, or with a number that no process comes to.
     ImpossibleProcess,
-    /// A neighbour that was believed once that this node was rolled back says so again.
-    RepeatedRollback,
+    /// It contradicts this node's books of the parcels between the two, and shows nothing that this node said: nothing is given
+    /// up for it.
+    Contradiction,
     /// A parcel that was here before. Only counted: networks repeat, and senders whose acknowledgement was lost.
     Repeated,
     /// A parcel that came before the one that precedes it. Only counted: networks reorder.

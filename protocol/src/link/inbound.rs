@@ -126,6 +126,16 @@ impl InLink {
         if acked > known { Err(RolledBack) } else { Ok(()) }
     }
 
+    /// Whether this end has applied so many parcels of the sender's present life.
+    pub(crate) fn has_applied(&self, seq: u64) -> bool {
+        self.cursor.is_some_and(|cursor| seq <= cursor.applied)
+    }
+
+    /// What the sender may rely on, if that is anything of its present life.
+    pub(crate) fn confirmed(&self) -> Option<u64> {
+        self.cursor.filter(|cursor| cursor.confirmed > cursor.base).map(|cursor| cursor.confirmed)
+    }
+
     pub(crate) fn received_chain(&self) -> Chain {
         self.cursor.map_or_else(Chain::default, |cursor| cursor.received_chain)
     }

@@ -183,15 +183,10 @@ impl OutLink {
         returned
     }
 
-    /// The receiver has left. What it did not apply by its certificate comes back; nothing is sent any more.
-    ///
-    /// # Errors
-    /// [`RolledBack`] when it has applied parcels that this end does not remember.
-    pub(crate) fn on_left(&mut self, end: Option<&LinkEnd>) -> Result<Returned, RolledBack> {
-        let applied = end.map_or(self.base, |end| end.applied).max(self.acked);
-        if applied >= self.next_seq {
-            return Err(RolledBack);
-        }
+    /// The receiver has left. What it did not apply by its certificate comes back; nothing is sent any more. It cannot have
+    /// applied more than was sent.
+    pub(crate) fn on_left(&mut self, end: Option<&LinkEnd>) -> Returned {
+        let applied = end.map_or(self.base, |end| end.applied).max(self.acked).min(self.next_seq - 1);
         let mut returned = self.settle(applied, |seq| end.is_some_and(|end| end.rejected.contains(end.applied, seq)));
         for parcel in self.outbox.drain(..) {
             self.returned += u128::from(parcel.mass.units());
@@ -201,7 +196,13 @@ impl OutLink {
         (self.next_seq, self.chain, self.received) = (applied + 1, self.acked_chain, applied);
         self.final_seq = Some(applied);
         self.disarm();
-        Ok(returned)
+        returned
+    }
+
+    /// Whether this end has sent that, as far as it knows: what was acknowledged long ago it does not.
+    pub(crate) fn has_sent(&self, seq: u64, chain: Option<Chain>) -> bool {
+        let fits = |known: Chain| chain.is_none_or(|chain| chain == known);
+        seq < self.next_seq && self.chain_at(seq).is_none_or(fits)
     }
 
     /// The chain at a number that is not below the last acknowledgement.

@@ -16,7 +16,8 @@ use std::sync::Arc;
 
 use super::{Node, Phase};
 use crate::config::{Durability, NodeConfig, NodeError};
-use crate::effect::{Effect, Event, RecordRoom};
+use crate::effect::{Effect, Event, RecordRoom, Suspension};
+use crate::evidence::Evidence;
 use crate::injected_bug::InjectedBug;
 use crate::link::{InLink, OutLink};
 use crate::mass::Mass;
@@ -106,6 +107,9 @@ impl Node {
                 (peer.identity, peer.signature) = (Some(known.identity), known.signature);
             }
         }
+        for (id, known) in &books.evidence {
+            node.peers.entry(*id).and_modify(|peer| peer.evidence = *known);
+        }
         node.restore_departures(std::mem::take(&mut books.left));
         node.brought = books.brought;
         (node.step, node.split_done) = (books.step, books.split_done);
@@ -160,6 +164,7 @@ impl Node {
     fn books(&self) -> Books {
         let incoming = |peer: &Peer| Some((peer.id, peer.incoming.as_ref()?.books(peer.incarnation())));
         let outgoing = |peer: &Peer| Some((peer.id, peer.outgoing.as_ref()?.books(peer.incarnation())));
+        let evidence = |peer: &Peer| (peer.id, peer.evidence);
         Books {
             number: self.commits.last,
             generation: self.config.generation,
@@ -174,6 +179,7 @@ impl Node {
             incoming: self.peers.values().filter_map(incoming).collect(),
             outgoing: self.peers.values().filter_map(outgoing).collect(),
             left: self.departures.to_vec(),
+            evidence: self.peers.values().filter(|peer| !peer.evidence.is_empty()).map(evidence).collect(),
             host: self.commits.host.clone(),
         }
     }
@@ -298,6 +304,9 @@ impl Node {
             peer.incoming.iter_mut().for_each(|link| *link = InLink::default());
             peer.outgoing.iter_mut().for_each(|link| *link = OutLink::new());
             (peer.mutual, peer.greeted, peer.leaving, peer.passed) = (false, false, false, 0);
+            // It was for the life that ends, as the numbers of the links were.
+            peer.evidence = Evidence::default();
+            peer.suspended.take_if(|reason| *reason == Suspension::Contradicts);
         }
         self.mark_departed();
         let patience = self.patience_from_now();

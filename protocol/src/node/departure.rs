@@ -23,7 +23,7 @@ use crate::config::Durability;
 use crate::effect::{Event, Fault};
 use crate::injected_bug::InjectedBug;
 use crate::link::{InLink, OutLink, Returned};
-use crate::message::{Identity, LeaveCertificate, Message};
+use crate::message::{Identity, LeaveCertificate, LinkEnd, Message};
 use crate::peer::Peer;
 use crate::schedule::NodeId;
 use crate::statement::{Signature, SignedIdentity};
@@ -184,11 +184,13 @@ impl Node {
     /// Says for good what was applied of every link. From here on nothing more is.
     fn certify(&mut self) {
         let end = |peer: &Peer| peer.incoming.as_ref()?.end(peer.id, peer.incarnation());
+        let sent = |peer: &Peer| Some((peer.id, peer.evidence.sent?));
         let certificate = LeaveCertificate {
             generation: self.config.generation,
             leaver: self.config.id,
             incarnation: self.config.identity.incarnation,
             ends: self.peers.values().filter_map(end).collect(),
+            evidence: self.peers.values().filter_map(sent).collect(),
             signature: Signature::default(),
         };
         let certificate = certificate.signed(&*self.config.keys);
@@ -198,14 +200,15 @@ impl Node {
     }
 
     /// Somebody has left, says a neighbour, who need not be the one.
-    pub(super) fn on_certificate(&mut self, from: NodeId, certificate: LeaveCertificate) -> Result<(), Fault> {
+    pub(super) fn on_certificate(&mut self, certificate: LeaveCertificate) -> Result<(), Fault> {
         let LeaveCertificate { leaver, incarnation, .. } = certificate;
         let nodes = self.config.schedule.nodes();
         let is_sound = certificate.generation == self.config.generation
             && leaver.index() < nodes
             && incarnation > 0
             && certificate.ends.is_sorted_by(|a, b| a.from < b.from)
-            && certificate.ends.iter().all(|end| end.from.index() < nodes && end.rejected.is_sound());
+            && certificate.ends.iter().all(|end| end.from.index() < nodes && end.rejected.is_sound())
+            && certificate.evidence.is_sorted_by(|a, b| a.0 < b.0);
         if !is_sound {
             return Err(Fault::ImpossibleCertificate);
         }
@@ -223,7 +226,7 @@ impl Node {
             self.discard(incarnation.min(MOST_LIVES));
             return Ok(());
         }
-        self.settle_with(from, &certificate)?;
+        self.settle_with(&certificate);
         self.departures.insert(certificate);
         self.commits.soil();
         let peers: Vec<NodeId> = self.peers.values().filter(|peer| peer.is_active()).map(|peer| peer.id).collect();
@@ -232,32 +235,41 @@ impl Node {
     }
 
     /// Ends the links with a node that left, and takes back what it did not apply.
-    fn settle_with(&mut self, from: NodeId, certificate: &LeaveCertificate) -> Result<(), Fault> {
-        let (me, leaver, incarnation) = (self.config.identity, certificate.leaver, certificate.incarnation);
+    fn settle_with(&mut self, certificate: &LeaveCertificate) {
+        let (leaver, incarnation) = (certificate.leaver, certificate.incarnation);
         let Some(peer) = self.peers.get(&leaver).filter(|peer| peer.incarnation() <= incarnation) else {
-            return Ok(());
+            return;
         };
-        if peer.incarnation() < incarnation {
+        let is_new_life = peer.incarnation() < incarnation;
+        let end = certificate.ends.iter().find(|end| end.from == self.config.id);
+        self.learn_from(certificate, end);
+        if is_new_life {
             self.recognise(leaver, SignedIdentity::unsigned(Identity { incarnation, boot_nonce: 0 }));
         }
-        let end = certificate.ends.iter().find(|end| end.from == self.config.id);
-        if end.is_some_and(|end| end.sender_incarnation > me.incarnation) {
-            return self.on_rollback(from);
-        }
-        let end = end.filter(|end| end.sender_incarnation == me.incarnation);
+        let end = end.filter(|end| end.sender_incarnation == self.config.identity.incarnation);
         self.absorb_from(leaver, u64::MAX);
         let Some(peer) = self.peers.get_mut(&leaver) else {
-            return Ok(());
+            return;
         };
-        let Ok(returned) = peer.outgoing.as_mut().map(|link| link.on_left(end)).transpose() else {
-            return self.on_rollback(from);
-        };
+        let returned = peer.outgoing.as_mut().map(|link| link.on_left(end));
         peer.left = true;
         peer.incoming.iter_mut().for_each(|link| link.on_left());
         self.send_gate.grant_credit();
         self.report(Event::MemberLeft { peer: leaver });
         self.take_back(leaver, &returned.unwrap_or_default());
-        Ok(())
+    }
+
+    /// Somebody who left has applied parcels of this node. If the node does not remember them, the certificate shows its own word,
+    /// or it is a lie.
+    fn learn_from(&mut self, certificate: &LeaveCertificate, end: Option<&LinkEnd>) {
+        let me = self.config.identity.incarnation;
+        let Some(end) = end.filter(|end| end.sender_incarnation >= me && end.sender_incarnation <= MOST_LIVES) else {
+            return;
+        };
+        let shown = certificate.evidence.iter().find(|(from, _)| *from == self.config.id);
+        if shown.is_some_and(|(_, sent)| self.has_forgotten(certificate, end.sender_incarnation, sent)) {
+            self.discard(end.sender_incarnation);
+        }
     }
 
     /// Parcels that were not applied, and never will be, are this node's again.

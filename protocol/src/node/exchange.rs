@@ -1,9 +1,11 @@
-//! Handlers of messages from neighbours: greetings and acknowledgements.
+//! Handlers of messages from neighbours: greetings and acknowledgements. What becomes of contradictions is in `contradiction`.
 
 use super::Node;
+use super::contradiction::Said;
 use super::parcels::MOST_REFUSALS;
 use crate::config::{Durability, NodeConfig};
 use crate::effect::{Event, Fault, Mismatch, Suspension};
+use crate::evidence::{Applied, Evidence};
 use crate::injected_bug::InjectedBug;
 use crate::link::{InLink, Returned};
 use crate::message::{Ack, Hello, Identity, LinkState, Message, PROTOCOL_VERSION};
@@ -33,8 +35,12 @@ impl Node {
         let outcome = match message {
             Message::Hello(hello) => self.on_hello(from, &hello),
             Message::Ack(ack) => self.on_ack(from, &ack),
+            Message::Parcel(_) if self.peers.get(&from).is_some_and(Peer::contradicts) => {
+                self.note_refusal(Fault::Contradiction);
+                Ok(())
+            }
             Message::Parcel(parcel) => self.on_parcel(from, parcel),
-            Message::Left(certificate) => self.on_certificate(from, certificate),
+            Message::Left(certificate) => self.on_certificate(certificate),
             Message::Process(statement) => self.on_process(from, statement),
             Message::Collective(_) => Ok(()),
         };
@@ -55,17 +61,18 @@ impl Node {
             return Ok(());
         }
         self.check_signature(from, &hello.identity)?;
-        if let Some(seen) = hello.seen.filter(|seen| self.is_later_life(seen.identity, &hello.link)) {
+        if let Some(seen) = hello.seen.filter(|seen| self.is_later_life(seen.identity)) {
             self.on_later_life(&seen)?;
         }
         let identity = hello.identity.identity;
+        self.on_evidence(from, identity.incarnation, &hello.evidence);
         let seen = hello.seen.map(|seen| seen.identity);
         let is_understood =
             self.peers.get(&from).is_some_and(|peer| peer.mutual && peer.greeted && peer.identity == Some(identity));
         self.recognise(from, hello.identity);
         self.on_vouched(from);
         if seen == Some(self.config.identity) {
-            self.on_link_state(from, &hello.link)?;
+            self.on_link_state(from, &hello.link, Said::InGreeting)?;
         }
         let me = self.config.identity;
         // One that greets again and again, and by what it says is answered, does not hear the answers.
@@ -124,11 +131,8 @@ impl Node {
     }
 
     /// Whether a neighbour says that it has dealt with a later life of this node than the one it is in.
-    fn is_later_life(&self, seen: Identity, link: &LinkState) -> bool {
-        let me = self.config.identity;
-        let exchanged = link.received > 0 || link.acked > link.base;
-        let is_forgotten = seen.incarnation == me.incarnation && seen != me && !self.resumed && exchanged;
-        self.config.durability == Durability::On && (seen.incarnation > me.incarnation || is_forgotten)
+    fn is_later_life(&self, seen: Identity) -> bool {
+        self.config.durability == Durability::On && seen.incarnation > self.config.identity.incarnation
     }
 
     /// A neighbour shows what this node has said of a later life of itself: the node has started from an old copy of its
@@ -142,25 +146,6 @@ impl Node {
             return Err(Fault::ImpossibleLife);
         }
         self.discard(seen.identity.incarnation);
-        Ok(())
-    }
-
-    /// What a neighbour remembers of its parcels and this node's contradicts what the node has on disk. Where there are
-    /// records the node has an old one, elsewhere the neighbour errs.
-    ///
-    /// All that a node holds is given up by that, on a bare word. Sound neighbours have reason for it once in a process:
-    /// when it has started from an old copy. So each is believed once, and from then on deals with the new life; one that
-    /// says it again is not.
-    pub(super) fn on_rollback(&mut self, says: NodeId) -> Result<(), Fault> {
-        if self.config.durability == Durability::Off {
-            return Err(Fault::ImpossibleAck);
-        }
-        let believes_all = self.has(InjectedBug::BelievesAnyone);
-        let believed = self.peers.get_mut(&says).map(|peer| std::mem::replace(&mut peer.was_believed, true));
-        if believed != Some(false) && !believes_all {
-            return Err(Fault::RepeatedRollback);
-        }
-        self.discard(self.config.identity.incarnation);
         Ok(())
     }
 
@@ -202,7 +187,7 @@ impl Node {
                 peer.left = false;
                 // A new life may be sounder than the last one: it is tried again, and one more strike is enough.
                 peer.refusals = peer.refusals.min(MOST_REFUSALS - 1);
-                peer.suspended.take_if(|reason| *reason == Suspension::Refused);
+                peer.suspended.take_if(|reason| *reason >= Suspension::Refused);
                 self.on_new_life(from, identity.incarnation);
             }
         }
@@ -216,6 +201,7 @@ impl Node {
         let Some(peer) = self.peers.get_mut(&from) else {
             return;
         };
+        peer.evidence = Evidence::default();
         peer.incoming.iter_mut().for_each(|link| link.on_new_life());
         let written_off = if renumbers {
             peer.outgoing.iter_mut().for_each(|link| link.renumber());
@@ -250,19 +236,18 @@ impl Node {
         }
         self.peers.entry(from).and_modify(|peer| peer.renewal.succeed());
         self.on_vouched(from);
-        self.on_link_state(from, &ack.link)
+        self.on_link_state(from, &ack.link, Said::Elsewhere)
     }
 
     /// Takes a neighbour's word for where the links stand. It knows our present identity.
-    fn on_link_state(&mut self, from: NodeId, state: &LinkState) -> Result<(), Fault> {
+    fn on_link_state(&mut self, from: NodeId, state: &LinkState, said: Said) -> Result<(), Fault> {
         let (now, after) = (self.now, self.config.retransmit_after);
         if state.applied > state.received || !state.rejected.is_sound() {
             return Err(Fault::ImpossibleAck);
         }
         self.compare_departures(from, state.left);
         self.compare_processes(from, state.processes);
-        if self.has_left() || self.peers.get(&from).is_some_and(|peer| peer.left) {
-            self.peers.entry(from).and_modify(|peer| peer.mutual = true);
+        if !self.uses_links_with(from) {
             return Ok(());
         }
         let (ignores_ack_echoes, ignores_chains) =
@@ -272,7 +257,7 @@ impl Node {
         };
         let contradicts = |link: &InLink| link.check_ack_echo(state.base, state.acked).is_err();
         if !ignores_ack_echoes && peer.incoming.as_ref().is_some_and(contradicts) {
-            return self.on_rollback(from);
+            return self.on_contradiction(from, said);
         }
         peer.mutual = true;
         let mut returned = Returned::default();
@@ -291,17 +276,18 @@ impl Node {
             // A neighbour that has not heard from this link yet states zeros.
             if state.received >= link.base() {
                 let Ok((moved, back)) = link.on_ack(state, !ignores_chains) else {
-                    return self.on_rollback(from);
+                    return self.on_contradiction(from, said);
                 };
+                if link.acked() > link.base() {
+                    peer.evidence.note_applied(Applied { seq: state.applied, mac: state.applied_mac });
+                }
                 progress |= moved;
                 link.arm(now, after);
                 returned = back;
             }
         }
         if state.leaving && !peer.leaving {
-            peer.leaving = true;
-            peer.ack_owed = true;
-            peer.outgoing.iter_mut().for_each(|link| link.close());
+            peer.on_leaving();
             progress = true;
             self.send_gate.grant_credit();
         }
@@ -313,48 +299,76 @@ impl Node {
         Ok(())
     }
 
+    /// Whether what a neighbour says of the links still matters: not once one of the two has left, nor while its word is refused.
+    fn uses_links_with(&mut self, from: NodeId) -> bool {
+        let has_left = self.has_left();
+        let Some(peer) = self.peers.get_mut(&from) else {
+            return true;
+        };
+        if peer.contradicts() {
+            self.note_refusal(Fault::Contradiction);
+            return false;
+        }
+        let is_over = has_left || peer.left;
+        peer.mutual |= is_over;
+        !is_over
+    }
+
     /// What the node says to every neighbour.
-    fn own_state(&self) -> LinkState {
+    pub(super) fn own_state(&self) -> LinkState {
         let (left, processes) = (self.departures.durable(), self.processes.digest());
         LinkState { passed: self.passed(), leaving: self.is_leaving(), left, processes, ..LinkState::default() }
     }
 
     pub(super) fn send_hello(&mut self, to: NodeId) {
-        let (own, resumed) = (self.own_state(), self.resumed);
-        let NodeConfig { id, generation, identity, ref keys, .. } = self.config;
-        let identity = SignedIdentity::sign(id, &generation, identity, &**keys);
+        let seen = self.peers.get(&to).and_then(Peer::signed_identity);
+        if self.greet(to, seen)
+            && let Some(peer) = self.peers.get_mut(&to)
+        {
+            peer.greeted = seen.is_some();
+        }
+    }
+
+    /// A greeting that does not name the other side is answered with one: that shows what it knows of this node.
+    pub(super) fn ask_for_greeting(&mut self, of: NodeId) {
+        self.greet(of, None);
+    }
+
+    /// False where the link is down, or there were enough greetings for now.
+    fn greet(&mut self, to: NodeId, seen: Option<SignedIdentity>) -> bool {
         let (now, heartbeat) = (self.now, self.config.heartbeat);
         let Some(peer) = self.peers.get_mut(&to).filter(|peer| peer.link_up) else {
-            return;
+            return false;
         };
         if !peer.may_be_greeted(now, heartbeat) {
-            return;
+            return false;
         }
-        peer.greeted = peer.identity.is_some();
+        let evidence = peer.evidence;
+        let NodeConfig { id, generation, identity, ref keys, .. } = self.config;
         let hello = Hello {
             version: PROTOCOL_VERSION,
             generation,
             task: self.config.task.clone(),
-            identity,
-            seen: peer.signed_identity(),
-            resumed,
-            link: peer.link_state(own),
+            identity: SignedIdentity::sign(id, &generation, identity, &**keys),
+            seen,
+            resumed: self.resumed,
+            link: self.peers.get(&to).map(|peer| self.link_state(peer)).unwrap_or_default(),
+            evidence,
         };
         self.send(to, Message::Hello(Box::new(hello)));
+        true
     }
 
     /// One Ack to every neighbour that is owed one, however many parcels it is for.
     pub(super) fn send_owed_acks(&mut self) {
-        let own = self.own_state();
         let (generation, identity) = (self.config.generation, self.config.identity);
         let mut acks = Vec::new();
-        for peer in self.peers.values_mut().filter(|peer| peer.ack_owed) {
-            peer.ack_owed = false;
-            if let Some(seen) = peer.identity.filter(|_| peer.link_up) {
-                let link = peer.link_state(own);
-                acks.push((peer.id, Ack { generation, identity, seen, link }));
+        for peer in self.peers.values().filter(|peer| peer.ack_owed && peer.link_up) {
+            if let Some(seen) = peer.identity {
+                acks.push((peer.id, Ack { generation, identity, seen, link: self.link_state(peer) }));
             }
         }
+        self.peers.values_mut().for_each(|peer| peer.ack_owed = false);
         for (to, ack) in acks {
             self.send(to, Message::Ack(ack));
         }

@@ -85,7 +85,7 @@ impl Node {
         let is_back = match peer.suspended {
             Some(Suspension::Silent) => true,
             Some(Suspension::LinkDown) => peer.link_up,
-            Some(Suspension::Late | Suspension::Refused) | None => false,
+            Some(Suspension::Late | Suspension::Refused | Suspension::Contradicts) | None => false,
         };
         if is_back {
             self.reinstate(from);

@@ -1,7 +1,9 @@
 //! Parcels: the checks on those that arrive, and when those of this node are sent.
 
 use super::Node;
+use super::contradiction::Said;
 use crate::effect::{Event, Fault, Suspension};
+use crate::evidence::Sent;
 use crate::injected_bug::InjectedBug;
 use crate::link::Acceptance;
 use crate::mass::{Mass, UNITS_PER_ONE};
@@ -46,7 +48,7 @@ impl Node {
             return Err(Fault::NoSuchLink);
         };
         if link.check_ack_echo(header.base, header.acked).is_err() && !ignores_ack_echoes {
-            return self.on_rollback(from);
+            return self.on_contradiction(from, Said::Elsewhere);
         }
         if ignores_chains {
             header.previous = link.received_chain();
@@ -61,19 +63,25 @@ impl Node {
             let _ = self.push_sum.absorb(header.mass, &payload);
         }
         match acceptance {
-            Acceptance::Queued | Acceptance::Refused => {
-                if acceptance == Acceptance::Refused {
-                    self.on_refusal(from, header.mass);
-                }
-                self.on_progress(from);
-                self.send_gate.hear();
-                self.absorb_on_arrival();
-            }
+            Acceptance::Queued | Acceptance::Refused => self.on_taken(from, &header, acceptance),
             Acceptance::Duplicate => self.note_refusal(Fault::Repeated),
             Acceptance::Gap => self.note_refusal(Fault::OutOfOrder),
             Acceptance::Fork => self.note_refusal(Fault::Forked),
         }
         Ok(())
+    }
+
+    /// A parcel is the next one of its link: from here on its sender is bound by its word.
+    fn on_taken(&mut self, from: NodeId, header: &ParcelHeader, acceptance: Acceptance) {
+        if let Some(peer) = self.peers.get_mut(&from) {
+            peer.evidence.note_sent(Sent { seq: header.seq, chain: header.chain, mac: header.mac });
+        }
+        if acceptance == Acceptance::Refused {
+            self.on_refusal(from, header.mass);
+        }
+        self.on_progress(from);
+        self.send_gate.hear();
+        self.absorb_on_arrival();
     }
 
     /// A parcel goes back to its sender. One that sends nothing else is not waited for, nor given anything.
@@ -172,6 +180,7 @@ impl Node {
             chain: parcel.chain,
             step: parcel.step,
             mass: parcel.mass,
+            mac: self.sent(peer, parcel.seq, parcel.chain).mac,
         };
         let payload = parcel.payload.clone();
         self.send(to, Message::Parcel(Parcel { header, payload }));

@@ -21,7 +21,9 @@ pub enum RecordError {
     #[error("this does not begin as a record does")]
     NotARecord,
     /// A record of another version of the format.
-    #[error("this is a record in format {found}; this version reads and writes format {FORMAT_VERSION}")]
+    #[error(
+        "this is a record in format {found}; this version writes format {FORMAT_VERSION}, and reads the one before too"
+    )]
     Version {
         /// The version found.
         found: u32,

@@ -9,11 +9,18 @@
 //!   checksum  BLAKE3 of all of the above
 //! ```
 //!
+//! Version 3 differs in its books alone, and is read too.
+//!
 //! Everything is little-endian. Bytes after the checksum are none of the record's: a file keeps its size, and what an
 //! earlier, longer record left there is ignored. The length of a record follows from its head, and nothing of it is
 //! believed, or allocated, before there are that many bytes and their checksum is right.
 
+mod version_3;
+
 use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::error::RecordError;
 use super::rules;
@@ -21,9 +28,12 @@ use super::{Books, Record};
 use crate::codec::{self, Codec};
 use crate::link::WINDOW;
 use crate::payload::{MAX_DIMENSION, Payload, PayloadError};
+use version_3::Books3;
 
-/// Version of the format. Another one is refused: there is no guessing about mass.
-pub const FORMAT_VERSION: u32 = 3;
+/// Version of the format that is written. Those that are not known are refused: there is no guessing about mass.
+pub const FORMAT_VERSION: u32 = 4;
+/// The one before it, which is read.
+const READ_VERSION: u32 = 3;
 /// Most bytes that books may take without a large state of the host: those of more than 100,000 links.
 pub const MAX_BOOKS_BYTES: usize = 96 << 20;
 /// Most bytes that a host may keep in a record for which it announced nothing.
@@ -49,6 +59,7 @@ const VARINT_U64: usize = 10;
 const VARINT_U128: usize = 19;
 const HASH: usize = 32;
 const SIGNATURE: usize = 64;
+const MAC: usize = 16;
 
 /// What a record says without its vectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,7 +156,7 @@ impl Record {
     /// # let books = Books {
     /// #     number: 1, generation: Generation { counter: 0, plan_hash: [0; 32] }, task: [0; 32], id: NodeId(0),
     /// #     incarnation: 1, brought: Mass::ONE, mass: Mass::ONE, step: 0, split_done: false,
-    /// #     neighbours: Default::default(), incoming: Default::default(), outgoing: Default::default(), left: Vec::new(), host: Default::default(),
+    /// #     neighbours: Default::default(), incoming: Default::default(), outgoing: Default::default(), left: Vec::new(), evidence: Default::default(), host: Default::default(),
     /// # };
     /// let record = Record { books, numerator: [1.0, 2.0].into(), ratio: None, payload: None };
     /// let mut bytes = Vec::new();
@@ -243,7 +254,7 @@ impl<'a> Parts<'a> {
         let (ratio, payload) = rest.split_at(if head.has_ratio { 4 * head.dimension } else { 0 });
         check_finite("numerator", numerator)?;
         check_finite("ratio", ratio)?;
-        let books = read_books(books)?;
+        let books = head.read_books(books)?;
         rules::check(&books, head.payload.is_some(), head.dimension)?;
         let Head { dimension, has_ratio, payload: codec, .. } = head;
         Ok(Self { outline: Outline { books, dimension, has_ratio, payload: codec }, numerator, ratio, payload })
@@ -262,6 +273,7 @@ pub(crate) fn forge_checksum(bytes: &mut [u8]) {
 }
 
 struct Head {
+    version: u32,
     payload: Option<Codec>,
     has_ratio: bool,
     books_bytes: usize,
@@ -283,9 +295,9 @@ impl Head {
             return Err(if is_empty { RecordError::Empty } else { RecordError::NotARecord });
         }
         let number = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        let found = number(8);
-        if found != FORMAT_VERSION {
-            return Err(RecordError::Version { found });
+        let version = number(8);
+        if version != FORMAT_VERSION && version != READ_VERSION {
+            return Err(RecordError::Version { found: version });
         }
         let [codec, ratio] = [head[12], head[13]];
         let payload = match codec {
@@ -309,7 +321,7 @@ impl Head {
         if books_bytes > most_books_bytes(dimension) {
             return Err(RecordError::BooksTooLong { bytes: books_bytes as u64 });
         }
-        Ok(Self { payload, has_ratio: ratio == 1, books_bytes, dimension })
+        Ok(Self { version, payload, has_ratio: ratio == 1, books_bytes, dimension })
     }
 
     /// The length of the whole record. At most 4 GiB of vectors and some: no overflow.
@@ -319,13 +331,17 @@ impl Head {
         let payload = self.payload.map_or(0, |codec| codec.encoded_len(self.dimension) as u64);
         (HEAD_BYTES + self.books_bytes + CHECKSUM_BYTES) as u64 + vector + ratio + payload
     }
+
+    fn read_books(&self, bytes: &[u8]) -> Result<Books, RecordError> {
+        if self.version == READ_VERSION { read_books::<Books3>(bytes).map(Books::from) } else { read_books(bytes) }
+    }
 }
 
 /// Reads books, and only as they are written: postcard would also take integers with needless bytes, maps out of order,
 /// and one entry in place of another of the same key.
-fn read_books(bytes: &[u8]) -> Result<Books, RecordError> {
+fn read_books<B: Serialize + DeserializeOwned>(bytes: &[u8]) -> Result<B, RecordError> {
     let malformed = |reason: String| RecordError::Malformed { reason };
-    let books: Books = postcard::from_bytes(bytes).map_err(|error| malformed(error.to_string()))?;
+    let books: B = postcard::from_bytes(bytes).map_err(|error| malformed(error.to_string()))?;
     let again = postcard::to_stdvec(&books).map_err(|error| malformed(error.to_string()))?;
     if again != bytes {
         return Err(malformed("they are not written as this version writes them".to_owned()));
@@ -340,9 +356,11 @@ const fn most_books_bytes(dimension: usize) -> usize {
 
 /// The most bytes that books can take where the host keeps no more than [`MAX_HOST_BYTES`].
 fn largest_books(in_links: u64, out_links: u64) -> Option<u64> {
-    const OWN: usize = 6 * VARINT_U64 + VARINT_U32 + 2 * HASH + 1 + 4 * VARINT_U64 + VARINT_U64 + MAX_HOST_BYTES;
+    const OWN: usize = 6 * VARINT_U64 + VARINT_U32 + 2 * HASH + 1 + 4 * VARINT_U64 + 2 * VARINT_U64 + MAX_HOST_BYTES;
+    /// What the neighbour at the other end has said of both of its ends.
+    const EVIDENCE: usize = VARINT_U32 + (1 + VARINT_U64 + HASH + MAC) + (1 + VARINT_U64 + MAC);
     /// Whom a link leads to: the process it dealt with last, signed.
-    const NEIGHBOUR: usize = VARINT_U32 + 2 * VARINT_U64 + SIGNATURE;
+    const NEIGHBOUR: usize = VARINT_U32 + 2 * VARINT_U64 + SIGNATURE + EVIDENCE;
     const IN_LINK: usize = NEIGHBOUR + VARINT_U32 + 3 * VARINT_U64 + 1 + HASH + 1 + VARINT_U64 + 2 * VARINT_U128;
     const OWED: usize = 4 * VARINT_U64 + HASH;
     const OUT_LINK: usize = NEIGHBOUR + VARINT_U32 + 5 * VARINT_U64 + HASH + WINDOW * OWED + 5 * VARINT_U128;

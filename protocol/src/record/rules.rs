@@ -22,6 +22,7 @@ pub(super) fn check(books: &Books, has_payload: bool, dimension: usize) -> Resul
         return Err(RecordError::HostTooLong { bytes: books.host.len(), most });
     }
     check_left(books)?;
+    books.evidence.keys().try_for_each(|&neighbour| check_end(books.id, neighbour))?;
     for (&from, link) in &books.incoming {
         check_end(books.id, from)?;
         check_incoming(from, link)?;
@@ -67,7 +68,9 @@ fn check_left(books: &Books) -> Result<(), RecordError> {
         let leaver = certificate.leaver;
         check_node(leaver)?;
         let is_next = before < Some(leaver) && certificate.generation == books.generation;
-        if !is_next || !certificate.ends.is_sorted_by(|a, b| a.from < b.from) {
+        let is_ascending = certificate.ends.is_sorted_by(|a, b| a.from < b.from)
+            && certificate.evidence.is_sorted_by(|a, b| a.0 < b.0);
+        if !is_next || !is_ascending {
             return Err(RecordError::Certificate { leaver });
         }
         before = Some(leaver);

@@ -20,7 +20,7 @@ use crate::link::WINDOW;
 /// # let books = |number| Books {
 /// #     number, generation: Generation { counter: 0, plan_hash: [0; 32] }, task: [0; 32], id: NodeId(0),
 /// #     incarnation: 1, brought: Mass::ONE, mass: Mass::ONE, step: 0, split_done: false,
-/// #     neighbours: Default::default(), incoming: Default::default(), outgoing: Default::default(), left: Vec::new(), host: Default::default(),
+/// #     neighbours: Default::default(), incoming: Default::default(), outgoing: Default::default(), left: Vec::new(), evidence: Default::default(), host: Default::default(),
 /// # };
 /// let mut slots = SlotMap::new(SlotMap::worst_case(0));
 /// let slot = slots.claim(&books(1))?;

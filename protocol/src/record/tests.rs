@@ -21,6 +21,7 @@ pub(crate) fn books(number: u64) -> Books {
         incoming: BTreeMap::new(),
         outgoing: BTreeMap::new(),
         left: Vec::new(),
+        evidence: BTreeMap::new(),
         host: b"cursor".to_vec().into(),
     }
 }

@@ -1,15 +1,17 @@
 //! A Byzantine member: it sends what an honest node would send, with a part of it replaced by anything.
 //!
 //! It knows the format and its neighbours, but nothing of the keys of others: it can lie about itself, signed if need be, and
-//! about third nodes, and show others what these have signed at some time; it cannot sign in their name.
+//! about third nodes, and show others what these have signed at some time; it cannot sign in their name, nor make their codes.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
+use crate::evidence::{Applied, Evidence, Mac, Sent};
 use crate::link::Rejections;
 use crate::mass::{Mass, UNITS_PER_ONE};
 use crate::message::{Ack, Generation, Identity, LeaveCertificate, LinkEnd, LinkState, Message, Parcel};
 use crate::payload::{MAX_MAGNITUDE, Payload};
+use crate::record::Chain;
 use crate::schedule::NodeId;
 use crate::statement::{Fate, OtherProcess, ProcessStatement, Signature, SignedIdentity};
 
@@ -26,7 +28,7 @@ pub(super) fn tampered(message: Message, liar: NodeId, nodes: u32, rng: &mut Cha
     }
     match message {
         Message::Hello(mut hello) => {
-            match rng.random_range(0..5) {
+            match rng.random_range(0..6) {
                 0 => hello.version = rng.random(),
                 1 => hello.generation.counter = anything(hello.generation.counter, rng),
                 2 => {
@@ -35,6 +37,7 @@ pub(super) fn tampered(message: Message, liar: NodeId, nodes: u32, rng: &mut Cha
                     hello.identity = SignedIdentity::sign(liar, &hello.generation, identity, &keys);
                 }
                 3 => hello.seen.iter_mut().for_each(|seen| replace_identity(&mut seen.identity, rng)),
+                4 => replace_evidence(&mut hello.evidence, rng),
                 _ => replace_state(&mut hello.link, rng),
             }
             Message::Hello(hello)
@@ -81,7 +84,7 @@ pub(super) fn garbled(bytes: &mut [u8], rng: &mut ChaCha8Rng) {
 
 fn tampered_parcel(mut parcel: Parcel, rng: &mut ChaCha8Rng) -> Parcel {
     let header = &mut parcel.header;
-    match rng.random_range(0..9) {
+    match rng.random_range(0..10) {
         0 => header.generation.counter = anything(header.generation.counter, rng),
         1 => header.sender_incarnation = anything(header.sender_incarnation, rng),
         2 => header.receiver_incarnation = anything(header.receiver_incarnation, rng),
@@ -90,7 +93,8 @@ fn tampered_parcel(mut parcel: Parcel, rng: &mut ChaCha8Rng) -> Parcel {
         5 => header.seq = anything(header.seq, rng),
         6 if rng.random() => header.chain.0 = rng.random(),
         6 => header.step = anything(header.step, rng),
-        7 => header.mass = Mass::from_units(anything(header.mass.units(), rng).min(16 * UNITS_PER_ONE)),
+        7 => header.mac = any_mac(rng),
+        8 => header.mass = Mass::from_units(anything(header.mass.units(), rng).min(16 * UNITS_PER_ONE)),
         _ => {
             let size = [1e3, 1e9, MAX_MAGNITUDE][rng.random_range(0..3)];
             let values: Vec<f32> = (0..parcel.payload.dimension()).map(|_| rng.random_range(-size..=size)).collect();
@@ -110,7 +114,7 @@ fn replace_identity(identity: &mut Identity, rng: &mut ChaCha8Rng) {
 }
 
 fn replace_state(state: &mut LinkState, rng: &mut ChaCha8Rng) {
-    match rng.random_range(0..10) {
+    match rng.random_range(0..11) {
         0 => state.received = anything(state.received, rng),
         1 => state.applied = anything(state.applied, rng),
         2 => state.applied_chain.0 = rng.random(),
@@ -120,8 +124,28 @@ fn replace_state(state: &mut LinkState, rng: &mut ChaCha8Rng) {
         6 => state.passed = anything(state.passed, rng),
         7 => state.final_seq = Some(rng.random_range(0..20)),
         8 => state.left = rng.random(),
+        9 => state.applied_mac = any_mac(rng),
         _ => state.processes = rng.random(),
     }
+}
+
+/// Shows what the neighbour never said, under a code of its own or under one that was for something else.
+fn replace_evidence(evidence: &mut Evidence, rng: &mut ChaCha8Rng) {
+    let known = *evidence;
+    let sent = known.sent.unwrap_or(Sent { mac: any_mac(rng), ..Sent::default() });
+    let applied = known.applied.unwrap_or(Applied { mac: any_mac(rng), ..Applied::default() });
+    match rng.random_range(0..6) {
+        0 => evidence.sent = Some(Sent { seq: anything(sent.seq, rng), ..sent }),
+        1 => evidence.sent = Some(Sent { chain: Chain(rng.random()), ..sent }),
+        2 => evidence.sent = Some(Sent { seq: anything(sent.seq, rng), mac: any_mac(rng), ..sent }),
+        3 => evidence.applied = Some(Applied { seq: anything(applied.seq, rng), ..applied }),
+        4 => evidence.applied = Some(Applied { seq: anything(sent.seq, rng), mac: sent.mac }),
+        _ => *evidence = Evidence::default(),
+    }
+}
+
+fn any_mac(rng: &mut ChaCha8Rng) -> Mac {
+    rng.random::<[u8; 16]>().into()
 }
 
 const FATES: [Fate; 3] = [Fate::Unknown, Fate::OtherEnds, Fate::ThisEnds];
@@ -145,15 +169,17 @@ fn tampered_process(
 /// Says that somebody left who did not, and what of whom it applied: of the liar itself, or of another, whose signature it
 /// has not.
 fn forged(generation: Generation, keys: &SimulatedKeys, nodes: u32, rng: &mut ChaCha8Rng) -> LeaveCertificate {
-    let mut ends = Vec::new();
+    let (mut ends, mut evidence) = (Vec::new(), Vec::new());
     for from in (0..nodes).map(NodeId) {
         if rng.random_bool(0.5) {
             let (sender_incarnation, applied) = (anything(1, rng), rng.random_range(0..20));
             ends.push(LinkEnd { from, sender_incarnation, applied, rejected: Rejections::default() });
+            evidence.push((from, Sent { seq: applied, chain: Chain(rng.random()), mac: any_mac(rng) }));
         }
     }
     let (leaver, incarnation) = (NodeId(rng.random_range(0..nodes)), anything(1, rng));
-    LeaveCertificate { generation, leaver, incarnation, ends, signature: Signature::default() }.signed(keys)
+    let signature = Signature::default();
+    LeaveCertificate { generation, leaver, incarnation, ends, evidence, signature }.signed(keys)
 }
 
 /// The number beside the true one, zero, or any at all.

@@ -1,5 +1,6 @@
 //! Keys of simulated nodes: hashes of a secret and of the node, which every node could make, and none makes for another.
 
+use crate::evidence::Mac;
 use crate::schedule::NodeId;
 use crate::statement::{Keys, Signature};
 
@@ -23,13 +24,22 @@ impl Keys for SimulatedKeys {
     fn is_signed(&self, node: NodeId, statement: &[u8], found: &Signature) -> bool {
         signature(node, statement) == *found
     }
+
+    fn mac(&self, statement: &[u8]) -> Mac {
+        let mut bytes = [0; 16];
+        hasher("mingle 2026 code of a simulated node", self.own, statement).finalize_xof().fill(&mut bytes);
+        bytes.into()
+    }
 }
 
 fn signature(node: NodeId, statement: &[u8]) -> Signature {
-    let mut hasher = blake3::Hasher::new_derive_key("mingle 2026 signature of a simulated node");
-    hasher.update(&node.0.to_le_bytes());
-    hasher.update(statement);
     let mut bytes = [0; 64];
-    hasher.finalize_xof().fill(&mut bytes);
+    hasher("mingle 2026 signature of a simulated node", node, statement).finalize_xof().fill(&mut bytes);
     bytes.into()
+}
+
+fn hasher(purpose: &str, node: NodeId, statement: &[u8]) -> blake3::Hasher {
+    let mut hasher = blake3::Hasher::new_derive_key(purpose);
+    hasher.update(&node.0.to_le_bytes()).update(statement);
+    hasher
 }

@@ -42,6 +42,7 @@ fn describe(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 Suspension::Silent => "is silent",
                 Suspension::LinkDown => "cannot be reached",
                 Suspension::Refused => "sends what cannot be believed",
+                Suspension::Contradicts => "contradicts its books and proves nothing",
             };
             write!(f, "goes on without node {peer}, which {reason}")
         }

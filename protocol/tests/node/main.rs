@@ -1,6 +1,7 @@
 //! One or two nodes, driven by hand: what each input leads to, rule by rule.
 #![allow(clippy::unwrap_used)]
 
+mod contradictions;
 mod generations;
 mod lives;
 mod made_up_mass;
@@ -125,6 +126,7 @@ fn hello_from_peer(incarnation: u64, boot_nonce: u64) -> Message {
         seen: Some(SignedIdentity::unsigned(self::config(ME, 0).identity)),
         resumed: false,
         link: LinkState { next_seq: 1, ..LinkState::default() },
+        evidence: Evidence::default(),
     }))
 }
 
@@ -141,6 +143,7 @@ fn parcel_from_peer(seq: u64, step: u64, value: f32) -> Parcel {
             chain: Chain([9; 32]),
             step,
             mass: Mass::from_units(UNITS_PER_ONE / 2),
+            mac: Mac::default(),
         },
         payload: Payload::new(&[value; 3]).unwrap(),
     }

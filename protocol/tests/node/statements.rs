@@ -118,6 +118,7 @@ fn nobody_says_of_another_that_it_has_left() {
         leaver,
         incarnation,
         ends: Vec::new(),
+        evidence: Vec::new(),
         signature: Signature::default(),
     };
     let (own, of_peer) = (certificate(ME, u64::MAX), certificate(PEER, 1));
@@ -135,8 +136,8 @@ fn a_node_that_leaves_again_and_again_is_passed_on_a_few_times() {
     let mut node = met();
     let generation = node.config().generation;
     let leave = |incarnation| {
-        let signature = Signature::default();
-        LeaveCertificate { generation, leaver: PEER, incarnation, ends: Vec::new(), signature }.signed(&TestKeys(PEER))
+        let (signature, ends, evidence) = (Signature::default(), Vec::new(), Vec::new());
+        LeaveCertificate { generation, leaver: PEER, incarnation, ends, evidence, signature }.signed(&TestKeys(PEER))
     };
     let faults: Vec<_> =
         (1..=20).map(|life| ignored(&node.handle(AT, from_peer(Message::Left(leave(life)))))).collect();

@@ -51,5 +51,9 @@ pub(super) fn in_words(reason: Suspension) -> &'static str {
         Suspension::Silent => "it has said nothing for three heartbeats",
         Suspension::LinkDown => "its link is down",
         Suspension::Refused => "it sends parcels that cannot be believed",
+        Suspension::Contradicts => {
+            "it contradicts this peer's books of the parcels between the two, and shows nothing that this peer has said: it has lost \
+             its records, or lies"
+        }
     }
 }

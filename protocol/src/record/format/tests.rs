@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
+use crate::evidence::{Applied, Evidence, Sent};
 use crate::mass::Mass;
 use crate::message::{Generation, Identity};
 use crate::record::tests::{books, full_record, owing, record};
@@ -291,6 +292,8 @@ fn the_largest_numbers_fit_the_size_of_a_slot() {
         ..OutBooks::default()
     };
     let identity = SignedIdentity::unsigned(Identity { incarnation: u64::MAX, boot_nonce: u64::MAX });
+    let sent = Sent { seq: u64::MAX, ..Sent::default() };
+    let evidence = Evidence { sent: Some(sent), applied: Some(Applied { seq: u64::MAX, ..Applied::default() }) };
     let far = |index: u32| NodeId(u32::MAX - index);
     let largest = Books {
         number: u64::MAX,
@@ -303,13 +306,14 @@ fn the_largest_numbers_fit_the_size_of_a_slot() {
         neighbours: (0..700).map(|index| (far(index), identity)).collect(),
         incoming: (0..300).map(|index| (far(index), incoming.clone())).collect(),
         outgoing: (300..700).map(|index| (far(index), outgoing.clone())).collect(),
+        evidence: (0..700).map(|index| (far(index), evidence)).collect(),
         host: vec![0; MAX_HOST_BYTES].into(),
         ..books(1)
     };
     let bytes = postcard::to_stdvec(&largest).unwrap().len() as u64;
     let bound = largest_books(300, 400).unwrap();
     // The lengths of the maps, the outboxes and the host's bytes are shorter than the longest integer.
-    let slack = 400 * 9 + 5 * 8;
+    let slack = 400 * 9 + 6 * 8;
     assert!(bytes <= bound && bound <= bytes + slack, "{bytes} bytes, {bound} at most");
     // Three vectors of 4 bytes a coordinate, head and checksum.
     assert_eq!(Record::largest_bytes(1000, 300, 400), Some(bound + 12_000 + 56));

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
+use crate::evidence::Mac;
 use crate::mass::UNITS_PER_ONE;
 use crate::record::tests::books;
 use crate::record::{Chain, InBooks, OutBooks, Owed};
@@ -54,6 +55,7 @@ fn header(seq: u64, units: u64) -> ParcelHeader {
         chain: Chain::default(),
         step: 0,
         mass: Mass::from_units(units),
+        mac: Mac::default(),
     }
 }
 

@@ -35,6 +35,7 @@ fn record(number: u64, owed: &[u64]) -> Record {
         incoming: BTreeMap::new(),
         outgoing,
         left: Vec::new(),
+        evidence: BTreeMap::new(),
         host: Default::default(),
     };
     Record { books, numerator: vec![number as f32; DIMENSION].into(), ratio: None, payload: Some(payload(number)) }

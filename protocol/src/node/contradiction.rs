@@ -1,0 +1,115 @@
+//! Neighbours whose books contradict this node's: who is right, and what becomes of it.
+//!
+//! ```text
+//!   a greeting shows this node's own code under what it does not remember   it was rolled back: it discards what it holds
+//!   an Ack or a parcel contradicts its books                                it asks the neighbour to greet it
+//!   a greeting contradicts its books, and shows nothing of the kind         the neighbour is suspended; nothing is given up
+//! ```
+//!
+//! A sound neighbour can always show something ([`Evidence`]): all that it knows of this node came with this node's code.
+
+use super::Node;
+use crate::config::Durability;
+use crate::effect::{Fault, Suspension};
+use crate::evidence::{Evidence, Lives, Sent};
+use crate::injected_bug::InjectedBug;
+use crate::link::OutLink;
+use crate::message::{LeaveCertificate, LinkState};
+use crate::peer::Peer;
+use crate::record::Chain;
+use crate::schedule::NodeId;
+
+/// What a neighbour says that the books of this node contradict comes with a greeting, which shows all the evidence that it
+/// has, or with another message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    InGreeting,
+    Elsewhere,
+}
+
+impl Node {
+    fn lives(&self, own: u64, neighbour: (NodeId, u64)) -> Lives {
+        Lives { generation: self.config.generation, own: (self.config.id, own), neighbour }
+    }
+
+    /// Where the links with a neighbour stand, with this node's code under what it has applied.
+    pub(super) fn link_state(&self, peer: &Peer) -> LinkState {
+        let mut state = peer.link_state(self.own_state());
+        if let Some(confirmed) = peer.incoming.as_ref().and_then(|link| link.confirmed()).filter(|_| self.is_durable())
+        {
+            let lives = self.lives(self.config.identity.incarnation, (peer.id, peer.incarnation()));
+            state.applied_mac = lives.applied(confirmed, &*self.config.keys).mac;
+        }
+        state
+    }
+
+    /// This node's code under having sent a parcel; nothing where there are no records to roll back to.
+    pub(super) fn sent(&self, to: &Peer, seq: u64, chain: Chain) -> Sent {
+        if !self.is_durable() {
+            return Sent::default();
+        }
+        let lives = self.lives(self.config.identity.incarnation, (to.id, to.incarnation()));
+        lives.sent(seq, chain, &*self.config.keys)
+    }
+
+    /// A neighbour shows, in a greeting of this life, what this node has said. Where the node does not remember it, it has started
+    /// from an old copy of its records, or without them.
+    pub(super) fn on_evidence(&mut self, from: NodeId, life: u64, evidence: &Evidence) {
+        let Some(peer) = self.peers.get(&from).filter(|_| self.is_durable() && !self.has_left()) else {
+            return;
+        };
+        let is_known = peer.incarnation() == life;
+        if peer.left && is_known {
+            return;
+        }
+        let own = self.config.identity.incarnation;
+        let (lives, keys) = (self.lives(own, (from, life)), &*self.config.keys);
+        let remembers_sent = |sent: &Sent| is_known && self.remembers(peer.outgoing.as_ref(), sent);
+        let has_applied = |seq| peer.incoming.as_ref().is_some_and(|link| link.has_applied(seq));
+        let forgot_sent = evidence.sent.is_some_and(|sent| !remembers_sent(&sent) && lives.have_sent(&sent, keys));
+        let forgot_applied = evidence.applied.is_some_and(|applied| {
+            !(is_known && has_applied(applied.seq))
+                && lives.have_applied(&applied, keys)
+                && !self.has(InjectedBug::IgnoresAckEchoes)
+        });
+        if forgot_sent || forgot_applied {
+            self.discard(own);
+        }
+    }
+
+    fn remembers(&self, link: Option<&OutLink>, sent: &Sent) -> bool {
+        let chain = Some(sent.chain).filter(|_| !self.has(InjectedBug::IgnoresChains));
+        link.is_some_and(|link| link.has_sent(sent.seq, chain))
+    }
+
+    /// Whether a certificate shows that this node has sent the leaver more than it remembers.
+    pub(super) fn has_forgotten(&self, certificate: &LeaveCertificate, own: u64, sent: &Sent) -> bool {
+        let leaver = (certificate.leaver, certificate.incarnation);
+        let peer = self.peers.get(&leaver.0).filter(|peer| peer.incarnation() == leaver.1);
+        let is_present = own == self.config.identity.incarnation;
+        let remembers = is_present && peer.is_some_and(|peer| self.remembers(peer.outgoing.as_ref(), sent));
+        self.is_durable() && !remembers && self.lives(own, leaver).have_sent(sent, &*self.config.keys)
+    }
+
+    /// A neighbour remembers of its parcels and this node's what contradicts the books here, and has shown no evidence with it.
+    pub(super) fn on_contradiction(&mut self, with: NodeId, said: Said) -> Result<(), Fault> {
+        if self.config.durability == Durability::Off {
+            return Err(Fault::ImpossibleAck);
+        }
+        if self.has(InjectedBug::BelievesAnyone) {
+            self.discard(self.config.identity.incarnation);
+            return Ok(());
+        }
+        if let Some(peer) = self.peers.get_mut(&with) {
+            // No parcel leaves for it or is taken of it before this is settled.
+            peer.mutual = false;
+        }
+        if said == Said::Elsewhere {
+            self.note_refusal(Fault::Contradiction);
+            self.ask_for_greeting(with);
+            return Ok(());
+        }
+        self.suspend(with, Suspension::Contradicts);
+        Err(Fault::Contradiction)
+    }
+}
