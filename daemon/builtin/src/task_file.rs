@@ -106,11 +106,12 @@ mod tests {
             assert!(TaskFile::find(&home, &hash).unwrap_err().is(ErrorKind::Integrity), "{damage:.10}");
         }
     }
+
     #[test]
     fn mutated_task_files_are_refused_or_of_their_hash() {
         let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();
         let data = DataCard::of_table(names(["a", "b"]), names(["x", "y"]), &[0.1, 0.2], &[1.0 / 3.0, 0.0]).unwrap();
-        let card = Card::new(&training_defaults(), data).unwrap();
+        let card = Card::new(&TrainingOptions::default(), data).unwrap();
         let hash = card.hash();
         let sound = serde_json::to_string(&TaskFile { schema: SCHEMA.to_owned(), card: card.clone() }).unwrap();
         assert_eq!(TaskFile::parse(&sound, &hash, Path::new("task.json")).unwrap(), card);
