@@ -15,6 +15,17 @@ use crate::limits;
 /// # Errors
 /// The option, and what it may be.
 pub(crate) fn check(arguments: &RunArgs) -> Result {
+    if arguments.trainer.is_none() {
+        check_no_trainer(arguments)?;
+    }
+    check_each(arguments)
+}
+
+/// Refuses what an option may not be, whatever the others are: for a configuration file, whose settings others complete.
+///
+/// # Errors
+/// The option, and what it may be.
+pub(crate) fn check_each(arguments: &RunArgs) -> Result {
     task::check_options(&arguments.training.clone().into())?;
     if arguments.max_norm.is_some_and(|norm| norm.is_nan() || norm <= 0.0) {
         return Err(Error::new(ErrorKind::BadInput, "--max-norm must be a positive number"));
@@ -26,7 +37,7 @@ pub(crate) fn check(arguments: &RunArgs) -> Result {
 
 /// Where another program trains, it alone says what and how.
 fn check_trainer(arguments: &RunArgs) -> Result {
-    let Some(trainer) = &arguments.trainer else { return check_no_trainer(arguments) };
+    let Some(trainer) = &arguments.trainer else { return Ok(()) };
     if trainer.trim().is_empty() {
         return Err(Error::new(ErrorKind::BadInput, "--trainer has no command")
             .hint("--trainer attach waits for a trainer; --trainer 'python train.py' starts one"));

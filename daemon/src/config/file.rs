@@ -176,7 +176,7 @@ pub(super) fn check(setting: Setting, values: &[String]) -> Result<(), String> {
         .map_err(|error| reason(&error, setting))?;
     let run = settings::run_arguments(&matches).map_err(|error| reason(&error, setting))?;
     // All others have their defaults, so that a fault found here is this setting's.
-    arguments::check(&run).map_err(|failure: Error| format!("{failure:#}"))
+    arguments::check_each(&run).map_err(|failure: Error| format!("{failure:#}"))
 }
 
 /// Why clap does not take a value.
