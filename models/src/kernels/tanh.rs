@@ -57,7 +57,7 @@ pub(super) fn tanh_in_place(values: &mut [f32]) {
 #[inline(always)]
 fn value_at(x: f32) -> f32 {
     const NEAR: f32 = 0.625;
-    const TERMS: [f32; 5] = [-5.704_988_7e-3, 2.063_908_9e-2, -5.373_971_6e-2, 1.333_144_3e-1, -3.333_328_2e-1];
+    const TERMS: [f32; 5] = [-5.704_988_7e-3, 2.063_909e-2, -5.373_971_6e-2, 1.333_144_3e-1, -3.333_328e-1];
     let size = x.abs();
     let square = x * x;
     let sum = (((TERMS[0] * square + TERMS[1]) * square + TERMS[2]) * square + TERMS[3]) * square + TERMS[4];
