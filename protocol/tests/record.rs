@@ -233,7 +233,7 @@ fn a_record_of_format_3_is_read_and_goes_on_in_the_present_one() {
     assert_eq!(Outline::read(&golden).unwrap(), read.outline());
     assert_eq!(Record::decode(&bytes_of(&read)).unwrap(), read);
     // Who left is in it too, with a signature that is good without evidence.
-    let mut changed = golden.clone();
+    let mut changed = golden;
     changed[70] ^= 1;
     assert_eq!(Record::decode(&changed), Err(RecordError::Torn));
 }

@@ -151,12 +151,12 @@ impl Network {
 
     /// The rows of `Zc` of these nodes, `[nodes, width]`. What costs most is in the number of all nodes all the same: `P^T Z^(0)`.
     pub(crate) fn pooled_of(&self, nodes: &[u32]) -> Tensor<2> {
-        self.pooled_rows(Some(self.numbers(nodes)))
+        self.pooled_rows(Some(&self.numbers(nodes)))
     }
 
-    fn pooled_rows(&self, nodes: Option<Tensor<1, Int>>) -> Tensor<2> {
+    fn pooled_rows(&self, nodes: Option<&Tensor<1, Int>>) -> Tensor<2> {
         let Shape { layers, frequencies, .. } = self.shape;
-        let rows = |of: Tensor<2>| match &nodes {
+        let rows = |of: Tensor<2>| match nodes {
             Some(nodes) => of.select(0, nodes.clone()),
             None => of,
         };

@@ -51,6 +51,7 @@ impl fmt::Debug for MemberKeys {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
