@@ -1,10 +1,13 @@
 //! The smallest swarms in which a node comes back as what it was a moment ago, with parcels of both of its pasts still
 //! under way: what marks, bases and chains are for, and what happens without them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use mingle_protocol::sim::{Fault, NetworkModel, SimError, Swarm, SwarmConfig};
-use mingle_protocol::{Durability, Event, InjectedBug, NodeId, Time, WaitPolicy};
+use mingle_protocol::sim::{
+    Fault, NetworkModel, Profile, Scenario, SimError, Swarm, SwarmConfig, TraceEntry, trace_scenario,
+};
+use mingle_protocol::{Durability, Event, InjectedBug, NodeId, Suspension, Time, WaitPolicy};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -81,4 +84,26 @@ fn a_new_life_is_given_nothing_that_was_meant_for_the_one_before() {
     for seed in 0..60 {
         a_new_life(seed, None).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     }
+}
+
+#[test]
+fn nobody_gives_up_its_weight_for_a_liar_but_liars_themselves() {
+    let mut contradicted = 0;
+    for seed in 0..30 {
+        let scenario = Scenario::new(Profile::Hostile, seed);
+        let corrupt = |(_, fault): &(Time, Fault)| if let Fault::Corrupt(id) = fault { Some(*id) } else { None };
+        let liars: BTreeSet<NodeId> = scenario.faults.iter().filter_map(corrupt).collect();
+        let (outcome, log) = trace_scenario(Profile::Hostile, seed, scenario);
+        assert_eq!(outcome.failure, None, "seed {seed}");
+        for (at, entry) in &log {
+            let TraceEntry::Event(id, event) = entry else { continue };
+            match event {
+                // What it made up of its own lives, signed, is shown to it.
+                Event::RollbackDetected { .. } => assert!(liars.contains(id), "seed {seed}: node {id} at {at:?}"),
+                Event::NeighbourSuspended { reason: Suspension::Contradicts, .. } => contradicted += 1,
+                _ => {}
+            }
+        }
+    }
+    assert!(contradicted > 10, "{contradicted}: they did lie about parcels");
 }
