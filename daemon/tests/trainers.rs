@@ -296,7 +296,8 @@ fn a_trainer_in_a_shell_script_is_started_with_its_peer_and_told_when_it_is_over
     let command = format!("cd {} && sh trainer.sh", text(folder));
     let mut peers = pair.start(&["--trainer", &command, "--rounds", "12"]);
     for (node, peer) in peers.iter_mut().enumerate() {
-        let started = peer.wait_for("trainer_started");
+        // The trainer may have been started before the peer said where it listens.
+        let started = peer.recall_or_wait_for("trainer_started");
         assert_eq!(started["command"], command.as_str(), "{started}");
         assert_eq!(peer.wait_for("trainer_said")["line"], "the first order is to train");
         assert_eq!(peer.wait_through_rounds_for("done")["round"], 12);
@@ -337,7 +338,7 @@ fn a_trainer_that_is_killed_is_started_again_and_no_weight_is_lost() {
     fs::write(&script, SHELL_TRAINER).unwrap();
     let command = format!("cd {} && exec sh trainer.sh", text(script.parent().unwrap()));
     let mut peers = pair.start(&["--trainer", &command, "--rounds", "1000000"]);
-    let process = peers[0].wait_for("trainer_started")["process"].as_u64().unwrap();
+    let process = peers[0].recall_or_wait_for("trainer_started")["process"].as_u64().unwrap();
     assert_eq!(peers[1].wait_for("round")["event"], "round");
     assert!(Command::new("kill").args(["-s", "KILL", &process.to_string()]).status().unwrap().success());
     let again = peers[0].wait_through_rounds_for("trainer_started");

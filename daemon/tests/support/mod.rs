@@ -157,6 +157,13 @@ impl RunningPeer {
         self.wait_until_any(&[kind], Instant::now() + PATIENCE)
     }
 
+    /// The same for what it may have said already while something else was waited for.
+    pub(crate) fn recall_or_wait_for(&mut self, kind: &str) -> Value {
+        let mut said = self.said.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let recalled = said.find(|event| event["event"] == kind);
+        recalled.unwrap_or_else(|| self.wait_for(kind))
+    }
+
     /// The same for what may take as long as the peer goes on with its rounds.
     pub(crate) fn wait_through_rounds_for(&mut self, kind: &str) -> Value {
         loop {
