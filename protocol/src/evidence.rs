@@ -7,7 +7,7 @@
 //! something that it does not remember was rolled back; what a neighbour says without one proves nothing.
 //!
 //! The only one who has to be convinced is the node itself. So the key is a secret that it alone has, which comes of its
-//! identity and is the same in every process; that costs less than a microsecond where a signature takes twenty, and nobody else
+//! identity and is the same in every process; that is one keyed hash where a signature would be two curve operations, and nobody else
 //! can check it, nor needs to: a node that makes wrong codes only keeps itself from finding out.
 //!
 //! A code is good between two lives in one generation, for one end of one link and one number.
