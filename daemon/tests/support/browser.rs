@@ -1,6 +1,5 @@
 //! Chromium without a window, driven over the pipe of its DevTools protocol: messages are JSON, each with a zero byte behind
 //! it. <https://chromedevtools.github.io/devtools-protocol/>
-#![allow(clippy::unwrap_used)]
 
 use std::cell::{Cell, RefCell};
 use std::io::{BufRead, BufReader, Write};

@@ -6,7 +6,6 @@
 //!                                       +-- this process +
 //!   machine -- tun -- socat -- socket --+                +-- socket -- socat -- tun -- machine
 //! ```
-#![allow(dead_code, clippy::unwrap_used)] // not every test file uses everything
 
 use std::collections::{BTreeMap, BinaryHeap};
 use std::net::Ipv4Addr;

@@ -1,5 +1,5 @@
 //! What the tests of the `mingle` binary share.
-#![allow(dead_code, clippy::unwrap_used)] // not every test file uses everything
+#![allow(dead_code)] // not every suite uses everything
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
@@ -11,10 +11,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+pub(crate) mod browser;
+pub(crate) mod founded_swarm;
 pub(crate) mod lossy_network;
 pub(crate) mod namespaces;
+pub(crate) mod pair;
 pub(crate) mod planned_swarm;
+pub(crate) mod played_peers;
 pub(crate) mod small_disk;
+pub(crate) mod trainer;
 
 /// The binary under test, or the build of it that `MINGLE_UNDER_TEST` names, with nothing of the user's environment that would
 /// change what it does.

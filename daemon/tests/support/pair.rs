@@ -1,5 +1,4 @@
 //! Two peers on one machine with a plan that is bound to them.
-#![allow(dead_code, clippy::unwrap_used)] // not every test file uses everything
 
 use std::path::PathBuf;
 

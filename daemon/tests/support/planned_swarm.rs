@@ -1,5 +1,4 @@
 //! Peers on this machine with a plan that names all of them from the start.
-#![allow(dead_code, clippy::unwrap_used)] // not every test file uses everything
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

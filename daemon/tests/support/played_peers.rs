@@ -1,5 +1,4 @@
 //! Peers that this process plays, beside sound ones: a member that need not keep to the protocol, and strangers.
-#![allow(dead_code)] // each suite uses some of it
 
 use std::path::PathBuf;
 use std::time::Duration;

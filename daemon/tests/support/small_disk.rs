@@ -1,5 +1,4 @@
 //! A disk that a test can fill up: a file system in memory, mounted over a folder.
-#![allow(dead_code, clippy::unwrap_used)] // not every test file uses everything
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};

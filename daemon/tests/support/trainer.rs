@@ -1,5 +1,4 @@
 //! A trainer of the tests: the calls of the trainer protocol, each over a connection of its own, as `curl` would make them.
-#![allow(dead_code, clippy::unwrap_used)] // not every test file uses everything
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};

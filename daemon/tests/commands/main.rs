@@ -1,0 +1,21 @@
+//! Commands that need no swarm: plans, suites, files, and what the program says about itself.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod audit;
+mod care;
+mod configuration;
+mod deployment;
+mod documents;
+mod evaluate;
+mod fault_test;
+mod model_files;
+mod output_files;
+mod plan_commands;
+mod plan_comparison;
+mod predict;
+mod simulate;
+mod table_sums;
+mod topology_commands;

@@ -1,0 +1,143 @@
+//! `mingle simulate`: swarms of production nodes on virtual time.
+
+use std::path::Path;
+
+use serde_json::Value;
+use crate::support::{assert_fails, run, stderr, stdout, text};
+
+const TASK: [&str; 6] = ["--batch-size", "8", "--evaluate-every", "10", "--rounds", "40"];
+
+/// All objects that a simulation printed; the last is the report.
+fn simulate(arguments: &[&str]) -> Vec<Value> {
+    let output = run(&[&["simulate", "--json"], arguments].concat());
+    assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+    stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn number(object: &Value, key: &str) -> f64 {
+    object[key].as_f64().unwrap_or_else(|| panic!("no number {key} in {object}"))
+}
+
+#[test]
+fn production_nodes_and_the_textbook_come_to_the_same_models() {
+    // Symmetric, one directed graph, and a period that moves everything up a tree and down again.
+    for method in ["d-psgd", "sgp-uniform", "exact-average"] {
+        let arguments = [&["--topology", "grid:rows=3,cols=3", "--method", method][..], &TASK].concat();
+        let [nodes, book] = ["on", "off"].map(|ledger| simulate(&[&arguments[..], &["--ledger", ledger]].concat()));
+        assert_eq!(nodes.len(), book.len(), "{method}");
+        for (node, book) in nodes.iter().zip(&book) {
+            for exact in ["round", "slots", "epochs"] {
+                assert_eq!(node[exact], book[exact], "{method}, {exact}");
+            }
+            let apart = (number(node, "loss") - number(book, "loss")).abs();
+            assert!(apart < 2e-3, "{method}: {node} and {book}");
+        }
+        assert!((number(nodes.last().unwrap(), "weight") - 9.0).abs() < 1e-9, "{method}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bits_on_any_number_of_threads() {
+    // Nodes with the larger model have threads of their own.
+    for model in ["softmax", "mlp:hidden=1024"] {
+        let once = |threads: &str| {
+            let losses = ["--topology", "ring:n=6", "--method", "sgp-uniform", "--loss", "0.1"];
+            let mut lines = simulate(&[&losses[..], &["--model", model, "--threads", threads], &TASK].concat());
+            let report = lines.pop().unwrap();
+            (lines, report["lost_parcels"].clone(), report["weight"].clone())
+        };
+        let first = once("1");
+        assert_eq!(first, once("3"), "{model}");
+        assert!(first.1.as_u64().unwrap() > 0);
+    }
+}
+
+#[test]
+fn a_round_takes_the_slots_of_its_plan() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan.json");
+    let made = run(&["plan", "make", "--topology", "rg:n=12,r=0.5,seed=3", "--method", "nguyen-he", "-o", text(&plan)]);
+    assert!(made.status.success(), "{}", stderr(&made));
+    let forecast = std::fs::read_to_string(&plan).unwrap();
+    let slots = serde_json::from_str::<Value>(&forecast).unwrap()["forecast"]["slots_per_period"].as_u64().unwrap();
+    for progress in simulate(&[&["--plan", text(&plan)][..], &TASK].concat()) {
+        assert_eq!(progress["slots"], progress["round"].as_u64().unwrap() * slots);
+    }
+}
+
+#[test]
+fn the_seed_of_a_simulation_is_that_of_its_plan_unless_the_plan_has_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let request = ["--topology", "rg:n=12,r=0.5,seed=3", "--method", "nguyen-he"];
+    let made = |seed: &str| {
+        let file = folder.path().join(format!("plan-{seed}.json"));
+        let made = run(&[&["plan", "make"], &request[..], &["--seed", seed, "-o", text(&file)]].concat());
+        assert!(made.status.success(), "{}", stderr(&made));
+        file
+    };
+    let report = |arguments: &[&str]| simulate(&[arguments, &TASK].concat()).pop().unwrap();
+    let hash_of = |file: &Path| report(&["--plan", text(file)])["plan"].clone();
+    let [zero, seven] = ["0", "7"].map(|seed| hash_of(&made(seed)));
+    assert_ne!(zero, seven);
+    let with = |seeds: &[&str]| report(&[&request[..], seeds].concat());
+    assert_eq!(with(&[])["plan"], zero);
+    assert_eq!(with(&["--seed", "7"])["plan"], seven);
+    // The same plan on other data, and another plan on the same data.
+    let (same_plan, other_plan) = (with(&["--seed", "7", "--plan-seed", "0"]), with(&["--plan-seed", "7"]));
+    assert_eq!((&same_plan["plan"], &other_plan["plan"]), (&zero, &seven));
+    assert_ne!(same_plan["loss"], other_plan["loss"]);
+    let both = run(&["simulate", "--plan", text(&made("7")), "--plan-seed", "7"]);
+    assert_fails(&both, 2, &["--plan", "--plan-seed"]);
+}
+
+#[test]
+fn what_is_lost_is_sent_again_by_the_ledger_and_gone_in_the_textbook() {
+    let losses = ["--topology", "rg:n=12,r=0.5,seed=3", "--method", "sgp-uniform", "--loss", "0.2"];
+    let arguments = [&losses[..], &["--split", "label-sorted"], &TASK].concat();
+    let [ledger, book] = ["on", "off"].map(|ledger| simulate(&[&arguments[..], &["--ledger", ledger]].concat()));
+    let (ledger, book) = (ledger.last().unwrap(), book.last().unwrap());
+    // What was lost last is under way still.
+    assert!((6.0..=12.0).contains(&number(ledger, "weight")), "{ledger}");
+    assert!(number(book, "weight") < 0.1, "{book}");
+    assert!(number(ledger, "mean_accuracy") > number(book, "mean_accuracy") + 0.1, "{ledger} and {book}");
+    for report in [ledger, book] {
+        let share = number(report, "lost_parcels") / number(report, "parcels");
+        assert!((0.15..0.25).contains(&share), "{report}");
+    }
+}
+
+#[test]
+fn it_stops_at_the_first_of_its_goals_and_says_which() {
+    let ends = |goal: &[&str]| {
+        let arguments = [&["--topology", "complete:n=4", "--method", "d-psgd", "--rounds", "400"], goal].concat();
+        simulate(&arguments).pop().unwrap()
+    };
+    let target = ends(&["--target-accuracy", "0.8"]);
+    assert_eq!(target["stop"], "target");
+    assert!(number(&target, "recent_accuracy") >= 0.8);
+    let loss = ends(&["--target", "loss=0.9"]);
+    assert_eq!(loss["stop"], "target");
+    assert!(number(&loss, "loss") < 1.0 && number(&loss, "round") < 400.0, "{loss}");
+    let slots = ends(&["--max-slots", "100"]);
+    assert_eq!(slots["stop"], "slots");
+    assert!((100.0..120.0).contains(&number(&slots, "slots")), "{slots}");
+    let epochs = ends(&["--epochs", "1.5"]);
+    assert_eq!(epochs["stop"], "epochs");
+    assert!((1.5..1.9).contains(&number(&epochs, "epochs")), "{epochs}");
+}
+
+#[test]
+fn what_cannot_be_simulated_is_refused_with_the_reason() {
+    let refused = |arguments: &[&str], words: &[&str]| {
+        assert_fails(&run(&[&["simulate", "--topology", "ring:n=4"], arguments].concat()), 4, words);
+    };
+    refused(&["--loss", "1"], &["--loss", "below 1"]);
+    refused(&["--target-accuracy", "93"], &["--target accuracy 93", "0.93"]);
+    refused(&["--target", "bits_per_byte=2"], &["--target bits_per_byte 2", "accuracy, loss are"]);
+    refused(&["--method", "magic"], &["--method magic"]);
+    refused(&["--data", "nowhere"], &["--data nowhere"]);
+    refused(&["--wait", "sometimes"], &["--wait sometimes"]);
+    refused(&["--local-steps", "0"], &["only averages", "--local-steps 1"]);
+    let missing = Path::new("no-such-plan.json");
+    assert_fails(&run(&["simulate", "--plan", text(missing)]), 4, &["no-such-plan.json"]);
+}

@@ -1,0 +1,9 @@
+//! Problems that peers solve, or learn in rounds: convex problems, graphs and recommenders.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod graphs;
+mod recommendations;
+mod solving;

@@ -1,0 +1,149 @@
+//! Peers that the operator does not want back, and invitations that it takes back.
+
+use std::fs;
+
+use crate::support::founded_swarm::{ENDLESS, Swarm};
+use serde_json::Value;
+use crate::support::{assert_fails, mingle, run, stderr, stdout, text};
+
+#[test]
+fn an_expelled_peer_is_planned_out_and_neither_its_ticket_nor_an_empty_home_brings_it_back() {
+    let swarm = Swarm::found();
+    let mut operator = swarm.start_operator(&[&["--planning", "auto"], &ENDLESS[..]].concat());
+    operator.address();
+    let ticket = swarm.invite(4);
+    let mut stays = swarm.join(1, &ticket, &ENDLESS);
+    assert_eq!(operator.wait_for("plan")["nodes"], 2);
+    stays.wait_for("evaluated");
+    let mut goes = swarm.join(2, &ticket, &ENDLESS);
+    assert_eq!(operator.wait_through_rounds_for("new_plan")["nodes"], 3);
+    goes.wait_for("evaluated");
+
+    let (home, id) = (swarm.home(0), stdout(&run(&["id", "--home", text(&swarm.home(2))])));
+    let expelled = run(&["expel", id.trim(), "--home", text(&home)]);
+    assert!(expelled.status.success() && stdout(&expelled).contains("may not come back"), "{}", stderr(&expelled));
+    assert_eq!(operator.wait_through_rounds_for("new_plan")["nodes"], 2);
+    goes.wait_through_rounds_for("done");
+    assert_eq!(goes.exit_code(), Some(0), "it keeps its model");
+
+    // It forgets that plan, and comes with the ticket that once let it in; its key is known.
+    fs::remove_file(swarm.home(2).join("plan.signed")).unwrap();
+    let mut again = swarm.join(2, &ticket, &ENDLESS);
+    let end = again.wait_for("done");
+    assert!(end["error"]["message"].as_str().is_some_and(|message| message.contains("expelled")), "{end}");
+    assert_eq!(again.exit_code(), Some(6));
+    operator.wait_for("evaluated");
+    stays.wait_for("evaluated");
+    assert_fails(&swarm.apply(&swarm.plan_without_the_first("auto")), 4, &["expelled", "--undo"]);
+
+    // Until the operator wants it back.
+    assert!(run(&["expel", "--undo", id.trim(), "--home", text(&home)]).status.success());
+    let mut back = swarm.join(2, &ticket, &ENDLESS);
+    assert_eq!(operator.wait_through_rounds_for("new_plan")["nodes"], 3);
+    back.wait_for("evaluated");
+}
+
+#[test]
+fn an_invitation_that_is_taken_back_lets_nobody_in() {
+    let swarm = Swarm::found();
+    let mut operator = swarm.start_operator(&ENDLESS);
+    operator.address();
+    let (ticket, home) = (swarm.invite(3), swarm.home(0));
+    let list = || -> Value {
+        serde_json::from_str(&stdout(&run(&["invite", "--list", "--json", "--home", text(&home)]))).unwrap()
+    };
+    let invites = list()["invites"].clone();
+    assert_eq!((invites[0]["uses"].as_u64(), invites[0]["revoked"].as_bool()), (Some(3), Some(false)), "{invites}");
+    let id = invites[0]["id"].as_str().unwrap();
+    assert_fails(&run(&["invite", "--revoke", "zz", "--home", text(&home)]), 4, &["no invitation", "--list"]);
+    let revoked = run(&["invite", "--revoke", &id[..8], "--home", text(&home)]);
+    assert!(revoked.status.success(), "{}", stderr(&revoked));
+    assert_eq!(list()["invites"][0]["revoked"], true);
+    let mut refused = swarm.join(1, &ticket, &ENDLESS);
+    let end = refused.wait_for("done");
+    assert!(end["error"]["message"].as_str().is_some_and(|message| message.contains("revoked")), "{end}");
+    assert_eq!(refused.exit_code(), Some(6));
+
+    // The same where nobody sees the ticket among the arguments.
+    let file = swarm.folder.path().join("ticket");
+    fs::write(&file, ticket + "\n").unwrap();
+    let home = swarm.home(2);
+    let arguments = ["join", "-", "--home", text(&home), "--listen", "/ip4/127.0.0.1/tcp/0", "--model", "softmax"];
+    let joined = mingle().args(arguments).stdin(fs::File::open(&file).unwrap()).output().unwrap();
+    assert_fails(&joined, 6, &["revoked"]);
+}
+
+#[test]
+fn two_plans_of_one_number_are_named_by_the_member_that_hears_of_both() {
+    let swarm = Swarm::found();
+    let mut operator = swarm.start_operator(&ENDLESS);
+    operator.address();
+    let ticket = swarm.invite(1);
+    let mut ben = swarm.join(1, &ticket, &ENDLESS);
+    let address = ben.address();
+    operator.wait_for("join_requested");
+    let plan = swarm.plan_by("d-psgd", "complete:n=2");
+    assert!(swarm.apply(&plan).status.success());
+    operator.wait_for("evaluated");
+    let home = swarm.home(0);
+    assert!(run(&["stop", "--home", text(&home)]).status.success());
+    operator.exit_code();
+
+    // A thief of the operator's home plans with the one member, and the operator, while that is down, without it.
+    let stolen = swarm.home(7);
+    fs::create_dir(&stolen).unwrap();
+    for file in ["identity.key", "swarm.json", "plan.signed"] {
+        fs::copy(home.join(file), stolen.join(file)).unwrap();
+    }
+    let apply = |home: &std::path::Path, plan: &std::path::Path, via: &str| -> (Value, String) {
+        let told = run(&["plan", "apply", text(plan), "--home", text(home), "--timeout", "8s", "--via", via, "--json"]);
+        assert!(told.status.success(), "{}", stderr(&told));
+        (serde_json::from_str(&stdout(&told)).unwrap(), stderr(&told))
+    };
+    let (theirs, _) = apply(&stolen, &plan, &address);
+    ben.wait_through_rounds_for("new_plan");
+    ben.kill();
+    let mut operator = swarm.start_operator(&ENDLESS);
+    let address = operator.address();
+    let gone = libp2p::PeerId::random().to_string();
+    assert!(run(&["expel", &gone, "--home", text(&home)]).status.success());
+    let other = swarm.plan_by("lazy-metropolis", "complete:n=2");
+    let (ours, _) = apply(&home, &other, &address);
+    assert_eq!((&theirs["counter"], &ours["counter"]), (&Value::from(2), &Value::from(2)), "{theirs} {ours}");
+    assert_eq!(theirs["previous"], ours["previous"], "both follow plan 1");
+    assert_ne!(theirs["signed_hash"], ours["signed_hash"]);
+    let mut ben = swarm.start(1, &ENDLESS);
+    let address = ben.address();
+    let named = loop {
+        let warning = operator.wait_through_rounds_for("warning");
+        let message = warning["message"].as_str().unwrap_or_else(|| panic!("it ended: {warning}")).to_owned();
+        if message.contains("the operator's key has signed two plans 2") {
+            break message;
+        }
+    };
+    for hash in [&ours["signed_hash"], &theirs["signed_hash"]] {
+        assert!(named.contains(&hash.as_str().unwrap()[..16]), "{named}");
+    }
+
+    // The thief hears what the member follows and plans after that, and so does the operator, whose peer is down meanwhile.
+    operator.kill();
+    let (third, _) = apply(&stolen, &other, &address);
+    assert!(third["counter"].as_u64() >= Some(3), "{third}");
+    let (fourth, warned) = apply(&home, &other, &address);
+    assert_eq!(fourth["counter"].as_u64(), third["counter"].as_u64().map(|third| third + 1), "{fourth}");
+    assert_eq!(fourth["previous"], third["signed_hash"]);
+    assert!(warned.contains("was signed with the key of this home, and not in it"), "{warned}");
+    let kept = fs::read_to_string(home.join("revoked.json")).unwrap();
+    assert!(kept.contains(&gone), "whom the operator expelled stays so: {kept}");
+    while ben.wait_through_rounds_for("new_plan")["counter"] != fourth["counter"] {}
+}
+
+#[test]
+fn only_the_operator_expels_and_never_itself() {
+    let swarm = Swarm::found();
+    let home = swarm.home(0);
+    let own = stdout(&run(&["id", "--home", text(&home)]));
+    assert_fails(&run(&["expel", own.trim(), "--home", text(&home)]), 4, &["cannot be expelled"]);
+    assert!(run(&["init", "--home", text(&swarm.home(1))]).status.success());
+    assert_fails(&run(&["expel", own.trim(), "--home", text(&swarm.home(1))]), 4, &["no swarm with an operator"]);
+}

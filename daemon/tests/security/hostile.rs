@@ -1,0 +1,421 @@
+//! A member, and a stranger, that do not keep to the protocol: the others go on, and stay small.
+
+use futures::{AsyncReadExt, AsyncWriteExt, StreamExt};
+use libp2p::identity::Keypair;
+use libp2p::{Multiaddr, Stream};
+use mingle_protocol::wire::{MessageReader, encode};
+use mingle_protocol::{
+    Ack, Applied, Chain, Evidence, Fate, Hello, Identity, Keys, LeaveCertificate, LinkState, Mac, Message, NodeId,
+    OtherProcess, PROTOCOL_VERSION, ProcessStatement, Sent, Signature, SignedIdentity,
+};
+use crate::support::played_peers::{Connection, EDGE, PATIENCE, PROBE, SWARM, Swarm, framed, greeting, say};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// Everything that can be said wrong, on every protocol.
+async fn rave(connection: &mut Connection, greeting: &[u8], seed: u64) {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let mut noise = |length: usize| {
+        let mut bytes = vec![0; length];
+        random.fill_bytes(&mut bytes);
+        bytes
+    };
+    for turn in 0..8 {
+        let garbage = [noise(1 << 16), vec![0xff; 64], vec![0; 1 << 12], noise(turn)];
+        for protocol in [&EDGE, &SWARM, &PROBE] {
+            for bytes in &garbage {
+                if let Some(mut stream) = connection.stream(protocol).await {
+                    say(&mut stream, bytes).await;
+                }
+                // Well-formed on the outside.
+                if let Some(mut stream) = connection.stream(protocol).await {
+                    say(&mut stream, &framed(&bytes[..bytes.len().min(200)])).await;
+                }
+            }
+        }
+        // A proper greeting, then noise where parcels are expected.
+        if let Some(mut stream) = connection.stream(&EDGE).await {
+            // Less than what a stream holds that nobody reads.
+            say(&mut stream, &[framed(greeting), noise(1 << 17)].concat()).await;
+        }
+    }
+    // Streams that are opened and never used.
+    let mut idle = Vec::new();
+    for _ in 0..300 {
+        if let Some(stream) = connection.stream(&SWARM).await {
+            idle.push(stream);
+        }
+    }
+    drop(idle);
+}
+
+#[test]
+fn a_member_that_raves_does_not_hold_the_others_up() {
+    let swarm = Swarm::new();
+    let (peers, address) = swarm.start();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let mut connection = Connection::open(swarm.member.clone(), address).await;
+        // It is a member: this is what it could do properly.
+        let mut stream = connection.stream(&EDGE).await.unwrap();
+        stream.write_all(&framed(&greeting(swarm.plan_hash))).await.unwrap();
+        stream.flush().await.unwrap();
+        let mut answer = [0; 5];
+        stream.read_exact(&mut answer).await.unwrap();
+        assert_eq!(answer, [1, 0, 0, 0, 0], "no objection");
+        drop(stream);
+        rave(&mut connection, &greeting(swarm.plan_hash), 1).await;
+    });
+    swarm.check(peers);
+}
+
+#[test]
+fn a_stranger_gets_nothing_and_disturbs_nobody() {
+    let swarm = Swarm::new();
+    let (peers, address) = swarm.start();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let mut connection = Connection::open(Keypair::generate_ed25519(), address.clone()).await;
+        let mut stream = connection.stream(&EDGE).await.unwrap();
+        let answer = say(&mut stream, &framed(&greeting(swarm.plan_hash))).await;
+        assert_eq!(answer, framed(&[1, 0]), "not a neighbour");
+        // The plan and the model are for members.
+        for request in [&[0, 0][..], &[2]] {
+            let mut stream = connection.stream(&SWARM).await.unwrap();
+            assert_eq!(say(&mut stream, &framed(request)).await, framed(&[2]), "not a member");
+        }
+        rave(&mut connection, &greeting(swarm.plan_hash), 2).await;
+        // Many connections at once.
+        let crowd = (0..40).map(|_| Connection::open(Keypair::generate_ed25519(), address.clone()));
+        let crowd = tokio::time::timeout(PATIENCE, futures::future::join_all(crowd)).await.unwrap();
+        assert_eq!(crowd.len(), 40);
+    });
+    swarm.check(peers);
+}
+
+/// Parameters of the softmax model for digits.
+const DIMENSION: usize = 650;
+
+/// The third member, who keeps to the protocol until it has been greeted, and then says what it likes.
+struct Liar {
+    /// Where it sends, and is answered.
+    stream: Stream,
+    /// Where the sound peer would send its parcels.
+    _incoming: Stream,
+    reader: MessageReader,
+    greeting: Hello,
+    keys: OwnKey,
+}
+
+/// Reads until something comes that is wanted.
+async fn hear<T>(stream: &mut Stream, reader: &mut MessageReader, wanted: impl Fn(Message) -> Option<T>) -> T {
+    let mut buffer = [0; 4096];
+    loop {
+        let read = tokio::time::timeout(PATIENCE, stream.read(&mut buffer)).await.unwrap().unwrap();
+        assert!(read > 0, "it closed the stream");
+        if let Some(found) = reader.feed(&buffer[..read]).unwrap().into_iter().find_map(&wanted) {
+            return found;
+        }
+    }
+}
+
+/// The key of the one who lies.
+#[derive(Debug)]
+struct OwnKey(Keypair);
+
+impl Keys for OwnKey {
+    fn sign(&self, statement: &[u8]) -> Signature {
+        <[u8; 64]>::try_from(self.0.sign(statement).unwrap()).unwrap().into()
+    }
+
+    fn is_signed(&self, _: NodeId, _: &[u8], _: &Signature) -> bool {
+        unreachable!("it lies, and checks nothing")
+    }
+
+    fn mac(&self, _: &[u8]) -> Mac {
+        Mac::default()
+    }
+}
+
+impl Liar {
+    const ME: Identity = Identity { incarnation: 1, boot_nonce: 7 };
+
+    async fn meet(swarm: &Swarm, address: Multiaddr) -> Self {
+        let mut connection = Connection::open(swarm.member.clone(), address).await;
+        let mut coming = connection.control.accept(EDGE).unwrap();
+        let mut stream = connection.stream(&EDGE).await.unwrap();
+        stream.write_all(&framed(&greeting(swarm.plan_hash))).await.unwrap();
+        stream.flush().await.unwrap();
+        let mut answer = [0; 5];
+        stream.read_exact(&mut answer).await.unwrap();
+        assert_eq!(answer, [1, 0, 0, 0, 0], "no objection");
+        let (_, mut incoming) = tokio::time::timeout(PATIENCE, coming.next()).await.unwrap().unwrap();
+        let mut length = [0; 4];
+        incoming.read_exact(&mut length).await.unwrap();
+        let mut theirs = vec![0; u32::from_le_bytes(length) as usize];
+        incoming.read_exact(&mut theirs).await.unwrap();
+        incoming.write_all(&framed(&[0])).await.unwrap();
+        incoming.flush().await.unwrap();
+        let mut reader = MessageReader::new(DIMENSION);
+        let greeting = hear(&mut stream, &mut reader, |message| match message {
+            Message::Hello(hello) => Some(*hello),
+            _ => None,
+        });
+        let greeting = greeting.await;
+        Self { stream, _incoming: incoming, reader, greeting, keys: OwnKey(swarm.member.clone()) }
+    }
+
+    /// The next statement beyond a number of the sound peer about another process with its key.
+    async fn hear_of_another_process(&mut self, number: u64) -> (ProcessStatement, OtherProcess) {
+        let wanted = |message| match message {
+            Message::Process(statement) if statement.node == NodeId(0) && statement.number > number => {
+                Some((statement, statement.other?))
+            }
+            _ => None,
+        };
+        hear(&mut self.stream, &mut self.reader, wanted).await
+    }
+
+    fn hello(&self, passed: u64) -> Message {
+        Message::Hello(Box::new(self.greets(self.greeting.identity, passed)))
+    }
+
+    /// A Hello to a neighbour of which it knows this.
+    fn greets(&self, seen: SignedIdentity, passed: u64) -> Hello {
+        Hello {
+            version: PROTOCOL_VERSION,
+            generation: self.greeting.generation,
+            task: self.greeting.task.clone(),
+            identity: SignedIdentity::sign(NodeId(2), &self.greeting.generation, Self::ME, &self.keys),
+            seen: Some(seen),
+            resumed: false,
+            link: LinkState { next_seq: 1, passed, ..LinkState::default() },
+            evidence: Evidence::default(),
+        }
+    }
+
+    /// It has seen a later life of its neighbour, and has nothing that this one signed.
+    fn greets_later_life(&self, later_lives: u64) -> Message {
+        let mut seen = self.greeting.identity;
+        seen.identity.incarnation += later_lives;
+        Message::Hello(Box::new(self.greets(seen, 0)))
+    }
+
+    /// Somebody has left, it says, in its life of this number.
+    fn departure(&self, leaver: NodeId, incarnation: u64) -> Message {
+        let generation = self.greeting.generation;
+        let signature = Signature::default();
+        let certificate =
+            LeaveCertificate { generation, leaver, incarnation, ends: Vec::new(), evidence: Vec::new(), signature };
+        Message::Left(certificate.signed(&self.keys))
+    }
+
+    fn ack(&self, later_lives: u64, passed: u64) -> Message {
+        let Identity { incarnation, boot_nonce } = self.greeting.identity.identity;
+        let seen = Identity { incarnation: incarnation + later_lives, boot_nonce };
+        let link = LinkState { next_seq: 1, passed, ..LinkState::default() };
+        Message::Ack(Ack { generation: self.greeting.generation, identity: Self::ME, seen, link })
+    }
+
+    /// Says all of this in one write. Whether the other side still listens is its own business.
+    async fn say(&mut self, messages: impl IntoIterator<Item = Message>) {
+        let mut bytes = Vec::new();
+        for message in messages {
+            encode(message).slices().for_each(|slice| bytes.extend_from_slice(slice));
+        }
+        let _ = tokio::time::timeout(PATIENCE, self.stream.write_all(&bytes)).await.expect("it takes or closes");
+        let _ = self.stream.flush().await;
+    }
+}
+
+#[test]
+fn a_member_that_names_later_lives_of_its_neighbour_ends_nobody() {
+    let swarm = Swarm::new();
+    let (peers, address) = swarm.start();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let mut liar = Liar::meet(&swarm, address).await;
+        let lies: Vec<Message> =
+            (1..=64).flat_map(|k| [liar.ack(1_000 * k, 0), liar.greets_later_life(1_000 * k)]).collect();
+        // First as a stranger, then as one that has greeted.
+        liar.say(lies.clone()).await;
+        let hello = liar.hello(0);
+        liar.say(std::iter::once(hello).chain(lies)).await;
+    });
+    swarm.check(peers);
+    let events = std::fs::read_to_string(swarm.home(0).join("events.jsonl")).unwrap();
+    let set_backs = events.lines().filter(|line| line.contains("\"event\":\"set_back\"")).count();
+    assert_eq!(set_backs, 0, "it gave up what it held");
+}
+
+#[test]
+fn a_member_that_contradicts_a_neighbours_books_takes_no_weight_and_is_named() {
+    let swarm = Swarm::new();
+    let (mut peers, address) = swarm.start();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let mut liar = Liar::meet(&swarm, address).await;
+        // It has taken what was not sent, and the other side has taken what never came.
+        let (of_theirs, of_its_own) = (
+            LinkState { received: 1_000_000, applied: 1_000_000, next_seq: 1, ..LinkState::default() },
+            LinkState { acked: 8, next_seq: 9, ..LinkState::default() },
+        );
+        let code = Mac::from([7; 16]);
+        let forged = Evidence {
+            sent: Some(Sent { seq: 1_000_000, chain: Chain::default(), mac: code }),
+            applied: Some(Applied { seq: 8, mac: code }),
+        };
+        let mut lies = vec![liar.hello(0)];
+        for link in [of_its_own, of_theirs] {
+            let Message::Ack(ack) = liar.ack(0, 0) else { unreachable!() };
+            let hello = liar.greets(liar.greeting.identity, 0);
+            lies.push(Message::Ack(Ack { link, ..ack }));
+            lies.push(Message::Hello(Box::new(Hello { link, evidence: forged, ..hello })));
+        }
+        liar.say(lies).await;
+    });
+    loop {
+        let suspended = peers[0].wait_for("suspended");
+        if suspended["node"] == 2
+            && suspended["reason"].as_str().unwrap().starts_with("it contradicts this peer's books")
+        {
+            break;
+        }
+    }
+    swarm.check(peers);
+    let events = std::fs::read_to_string(swarm.home(0).join("events.jsonl")).unwrap();
+    assert!(!events.contains("\"event\":\"set_back\""), "it gave up what it held");
+}
+
+#[test]
+fn a_member_that_says_that_others_have_left_is_not_believed() {
+    let swarm = Swarm::new();
+    let (peers, address) = swarm.start();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let mut liar = Liar::meet(&swarm, address).await;
+        let hello = liar.hello(0);
+        let lies = [(1, u64::MAX), (1, 1), (0, u64::MAX), (0, 1)];
+        let lies: Vec<Message> = lies.map(|(leaver, life)| liar.departure(NodeId(leaver), life)).into();
+        liar.say(std::iter::once(hello).chain(lies)).await;
+    });
+    swarm.check(peers);
+    for node in 0..2 {
+        let events = std::fs::read_to_string(swarm.home(node).join("events.jsonl")).unwrap();
+        assert!(!events.contains("has left for good") && !events.contains("\"event\":\"set_back\""), "{events}");
+    }
+}
+
+#[test]
+fn a_member_that_claims_to_be_at_the_end_ends_nobody_and_is_named() {
+    let swarm = Swarm::new();
+    let (mut peers, address) = swarm.start();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let liar = runtime.block_on(Liar::meet(&swarm, address));
+    let claims = runtime.spawn(async move {
+        let mut liar = liar;
+        let hello = liar.hello(u64::MAX);
+        liar.say([hello]).await;
+        let mut buffer = [0; 4096];
+        // It says so again whenever it hears anything.
+        while matches!(liar.stream.read(&mut buffer).await, Ok(read) if read > 0) {
+            let claim = liar.ack(0, u64::MAX);
+            liar.say([claim]).await;
+        }
+    });
+    loop {
+        let warning = peers[0].wait_for("warning");
+        let message = warning["message"].as_str().unwrap_or_else(|| panic!("it ended: {warning}"));
+        if message.starts_with("node 2 says that it has done") {
+            break;
+        }
+    }
+    // Who stops waits for neighbours that answer; this one would answer for ever.
+    claims.abort();
+    swarm.check(peers);
+    for node in 0..2 {
+        assert!(!swarm.home(node).join("records/ending.json").exists(), "the run is not over");
+    }
+}
+
+/// What a second process with the first peer's key says to the one member that it reaches, which passes it on.
+struct SecondProcess {
+    key: OwnKey,
+    said: ProcessStatement,
+}
+
+impl SecondProcess {
+    const NONCE: u64 = 9;
+
+    fn of(swarm: &Swarm, liar: &Liar) -> Self {
+        let key = std::fs::read(swarm.home(0).join("identity.key")).unwrap();
+        let key = OwnKey(Keypair::from_protobuf_encoding(&key).unwrap());
+        let (generation, signature) = (liar.greeting.generation, Signature::default());
+        let said = ProcessStatement {
+            generation,
+            node: NodeId(0),
+            boot_nonce: Self::NONCE,
+            number: 2,
+            age_ms: 0,
+            other: None,
+            signature,
+        };
+        Self { key, said }
+    }
+
+    /// It says that it is there, and what it has heard of the first peer's process; the member passes that on.
+    async fn speak(&self, liar: &mut Liar, number: u64, other: Option<OtherProcess>) {
+        let said = ProcessStatement { number, other, ..self.said };
+        liar.say([Message::Process(said.signed(&self.key))]).await;
+    }
+}
+
+/// A second process with the key of the first peer, behind a member that has greeted that peer, and has made up a thing or two.
+async fn second_process(swarm: &Swarm, address: Multiaddr) -> (Liar, SecondProcess) {
+    let mut liar = Liar::meet(swarm, address).await;
+    let second = SecondProcess::of(swarm, &liar);
+    let boot_nonce = liar.greeting.identity.identity.boot_nonce;
+    let other = Some(OtherProcess { boot_nonce, fate: Fate::OtherEnds });
+    let forged = ProcessStatement { number: 1_000, other, ..second.said }.signed(&liar.keys);
+    let hello = liar.hello(0);
+    liar.say([hello, Message::Process(forged)]).await;
+    (liar, second)
+}
+
+#[test]
+fn a_younger_process_with_the_same_key_behind_another_member_is_told_to_end() {
+    let swarm = Swarm::new();
+    let (mut peers, address) = swarm.start();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let (mut liar, second) = second_process(&swarm, address).await;
+        let boot_nonce = liar.greeting.identity.identity.boot_nonce;
+        second.speak(&mut liar, 2, Some(OtherProcess { boot_nonce, fate: Fate::Unknown })).await;
+        let (_, other) = liar.hear_of_another_process(2).await;
+        assert_eq!(other, OtherProcess { boot_nonce: SecondProcess::NONCE, fate: Fate::OtherEnds });
+    });
+    let mut said = String::new();
+    while !said.contains("another process uses this peer's key") {
+        said = peers[0].wait_for("warning")["message"].as_str().unwrap().to_owned();
+    }
+    swarm.check(peers);
+}
+
+#[test]
+fn a_process_that_is_younger_than_another_with_its_key_ends_and_says_why() {
+    let swarm = Swarm::new();
+    let ([mut first, mut second_peer], address) = swarm.start();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let (mut liar, second) = second_process(&swarm, address).await;
+        second.speak(&mut liar, 2, None).await;
+        let (first, other) = liar.hear_of_another_process(2).await;
+        assert_eq!(other, OtherProcess { boot_nonce: SecondProcess::NONCE, fate: Fate::Unknown }, "it may be gone");
+        let other = OtherProcess { boot_nonce: first.boot_nonce, fate: Fate::OtherEnds };
+        second.speak(&mut liar, first.number + 1, Some(other)).await;
+    });
+    let end = first.wait_through_rounds_for("done");
+    assert!(end["error"]["message"].as_str().unwrap().contains("another process uses this peer's key"), "{end}");
+    assert_eq!(first.exit_code(), Some(6));
+    second_peer.wait_for("evaluated");
+}

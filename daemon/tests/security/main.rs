@@ -1,0 +1,12 @@
+//! Members and strangers that do not keep to the protocol, and what an operator does about them and about lost keys.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod expulsion;
+mod flood;
+mod hostile;
+mod lost_keys;
+mod made_up_progress;
+mod strangers;

@@ -1,0 +1,147 @@
+//! Swarms of real peers that grow and shrink while they train: no member ends for it, and every weight is there.
+
+use std::path::PathBuf;
+
+use crate::support::{RunningPeer, run, stderr, stdout, text};
+
+const TASK: [&str; 8] = ["--model", "softmax", "--split", "iid", "--evaluate-every", "20", "--rounds", "10000000"];
+
+/// The homes of a swarm with an operator.
+struct Swarm {
+    folder: tempfile::TempDir,
+}
+
+impl Swarm {
+    fn found() -> Self {
+        let swarm = Self { folder: tempfile::tempdir().unwrap() };
+        let founded = run(&["init", "--home", text(&swarm.home(0)), "--swarm", "g"]);
+        assert!(founded.status.success(), "{}", stderr(&founded));
+        swarm
+    }
+
+    fn home(&self, peer: usize) -> PathBuf {
+        self.folder.path().join(peer.to_string())
+    }
+
+    fn start(&self, peer: usize, more: &[&str]) -> RunningPeer {
+        RunningPeer::start(&[&["--home", text(&self.home(peer))], &TASK[..], more].concat())
+    }
+
+    fn join(&self, peer: usize) -> RunningPeer {
+        let invited = run(&["invite", "--home", text(&self.home(0))]);
+        assert!(invited.status.success(), "{}", stderr(&invited));
+        RunningPeer::join(stdout(&invited).trim(), &[&["--home", text(&self.home(peer))], &TASK[..]].concat())
+    }
+
+    /// How many slots for records a peer has.
+    fn slots(&self, peer: usize) -> usize {
+        let files = std::fs::read_dir(self.home(peer).join("records")).unwrap();
+        files.filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|it| it == "record")).count()
+    }
+
+    /// Stops all peers at once, for one that nobody sends to any more ends by itself, and checks that what is on their disks adds up.
+    fn end(&self, peers: &mut [RunningPeer]) {
+        peers.iter().for_each(|peer| peer.signal("INT"));
+        for peer in peers.iter_mut() {
+            peer.wait_for("done");
+            assert_eq!(peer.exit_code(), Some(0));
+        }
+        let homes: Vec<PathBuf> = (0..peers.len()).map(|peer| self.home(peer)).collect();
+        let homes: Vec<&str> = homes.iter().map(|home| text(home)).collect();
+        let audit = run(&[&["audit", "--json"], &homes[..]].concat());
+        assert!(audit.status.success(), "{}{}", stdout(&audit), stderr(&audit));
+    }
+}
+
+/// It takes up a plan for so many peers, and goes on training in it.
+fn goes_on_among(peer: &mut RunningPeer, members: usize) {
+    loop {
+        let event = peer.wait_for("new_plan");
+        assert_eq!(event["event"], "new_plan", "it ended: {event}");
+        if event["nodes"] == members {
+            break;
+        }
+    }
+    peer.wait_for("joined");
+    trains_on(peer);
+}
+
+fn trains_on(peer: &mut RunningPeer) {
+    let first = peer.wait_for("evaluated");
+    let round = first["round"].as_u64().unwrap_or_else(|| panic!("it ended: {first}"));
+    while peer.wait_for("evaluated")["round"].as_u64().unwrap() < round + 40 {}
+}
+
+#[test]
+fn a_swarm_that_plans_itself_grows_from_one_to_five_while_it_trains() {
+    let swarm = Swarm::found();
+    let mut peers = vec![swarm.start(0, &["--planning", "auto"])];
+    peers[0].address();
+    for newcomer in 1..5 {
+        let mut peer = swarm.join(newcomer);
+        let plan = peer.wait_for("plan");
+        assert_eq!(plan["event"], "plan", "{plan}");
+        for member in &mut peers {
+            // The founder alone has no plan before there are two.
+            if newcomer > 1 {
+                goes_on_among(member, newcomer + 1);
+            } else {
+                trains_on(member);
+            }
+        }
+        trains_on(&mut peer);
+        peers.push(peer);
+        // Each of them has four parcels on the way to each receiver at most.
+        assert!((0..=newcomer).all(|peer| swarm.slots(peer) >= 6), "{newcomer}");
+    }
+    swarm.end(&mut peers);
+}
+
+#[test]
+fn members_that_get_more_receivers_while_a_neighbour_stands_still_go_on_and_give_the_room_back() {
+    let swarm = Swarm::found();
+    let mut peers = vec![swarm.start(0, &[])];
+    peers[0].address();
+    for peer in 1..5 {
+        let mut peer = swarm.join(peer);
+        peer.wait_for("admitted");
+        peers.push(peer);
+    }
+    let apply = |topology: &str, members: &[usize]| {
+        let plan = swarm.folder.path().join("plan.json");
+        let made = run(&["plan", "make", "--topology", topology, "--method", "d-psgd", "-o", text(&plan)]);
+        assert!(made.status.success(), "{}", stderr(&made));
+        for (node, peer) in members.iter().enumerate() {
+            let id = stdout(&run(&["id", "--home", text(&swarm.home(*peer))]));
+            let binding = format!("{node}={}", id.trim());
+            assert!(run(&["plan", "bind", text(&plan), "--peer", &binding]).status.success());
+        }
+        run(&["plan", "apply", text(&plan), "--home", text(&swarm.home(0)), "--timeout", "10s"])
+    };
+    let applied = apply("complete:n=3", &[0, 1, 2]);
+    assert!(applied.status.success(), "{}", stderr(&applied));
+    peers[..3].iter_mut().for_each(trains_on);
+    assert_eq!([0, 1, 2].map(|peer| swarm.slots(peer)), [10; 3]);
+    let applied = apply("complete:n=5", &[0, 1, 2, 3, 4]);
+    assert!(applied.status.success(), "{}", stderr(&applied));
+    peers.iter_mut().for_each(trains_on);
+    assert_eq!([0, 1, 2, 3, 4].map(|peer| swarm.slots(peer)), [18; 5]);
+    // Parcels to it are owed for as long as it stands still, each in a record of its own.
+    peers[..4].iter_mut().for_each(RunningPeer::forget_what_it_said);
+    peers[4].signal("STOP");
+    for peer in &mut peers[..4] {
+        assert_eq!(peer.wait_for("suspended")["event"], "suspended");
+        trains_on(peer);
+    }
+    peers[4].signal("CONT");
+    peers.iter_mut().for_each(trains_on);
+    // With two receivers less the slots for them go.
+    let applied = apply("complete:n=3", &[0, 1, 2]);
+    assert!(applied.status.success(), "{}", stderr(&applied));
+    for peer in &mut peers[..3] {
+        goes_on_among(peer, 3);
+    }
+    assert_eq!([0, 1, 2].map(|peer| swarm.slots(peer)), [10; 3]);
+    peers.truncate(3);
+    swarm.end(&mut peers);
+}

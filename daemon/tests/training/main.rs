@@ -1,0 +1,20 @@
+//! What peers train, and how: built-in models, options of training, and trainers that are other programs.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod best_model;
+mod codecs;
+mod compare_alone;
+mod optimizers;
+mod personal_layers;
+mod privacy;
+mod regression;
+mod robust;
+mod site_weight;
+mod tasks;
+mod text;
+mod trainer_swarms;
+mod trainer_tcp;
+mod trainers;
