@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mingle_protocol::record::SlotMap;
-use mingle_protocol::sim::{Fault, Swarm, SwarmConfig};
+use mingle_protocol::sim::{Fault, Profile, Scenario, Swarm, SwarmConfig, run_scenario};
 use mingle_protocol::{Durability, Event, InjectedBug, NodeId, WaitPolicy};
 
 use crate::support::*;
@@ -83,4 +83,12 @@ fn a_swarm_that_grows_from_one_to_eight_and_back_under_load_loses_no_member_and_
 fn without_asking_for_more_slots_the_same_swarm_ends_in_an_error() {
     let found = (0..6).any(|seed| growing(WaitPolicy::Async, seed, Some(InjectedBug::NeverReserves)).is_err());
     assert!(found);
+}
+
+/// In this seed a disk goes back to a generation before the last plan but one, which leaves its node out and reaches it first.
+#[test]
+fn a_member_that_an_older_plan_ended_comes_back_for_the_newest_one() {
+    let seed = 132;
+    let outcome = run_scenario(Profile::LossyDisk, seed, Scenario::new(Profile::LossyDisk, seed));
+    assert!(outcome.failure.is_none(), "seed {seed}: {:?}", outcome.failure);
 }

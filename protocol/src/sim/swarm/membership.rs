@@ -61,7 +61,7 @@ impl Swarm {
             return Ok(());
         }
         if !plan.members.contains(&id) {
-            return self.end(id);
+            return self.dismiss(id);
         }
         let schedule = Arc::clone(&plan.schedule);
         let rounds = self.config.rounds;
@@ -71,6 +71,21 @@ impl Swarm {
         self.drained.insert(id, false);
         self.input(id, Input::Enter(Box::new(new)), Entry::Replanned, &generation.plan_hash)?;
         self.connect(id)
+    }
+
+    /// A process ends when a plan leaves it out. Where only that plan did, and the newest names it again, whoever looks after it
+    /// starts it again with the newest.
+    fn dismiss(&mut self, id: NodeId) -> Result<(), SimError> {
+        self.end(id)?;
+        let newest = self.plans.newest();
+        if !newest.members.contains(&id) {
+            return Ok(());
+        }
+        let generation = newest.generation;
+        self.gone.remove(&id);
+        self.make(id, None)?;
+        self.connect(id)?;
+        self.hand_in_plan(id, generation)
     }
 
     /// The ratio of the member that is furthest, for one that has fallen behind or has just come; its own if it is alone.
