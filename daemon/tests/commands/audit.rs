@@ -5,10 +5,10 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use crate::support::{assert_fails, run, stderr, stdout, text};
 use mingle_protocol::record::SlotMap;
 use mingle_protocol::{Books, Chain, Generation, Mass, NodeId, OutBooks, Owed, Payload, Record};
 use serde_json::Value;
-use crate::support::{assert_fails, run, stderr, stdout, text};
 
 const ONE: u64 = 1 << 40;
 

@@ -6,8 +6,8 @@ use std::net::TcpListener;
 use std::process::Command;
 
 use crate::support::pair::Pair;
-use serde_json::Value;
 use crate::support::{assert_fails, run, stderr, stdout, text};
+use serde_json::Value;
 
 /// What the doctor says of a subject.
 fn findings<'a>(report: &'a Value, subject: &str) -> Vec<&'a Value> {

@@ -3,8 +3,8 @@
 use std::fs;
 
 use crate::support::pair::Pair;
-use serde_json::Value;
 use crate::support::{RunningPeer, assert_fails, mingle, run, stderr, stdout, text};
+use serde_json::Value;
 
 #[test]
 fn init_writes_a_file_that_explains_itself_and_never_replaces_one() {

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use serde_json::Value;
 use crate::support::{assert_fails, run, stderr, stdout, text};
+use serde_json::Value;
 
 /// A failing seed's journal.
 fn journal(folder: &tempfile::TempDir) -> PathBuf {

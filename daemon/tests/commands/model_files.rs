@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::support::pair::{KILLED, Pair};
-use serde_json::Value;
 use crate::support::{assert_fails, run, stderr, stdout, text};
+use serde_json::Value;
 
 #[track_caller]
 fn json(arguments: &[&str]) -> Value {

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
 use crate::support::{assert_fails, run, stderr, stdout, text};
+use serde_json::Value;
 
 /// Points right and left of a line, with a column that says nothing.
 fn points(rows: usize) -> String {

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use serde_json::Value;
 use crate::support::{assert_fails, run, stderr, stdout, text};
+use serde_json::Value;
 
 const TASK: [&str; 6] = ["--batch-size", "8", "--evaluate-every", "10", "--rounds", "40"];
 

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::support::pair::Pair;
-use serde_json::Value;
 use crate::support::{RunningPeer, assert_fails, read_json, run, stderr, stdout, text};
+use serde_json::Value;
 
 /// A site whose rows are all of one class, and far from those of other sites.
 fn site(class: &str, around: f64, rows: usize) -> String {

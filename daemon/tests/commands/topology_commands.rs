@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use serde_json::Value;
 use crate::support::{assert_fails, run, stderr, stdout, text};
+use serde_json::Value;
 
 #[test]
 fn a_topology_is_described_with_what_would_split_it() {

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
 use crate::support::planned_swarm::PlannedSwarm;
 use crate::support::small_disk::SmallDisk;
 use crate::support::{RunningPeer, assert_fails, mingle, run, text};
+use serde_json::Value;
 
 /// So many rounds that none is over before it has been looked at.
 const ENDLESS: u64 = 1_000_000;

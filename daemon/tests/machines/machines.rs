@@ -1,9 +1,9 @@
 //! Three machines, each with a network interface and a disk of its own: what a user does, and what goes wrong in a network.
 
-use serde_json::Value;
 use crate::support::lossy_network::{Faults, LossyNetwork};
 use crate::support::namespaces::{Machine, Networks};
 use crate::support::{RunningPeer, assert_fails, run, stderr, stdout, text};
+use serde_json::Value;
 
 const LISTEN: [&str; 4] = ["--listen", "/ip4/0.0.0.0/udp/4717/quic-v1", "--listen", "/ip4/0.0.0.0/tcp/4717"];
 const TASK: [&str; 6] = ["--model", "softmax", "--split", "iid", "--evaluate-every", "5"];

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-use serde_json::Value;
 use crate::support::planned_swarm::PlannedSwarm;
 use crate::support::text;
+use serde_json::Value;
 
 fn run(arguments: &[&str], folder: &Path) -> Output {
     support::mingle().args(arguments).current_dir(folder).output().unwrap()

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
 use crate::support::planned_swarm::PlannedSwarm;
 use crate::support::{assert_fails, read_json, run, stderr, stdout, text};
+use serde_json::Value;
 
 /// A shop of two tastes: customers with an even number buy even articles, the others odd ones.
 fn shop(customers: usize, articles: usize) -> String {

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
 use crate::support::planned_swarm::PlannedSwarm;
 use crate::support::{assert_fails, run, stderr, stdout, text};
+use serde_json::Value;
 
 /// Forty rows of four columns, two of which are nearly the same: what is explained is `2 a - b`, a little disturbed.
 fn table(alike: f64) -> String {

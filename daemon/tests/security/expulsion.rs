@@ -3,8 +3,8 @@
 use std::fs;
 
 use crate::support::founded_swarm::{ENDLESS, Swarm};
-use serde_json::Value;
 use crate::support::{assert_fails, mingle, run, stderr, stdout, text};
+use serde_json::Value;
 
 #[test]
 fn an_expelled_peer_is_planned_out_and_neither_its_ticket_nor_an_empty_home_brings_it_back() {

@@ -10,15 +10,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::support::played_peers::{PATIENCE, Swarm, played};
+use crate::support::{RunningPeer, mingle, run, stderr, text};
 use futures::StreamExt;
 use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
 use libp2p::multiaddr::Protocol;
 use libp2p::swarm::SwarmEvent;
-use crate::support::played_peers::{PATIENCE, Swarm, played};
 use quinn_proto::crypto::rustls::QuicClientConfig;
 use quinn_proto::{ClientConfig, Endpoint, EndpointConfig};
-use crate::support::{RunningPeer, mingle, run, stderr, text};
 
 /// A stranger that was sent away comes back after so long.
 const COMES_BACK: Duration = Duration::from_secs(10);

@@ -1,5 +1,6 @@
 //! A member, and a stranger, that do not keep to the protocol: the others go on, and stay small.
 
+use crate::support::played_peers::{Connection, EDGE, PATIENCE, PROBE, SWARM, Swarm, framed, greeting, say};
 use futures::{AsyncReadExt, AsyncWriteExt, StreamExt};
 use libp2p::identity::Keypair;
 use libp2p::{Multiaddr, Stream};
@@ -8,7 +9,6 @@ use mingle_protocol::{
     Ack, Applied, Chain, Evidence, Fate, Hello, Identity, Keys, LeaveCertificate, LinkState, Mac, Message, NodeId,
     OtherProcess, PROTOCOL_VERSION, ProcessStatement, Sent, Signature, SignedIdentity,
 };
-use crate::support::played_peers::{Connection, EDGE, PATIENCE, PROBE, SWARM, Swarm, framed, greeting, say};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

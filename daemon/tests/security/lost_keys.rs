@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::support::founded_swarm::{ENDLESS, Swarm};
-use serde_json::Value;
 use crate::support::{assert_fails, read_json, run, stderr, stdout, text};
+use serde_json::Value;
 
 fn id(swarm: &Swarm, peer: usize) -> String {
     stdout(&run(&["id", "--home", text(&swarm.home(peer))])).trim().to_owned()

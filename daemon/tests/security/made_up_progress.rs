@@ -2,12 +2,12 @@
 
 use crate::support::founded_swarm;
 use crate::support::founded_swarm::ENDLESS;
+use crate::support::played_peers::{SWARM, framed, listen};
+use crate::support::{run, stderr, stdout, text};
 use futures::{AsyncReadExt, AsyncWriteExt, StreamExt};
 use libp2p::identity::Keypair;
 use libp2p::{Multiaddr, PeerId};
-use crate::support::played_peers::{SWARM, framed, listen};
 use serde_json::Value;
-use crate::support::{run, stderr, stdout, text};
 
 /// The top of a u64, as the wire has it.
 const TOP: [u8; 10] = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];

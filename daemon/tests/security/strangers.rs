@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use crate::support::played_peers::{Connection, EDGE, PATIENCE, PROBE, SWARM, Swarm, framed, greeting, say};
 use futures::{AsyncReadExt, AsyncWriteExt};
 use libp2p::identity::Keypair;
 use libp2p::{Multiaddr, StreamProtocol};
-use crate::support::played_peers::{Connection, EDGE, PATIENCE, PROBE, SWARM, Swarm, framed, greeting, say};
 
 /// What a peer that has a plan answers to a request for it.
 const PLAN: u8 = 0;

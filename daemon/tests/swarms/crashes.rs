@@ -1,10 +1,10 @@
 //! Real processes that are killed outright, again and again: they go on where they were, and no mass is lost or doubled.
 
+use crate::support::planned_swarm::{ONE, PlannedSwarm};
+use crate::support::{RunningPeer, run, stdout, text};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
-use crate::support::planned_swarm::{ONE, PlannedSwarm};
-use crate::support::{RunningPeer, run, stdout, text};
 
 /// A number from the environment.
 fn number(variable: &str, otherwise: u64) -> u64 {

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
 use crate::support::{assert_fails, mingle, run, stderr, stdout, text};
+use serde_json::Value;
 
 const ONE: u64 = 1 << 40;
 

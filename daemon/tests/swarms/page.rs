@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::support::browser::Browser;
-use serde_json::Value;
 use crate::support::{RunningPeer, run, stderr, stdout, text};
+use serde_json::Value;
 
 /// A name that would be an element if anybody took it for HTML.
 const HOSTILE: &str = "<b id='smuggled'>\\\"&";

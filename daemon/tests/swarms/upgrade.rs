@@ -4,13 +4,13 @@ use crate::support::founded_swarm;
 use std::process::Command;
 
 use crate::support::founded_swarm::ENDLESS;
+use crate::support::planned_swarm::PlannedSwarm;
+use crate::support::played_peers::{Connection, EDGE, PATIENCE, SWARM, Swarm, framed, greeting, say};
+use crate::support::{RunningPeer, run, stderr, text};
 use futures::{AsyncReadExt, AsyncWriteExt};
 use libp2p::identity::Keypair;
 use mingle_peer::membership::Ticket;
 use mingle_protocol::PROTOCOL_VERSION;
-use crate::support::played_peers::{Connection, EDGE, PATIENCE, SWARM, Swarm, framed, greeting, say};
-use crate::support::planned_swarm::PlannedSwarm;
-use crate::support::{RunningPeer, run, stderr, text};
 
 #[test]
 fn a_swarm_is_upgraded_peer_by_peer_and_no_unit_of_weight_is_lost() {

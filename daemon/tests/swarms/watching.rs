@@ -6,8 +6,8 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use crate::support::pair::Pair;
-use serde_json::Value;
 use crate::support::{RunningPeer, assert_fails, mingle, run, stderr, stdout, text};
+use serde_json::Value;
 
 /// Trains for as long as it is let, and evaluates often.
 const ENDLESS: [&str; 6] = ["--model", "softmax", "--rounds", "1000000", "--evaluate-every", "2"];

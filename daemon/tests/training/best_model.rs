@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::support::pair::Pair;
-use serde_json::Value;
 use crate::support::{RunningPeer, assert_fails, read_json, run, stderr, stdout, text};
+use serde_json::Value;
 
 fn events(home: &Path, kind: &str) -> Vec<Value> {
     let all = fs::read_to_string(home.join("events.jsonl")).unwrap();

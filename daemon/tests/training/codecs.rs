@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use crate::support::pair::Pair;
-use serde_json::Value;
 use crate::support::planned_swarm::PlannedSwarm;
 use crate::support::{assert_fails, run, stderr, stdout, text};
+use serde_json::Value;
 
 /// Runs a demo of the model that is its default and returns its final object.
 fn demo(folder: &Path, more: &[&str]) -> Value {

@@ -4,8 +4,8 @@ use crate::support;
 use std::process::Stdio;
 
 use crate::support::pair::Pair;
-use serde_json::Value;
 use crate::support::{RunningPeer, assert_fails, mingle, read_json, run, text};
+use serde_json::Value;
 
 const TASK: [&str; 7] = ["--model", "softmax", "--split", "label-sorted", "--wait", "sync", "--rounds"];
 

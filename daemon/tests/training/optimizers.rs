@@ -4,8 +4,8 @@ use crate::support;
 use std::fs;
 
 use crate::support::pair::Pair;
-use serde_json::Value;
 use crate::support::{assert_fails, run, stderr, stdout, text};
+use serde_json::Value;
 
 const ONE: u64 = 1 << 40;
 

@@ -3,10 +3,10 @@
 use crate::support;
 use std::path::Path;
 
-use mingle_models::{Checkpoint, SampleShape, Task};
 use crate::support::pair::Pair;
 use crate::support::planned_swarm::PlannedSwarm;
 use crate::support::{RunningPeer, assert_fails, run, text};
+use mingle_models::{Checkpoint, SampleShape, Task};
 
 const HIDDEN: usize = 16;
 /// The first layer has 64 inputs and a bias.

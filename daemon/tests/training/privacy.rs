@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::support::pair::Pair;
-use serde_json::Value;
 use crate::support::{RunningPeer, assert_fails, read_json, run, status, stderr, stdout, text};
+use serde_json::Value;
 
 const ONE: u64 = 1 << 40;
 /// Trains for as long as it is let, and never spends all.

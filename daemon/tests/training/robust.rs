@@ -3,8 +3,8 @@
 use std::fs;
 
 use crate::support::pair::Pair;
-use serde_json::Value;
 use crate::support::{assert_fails, run, stderr, stdout, text};
+use serde_json::Value;
 
 fn json(arguments: &[&str]) -> Value {
     let output = run(arguments);

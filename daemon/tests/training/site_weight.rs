@@ -3,13 +3,13 @@
 use std::fmt::Write;
 use std::fs;
 
+use crate::support::pair::Pair;
+use crate::support::planned_swarm::PlannedSwarm;
+use crate::support::{RunningPeer, assert_fails, read_json, run, stderr, stdout, text};
 use mingle_models::{
     Augmentation, DataSource, DeviceName, Evaluator, OptimizerOptions, SiteWeight, Task, Trainer, TrainerOptions,
 };
-use crate::support::pair::Pair;
 use serde_json::Value;
-use crate::support::planned_swarm::PlannedSwarm;
-use crate::support::{RunningPeer, assert_fails, read_json, run, stderr, stdout, text};
 
 const ROUNDS: u64 = 40;
 /// Sites with very different numbers of the digits, each of which takes its steps on all it has.

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::pair::Pair;
-use serde_json::Value;
 use crate::support::{RunningPeer, assert_fails, mingle, run, stderr, stdout, text};
+use serde_json::Value;
 
 const SHORT: [&str; 4] = ["--model", "softmax", "--rounds", "8"];
 

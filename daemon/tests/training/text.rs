@@ -3,8 +3,8 @@
 use std::fs;
 
 use crate::support::pair::Pair;
-use serde_json::Value;
 use crate::support::{RunningPeer, assert_fails, run, stderr, stdout, text};
+use serde_json::Value;
 
 const TINY: [&str; 2] = ["--model", "gpt:layers=1,heads=2,width=32,context=32"];
 const ADAMW: [&str; 4] = ["--optimizer", "adamw", "--learning-rate", "0.01"];

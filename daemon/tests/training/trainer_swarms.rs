@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use crate::support::founded_swarm::Swarm;
 use crate::support::pair::Pair;
-use serde_json::Value;
 use crate::support::planned_swarm::ONE;
-use crate::support::{RunningPeer, audit, read_json, run, stderr, text};
 use crate::support::trainer::Trainer;
+use crate::support::{RunningPeer, audit, read_json, run, stderr, text};
+use serde_json::Value;
 
 const ENDLESS: [&str; 4] = ["--trainer", "attach", "--rounds", "1000000"];
 

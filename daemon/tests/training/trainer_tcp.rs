@@ -7,10 +7,10 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 
 use crate::support::pair::Pair;
-use serde_json::json;
 use crate::support::planned_swarm::ONE;
-use crate::support::{assert_fails, audit, run, status, text};
 use crate::support::trainer::{Access, Answer, Trainer};
+use crate::support::{assert_fails, audit, run, status, text};
+use serde_json::json;
 
 /// Long enough for whatever a test does meanwhile.
 const ENDLESS: [&str; 6] = ["--trainer", "attach", "--trainer-tcp", "127.0.0.1:0", "--rounds", "1000000"];

@@ -7,10 +7,10 @@ use std::os::unix::net::UnixStream;
 use std::process::Command;
 
 use crate::support::pair::Pair;
-use serde_json::{Value, json};
 use crate::support::planned_swarm::{ONE, PlannedSwarm};
-use crate::support::{RunningPeer, assert_fails, audit, read_json, run, status, stderr, stdout, text};
 use crate::support::trainer::{Trainer, bytes};
+use crate::support::{RunningPeer, assert_fails, audit, read_json, run, status, stderr, stdout, text};
+use serde_json::{Value, json};
 
 /// Long enough for whatever a test does meanwhile.
 const ENDLESS: [&str; 4] = ["--trainer", "attach", "--rounds", "1000000"];
