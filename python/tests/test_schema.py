@@ -49,15 +49,15 @@ def test_what_is_no_introduction_is_invalid(wrong: dict[str, Any]) -> None:
 def test_a_peer_answers_as_the_schema_says(tmp_path: Path) -> None:
     with LocalSwarm(tmp_path, 2, rounds=10, options=("--trainer-tcp", "127.0.0.1:0")) as swarm:
         swarm.start_peer(0)
-        socket = swarm.home(0) / "mingle.sock"
-        wait_until(socket.exists, "the socket is there", 60.0)
+        socket, access = swarm.home(0) / "mingle.sock", swarm.home(0) / "trainer-tcp.json"
+        wait_until(lambda: socket.exists() and access.exists(), "the socket and the token are there", 60.0)
 
         def ask(method: str, path: str, body: Any = None, **headers: str) -> tuple[Answer, Any]:
             content = None if body is None else json.dumps(body).encode()
             answer = call(UnixEndpoint(str(socket)), method, f"/v1/trainer{path}", body=content, headers=headers)
             return answer, json.loads(answer.body) if answer.body else None
 
-        check(json.loads((swarm.home(0) / "trainer-tcp.json").read_text()), "access")
+        check(json.loads(access.read_text()), "access")
         check(ask("GET", "")[1], "status")
         refused, error = ask("POST", "/attach", INTRODUCTION | {"layout": []})
         assert refused.status == 400

@@ -61,7 +61,8 @@ def test_a_script_sends_the_bytes_of_the_built_in_model_and_gets_its_accuracy(tm
     for (bytes_of_script, accuracy_of_script), (bytes_built_in, accuracy_built_in) in zip(found["script"], found["built-in"], strict=True):
         # The held-out digits differ, 360 each: at 0.96 the difference of two such accuracies has a standard error of 1.5 points.
         assert abs(accuracy_of_script - accuracy_built_in) < 0.04, found
-        assert abs(bytes_of_script / bytes_built_in - 1) < 0.1, found
+        # The model is small: on a busy machine a round takes longer, and has more heartbeats and repeated parcels in it.
+        assert abs(bytes_of_script / bytes_built_in - 1) < 0.25, found
 
 
 def test_a_script_that_is_killed_and_started_again_goes_on(tmp_path: Path) -> None:
