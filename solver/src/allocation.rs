@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use thiserror::Error;
 
-use crate::{Bounds, CliqueCost, CliqueTerm, ConsensusTerms, Constraint, Wish};
+use crate::{Bounds, CliqueCost, CliqueTerm, ConsensusTerms, Constraint, PricedQuadratic};
 
 /// No number of a problem is larger: squares and sums stay far from the end of f64.
 const LARGEST: f64 = 1e100;
@@ -43,7 +43,10 @@ impl Preference {
     #[must_use]
     pub fn terms(&self) -> ConsensusTerms {
         let Self { weight, wish, price, lower, upper } = *self;
-        ConsensusTerms { smooth: Box::new(Wish { weight, wish, price }), nonsmooth: Box::new(Bounds { lower, upper }) }
+        ConsensusTerms {
+            smooth: Box::new(PricedQuadratic { weight, target: wish, price }),
+            nonsmooth: Box::new(Bounds { lower, upper }),
+        }
     }
 }
 

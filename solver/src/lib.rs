@@ -69,7 +69,7 @@ pub use nonsmooth::{Bounds, GroupLasso, L1, Nonnegative, NonnegativeL1, Nonsmoot
 pub use projected::{Descent, ProjectedNode};
 pub use regression::{Alone, Regression, RegressionError};
 pub use scaling::Scaling;
-pub use smooth::{LeastSquares, Quadratic, Smooth, Wish};
+pub use smooth::{LeastSquares, PricedQuadratic, Quadratic, Smooth};
 pub use table::{MAX_COLUMNS, Selection, Table, TableError};
 
 /// What a node brings to a problem whose variables all nodes share.

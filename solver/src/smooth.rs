@@ -82,28 +82,28 @@ pub struct Quadratic {
     pub center: Vec<f64>,
 }
 
-/// `weight / 2 (x - wish)^2 + price x`, of one variable.
+/// `weight / 2 (x - target)^2 + price x`, of one variable.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Wish {
+pub struct PricedQuadratic {
     /// Not negative.
     pub weight: f64,
-    /// What it would like to be.
-    pub wish: f64,
+    /// Where the quadratic part is least.
+    pub target: f64,
     /// What each unit of it costs.
     pub price: f64,
 }
 
-impl Smooth for Wish {
+impl Smooth for PricedQuadratic {
     fn dimension(&self) -> usize {
         1
     }
 
     fn value(&self, x: &[f64]) -> f64 {
-        x.iter().map(|x| self.weight / 2.0 * (x - self.wish) * (x - self.wish) + self.price * x).sum()
+        x.iter().map(|x| self.weight / 2.0 * (x - self.target) * (x - self.target) + self.price * x).sum()
     }
 
     fn gradient(&self, x: &[f64], gradient: &mut [f64]) {
-        gradient.iter_mut().zip(x).for_each(|(gradient, x)| *gradient = self.weight * (x - self.wish) + self.price);
+        gradient.iter_mut().zip(x).for_each(|(gradient, x)| *gradient = self.weight * (x - self.target) + self.price);
     }
 
     fn smoothness(&self) -> f64 {

@@ -49,9 +49,9 @@ pub enum ProblemEvent<'a> {
 /// Who is told of it.
 type Tell<'a> = &'a dyn Fn(&ProblemEvent<'_>);
 
-/// What is told while peers learn, and to whom.
+/// What is reported while peers learn, and to whom.
 #[derive(Clone, Copy)]
-struct Told<'a> {
+struct ProgressReport<'a> {
     tell: Tell<'a>,
     /// Metrics of a round, by name.
     metrics: &'static [&'static str],
@@ -70,7 +70,7 @@ struct Ended {
 /// The peers of the demo.
 struct Swarm<'a> {
     output: &'a Output,
-    told: Told<'a>,
+    progress: ProgressReport<'a>,
     started: Instant,
     processes: PeerProcesses,
     events: mpsc::Receiver<(usize, PeerEvent)>,
@@ -82,13 +82,13 @@ impl<'a> Swarm<'a> {
     /// Runs all peers to their end, or until the user stops them.
     async fn run(
         output: &'a Output,
-        told: Told<'a>,
+        progress: ProgressReport<'a>,
         homes: &[Home],
         program: PeerProgram,
         stop: &mut StopRequests,
     ) -> Result<Ended> {
         let (processes, events) = PeerProcesses::new(program);
-        let mut swarm = Self { output, told, started: Instant::now(), processes, events, peak_bytes: None };
+        let mut swarm = Self { output, progress, started: Instant::now(), processes, events, peak_bytes: None };
         let ended = tokio::select! {
             ended = swarm.solve(homes) => ended,
             reason = stop.next() => Err(Error::new(ErrorKind::Forced, format!("{reason}; all peers are stopped"))),
@@ -167,10 +167,10 @@ impl<'a> Swarm<'a> {
             Event::Solved { peak_resident_bytes, .. } | Event::Learned { peak_resident_bytes, .. } => {
                 self.peak_bytes = self.peak_bytes.max(*peak_resident_bytes);
             }
-            Event::Measured { round, metrics, .. } if node == 0 && round % self.told.each == 0 => {
+            Event::Measured { round, metrics, .. } if node == 0 && round % self.progress.each == 0 => {
                 let of = |name: &&'static str| Some((*name, metrics.get(name)?));
-                let metrics: Vec<(&'static str, f64)> = self.told.metrics.iter().filter_map(of).collect();
-                (self.told.tell)(&ProblemEvent::Measured {
+                let metrics: Vec<(&'static str, f64)> = self.progress.metrics.iter().filter_map(of).collect();
+                (self.progress.tell)(&ProblemEvent::Measured {
                     round: *round,
                     metrics: &metrics,
                     after: self.started.elapsed(),
@@ -178,7 +178,7 @@ impl<'a> Swarm<'a> {
             }
             Event::Iterated { iteration, residual } if node == 0 => {
                 let (iteration, residual, after) = (*iteration, *residual, self.started.elapsed());
-                (self.told.tell)(&ProblemEvent::Iterated { iteration, residual, after });
+                (self.progress.tell)(&ProblemEvent::Iterated { iteration, residual, after });
             }
             _ => {}
         }

@@ -19,15 +19,15 @@ pub(crate) const PREFIX: &str = "mingleoperator1";
 pub struct Appointment(pub Swarm);
 
 #[derive(Serialize, Deserialize)]
-struct Told {
+struct Content {
     swarm: Swarm,
     authority: Authority,
 }
 
 impl fmt::Display for Appointment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told = Told { swarm: self.0.clone(), authority: self.0.authority().clone() };
-        let bytes = postcard::to_stdvec(&told).map_err(|_| fmt::Error)?;
+        let content = Content { swarm: self.0.clone(), authority: self.0.authority().clone() };
+        let bytes = postcard::to_stdvec(&content).map_err(|_| fmt::Error)?;
         f.write_str(&word::write(PREFIX, &bytes))
     }
 }
@@ -42,7 +42,7 @@ impl FromStr for Appointment {
         };
         let body = text.trim().strip_prefix(PREFIX).ok_or_else(|| wrong("it begins otherwise"))?;
         let bytes = word::read(body).map_err(wrong)?;
-        let Told { swarm, authority }: Told =
+        let Content { swarm, authority }: Content =
             postcard::from_bytes(&bytes).map_err(|_| wrong("another release of mingle made it"))?;
         let mut swarm = swarm.checked()?;
         if authority != Authority::default() && !swarm.learn(&authority) {
@@ -80,7 +80,7 @@ mod tests {
         }
         // A delegation that somebody else signed, behind the right checksum.
         let forged = swarm.authority().delegate(&swarm.id(), Some(&id(&thief)), u64::MAX, &thief).unwrap();
-        let bytes = postcard::to_stdvec(&Told { swarm, authority: forged }).unwrap();
+        let bytes = postcard::to_stdvec(&Content { swarm, authority: forged }).unwrap();
         let refusal = word::write(PREFIX, &bytes).parse::<Appointment>().unwrap_err();
         assert!(refusal.is(ErrorKind::Integrity) && refusal.to_string().contains("has not signed"), "{refusal}");
     }

@@ -1,6 +1,6 @@
 //! Giving a swarm its plan, or another one: signed with the key of whoever may, told to every member that can be reached.
 
-mod herald;
+mod publisher;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::membership::{
     self, CheckedPlan, Membership, PlanNumber, PlanOffer, Progress, Revocations, Role, Signer, Verdict, Waiting,
 };
 use crate::plan;
-use herald::Herald;
+use publisher::Publisher;
 
 /// Rounds of a run: a round a millisecond for thirty years.
 pub const MOST_ROUNDS: u64 = 1_000_000_000_000;
@@ -108,26 +108,26 @@ pub async fn apply(
     warn: &dyn Fn(PlanWarning),
 ) -> Result<AppliedPlan> {
     let kept = CheckedPlan::kept(home, signer.swarm())?;
-    let mut herald = Herald::start(home, options, signer).await?;
-    let answers = herald.ask_members(kept.as_ref()).await?;
+    let mut publisher = Publisher::start(home, options, signer).await?;
+    let answers = publisher.ask_members(kept.as_ref()).await?;
     // Only what was signed says which plan is the newest, and who can know how far its swarm is.
     let kept_counter = kept.as_ref().map(|plan| plan.generation().counter);
-    let mut newest_signed = herald.newest_plan(kept, answers.keys()).await?;
-    copied(&herald.signer, kept_counter, newest_signed.as_ref()).into_iter().for_each(warn);
-    let revoked = list_with(home, &herald.signer, newest_signed.as_ref())?;
+    let mut newest_signed = publisher.newest_plan(kept, answers.keys()).await?;
+    copied(&publisher.signer, kept_counter, newest_signed.as_ref()).into_iter().for_each(warn);
+    let revoked = list_with(home, &publisher.signer, newest_signed.as_ref())?;
     let told: Vec<Waiting> = answers.values().flat_map(|progress| progress.waiting.iter().cloned()).collect();
-    let waiting = membership::entitled(home, herald.signer.swarm(), &revoked, &told)?;
-    bind_the_rest(&mut plan, &herald.signer, newest_signed.as_ref(), &waiting, &revoked)?;
-    answers.values().for_each(|progress| herald.look_for(progress));
+    let waiting = membership::entitled(home, publisher.signer.swarm(), &revoked, &told)?;
+    bind_the_rest(&mut plan, &publisher.signer, newest_signed.as_ref(), &waiting, &revoked)?;
+    answers.values().for_each(|progress| publisher.look_for(progress));
     let (plan, verdicts) = loop {
         let last = newest_signed.as_ref().map_or(0, |plan| plan.generation().counter);
         let first_round = first_round(newest_signed.as_ref(), &answers, warn);
-        let revoked = list_with(home, &herald.signer, newest_signed.as_ref())?;
+        let revoked = list_with(home, &publisher.signer, newest_signed.as_ref())?;
         let previous = newest_signed.as_ref().map(|plan| &plan.offer);
-        let offer = PlanOffer::sign(&herald.signer, previous, first_round, &plan, revoked)?;
-        let checked = offer.check(Some(herald.signer.swarm()))?;
-        let verdicts = herald.tell(&checked, newest_signed.as_ref(), answers.keys()).await?;
-        match herald.newest_in(&verdicts)? {
+        let offer = PlanOffer::sign(&publisher.signer, previous, first_round, &plan, revoked)?;
+        let checked = offer.check(Some(publisher.signer.swarm()))?;
+        let verdicts = publisher.tell(&checked, newest_signed.as_ref(), answers.keys()).await?;
+        match publisher.newest_in(&verdicts)? {
             Some(newer) if newer.generation().counter > last => {
                 if let Some(number) = newer.offer.fork(&checked.offer) {
                     warn(PlanWarning::Fork(PlanNumber(number)));
@@ -137,7 +137,7 @@ pub async fn apply(
             _ => break (checked, verdicts),
         }
     };
-    Ok(AppliedPlan { plan, verdicts, signer: herald.signer })
+    Ok(AppliedPlan { plan, verdicts, signer: publisher.signer })
 }
 
 /// Whether there is a copy of this home: it has planned before, and is told of a plan that its key has signed since.

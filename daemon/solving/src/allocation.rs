@@ -12,7 +12,7 @@ use crate::journal::Journal;
 use crate::problem::{AllocationTask, Limits};
 use crate::schedule::node;
 use crate::solution::{Answer, Certificate, Paid};
-use crate::stopping_rule::{Found, StoppingRule};
+use crate::stopping_rule::{NodeOutcome, StoppingRule};
 
 /// Stands for an infinite bound on the wire, where every number is finite.
 const FAR: f64 = 1e290;
@@ -28,7 +28,7 @@ pub(crate) async fn solve(
     collectives: Collectives,
     journal: Journal,
     start: Option<Vec<f64>>,
-) -> Result<Found, SolveError> {
+) -> Result<NodeOutcome, SolveError> {
     let mine = Mine::new(&task, collectives.me);
     check_budgets(&task, &mine, &preference, &collectives).await?;
     let step = agree_on_step(&collectives, task.metric, &mine.terms, preference.weight).await?;
@@ -53,7 +53,7 @@ pub(crate) async fn solve(
         let price = clique.budget.map(|_| price);
         Paid { clique: clique.name.clone(), budget: clique.budget, sum, price }
     });
-    Ok(Found {
+    Ok(NodeOutcome {
         iterations: pace.iterations,
         converged: pace.converged,
         step,

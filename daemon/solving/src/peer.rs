@@ -21,7 +21,7 @@ use crate::learning::{Learned, LocalWork};
 use crate::problem::{Limits, Part, Problem};
 use crate::rounds::learn;
 use crate::solution::{Finding, Solution};
-use crate::stopping_rule::Found;
+use crate::stopping_rule::NodeOutcome;
 use crate::{allocation, regression, robust};
 
 /// Attempts that one that is told of may be ahead: a damaged or malicious number must not use all of them up.
@@ -31,7 +31,7 @@ type Work = Pin<Box<dyn Future<Output = Result<Done, SolveError>> + Send>>;
 
 /// What a node's work comes to, before it is put in order.
 enum Done {
-    Found(Found),
+    Solved(NodeOutcome),
     Learned(Learned),
 }
 
@@ -214,14 +214,14 @@ impl SolverPeer {
             self.work = None;
             lock(&self.channel).acknowledge_at_once();
             self.outcome = Some(found.map(|done| match done {
-                Done::Found(found) => Finding::Solution(Box::new(self.solution(found))),
+                Done::Solved(outcome) => Finding::Solution(Box::new(self.solution(outcome))),
                 Done::Learned(learned) => Finding::Learned(Box::new(learned)),
             }));
         }
     }
 
-    fn solution(&self, found: Found) -> Solution {
-        let Found { iterations, converged, step, objective, certificate, answer } = found;
+    fn solution(&self, outcome: NodeOutcome) -> Solution {
+        let NodeOutcome { iterations, converged, step, objective, certificate, answer } = outcome;
         Solution {
             schema: Solution::schema(),
             node: self.me,
@@ -261,6 +261,6 @@ fn begin(
     (channel, work)
 }
 
-async fn found(work: impl Future<Output = Result<Found, SolveError>>) -> Result<Done, SolveError> {
-    work.await.map(Done::Found)
+async fn found(work: impl Future<Output = Result<NodeOutcome, SolveError>>) -> Result<Done, SolveError> {
+    work.await.map(Done::Solved)
 }

@@ -10,7 +10,7 @@ use crate::error::SolveError;
 use crate::journal::Journal;
 use crate::problem::{Limits, RegressionTask};
 use crate::solution::{Answer, Certificate, Coefficient};
-use crate::stopping_rule::{Found, StoppingRule};
+use crate::stopping_rule::{NodeOutcome, StoppingRule};
 
 /// One node's work, from its table to the coefficients. It begins at `start`, else at zero.
 pub(crate) async fn solve(
@@ -20,7 +20,7 @@ pub(crate) async fn solve(
     collectives: Collectives,
     journal: Journal,
     start: Option<Vec<f64>>,
-) -> Result<Found, SolveError> {
+) -> Result<NodeOutcome, SolveError> {
     agree_on_columns(&collectives, &table).await?;
     let (scaling, rows) = scale(&task, &collectives, &table).await?;
     let rows_per_node = rows / collectives.communication.schedule.nodes() as f64;
@@ -48,7 +48,7 @@ pub(crate) async fn solve(
     let named = table.columns().iter().zip(coefficients.iter().zip(x));
     let coefficients =
         named.map(|(column, (&value, &scaled))| Coefficient { column: column.clone(), value, scaled }).collect();
-    Ok(Found {
+    Ok(NodeOutcome {
         iterations: pace.iterations,
         converged: pace.converged,
         step,

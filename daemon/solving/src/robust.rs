@@ -20,7 +20,7 @@ use crate::problem::{ColumnScaling, Limits, NominalWeights, ROW, RobustTask, Sam
 use crate::regression::{agree_on_columns, column_means, deviations};
 use crate::schedule::node;
 use crate::solution::{Answer, Certificate, Coefficient, RobustSite};
-use crate::stopping_rule::Found;
+use crate::stopping_rule::NodeOutcome;
 
 /// Averages that follow their input can swing; where the residual has grown by this factor all begins anew with twice the steps,
 const LARGEST_GROWTH: f64 = 10.0;
@@ -39,7 +39,7 @@ pub(crate) async fn solve(
     mut collectives: Collectives,
     journal: Journal,
     start: Option<Vec<f64>>,
-) -> Result<Found, SolveError> {
+) -> Result<NodeOutcome, SolveError> {
     agree_on_columns(&collectives, &table).await?;
     let facts = Facts::of(&task, &collectives, &table).await?;
     let mut site = facts.site(&task, &collectives, &table, start).await?;
@@ -298,7 +298,7 @@ async fn conclude(
     state: &SharedState,
     run: &Run,
     site: &Site,
-) -> Result<Found, SolveError> {
+) -> Result<NodeOutcome, SolveError> {
     let sites = facts.rows.len() as f64;
     let totals = collectives.total(site.model()).await?;
     let model: Vec<f64> = totals.into_iter().map(|total| total / sites).collect();
@@ -330,7 +330,7 @@ async fn conclude(
     let named = table.columns().iter().zip(coefficients.iter().zip(&model));
     let coefficients = named.map(|(column, (&value, &scaled))| Coefficient { column: column.clone(), value, scaled });
     let (means, divisors) = facts.scaling.columns();
-    Ok(Found {
+    Ok(NodeOutcome {
         iterations: run.iterations,
         converged,
         step: task.penalty.c,

@@ -7,7 +7,7 @@ use crate::problem::Limits;
 use crate::solution::{Answer, Certificate};
 
 /// What a node's work comes to.
-pub(crate) struct Found {
+pub(crate) struct NodeOutcome {
     pub(crate) iterations: u64,
     pub(crate) converged: bool,
     pub(crate) step: f64,

@@ -40,18 +40,18 @@ fn swarm_with(machines: &[&Machine], listen: &[&str], task: &[&str]) -> Vec<Runn
 
 /// Whom `plan apply` can reach from ana's machine.
 #[derive(Clone, Copy, PartialEq)]
-enum Herald {
-    ReachesAll,
+enum Reach {
+    All,
     /// The others are behind routers: they ask for the plan themselves.
-    ReachesSome,
+    Part,
 }
 
-fn apply(networks: &Networks, ana: &Machine, design: &[&str], herald: Herald) {
+fn apply(networks: &Networks, ana: &Machine, design: &[&str], reach: Reach) {
     let plan = networks.folder().join("plan.json");
     succeed(ana, &[&["plan", "make", "-o", text(&plan)], design].concat());
     let applied = succeed(ana, &["plan", "apply", text(&plan)]);
     assert!(!applied.contains("refused"), "{applied}");
-    assert_eq!(applied.contains("not reached"), herald == Herald::ReachesSome, "{applied}");
+    assert_eq!(applied.contains("not reached"), reach == Reach::Part, "{applied}");
 }
 
 /// Waits until each has done more rounds than now.
@@ -113,7 +113,7 @@ fn from_nothing_to_a_trained_model_on_three_machines() {
         &networks,
         &ana,
         &["--links", text(&links), "--medium", "point-to-point", "--payload-bytes", "2600"],
-        Herald::ReachesAll,
+        Reach::All,
     );
     for machine in machines {
         succeed(machine, &["wait", "--for", "joined", "--timeout", "60s"]);
@@ -153,7 +153,7 @@ fn peers_on_two_networks_that_only_a_third_can_reach_train_through_it() {
     let machines = [&ana, &ben, &cho];
     let mut peers = swarm(&machines, &ENDLESS);
     // The plan has links between all three, and ben and cho have no route to each other.
-    apply(&networks, &ana, &["--topology", "complete:n=3", "--method", "d-psgd"], Herald::ReachesAll);
+    apply(&networks, &ana, &["--topology", "complete:n=3", "--method", "d-psgd"], Reach::All);
     for machine in machines {
         succeed(machine, &["wait", "--for", "peers=2", "--timeout", "60s"]);
     }
@@ -184,7 +184,7 @@ fn peers_behind_two_routers_that_hide_them_train_with_each_other() {
     let (ana, ben, cho) = behind_two_routers(&networks);
     let machines = [&ana, &ben, &cho];
     let mut peers = swarm(&machines, &ENDLESS);
-    apply(&networks, &ana, &["--topology", "complete:n=3", "--method", "d-psgd"], Herald::ReachesSome);
+    apply(&networks, &ana, &["--topology", "complete:n=3", "--method", "d-psgd"], Reach::Part);
     for machine in machines {
         succeed(machine, &["wait", "--for", "peers=2", "--timeout", "60s"]);
     }
@@ -201,7 +201,7 @@ fn members_that_restart_on_another_port_get_back_every_link_to_peers_behind_rout
     let dan = networks.add_machine("dan", &[("wan", "10.81.0.6/24")]);
     let machines = [&ana, &dan, &ben, &cho];
     let mut peers = swarm(&machines, &ENDLESS);
-    apply(&networks, &ana, &["--topology", "complete:n=4", "--method", "d-psgd"], Herald::ReachesSome);
+    apply(&networks, &ana, &["--topology", "complete:n=4", "--method", "d-psgd"], Reach::Part);
     for machine in machines {
         succeed(machine, &["wait", "--for", "peers=3", "--timeout", "60s"]);
     }
@@ -269,7 +269,7 @@ fn a_partition_a_freeze_and_kills_lose_no_weight() {
         .collect();
     let machines: Vec<&Machine> = machines.iter().collect();
     let mut peers = swarm(&machines, &ENDLESS);
-    apply(&networks, machines[0], &["--topology", "complete:n=4", "--method", "d-psgd"], Herald::ReachesAll);
+    apply(&networks, machines[0], &["--topology", "complete:n=4", "--method", "d-psgd"], Reach::All);
     all_go_on(&machines);
 
     // One is cut off, and trains on alone as the others do without it; then they find each other again.
@@ -337,7 +337,7 @@ fn trains_over_poor_links(listen: &str) {
     });
     let machines: Vec<&Machine> = machines.iter().collect();
     let mut peers = swarm_with(&machines, &["--listen", listen], &[&TASK[..], &ENDLESS].concat());
-    apply(&networks, machines[0], &["--topology", "complete:n=3", "--method", "d-psgd"], Herald::ReachesAll);
+    apply(&networks, machines[0], &["--topology", "complete:n=3", "--method", "d-psgd"], Reach::All);
     for machine in &machines {
         succeed(machine, &["wait", "--for", "peers=2", "--timeout", "60s"]);
     }
@@ -376,7 +376,7 @@ fn peers_solve_to_the_same_bits_over_links_that_lose_a_twentieth_or_a_fifth_of_a
         let task = ["--problem", text(&problem)];
         let mut peers = swarm_with(&machines, &["--listen", "/ip4/0.0.0.0/udp/4717/quic-v1"], &task);
         let design = ["--topology", "complete:n=3", "--method", "clique-phi"];
-        apply(&networks, machines[0], &design, Herald::ReachesAll);
+        apply(&networks, machines[0], &design, Reach::All);
         let solved = run(&["solve", "--json", task[0], task[1], "--plan", text(&networks.folder().join("plan.json"))]);
         let expected = object(stdout(&solved).lines().last().unwrap());
         for (machine, peer) in machines.iter().zip(&mut peers) {

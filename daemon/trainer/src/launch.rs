@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 
 use crate::host::TrainerHost;
-use crate::output::{Output, Told};
+use crate::output::{Output, OutputEvent};
 
 /// A trainer that failed is started again after this time, and after twice the time before when it fails again.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -205,11 +205,11 @@ impl Supervisor {
         command.spawn()
     }
 
-    fn tell(&self, told: Told) {
-        let line = match told {
-            Told::Line(line) => line,
-            Told::LeftOut(1) => "(one more line is in trainer.log)".to_owned(),
-            Told::LeftOut(lines) => format!("({lines} more lines are in trainer.log)"),
+    fn tell(&self, event: OutputEvent) {
+        let line = match event {
+            OutputEvent::Line(line) => line,
+            OutputEvent::LeftOut(1) => "(one more line is in trainer.log)".to_owned(),
+            OutputEvent::LeftOut(lines) => format!("({lines} more lines are in trainer.log)"),
         };
         self.host.tell(Event::TrainerSaid { line });
     }

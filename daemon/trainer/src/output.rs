@@ -26,7 +26,7 @@ const LAST_LINES: usize = 5;
 
 /// What is told of the output of a trainer.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Told {
+pub(crate) enum OutputEvent {
     Line(String),
     /// So many lines came too fast.
     LeftOut(u64),
@@ -51,7 +51,7 @@ impl Output {
     }
 
     /// What is told next; none once both outputs are closed. Nothing is lost where this is not waited for.
-    pub(crate) async fn next(&mut self) -> Option<Told> {
+    pub(crate) async fn next(&mut self) -> Option<OutputEvent> {
         while self.digest.told.is_empty() {
             match self.lines.recv().await {
                 Some(line) => self.digest.add(line, Instant::now()),
@@ -79,7 +79,7 @@ impl Drop for Output {
 /// What of many lines is told: a program that writes a lot does not fill the events of its peer.
 #[derive(Default)]
 struct Digest {
-    told: VecDeque<Told>,
+    told: VecDeque<OutputEvent>,
     /// When the present window began, and how many lines were told in it.
     window: Option<(Instant, u64)>,
     left_out: u64,
@@ -100,7 +100,7 @@ impl Digest {
         match &mut self.window {
             Some((_, told)) if *told < LINES_IN_WINDOW => {
                 *told += 1;
-                self.told.push_back(Told::Line(line));
+                self.told.push_back(OutputEvent::Line(line));
             }
             _ => self.left_out += 1,
         }
@@ -111,14 +111,14 @@ impl Digest {
         let last = usize::try_from(self.left_out).unwrap_or(usize::MAX).min(self.last_lines.len());
         self.tell_left_out(last);
         let last_lines = self.last_lines.range(self.last_lines.len() - last..);
-        self.told.extend(last_lines.cloned().map(Told::Line));
+        self.told.extend(last_lines.cloned().map(OutputEvent::Line));
     }
 
     /// Says how many lines were left out, but for those that are told after all.
     fn tell_left_out(&mut self, but: usize) {
         let left_out = std::mem::take(&mut self.left_out).saturating_sub(but as u64);
         if left_out > 0 {
-            self.told.push_back(Told::LeftOut(left_out));
+            self.told.push_back(OutputEvent::LeftOut(left_out));
         }
     }
 }
@@ -242,15 +242,15 @@ mod tests {
         let (mut digest, now) = (Digest::default(), Instant::now());
         (0..100).for_each(|line| digest.add(line.to_string(), now));
         assert_eq!(digest.told.len(), 50);
-        assert_eq!(digest.told.back(), Some(&Told::Line("49".to_owned())));
+        assert_eq!(digest.told.back(), Some(&OutputEvent::Line("49".to_owned())));
         digest.told.clear();
         digest.add("later".to_owned(), now + WINDOW);
-        assert_eq!(digest.told, [Told::LeftOut(50), Told::Line("later".to_owned())]);
+        assert_eq!(digest.told, [OutputEvent::LeftOut(50), OutputEvent::Line("later".to_owned())]);
         (0..60).for_each(|line| digest.add(line.to_string(), now + WINDOW));
         digest.told.clear();
         digest.finish();
-        let last = (55..60).map(|line| Told::Line(line.to_string()));
-        assert_eq!(digest.told, std::iter::once(Told::LeftOut(6)).chain(last).collect::<Vec<_>>());
+        let last = (55..60).map(|line| OutputEvent::Line(line.to_string()));
+        assert_eq!(digest.told, std::iter::once(OutputEvent::LeftOut(6)).chain(last).collect::<Vec<_>>());
         digest.told.clear();
         digest.finish();
         assert_eq!(digest.told, [], "nothing is told twice");

@@ -17,7 +17,7 @@ use mingle_solving::{Answer, Problem, Solution};
 use serde::Serialize;
 
 use super::given::{self, ConvexKind, Given};
-use super::{Ended, ProblemEvent, Swarm, Told};
+use super::{Ended, ProblemEvent, ProgressReport, Swarm};
 use crate::options::{PeerProgram, ProblemOptions, check_peers};
 use crate::output::Output;
 use crate::plan::bind_to_new_homes;
@@ -78,8 +78,8 @@ impl ConvexDemo {
         tell: &dyn Fn(&ProblemEvent<'_>),
         stop: &mut StopRequests,
     ) -> Result<ConvexReport> {
-        let told = Told { tell, metrics: &[], each: 1 };
-        let ended = Swarm::run(&self.output, told, &self.homes, program, stop).await?;
+        let progress = ProgressReport { tell, metrics: &[], each: 1 };
+        let ended = Swarm::run(&self.output, progress, &self.homes, program, stop).await?;
         let report = ConvexReport::new(&self.given, &self.homes, &ended)?;
         report.write(&self.output)?;
         Ok(report)

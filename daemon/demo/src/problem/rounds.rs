@@ -15,7 +15,7 @@ use mingle_plot::{Horizontal, Panel, Scale, Series, Weight, line_chart};
 use mingle_solving::{Learned, Problem, RoundRecord, RoundTask};
 use serde::Serialize;
 
-use super::{Ended, ProblemEvent, Swarm, Told};
+use super::{Ended, ProblemEvent, ProgressReport, Swarm};
 use crate::options::PeerProgram;
 use crate::output::Output;
 use crate::plan::bind_to_new_homes;
@@ -98,8 +98,8 @@ impl RoundDemo {
         output.write("problem.toml", self.problem(own).as_bytes())?;
         let homes = bind_to_new_homes(&mut plan, output)?;
         plan::write(&plan, &output.plan())?;
-        let told = Told { tell, metrics: self.metrics, each: self.rounds.div_ceil(MOST_TOLD) };
-        let ended = Swarm::run(output, told, &homes, program, stop).await?;
+        let progress = ProgressReport { tell, metrics: self.metrics, each: self.rounds.div_ceil(MOST_TOLD) };
+        let ended = Swarm::run(output, progress, &homes, program, stop).await?;
         let report = self.report(&plan, &homes, output, &ended)?;
         output.write("curves.svg", self.curves(&title, &report.in_one_process).as_bytes())?;
         Ok((homes, report))

@@ -13,9 +13,9 @@ const QUEUE: usize = 1024;
 /// Kept events that are remembered for readers that come late.
 const REMEMBERED: usize = 2048;
 
-/// An event that was told.
+/// An event with its number on the bus.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct NumberedEvent {
     /// Counts the events of this process, from 1.
     pub number: u64,
     /// The event as one JSON object.
@@ -25,29 +25,29 @@ pub struct Told {
 /// Where events are put; when it is dropped, readers come to an end.
 #[derive(Debug)]
 pub(crate) struct EventBus {
-    sender: broadcast::Sender<Arc<Told>>,
+    sender: broadcast::Sender<Arc<NumberedEvent>>,
     memory: Arc<Mutex<Memory>>,
 }
 
 /// Where readers come from.
 #[derive(Clone, Debug)]
 pub struct EventFeed {
-    sender: broadcast::WeakSender<Arc<Told>>,
+    sender: broadcast::WeakSender<Arc<NumberedEvent>>,
     memory: Arc<Mutex<Memory>>,
 }
 
 /// A reader: first what it missed, then what happens.
 #[derive(Debug)]
 pub struct EventReader {
-    missed: VecDeque<Arc<Told>>,
-    live: Option<broadcast::Receiver<Arc<Told>>>,
+    missed: VecDeque<Arc<NumberedEvent>>,
+    live: Option<broadcast::Receiver<Arc<NumberedEvent>>>,
 }
 
 /// What a reader gets.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Read {
     /// The next event.
-    Event(Arc<Told>),
+    Event(Arc<NumberedEvent>),
     /// It was too slow: so many events are gone.
     Lost(u64),
 }
@@ -55,7 +55,7 @@ pub enum Read {
 #[derive(Debug, Default)]
 struct Memory {
     last_number: u64,
-    kept: VecDeque<Arc<Told>>,
+    kept: VecDeque<Arc<NumberedEvent>>,
 }
 
 impl EventBus {
@@ -73,16 +73,16 @@ impl EventBus {
     pub(crate) fn tell(&self, json: String, is_kept: bool) {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         memory.last_number += 1;
-        let told = Arc::new(Told { number: memory.last_number, json });
+        let event = Arc::new(NumberedEvent { number: memory.last_number, json });
         if is_kept {
             if memory.kept.len() == REMEMBERED {
                 memory.kept.pop_front();
             }
-            memory.kept.push_back(Arc::clone(&told));
+            memory.kept.push_back(Arc::clone(&event));
         }
         // Under the lock: a reader that begins now gets it from the memory or from here, not twice. Without readers it
         // goes nowhere.
-        let _ = self.sender.send(told);
+        let _ = self.sender.send(event);
     }
 }
 
@@ -90,7 +90,7 @@ impl EventFeed {
     /// A new reader. With `since`, it first gets what is remembered of the events after that number.
     pub fn read(&self, since: Option<u64>) -> EventReader {
         let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_missed = |told: &&Arc<Told>| since.is_some_and(|since| told.number > since);
+        let is_missed = |event: &&Arc<NumberedEvent>| since.is_some_and(|since| event.number > since);
         EventReader {
             missed: memory.kept.iter().filter(is_missed).cloned().collect(),
             live: self.sender.upgrade().map(|sender| sender.subscribe()),
@@ -101,11 +101,11 @@ impl EventFeed {
 impl EventReader {
     /// The next event; `None` when there will be no more.
     pub async fn next(&mut self) -> Option<Read> {
-        if let Some(told) = self.missed.pop_front() {
-            return Some(Read::Event(told));
+        if let Some(event) = self.missed.pop_front() {
+            return Some(Read::Event(event));
         }
         match self.live.as_mut()?.recv().await {
-            Ok(told) => Some(Read::Event(told)),
+            Ok(event) => Some(Read::Event(event)),
             Err(broadcast::error::RecvError::Lagged(count)) => Some(Read::Lost(count)),
             Err(broadcast::error::RecvError::Closed) => {
                 self.live = None;
@@ -124,7 +124,7 @@ mod tests {
         let mut texts = Vec::new();
         while let Some(read) = reader.next().await {
             texts.push(match read {
-                Read::Event(told) => format!("{}:{}", told.number, told.json),
+                Read::Event(event) => format!("{}:{}", event.number, event.json),
                 Read::Lost(count) => format!("lost {count}"),
             });
         }
@@ -155,10 +155,10 @@ mod tests {
         let count = u64::try_from(QUEUE).unwrap() + 7;
         for number in 1..=count {
             bus.tell(number.to_string(), false);
-            assert!(matches!(quick.next().await, Some(Read::Event(told)) if told.number == number));
+            assert!(matches!(quick.next().await, Some(Read::Event(event)) if event.number == number));
         }
         assert_eq!(slow.next().await, Some(Read::Lost(7)));
-        assert!(matches!(slow.next().await, Some(Read::Event(told)) if told.number == 8));
+        assert!(matches!(slow.next().await, Some(Read::Event(event)) if event.number == 8));
     }
 
     #[tokio::test]
@@ -170,7 +170,7 @@ mod tests {
         let feed = bus.feed();
         drop(bus);
         let mut reader = feed.read(Some(0));
-        assert!(matches!(reader.next().await, Some(Read::Event(told)) if told.number == 6));
+        assert!(matches!(reader.next().await, Some(Read::Event(event)) if event.number == 6));
         assert_eq!(drain(&mut reader).await.len(), REMEMBERED - 1);
     }
 }

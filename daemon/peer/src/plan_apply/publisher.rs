@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// What a member said to the question where it stands.
 type Answered = (PeerId, Result<Option<Progress>>);
 
-pub(super) struct Herald {
+pub(super) struct Publisher {
     network: Network,
     events: mpsc::Receiver<NetworkEvent>,
     /// Who signs the plan.
@@ -41,7 +41,7 @@ pub(super) struct Herald {
     permission: Permission,
 }
 
-impl Herald {
+impl Publisher {
     /// Begins to dial the addresses that the user names, and those on which the peer of this home listens.
     ///
     /// # Errors
