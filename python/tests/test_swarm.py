@@ -56,13 +56,13 @@ def test_a_script_sends_the_bytes_of_the_built_in_model_and_gets_its_accuracy(tm
             swarm.end(peers, "peer")
             summaries = [swarm.summary(node) for node in range(3)]
             swarm.audit()
-        found[name] = [(summary["sent_bytes"] / 200, summary["metrics"]["accuracy"]) for summary in summaries]
+        found[name] = [(summary["sent_bytes"] / summary["encoding"]["parcels"]["f32"], summary["metrics"]["accuracy"]) for summary in summaries]
     print(found)
     for (bytes_of_script, accuracy_of_script), (bytes_built_in, accuracy_built_in) in zip(found["script"], found["built-in"], strict=True):
         # The held-out digits differ, 360 each: at 0.96 the difference of two such accuracies has a standard error of 1.5 points.
         assert abs(accuracy_of_script - accuracy_built_in) < 0.04, found
-        # The model is small: on a busy machine a round takes longer, and has more heartbeats and repeated parcels in it.
-        assert abs(bytes_of_script / bytes_built_in - 1) < 0.25, found
+        # Of a parcel, with all that is sent beside parcels: how many parcels 200 rounds take differs from run to run.
+        assert abs(bytes_of_script / bytes_built_in - 1) < 0.05, found
 
 
 def test_a_script_that_is_killed_and_started_again_goes_on(tmp_path: Path) -> None:
