@@ -179,33 +179,29 @@ fn processes_of(folder: &Path) -> BTreeSet<u32> {
         .collect()
 }
 
+/// A demo of three peers that does not end by itself, and what it prints from its second line on.
+#[cfg(target_os = "linux")]
+fn running_demo(root: &Path) -> (std::process::Child, std::io::Lines<std::io::BufReader<std::process::ChildStdout>>) {
+    let mut running = mingle()
+        .args(["demo", "--json", "--model", "softmax", "--peers", "3", "--rounds", "1000000", "--output", text(root)])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // The first evaluated round says that all peers are up and training.
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(running.stdout.take().unwrap()));
+    assert!(lines.next().unwrap().unwrap().contains("mean_accuracy"));
+    (running, lines)
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn no_process_outlives_a_demo_that_is_interrupted_or_killed() {
     for signal in ["INT", "KILL"] {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("demo");
-        let mut running = mingle()
-            .args([
-                "demo",
-                "--json",
-                "--model",
-                "softmax",
-                "--peers",
-                "3",
-                "--rounds",
-                "1000000",
-                "--output",
-                text(&root),
-            ])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        // The first evaluated round says that all peers are up and training.
-        let mut lines = std::io::BufRead::lines(std::io::BufReader::new(running.stdout.take().unwrap()));
-        assert!(lines.next().unwrap().unwrap().contains("mean_accuracy"));
+        let (mut running, lines) = running_demo(&root);
         assert_eq!(processes_of(&root).len(), 4);
         let sent = Command::new("kill").args(["-s", signal, &running.id().to_string()]).status().unwrap();
         assert!(sent.success());
@@ -234,17 +230,7 @@ fn wait_until_gone(folder: &Path) {
 fn an_interrupted_demo_does_not_wait_for_peers_that_cannot_stop() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("demo");
-    let endless = ["demo", "--json", "--model", "softmax", "--peers", "3", "--rounds", "1000000"];
-    let mut running = mingle()
-        .args(endless)
-        .args(["--output", text(&root)])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(running.stdout.take().unwrap()));
-    assert!(lines.next().unwrap().unwrap().contains("mean_accuracy"));
+    let (mut running, _lines) = running_demo(&root);
     let frozen = processes_of(&root.join("peers/1"));
     assert_eq!(frozen.len(), 1);
     let signal = |name: &str, id: u32| {
