@@ -228,12 +228,16 @@ impl Liar {
     }
 }
 
-/// What a member says that need not keep to the protocol.
-fn lie(swarm: &Swarm, address: Multiaddr, say: impl AsyncFnOnce(&mut Liar)) {
-    tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// What a member says that need not keep to the protocol. Its connection, and with it what has not been read yet, is gone with what this
+/// returns.
+#[must_use]
+fn lie(swarm: &Swarm, address: Multiaddr, say: impl AsyncFnOnce(&mut Liar)) -> tokio::runtime::Runtime {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
         let mut liar = Liar::meet(swarm, address).await;
         say(&mut liar).await;
     });
+    runtime
 }
 
 /// Asserts that a peer has not given up what it held.
@@ -247,7 +251,7 @@ fn assert_kept(swarm: &Swarm, node: usize) -> String {
 fn a_member_that_names_later_lives_of_its_neighbour_ends_nobody() {
     let swarm = Swarm::new();
     let (peers, address) = swarm.start();
-    lie(&swarm, address, async |liar| {
+    let _connection = lie(&swarm, address, async |liar| {
         let lies: Vec<Message> =
             (1..=64).flat_map(|k| [liar.ack(1_000 * k, 0), liar.greets_later_life(1_000 * k)]).collect();
         // First as a stranger, then as one that has greeted.
@@ -263,7 +267,7 @@ fn a_member_that_names_later_lives_of_its_neighbour_ends_nobody() {
 fn a_member_that_contradicts_a_neighbours_books_takes_no_weight_and_is_named() {
     let swarm = Swarm::new();
     let (mut peers, address) = swarm.start();
-    lie(&swarm, address, async |liar| {
+    let _connection = lie(&swarm, address, async |liar| {
         // It has taken what was not sent, and the other side has taken what never came.
         let (of_theirs, of_its_own) = (
             LinkState { received: 1_000_000, applied: 1_000_000, next_seq: 1, ..LinkState::default() },
@@ -299,7 +303,7 @@ fn a_member_that_contradicts_a_neighbours_books_takes_no_weight_and_is_named() {
 fn a_member_that_says_that_others_have_left_is_not_believed() {
     let swarm = Swarm::new();
     let (peers, address) = swarm.start();
-    lie(&swarm, address, async |liar| {
+    let _connection = lie(&swarm, address, async |liar| {
         let hello = liar.hello(0);
         let lies = [(1, u64::MAX), (1, 1), (0, u64::MAX), (0, 1)];
         let lies: Vec<Message> = lies.map(|(leaver, life)| liar.departure(NodeId(leaver), life)).into();
