@@ -100,10 +100,18 @@ impl RoundClock {
         if took < usual { took / usual } else { 1.0 }
     }
 
-    /// The round is over; returns how long it took.
+    /// How long this round has taken.
+    pub(crate) fn elapsed(&self, now: Time) -> Duration {
+        now.since(self.started)
+    }
+
+    /// The round is over; returns how long it took. One that took no time, since all that it needed was there, or that did nothing but wait
+    /// in vain says nothing of how long rounds take.
     pub(crate) fn finish(&mut self, now: Time) -> Duration {
-        let took = now.since(self.started);
-        let useful = self.useful(now);
+        let (took, useful) = (self.elapsed(now), self.useful(now));
+        if useful.is_zero() {
+            return took;
+        }
         self.usual = Some(match self.usual {
             None => useful,
             Some(usual) => (usual * (NEWEST - 1) + useful.min(usual * OUTLIER)) / NEWEST,

@@ -74,13 +74,10 @@ impl Node {
             let all = self.config.schedule.all_in_neighbours(self.config.id);
             return all.iter().all(is_complete) && !self.send_gate.sent_in_step && !self.is_left_alone();
         }
-        let due = || due.iter().filter_map(|from| self.peers.get(from));
-        let claims = self.claims();
-        let is_ahead = |peer: &Peer| peer.is_active() && self.credible(peer, &claims) > self.step;
-        if !due().any(Peer::is_active) && self.peers.values().any(is_ahead) {
-            // Nothing can come, and the others are getting ahead.
+        if self.follows_the_others() {
             return false;
         }
+        let due = || due.iter().filter_map(|from| self.peers.get(from));
         match self.config.policy {
             // In step with its neighbours, word that no parcel is coming is enough; otherwise only mass is. A node that is behind had it
             // before.
@@ -90,6 +87,13 @@ impl Node {
                 !self.send_gate.absorbed_in_step && !due().any(has_come)
             }
         }
+    }
+
+    /// Whether nothing can come in this step, and the others are getting ahead.
+    pub(super) fn follows_the_others(&self) -> bool {
+        let due = self.config.schedule.in_neighbours(self.config.id, self.step);
+        let is_active = |from: &NodeId| self.peers.get(from).is_some_and(Peer::is_active);
+        !due.iter().any(is_active) && self.is_anyone_surely_ahead()
     }
 
     /// When the others, as far as this node knows, end the round that it could end now: it keeps to the pace of the swarm as

@@ -74,6 +74,18 @@ impl Node {
         peer.passed.min(witnessed.max(self.reach(peer)))
     }
 
+    /// Whether some active neighbour is ahead of this node, by the word of another or because time can have carried it there. A lead
+    /// does not count: a node would follow it, bear it out by being there itself, and hear of the next one.
+    pub(super) fn is_anyone_surely_ahead(&self) -> bool {
+        let claims = self.claims();
+        let is_ahead = |peer: &Peer| {
+            let grounded = claims.of_others(peer.id).max(self.explained(peer));
+            let known = if self.has(InjectedBug::BelievesAnyone) { peer.passed } else { peer.passed.min(grounded) };
+            peer.is_active() && known > self.step
+        };
+        self.peers.values().any(is_ahead)
+    }
+
     /// How many steps the neighbour that is furthest is through with, as far as that is credible.
     pub(super) fn furthest(&self) -> u64 {
         let claims = self.claims();
@@ -81,14 +93,20 @@ impl Node {
     }
 
     /// The furthest step that time can have carried a neighbour to.
-    fn reach(&self, peer: &Peer) -> u64 {
+    fn explained(&self, peer: &Peer) -> u64 {
         let Some((step, at)) = peer.belief.anchor else {
             return 0;
         };
         let usual = self.clock.usual().map(|usual| usual.max(SHORTEST_ROUND).as_micros());
         let rounds = usual.map_or(0, |usual| u128::from(FASTER) * self.now.since(at).as_micros() / usual);
-        let rounds = u64::try_from(rounds).unwrap_or(u64::MAX).saturating_add(LEAD);
+        let rounds = u64::try_from(rounds).unwrap_or(u64::MAX);
         step.saturating_add(rounds.saturating_mul(self.config.schedule.round_length()))
+    }
+
+    /// The furthest step at which a neighbour's word counts without a witness.
+    fn reach(&self, peer: &Peer) -> u64 {
+        let lead = LEAD.saturating_mul(self.config.schedule.round_length());
+        if peer.belief.anchor.is_some() { self.explained(peer).saturating_add(lead) } else { 0 }
     }
 
     /// The node begins: from here on time tells how far others can be. Returns the step to begin with.
@@ -112,14 +130,16 @@ impl Node {
             return;
         };
         let (claimed, credible) = (peer.passed, self.credible(peer, &claims));
-        let (reach, witnessed) = (self.reach(peer), claimed.min(claims.of_others(from).max(own)));
+        let (explained, reach) = (self.explained(peer), self.reach(peer));
+        let witnessed = claimed.min(claims.of_others(from).max(own));
         let Some(peer) = self.peers.get_mut(&from) else {
             return;
         };
         let belief = &mut peer.belief;
-        if claimed <= reach {
+        // Who is ahead of what time explains is so once, and does not gain another lead with every message.
+        if claimed <= explained.max(witnessed) {
             belief.anchor = belief.anchor.map(|_| (claimed, now));
-        } else if witnessed.saturating_add(lead) > reach {
+        } else if claimed > reach && witnessed.saturating_add(lead) > reach {
             belief.anchor = Some((witnessed, now));
         }
         if claimed <= credible.saturating_add(lead) {

@@ -18,6 +18,8 @@ use crate::schedule::{NodeId, OutShare};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RoundTally {
     pub(super) trained: bool,
+    /// Some step of it was taken because the others are ahead, with nothing to take it on.
+    followed: bool,
     waited: Duration,
     absorbed: u32,
     apart: f64,
@@ -205,6 +207,7 @@ impl Node {
         if missing.is_empty() && self.now >= wait.deadline {
             self.clock.discount(self.now.since(wait.since));
         }
+        self.tally.followed |= !self.tally.trained && self.follows_the_others();
         self.end_wait(wait, missing);
         self.absorb_until(self.step);
         self.answer_those_who_passed();
@@ -307,7 +310,8 @@ impl Node {
         if self.is_pace_setting() {
             self.clock.measure_pace(self.now);
         }
-        let took = self.clock.finish(self.now);
+        // Such a round is as short as others say they are ahead: it must not make more of what they say credible.
+        let took = if self.tally.followed { self.clock.elapsed(self.now) } else { self.clock.finish(self.now) };
         let RoundTally { waited, absorbed, apart, own, clipped, held, .. } = self.tally;
         let disagreement = (apart / own).sqrt();
         let stationary_weight = self.config.schedule.stationary_weight(self.config.id, self.step);

@@ -6,6 +6,7 @@ mod generations;
 mod lives;
 mod made_up_mass;
 mod processes;
+mod progress;
 mod statements;
 #[path = "../support/test_keys.rs"]
 mod test_keys;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mingle_protocol::sim::{Fault, NetworkModel, Swarm, SwarmConfig};
+use mingle_protocol::sim::{Fault, NetworkModel, Profile, Scenario, Swarm, SwarmConfig, run_scenario};
 use mingle_protocol::{Event, InjectedBug, NodeId, WaitPolicy};
 
 use crate::support::*;
@@ -95,4 +95,13 @@ fn without_a_pace_they_race_ahead_and_the_others_skip_most_of_their_training() {
     }
     // It was 1.8 and 1.95 times as many over six seeds each.
     assert!(3 * few_of_all < 2 * many_of_all, "{few_of_all}, without a pace {many_of_all}");
+}
+
+#[test]
+fn a_liar_does_not_hurry_a_swarm_that_averages_without_training() {
+    // Node 6 says ever more of how far it is, and others have nobody left who is due to send them anything. With a lead for every
+    // message, and rounds that took no time as the measure of time, they went through millions of rounds.
+    let outcome = run_scenario(Profile::Hostile, 666, Scenario::new(Profile::Hostile, 666));
+    assert_eq!(outcome.failure, None);
+    assert!(outcome.events < 1_000_000, "{} events", outcome.events);
 }

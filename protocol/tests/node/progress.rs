@@ -1,0 +1,65 @@
+//! How far a neighbour's word alone takes a node.
+
+use super::*;
+
+/// Rounds between the words of the neighbour.
+const LEAP: u64 = 30;
+
+/// One of three nodes that all send to all and average without training.
+fn node(policy: WaitPolicy, rounds: u64) -> Node {
+    let ids = || (0..3).map(NodeId);
+    let links = ids().flat_map(|from| ids().map(move |to| (from, to, 0.25))).filter(|(from, to, _)| from != to);
+    let step = Step { keep: vec![0.5; 3], links: links.collect() };
+    let schedule = Arc::new(Schedule::new(3, &[step], 0).unwrap());
+    let mut config = NodeConfig::new(ME, schedule, vec![0.0; 3], rounds);
+    config.policy = policy;
+    Node::new(config).unwrap()
+}
+
+fn greet(node: &mut Node, peer: NodeId) {
+    let generation = node.config().generation;
+    node.handle(AT, Input::LinkUp { peer });
+    let hello = Hello {
+        version: PROTOCOL_VERSION,
+        generation,
+        task: node.config().task.clone(),
+        identity: SignedIdentity::unsigned(Identity { incarnation: 1, boot_nonce: u64::from(peer.0) }),
+        seen: Some(SignedIdentity::unsigned(node.config().identity)),
+        resumed: false,
+        link: LinkState { next_seq: 1, ..LinkState::default() },
+        evidence: Evidence::default(),
+    };
+    node.handle(AT, Input::Received { from: peer, message: Message::Hello(Box::new(hello)) });
+}
+
+fn says(node: &Node, peer: NodeId, passed: u64) -> Input {
+    let ack = Ack {
+        generation: node.config().generation,
+        identity: Identity { incarnation: 1, boot_nonce: u64::from(peer.0) },
+        seen: node.config().identity,
+        link: LinkState { next_seq: 1, passed, ..LinkState::default() },
+    };
+    Input::Received { from: peer, message: Message::Ack(ack) }
+}
+
+#[test]
+fn a_neighbour_gains_one_lead_and_not_one_with_every_message() {
+    for policy in [WaitPolicy::Sync, WaitPolicy::Bounded { staleness: 4 }] {
+        let mut node = node(policy, 1_000_000);
+        node.handle(AT, Input::Start);
+        [PEER, NodeId(2)].into_iter().for_each(|peer| greet(&mut node, peer));
+        for word in 1..=2_000 {
+            let input = says(&node, PEER, LEAP * word);
+            node.handle(AT, input);
+        }
+        // The node has waited for parcels in vain, and looks where the others are.
+        let later = AT + Duration::from_secs(3_600);
+        node.handle(later, Input::Tick);
+        assert!(node.round() <= 3 * LEAP, "{policy:?}: round {}", node.round());
+        // Borne out by another, the same word is believed.
+        let input = says(&node, NodeId(2), LEAP * 2_000);
+        node.handle(later, input);
+        node.handle(later + Duration::from_secs(3_600), Input::Tick);
+        assert!(node.round() >= LEAP * 2_000, "{policy:?}: round {}", node.round());
+    }
+}
