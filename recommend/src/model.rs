@@ -20,9 +20,9 @@ use crate::filter::LowPass;
 use crate::generator::share;
 use crate::optimizer::{EPSILON, KEPT};
 
-/// Spread of the first weights, and of embeddings and kernels.
-const WEIGHT_DEVIATION: f64 = 0.01;
-const EMBEDDING_DEVIATION: f64 = 0.02;
+/// Standard deviations of the first embeddings and kernels.
+const EMBEDDING_DEVIATION: f64 = 0.1;
+const KERNEL_DEVIATION: f64 = 0.02;
 
 /// How large the network is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,16 +54,28 @@ impl Shape {
         (sizes.iter().sum(), sizes[PRIVATE..].iter().sum())
     }
 
+    /// Mean and standard deviation of the first values of every block, in order. Kernels begin around 1, which is the filter as it is;
+    /// weights of a layer with `n` inputs with a variance of `1 / n` (LeCun and others, Efficient BackProp, 1998); biases at 0.
+    fn distributions(&self) -> Vec<[f64; 2]> {
+        let Self { width, hidden, layers, .. } = *self;
+        let weights = |inputs: usize| [0.0, (inputs.max(1) as f64).sqrt().recip()];
+        let bias = [0.0, 0.0];
+        let mut all = vec![[0.0, EMBEDDING_DEVIATION], [1.0, KERNEL_DEVIATION]];
+        all.extend((0..=layers).map(|_| weights((layers + 1) * width)));
+        all.extend([bias, weights(hidden), bias]);
+        all.extend([weights(3 * width), weights(3 * width), weights(3 * width), bias, weights(hidden), bias]);
+        all
+    }
+
     /// The first values: embeddings and kernels from this client's seed, weights from the seed of all.
     pub(crate) fn initial(&self, own_seed: u64, shared_seed: u64) -> Vec<f32> {
         let mut own = ChaCha8Rng::seed_from_u64(own_seed);
         let mut shared = ChaCha8Rng::seed_from_u64(shared_seed);
         let mut values = Vec::with_capacity(self.counts().0);
-        for (at, [rows, columns]) in self.blocks().into_iter().enumerate() {
-            let (dice, deviation) =
-                if at < PRIVATE { (&mut own, EMBEDDING_DEVIATION) } else { (&mut shared, WEIGHT_DEVIATION) };
-            // Kernels begin around 1: the filter as it is.
-            let mean = if at == 1 { 1.0 } else { 0.0 };
+        for (at, ([rows, columns], [mean, deviation])) in
+            self.blocks().into_iter().zip(self.distributions()).enumerate()
+        {
+            let dice = if at < PRIVATE { &mut own } else { &mut shared };
             values.extend((0..rows * columns).map(|_| (mean + deviation * normal(dice)) as f32));
         }
         values

@@ -77,7 +77,7 @@ impl Default for ClientOptions {
             negatives: 4,
             temperature: 0.1,
             omega: 0.25,
-            gamma: 0.5,
+            gamma: 0.1,
             centred: true,
             loss: LossKind::Contrastive,
             filter: Filtering::LowPass,

@@ -21,7 +21,7 @@ const ITEMS: usize = 80;
 /// Rounds, unless the user says how many.
 const ROUNDS: u64 = 10;
 /// What the peers are given, besides the method.
-const OPTIONS: &str = "epochs = 3\nfrozen_rounds = 2\nfrequencies = 32\nbatch_size = 512\nlearning_rate = 0.002\n";
+const OPTIONS: &str = "epochs = 3\nfrozen_rounds = 2\nfrequencies = 32\nbatch_size = 512\n";
 /// The rows of the table.
 const WAYS: &[Way] = &[
     Way { name: "each alone", lines: "method = \"alone\"\n" },
