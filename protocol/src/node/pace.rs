@@ -83,8 +83,7 @@ impl Node {
             // before.
             WaitPolicy::Sync => !self.send_gate.heard_in_step && !self.has_due_parcel(),
             WaitPolicy::Bounded { .. } | WaitPolicy::Async => {
-                let has_come = |peer: &Peer| peer.incoming.as_ref().is_some_and(|link| link.has_brought(self.step));
-                !self.send_gate.absorbed_in_step && !due().any(has_come)
+                !self.send_gate.absorbed_in_step && !self.has_any_brought(due())
             }
         }
     }
@@ -93,7 +92,9 @@ impl Node {
     pub(super) fn follows_the_others(&self) -> bool {
         let due = self.config.schedule.in_neighbours(self.config.id, self.step);
         let is_active = |from: &NodeId| self.peers.get(from).is_some_and(Peer::is_active);
-        !due.iter().any(is_active) && self.is_anyone_surely_ahead()
+        let claims = self.claims();
+        let is_ahead = |peer: &Peer| peer.is_active() && self.credible(peer, &claims) > self.step;
+        !due.iter().any(is_active) && self.peers.values().any(is_ahead)
     }
 
     /// When the others, as far as this node knows, end the round that it could end now: it keeps to the pace of the swarm as

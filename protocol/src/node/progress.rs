@@ -74,16 +74,14 @@ impl Node {
         peer.passed.min(witnessed.max(self.reach(peer)))
     }
 
-    /// Whether some active neighbour is ahead of this node, by the word of another or because time can have carried it there. A lead
-    /// does not count: a node would follow it, bear it out by being there itself, and hear of the next one.
-    pub(super) fn is_anyone_surely_ahead(&self) -> bool {
+    /// Whether one of these neighbours has sent a parcel of this step or a later one, which it can have got to.
+    pub(super) fn has_any_brought<'a>(&'a self, mut from: impl Iterator<Item = &'a Peer>) -> bool {
         let claims = self.claims();
-        let is_ahead = |peer: &Peer| {
-            let grounded = claims.of_others(peer.id).max(self.explained(peer));
-            let known = if self.has(InjectedBug::BelievesAnyone) { peer.passed } else { peer.passed.min(grounded) };
-            peer.is_active() && known > self.step
+        let can_be_here = |peer: &Peer| {
+            self.has(InjectedBug::BelievesAnyone) || claims.of_others(peer.id).max(self.reach(peer)) >= self.step
         };
-        self.peers.values().any(is_ahead)
+        let has_brought = |peer: &Peer| peer.incoming.as_ref().is_some_and(|link| link.has_brought(self.step));
+        from.any(|peer| has_brought(peer) && can_be_here(peer))
     }
 
     /// How many steps the neighbour that is furthest is through with, as far as that is credible.
@@ -123,7 +121,7 @@ impl Node {
 
     /// A neighbour has said how far it is.
     pub(super) fn weigh_claim(&mut self, from: NodeId) {
-        let (now, own, heartbeat) = (self.now, self.passed(), self.config.heartbeat);
+        let (now, heartbeat) = (self.now, self.config.heartbeat);
         let lead = LEAD.saturating_mul(self.config.schedule.round_length());
         let claims = self.claims();
         let Some(peer) = self.peers.get(&from) else {
@@ -131,12 +129,12 @@ impl Node {
         };
         let (claimed, credible) = (peer.passed, self.credible(peer, &claims));
         let (explained, reach) = (self.explained(peer), self.reach(peer));
-        let witnessed = claimed.min(claims.of_others(from).max(own));
+        let witnessed = claimed.min(claims.of_others(from));
         let Some(peer) = self.peers.get_mut(&from) else {
             return;
         };
         let belief = &mut peer.belief;
-        // Who is ahead of what time explains is so once, and does not gain another lead with every message.
+        // Who is ahead of what time explains is so once, and gains no other lead with every message; nor by this node's having followed.
         if claimed <= explained.max(witnessed) {
             belief.anchor = belief.anchor.map(|_| (claimed, now));
         } else if claimed > reach && witnessed.saturating_add(lead) > reach {
