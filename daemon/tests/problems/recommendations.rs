@@ -29,7 +29,7 @@ fn shops(folder: &Path, more: &str) -> PathBuf {
 
 fn problem(folder: &Path, data: &str, more: &str) -> PathBuf {
     let path = folder.join("problem.toml");
-    let usual = "frequencies = 10\nbatch_size = 64\nlearning_rate = 0.003\nepochs = 2";
+    let usual = "frequencies = 10\nbatch_size = 64\nlearning_rate = 0.001\nepochs = 2";
     fs::write(&path, format!("kind = \"recommendation\"\n{data}\n{usual}\n{more}\n")).unwrap();
     path
 }
