@@ -6,7 +6,7 @@
 //!
 //! - another neighbour claims as much, or this node is there itself, or
 //! - time can have carried it there: [`FASTER`] times as fast as the rounds of this node usually are, from the step that was
-//!   last believed, and [`LEAD`] rounds.
+//!   last believed, and [`LEAD`] rounds beyond that, which are not granted anew with every message.
 //!
 //! A single liar can thus make others skip about as many rounds as they do, not all of them. A node that has only one
 //! neighbour in its plan has nobody else to ask: when it starts it believes that one, but not that training is over.
