@@ -105,15 +105,94 @@ impl RoundTask for Recommendation {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::collections::BTreeMap;
     use std::fs;
-    use std::sync::Arc;
+    use std::sync::{Arc, Mutex};
 
     use mingle_lab::solving::{Conditions, learn_here};
     use mingle_planner::{DesignOptions, Method, Topology};
     use mingle_recommend::{Client, Personalization, Planted, Recommender, federate, similarities};
-    use mingle_solving::Problem;
+    use mingle_solving::{Aggregation, Problem, StatisticsTable};
 
     use super::*;
+
+    /// Means that were taken, by node and round.
+    type Taken = Arc<Mutex<BTreeMap<(usize, u64), Vec<f32>>>>;
+
+    /// Recommenders that write down the means they take.
+    #[derive(Debug)]
+    struct Observed {
+        task: Recommendation,
+        taken: Taken,
+    }
+
+    impl RoundTask for Observed {
+        fn hash(&self) -> [u8; 32] {
+            self.task.hash()
+        }
+
+        fn describe(&self) -> String {
+            self.task.describe()
+        }
+
+        fn title(&self) -> String {
+            self.task.title()
+        }
+
+        fn rules(&self) -> &RoundRules {
+            self.task.rules()
+        }
+
+        fn open(&self, node: usize, names: &[String]) -> Result<Box<dyn RoundLearning>, LearningError> {
+            let learning = self.task.open(node, names)?;
+            Ok(Box::new(ObservedLearning { learning, node, taken: Arc::clone(&self.taken) }))
+        }
+    }
+
+    struct ObservedLearning {
+        learning: Box<dyn RoundLearning>,
+        node: usize,
+        taken: Taken,
+    }
+
+    impl RoundLearning for ObservedLearning {
+        fn identity(&self) -> [u8; 32] {
+            self.learning.identity()
+        }
+
+        fn statistics(&mut self, tables: &[StatisticsTable]) -> Result<Option<Vec<f64>>, LearningError> {
+            self.learning.statistics(tables)
+        }
+
+        fn train(&mut self, round: u64) -> Result<Vec<f32>, LearningError> {
+            self.learning.train(round)
+        }
+
+        fn aggregation(&self, round: u64) -> Aggregation {
+            self.learning.aggregation(round)
+        }
+
+        fn take(&mut self, round: u64, aggregate: &[f32]) -> Result<(), LearningError> {
+            self.taken.lock().unwrap().insert((self.node, round), aggregate.to_vec());
+            self.learning.take(round, aggregate)
+        }
+
+        fn evaluate(&mut self) -> Result<Vec<Option<f64>>, LearningError> {
+            self.learning.evaluate()
+        }
+
+        fn state(&self) -> Vec<u8> {
+            self.learning.state()
+        }
+
+        fn restore(&mut self, state: &[u8]) -> Result<(), LearningError> {
+            self.learning.restore(state)
+        }
+
+        fn files(&self) -> Result<Vec<(String, Vec<u8>)>, LearningError> {
+            self.learning.files()
+        }
+    }
 
     #[test]
     fn without_a_server_clients_learn_what_they_would_with_one() {
@@ -146,15 +225,29 @@ mod tests {
         let personalization = Personalization::Similarity { floor: 0.0 };
         let shares =
             similarities(&clients, personalization, options.kernel, options.frequencies, options.seed).unwrap();
-        let mut expected = Vec::new();
+        let most_similar = shares.iter().position(|share| *share == 1.0).unwrap();
+        let (mut expected, mut means) = (Vec::new(), Vec::new());
         for round in 0..4 {
             federate(&mut clients, &shares, 2, round >= 1).unwrap();
+            // Who is most similar takes the mean itself.
+            means.push(clients[most_similar].shared().unwrap());
             expected.push(clients.iter().map(|client| client.evaluate().unwrap().values()).collect::<Vec<_>>());
         }
-        let problem = Problem::of_rounds(Arc::new(task), Arc::clone(&names));
+        let taken = Taken::default();
+        let observed = Observed { task, taken: Arc::clone(&taken) };
+        let problem = Problem::of_rounds(Arc::new(observed), Arc::clone(&names));
         let schedule = Arc::new(mingle_solving::schedule(&plan).unwrap());
         let communication = Arc::new(problem.communication(&plan, schedule).unwrap());
         let found = learn_here(&problem, &communication, Conditions { loss: 0.2, seed: 1 }, |_| {}).unwrap();
+        let taken = taken.lock().unwrap();
+        for (node, round) in (0..4).flat_map(|node| (1..4).map(move |round| (node, round))) {
+            let (taken, mean) = (&taken[&(node, round)], &means[round as usize]);
+            let weights = taken.len() - 1;
+            let largest = mean.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()));
+            for (taken, mean) in taken.iter().zip(mean).take(weights) {
+                assert!((taken - mean).abs() < 1e-6 * largest, "node {node}, round {round}: {taken} and {mean}");
+            }
+        }
         for (node, learned) in found.learned.iter().enumerate() {
             for (record, expected) in learned.history.iter().zip(&expected) {
                 for (own, expected) in record.own.iter().zip(expected[node]) {
