@@ -80,8 +80,9 @@ pub(crate) struct DriverParts {
     pub evaluate_every: u64,
     /// How much privacy was spent before, where changes are private.
     pub privacy: Option<PrivacySpending>,
-    /// Others begin with the model of this peer, and so cannot meet it before they have that.
-    pub gives_first_model: bool,
+    /// What it begins with is a model of the swarm: of its records, of other members, or the one that all begin with. Others that
+    /// need one get it, also before it has met a neighbour: they cannot be met before they have it.
+    pub begins_with_a_model_of_the_swarm: bool,
     /// Where the best model is kept, if it is.
     pub best: Option<BestModel>,
 }

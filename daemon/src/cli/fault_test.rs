@@ -11,7 +11,7 @@ use mingle_protocol::{InjectedBug, Robust};
 /// Arguments of `fault-test`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct FaultTestArgs {
-    /// What goes wrong: kill, loss, partition, churn, mixed, rollback, lossy-disk or all; may be given more than once
+    /// What goes wrong: kill, loss, partition, churn, mixed, rollback, lossy-disk, hostile or all; may be given more than once
     #[arg(long = "profile", value_name = "PROFILE", default_value = "kill")]
     pub(crate) profiles: Vec<Profiles>,
     /// Seeds to run of each profile
@@ -98,5 +98,15 @@ mod tests {
         let all = Profiles::listed(&[Profiles::One(Profile::Churn), Profiles::All]);
         assert_eq!((all.len(), all[0]), (Profile::ALL.len(), Profile::Churn));
         assert!("storm".parse::<Profiles>().is_err());
+    }
+
+    #[test]
+    fn the_help_names_every_profile() {
+        let command = FaultTestArgs::augment_args(clap::Command::new("fault-test"));
+        let argument = command.get_arguments().find(|argument| argument.get_id() == "profiles").unwrap();
+        let help = argument.get_help().unwrap().to_string();
+        for profile in Profile::ALL {
+            assert!(help.contains(profile.name()), "{} is not in: {help}", profile.name());
+        }
     }
 }

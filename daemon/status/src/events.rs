@@ -125,6 +125,11 @@ pub enum Event {
         /// Its number in the swarm.
         counter: u64,
     },
+    /// This peer needs a model of the others to begin with, and asks for theirs.
+    WaitingForModel {
+        /// How many other members its plan has.
+        members: usize,
+    },
     /// This peer begins with the model that members have by now.
     Borrowed {
         /// The members who gave it: of three, the median of theirs was taken.

@@ -104,6 +104,8 @@ pub enum State {
     WaitingForTrainer,
     /// It waits for a plan of its swarm that names it.
     WaitingForPlan,
+    /// It waits for a model of the members of its plan, to begin with.
+    WaitingForModel,
     /// It waits until all its neighbours are up.
     Waiting,
     /// It takes local steps.
@@ -231,10 +233,11 @@ impl Status {
 
 impl State {
     /// Every state.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Starting,
         Self::WaitingForTrainer,
         Self::WaitingForPlan,
+        Self::WaitingForModel,
         Self::Waiting,
         Self::Training,
         Self::Solving,
@@ -256,6 +259,7 @@ impl State {
             Self::Starting => "starting",
             Self::WaitingForTrainer => "waiting_for_trainer",
             Self::WaitingForPlan => "waiting_for_plan",
+            Self::WaitingForModel => "waiting_for_model",
             Self::Waiting => "waiting",
             Self::Training => "training",
             Self::Solving => "solving",
@@ -274,6 +278,7 @@ impl fmt::Display for State {
             Self::WaitingForNeighbours => "waiting for neighbours",
             Self::WaitingForTrainer => "waiting for its trainer",
             Self::WaitingForPlan => "waiting for a plan",
+            Self::WaitingForModel => "waiting for a model",
             other => other.name(),
         })
     }

@@ -27,10 +27,10 @@ impl Swarm {
         RunningPeer::start(&[&["--home", text(&self.home(peer))], &TASK[..], more].concat())
     }
 
-    fn join(&self, peer: usize) -> RunningPeer {
+    fn join(&self, peer: usize, more: &[&str]) -> RunningPeer {
         let invited = run(&["invite", "--home", text(&self.home(0))]);
         assert!(invited.status.success(), "{}", stderr(&invited));
-        RunningPeer::join(stdout(&invited).trim(), &[&["--home", text(&self.home(peer))], &TASK[..]].concat())
+        RunningPeer::join(stdout(&invited).trim(), &[&["--home", text(&self.home(peer))], &TASK[..], more].concat())
     }
 
     /// How many slots for records a peer has.
@@ -78,7 +78,7 @@ fn a_swarm_that_plans_itself_grows_from_one_to_five_while_it_trains() {
     let mut peers = vec![swarm.start(0, &["--planning", "auto"])];
     peers[0].address();
     for newcomer in 1..5 {
-        let mut peer = swarm.join(newcomer);
+        let mut peer = swarm.join(newcomer, &[]);
         let plan = peer.wait_for("plan");
         assert_eq!(plan["event"], "plan", "{plan}");
         for member in &mut peers {
@@ -98,12 +98,35 @@ fn a_swarm_that_plans_itself_grows_from_one_to_five_while_it_trains() {
 }
 
 #[test]
+fn a_newcomer_begins_with_the_model_of_a_member_that_is_back_and_has_met_nobody_yet() {
+    let swarm = Swarm::found();
+    let soon = ["--join-timeout", "1s"];
+    let operator = [&["--planning", "auto"], &soon[..]].concat();
+    let mut first = swarm.start(0, &operator);
+    first.address();
+    let mut second = swarm.join(1, &soon);
+    trains_on(&mut second);
+    second.kill();
+    first.signal("INT");
+    first.wait_for("done");
+    assert_eq!(first.exit_code(), Some(0));
+
+    let mut first = swarm.start(0, &operator);
+    assert_eq!(first.wait_for("waiting")["missing"], serde_json::json!([1]));
+    let mut third = swarm.join(2, &soon);
+    assert_eq!(third.wait_for("waiting_for_model")["members"], 2);
+    assert_eq!(third.wait_for("borrowed")["peers"].as_array().unwrap().len(), 1);
+    trains_on(&mut third);
+    goes_on_among(&mut first, 3);
+}
+
+#[test]
 fn members_that_get_more_receivers_while_a_neighbour_stands_still_go_on_and_give_the_room_back() {
     let swarm = Swarm::found();
     let mut peers = vec![swarm.start(0, &[])];
     peers[0].address();
     for peer in 1..5 {
-        let mut peer = swarm.join(peer);
+        let mut peer = swarm.join(peer, &[]);
         peer.wait_for("admitted");
         peers.push(peer);
     }

@@ -255,7 +255,7 @@ impl TrainerHost {
         let status = status.borrow();
         match status.state {
             PeerState::WaitingForTrainer => "the vector to begin with".to_owned(),
-            PeerState::Starting if status.plan.is_some() => "the model that the others begin with".to_owned(),
+            PeerState::WaitingForModel => "the model that the others have".to_owned(),
             PeerState::Starting | PeerState::WaitingForPlan => "a plan".to_owned(),
             PeerState::Waiting => {
                 let missing = status.neighbours.len().saturating_sub(status.neighbours_up());

@@ -27,6 +27,9 @@ pub fn summary(status: &Status) -> Vec<String> {
     if status.state == State::WaitingForPlan {
         return vec![head, waiting_for_plan(status.waiting)];
     }
+    if status.state == State::WaitingForModel {
+        return vec![head, "it begins as soon as a member of the plan answers with its model".to_owned()];
+    }
     if is_solving {
         let task = status.task.clone().unwrap_or_default();
         let residual = status.residual.map_or_else(|| "-".to_owned(), |residual| format!("{residual:.1e}"));

@@ -46,7 +46,7 @@ impl Driver<'_> {
 
     /// Whether what this peer holds is a model of the swarm.
     fn has_the_model(&self) -> bool {
-        self.joined || self.parts.gives_first_model
+        self.joined || self.parts.begins_with_a_model_of_the_swarm
     }
 
     fn standing(&self) -> Standing {

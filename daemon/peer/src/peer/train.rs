@@ -50,10 +50,13 @@ impl Peer {
         }
         let begins_anew = follows_founder && start.is_the_first();
         let needs_a_model = start.needs_a_model(&place) || (begins_anew && !self.is_founder(&place)?);
+        let begins_with_a_model_of_the_swarm = follows_founder || needs_a_model || !start.is_the_first();
         if begins_anew && !needs_a_model {
             config.initial = initial(&mut *training)?;
         }
         if needs_a_model {
+            self.board.update(|status| status.state = State::WaitingForModel);
+            self.log.tell(Event::WaitingForModel { members: place.others().len() });
             let stopping = Stopping { round: 0, rounds, weight_units: 0, durable: true };
             // What a training of its own would begin with says nothing of a model that comes from others.
             let usual = if follows_founder { None } else { config.largest_norm };
@@ -96,7 +99,7 @@ impl Peer {
             records,
             evaluate_every,
             privacy,
-            gives_first_model: follows_founder,
+            begins_with_a_model_of_the_swarm,
             best,
         };
         let finished = Driver::new(member, parts, recovered)?.run(&mut receivers).await?;

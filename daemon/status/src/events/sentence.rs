@@ -29,9 +29,7 @@ impl Event {
             Self::Plan { hash, method, nodes, node, origin } => {
                 format!("plan       blake3:{hash}  {method}, {nodes} peers, this is node {node}  ({origin})")
             }
-            Self::WaitingForPlan { swarm } => {
-                format!("waiting    for a plan of the swarm {swarm} that names this peer")
-            }
+            Self::WaitingForPlan { .. } | Self::WaitingForModel { .. } | Self::Waiting { .. } => self.of_waiting(),
             Self::Admitted { peer } => format!("let in     by {peer}: waiting for a plan that names this peer"),
             Self::TaskOf { peer } => {
                 format!("task       as {peer} has it: model, rounds, columns, classes and scaling")
@@ -71,8 +69,7 @@ impl Event {
             | Self::TrainerGone { .. }
             | Self::TrainerStarted { .. }
             | Self::TrainerSaid { .. } => self.of_trainer(),
-            Self::Waiting { missing, waited_s } => waiting(missing, *waited_s),
-            Self::Joined { neighbours, .. } => format!("joined     {neighbours} neighbours are up, training starts"),
+            Self::Joined { neighbours, .. } => format!("joined     {}, training starts", are_up(*neighbours)),
             Self::Round { round, .. } => format!("round      {round}"),
             Self::Skipped { rounds, from, to, total } => format!(
                 "SKIPPED    {rounds} rounds, from {from} to {to}, where its neighbours are: this peer was too far behind \
@@ -117,7 +114,7 @@ impl Event {
     fn of_solving(&self) -> String {
         match self {
             Self::Problem { description, way } => format!("problem    {description}\n           {way}"),
-            Self::Met { neighbours } => format!("joined     {neighbours} neighbours are up, solving starts"),
+            Self::Met { neighbours } => format!("joined     {}, solving starts", are_up(*neighbours)),
             Self::Iterated { iteration, residual } => format!("iteration  {iteration:>5}  residual {residual:.1e}"),
             Self::Solved { iterations, converged, objective, kkt, violation, seconds, sent_bytes, .. } => format!(
                 "{} after {iterations} iterations, objective {objective:.12}, KKT residual {kkt:.1e}, constraints to \
@@ -131,6 +128,23 @@ impl Event {
                 own.in_columns(),
                 mingle_home::units::megabytes(*sent_bytes)
             ),
+            _ => String::new(),
+        }
+    }
+
+    /// What this peer waits for before it begins.
+    fn of_waiting(&self) -> String {
+        match self {
+            Self::WaitingForPlan { swarm } => {
+                format!("waiting    for a plan of the swarm {swarm} that names this peer")
+            }
+            Self::WaitingForModel { members: 1 } => {
+                "waiting    for a model to begin with, of the other member of the plan".to_owned()
+            }
+            Self::WaitingForModel { members } => {
+                format!("waiting    for a model to begin with, of any of the {members} other members of the plan")
+            }
+            Self::Waiting { missing, waited_s } => waiting(missing, *waited_s),
             _ => String::new(),
         }
     }
@@ -157,6 +171,10 @@ fn finished(round: u64, has_left: bool) -> String {
         );
     }
     format!("finished   this run ended before, after {round} rounds; to train anew, start all peers with --fresh")
+}
+
+fn are_up(neighbours: usize) -> String {
+    if neighbours == 1 { "1 neighbour is up".to_owned() } else { format!("{neighbours} neighbours are up") }
 }
 
 /// Who is waited for, and after a while what else may be the matter: a peer whose neighbours have ended their runs would wait for ever.

@@ -26,6 +26,7 @@ function showStatus(next) {
 
 function stateInWords() {
   if (snapshot.state === "waiting_for_plan") return "waiting for a plan";
+  if (snapshot.state === "waiting_for_model") return "waiting for a model";
   if (snapshot.state === "waiting_for_trainer") return "waiting for its trainer";
   return snapshot.state.replaceAll("_", " ");
 }
