@@ -55,20 +55,13 @@ impl Peer {
             config.initial = initial(&mut *training)?;
         }
         if needs_a_model {
-            self.board.update(|status| status.state = State::WaitingForModel);
-            self.log.tell(Event::WaitingForModel { members: place.others().len() });
-            let stopping = Stopping { round: 0, rounds, weight_units: 0, durable: true };
             // What a training of its own would begin with says nothing of a model that comes from others.
             let usual = if follows_founder { None } else { config.largest_norm };
             let max_norm = self.options.max_norm.or(usual).unwrap_or(f64::INFINITY);
-            let Borrowed { donors, model } = tokio::select! {
-                borrowed = membership::borrow_model(network.streams.clone(), place.others(), config.initial.len(), max_norm) => borrowed,
-                reason = stopped(&mut incoming.stop, &mut incoming.asked, stopping) => {
-                    return Err(Error::new(ErrorKind::Forced, format!("{reason} before a member gave its model")));
-                }
-            };
-            self.log.tell(Event::Borrowed { peers: donors.iter().map(ToString::to_string).collect() });
-            config.initial = model;
+            let members = place.others();
+            let asking =
+                membership::borrow_model(network.streams.clone(), members.clone(), config.initial.len(), max_norm);
+            config.initial = self.wait_for_model(asking, members.len(), &mut incoming, rounds).await?;
         }
         if follows_founder {
             let begun = start.recovered.as_ref().map_or_else(|| norm(&config.initial), |past| norm_of(&past.record));
@@ -104,6 +97,27 @@ impl Peer {
         };
         let finished = Driver::new(member, parts, recovered)?.run(&mut receivers).await?;
         self.finish(finished, RunWanted { rounds, card: &*card, form }, &mut receivers.stop).await
+    }
+
+    /// The model that other members give, unless this peer is asked to stop before one does.
+    async fn wait_for_model(
+        &mut self,
+        asking: impl Future<Output = Borrowed>,
+        members: usize,
+        incoming: &mut Incoming,
+        rounds: u64,
+    ) -> Result<Vec<f32>> {
+        self.board.update(|status| status.state = State::WaitingForModel);
+        self.log.tell(Event::WaitingForModel { members });
+        let stopping = Stopping { round: 0, rounds, weight_units: 0, durable: true };
+        let Borrowed { donors, model } = tokio::select! {
+            borrowed = asking => borrowed,
+            reason = stopped(&mut incoming.stop, &mut incoming.asked, stopping) => {
+                return Err(Error::new(ErrorKind::Forced, format!("{reason} before a member gave its model")));
+            }
+        };
+        self.log.tell(Event::Borrowed { peers: donors.iter().map(ToString::to_string).collect() });
+        Ok(model)
     }
 
     /// Where the best model of this run goes, if that is wanted.
