@@ -256,6 +256,7 @@ impl TrainerHost {
         match status.state {
             PeerState::WaitingForTrainer => "the vector to begin with".to_owned(),
             PeerState::WaitingForModel => "the model that the others have".to_owned(),
+            PeerState::Starting if status.plan.is_some() => "the peer".to_owned(),
             PeerState::Starting | PeerState::WaitingForPlan => "a plan".to_owned(),
             PeerState::Waiting => {
                 let missing = status.neighbours.len().saturating_sub(status.neighbours_up());
