@@ -26,6 +26,7 @@ impl Format for Bfloat16 {
         }
     }
 
+    #[inline(always)]
     fn is_sound(bytes: &[u8]) -> bool {
         bytes.as_chunks().0.iter().fold(true, |sound, &bytes| {
             let value = f32::from_bits(u32::from(u16::from_le_bytes(bytes)) << 16);

@@ -39,6 +39,7 @@ impl Format for Float16 {
         }
     }
 
+    #[inline(always)]
     fn is_sound(bytes: &[u8]) -> bool {
         const EXPONENT: u16 = 0x7c00;
         bytes

@@ -24,6 +24,7 @@ impl Format for Float32 {
         }
     }
 
+    #[inline(always)]
     fn is_sound(bytes: &[u8]) -> bool {
         // False for NaN as well.
         bytes

@@ -59,6 +59,7 @@ impl Format for Int8 {
         }
     }
 
+    #[inline(always)]
     fn is_sound(bytes: &[u8]) -> bool {
         let Some((head, codes)) = bytes.split_first_chunk() else {
             return false;

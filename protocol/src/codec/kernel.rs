@@ -62,16 +62,31 @@ pub(crate) fn emit(
 
 /// `numerator += scale * delta`. Returns the largest magnitude in the numerator.
 pub(crate) fn add(numerator: &mut [f32], scale: f32, delta: &[f32]) -> f32 {
-    let mut largest = [0; BLOCK];
-    let (blocks, rest) = numerator.as_chunks_mut();
-    let (deltas, last) = delta.as_chunks();
-    for (x, delta) in blocks.iter_mut().zip(deltas) {
-        add_block(x, scale, delta, &mut largest);
+    Arch::new().dispatch(Add { numerator, scale, delta })
+}
+
+struct Add<'a> {
+    numerator: &'a mut [f32],
+    scale: f32,
+    delta: &'a [f32],
+}
+
+impl WithSimd for Add<'_> {
+    type Output = f32;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> f32 {
+        let mut largest = [0; BLOCK];
+        let (blocks, rest) = self.numerator.as_chunks_mut();
+        let (deltas, last) = self.delta.as_chunks();
+        for (x, delta) in blocks.iter_mut().zip(deltas) {
+            add_block(x, self.scale, delta, &mut largest);
+        }
+        let (mut x, delta) = (padded(rest), padded(last));
+        add_block(&mut x, self.scale, &delta, &mut largest);
+        rest.copy_from_slice(&x[..rest.len()]);
+        magnitude(&largest)
     }
-    let (mut x, delta) = (padded(rest), padded(last));
-    add_block(&mut x, scale, &delta, &mut largest);
-    rest.copy_from_slice(&x[..rest.len()]);
-    magnitude(&largest)
 }
 
 /// How large a vector is.
@@ -310,10 +325,25 @@ fn square_as<F: Format>(bytes: &[u8]) -> f64 {
 }
 
 fn first_flaw_as<F: Format>(bytes: &[u8], (unit_bytes, unit): (usize, usize)) -> Option<usize> {
-    let block = bytes.chunks(F::BLOCK_BYTES).position(|bytes| !F::is_sound(bytes))?;
+    let block = Arch::new().dispatch(FirstUnsound::<F> { bytes, format: PhantomData })?;
     let flawed = bytes.chunks(F::BLOCK_BYTES).nth(block)?;
     let offset = flawed.chunks(unit_bytes).position(|bytes| !F::is_sound(bytes))?;
     Some(block * BLOCK + offset * unit)
+}
+
+/// The number of the first block that is not sound, if any.
+struct FirstUnsound<'a, F> {
+    bytes: &'a [u8],
+    format: PhantomData<F>,
+}
+
+impl<F: Format> WithSimd for FirstUnsound<'_, F> {
+    type Output = Option<usize>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> Option<usize> {
+        self.bytes.chunks(F::BLOCK_BYTES).position(|bytes| !F::is_sound(bytes))
+    }
 }
 
 #[inline(always)]
