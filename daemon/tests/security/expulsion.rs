@@ -96,7 +96,7 @@ fn two_plans_of_one_number_are_named_by_the_member_that_hears_of_both() {
         fs::copy(home.join(file), stolen.join(file)).unwrap();
     }
     let apply = |home: &std::path::Path, plan: &std::path::Path, via: &str| -> (Value, String) {
-        let told = run(&["plan", "apply", text(plan), "--home", text(home), "--timeout", "8s", "--via", via, "--json"]);
+        let told = run(&["plan", "apply", text(plan), "--home", text(home), "--timeout", "4s", "--via", via, "--json"]);
         assert!(told.status.success(), "{}", stderr(&told));
         (serde_json::from_str(&stdout(&told)).unwrap(), stderr(&told))
     };

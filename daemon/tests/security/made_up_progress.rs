@@ -46,7 +46,7 @@ async fn lie(friend: PeerId) -> Multiaddr {
 fn apply(swarm: &founded_swarm::Swarm, via: &[&str]) -> std::process::Output {
     let plan = swarm.plan_by("d-psgd", "complete:n=2");
     let home = swarm.home(0);
-    let mut arguments = vec!["--json", "plan", "apply", text(&plan), "--home", text(&home), "--timeout", "8s"];
+    let mut arguments = vec!["--json", "plan", "apply", text(&plan), "--home", text(&home), "--timeout", "4s"];
     via.iter().for_each(|address| arguments.extend(["--via", address]));
     run(&arguments)
 }

@@ -71,7 +71,8 @@ impl Swarm {
     }
 }
 
-pub(crate) const TASK: [&str; 4] = ["--model", "softmax", "--evaluate-every", "5"];
+/// Training goes on until a test is over: what the test waits for comes first.
+pub(crate) const TASK: [&str; 6] = ["--model", "softmax", "--evaluate-every", "5", "--priority", "low"];
 
 /// What peers train that solve no problem, and have no trainer.
 fn task_beside(more: &[&str]) -> &'static [&'static str] {

@@ -57,7 +57,8 @@ impl Swarm {
     pub(crate) fn start(&self) -> ([RunningPeer; 2], Multiaddr) {
         let plan = self.folder.path().join("plan.json");
         let common = ["--plan", text(&plan), "--model", "softmax", "--split", "iid", "--rounds", "1000000"];
-        let gather = ["--join-timeout", "1s", "--evaluate-every", "20"];
+        // Training goes on until a test is over: what the test waits for comes first.
+        let gather = ["--join-timeout", "1s", "--evaluate-every", "20", "--priority", "low"];
         let start = |node: usize, more: &[&str]| {
             let home = self.home(node);
             RunningPeer::start(&[&["--home", text(&home)], &common[..], &gather, more].concat())
