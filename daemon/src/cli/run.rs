@@ -66,7 +66,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) card: Option<PathBuf>,
     /// Solve this problem instead of training a model; all peers need the same file, but for what each node wants
-    #[arg(long, value_name = "FILE", conflicts_with_all = OF_TRAINING)]
+    #[arg(long, value_name = "FILE", conflicts_with_all = OF_BUILT_IN_MODELS, conflicts_with_all = OF_ANY_TRAINING)]
     pub(crate) problem: Option<PathBuf>,
     /// Let another program train, with a model, data and optimizer of its own: attach waits for one to come, a command is started with the peer
     #[arg(long, value_name = "attach|COMMAND", conflicts_with = "problem")]
@@ -145,52 +145,31 @@ impl RunArgs {
     }
 }
 
-/// Options of `run` that mean nothing to a peer that solves a problem.
-const OF_TRAINING: &[&str] = &[
-    "card",
-    "data",
-    "task",
-    "model",
-    "split",
-    "weight",
+/// Options of `run` that are about training, whoever trains, and mean nothing to a peer that solves a problem.
+const OF_ANY_TRAINING: &[&str] = &[
     "rounds",
-    "batch_size",
-    "augment",
-    "optimizer",
-    "learning_rate",
-    "momentum",
-    "beta2",
-    "weight_decay",
-    "schedule",
-    "warmup",
-    "clip_gradients",
-    "seed",
-    "device",
     "evaluate_every",
     "dp_clip",
     "dp_noise",
     "dp_epsilon_max",
     "dp_delta",
-    "personal",
     "wait",
     "codec",
     "join_timeout",
     "deadline",
     "time_box",
     "training_deadline",
-    "threads",
     "priority",
     "shutdown_timeout",
     "max_norm",
     "robust",
     "keep_best",
     "tensorboard",
-    "compare_alone",
     "durability",
     "timeline",
 ];
 
-/// Options of `run` that are about the built-in models, and mean nothing where another program trains.
+/// Options of `run` that are about the built-in models, and mean nothing where another program trains or a problem is solved.
 pub(crate) const OF_BUILT_IN_MODELS: &[&str] = &[
     "card",
     "data",

@@ -166,3 +166,20 @@ pub fn table(neighbours: &[Neighbour]) -> Vec<String> {
 fn number(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_that_has_not_begun_says_what_it_waits_for() {
+        for (state, words, what) in [
+            (State::WaitingForPlan, "waiting for a plan", "mingle invite"),
+            (State::WaitingForModel, "waiting for a model", "a member of the plan answers"),
+            (State::WaitingForTrainer, "waiting for its trainer", "attaches to mingle.sock"),
+        ] {
+            let lines = summary(&Status { state, ..Status::starting("12D3KooWExample".to_owned()) });
+            assert!(lines[0].starts_with(words) && lines[1].contains(what), "{lines:?}");
+        }
+    }
+}

@@ -53,6 +53,7 @@ fn policy(nonce: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::State;
 
     #[test]
     fn the_page_needs_nothing_from_elsewhere_and_runs_only_what_the_policy_allows() {
@@ -70,5 +71,17 @@ mod tests {
         assert!(!PAGE.contains(STYLE) && !PAGE.contains(SCRIPT));
         assert_eq!(PAGE.matches("</script>").count(), 1, "no part ends the script early");
         assert!(PAGE.len() < 40_000, "{} bytes", PAGE.len());
+    }
+
+    #[test]
+    fn the_page_calls_each_state_what_the_terminal_calls_it() {
+        for state in State::ALL {
+            let special = format!("  {}: \"", state.name());
+            let words = match PAGE.split_once(&special) {
+                Some((_, rest)) => rest.split('"').next().unwrap_or_default().to_owned(),
+                None => state.name().replace('_', " "),
+            };
+            assert_eq!(words, state.to_string());
+        }
     }
 }

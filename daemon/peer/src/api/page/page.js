@@ -24,12 +24,14 @@ function showStatus(next) {
   showPlan(before);
 }
 
-function stateInWords() {
-  if (snapshot.state === "waiting_for_plan") return "waiting for a plan";
-  if (snapshot.state === "waiting_for_model") return "waiting for a model";
-  if (snapshot.state === "waiting_for_trainer") return "waiting for its trainer";
-  return snapshot.state.replaceAll("_", " ");
-}
+// Those that are not the name itself.
+const STATES = {
+  waiting_for_plan: "waiting for a plan",
+  waiting_for_model: "waiting for a model",
+  waiting_for_trainer: "waiting for its trainer",
+};
+
+const stateInWords = () => STATES[snapshot.state] ?? snapshot.state.replaceAll("_", " ");
 
 function showState() {
   const isOver = snapshot !== null && OVER.includes(snapshot.state);
