@@ -50,7 +50,7 @@ pub(crate) struct RunArgs {
     /// Give up when no bootstrap peer answered with a plan for so long
     #[arg(long, default_value = "30s", value_name = "DURATION", value_parser = duration)]
     pub(crate) bootstrap_timeout: Duration,
-    /// Begin after so long without the neighbours that have not come, if one has; they can come later
+    /// Begin after so long without the neighbours that have not come, if one has; they can come later. A peer that goes on from its records waits a minute
     #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = duration)]
     pub(crate) join_timeout: Duration,
     /// Whether to tell the local network where this peer listens, and to find members there (mDNS)

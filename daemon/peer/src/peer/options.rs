@@ -25,7 +25,8 @@ pub struct PeerOptions {
     pub plan: Option<GivenPlan>,
     /// The operator of a swarm makes its plans by itself, and plans out who was silent for so long.
     pub automatic_planning: Option<Duration>,
-    /// Training begins after so long without the neighbours that have not come, if one has.
+    /// Training begins after so long without the neighbours that have not come, if one has. A peer that goes on from its records waits a
+    /// minute instead: any of them might know more of it than its disk does.
     pub join_timeout: Duration,
     /// Whom to wait for in each round.
     pub wait: WaitPolicy,
