@@ -89,6 +89,8 @@ pub(crate) fn text(path: &Path) -> &str {
 
 /// No event is waited for longer than this, which is far more than any takes.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The same for an event that comes after any number of rounds.
+const PATIENCE_THROUGH_ROUNDS: Duration = Duration::from_secs(600);
 
 /// A peer that runs in the background; it ends with the test.
 pub(crate) struct RunningPeer {
@@ -171,12 +173,33 @@ impl RunningPeer {
 
     /// The same for what may take as long as the peer goes on with its rounds.
     pub(crate) fn wait_through_rounds_for(&mut self, kind: &str) -> Value {
-        loop {
+        let deadline = Instant::now() + PATIENCE_THROUGH_ROUNDS;
+        while Instant::now() < deadline {
             let event = self.wait_until_any(&[kind, "round"], Instant::now() + PATIENCE);
             if event["event"] != "round" {
                 return event;
             }
         }
+        panic!("rounds go on, and the peer did not say {kind:?}; {}", self.last_words());
+    }
+
+    /// The first warning with these words that any of these peers says.
+    pub(crate) fn wait_for_warning_of_any(peers: &mut [&mut Self], words: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            for peer in peers.iter_mut() {
+                let Ok(line) = peer.lines.recv_timeout(Duration::from_millis(1)) else { continue };
+                let event: Value = serde_json::from_str(&line).unwrap();
+                peer.remember(line);
+                let is_warning = event["event"] == "warning";
+                let message = event["message"].as_str().filter(|message| is_warning && message.contains(words));
+                if let Some(message) = message {
+                    return message.to_owned();
+                }
+            }
+        }
+        let last_words = peers.iter().map(|peer| peer.last_words()).collect::<Vec<_>>();
+        panic!("no peer warned of {words:?}: {}", last_words.join("\n"));
     }
 
     fn wait_until_any(&mut self, kinds: &[&str], deadline: Instant) -> Value {
@@ -185,14 +208,18 @@ impl RunningPeer {
             let line =
                 line.unwrap_or_else(|error| panic!("the peer did not say {kinds:?}: {error}; {}", self.last_words()));
             let object: Value = serde_json::from_str(&line).unwrap();
-            self.said.push_back(line);
-            if self.said.len() > 20 {
-                self.said.pop_front();
-            }
+            self.remember(line);
             if kinds.iter().any(|kind| object["event"] == *kind) || object.get("error").is_some() {
                 return object;
             }
             assert!(Instant::now() < deadline, "the peer says other things than {kinds:?}; {}", self.last_words());
+        }
+    }
+
+    fn remember(&mut self, line: String) {
+        self.said.push_back(line);
+        if self.said.len() > 20 {
+            self.said.pop_front();
         }
     }
 
