@@ -320,12 +320,9 @@ async fn conclude(
     let identity = weights.iter().zip(&minus_sigma).map(|(zeta, minus)| (zeta - minus).abs()).fold(0.0, f64::max);
     let Residuals { primal, dual, value } = state.residuals();
     let converged = state.residuals().are_within(run.limits.tolerance);
-    let is_nothing = model[..columns].iter().all(|value| value.abs() <= NOTHING);
     let mut warnings = facts.warnings(task);
     warnings.extend(run.warnings());
-    if is_nothing {
-        warnings.push("no column tells anything that the worst distribution could not undo: the model says the same of everybody. Choose a smaller radius or a larger kappa".to_owned());
-    }
+    warnings.extend(tells_nothing(&model[..columns]));
     let (coefficients, shift) = facts.scaling.back(&model[..columns]);
     let named = table.columns().iter().zip(coefficients.iter().zip(&model));
     let coefficients = named.map(|(column, (&value, &scaled))| Coefficient { column: column.clone(), value, scaled });
@@ -350,6 +347,12 @@ async fn conclude(
             warnings,
         },
     })
+}
+
+/// The warning about a model all of whose coefficients are zero.
+fn tells_nothing(coefficients: &[f64]) -> Option<String> {
+    let message = "no column tells anything that the worst distribution could not undo: the model says the same of everybody. Choose a smaller radius or a larger kappa";
+    coefficients.iter().all(|value| value.abs() <= NOTHING).then(|| message.to_owned())
 }
 
 #[cfg(test)]

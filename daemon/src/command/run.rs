@@ -16,6 +16,7 @@ use mingle_peer::error::Context;
 use mingle_peer::events::EventSink;
 use mingle_peer::membership::Membership;
 use mingle_peer::peer::{GivenPlan, Outcome, Peer, PeerOptions, PeerParts, Purpose};
+use mingle_peer::stop::StopHandle;
 use mingle_peer::task::Assignment;
 use mingle_peer::{Error, ErrorKind, Home, Identity, Result, plan, priority, stop};
 
@@ -61,9 +62,7 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
         Some(membership) => Some(membership),
         None => Membership::of(&home)?,
     };
-    let mut told = Vec::new();
-    let mut trainer = None;
-    let mut comparison = None;
+    let (mut told, mut trainer, mut comparison) = (Vec::new(), None, None);
     let purpose = match (task, &arguments.trainer) {
         (Some(mut task), _) => {
             let is_invited = membership.as_ref().is_some_and(|membership| membership.invite.is_some());
@@ -75,10 +74,7 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
             let host = trainer.insert(trainer_host(arguments, &home, &identity)?);
             Purpose::Train(Box::new(TrainerTask::new(host, privacy)?))
         }
-        (None, None) => {
-            let path = arguments.problem.clone().unwrap_or_default();
-            rounds::read(&path, Some(home.root().join(SPECTRA)))?.map_or(Purpose::Solve(path), Purpose::Learn)
-        }
+        (None, None) => purpose_of_problem(arguments, &home)?,
     };
     let remember = remember(home.clone(), Remembered::new(arguments.given.options.clone()), trainer.is_none());
     let options = options(arguments)?;
@@ -94,21 +90,7 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
             launch(arguments, host);
         }
         let (handle, requests) = stop::channel();
-        let mut signals = StopRequests::listen(with_stdin)?;
-        let (asked_to_stop, mut asked) = watch::channel(0);
-        tokio::spawn(async move {
-            // The first is to stop in good order, the second to stop at once. After the run, one is enough, but who then only lets go
-            // of standard input leaves the trainer its time with the model.
-            loop {
-                let reason = signals.next().await;
-                asked_to_stop.send_modify(|asked| *asked += 1);
-                let is_insisting = *asked_to_stop.borrow() > 1;
-                if !handle.stop(reason) && reason != STDIN_ENDED || is_insisting {
-                    break;
-                }
-            }
-            trainer.iter().for_each(TrainerHost::hurry);
-        });
+        let mut asked = pass_on(StopRequests::listen(with_stdin)?, handle, trainer);
         let outcome = peer.run(requests).await?;
         match (comparison, outcome) {
             (Some(comparison), Outcome::Trained { summary, .. }) => {
@@ -117,6 +99,31 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
             _ => Ok(()),
         }
     })
+}
+
+/// What a problem file asks for.
+fn purpose_of_problem(arguments: &RunArgs, home: &Home) -> Result<Purpose> {
+    let path = arguments.problem.clone().unwrap_or_default();
+    Ok(rounds::read(&path, Some(home.root().join(SPECTRA)))?.map_or(Purpose::Solve(path), Purpose::Learn))
+}
+
+/// Tells the peer, and its trainer, when this process is asked to stop; returns how often it was. To be called in the event loop.
+fn pass_on(mut signals: StopRequests, peer: StopHandle, trainer: Option<TrainerHost>) -> watch::Receiver<u32> {
+    let (asked_to_stop, asked) = watch::channel(0);
+    tokio::spawn(async move {
+        // The first is to stop in good order, the second to stop at once. After the run, one is enough, but who then only lets go
+        // of standard input leaves the trainer its time with the model.
+        loop {
+            let reason = signals.next().await;
+            asked_to_stop.send_modify(|asked| *asked += 1);
+            let is_insisting = *asked_to_stop.borrow() > 1;
+            if !peer.stop(reason) && reason != STDIN_ENDED || is_insisting {
+                break;
+            }
+        }
+        trainer.iter().for_each(TrainerHost::hurry);
+    });
+    asked
 }
 
 /// What a built-in model is to be trained for, and what is open.

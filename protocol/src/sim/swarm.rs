@@ -188,18 +188,7 @@ impl Swarm {
                 if self.network.connection(from, to) != connection || !self.nodes.contains_key(&to) {
                     return Ok(());
                 }
-                let now = self.now;
-                let mut reader = MessageReader::new(self.config.initial[to.index()].len());
-                let messages = match reader.feed(&bytes) {
-                    Ok(messages) => messages,
-                    Err(_) if self.hostile.contains(&from) => return self.break_stream(from, to),
-                    Err(error) => return Err(SimError::Wire { now, from, to, error }),
-                };
-                for message in messages {
-                    // The bytes are part of the trace since they were sent.
-                    self.input(to, Input::Received { from, message }, Entry::Delivered, &sending.to_le_bytes())?;
-                }
-                Ok(())
+                self.deliver(from, to, sending, &bytes)
             }
             Happening::Trained { id, process, round, delta, steps } => {
                 if !self.is_alive(id, process) {
@@ -238,6 +227,22 @@ impl Swarm {
             }
             Happening::Fault(fault) => self.inflict(fault),
         }
+    }
+
+    /// Hands a node the messages in these bytes of another.
+    fn deliver(&mut self, from: NodeId, to: NodeId, sending: u64, bytes: &[u8]) -> Result<(), SimError> {
+        let now = self.now;
+        let mut reader = MessageReader::new(self.config.initial[to.index()].len());
+        let messages = match reader.feed(bytes) {
+            Ok(messages) => messages,
+            Err(_) if self.hostile.contains(&from) => return self.break_stream(from, to),
+            Err(error) => return Err(SimError::Wire { now, from, to, error }),
+        };
+        for message in messages {
+            // The bytes are part of the trace since they were sent.
+            self.input(to, Input::Received { from, message }, Entry::Delivered, &sending.to_le_bytes())?;
+        }
+        Ok(())
     }
 
     /// When a paused process can take what happens to it; a disk does not need its process.

@@ -37,54 +37,31 @@ fn describe(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         }
         Event::RoundFinished(report) => write!(f, "finished round {}, with weight {}", report.round, report.mass),
         Event::NeighbourSuspended { peer, reason } => {
-            let reason = match reason {
-                Suspension::Late => "is late",
-                Suspension::Silent => "is silent",
-                Suspension::LinkDown => "cannot be reached",
-                Suspension::Refused => "sends what cannot be believed",
-                Suspension::Contradicts => "contradicts its books and proves nothing",
-            };
-            write!(f, "goes on without node {peer}, which {reason}")
+            write!(f, "goes on without node {peer}, which {}", why_suspended(*reason))
         }
         Event::NeighbourBack { peer } => write!(f, "counts on node {peer} again"),
         Event::DeadlineMissed { step, missing, .. } => {
             write!(f, "waited in step {step} in vain for {}", Nodes(missing))
         }
         Event::DeltaSkipped { round, reason } => {
-            let reason = match reason {
-                SkippedDelta::NoMass => "it holds no weight",
-                SkippedDelta::NoSteps => "there was no time for one",
-                SkippedDelta::NotFinite => "the step is not finite",
-                SkippedDelta::WrongDimension { .. } => "the step has another dimension",
-            };
-            write!(f, "took no local step in round {round}: {reason}")
+            write!(f, "took no local step in round {round}: {}", why_skipped(*reason))
         }
         Event::TrainingLate { round } => write!(f, "goes on without the training of round {round}, which is late"),
         Event::DeltaClipped { round, norm, bound } => {
             write!(f, "shortens its local step of round {round} from {norm} to {bound}")
         }
-        Event::MassLow { share } => write!(f, "has held only {share:.2} of its usual weight for many rounds"),
-        Event::MassHigh { share } => write!(f, "has held {share:.2} times its usual weight for many rounds"),
-        Event::MassRecovered { share } => write!(f, "holds {share:.2} of its usual weight again"),
+        Event::MassLow { .. }
+        | Event::MassHigh { .. }
+        | Event::MassRecovered { .. }
+        | Event::MassWrittenOff { .. }
+        | Event::NobodyToGiveTo { .. }
+        | Event::MassReturned { .. }
+        | Event::ParcelRefused { .. }
+        | Event::RollbackDetected { .. } => describe_weight(event, f),
         Event::NewIncarnation { peer, incarnation } => {
             write!(f, "hears that node {peer} has begun its life {incarnation}, without what it had")
         }
-        Event::MassWrittenOff { peer, mass, parcels } => {
-            write!(f, "gives up {parcels} parcels of weight {mass} to an earlier life of node {peer}")
-        }
         Event::MemberLeft { peer } => write!(f, "hears that node {peer} has left"),
-        Event::NobodyToGiveTo { mass } => {
-            write!(f, "keeps weight {mass} instead of leaving: all its neighbours have stopped or left")
-        }
-        Event::MassReturned { peer, mass, parcels } => {
-            write!(f, "takes back {parcels} parcels of weight {mass} that node {peer} did not apply")
-        }
-        Event::ParcelRefused { peer, mass } => {
-            write!(f, "returns weight {mass} to node {peer}: the parcel cannot be believed")
-        }
-        Event::RollbackDetected { incarnation, discarded } => {
-            write!(f, "was rolled back: it discards weight {discarded} and begins its life {incarnation} with none")
-        }
         Event::AnotherProcess { ends: true, .. } => {
             f.write_str("hears from an older process with its key, and has to end")
         }
@@ -104,6 +81,50 @@ fn describe(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             let peers: Vec<NodeId> = undelivered.iter().map(|(peer, _)| *peer).collect();
             write!(f, "gives up waiting for {} to settle", Nodes(&peers))
         }
+    }
+}
+
+/// The same for what happens to the weight of a node.
+fn describe_weight(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match event {
+        Event::MassLow { share } => write!(f, "has held only {share:.2} of its usual weight for many rounds"),
+        Event::MassHigh { share } => write!(f, "has held {share:.2} times its usual weight for many rounds"),
+        Event::MassRecovered { share } => write!(f, "holds {share:.2} of its usual weight again"),
+        Event::MassWrittenOff { peer, mass, parcels } => {
+            write!(f, "gives up {parcels} parcels of weight {mass} to an earlier life of node {peer}")
+        }
+        Event::NobodyToGiveTo { mass } => {
+            write!(f, "keeps weight {mass} instead of leaving: all its neighbours have stopped or left")
+        }
+        Event::MassReturned { peer, mass, parcels } => {
+            write!(f, "takes back {parcels} parcels of weight {mass} that node {peer} did not apply")
+        }
+        Event::ParcelRefused { peer, mass } => {
+            write!(f, "returns weight {mass} to node {peer}: the parcel cannot be believed")
+        }
+        Event::RollbackDetected { incarnation, discarded } => {
+            write!(f, "was rolled back: it discards weight {discarded} and begins its life {incarnation} with none")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn why_suspended(reason: Suspension) -> &'static str {
+    match reason {
+        Suspension::Late => "is late",
+        Suspension::Silent => "is silent",
+        Suspension::LinkDown => "cannot be reached",
+        Suspension::Refused => "sends what cannot be believed",
+        Suspension::Contradicts => "contradicts its books and proves nothing",
+    }
+}
+
+fn why_skipped(reason: SkippedDelta) -> &'static str {
+    match reason {
+        SkippedDelta::NoMass => "it holds no weight",
+        SkippedDelta::NoSteps => "there was no time for one",
+        SkippedDelta::NotFinite => "the step is not finite",
+        SkippedDelta::WrongDimension { .. } => "the step has another dimension",
     }
 }
 

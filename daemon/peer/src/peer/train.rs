@@ -10,7 +10,7 @@ use mingle_protocol::{
 use tokio::sync::mpsc;
 
 use super::finish::{ModelForm, RunWanted};
-use super::{Access, Incoming, Outcome, Peer, PeerOptions, Streams, boot_nonce, stopped};
+use super::{Access, Incoming, Outcome, Peer, Streams, boot_nonce, stopped};
 use crate::api::Stopping;
 use crate::driver::{Driver, DriverParts};
 use crate::error::{Context, Error, ErrorKind, Result};
@@ -34,11 +34,9 @@ impl Peer {
         access: Access<'_>,
         mut incoming: Incoming,
     ) -> Result<Outcome> {
-        let rounds = task.rounds();
-        let follows_founder = task.begins_with_the_founder();
-        let card = task
-            .card()
-            .ok_or_else(|| Error::new(ErrorKind::Unexpected, "training begins without an agreement on the task"))?;
+        let (rounds, follows_founder) = (task.rounds(), task.begins_with_the_founder());
+        let without_card = || Error::new(ErrorKind::Unexpected, "training begins without an agreement on the task");
+        let card = task.card().ok_or_else(without_card)?;
         let mut training = task.build(place.node.index(), place.peers.len())?;
         self.introduce_training(&*card, &*training);
         let mut config = self.configure(&place, rounds, &mut *training, &*card)?;
@@ -48,55 +46,52 @@ impl Peer {
         if !self.options.leaves {
             (self.remember)(&Assignment::Train(card.encode()))?;
         }
-        let begins_anew = follows_founder && start.is_the_first();
-        let needs_a_model = start.needs_a_model(&place) || (begins_anew && !self.is_founder(&place)?);
+        let needs_a_model =
+            start.needs_a_model(&place) || (follows_founder && start.is_the_first() && !self.is_founder(&place)?);
         let begins_with_a_model_of_the_swarm = follows_founder || needs_a_model || !start.is_the_first();
-        if begins_anew && !needs_a_model {
+        if needs_a_model {
+            let max_norm = self.bound_on_a_model_of_others(follows_founder, &config);
+            let (streams, dimension) = (network.streams.clone(), config.initial.len());
+            let asking = membership::borrow_model(streams, place.others(), dimension, max_norm);
+            config.initial = self.wait_for_model(asking, place.others().len(), &mut incoming, rounds).await?;
+        } else if follows_founder && start.is_the_first() {
             config.initial = initial(&mut *training)?;
         }
-        if needs_a_model {
-            // What a training of its own would begin with says nothing of a model that comes from others.
-            let usual = if follows_founder { None } else { config.largest_norm };
-            let max_norm = self.options.max_norm.or(usual).unwrap_or(f64::INFINITY);
-            let members = place.others();
-            let asking =
-                membership::borrow_model(network.streams.clone(), members.clone(), config.initial.len(), max_norm);
-            config.initial = self.wait_for_model(asking, members.len(), &mut incoming, rounds).await?;
-        }
         if follows_founder {
-            let begun = start.recovered.as_ref().map_or_else(|| norm(&config.initial), |past| norm_of(&past.record));
-            config.largest_norm = Some(self.options.max_norm.unwrap_or_else(|| usual_bound(begun)));
+            config.largest_norm = Some(self.options.max_norm.unwrap_or_else(|| usual_bound(start.norm(&config))));
         }
-        if let Some(state) = start.state() {
-            let doing = "the training cannot go on from the state in this peer's records";
-            training.restore(state).context(ErrorKind::Training, doing)?;
-        }
+        start.restore(&mut *training)?;
         let best = self.best_model(&place, &*card, &*training, !start.is_the_first())?;
         let Start { records, written, recovered, timeline, .. } = start;
         let (form, largest_state, privacy) = (ModelForm::of(&*training), training.largest_state(), training.privacy());
         let (training, answers) =
             TrainingThread::start(training, records.is_some(), self.options.priority, timeline.clone())?;
-        let PeerOptions { leaves, evaluate_every, .. } = self.options;
         let streams = Streams { boot_nonce: config.identity.boot_nonce, dimension: config.initial.len(), timeline };
-        let keypair = self.identity.keypair().clone();
-        access.service.give_models();
-        let (mut receivers, member) = self.join_plan(place, network, access, incoming, streams)?;
-        (receivers.answers, receivers.written) = (Some(answers), written);
         let parts = DriverParts {
             config,
-            keypair,
-            leaves,
+            keypair: self.identity.keypair().clone(),
+            leaves: self.options.leaves,
             rounds,
             training,
             largest_state,
             records,
-            evaluate_every,
+            evaluate_every: self.options.evaluate_every,
             privacy,
             begins_with_a_model_of_the_swarm,
             best,
         };
+        access.service.give_models();
+        let (mut receivers, member) = self.join_plan(place, network, access, incoming, streams)?;
+        (receivers.answers, receivers.written) = (Some(answers), written);
         let finished = Driver::new(member, parts, recovered)?.run(&mut receivers).await?;
         self.finish(finished, RunWanted { rounds, card: &*card, form }, &mut receivers.stop).await
+    }
+
+    /// The largest norm of a model that this peer takes from others to begin with.
+    fn bound_on_a_model_of_others(&self, follows_founder: bool, config: &NodeConfig) -> f64 {
+        // What a training of its own would begin with says nothing of the founder's model.
+        let usual = if follows_founder { None } else { config.largest_norm };
+        self.options.max_norm.or(usual).unwrap_or(f64::INFINITY)
     }
 
     /// The model that other members give, unless this peer is asked to stop before one does.
@@ -318,9 +313,19 @@ impl Start {
         self.recovered.is_none() && !self.begins_with_belief
     }
 
-    /// Where the training stands that this start goes on with, in its own words; none of one that has not trained yet.
-    fn state(&self) -> Option<&[u8]> {
-        self.recovered.as_ref().map(|past| &*past.record.books.host).filter(|state| !state.is_empty())
+    /// The norm of the model that this start begins or goes on with.
+    fn norm(&self, config: &NodeConfig) -> f64 {
+        self.recovered.as_ref().map_or_else(|| norm(&config.initial), |past| norm_of(&past.record))
+    }
+
+    /// Puts the training where it stood, by its own words in the records; one that has not trained yet has none there.
+    fn restore(&self, training: &mut dyn LocalTraining) -> Result {
+        let state = self.recovered.as_ref().map_or(&[][..], |past| &*past.record.books.host);
+        if state.is_empty() {
+            return Ok(());
+        }
+        let doing = "the training cannot go on from the state in this peer's records";
+        training.restore(state).context(ErrorKind::Training, doing)
     }
 }
 

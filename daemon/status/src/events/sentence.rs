@@ -18,48 +18,21 @@ impl Event {
                 format!("warning    cannot reach {whom}\n           {}", attempts.join("\n           "))
             }
             Self::Interface { socket, page, trainer } => {
-                let places = [
-                    socket.as_deref().map(|path| format!("mingle status, watch, stop ({path})")),
-                    page.clone(),
-                    trainer.as_deref().map(|url| format!("trainers ({url})")),
-                ];
-                let places: Vec<String> = places.into_iter().flatten().collect();
-                format!("interface  {}", if places.is_empty() { "none".to_owned() } else { places.join("  ") })
+                interface(socket.as_deref(), page.as_deref(), trainer.as_deref())
             }
             Self::Plan { hash, method, nodes, node, origin } => {
                 format!("plan       blake3:{hash}  {method}, {nodes} peers, this is node {node}  ({origin})")
             }
             Self::WaitingForPlan { .. } | Self::WaitingForModel { .. } | Self::Waiting { .. } => self.of_waiting(),
-            Self::Admitted { peer } => format!("let in     by {peer}: waiting for a plan that names this peer"),
-            Self::TaskOf { peer } => {
-                format!("task       as {peer} has it: model, rounds, columns, classes and scaling")
-            }
-            Self::OwnCard { columns: 0, classes } => {
-                format!("card       {classes} classes, those of this peer's data; the others take them over")
-            }
-            Self::OwnCard { columns, classes: 0 } => format!(
-                "card       {columns} columns and a quantity, and the mean and deviation of each over this peer's data; the \
-                 others take all that over"
-            ),
-            Self::OwnCard { columns, classes } => format!(
-                "card       {columns} columns and {classes} classes, and the mean and deviation of each column over this \
-                 peer's data; the others take all that over"
-            ),
-            Self::JoinRequested { peer } => {
-                format!("waiting    {peer} has an invitation and waits for a plan that names it")
-            }
-            Self::NewPlan { counter, hash, nodes, node, first_round } => format!(
-                "new plan   {}, blake3:{hash}: {nodes} peers, this is node {node}, from round {first_round} on",
-                PlanNumber(*counter)
-            ),
-            Self::PlannedOut { counter } => {
-                format!("planned out plan {} does not name this peer any more: its part is over", PlanNumber(*counter))
-            }
-            Self::Borrowed { peers } => borrowed(peers),
-            Self::Leaving { weight_units } => {
-                format!("leaving    with weight {:.4} to hand over", mingle_home::units::weight(*weight_units))
-            }
-            Self::Left => "left       all weight is handed over, and the others know".to_owned(),
+            Self::Admitted { .. }
+            | Self::TaskOf { .. }
+            | Self::OwnCard { .. }
+            | Self::JoinRequested { .. }
+            | Self::NewPlan { .. }
+            | Self::PlannedOut { .. }
+            | Self::Borrowed { .. }
+            | Self::Leaving { .. }
+            | Self::Left => self.of_membership(),
             Self::Task { description, parameters, train_samples, test_samples, device } => format!(
                 "task       {description}: {parameters} parameters, {train_samples} samples here, {test_samples} held out, on {device}"
             ),
@@ -70,35 +43,19 @@ impl Event {
             | Self::TrainerStarted { .. }
             | Self::TrainerSaid { .. } => self.of_trainer(),
             Self::Joined { neighbours, .. } => format!("joined     {}, training starts", are_up(*neighbours)),
-            Self::Round { round, .. } => format!("round      {round}"),
-            Self::Skipped { rounds, from, to, total } => format!(
-                "SKIPPED    {rounds} rounds, from {from} to {to}, where its neighbours are: this peer was too far behind \
-                 ({total} rounds in all)"
-            ),
-            Self::Evaluated { round, metrics, weight_units, disagreement, .. } => {
-                let disagreement = disagreement.map_or_else(|| "-".to_owned(), |value| format!("{value:.1e}"));
-                let weight = mingle_home::units::weight(*weight_units);
-                format!("round {round:>4} {}  disagreement {disagreement}  w {weight:.4}", metrics.in_columns())
-            }
-            Self::Best { best } => format!("best       {best}: best.safetensors"),
-            Self::Suspended { node, reason } => format!("suspended  node {node}: {reason}"),
-            Self::Resumed { node } => format!("resumed    node {node} is back"),
-            Self::Rejoining { incarnation } => format!(
-                "rejoining  this peer took part before and lost that state: start {incarnation} begins with w = 0 and takes the swarm's model"
-            ),
-            Self::Recovered { round, weight_units, record } => format!(
-                "recovered  round {round} with weight {:.4}, from record {record}",
-                mingle_home::units::weight(*weight_units)
-            ),
-            Self::SetBack { incarnation, discarded_units } => set_back(*incarnation, *discarded_units),
-            Self::Finished { round, left } => finished(*round, *left),
+            Self::Round { .. }
+            | Self::Skipped { .. }
+            | Self::Evaluated { .. }
+            | Self::Best { .. }
+            | Self::Suspended { .. }
+            | Self::Resumed { .. }
+            | Self::Rejoining { .. }
+            | Self::Recovered { .. }
+            | Self::SetBack { .. }
+            | Self::Finished { .. }
+            | Self::Done { .. } => self.of_rounds(),
             Self::Warning { message } => format!("warning    {message}"),
             Self::Stopping { round, reason } => format!("stopping   after round {round}: {reason}"),
-            Self::Done { round, metrics, seconds, sent_bytes, .. } => format!(
-                "done       round {round}{}, {seconds:.1} s, {:.1} MB sent",
-                metrics.in_passing(),
-                mingle_home::units::megabytes(*sent_bytes)
-            ),
             Self::Problem { .. }
             | Self::Met { .. }
             | Self::Iterated { .. }
@@ -149,6 +106,77 @@ impl Event {
         }
     }
 
+    /// How this peer comes into a swarm, by which plan, and how it leaves.
+    fn of_membership(&self) -> String {
+        match self {
+            Self::Admitted { peer } => format!("let in     by {peer}: waiting for a plan that names this peer"),
+            Self::TaskOf { peer } => {
+                format!("task       as {peer} has it: model, rounds, columns, classes and scaling")
+            }
+            Self::OwnCard { columns: 0, classes } => {
+                format!("card       {classes} classes, those of this peer's data; the others take them over")
+            }
+            Self::OwnCard { columns, classes: 0 } => format!(
+                "card       {columns} columns and a quantity, and the mean and deviation of each over this peer's data; the \
+                 others take all that over"
+            ),
+            Self::OwnCard { columns, classes } => format!(
+                "card       {columns} columns and {classes} classes, and the mean and deviation of each column over this \
+                 peer's data; the others take all that over"
+            ),
+            Self::JoinRequested { peer } => {
+                format!("waiting    {peer} has an invitation and waits for a plan that names it")
+            }
+            Self::NewPlan { counter, hash, nodes, node, first_round } => format!(
+                "new plan   {}, blake3:{hash}: {nodes} peers, this is node {node}, from round {first_round} on",
+                PlanNumber(*counter)
+            ),
+            Self::PlannedOut { counter } => {
+                format!("planned out plan {} does not name this peer any more: its part is over", PlanNumber(*counter))
+            }
+            Self::Borrowed { peers } => borrowed(peers),
+            Self::Leaving { weight_units } => {
+                format!("leaving    with weight {:.4} to hand over", mingle_home::units::weight(*weight_units))
+            }
+            Self::Left => "left       all weight is handed over, and the others know".to_owned(),
+            _ => String::new(),
+        }
+    }
+
+    /// How the rounds go, from the first to the last.
+    fn of_rounds(&self) -> String {
+        match self {
+            Self::Round { round, .. } => format!("round      {round}"),
+            Self::Skipped { rounds, from, to, total } => format!(
+                "SKIPPED    {rounds} rounds, from {from} to {to}, where its neighbours are: this peer was too far behind \
+                 ({total} rounds in all)"
+            ),
+            Self::Evaluated { round, metrics, weight_units, disagreement, .. } => {
+                let disagreement = disagreement.map_or_else(|| "-".to_owned(), |value| format!("{value:.1e}"));
+                let weight = mingle_home::units::weight(*weight_units);
+                format!("round {round:>4} {}  disagreement {disagreement}  w {weight:.4}", metrics.in_columns())
+            }
+            Self::Best { best } => format!("best       {best}: best.safetensors"),
+            Self::Suspended { node, reason } => format!("suspended  node {node}: {reason}"),
+            Self::Resumed { node } => format!("resumed    node {node} is back"),
+            Self::Rejoining { incarnation } => format!(
+                "rejoining  this peer took part before and lost that state: start {incarnation} begins with w = 0 and takes the swarm's model"
+            ),
+            Self::Recovered { round, weight_units, record } => format!(
+                "recovered  round {round} with weight {:.4}, from record {record}",
+                mingle_home::units::weight(*weight_units)
+            ),
+            Self::SetBack { incarnation, discarded_units } => set_back(*incarnation, *discarded_units),
+            Self::Finished { round, left } => finished(*round, *left),
+            Self::Done { round, metrics, seconds, sent_bytes, .. } => format!(
+                "done       round {round}{}, {seconds:.1} s, {:.1} MB sent",
+                metrics.in_passing(),
+                mingle_home::units::megabytes(*sent_bytes)
+            ),
+            _ => String::new(),
+        }
+    }
+
     /// What happens to the program that trains for this peer.
     fn of_trainer(&self) -> String {
         match self {
@@ -162,6 +190,17 @@ impl Event {
             _ => String::new(),
         }
     }
+}
+
+/// Where a peer can be asked, by whom.
+fn interface(socket: Option<&str>, page: Option<&str>, trainer: Option<&str>) -> String {
+    let places = [
+        socket.map(|path| format!("mingle status, watch, stop ({path})")),
+        page.map(str::to_owned),
+        trainer.map(|url| format!("trainers ({url})")),
+    ];
+    let places: Vec<String> = places.into_iter().flatten().collect();
+    format!("interface  {}", if places.is_empty() { "none".to_owned() } else { places.join("  ") })
 }
 
 fn finished(round: u64, has_left: bool) -> String {

@@ -61,6 +61,14 @@ impl FaultGenerator {
     }
 
     fn add_all(&mut self, mix: Mix) {
+        self.add_outages(mix);
+        self.add_plans(mix);
+        self.add_bad_peers(mix);
+        self.add_lost_disks(mix);
+    }
+
+    /// Processes, links and disks that fail for a while.
+    fn add_outages(&mut self, mix: Mix) {
         for _ in 0..mix.kills {
             let (node, at) = (self.node(), self.time());
             self.add(at, Fault::Crash(node));
@@ -91,6 +99,10 @@ impl FaultGenerator {
             let slowness = self.rng.random_range(10..1_000);
             self.add(at, Fault::SlowDisk(node, slowness));
         }
+    }
+
+    /// Plans that are replaced, and members that leave.
+    fn add_plans(&mut self, mix: Mix) {
         for _ in 0..mix.replans {
             let (at, seed) = (self.time(), self.rng.random());
             self.add(at, Fault::Replan(seed));
@@ -104,6 +116,10 @@ impl FaultGenerator {
             let (at, node) = (self.time(), self.node());
             self.add(at, Fault::Leave(node));
         }
+    }
+
+    /// What looks well from outside: links that carry nothing, disks that do not sync, and members that lie.
+    fn add_bad_peers(&mut self, mix: Mix) {
         for _ in 0..mix.mutes * self.nodes / 4 {
             let (a, b, at) = (self.node(), self.node(), self.time());
             self.add(at, Fault::Mute(a, b));
@@ -124,6 +140,10 @@ impl FaultGenerator {
             let seed = self.rng.random();
             self.add(Time::default() + expelled, Fault::Expel(node, seed));
         }
+    }
+
+    /// Disks that come back with less than was on them.
+    fn add_lost_disks(&mut self, mix: Mix) {
         for _ in 0..mix.rollbacks {
             self.disk_fault(Fault::RestoreDisk);
         }
