@@ -108,36 +108,15 @@ impl Peer {
         let local = self.identity.peer_id();
         let mut search = PlanSearch::default();
         let mut streams = receivers.network.streams.clone();
-        let mut admitted = BTreeSet::new();
-        let mut warned = BTreeSet::new();
         let give_up = tokio::time::Instant::now() + self.options.bootstrap_timeout;
         let is_operator = service.is_operator();
         let claim = membership.invite.as_ref().map(|invite| invite.claim(swarm, &local)).transpose()?;
         loop {
             for (peer, address) in search.answered.clone() {
-                if let Some(claim) = claim.as_ref().filter(|_| !admitted.contains(&peer)) {
-                    match self.request_admission(&mut streams, service, peer, swarm, claim).await {
-                        Ok(None) => continue,
-                        Ok(Some(())) => {
-                            admitted.insert(peer);
-                            self.remember_work()?;
-                            membership.write(&self.home)?;
-                            // Whoever hears of it finds it in the home.
-                            self.log.tell(Event::Admitted { peer: peer.to_string() });
-                        }
-                        Err(refusal) if admitted.is_empty() && search.answered.len() == 1 => return Err(refusal),
-                        Err(refusal) => {
-                            if warned.insert(peer) {
-                                self.warn(format!("{refusal:#}"));
-                            }
-                            search.refusals.insert(peer, refusal);
-                            let all_refuse = search.answered.keys().all(|peer| search.refusals.contains_key(peer));
-                            if let Some((_, refusal)) =
-                                search.refusals.pop_first().filter(|_| all_refuse && admitted.is_empty())
-                            {
-                                return Err(refusal);
-                            }
-                        }
+                if let Some(claim) = claim.as_ref().filter(|_| !search.admitted.contains(&peer)) {
+                    let admitted = self.request_admission(&mut streams, service, peer, swarm, claim).await;
+                    if !self.on_admission(peer, admitted, membership, &mut search)? {
+                        continue;
                     }
                 }
                 // Who does not count this peer as a member yet may do so with the next plan.
@@ -146,7 +125,7 @@ impl Peer {
                         // The operator is given a plan that does not name it, too.
                         Ok(plan) if plan::node_of(&plan.plan, &local).is_none() => {}
                         Ok(plan) => return Ok((plan, format!("from {peer} at {address}"))),
-                        Err(failure) if warned.insert(peer) => {
+                        Err(failure) if search.warned.insert(peer) => {
                             self.warn(format!("the plan sent by {peer} cannot be followed: {failure:#}"));
                         }
                         Err(_) => {}
@@ -167,6 +146,41 @@ impl Peer {
                 () = tokio::time::sleep(FETCH_PAUSE), if !search.answered.is_empty() => {}
             }
         }
+    }
+
+    /// What a member answers to the invitation of this peer. False of one that is to be asked again before it is asked for a plan;
+    /// an error where nobody is left who might let this peer in.
+    fn on_admission(
+        &mut self,
+        peer: PeerId,
+        admitted: Result<Option<()>>,
+        membership: &Membership,
+        search: &mut PlanSearch,
+    ) -> Result<bool> {
+        match admitted {
+            Ok(None) => {
+                search.refusals.remove(&peer);
+                return Ok(false);
+            }
+            Ok(Some(())) => {
+                search.refusals.remove(&peer);
+                search.admitted.insert(peer);
+                self.remember_work()?;
+                membership.write(&self.home)?;
+                // Whoever hears of it finds it in the home.
+                self.log.tell(Event::Admitted { peer: peer.to_string() });
+            }
+            Err(refusal) => {
+                let warning = format!("{refusal:#}");
+                if let Some(refusal) = search.refused(peer, refusal) {
+                    return Err(refusal);
+                }
+                if search.warned.insert(peer) {
+                    self.warn(warning);
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// Asks a member what the swarm is for, and to be let in, if that is something that this peer can do.
@@ -342,9 +356,23 @@ struct PlanSearch {
     refusals: BTreeMap<PeerId, Error>,
     /// The addresses that did not answer, with the reason.
     failures: BTreeSet<String>,
+    /// Those that have let this peer in with its invitation.
+    admitted: BTreeSet<PeerId>,
+    /// Those that a person was told about already.
+    warned: BTreeSet<PeerId>,
 }
 
 impl PlanSearch {
+    /// Notes that a peer does not let this one in. Gives a refusal back where all that answer have refused, and nobody has let it in.
+    fn refused(&mut self, peer: PeerId, refusal: Error) -> Option<Error> {
+        self.refusals.insert(peer, refusal);
+        let all_refuse = self.answered.keys().all(|peer| self.refusals.contains_key(peer));
+        if !all_refuse || !self.admitted.is_empty() {
+            return None;
+        }
+        self.refusals.pop_first().map(|(_, refusal)| refusal)
+    }
+
     /// What to say when the time is up.
     fn failure(&mut self, patience: Duration) -> Error {
         if let Some((_, refusal)) = self.refusals.pop_first() {
@@ -362,5 +390,23 @@ impl PlanSearch {
         let peers: Vec<String> = self.answered.iter().map(|(peer, address)| format!("{peer} at {address}")).collect();
         Error::new(ErrorKind::Unreachable, format!("no peer had a plan within {seconds} s; asked {}", peers.join(", ")))
             .hint("start one of them with --plan FILE")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_ends_when_the_last_one_that_answers_has_refused_and_nobody_has_let_the_peer_in() {
+        let peers = [PeerId::random(), PeerId::random()];
+        let answered = peers.map(|peer| (peer, "/ip4/127.0.0.1/tcp/1".to_owned())).into();
+        let mut search = PlanSearch { answered, ..PlanSearch::default() };
+        let refusal = |said: &str| Error::new(ErrorKind::Refused, said.to_owned());
+        assert!(search.refused(peers[0], refusal("first")).is_none(), "the other may let it in");
+        assert!(search.refused(peers[1], refusal("second")).is_some(), "nobody is left");
+
+        search.admitted.insert(peers[0]);
+        assert!(search.refused(peers[1], refusal("third")).is_none(), "one has let it in");
     }
 }
