@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -188,8 +188,13 @@ impl RunningPeer {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
             for peer in peers.iter_mut() {
-                let Ok(line) = peer.lines.recv_timeout(Duration::from_millis(1)) else { continue };
+                let line = match peer.lines.recv_timeout(Duration::from_millis(1)) {
+                    Ok(line) => line,
+                    Err(RecvTimeoutError::Timeout) => continue,
+                    Err(RecvTimeoutError::Disconnected) => panic!("it ended: {}", peer.last_words()),
+                };
                 let event: Value = serde_json::from_str(&line).unwrap();
+                assert!(event.get("error").is_none(), "it ended: {event}");
                 peer.remember(line);
                 let is_warning = event["event"] == "warning";
                 let message = event["message"].as_str().filter(|message| is_warning && message.contains(words));

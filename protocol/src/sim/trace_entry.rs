@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::fault::Fault;
 use crate::effect::{Event, SkippedDelta, Suspension};
+use crate::mass::Mass;
 use crate::schedule::NodeId;
 
 /// One entry of the trace log of a run.
@@ -50,43 +51,6 @@ fn describe(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Event::DeltaClipped { round, norm, bound } => {
             write!(f, "shortens its local step of round {round} from {norm} to {bound}")
         }
-        Event::MassLow { .. }
-        | Event::MassHigh { .. }
-        | Event::MassRecovered { .. }
-        | Event::MassWrittenOff { .. }
-        | Event::NobodyToGiveTo { .. }
-        | Event::MassReturned { .. }
-        | Event::ParcelRefused { .. }
-        | Event::RollbackDetected { .. } => describe_weight(event, f),
-        Event::NewIncarnation { peer, incarnation } => {
-            write!(f, "hears that node {peer} has begun its life {incarnation}, without what it had")
-        }
-        Event::MemberLeft { peer } => write!(f, "hears that node {peer} has left"),
-        Event::AnotherProcess { ends: true, .. } => {
-            f.write_str("hears from an older process with its key, and has to end")
-        }
-        Event::AnotherProcess { .. } => f.write_str("hears from a younger process with its key, which has to end"),
-        Event::NewerPlan { peer, generation } => {
-            write!(f, "hears from node {peer} of generation {}", generation.counter)
-        }
-        Event::RatioWanted { generation } => {
-            write!(f, "is too far behind to enter generation {} with its own ratio", generation.counter)
-        }
-        Event::Entered { generation } => write!(f, "enters generation {} with weight 1", generation.counter),
-        Event::Refused { peer, mismatch } => write!(f, "refuses node {peer}: {mismatch}"),
-        Event::Ignored { peer, fault } => write!(f, "ignores a message of node {peer}: {fault:?}"),
-        Event::OwnRatioUnusable { step } => write!(f, "keeps everything in step {step}: its ratio is not finite"),
-        Event::Draining { steps } => write!(f, "has taken its last step, {steps}, and settles"),
-        Event::DrainGaveUp { undelivered } => {
-            let peers: Vec<NodeId> = undelivered.iter().map(|(peer, _)| *peer).collect();
-            write!(f, "gives up waiting for {} to settle", Nodes(&peers))
-        }
-    }
-}
-
-/// The same for what happens to the weight of a node.
-fn describe_weight(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    match event {
         Event::MassLow { share } => write!(f, "has held only {share:.2} of its usual weight for many rounds"),
         Event::MassHigh { share } => write!(f, "has held {share:.2} times its usual weight for many rounds"),
         Event::MassRecovered { share } => write!(f, "holds {share:.2} of its usual weight again"),
@@ -105,7 +69,35 @@ fn describe_weight(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Event::RollbackDetected { incarnation, discarded } => {
             write!(f, "was rolled back: it discards weight {discarded} and begins its life {incarnation} with none")
         }
-        _ => Ok(()),
+        Event::NewIncarnation { peer, incarnation } => {
+            write!(f, "hears that node {peer} has begun its life {incarnation}, without what it had")
+        }
+        Event::MemberLeft { peer } => write!(f, "hears that node {peer} has left"),
+        Event::AnotherProcess { ends, .. } => f.write_str(another_process(*ends)),
+        Event::NewerPlan { peer, generation } => {
+            write!(f, "hears from node {peer} of generation {}", generation.counter)
+        }
+        Event::RatioWanted { generation } => {
+            write!(f, "is too far behind to enter generation {} with its own ratio", generation.counter)
+        }
+        Event::Entered { generation } => write!(f, "enters generation {} with weight 1", generation.counter),
+        Event::Refused { peer, mismatch } => write!(f, "refuses node {peer}: {mismatch}"),
+        Event::Ignored { peer, fault } => write!(f, "ignores a message of node {peer}: {fault:?}"),
+        Event::OwnRatioUnusable { step } => write!(f, "keeps everything in step {step}: its ratio is not finite"),
+        Event::Draining { steps } => write!(f, "has taken its last step, {steps}, and settles"),
+        Event::DrainGaveUp { undelivered } => write!(f, "gives up waiting for {} to settle", Nodes(&ids(undelivered))),
+    }
+}
+
+fn ids(undelivered: &[(NodeId, Mass)]) -> Vec<NodeId> {
+    undelivered.iter().map(|(peer, _)| *peer).collect()
+}
+
+fn another_process(ends: bool) -> &'static str {
+    if ends {
+        "hears from an older process with its key, and has to end"
+    } else {
+        "hears from a younger process with its key, which has to end"
     }
 }
 

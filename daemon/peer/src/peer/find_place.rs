@@ -363,14 +363,15 @@ struct PlanSearch {
 }
 
 impl PlanSearch {
-    /// Notes that a peer does not let this one in. Gives a refusal back where all that answer have refused, and nobody has let it in.
+    /// Notes that a peer does not let this one in. Gives its refusal back where all others that answer have refused, and nobody has
+    /// let this peer in.
     fn refused(&mut self, peer: PeerId, refusal: Error) -> Option<Error> {
-        self.refusals.insert(peer, refusal);
-        let all_refuse = self.answered.keys().all(|peer| self.refusals.contains_key(peer));
-        if !all_refuse || !self.admitted.is_empty() {
-            return None;
+        let is_last = self.answered.keys().all(|other| *other == peer || self.refusals.contains_key(other));
+        if is_last && self.admitted.is_empty() {
+            return Some(refusal);
         }
-        self.refusals.pop_first().map(|(_, refusal)| refusal)
+        self.refusals.insert(peer, refusal);
+        None
     }
 
     /// What to say when the time is up.
@@ -404,7 +405,8 @@ mod tests {
         let mut search = PlanSearch { answered, ..PlanSearch::default() };
         let refusal = |said: &str| Error::new(ErrorKind::Refused, said.to_owned());
         assert!(search.refused(peers[0], refusal("first")).is_none(), "the other may let it in");
-        assert!(search.refused(peers[1], refusal("second")).is_some(), "nobody is left");
+        let last = search.refused(peers[1], refusal("second")).map(|refusal| refusal.to_string());
+        assert_eq!(last.as_deref(), Some("second"), "nobody is left");
 
         search.admitted.insert(peers[0]);
         assert!(search.refused(peers[1], refusal("third")).is_none(), "one has let it in");

@@ -46,15 +46,15 @@ impl Peer {
         if !self.options.leaves {
             (self.remember)(&Assignment::Train(card.encode()))?;
         }
-        let needs_a_model =
-            start.needs_a_model(&place) || (follows_founder && start.is_the_first() && !self.is_founder(&place)?);
+        let begins_anew = follows_founder && start.is_the_first();
+        let needs_a_model = start.needs_a_model(&place) || (begins_anew && !self.is_founder(&place)?);
         let begins_with_a_model_of_the_swarm = follows_founder || needs_a_model || !start.is_the_first();
         if needs_a_model {
             let max_norm = self.bound_on_a_model_of_others(follows_founder, &config);
             let (streams, dimension) = (network.streams.clone(), config.initial.len());
             let asking = membership::borrow_model(streams, place.others(), dimension, max_norm);
             config.initial = self.wait_for_model(asking, place.others().len(), &mut incoming, rounds).await?;
-        } else if follows_founder && start.is_the_first() {
+        } else if begins_anew {
             config.initial = initial(&mut *training)?;
         }
         if follows_founder {

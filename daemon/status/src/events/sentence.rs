@@ -266,7 +266,57 @@ fn borrowed(peers: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+
+    /// One of each that is told by a function for some kinds of events only.
+    const SORTED: [&str; 37] = [
+        r#"{"event":"waiting_for_plan","swarm":"ward7"}"#,
+        r#"{"event":"waiting_for_model","members":1}"#,
+        r#"{"event":"waiting_for_model","members":2}"#,
+        r#"{"event":"waiting","missing":[1]}"#,
+        r#"{"event":"admitted","peer":"A"}"#,
+        r#"{"event":"task_of","peer":"A"}"#,
+        r#"{"event":"own_card","columns":0,"classes":2}"#,
+        r#"{"event":"own_card","columns":2,"classes":0}"#,
+        r#"{"event":"own_card","columns":2,"classes":2}"#,
+        r#"{"event":"join_requested","peer":"A"}"#,
+        r#"{"event":"new_plan","counter":2,"hash":"e17e","nodes":3,"node":0,"first_round":9}"#,
+        r#"{"event":"planned_out","counter":2}"#,
+        r#"{"event":"borrowed","peers":["A"]}"#,
+        r#"{"event":"leaving","weight_units":1}"#,
+        r#"{"event":"left"}"#,
+        r#"{"event":"waiting_for_trainer","socket":"mingle.sock"}"#,
+        r#"{"event":"trainer_attached","trainer":"train.py"}"#,
+        r#"{"event":"trainer_gone","reason":"it ended"}"#,
+        r#"{"event":"trainer_started","command":"python train.py","process":7}"#,
+        r#"{"event":"trainer_said","line":"hello"}"#,
+        r#"{"event":"round","round":1,"weight_units":1}"#,
+        r#"{"event":"skipped","rounds":2,"from":1,"to":3,"total":2}"#,
+        r#"{"event":"evaluated","round":1,"metrics":{"loss":0.5},"train_loss":null,"weight_units":1,"disagreement":null,"sent_bytes":1}"#,
+        r#"{"event":"best","best":{"metric":"loss","value":0.5,"round":1}}"#,
+        r#"{"event":"suspended","node":1,"reason":"it is late"}"#,
+        r#"{"event":"resumed","node":1}"#,
+        r#"{"event":"rejoining","incarnation":2}"#,
+        r#"{"event":"recovered","round":1,"weight_units":1,"record":1}"#,
+        r#"{"event":"set_back","incarnation":2,"discarded_units":1}"#,
+        r#"{"event":"finished","round":1,"left":false}"#,
+        r#"{"event":"done","round":1,"metrics":{},"weight_units":1,"seconds":1.0,"sent_bytes":1,"peak_resident_bytes":null}"#,
+        r#"{"event":"problem","description":"lasso","way":"admm"}"#,
+        r#"{"event":"met","neighbours":1}"#,
+        r#"{"event":"iterated","iteration":1,"residual":0.5}"#,
+        r#"{"event":"solved","iterations":1,"converged":true,"objective":0.5,"kkt":0.1,"violation":0.1,"seconds":1.0,"sent_bytes":1,"peak_resident_bytes":null}"#,
+        r#"{"event":"measured","round":1,"metrics":{},"own":{}}"#,
+        r#"{"event":"learned","rounds":1,"best_round":1,"metrics":{},"own":{},"seconds":1.0,"sent_bytes":1,"peak_resident_bytes":null}"#,
+    ];
+
+    #[test]
+    fn every_event_that_is_told_with_others_of_its_sort_says_something() {
+        for line in SORTED {
+            let event: Event = serde_json::from_str(line).unwrap();
+            assert!(!event.sentence().is_empty(), "{line}");
+        }
+    }
 
     #[test]
     fn who_waits_long_for_neighbours_hears_what_else_may_be_the_matter() {
