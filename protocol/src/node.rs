@@ -245,7 +245,8 @@ impl Node {
             Phase::AwaitingRoom(wait) => Some(wait.deadline),
             Phase::AwaitingParcels(wait) => {
                 let pace = Some(self.pace_of_the_others()).filter(|at| *at > self.now);
-                Some(pace.map_or(wait.deadline, |at| at.min(wait.deadline)))
+                let grace = Some(self.grace_ends(wait)).filter(|at| *at > self.now);
+                pace.into_iter().chain(grace).chain([wait.deadline]).min()
             }
             // Once past, only a neighbour's word can still end the gathering or draining.
             Phase::Draining { give_up_at } => Some(give_up_at).filter(|at| *at > self.now),

@@ -18,6 +18,8 @@ const NEWEST_IN_PACE: u32 = 64;
 const OUTLIER_IN_PACE: u32 = 16;
 /// Rounds that a paced node may make up for when it was held up.
 const PACED_LAG: u32 = 8;
+/// Usual rounds that a neighbour which may lag is given all the same.
+const GRACE: u32 = 2;
 /// A round counts as at most this many usual ones, so that a single hiccup does not stretch every later wait.
 const OUTLIER: u32 = 2;
 
@@ -131,6 +133,11 @@ impl RoundClock {
     /// When this round will have taken as long as rounds usually do, or the shortest deadline.
     pub(crate) fn usual_end(&self) -> Time {
         self.started + self.usual.unwrap_or_default().min(self.floor)
+    }
+
+    /// When a wait ends for neighbours that are expected and may lag: after [`GRACE`] usual rounds.
+    pub(crate) fn grace(&self, since: Time) -> Time {
+        since + self.usual.map_or(self.floor, |usual| usual * GRACE)
     }
 
     /// When a wait that begins now ends: after twice the usual round time, or twice what this round has taken already,

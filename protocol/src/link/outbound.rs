@@ -310,6 +310,11 @@ impl OutLink {
         self.outbox.back().map(|parcel| parcel.step)
     }
 
+    /// The step of the first parcel that is outstanding.
+    pub(crate) fn oldest_step(&self) -> Option<u64> {
+        self.outbox.front().map(|parcel| parcel.step)
+    }
+
     /// Parcels that have not arrived as far as the sender knows.
     pub(crate) fn unreceived(&self) -> impl Iterator<Item = &Outstanding> {
         self.outbox.iter().filter(|parcel| parcel.seq > self.received)

@@ -1,6 +1,6 @@
 //! Whom a step waits for, when a node lets time pass, and when it gives up its place and catches up.
 
-use super::Node;
+use super::{Node, Wait};
 use crate::config::WaitPolicy;
 use crate::effect::Suspension;
 use crate::injected_bug::InjectedBug;
@@ -12,6 +12,9 @@ use crate::time::Time;
 /// Periods that a node makes up for by going through them without a wait, since what it would wait for is there already.
 const WITHIN_REACH: u64 = 28;
 
+/// A parcel is acknowledged with the record that its receiver writes at its next split, and so a round later at the earliest.
+const ROUNDS_TO_ACKNOWLEDGE: u64 = 2;
+
 /// Steps that a node takes at most without any time passing.
 const MOST_STEPS_AT_ONCE: u32 = 4_096;
 
@@ -21,16 +24,44 @@ impl Node {
         peer.is_active() && (self.config.policy == WaitPolicy::Sync || peer.patience.is_over(self.now))
     }
 
-    /// Receivers of this step whose window is full. Only a synchronous swarm waits for them.
+    /// Receivers of this step that have not acknowledged what they were sent long ago, or have a full window: under every policy a
+    /// node that is ahead of them waits, since a round in which nothing is sent is no round of the plan.
     pub(super) fn full_out_neighbours(&self) -> Vec<NodeId> {
-        if self.config.policy != WaitPolicy::Sync {
-            return Vec::new();
-        }
+        let horizon = self.unacknowledged_horizon();
         let is_full = |peer: &Peer| {
-            self.is_waited_for(peer) && peer.outgoing.as_ref().is_some_and(|link| link.is_open() && !link.has_room())
+            self.is_waited_for(peer)
+                && peer.outgoing.as_ref().is_some_and(|link| {
+                    let is_behind = link.oldest_step().zip(horizon).is_some_and(|(oldest, horizon)| oldest < horizon);
+                    link.is_open() && (is_behind || !link.has_room())
+                })
         };
         let links = self.config.schedule.out_links(self.config.id, self.step);
         links.iter().map(|link| link.to).filter(|to| self.peers.get(to).is_some_and(is_full)).collect()
+    }
+
+    /// The step before which every parcel has to be acknowledged for the present one to be sent; `None` where the window alone bounds that.
+    fn unacknowledged_horizon(&self) -> Option<u64> {
+        let WaitPolicy::Bounded { staleness } = self.config.policy else {
+            return None;
+        };
+        let rounds = staleness.max(ROUNDS_TO_ACKNOWLEDGE);
+        self.step.checked_sub(rounds.saturating_mul(self.config.schedule.round_length()))
+    }
+
+    /// Whether the parcel of this very step of an in-neighbour that keeps up is still to come. Policies that let neighbours lag give
+    /// them the [grace](Self::grace_ends) of usual rounds all the same: on healthy links every parcel is absorbed in the step that the
+    /// plan has it in.
+    pub(super) fn expects_parcels(&self) -> bool {
+        let is_expected = |peer: &Peer| {
+            self.is_waited_for(peer) && peer.incoming.as_ref().is_some_and(|link| !link.is_settled_for(self.step))
+        };
+        let due = self.config.schedule.in_neighbours(self.config.id, self.step);
+        due.iter().any(|from| self.peers.get(from).is_some_and(is_expected))
+    }
+
+    /// The end of the time that neighbours get which may lag by the policy.
+    pub(super) fn grace_ends(&self, wait: Wait) -> Time {
+        if self.config.policy == WaitPolicy::Sync { wait.since } else { self.clock.grace(wait.since).min(wait.deadline) }
     }
 
     /// The neighbours the policy waits for in this step.

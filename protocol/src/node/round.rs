@@ -204,6 +204,9 @@ impl Node {
         if self.now < self.pace_of_the_others().min(wait.deadline) {
             return false;
         }
+        if self.now < self.grace_ends(wait) && self.expects_parcels() {
+            return false;
+        }
         if missing.is_empty() && self.now >= wait.deadline {
             self.clock.discount(self.now.since(wait.since));
         }
@@ -254,7 +257,8 @@ impl Node {
             Phase::Gathering { .. } => {}
             Phase::Draining { .. } | Phase::Drained => self.absorb_until(u64::MAX),
             _ if self.config.policy == WaitPolicy::Sync => {}
-            _ => self.absorb_until(u64::MAX),
+            // What is late. What is early waits for the step that the plan has it in, or the node would pass on what it should keep.
+            _ => self.passed().checked_sub(1).into_iter().for_each(|step| self.absorb_until(step)),
         }
     }
 

@@ -114,15 +114,18 @@ fn untrained(round: u64) -> Input {
 fn a_node_that_cannot_train_waits_for_a_parcel_that_is_to_come_and_not_for_one_that_came_before() {
     let mut pair = Pair::new([ME, PEER].map(there_and_back));
     pair.meet(AT);
-    // The neighbour is ahead: its parcel is there before the step that it belongs to.
+    // The neighbour gives the node time, and then goes ahead: its parcel is there before the step that it belongs to.
     pair.settle(AT, 1, trained(0, 0.0, b""));
+    assert_eq!((pair.nodes[0].round(), pair.nodes[1].round()), (0, 0));
+    let later = AT + Duration::from_secs(2);
+    pair.settle(later, 1, Input::Tick);
     assert_eq!((pair.nodes[0].round(), pair.nodes[1].round()), (0, 1));
-    pair.settle(AT, 0, untrained(0));
+    pair.settle(later, 0, untrained(0));
     assert_eq!((pair.nodes[0].round(), pair.nodes[0].state()), (1, State::Training), "it need not wait for a deadline");
     // The next parcel is still to come.
-    pair.settle(AT, 0, untrained(1));
+    pair.settle(later, 0, untrained(1));
     assert_eq!((pair.nodes[0].round(), pair.nodes[0].state()), (1, State::AwaitingParcels), "it would only spin");
-    pair.settle(AT, 1, trained(1, 0.0, b""));
+    pair.settle(later, 1, trained(1, 0.0, b""));
     assert_eq!((pair.nodes[0].round(), pair.nodes[0].state()), (2, State::Training));
 }
 
