@@ -90,7 +90,7 @@ pub fn record() -> Vec<Seed<Vec<u8>>> {
         ..books(300, [(NodeId(0), owing(&[298, 299, 300])), (NodeId(2), waiting)].into())
     };
     let newest = books(2, [(NodeId(2), owing(&[2]))].into());
-    let record = |books, ratio, payload| Record { books, numerator: values.into(), ratio, payload };
+    let record = |books, ratio, payload| Record { books, numerator: values.into(), ratio, held_back: None, payload };
     vec![
         ("founder", input(record(founder, None, None))),
         ("busy", input(record(busy, Some(values.into()), payload(Codec::F32)))),

@@ -136,6 +136,9 @@ pub struct NodeConfig {
     pub robust: Robust,
     /// How long to wait for in-neighbours.
     pub policy: WaitPolicy,
+    /// Whether the last rounds mix without training ([`Schedule::closing_rounds`]): a swarm that trains to the very end leaves models
+    /// that differ by what each peer learnt last.
+    pub closes: bool,
     /// A local step longer than this many times the median of the latest ones is scaled down to that; `None` takes all as
     /// they are.
     pub clip: Option<f64>,
@@ -180,6 +183,7 @@ impl NodeConfig {
             largest_norm: None,
             robust: Robust::default(),
             policy: WaitPolicy::default(),
+            closes: true,
             clip: Some(10.0),
             time_box: None,
             training_deadline: None,

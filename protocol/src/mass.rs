@@ -97,6 +97,11 @@ impl Share {
         Self((self.0 + other.0).min(UNITS_PER_ONE))
     }
 
+    /// The share as a fraction of the whole.
+    pub fn to_f64(self) -> f64 {
+        self.0 as f64 / UNITS_PER_ONE as f64
+    }
+
     /// A share of `units` times 2^-40, or `None` beyond the whole.
     pub fn from_units(units: u64) -> Option<Self> {
         (units <= UNITS_PER_ONE).then_some(Self(units))

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! [`Node::handle`] dispatches an input to its handler, then lets the node advance as far as it can. The handlers live
-//! beside this file: `round` (what a step consists of), `training` (local training, ordered and waited for), `step_guard` (what of a local step is taken), `robust_receiving` (what of a neighbour's ratio is), `pace` (whom it
+//! beside this file: `round` (what a step consists of), `training` (local training, ordered and waited for), `step_guard` (what of a local step is taken), `held_back` (what of it waits for weight), `robust_receiving` (what of a neighbour's ratio is), `pace` (whom it
 //! waits for), `progress` (how far others are), `patience` (who is waited for again), `exchange` (messages), `parcels`, `liveness` (links and timers), `processes` (one process a key), `contradiction` (neighbours who remember otherwise), `membership` (generations), `departure`, `drain`, `commit`
 //! (records).
 
@@ -17,6 +17,7 @@ mod contradiction;
 mod departure;
 mod drain;
 mod exchange;
+mod held_back;
 mod liveness;
 mod mass_watch;
 mod membership;
@@ -51,6 +52,7 @@ use crate::schedule::NodeId;
 use crate::time::Time;
 use commit::Commits;
 use departure::Departures;
+use held_back::HeldBack;
 use mass_watch::MassWatch;
 use membership::Asked;
 pub use membership::STALEST_ROUNDS;
@@ -119,6 +121,7 @@ pub struct Node {
     training: Training,
     send_gate: SendGate,
     usual_steps: UsualSteps,
+    held_back: HeldBack,
     mass_watch: MassWatch,
     refusals: Refusals,
     /// Mass this life brought into the swarm.
@@ -197,6 +200,7 @@ impl Node {
             training: Training::default(),
             send_gate: SendGate::default(),
             usual_steps: UsualSteps::default(),
+            held_back: HeldBack::default(),
             mass_watch: MassWatch::default(),
             refusals: Refusals::default(),
             brought,
@@ -350,6 +354,12 @@ impl Node {
 
     fn has(&self, bug: InjectedBug) -> bool {
         self.config.injected.is(bug)
+    }
+
+    /// Whether the present round is one of the last, which mix without training.
+    fn is_closing(&self) -> bool {
+        let NodeConfig { closes, rounds, schedule, .. } = &self.config;
+        *closes && self.round() >= rounds - schedule.closing_rounds(*rounds)
     }
 
     /// Steps whose sends are done.

@@ -50,6 +50,8 @@ pub struct Record {
     pub numerator: Arc<[f32]>,
     /// The ratio last formed, `[dimension]`, where the node holds too little mass to form it from the numerator.
     pub ratio: Option<Arc<[f32]>>,
+    /// The sum of the node's own changes that wait until it holds enough weight to carry them, `[dimension]`; most of the time none.
+    pub held_back: Option<Arc<[f32]>>,
     /// The payload of the parcels that were split off in this record.
     pub payload: Option<Payload>,
 }
@@ -168,7 +170,7 @@ impl Record {
     /// #     split_done: false, neighbours: Default::default(), incoming: Default::default(),
     /// #     outgoing: Default::default(), left: Vec::new(), evidence: Default::default(), host: Default::default(),
     /// # };
-    /// let record = Record { books, numerator: [1.0, 2.0].into(), ratio: None, payload: None };
+    /// let record = Record { books, numerator: [1.0, 2.0].into(), ratio: None, held_back: None, payload: None };
     /// assert_eq!(*record.believed_ratio(), [2.0, 4.0]);
     /// ```
     pub fn believed_ratio(&self) -> Arc<[f32]> {

@@ -7,11 +7,13 @@
 //! The stationary weights w* at the start of every step, n times the Perron vector of the period's product started
 //! there, are what the guarded step divides by.
 
+mod agreement;
 mod encodings;
 mod error;
 mod stationary;
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
@@ -91,7 +93,12 @@ pub struct Schedule {
     out_union: Vec<Vec<NodeId>>,
     /// `[step][node]`.
     stationary: Vec<Vec<f64>>,
+    /// Computed when it is first asked for.
+    rounds_to_agree: OnceLock<u64>,
 }
+
+/// The part of all rounds that may mix without training at the end: one of so many.
+const MOST_OF_ALL_ROUNDS: u64 = 3;
 
 /// One step, indexed by node.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,7 +135,8 @@ impl Schedule {
         let (in_union, out_union) = unions(nodes, &tables);
         let stationary = stationary::weights(nodes, steps);
         let round_length = tables.len() as u64;
-        Ok(Self { nodes, local_steps, round_length, steps: tables, in_union, out_union, stationary })
+        let rounds_to_agree = OnceLock::new();
+        Ok(Self { nodes, local_steps, round_length, steps: tables, in_union, out_union, stationary, rounds_to_agree })
     }
 
     /// The same schedule with rounds of `steps` mixing steps: training happens before every `steps`-th step.
@@ -141,6 +149,7 @@ impl Schedule {
             return Err(ScheduleError::RoundLength { steps, period });
         }
         self.round_length = steps as u64;
+        self.rounds_to_agree = OnceLock::new();
         Ok(self)
     }
 
@@ -163,6 +172,16 @@ impl Schedule {
     /// Gradient steps each node takes at the start of every round; 0 = none.
     pub fn local_steps(&self) -> u32 {
         self.local_steps
+    }
+
+    /// How many of the last of `rounds` rounds mix without training, so that the models that peers end with agree: as many as leave a
+    /// twentieth of the disagreement, and at most a third of all. None where nothing is trained or nobody is met.
+    pub fn closing_rounds(&self, rounds: u64) -> u64 {
+        if self.local_steps == 0 || self.nodes == 1 {
+            return 0;
+        }
+        let wanted = *self.rounds_to_agree.get_or_init(|| agreement::rounds_to_agree(self));
+        wanted.min(rounds / MOST_OF_ALL_ROUNDS)
     }
 
     /// The links `node` sends on in global step `step`, by ascending receiver.

@@ -141,7 +141,7 @@ fn parcel_from_peer(seq: u64, dimension: usize) -> Parcel {
     Parcel { header, payload: Payload::new(&vec![1.0; dimension]).unwrap() }
 }
 
-/// A node that trains, has greeted everybody and has applied one parcel.
+/// A node that trains, has greeted everybody and has received one parcel.
 fn node_under_attack(durability: Durability) -> Node {
     let mut node = Node::new(config(ME, SMALL, Codec::F32, durability)).unwrap();
     node.handle(NOW, Input::Start);
@@ -150,7 +150,8 @@ fn node_under_attack(durability: Durability) -> Node {
         node.handle(NOW, Input::Received { from: peer, message: Message::Hello(Box::new(hello_from(peer))) });
     }
     node.handle(NOW, Input::Received { from: PEER, message: Message::Parcel(parcel_from_peer(1, SMALL)) });
-    assert_eq!((node.state(), node.w()), (State::Training, 1.25));
+    // The parcel waits for the end of its step.
+    assert_eq!((node.state(), node.w()), (State::Training, 1.0));
     node
 }
 

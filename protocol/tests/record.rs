@@ -107,7 +107,7 @@ fn records() -> impl Strategy<Value = Record> {
         if payload.is_none() && books.owed_records().contains(&books.number) {
             books.number += 1;
         }
-        Record { books, numerator: numerator.into(), ratio: ratio.map(Into::into), payload }
+        Record { books, numerator: numerator.into(), ratio: ratio.map(Into::into), held_back: None, payload }
     })
 }
 
@@ -208,7 +208,7 @@ fn sample() -> Record {
         host: b"h".to_vec().into(),
     };
     let payload = Payload::new(&[0.5, -1.0]).unwrap();
-    Record { books, numerator: [1.0, 2.0].into(), ratio: None, payload: Some(payload) }
+    Record { books, numerator: [1.0, 2.0].into(), ratio: None, held_back: None, payload: Some(payload) }
 }
 
 #[test]

@@ -52,7 +52,8 @@ fn books(links: u32, host: usize) -> Books {
 fn encoded(books: Books, dimension: usize) -> Vec<u8> {
     let values = vec![1.0; dimension];
     let payload = Some(Payload::new(&values).unwrap());
-    let record = Record { books, numerator: values.clone().into(), ratio: Some(values.into()), payload };
+    let record =
+        Record { books, numerator: values.clone().into(), ratio: Some(values.into()), held_back: None, payload };
     let mut bytes = Vec::new();
     record.encode(&mut bytes).unwrap();
     bytes

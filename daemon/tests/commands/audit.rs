@@ -137,7 +137,9 @@ impl Swarm {
         let numerator = [1.0, 2.0, books.number as f32];
         let payload = Some(Payload::new(&numerator).unwrap());
         let mut bytes = Vec::new();
-        Record { books, numerator: numerator.into(), ratio: None, payload }.encode(&mut bytes).unwrap();
+        Record { books, numerator: numerator.into(), ratio: None, held_back: None, payload }
+            .encode(&mut bytes)
+            .unwrap();
         bytes.resize(4096, 0);
         fs::write(self.file(node, slot), bytes).unwrap();
     }

@@ -14,6 +14,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::held_back::HeldBack;
 use super::{Node, Phase};
 use crate::config::{Durability, NodeConfig, NodeError};
 use crate::effect::{Effect, Event, RecordRoom, Suspension};
@@ -78,7 +79,7 @@ impl Node {
         record: Record,
         payloads: &BTreeMap<u64, Payload>,
     ) -> Result<Self, NodeError> {
-        let Record { mut books, numerator, ratio, .. } = record;
+        let Record { mut books, numerator, ratio, held_back, .. } = record;
         if config.injected.is(InjectedBug::ForgetsOutboxes) {
             books.outgoing.values_mut().for_each(|link| link.outbox.clear());
         }
@@ -93,6 +94,7 @@ impl Node {
         }
         let mut node = Self::new(config)?;
         node.push_sum = PushSum::restored(&numerator, books.mass, ratio);
+        node.held_back = HeldBack::restored(held_back.as_ref());
         for (&from, link) in &books.incoming {
             let planned = node.peers.get_mut(&from).and_then(|peer| peer.incoming.as_mut());
             *planned.ok_or(NodeError::ForeignRecord)? = InLink::restored(link);
@@ -149,6 +151,7 @@ impl Node {
             books: self.books(),
             numerator: self.push_sum.snapshot(),
             ratio: (!has_ratio).then(|| self.push_sum.ratio()),
+            held_back: self.held_back.snapshot(),
             payload,
         });
         self.commits.pending = Some(Arc::clone(&record));
@@ -297,6 +300,7 @@ impl Node {
         self.resumed = false;
         if !self.has(InjectedBug::KeepsMassAfterRollback) {
             self.push_sum.discard();
+            self.held_back.clear();
         }
         self.send_gate = super::SendGate::default();
         self.mass_watch = super::MassWatch::default();

@@ -124,6 +124,7 @@ impl Node {
             return false;
         }
         if !self.mass().is_zero() && !self.has(InjectedBug::LeavesWithMass) {
+            self.take_up_all_held_back();
             if !self.has_record_room() {
                 // It goes on when something of what it owes is acknowledged.
             } else if let Some((heir, step)) = self.heir() {

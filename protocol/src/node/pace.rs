@@ -61,7 +61,11 @@ impl Node {
 
     /// The end of the time that neighbours get which may lag by the policy.
     pub(super) fn grace_ends(&self, wait: Wait) -> Time {
-        if self.config.policy == WaitPolicy::Sync { wait.since } else { self.clock.grace(wait.since).min(wait.deadline) }
+        if self.config.policy == WaitPolicy::Sync {
+            wait.since
+        } else {
+            self.clock.grace(wait.since).min(wait.deadline)
+        }
     }
 
     /// The neighbours the policy waits for in this step.
@@ -71,6 +75,8 @@ impl Node {
             WaitPolicy::Async => return Vec::new(),
             WaitPolicy::Sync => (schedule.in_neighbours(self.config.id, self.step), 0),
             WaitPolicy::Bounded { staleness } => {
+                // Who trains on while the others close would leave them a model that they never mix.
+                let staleness = if self.is_closing() { 0 } else { staleness };
                 (schedule.all_in_neighbours(self.config.id), staleness.saturating_mul(schedule.round_length()))
             }
         };
@@ -240,6 +246,13 @@ impl Node {
         self.step.saturating_add(lead) < self.last_step
             && self.peers.values().any(|peer| is_done(&peer))
             && !self.peers.values().any(|peer| peer.is_active() && !is_done(&peer))
+    }
+
+    /// Whether every neighbour has done all rounds, or left for good after others have: what is learnt now nobody would mix.
+    pub(super) fn others_are_through(&self) -> bool {
+        let claims = self.claims();
+        let is_through = |peer: &Peer| self.credible(peer, &claims) >= self.last_step;
+        self.peers.values().any(is_through) && self.peers.values().all(|peer| peer.left || is_through(peer))
     }
 
     /// Nobody will ever send or take mass again, and there is none to train on or nothing to train.

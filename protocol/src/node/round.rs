@@ -84,6 +84,7 @@ impl Node {
         if self.step.is_multiple_of(self.config.schedule.round_length()) {
             self.clock.start(self.now, self.misses_someone());
             self.tally = RoundTally::default();
+            self.take_up_held_back();
             if self.begin_training() {
                 let deadline = self.config.training_deadline;
                 self.phase = Phase::Training { give_up_at: deadline.map(|deadline| self.now + deadline) };

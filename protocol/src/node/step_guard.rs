@@ -1,11 +1,11 @@
 //! What keeps one local step from doing harm: it is finite, scaled to the work it stands for, and no larger than usual.
 //!
 //! ```text
-//!   x += min(1, w / w*)  min(1, bound / norm)  (local_steps / steps) delta
+//!   x += min(1, 2 w / w*)  min(1, bound / norm)  (local_steps / steps) delta
 //! ```
 //!
 //! - While w is low because mass is under way, so is the step: without that z would move by delta / w, and heavy loss
-//!   would make that diverge.
+//!   would make that diverge. What is left out follows when there is more weight (`held_back`).
 //! - A step far beyond the usual ones is scaled down to [`NodeConfig::clip`](crate::NodeConfig::clip) times their median.
 //!   It is what a learning rate that was mistyped or a device that fails produces; a neighbour with bad intentions is not
 //!   stopped by it.
@@ -62,12 +62,12 @@ impl UsualSteps {
 }
 
 impl Node {
-    /// Adds a local step to the numerator, or says why not. Returns the factor by which it counts; 0 if not at all.
+    /// Adds a local step to the numerator, or says why not. Returns the factor by which it counts in the end; 0 if not at all.
     pub(super) fn take_step(&mut self, round: u64, delta: &[f32], steps: u32) -> f64 {
         match self.norm_of(delta, steps) {
             Ok(norm) => {
-                let scale = self.share_of_usual_weight() * self.pace_of(steps) * self.clipped(round, norm);
-                self.push_sum.step(scale as f32, delta);
+                let scale = self.pace_of(steps) * self.clipped(round, norm);
+                self.add_change(scale, delta);
                 scale
             }
             Err(reason) => {
@@ -95,12 +95,6 @@ impl Node {
     /// What one of `steps` local steps counts for.
     fn pace_of(&self, steps: u32) -> f64 {
         f64::from(self.config.schedule.local_steps()) / f64::from(steps.max(1))
-    }
-
-    /// min(1, w / w*).
-    fn share_of_usual_weight(&self) -> f64 {
-        let usual = self.config.schedule.stationary_weight(self.config.id, self.step);
-        (self.mass().to_f64() / usual).min(1.0)
     }
 
     /// What a step of this norm has to be scaled by.

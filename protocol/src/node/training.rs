@@ -34,7 +34,8 @@ impl Default for Training {
 }
 
 impl Node {
-    /// Asks the host to train; false when there is nothing to train, nothing to train on, or nobody to train.
+    /// Asks the host to train; false when there is nothing to train, nothing to train on, nobody to train, or nobody left to learn of
+    /// it.
     pub(super) fn begin_training(&mut self) -> bool {
         let schedule = &self.config.schedule;
         let local_steps = schedule.local_steps();
@@ -50,7 +51,7 @@ impl Node {
             self.use_change(round, change);
             return false;
         }
-        if self.training.ordered.is_some() {
+        if self.training.ordered.is_some() || self.is_closing() || self.others_are_through() {
             return false;
         }
         let from = self.push_sum.ratio();

@@ -1,10 +1,11 @@
 //! A record as bytes.
 //!
 //! ```text
-//!   head      magic [8]   version: u32   codec: u8   ratio: u8   0: u16   books: u32   dimension d: u32
+//!   head      magic [8]   version: u32   codec: u8   vectors: u8   0: u16   books: u32   dimension d: u32
 //!   books     postcard
 //!   x         d f32                    the numerator
-//!   z         d f32                    the ratio, if the head says 1
+//!   z         d f32                    the ratio, if bit 0 of `vectors` is set
+//!   h         d f32                    changes that were held back, if bit 1 is
 //!   payload   bytes of d coordinates   unless the head's codec is 255
 //!   checksum  BLAKE3 of all of the above
 //! ```
@@ -52,6 +53,9 @@ const MAGIC: [u8; 8] = *b"mgl-mass";
 const HEAD_BYTES: usize = 24;
 const CHECKSUM_BYTES: usize = 32;
 const NO_PAYLOAD: u8 = u8::MAX;
+/// Bits of the byte that says which vectors there are.
+const RATIO: u8 = 1;
+const HELD_BACK: u8 = 2;
 
 /// The longest a postcard integer of 32, 64 and 128 bits can be.
 const VARINT_U32: usize = 5;
@@ -70,6 +74,8 @@ pub struct Outline {
     pub dimension: usize,
     /// Whether there is a ratio.
     pub has_ratio: bool,
+    /// Whether there are changes that were held back.
+    pub has_held_back: bool,
     /// The codec of the payload, if there is one.
     pub payload: Option<Codec>,
 }
@@ -79,15 +85,16 @@ pub struct Outline {
 pub struct EncodedRecord<'a> {
     /// Head and books.
     front: Vec<u8>,
-    vectors: [&'a [u8]; 3],
+    vectors: [&'a [u8]; 4],
     checksum: [u8; CHECKSUM_BYTES],
 }
 
 impl EncodedRecord<'_> {
     /// What to write, one after the other.
     pub fn slices(&self) -> impl Iterator<Item = &[u8]> {
-        let parts = [&self.front[..], self.vectors[0], self.vectors[1], self.vectors[2], &self.checksum];
-        parts.into_iter().filter(|part| !part.is_empty())
+        let front = std::iter::once(&self.front[..]);
+        let checksum = std::iter::once(&self.checksum[..]);
+        front.chain(self.vectors).chain(checksum).filter(|part| !part.is_empty())
     }
 
     /// How many bytes that is.
@@ -116,7 +123,7 @@ impl Record {
         front.extend_from_slice(&MAGIC);
         front.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
         front.push(self.payload.as_ref().map_or(NO_PAYLOAD, |payload| payload.codec().id()));
-        front.push(u8::from(self.ratio.is_some()));
+        front.push(u8::from(self.ratio.is_some()) * RATIO | u8::from(self.held_back.is_some()) * HELD_BACK);
         front.extend_from_slice(&[0, 0]);
         // Both are far below 2^32: they were checked.
         front.extend_from_slice(&(books.len() as u32).to_le_bytes());
@@ -125,6 +132,7 @@ impl Record {
         let vectors = [
             bytemuck::cast_slice(&self.numerator),
             self.ratio.as_deref().map_or(&[][..], bytemuck::cast_slice),
+            self.held_back.as_deref().map_or(&[][..], bytemuck::cast_slice),
             self.payload.as_ref().map_or(&[][..], Payload::bytes),
         ];
         let mut hasher = blake3::Hasher::new();
@@ -158,7 +166,7 @@ impl Record {
     /// #     incarnation: 1, brought: Mass::ONE, mass: Mass::ONE, step: 0, split_done: false,
     /// #     neighbours: Default::default(), incoming: Default::default(), outgoing: Default::default(), left: Vec::new(), evidence: Default::default(), host: Default::default(),
     /// # };
-    /// let record = Record { books, numerator: [1.0, 2.0].into(), ratio: None, payload: None };
+    /// let record = Record { books, numerator: [1.0, 2.0].into(), ratio: None, held_back: None, payload: None };
     /// let mut bytes = Vec::new();
     /// record.encode(&mut bytes)?;
     /// assert_eq!(Record::decode(&bytes)?, record);
@@ -170,11 +178,12 @@ impl Record {
     /// # Errors
     /// [`RecordError`] says what is wrong with them.
     pub fn decode(bytes: &[u8]) -> Result<Self, RecordError> {
-        let Parts { outline, numerator, ratio, payload } = Parts::of(bytes)?;
+        let Parts { outline, numerator, ratio, held_back, payload } = Parts::of(bytes)?;
         let payload =
             outline.payload.map(|codec| Payload::from_bytes(codec, outline.dimension, payload.into())).transpose()?;
         let ratio = outline.has_ratio.then(|| floats(ratio));
-        Ok(Self { books: outline.books, numerator: floats(numerator), ratio, payload })
+        let held_back = outline.has_held_back.then(|| floats(held_back));
+        Ok(Self { books: outline.books, numerator: floats(numerator), ratio, held_back, payload })
     }
 
     /// The most bytes that a record can take of a node with so many coordinates and links while nobody leaves and its host
@@ -192,6 +201,7 @@ impl Record {
             books: self.books.clone(),
             dimension: self.numerator.len(),
             has_ratio: self.ratio.is_some(),
+            has_held_back: self.held_back.is_some(),
             payload: self.payload.as_ref().map(Payload::codec),
         }
     }
@@ -210,9 +220,11 @@ impl Record {
             if found == dimension { Ok(()) } else { Err(error) }
         };
         same_length("ratio", self.ratio.as_ref().map_or(dimension, |ratio| ratio.len()))?;
+        same_length("held-back changes", self.held_back.as_ref().map_or(dimension, |held_back| held_back.len()))?;
         same_length("payload", self.payload.as_ref().map_or(dimension, Payload::dimension))?;
         check_finite("numerator", bytemuck::cast_slice(&self.numerator))?;
         check_finite("ratio", self.ratio.as_deref().map_or(&[], bytemuck::cast_slice))?;
+        check_finite("held-back changes", self.held_back.as_deref().map_or(&[], bytemuck::cast_slice))?;
         rules::check(&self.books, self.payload.is_some(), dimension)
     }
 }
@@ -236,6 +248,7 @@ struct Parts<'a> {
     outline: Outline,
     numerator: &'a [u8],
     ratio: &'a [u8],
+    held_back: &'a [u8],
     payload: &'a [u8],
 }
 
@@ -251,13 +264,16 @@ impl<'a> Parts<'a> {
         }
         let (books, vectors) = content[HEAD_BYTES..].split_at(head.books_bytes);
         let (numerator, rest) = vectors.split_at(4 * head.dimension);
-        let (ratio, payload) = rest.split_at(if head.has_ratio { 4 * head.dimension } else { 0 });
+        let (ratio, rest) = rest.split_at(if head.has_ratio { 4 * head.dimension } else { 0 });
+        let (held_back, payload) = rest.split_at(if head.has_held_back { 4 * head.dimension } else { 0 });
         check_finite("numerator", numerator)?;
         check_finite("ratio", ratio)?;
+        check_finite("held-back changes", held_back)?;
         let books = head.read_books(books)?;
         rules::check(&books, head.payload.is_some(), head.dimension)?;
-        let Head { dimension, has_ratio, payload: codec, .. } = head;
-        Ok(Self { outline: Outline { books, dimension, has_ratio, payload: codec }, numerator, ratio, payload })
+        let Head { dimension, has_ratio, has_held_back, payload: codec, .. } = head;
+        let outline = Outline { books, dimension, has_ratio, has_held_back, payload: codec };
+        Ok(Self { outline, numerator, ratio, held_back, payload })
     }
 }
 
@@ -276,6 +292,7 @@ struct Head {
     version: u32,
     payload: Option<Codec>,
     has_ratio: bool,
+    has_held_back: bool,
     books_bytes: usize,
     dimension: usize,
 }
@@ -299,7 +316,7 @@ impl Head {
         if version != FORMAT_VERSION && version != READ_VERSION {
             return Err(RecordError::Version { found: version });
         }
-        let [codec, ratio] = [head[12], head[13]];
+        let [codec, vectors] = [head[12], head[13]];
         let payload = match codec {
             NO_PAYLOAD => None,
             id => {
@@ -307,8 +324,8 @@ impl Head {
                 Some(known.ok_or(RecordError::Head { field: "codec", value: u32::from(id) })?)
             }
         };
-        if ratio > 1 {
-            return Err(RecordError::Head { field: "ratio", value: u32::from(ratio) });
+        if vectors > (RATIO | HELD_BACK) {
+            return Err(RecordError::Head { field: "vectors", value: u32::from(vectors) });
         }
         let reserved = u16::from_le_bytes([head[14], head[15]]);
         if reserved != 0 {
@@ -321,15 +338,16 @@ impl Head {
         if books_bytes > most_books_bytes(dimension) {
             return Err(RecordError::BooksTooLong { bytes: books_bytes as u64 });
         }
-        Ok(Self { version, payload, has_ratio: ratio == 1, books_bytes, dimension })
+        let [has_ratio, has_held_back] = [RATIO, HELD_BACK].map(|bit| vectors & bit != 0);
+        Ok(Self { version, payload, has_ratio, has_held_back, books_bytes, dimension })
     }
 
     /// The length of the whole record. At most 4 GiB of vectors and some: no overflow.
     fn record_bytes(&self) -> u64 {
         let vector = 4 * self.dimension as u64;
-        let ratio = if self.has_ratio { vector } else { 0 };
+        let vectors = 1 + u64::from(self.has_ratio) + u64::from(self.has_held_back);
         let payload = self.payload.map_or(0, |codec| codec.encoded_len(self.dimension) as u64);
-        (HEAD_BYTES + self.books_bytes + CHECKSUM_BYTES) as u64 + vector + ratio + payload
+        (HEAD_BYTES + self.books_bytes + CHECKSUM_BYTES) as u64 + vectors * vector + payload
     }
 
     fn read_books(&self, bytes: &[u8]) -> Result<Books, RecordError> {

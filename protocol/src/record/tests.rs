@@ -55,7 +55,13 @@ pub(crate) fn owing(acked: u64, records: &[u64]) -> OutBooks {
 /// A record of node 0 with a payload, that owes nothing.
 pub(crate) fn record(number: u64) -> Record {
     let payload = Payload::encoded(Codec::F16, &[number as f32, -0.5, 7.0], 0).unwrap();
-    Record { books: books(number), numerator: [1.0, -0.0, 1e-40].into(), ratio: None, payload: Some(payload) }
+    Record {
+        books: books(number),
+        numerator: [1.0, -0.0, 1e-40].into(),
+        ratio: None,
+        held_back: None,
+        payload: Some(payload),
+    }
 }
 
 /// A record with links both ways, a ratio and a payload.

@@ -27,8 +27,10 @@ fn training_is_asked_for_once_a_round_and_guarded_by_the_weight() {
     node.handle(AT, from_peer(Message::Ack(ack)));
     assert_eq!((node.round(), node.w()), (1, 0.5));
     node.handle(AT, trained(1, 1.0, b""));
-    // x = 0.5 * 2 + min(1, 0.5 / 1) * 1 = 1.5, so z = 3: the step of z is delta / w*, never delta / w.
-    assert_eq!(*node.ratio(), [3.0; 3]);
+    // x = 0.5 * 2 + min(1, 2 * 0.5 / 1) * 1 = 2, so z = 4: half of the usual weight carries a whole change, and no change moves z by
+    // more than twice itself.
+    assert_eq!(*node.ratio(), [4.0; 3]);
+    assert_eq!(node.held_back(), None);
 }
 
 #[test]

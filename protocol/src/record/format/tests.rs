@@ -123,7 +123,7 @@ fn heads_of_other_versions_and_with_unknown_fields_are_refused() {
         assert_eq!(with(8, found), RecordError::Version { found: u32::from(found) });
     }
     assert_eq!(with(12, 9), RecordError::Head { field: "codec", value: 9 });
-    assert_eq!(with(13, 2), RecordError::Head { field: "ratio", value: 2 });
+    assert_eq!(with(13, 4), RecordError::Head { field: "vectors", value: 4 });
     assert_eq!(with(15, 1), RecordError::Head { field: "reserved", value: 256 });
     assert_eq!(
         with(19, 0xff),

@@ -38,7 +38,13 @@ fn record(number: u64, owed: &[u64]) -> Record {
         evidence: BTreeMap::new(),
         host: Default::default(),
     };
-    Record { books, numerator: vec![number as f32; DIMENSION].into(), ratio: None, payload: Some(payload(number)) }
+    Record {
+        books,
+        numerator: vec![number as f32; DIMENSION].into(),
+        ratio: None,
+        held_back: None,
+        payload: Some(payload(number)),
+    }
 }
 
 fn payload(number: u64) -> Payload {

@@ -1,0 +1,101 @@
+//! What of local changes waits for weight: nothing that was learnt is dropped because a node was short of weight when it was.
+//!
+//! A node that holds less than half of its usual weight w* adds a share min(1, 2 w / w*) of each change to its numerator, or its
+//! ratio would move by several times the change. The rest waits here and follows at the start of later rounds, at most
+//! [`MOST_USUAL_STEPS`] usual changes at a time, since it was learnt on an older model. So the sum of all changes is conserved as
+//! the weights are: it is in numerators, in parcels, or here. Records keep it; a node that leaves gives it away with its weight;
+//! a new plan begins with it.
+
+use std::sync::Arc;
+
+use super::Node;
+use crate::codec::extent_of;
+
+/// The most that is taken up at once, in usual changes.
+const MOST_USUAL_STEPS: f64 = 4.0;
+/// The part of the usual weight with which a node takes whole changes.
+const ENOUGH: f64 = 0.5;
+
+/// A sum of changes that are not part of the numerator yet; most of the time there is none.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HeldBack {
+    /// `[dimension]`.
+    sum: Option<Vec<f32>>,
+}
+
+impl HeldBack {
+    /// What a record kept.
+    pub(super) fn restored(sum: Option<&Arc<[f32]>>) -> Self {
+        Self { sum: sum.map(|sum| sum.to_vec()) }
+    }
+
+    /// A copy for a record.
+    pub(super) fn snapshot(&self) -> Option<Arc<[f32]>> {
+        self.sum.as_deref().map(Arc::from)
+    }
+
+    /// Adds `scale` times a change.
+    fn add(&mut self, scale: f64, delta: &[f32]) {
+        if scale > 0.0 {
+            let sum = self.sum.get_or_insert_with(|| vec![0.0; delta.len()]);
+            sum.iter_mut().zip(delta).for_each(|(sum, change)| *sum += scale as f32 * change);
+        }
+    }
+
+    /// Forgets all of it: it belongs to a life that is over.
+    pub(super) fn clear(&mut self) {
+        self.sum = None;
+    }
+}
+
+impl Node {
+    /// What of the changes of this node is not in its numerator yet, `[dimension]`; `None` while that is nothing. The sum of this and
+    /// all numerators and parcels is the sum of what the swarm began with and of all changes.
+    pub fn held_back(&self) -> Option<&[f32]> {
+        self.held_back.sum.as_deref()
+    }
+
+    /// The part of a change that the present weight can carry.
+    fn carried(&self) -> f64 {
+        let usual = self.config.schedule.stationary_weight(self.config.id, self.step);
+        (self.mass().to_f64() / (ENOUGH * usual)).min(1.0)
+    }
+
+    /// Adds `scale` times a change to the numerator, as far as the weight can carry it, and holds the rest back.
+    pub(super) fn add_change(&mut self, scale: f64, delta: &[f32]) {
+        let carried = self.carried();
+        self.push_sum.step((scale * carried) as f32, delta);
+        self.held_back.add(scale * (1.0 - carried), delta);
+    }
+
+    /// A round begins: as much of what was held back as the present weight can carry joins the numerator.
+    pub(super) fn take_up_held_back(&mut self) {
+        let Some(sum) = self.held_back.sum.as_deref() else {
+            return;
+        };
+        if !self.push_sum.has_working_mass() {
+            return;
+        }
+        let norm = extent_of(sum).norm;
+        let most = self.usual_steps.median().map_or(f64::INFINITY, |usual| MOST_USUAL_STEPS * usual);
+        self.take_up((self.carried() * most.min(norm) / norm.max(f64::MIN_POSITIVE)).min(1.0));
+    }
+
+    /// All of it joins the numerator, whatever the weight: the node gives both away.
+    pub(super) fn take_up_all_held_back(&mut self) {
+        self.take_up(1.0);
+    }
+
+    fn take_up(&mut self, part: f64) {
+        let Some(mut sum) = self.held_back.sum.take() else {
+            return;
+        };
+        self.push_sum.step(part as f32, &sum);
+        self.commits.soil();
+        if part < 1.0 {
+            let rest = 1.0 - part as f32;
+            sum.iter_mut().for_each(|value| *value *= rest);
+            self.held_back.sum = Some(sum);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What users get of a plan: its parcels are sent, weights are in hand, changes are counted once, and the models at the end agree.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use mingle_protocol::sim::{Swarm, SwarmConfig, Trainer};
+use mingle_protocol::{Event, NodeId, RoundReport, WaitPolicy};
+
+use crate::support::*;
+use crate::training::least_squares;
+
+const NODES: u32 = 8;
+const EVERY_POLICY: [WaitPolicy; 5] = [
+    WaitPolicy::Sync,
+    WaitPolicy::Bounded { staleness: 1 },
+    WaitPolicy::Bounded { staleness: 2 },
+    WaitPolicy::Bounded { staleness: 4 },
+    WaitPolicy::Async,
+];
+
+fn rounds_of(swarm: &Swarm) -> impl Iterator<Item = (NodeId, RoundReport)> {
+    swarm.events().iter().filter_map(|(_, id, event)| match event {
+        Event::RoundFinished(report) => Some((*id, *report)),
+        _ => None,
+    })
+}
+
+/// Parcels that all nodes have sent.
+fn parcels_sent(swarm: &Swarm) -> u64 {
+    let of_node =
+        |id: NodeId| swarm.node(id).unwrap().ledger().outgoing.values().map(|link| link.next_seq - 1).sum::<u64>();
+    ids(NODES).map(of_node).sum()
+}
+
+#[test]
+fn on_healthy_links_the_parcels_of_the_plan_are_sent_and_weights_are_in_hand_whatever_the_policy() {
+    const ROUNDS: u64 = 300;
+    for policy in EVERY_POLICY {
+        for seed in 0..3 {
+            let config = SwarmConfig { policy, seed, ..least_squares(NODES, ROUNDS, 0.02) };
+            let links: usize = ids(NODES).map(|id| config.schedule.out_links(id, 0).len()).sum();
+            let planned = ROUNDS * links as u64;
+            let mut swarm = Swarm::new(config).unwrap();
+            swarm.run_until_drained(HOUR).unwrap();
+            let sent = parcels_sent(&swarm);
+            let held: f64 = rounds_of(&swarm).map(|(_, report)| report.mass.to_f64()).sum();
+            let in_hand = held / (ROUNDS * u64::from(NODES)) as f64;
+            println!("{policy:?}, seed {seed}: {sent} of {planned} parcels, {in_hand:.3} of the weight in hand");
+            assert!(sent as f64 >= 0.95 * planned as f64, "{policy:?}, seed {seed}: {sent} of {planned} parcels");
+            assert!(in_hand >= 0.9, "{policy:?}, seed {seed}: {in_hand} of the weight in hand");
+        }
+    }
+}
+
+#[test]
+fn pure_averaging_contracts_as_it_does_where_all_wait_for_all() {
+    let distance_after = |policy, rounds| {
+        let config = averaging(random_plan(NODES, 8, 0), NODES, rounds);
+        let mean = mean_of(&config.initial);
+        let mut swarm = Swarm::new(SwarmConfig { policy, ..config }).unwrap();
+        swarm.run_until_drained(HOUR).unwrap();
+        f64::from(worst_distance(&mut swarm, NODES, &mean) as f32)
+    };
+    let contraction = |policy| (distance_after(policy, 20) / distance_after(policy, 10)).powf(0.1);
+    let forecast = contraction(WaitPolicy::Sync);
+    for policy in EVERY_POLICY {
+        let found = contraction(policy);
+        println!("{policy:?}: {found:.4} a round, in step {forecast:.4}");
+        assert!((found / forecast - 1.0).abs() < 0.1, "{policy:?}: {found} a round instead of {forecast}");
+    }
+}
+
+/// A swarm whose trainer gives changes that do not depend on the model, and the sum of all that it gave, `[5]`.
+fn giving(config: SwarmConfig) -> (SwarmConfig, Rc<RefCell<Vec<f64>>>) {
+    let given = Rc::new(RefCell::new(vec![0.0; 5]));
+    let sum = Rc::clone(&given);
+    let trainer: Trainer = Box::new(move |id, round, _, _| {
+        let change = |k: u64| ((u64::from(id.0) + 3 * round + k) % 5) as f32 - 1.0;
+        let delta: Vec<f32> = (0..5).map(change).collect();
+        sum.borrow_mut().iter_mut().zip(&delta).for_each(|(sum, change)| *sum += f64::from(*change));
+        delta
+    });
+    (SwarmConfig { trainer, clip: None, ..config }, given)
+}
+
+#[test]
+fn learning_is_conserved_as_weights_are_though_most_messages_are_lost() {
+    for policy in POLICIES {
+        for seed in 0..3 {
+            let plan = random_plan(NODES, 4, 1);
+            let config = averaging(plan, NODES, 200).over_datagrams(0.7, 0.1);
+            let initial = config.initial.clone();
+            let (config, given) = giving(SwarmConfig { policy, seed, ..config });
+            let mut swarm = Swarm::new(config).unwrap();
+            swarm.run_until_drained(HOUR).unwrap();
+            assert!(swarm.audit().is_complete(), "{policy:?}, seed {seed}: {}", swarm.audit());
+            for k in 0..5 {
+                let held = |id: NodeId| {
+                    let node = swarm.node(id).unwrap();
+                    let waits = node.held_back().map_or(0.0, |sum| f64::from(sum[k]));
+                    f64::from(node.numerator()[k]) + waits
+                };
+                let found: f64 = ids(NODES).map(held).sum();
+                let began: f64 = initial.iter().map(|vector| f64::from(vector[k])).sum();
+                let expected = began + given.borrow()[k];
+                let error = (found - expected).abs() / expected.abs();
+                assert!(error < 1e-3, "{policy:?}, seed {seed}, coordinate {k}: {found} instead of {expected}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_last_rounds_leave_less_than_a_tenth_of_the_disagreement_of_those_that_train() {
+    const ROUNDS: u64 = 120;
+    for policy in EVERY_POLICY {
+        let config = SwarmConfig {
+            policy,
+            training_time: (Duration::from_millis(1), Duration::from_millis(20)),
+            ..least_squares(NODES, ROUNDS, 0.02)
+        };
+        let closing = config.schedule.closing_rounds(ROUNDS);
+        assert!(closing > 0 && closing < ROUNDS / 3, "{closing}");
+        let mut swarm = Swarm::new(config).unwrap();
+        swarm.run_until_drained(HOUR).unwrap();
+        let worst = |round: u64| {
+            let of_round = rounds_of(&swarm).filter(|(_, report)| report.round == round);
+            of_round.filter_map(|(_, report)| report.disagreement).fold(0.0, f64::max)
+        };
+        let (training, last) = (worst(ROUNDS - closing - 1), worst(ROUNDS - 1));
+        println!("{policy:?}: {training:.2e} with training, {last:.2e} in the last of {closing} rounds without");
+        assert!(last <= 0.1 * training, "{policy:?}: {last} at the end, {training} before");
+    }
+}
