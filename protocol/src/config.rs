@@ -146,6 +146,9 @@ pub struct NodeConfig {
     /// nodes is made up for by larger steps, so that they neither hold others up nor count for less; leave room for a few
     /// local steps, since the fewer there are the larger each becomes.
     pub time_box: Option<Duration>,
+    /// Where there is no time box, the node cuts its training short when its neighbours need far less time for theirs, unless it waits
+    /// for everybody: its own part of the work is then smaller, and nobody's rounds are longer.
+    pub keeps_up: bool,
     /// The node goes on without the training of a round that has not come after so long; none: it waits for ever.
     pub training_deadline: Option<Duration>,
     /// How long a founder waits for neighbours that have not come, once one has; `None` waits until all are there.
@@ -186,6 +189,7 @@ impl NodeConfig {
             closes: true,
             clip: Some(10.0),
             time_box: None,
+            keeps_up: false,
             training_deadline: None,
             gather_for: None,
             deadline_floor: Duration::from_millis(2_000),

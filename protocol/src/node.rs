@@ -8,7 +8,7 @@
 //! ```
 //!
 //! [`Node::handle`] dispatches an input to its handler, then lets the node advance as far as it can. The handlers live
-//! beside this file: `round` (what a step consists of), `training` (local training, ordered and waited for), `step_guard` (what of a local step is taken), `held_back` (what of it waits for weight), `robust_receiving` (what of a neighbour's ratio is), `pace` (whom it
+//! beside this file: `round` (what a step consists of), `training` (local training, ordered and waited for), `step_guard` (what of a local step is taken), `held_back` (what of it waits for weight), `robust_receiving` (what of a neighbour's ratio is), `own_pace` (how long it trains), `pace` (whom it
 //! waits for), `progress` (how far others are), `patience` (who is waited for again), `exchange` (messages), `parcels`, `liveness` (links and timers), `processes` (one process a key), `contradiction` (neighbours who remember otherwise), `membership` (generations), `departure`, `drain`, `commit`
 //! (records).
 
@@ -22,6 +22,7 @@ mod liveness;
 mod mass_watch;
 mod membership;
 mod neighbour_view;
+mod own_pace;
 mod pace;
 mod parcels;
 mod patience;
@@ -57,6 +58,7 @@ use mass_watch::MassWatch;
 use membership::Asked;
 pub use membership::STALEST_ROUNDS;
 pub use neighbour_view::{IncomingView, NeighbourView, OutgoingView};
+use own_pace::OthersPace;
 pub(crate) use patience::{Patience, Renewal};
 use processes::Processes;
 pub(crate) use processes::ToldProcesses;
@@ -122,6 +124,7 @@ pub struct Node {
     send_gate: SendGate,
     usual_steps: UsualSteps,
     held_back: HeldBack,
+    others_pace: OthersPace,
     mass_watch: MassWatch,
     refusals: Refusals,
     /// Mass this life brought into the swarm.
@@ -201,6 +204,7 @@ impl Node {
             send_gate: SendGate::default(),
             usual_steps: UsualSteps::default(),
             held_back: HeldBack::default(),
+            others_pace: OthersPace::default(),
             mass_watch: MassWatch::default(),
             refusals: Refusals::default(),
             brought,

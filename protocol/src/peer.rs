@@ -64,6 +64,8 @@ pub(crate) struct Peer {
     pub(crate) refused: Option<Mismatch>,
     pub(crate) outgoing: Option<OutLink>,
     pub(crate) incoming: Option<InLink>,
+    /// When its last parcel came.
+    pub(crate) brought_at: Time,
     /// How far the ratios were that came from it.
     pub(crate) distances: InDistances,
 }
@@ -99,6 +101,7 @@ impl Peer {
             refused: None,
             outgoing: None,
             incoming: None,
+            brought_at: Time::default(),
             distances: InDistances::default(),
         }
     }

@@ -102,6 +102,11 @@ impl RoundClock {
         if took < usual { took / usual } else { 1.0 }
     }
 
+    /// When this round began.
+    pub(crate) fn started(&self) -> Time {
+        self.started
+    }
+
     /// How long this round has taken.
     pub(crate) fn elapsed(&self, now: Time) -> Duration {
         now.since(self.started)

@@ -73,7 +73,9 @@ impl Node {
 
     /// A parcel is the next one of its link: from here on its sender is bound by its word.
     fn on_taken(&mut self, from: NodeId, header: &ParcelHeader, acceptance: Acceptance) {
+        let now = self.now;
         if let Some(peer) = self.peers.get_mut(&from) {
+            peer.brought_at = now;
             peer.evidence.note_sent(Sent { seq: header.seq, chain: header.chain, mac: header.mac });
         }
         if acceptance == Acceptance::Refused {

@@ -55,7 +55,8 @@ impl Node {
             return false;
         }
         let from = self.push_sum.ratio();
-        let (time_box, last_factor) = (self.config.time_box, self.training.last_factor);
+        let time_box = self.time_box();
+        let last_factor = self.training.last_factor;
         self.training.ordered = Some(round);
         self.effects.push(Effect::Train { round, from, local_steps, time_box, last_factor });
         true
@@ -68,6 +69,7 @@ impl Node {
         }
         self.training.ordered = None;
         if matches!(self.phase, Phase::Training { .. }) && round == self.round() {
+            self.note_pace_of_others();
             self.use_change(round, change);
             self.phase = Phase::AwaitingRoom(self.new_wait());
         } else {

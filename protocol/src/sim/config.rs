@@ -55,6 +55,9 @@ pub struct SwarmConfig {
     pub slowness: BTreeMap<NodeId, u32>,
     /// How long nodes may train in a round.
     pub time_box: Option<Duration>,
+    /// Nodes that are slower than their neighbours take fewer local steps
+    /// ([`NodeConfig::keeps_up`](crate::NodeConfig::keeps_up)).
+    pub keeps_up: bool,
     /// Steps longer than this many usual ones are scaled down.
     pub clip: Option<f64>,
     /// The local training.
@@ -95,6 +98,7 @@ impl SwarmConfig {
             training_time: (Duration::from_millis(1), Duration::from_millis(50)),
             slowness: BTreeMap::new(),
             time_box: None,
+            keeps_up: false,
             clip: Some(10.0),
             trainer: Box::new(|_, _, z, _| vec![0.0; z.len()]),
         }

@@ -92,7 +92,7 @@ fn a_node_that_trains_ten_times_as_slowly_costs_the_swarm_less_than_twice_the_ti
     const LOCAL_STEPS: u32 = 10;
     let optimum = Problem::new(NODES).optimum();
     for policy in [WaitPolicy::Sync, WaitPolicy::Bounded { staleness: 4 }, WaitPolicy::Async] {
-        let time = |slowness, time_box| {
+        let time = |slowness, time_box, keeps_up| {
             let config = least_squares(NODES, 100_000, 0.005);
             let config = SwarmConfig {
                 schedule: random_plan(NODES, 8, LOCAL_STEPS),
@@ -100,13 +100,20 @@ fn a_node_that_trains_ten_times_as_slowly_costs_the_swarm_less_than_twice_the_ti
                 slowness: [(NodeId(2), slowness)].into(),
                 policy,
                 time_box,
+                keeps_up,
                 ..config
             };
             time_to_reach(config, &optimum, 0.05)
         };
-        let (usual, boxed) = (time(1, None), time(10, Some(Duration::from_millis(50))));
-        println!("{policy:?}: {usual:?}, with the slow node {boxed:?}, without the box {:?}", time(10, None));
+        let usual = time(1, None, false);
+        let boxed = time(10, Some(Duration::from_millis(50)), false);
+        println!("{policy:?}: {usual:?}, with the slow node {boxed:?}, without the box {:?}", time(10, None, false));
         assert!(boxed < 2 * usual, "{policy:?}: {boxed:?} instead of {usual:?}");
+        if policy != WaitPolicy::Sync {
+            let adapted = time(10, None, true);
+            println!("{policy:?}: {adapted:?} where the slow node finds out by itself");
+            assert!(adapted < 2 * usual, "{policy:?}: {adapted:?} instead of {usual:?}");
+        }
     }
 }
 

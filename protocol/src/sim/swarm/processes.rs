@@ -43,6 +43,7 @@ impl Swarm {
         node_config.injected = injected;
         node_config.clip = config.clip;
         node_config.time_box = config.time_box;
+        node_config.keeps_up = config.keeps_up;
         node_config.policy = config.policy;
         node_config.retransmit_after = config.retransmit_after;
         node_config.heartbeat = config.heartbeat;
