@@ -234,6 +234,7 @@ def test_the_final_adapter_of_peft_is_loaded(tmp_path: Path) -> None:
             with torch.no_grad():
                 for _, parameter in swarm.tensors.parameters():
                     parameter.add_(1.0)
+            swarm.step()
             swarm.sync()
         host.finish()
     other = adapted()
