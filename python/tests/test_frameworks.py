@@ -89,6 +89,11 @@ def test_the_trainer_of_transformers_trains_as_long_as_the_run_and_no_longer(tmp
         trainer.add_callback(mingle.hf.Callback(home=host.home, name="net"))
         trainer.train()
         assert trainer.state.global_step == 12 and "the training ends after 12 steps" in caplog.text
+    with pytest.warns(RuntimeWarning, match="goes on alone"):
+        callback = mingle.hf.Callback(home=tmp_path / "nobody", name="net", timeout=0.1, alone_ok=True)
+        trainer = trainer_of(transformers, tmp_path, Net(), [callback])
+        trainer.train()
+    assert trainer.state.global_step == 12, "alone, epochs count"
 
 
 @pytest.mark.parametrize("ends", ["with the run", "early", "early, by epochs"])

@@ -30,6 +30,7 @@ class Callback(transformers.TrainerCallback):
         self._options = options
         self._wants_whole_run = False
         self._scheduled = 0
+        self._most_steps = UNTIL_THE_END
         self.swarm: Swarm | None = None
         """The model in its swarm, once the training has begun."""
 
@@ -42,10 +43,11 @@ class Callback(transformers.TrainerCallback):
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Waits for the first order, loads the swarm's weights, and sets the number of steps."""
         self.swarm = join(kwargs["model"], kwargs["optimizer"], raise_when_done=False, **self._options)
-        self._scheduled = state.max_steps
+        self._scheduled = self._most_steps = state.max_steps
         if self.swarm.rounds == 0:
-            # There is no swarm (`alone_ok`), and so no end of a run: the epochs of the arguments count.
-            self._set_steps(args, state, min(state.max_steps, _steps_of_epochs(args, kwargs.get("train_dataloader"))), kwargs)
+            # There is no swarm (`alone_ok`), and so no end of a run: the epochs count, where the arguments do not say how many steps.
+            if self._wants_whole_run:
+                self._set_steps(args, state, _steps_of_epochs(args, kwargs.get("train_dataloader")), kwargs)
             return
         self._follow_run(args, state, kwargs)
         if state.max_steps < state.global_step + self.swarm.steps_left:
@@ -106,13 +108,7 @@ class Callback(transformers.TrainerCallback):
         if swarm.done or swarm.alone:
             return
         steps = state.global_step + max(1, swarm.steps_left)
-        self._set_steps(args, state, steps if self._wants_whole_run else min(steps, self._limit(args, state)), kwargs)
-
-    def _limit(self, args: Any, state: Any) -> int:
-        """Steps that the arguments allow; where the callback was added later, so many as the `Trainer` has made of the epochs."""
-        if args.max_steps <= 0:
-            args.max_steps = state.max_steps
-        return int(args.max_steps)
+        self._set_steps(args, state, min(steps, self._most_steps), kwargs)
 
     def _set_steps(self, args: Any, state: Any, steps: int, kwargs: dict[str, Any]) -> None:
         if steps == self._scheduled:

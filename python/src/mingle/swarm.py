@@ -23,7 +23,7 @@ from mingle.reports import Reported, Reports
 from mingle.round_vectors import RoundVectors
 from mingle.tensors import ModelTensors
 from mingle.trainer import Trainer
-from mingle.watch import Watch, check_optimizer
+from mingle.watch import Watch, check_optimizer, warn_of_silence
 
 Evaluate = Callable[[], Mapping[str, Reported]]
 GONE = (TimedOut, PeerFailed, PeerUnreachable)
@@ -242,21 +242,14 @@ class Swarm:
         if self._trainer is None:
             return
         if send_rest and not self.done and not self.alone:
-            self._warn_where_nothing_was_exchanged()
+            if not self.exchanges and not self._taken and self._flight is None:
+                warn_of_silence()
             try:
                 self._send_rest(self._trainer)
             except MingleError as error:
                 log.warning("the last %d steps are lost: %s", self._taken, error)
         trainer, self._trainer = self._trainer, None
         trainer.detach()
-
-    def _warn_where_nothing_was_exchanged(self) -> None:
-        if self.exchanges or self._taken or self._flight is not None:
-            return
-        log.warning(
-            "0 exchanges: no step was counted between mingle.join and the end, so the swarm got nothing of this training. Give mingle.join the optimizer"
-            " whose step() the loop calls, or None and call swarm.step() after each step"
-        )
 
     def _send_rest(self, trainer: Trainer) -> None:
         if self._flight is not None and not self._flight.wait(CLOSE_SECONDS):

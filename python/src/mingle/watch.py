@@ -54,6 +54,14 @@ def check_optimizer(tensors: ModelTensors, optimizer: torch.optim.Optimizer) -> 
         )
 
 
+def warn_of_silence() -> None:
+    """Tells of a training that ends without an exchange."""
+    log.warning(
+        "0 exchanges: no step was counted between mingle.join and the end, so the swarm got nothing of this training. Give mingle.join the optimizer"
+        " whose step() the loop calls, or None and call swarm.step() after each step"
+    )
+
+
 class Watch:
     """From `start` to `stop`. `counted` is called at each step that counts, `paused` surrounds what the swarm itself does to the model."""
 
